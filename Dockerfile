@@ -27,7 +27,8 @@ LABEL org.opencontainers.image.title="ztserve" \
 COPY --from=build /root-of-image /
 # No VOLUME: models that another image copies to /models would be lost.
 # Some platforms choose the port, and tell it in PORT.
-ENV ZTSERVE_ROOT=/models PORT=8080 ZTSERVE_LISTEN=0.0.0.0:\$PORT
+# XDG_STATE_HOME: the state of a bucket (ZTSERVE_ROOT=s3://…) is below /var/lib/ztserve.
+ENV ZTSERVE_ROOT=/models XDG_STATE_HOME=/var/lib PORT=8080 ZTSERVE_LISTEN=0.0.0.0:\$PORT
 USER 65532:65532
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["/usr/bin/ztserve", "healthcheck"]

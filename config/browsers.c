@@ -54,6 +54,14 @@ static bool is_port(const char *text, const char *end)
     return text == end || (*text == ':' && digits > 0 && digits <= 5 && text + 1 + digits == end);
 }
 
+bool config_is_host_and_port(const char *text, size_t length)
+{
+    const char *end = text + length;
+    const size_t host = host_length(text, end);
+
+    return host > 0 && is_port(text + host, end);
+}
+
 /* Why a word is no origin, or NULL. */
 static const char *fault_of_origin(const struct word *word)
 {
@@ -83,12 +91,9 @@ static const char *fault_of_origin(const struct word *word)
 
 static const char *fault_of_host(const struct word *word)
 {
-    const char *end = word->text + word->length;
-    const size_t length = host_length(word->text, end);
-
     if (begins_with(word, "http://") || begins_with(word, "https://"))
         return "must be a name without a scheme";
-    return length > 0 && is_port(word->text + length, end)
+    return config_is_host_and_port(word->text, word->length)
                ? NULL
                : "is not a name or address, such as models.example.org or [::1]";
 }

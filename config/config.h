@@ -84,6 +84,24 @@ struct config {
     struct {
         bool public;
     } metrics;
+    /* Of a root "s3://bucket/prefix". */
+    struct {
+        char endpoint[CONFIG_TEXT_SIZE]; /* empty: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or AWS */
+        char region[CONFIG_TEXT_SIZE];   /* empty: AWS_REGION, AWS_DEFAULT_REGION, us-east-1 */
+        bool path_style;
+        int64_t poll_s;
+        bool single_writer;
+        char claims_bucket[CONFIG_TEXT_SIZE]; /* empty: the root's */
+        char ca[CONFIG_TEXT_SIZE];            /* empty: AWS_CA_BUNDLE, or the system's */
+        char proxy[CONFIG_TEXT_SIZE];         /* empty: none */
+        int64_t connections;
+        int64_t part_bytes;
+        bool ready_when_away;
+    } s3;
+    struct {
+        char dir[CONFIG_TEXT_SIZE]; /* empty: the state folder's "cache" */
+        int64_t max_bytes;          /* 0: what leaves enough free */
+    } cache;
 };
 
 struct config_message {

@@ -2,17 +2,17 @@
 # The Debian packages that building, testing and linting need, and how to install missing ones. Sourced by the scripts
 # that need them. Debian 12 and later have them under these names.
 
-# package_names GROUP: the packages of build, image, package, try, test, bench, clang or lint, one per line.
+# package_names GROUP: the packages of build, image, package, try, test, store, bench, clang or lint, one per line.
 package_names()
 {
     case $1 in
     build)
         printf '%s\n' gcc libc6-dev cmake ninja-build pkgconf \
             libmicrohttpd-dev libgnutls28-dev libzstd-dev libcbor-dev libjansson-dev libssl-dev libxxhash-dev zlib1g-dev \
-            libisal-dev libutf8proc-dev libseccomp-dev
+            libisal-dev libutf8proc-dev libseccomp-dev libcurl4-openssl-dev libexpat1-dev
         ;;
-    # For the SBOM of the image.
-    image) printf '%s\n' python3 ;;
+    # For the SBOM of the image, and its certificates.
+    image) printf '%s\n' python3 ca-certificates ;;
     # For the libraries that the package depends on.
     package) printf '%s\n' dpkg-dev file gzip ;;
     # For the lines of the README.
@@ -23,6 +23,8 @@ package_names()
             nginx-light haproxy caddy apache2-bin prometheus slowhttptest \
             mmdebstrap dpkg-dev file lintian groff-base buildah systemd zsh fish openssl valgrind strace
         ;;
+    # A real object store for the tests of buckets.
+    store) printf '%s\n' ceph-mon ceph-osd radosgw ceph-common curl uuid-runtime openssl ;;
     clang) printf '%s\n' clang libclang-rt-dev ;;
     lint) printf '%s\n' g++ clang-format clang-tidy python3 shellcheck ;;
     *)

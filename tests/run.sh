@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Installs what the tests need, builds, runs the unit tests (ctest) and the tests from outside (pytest), and ends with the
-# summary line of each. Arguments are passed on to pytest.
+# summary line of each. Arguments are passed on to pytest. Without sanitizers, the tests of reading and uploading run once more
+# over a bucket in place of folders (tests/http/mirror.py).
 #
 #   CC=clang                          another compiler
 #   ZT_SANITIZE=address,undefined     sanitizers to build with
 #   ZT_WERROR=ON                      warnings are errors
 #   ZT_SUITES="http cli"              which folders of tests/ pytest runs (default: http cli interop costs)
 #   ZT_CORPUS=DIR                     files with known outcomes; without it, tests that need them are skipped
+#   ZT_S3_ENGINE=SCRIPT               starts a real object store; without it, tests that need one are skipped
 #   ZT_JOBS=N                         how many test files pytest runs at a time (default: one per processor, at most 4)
 #   ZT_BUILD_DIR=DIR                  where to build (default: build, or a folder named after the options above)
 set -euo pipefail
@@ -33,6 +35,7 @@ install_tools()
 {
     local groups=(build test)
     [[ $compiler != *clang* ]] || groups+=(clang)
+    [ -z "${ZT_S3_ENGINE:-}" ] || groups+=(store)
     packages_install "${groups[@]}"
 }
 
@@ -67,6 +70,23 @@ run_outside_tests()
         tee "$build/pytest.log"
 }
 
+# What a server does with models, whatever they are kept in.
+bucket_suites=(components ranges slices conditionals codings digests blobs manifest models shards export corpus verification
+    upload upload_formats upload_names writer writer_changes writer_restart resumable resumable_restart delete)
+
+run_bucket_tests()
+{
+    rm -f "$build/pytest-bucket.log"
+    [ -z "$sanitize" ] && [[ " ${ZT_SUITES-http} " = *' http '* ]] || return 0
+    echo "==> tests from outside, over a bucket"
+    local bucket_files=("${bucket_suites[@]/#/tests/http/test_}")
+    bucket_files=("${bucket_files[@]/%/.py}")
+    ZT_S3=moto ZTSERVE=$(realpath "$build/ztserve") ZT_BUILD_DIR=$(realpath "$build") \
+        "$venv/bin/python" -m pytest --timeout "$test_timeout_s" -p no:cacheprovider -q "${keep_failed[@]}" \
+        "${side_by_side[@]}" "${bucket_files[@]}" 2>&1 |
+        tee "$build/pytest-bucket.log"
+}
+
 install_tools
 echo "==> building into $build"
 deploy/build.sh "$build" -DZT_TESTS=ON -DZT_SANITIZE="$sanitize" ${ZT_WERROR:+-DZT_WERROR="$ZT_WERROR"} \
@@ -77,11 +97,14 @@ if [ -z "${ZT_CORPUS:-}" ]; then
 else
     export ZT_CORPUS
 fi
+[ -n "${ZT_S3_ENGINE:-}" ] || echo "skipped: no script that starts an object store (ZT_S3_ENGINE is not set)"
 
 failed=0
 run_unit_tests || failed=1
 run_outside_tests "$@" || failed=1
+run_bucket_tests || failed=1
 echo "==> results of $build"
 grep -E 'tests passed, [0-9]+ tests failed out of' "$build/ctest.log" || echo "ctest: no summary"
 tail -n 1 "$build/pytest.log"
+[ ! -e "$build/pytest-bucket.log" ] || tail -n 1 "$build/pytest-bucket.log"
 exit "$failed"

@@ -25,6 +25,10 @@ def holds_freed_memory():
     return b"__asan_" in program or b"__tsan_" in program
 
 
+# Set where servers are to serve something else in place of a folder: gives a root, variables and a mirror (http/mirror.py).
+instead_of = None
+
+
 SERVING = re.compile(r"^ztserve: serving .* on (https?)://(.+):(\d+)$")
 
 
@@ -38,6 +42,7 @@ class ServerProcess:
             tls = common_authority()
             arguments = [*arguments, *common_certificate().arguments]
         self.context = tls.context() if tls is not None else None
+        root, elsewhere, self.mirror = instead_of(root) if instead_of else (root, {}, None)
         address = ["--listen", listen] if listen else []
         command = [*launcher, str(PROGRAM), "serve", "--root", str(root), *address, *map(str, arguments)]
         self.process = subprocess.Popen(
@@ -46,8 +51,10 @@ class ServerProcess:
             stderr=subprocess.PIPE,
             text=True,
             pass_fds=pass_fds,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **elsewhere, **(environment or {})},
         )
+        if self.mirror:
+            self.mirror.processes.append(self.process)
         self.log_lines = []
         self._reader = threading.Thread(target=self._collect_log, daemon=True)
         self._reader.start()
@@ -73,7 +80,18 @@ class ServerProcess:
         return match.group(2), int(match.group(3))
 
     def signal(self, number):
+        self.look_at_folder()
         self.process.send_signal(number)
+
+    def look_at_folder(self):
+        """Before a request: what the test changed in the folder is there."""
+        if self.mirror:
+            self.mirror.push()
+
+    def look_at_bucket(self):
+        """After a request that may have written."""
+        if self.mirror:
+            self.mirror.pull()
 
     def wait(self):
         status = self.process.wait(STOP_TIMEOUT_S)

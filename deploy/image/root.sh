@@ -8,6 +8,8 @@ program=$1 root=$2
 user=65532
 # os-release, by which scanners know the distribution; libgcc's library is loaded by libc when a thread is cancelled.
 always=(base-files libgcc-s1)
+# Authorities that certify object stores; the package's files are their sources.
+authorities=/etc/ssl/certs/ca-certificates.crt
 left_out='^/usr/share/(doc|man|info|locale|lintian|bug)/|/gconv(/|$)|^/usr/lib/locale'
 
 # The package that holds a file, which may be listed below /lib or below /usr/lib.
@@ -67,6 +69,7 @@ mapfile -t packages <<<"$needed"
 for package in "${packages[@]}"; do
     copy_package "$package"
 done
+install -D -m 644 "$authorities" "$root$authorities"
 install -m 755 -s "$program" "$root/usr/bin/ztserve"
 install -m 644 "$here/../../LICENSE" "$root/usr/share/doc/ztserve/copyright"
 printf 'root:x:0:0:root:/:/sbin/nologin\nztserve:x:%s:%s::/var/lib/ztserve:/sbin/nologin\n' "$user" "$user" >"$root/etc/passwd"

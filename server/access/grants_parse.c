@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "access/grants_state.h"
-#include "access/text_file.h"
 #include "base/glob.h"
 #include "base/hex.h"
 #include "base/memory.h"
+#include "input/text_file.h"
 #include "zt/utf8.h"
 
 #define KEY "auth.tokens"

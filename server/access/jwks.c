@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "access/base64url.h"
-#include "access/json_read.h"
-#include "access/text_file.h"
 #include "base/log.h"
+#include "input/json_read.h"
+#include "input/text_file.h"
 
 #define KEY "auth.jwks"
 /* Names and ids are cut in messages. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "access/base64url.h"
-#include "access/json_read.h"
+#include "input/json_read.h"
 
 /* Of the largest RSA key. */
 #define SIGNATURE_MAX (JWS_RSA_BITS_MAX / 8)

@@ -65,6 +65,15 @@ static bool range_sha256(struct request *request, uint64_t first, uint64_t lengt
     return stored_digest_piece(request->generation, view->index, first, length, out_sha256);
 }
 
+/* Digests are found of what is here, and what the request has read may be here only now. */
+static void want_again(void *thing)
+{
+    const struct request *request = thing;
+    const struct component_view *view = request->context;
+
+    stored_digest_want(request->server, request->generation, view->index);
+}
+
 static void state_digests(struct request *request, const struct component_view *view)
 {
     struct representation *reply = &request->reply;
@@ -73,16 +82,29 @@ static void state_digests(struct request *request, const struct component_view *
     reply->range_sha256 = is_as_stored(view) ? range_sha256 : NULL;
     if (view->state == COMPONENT_VERIFIED || view->state == COMPONENT_UNDIGESTED)
         stored_digest_want(request->server, request->generation, view->index);
+    if (request->server->waiters != NULL && request->method == METHOD_GET)
+        request_hold(request, request, want_again);
 }
 
 /* --- step: verify --- */
+
+/* A HEAD does not bring a whole component from elsewhere to tell that it is sound; the answer then
+ * has no digests that would say so. */
+static enum component_state ask(struct request *request, uint32_t component)
+{
+    const unsigned char known = atomic_load(&request->generation->states[component]);
+
+    if (request->method != METHOD_HEAD || request->server->waiters == NULL)
+        return verifier_ask(request->server->verifier, request->generation, component,
+                            request_waiter(request));
+    return known == COMPONENT_CHECKING ? COMPONENT_UNCHECKED : (enum component_state)known;
+}
 
 static enum outcome step_verify(struct request *request)
 {
     struct component_view *view = request->context;
 
-    view->state = verifier_ask(request->server->verifier, request->generation, view->index,
-                               request_waiter(request));
+    view->state = ask(request, view->index);
     switch (view->state) {
     case COMPONENT_CHECKING:
         return OUTCOME_WAITING;
@@ -90,6 +112,9 @@ static enum outcome step_verify(struct request *request)
         return component_problem(
             request, view, PROBLEM_CORRUPT_COMPONENT, ZT_CORRUPT,
             "the stored bytes do not match the digest stated in the file; they are not served");
+    case COMPONENT_UNAVAILABLE:
+        return problem_reply(request, PROBLEM_STORE_UNAVAILABLE,
+                             "the stored bytes cannot be had from the store at present");
     case COMPONENT_VERIFIED:
     case COMPONENT_UNCHECKED:
     case COMPONENT_UNDIGESTED:

@@ -125,6 +125,8 @@ static enum problem problem_of_failure(const struct export_plan *plan)
     case EXPORT_ENDING:
         return PROBLEM_DRAINING;
     case EXPORT_ERROR:
+        if (plan->error.status == ZT_UNAVAILABLE || plan->error.status == ZT_STALE)
+            return PROBLEM_STORE_UNAVAILABLE;
         break;
     }
     return PROBLEM_INTERNAL;

@@ -14,7 +14,7 @@
 #include "http/exchange/problem.h"
 #include "http/exchange/request_metrics.h"
 #include "http/limits/admission.h"
-#include "http/wire/tls.h"
+#include "http/tls/tls.h"
 #include "store/store.h"
 #include "verify/verifier.h"
 
@@ -173,6 +173,23 @@ static void write_workers(FILE *stream, const struct server *server)
     write_jobs(stream, "ztserve_worker_jobs_queued", "Jobs that wait for a worker.", load.queued);
 }
 
+/* --- a bucket --- */
+
+static void set_store(const struct server *server)
+{
+    struct store_report report;
+
+    if (!store_is_elsewhere(server->store))
+        return;
+    server->store->ops->report(server->store, &report);
+    metric_set(METRIC_CACHE_USED_BYTES, (int64_t)report.cache_used_bytes);
+    metric_set(METRIC_CACHE_LIMIT_BYTES, (int64_t)report.cache_limit_bytes);
+    metric_set(METRIC_STORE_AWAY, report.is_away);
+    if (report.has_list)
+        metric_set(METRIC_STORE_LIST_AGE, (int64_t)report.list_age_s);
+    metric_set(METRIC_STORE_RUNNING, report.requests_running);
+}
+
 /* --- the page --- */
 
 static void write_page(FILE *stream, const struct server *server)
@@ -180,6 +197,7 @@ static void write_page(FILE *stream, const struct server *server)
     metrics_write_family(stream, "ztserve_build_info", "gauge", "The version of the program.");
     metrics_write_sample(stream, "ztserve_build_info", "version=\"" ZTSERVE_VERSION "\"", 1);
     request_metrics_write(stream);
+    set_store(server);
     metrics_write(stream);
     write_refusals(stream);
     write_connections(stream, server);

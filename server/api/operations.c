@@ -11,6 +11,7 @@
 #include "api/resolve.h"
 #include "catalog/catalog.h"
 #include "http/exchange/client.h"
+#include "store/store.h"
 #include "verify/verifier.h"
 
 /* --- verification --- */
@@ -62,17 +63,63 @@ enum outcome healthz_get(struct request *request)
     return answer(request, "{\"status\":\"ok\"}");
 }
 
+/* Why a store that is elsewhere makes the server not ready, or NULL. Until it was reached once,
+ * nothing but what is cached can be served, and even that may be old. */
+static const char *doubt_about_store(const struct server *server)
+{
+    struct store_report report;
+
+    if (!store_is_elsewhere(server->store))
+        return NULL;
+    server->store->ops->report(server->store, &report);
+    if (!report.was_reached)
+        return "the object store has not been reached yet";
+    return report.is_away && !config_flag(&server->config->s3.ready_when_away)
+               ? "the object store is away"
+               : NULL;
+}
+
+/* {"status":"ready"}, and of a bucket, how uploads are published. */
+static enum outcome answer_ready(struct request *request)
+{
+    const struct store *store = request->server->store;
+    struct store_report report;
+    struct json *json;
+
+    if (!store_is_elsewhere(store))
+        return answer(request, "{\"status\":\"ready\"}");
+    json = json_reply_new(request, false);
+    if (json == NULL)
+        return OUTCOME_READY;
+    store->ops->report(request->server->store, &report);
+    json_object_begin(json);
+    json_key_string(json, "status");
+    json_put_string(json, "ready");
+    json_key_string(json, "store");
+    json_put_string(json, report.is_away ? "away" : "reached");
+    json_key_string(json, "uploads");
+    json_put_string(json, report.writes);
+    json_object_end(json);
+    json_reply_send(request, json);
+    request->reply.cache_control = "no-store";
+    return OUTCOME_READY;
+}
+
 enum outcome readyz_get(struct request *request)
 {
     struct server *server = request->server;
+    const char *doubt;
 
     if (atomic_load(&server->draining))
         return problem_reply(request, PROBLEM_DRAINING, "the server is shutting down");
+    doubt = doubt_about_store(server);
+    if (doubt != NULL)
+        return problem_reply(request, PROBLEM_STORE_UNAVAILABLE, "%s", doubt);
     if (!catalog_is_loaded(server->catalog))
         return problem_reply(request, PROBLEM_OVERLOADED, "the models are being loaded");
     if (!verifier_is_ready(server->verifier))
         return problem_reply(request, PROBLEM_OVERLOADED, "the models are being verified");
-    return answer(request, "{\"status\":\"ready\"}");
+    return answer_ready(request);
 }
 
 enum outcome version_get(struct request *request)

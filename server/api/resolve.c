@@ -61,6 +61,9 @@ bool model_resolve(struct request *request, enum outcome *out_outcome)
         problem_reply(request, PROBLEM_MODEL_NOT_FOUND, "there is no model named %.*s", shown(name),
                       name.bytes);
         return false;
+    case CATALOG_UNAVAILABLE:
+        problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
+        return false;
     case CATALOG_FOUND:
         break;
     }

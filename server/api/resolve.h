@@ -6,6 +6,9 @@
 #include "http/exchange/problem.h"
 #include "http/exchange/request.h"
 
+#define STORE_UNAVAILABLE_DETAIL \
+    "the object store does not answer; what is not cached is not served now"
+
 /* Finds the model of the path's first name and holds it in request->generation. False: the handler
  * returns *out_outcome, since the request has been answered (400, 404, 422) or must wait. Repeated
  * calls cost nothing. */

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "api/resolve.h"
 #include "base/hex.h"
 #include "catalog/catalog.h"
 #include "http/exchange/authorize.h"
@@ -164,6 +165,9 @@ static enum outcome step_verify(struct request *request)
                                 request_waiter(request));
         if (state == COMPONENT_CHECKING)
             return OUTCOME_WAITING;
+        if (state == COMPONENT_UNAVAILABLE)
+            return problem_reply(request, PROBLEM_STORE_UNAVAILABLE,
+                                 "the blob cannot be had from the store at present");
         if (state != COMPONENT_CORRUPT) {
             set_segments(request, &blob->place);
             return OUTCOME_READY;
@@ -266,6 +270,8 @@ enum outcome files_get(struct request *request)
         return OUTCOME_WAITING;
     case CATALOG_NOT_FOUND:
         return reply_no_file(request);
+    case CATALOG_UNAVAILABLE:
+        return problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
     case CATALOG_FOUND:
         break;
     }

@@ -89,6 +89,37 @@ static const struct {
     [METRIC_RELOADS_DONE] = {"ztserve_config_reloads_total", "result=\"done\"",
                              "Attempts to read the configuration again.", COUNTER},
     [METRIC_RELOADS_FAILED] = {"ztserve_config_reloads_total", "result=\"failed\"", NULL, COUNTER},
+    [METRIC_CACHE_HITS] = {"ztserve_cache_reads_total", "result=\"hit\"",
+                           "Blocks that were read: from the cache, or brought for it.", COUNTER},
+    [METRIC_CACHE_MISSES] = {"ztserve_cache_reads_total", "result=\"miss\"", NULL, COUNTER},
+    [METRIC_CACHE_FETCHED_BYTES] = {"ztserve_cache_fetched_bytes_total", NULL,
+                                    "Bytes that came from the store.", COUNTER},
+    [METRIC_CACHE_EVICTED_BYTES] = {"ztserve_cache_evicted_bytes_total", NULL,
+                                    "Bytes that made room for others.", COUNTER},
+    [METRIC_CACHE_MISMATCHES] = {"ztserve_cache_mismatches_total", NULL,
+                                 "Blocks of the cache that were not what they should be, and were "
+                                 "fetched again.",
+                                 COUNTER},
+    [METRIC_CACHE_UNCACHED_BYTES] = {"ztserve_cache_uncached_bytes_total", NULL,
+                                     "Bytes that were fetched and could not be kept.", COUNTER},
+    [METRIC_STORE_LIST] = {"ztserve_store_requests_total", "operation=\"list\"",
+                           "Requests to the object store, repetitions included.", COUNTER},
+    [METRIC_STORE_READ] = {"ztserve_store_requests_total", "operation=\"read\"", NULL, COUNTER},
+    [METRIC_STORE_WRITE] = {"ztserve_store_requests_total", "operation=\"write\"", NULL, COUNTER},
+    [METRIC_STORE_OTHER] = {"ztserve_store_requests_total", "operation=\"other\"", NULL, COUNTER},
+    [METRIC_STORE_RETRIES] = {"ztserve_store_retries_total", NULL,
+                              "Requests to the object store that were repeated.", COUNTER},
+    [METRIC_STORE_ERROR_CONNECT] = {"ztserve_store_errors_total", "kind=\"connect\"",
+                                    "Requests to the object store that failed in the end.",
+                                    COUNTER},
+    [METRIC_STORE_ERROR_TIMEOUT] = {"ztserve_store_errors_total", "kind=\"timeout\"", NULL,
+                                    COUNTER},
+    [METRIC_STORE_ERROR_BROKEN] = {"ztserve_store_errors_total", "kind=\"broken\"", NULL, COUNTER},
+    [METRIC_STORE_ERROR_TLS] = {"ztserve_store_errors_total", "kind=\"tls\"", NULL, COUNTER},
+    [METRIC_STORE_ERROR_BUSY] = {"ztserve_store_errors_total", "kind=\"busy\"", NULL, COUNTER},
+    [METRIC_STORE_ERROR_REFUSED] = {"ztserve_store_errors_total", "kind=\"refused\"", NULL,
+                                    COUNTER},
+    [METRIC_STORE_ERROR_STALE] = {"ztserve_store_errors_total", "kind=\"stale\"", NULL, COUNTER},
     [METRIC_OPEN_FILE] = {"ztserve_uploads_open", "kind=\"file\"",
                           "Uploads in progress, idle ones included.", GAUGE},
     [METRIC_OPEN_WRITER] = {"ztserve_uploads_open", "kind=\"writer\"", NULL, GAUGE},
@@ -108,6 +139,16 @@ static const struct {
                                 "Whether the configuration that was read last is in force.", GAUGE},
     [METRIC_RELOAD_TIME] = {"ztserve_config_last_reload_success_timestamp_seconds", NULL,
                             "When the configuration in force was read.", GAUGE},
+    [METRIC_CACHE_USED_BYTES] = {"ztserve_cache_used_bytes", NULL,
+                                 "Disk space that the block cache takes.", GAUGE},
+    [METRIC_CACHE_LIMIT_BYTES] = {"ztserve_cache_limit_bytes", NULL,
+                                  "Disk space that the block cache may take.", GAUGE},
+    [METRIC_STORE_AWAY] = {"ztserve_store_away", NULL, "1 while the object store does not answer.",
+                           GAUGE},
+    [METRIC_STORE_LIST_AGE] = {"ztserve_store_list_age_seconds", NULL,
+                               "Time since the bucket was last listed whole.", GAUGE},
+    [METRIC_STORE_RUNNING] = {"ztserve_store_requests_in_progress", NULL,
+                              "Requests to the object store on their way.", GAUGE},
 };
 
 struct shard {
@@ -266,12 +307,21 @@ void metrics_write_seconds(FILE *stream, const char *name, const char *labels, u
             (unsigned)(nanoseconds % 1000000000));
 }
 
+/* A server without a bucket has no lines about one. */
+static bool is_shown(enum metric metric)
+{
+    if (table[metric].kind == GAUGE)
+        return atomic_load(&gauge_is_set[metric]);
+    return metric < METRIC_CACHE_HITS || metric > METRIC_STORE_ERROR_STALE ||
+           atomic_load(&gauge_is_set[METRIC_STORE_AWAY]);
+}
+
 void metrics_write(FILE *stream)
 {
     for (enum metric metric = 0; metric < METRICS; metric++) {
         const char *name = table[metric].name;
 
-        if (table[metric].kind == GAUGE && !atomic_load(&gauge_is_set[metric]))
+        if (!is_shown(metric))
             continue;
         if (table[metric].help != NULL)
             metrics_write_family(stream, name, table[metric].kind == COUNTER ? "counter" : "gauge",

@@ -47,6 +47,24 @@ enum metric {
     METRIC_FILES_OPENED_AGAIN,
     METRIC_RELOADS_DONE,
     METRIC_RELOADS_FAILED,
+    METRIC_CACHE_HITS,
+    METRIC_CACHE_MISSES,
+    METRIC_CACHE_FETCHED_BYTES,
+    METRIC_CACHE_EVICTED_BYTES,
+    METRIC_CACHE_MISMATCHES,
+    METRIC_CACHE_UNCACHED_BYTES,
+    METRIC_STORE_LIST,
+    METRIC_STORE_READ,
+    METRIC_STORE_WRITE,
+    METRIC_STORE_OTHER,
+    METRIC_STORE_RETRIES,
+    METRIC_STORE_ERROR_CONNECT,
+    METRIC_STORE_ERROR_TIMEOUT,
+    METRIC_STORE_ERROR_BROKEN,
+    METRIC_STORE_ERROR_TLS,
+    METRIC_STORE_ERROR_BUSY,
+    METRIC_STORE_ERROR_REFUSED,
+    METRIC_STORE_ERROR_STALE,
     /* Gauges. */
     METRIC_OPEN_FILE,
     METRIC_OPEN_WRITER,
@@ -61,6 +79,11 @@ enum metric {
     METRIC_SKIPPED_LONG,
     METRIC_RELOAD_IN_FORCE,
     METRIC_RELOAD_TIME,
+    METRIC_CACHE_USED_BYTES,
+    METRIC_CACHE_LIMIT_BYTES,
+    METRIC_STORE_AWAY,
+    METRIC_STORE_LIST_AGE,
+    METRIC_STORE_RUNNING,
     METRICS
 };
 
@@ -104,7 +127,8 @@ void metric_cells_sum(enum metric_block block, uint64_t *out_sums, size_t count)
 
 /* --- text --- */
 
-/* Writes every counter and gauge of the table. */
+/* Writes every counter and gauge of the table; those of buckets and their cache only once
+ * METRIC_STORE_AWAY was set. */
 void metrics_write(FILE *stream);
 
 /* The two lines above the samples of a family. type: "counter", "gauge" or "histogram". */

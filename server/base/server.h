@@ -1,5 +1,5 @@
 /* The parts of a running server, for code that needs more than one of them. Filled at start and
- * constant from then on, except for access, shards_by_name and draining. */
+ * constant from then on, except for access, shards_by_name, draining and disk_awaited_ms. */
 #ifndef BASE_SERVER_H
 #define BASE_SERVER_H
 
@@ -28,6 +28,9 @@ struct server {
      * one under which it began (request->access). */
     struct access *access;
     struct workers *workers;
+    /* For jobs that may wait for a store that is elsewhere: many threads, so that those that wait
+     * leave some to others. NULL if the store is a folder (server_waiters). */
+    struct workers *waiters;
     struct store *store;
     struct catalog *catalog;
     struct verifier *verifier;
@@ -47,6 +50,15 @@ struct server {
     /* Some clients may see only some models, so a model may not choose a shard by its content. */
     atomic_bool shards_by_name;
     atomic_bool draining;
+    /* When an answer last had to wait for a disk (clock_coarse_ms): background work that reads
+     * gives way to it. */
+    atomic_int_least64_t disk_awaited_ms;
 };
+
+/* The workers for what may read from the store, or write to it. */
+static inline struct workers *server_waiters(const struct server *server)
+{
+    return server->waiters != NULL ? server->waiters : server->workers;
+}
 
 #endif

@@ -26,10 +26,22 @@ static void *begin(void *argument)
     return beginning.function(beginning.argument);
 }
 
+static _Thread_local bool is_hurried;
+
+void thread_forbid_waiting(void)
+{
+    is_hurried = true;
+}
+
+bool thread_may_wait(void)
+{
+    return !is_hurried;
+}
+
 int thread_start(pthread_t *out_thread, const char *name, void *(*function)(void *), void *argument)
 {
     struct beginning *beginning = malloc(sizeof(*beginning));
-    sigset_t all;
+    sigset_t blocked;
     sigset_t before;
     int error;
 
@@ -38,8 +50,11 @@ int thread_start(pthread_t *out_thread, const char *name, void *(*function)(void
     assert(strlen(name) < NAME_SIZE);
     *beginning = (struct beginning){.function = function, .argument = argument};
     strcpy(beginning->name, name);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigfillset(&blocked);
+    /* What an instruction raises cannot wait: the kernel would end the program instead of calling
+     * the handler of whoever reads from a mapping. */
+    sigdelset(&blocked, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
     error = pthread_create(out_thread, NULL, begin, beginning);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0)

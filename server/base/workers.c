@@ -15,11 +15,11 @@
 #include "base/processors.h"
 #include "base/thread.h"
 
-/* One for each kind of job. */
-#define WORKERS_LEAST 3
 /* Beside one for each processor: the one left to ordinary jobs, the one left to long ones, and the
  * one that each client leaves to others. So one client's work can keep all processors busy. */
 #define WORKERS_LEFT 3u
+/* As for a single processor: with fewer, two clients' work of some kind could not run at a time. */
+#define WORKERS_LEAST (WORKERS_LEFT + 1)
 /* About 10 ms of hashing. */
 #define LONG_BYTES ((uint64_t)4 << 20)
 /* Some seconds of work, if most of it is short. */
@@ -96,7 +96,7 @@ struct asked {
     enum kind kind;
 };
 
-/* A client leaves one of the threads for each kind to others, unless there is only one. */
+/* A client leaves one of the threads for each kind to others; of each there are two or more. */
 static bool client_may_run(const void *context, uint64_t client)
 {
     const struct asked *asked = context;
@@ -106,7 +106,8 @@ static bool client_may_run(const void *context, uint64_t client)
     for (enum kind kind = KIND_ORDINARY; kind <= asked->kind; kind++) {
         const size_t threads = threads_for(asked->workers, kind);
 
-        if (running_for(asked->workers, kind, client) >= (threads > 1 ? threads - 1 : 1))
+        assert(threads > 1);
+        if (running_for(asked->workers, kind, client) >= threads - 1)
             return false;
     }
     return true;
@@ -207,7 +208,7 @@ static void start_threads(struct workers *workers, unsigned count)
 
 static unsigned chosen_count(unsigned count)
 {
-    if (count == 0 && processors_count() > 1)
+    if (count == 0)
         count = processors_count() + WORKERS_LEFT;
     if (count < WORKERS_LEAST)
         count = WORKERS_LEAST;
@@ -232,7 +233,6 @@ struct workers *workers_start(unsigned count)
     for (enum kind kind = KIND_ORDINARY; kind < KINDS; kind++)
         job_queue_init(&workers->queues[kind]);
     start_threads(workers, count);
-    /* With fewer, jobs of some kind would never run. */
     if (workers->count < WORKERS_LEAST) {
         workers_stop(workers);
         return NULL;

@@ -36,8 +36,8 @@ static inline struct job *job_of(struct mail *mail)
     return (struct job *)mail;
 }
 
-/* Starts count threads, but at least 3; if count is 0, three more than there are processors, or
- * just 3 for a single one. NULL if that fails. */
+/* Starts count threads, but at least 4; if count is 0, three more than there are processors. NULL
+ * if that fails. */
 struct workers *workers_start(unsigned count);
 
 /* Queues a job, which must live until done is called (without done: until run returns). Never

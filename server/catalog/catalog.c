@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "catalog/catalog_content.h"
+#include "catalog/catalog_open.h"
 #include "catalog/parking.h"
 
 /* Pauses between rounds, so that a burst of changes takes few scans, and a file that is written to
@@ -31,6 +32,11 @@
 /* Of generation.seen: the lower bits are a time, the others count changes. */
 #define SEEN_TIME_BITS 40
 
+/* Names that were not found, to be sought in a store that is elsewhere; it allows ten a second. */
+#define SOUGHT_MAX 64
+/* For so long after a failure a file of such a store is not opened again for a request. */
+#define FAILED_MS 1000
+
 struct catalog {
     struct catalog_content content;
     pthread_t thread;
@@ -40,6 +46,8 @@ struct catalog {
     bool look_wanted;
     char *stale[STALE_MAX];
     size_t stale_count;
+    char *sought[SOUGHT_MAX];
+    size_t sought_count;
     struct waiter *waiters;
     int64_t round_ended_ns;
     int64_t next_scan_ns;
@@ -53,6 +61,17 @@ static void update_stale(struct catalog *catalog, char **paths, size_t count)
 
         catalog_content_update(&catalog->content, &file, 1);
         free(paths[i]);
+    }
+}
+
+/* A store that hangs is waited for once. */
+static void seek(struct catalog *catalog, char **names, size_t count)
+{
+    bool answers = true;
+
+    for (size_t i = 0; i < count; i++) {
+        answers = answers && catalog_content_seek(&catalog->content, zt_text_from(names[i]));
+        free(names[i]);
     }
 }
 
@@ -73,7 +92,8 @@ static int64_t due_of(const struct catalog *catalog)
         due_ns = catalog->next_scan_ns;
     if (catalog->look_wanted && catalog->round_ended_ns + LOOK_GAP_NS < due_ns)
         due_ns = catalog->round_ended_ns + LOOK_GAP_NS;
-    if (catalog->stale_count > 0 && catalog->round_ended_ns + STALE_GAP_NS < due_ns)
+    if (catalog->stale_count + catalog->sought_count > 0 &&
+        catalog->round_ended_ns + STALE_GAP_NS < due_ns)
         due_ns = catalog->round_ended_ns + STALE_GAP_NS;
     return due_ns;
 }
@@ -123,19 +143,25 @@ static void run_round(struct catalog *catalog, struct round round)
 {
     struct waiter *waiters = catalog->waiters;
     char *stale[STALE_MAX];
+    char *sought[SOUGHT_MAX];
     size_t stale_count = catalog->stale_count;
+    size_t sought_count = catalog->sought_count;
     int64_t begun_ns = clock_ns();
 
     catalog->waiters = NULL;
     memcpy(stale, catalog->stale, stale_count * sizeof(stale[0]));
     assert(stale_count <= STALE_MAX);
     catalog->stale_count = 0;
+    memcpy(sought, catalog->sought, sought_count * sizeof(sought[0]));
+    assert(sought_count <= SOUGHT_MAX);
+    catalog->sought_count = 0;
     if (round.with_scan)
         catalog->scan_wanted = false;
     if (round.with_scan || round.with_look)
         catalog->look_wanted = false;
     pthread_mutex_unlock(&catalog->lock);
     update_stale(catalog, stale, stale_count);
+    seek(catalog, sought, sought_count);
     if (round.with_scan)
         catalog_content_scan(&catalog->content);
     else if (round.with_look && !catalog_content_look(&catalog->content))
@@ -197,6 +223,8 @@ void catalog_free(struct catalog *catalog)
     waiters_wake(catalog->waiters);
     while (catalog->stale_count > 0)
         free(catalog->stale[--catalog->stale_count]);
+    while (catalog->sought_count > 0)
+        free(catalog->sought[--catalog->sought_count]);
     destroy(catalog);
 }
 
@@ -272,8 +300,16 @@ static void note_stale(struct catalog *catalog, const char *path)
         catalog->scan_wanted = true;
 }
 
-/* Adds the waiter to those of the next round, which opens the path stale again or, if stale is
- * NULL, scans. */
+/* Adds the waiter to those of the next round. The lock is held. */
+static void await_next(struct catalog *catalog, struct waiter *waiter)
+{
+    assert(waiter->wake != NULL);
+    waiter->next = catalog->waiters;
+    catalog->waiters = waiter;
+    pthread_cond_broadcast(&catalog->changed);
+}
+
+/* The same for a round that opens the path stale again or, if stale is NULL, scans. */
 static void wait_for_round(struct catalog *catalog, const char *stale, struct waiter *waiter)
 {
     pthread_mutex_lock(&catalog->lock);
@@ -281,11 +317,26 @@ static void wait_for_round(struct catalog *catalog, const char *stale, struct wa
         note_stale(catalog, stale);
     else
         catalog->scan_wanted = true;
-    assert(waiter->wake != NULL);
-    waiter->next = catalog->waiters;
-    catalog->waiters = waiter;
-    pthread_cond_broadcast(&catalog->changed);
+    await_next(catalog, waiter);
     pthread_mutex_unlock(&catalog->lock);
+}
+
+/* The same for a round that seeks a name. False: it cannot be sought. */
+static bool wait_for_seek(struct catalog *catalog, struct zt_text name, struct waiter *waiter)
+{
+    char *copy = strndup(name.bytes, name.length);
+    bool waits;
+
+    pthread_mutex_lock(&catalog->lock);
+    waits = copy != NULL && catalog->sought_count < SOUGHT_MAX;
+    if (waits) {
+        catalog->sought[catalog->sought_count++] = copy;
+        await_next(catalog, waiter);
+    }
+    pthread_mutex_unlock(&catalog->lock);
+    if (!waits)
+        free(copy);
+    return waits;
 }
 
 /* Whether its files are unchanged, as far as the store reports changes, and in any case as of
@@ -310,37 +361,85 @@ static bool is_current(const struct catalog *catalog, struct generation *generat
     return true;
 }
 
-static enum catalog_answer find(struct catalog *catalog, catalog_finder *finder, struct zt_text key,
+/* What was looked up. */
+struct key {
+    catalog_finder *finder;
+    struct zt_text text;
+    struct zt_text name; /* of the model that it would belong to */
+};
+
+/* A file of a store that is elsewhere is not in the catalog. */
+static enum catalog_answer seek_unknown(struct catalog *catalog, const struct key *key, bool loaded,
+                                        struct waiter *waiter)
+{
+    struct store *store = catalog->content.server->store;
+    struct store_report report;
+
+    if (!loaded) {
+        if (atomic_load(&catalog->content.unlisted))
+            return CATALOG_UNAVAILABLE;
+        wait_for_round(catalog, NULL, waiter);
+        return CATALOG_PENDING;
+    }
+    if (store->ops->may_seek(store, key->name) && wait_for_seek(catalog, key->name, waiter))
+        return CATALOG_PENDING;
+    store->ops->report(store, &report);
+    return report.is_away || unopened_has(&catalog->content, key->name) ? CATALOG_UNAVAILABLE
+                                                                        : CATALOG_NOT_FOUND;
+}
+
+/* Whether opening it again has just failed because the store was away. */
+static bool failed_lately(const struct generation *generation)
+{
+    const int64_t failed_ms = atomic_load(&generation->failed_ms);
+
+    return failed_ms > 0 && clock_coarse_ms() - failed_ms < FAILED_MS;
+}
+
+static enum catalog_answer find(struct catalog *catalog, const struct key *key,
                                 struct waiter *waiter, struct generation **out_generation)
 {
     /* Read before the lookup: otherwise a file that a scan adds in between would be reported
      * missing. */
     bool loaded = atomic_load(&catalog->content.loaded);
+    enum catalog_answer answer = CATALOG_PENDING;
     struct generation *found;
 
-    found = catalog_content_find(&catalog->content, finder, key);
+    found = catalog_content_find(&catalog->content, key->finder, key->text);
     if (found != NULL && parking_open_in_turn(&catalog->content, found) &&
         is_current(catalog, found)) {
         *out_generation = found;
         return CATALOG_FOUND;
     }
+    if (found == NULL && store_is_elsewhere(catalog->content.server->store))
+        return seek_unknown(catalog, key, loaded, waiter);
     if (found == NULL && loaded)
         return CATALOG_NOT_FOUND;
-    wait_for_round(catalog, found != NULL ? found->path : NULL, waiter);
+    if (found != NULL && failed_lately(found))
+        answer = CATALOG_UNAVAILABLE;
+    else
+        wait_for_round(catalog, found != NULL ? found->path : NULL, waiter);
     generation_release(found);
-    return CATALOG_PENDING;
+    return answer;
 }
 
 enum catalog_answer catalog_find(struct catalog *catalog, struct zt_text name,
                                  struct waiter *waiter, struct generation **out_generation)
 {
-    return find(catalog, catalog_index_find_name, name, waiter, out_generation);
+    const struct key key = {catalog_index_find_name, name, name};
+
+    return find(catalog, &key, waiter, out_generation);
 }
 
 enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text path,
                                       struct waiter *waiter, struct generation **out_generation)
 {
-    return find(catalog, catalog_index_find_path, path, waiter, out_generation);
+    struct key key = {catalog_index_find_path, path, path};
+
+    /* Without its extension. */
+    while (key.name.length > 0 && key.name.bytes[--key.name.length] != '.')
+        ;
+    return find(catalog, &key, waiter, out_generation);
 }
 
 size_t catalog_list(struct catalog *catalog, const struct catalog_page *page,

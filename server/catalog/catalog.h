@@ -43,11 +43,12 @@ void catalog_heed(struct catalog *catalog);
 /* Whether the first scan is done. */
 bool catalog_is_loaded(const struct catalog *catalog);
 
-enum catalog_answer { CATALOG_FOUND, CATALOG_NOT_FOUND, CATALOG_PENDING };
+enum catalog_answer { CATALOG_FOUND, CATALOG_NOT_FOUND, CATALOG_PENDING, CATALOG_UNAVAILABLE };
 
 /* Find a model, or a file, and hand out a reference. PENDING if the file has changed since it was
  * opened, or if it was not found but the first scan is not done: waiter is woken once the catalog
- * has looked again. Data shards are found by path only. */
+ * has looked again. UNAVAILABLE if the store, which is elsewhere, cannot tell, or give the file.
+ * Data shards are found by path only. */
 enum catalog_answer catalog_find(struct catalog *catalog, struct zt_text name,
                                  struct waiter *waiter, struct generation **out_generation);
 enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text path,

@@ -12,6 +12,7 @@
 #include "base/changes.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "catalog/catalog_open.h"
 #include "catalog/parking.h"
 #include "catalog/shard_changes.h"
 
@@ -22,9 +23,6 @@
 /* Someone may still be copying a broken file that was modified more recently than this; the next
  * scan decides. */
 #define SETTLED_NS CLOCK_NS_PER_S
-/* Times that a file is opened if there are no descriptors, files of other models being closed in
- * between. */
-#define OPEN_TRIES 2
 
 /* --- the log, with the update lock held --- */
 
@@ -89,30 +87,48 @@ static bool is_known(const struct generation *opened, const struct generation *k
            strcmp(opened->error->message, known->error->message) == 0;
 }
 
-/* Opens a file again. False if the index need not change, or cannot for now. */
-static bool open_file(struct catalog_content *content, const struct catalog_file *file,
-                      struct catalog_change *out_change)
+/* Whether a file that is elsewhere has to be opened anew, though its version is the same: what was
+ * kept of it is wrong. */
+static bool has_lost_files(struct catalog_content *content, const char *path)
 {
-    const struct generation *known =
-        catalog_index_find_path(&content->index, zt_text_from(file->path));
-    const bool by_name = atomic_load(&content->server->shards_by_name);
-    struct generation *opened = NULL;
-    bool postponed = true;
+    struct generation *known = NULL;
+    bool has_lost;
 
-    for (int i = 0; i < OPEN_TRIES && postponed; i++) {
-        opened =
-            generation_open(content->server->store, file->path, by_name ? NULL : &content->search);
-        postponed = opened != NULL && parking_is_out_of_files(opened->error);
-        if (!postponed)
-            break;
-        generation_release(opened);
-        parking_make_room(content);
+    if (store_is_elsewhere(content->server->store))
+        known = catalog_content_find(content, catalog_index_find_path, zt_text_from(path));
+    has_lost = known != NULL && !generation_is_same(known);
+    generation_release(known);
+    return has_lost;
+}
+
+/* Nothing can be said of the file now: what is known of it stays. */
+static void keep_known(struct catalog_content *content, const char *path, struct generation *known)
+{
+    if (known != NULL)
+        atomic_store(&known->failed_ms, clock_coarse_ms());
+    else
+        unopened_note(content, path, true);
+}
+
+/* Compares what was opened with what is known. False if the index need not change, or cannot for
+ * now. */
+static bool judge_opened(struct catalog_content *content, const struct catalog_file *file,
+                         const struct opening *opening, struct catalog_change *out_change)
+{
+    struct generation *known = catalog_index_find_path(&content->index, zt_text_from(file->path));
+    struct generation *opened = opening->opened;
+
+    if (opening->outcome == OPENING_UNAVAILABLE) {
+        keep_known(content, file->path, known);
+        return false;
     }
     /* What is known stays: the file is not bad, and another look will show it. */
-    if (postponed) {
+    if (opening->outcome == OPENING_POSTPONED) {
         atomic_store(&content->postponed, true);
         return false;
     }
+    if (store_is_elsewhere(content->server->store))
+        unopened_note(content, file->path, false);
     if (opened != NULL && opened->source == NULL) {
         /* A file that cannot be opened has the identity from the listing; one that is not even
          * listed is gone. */
@@ -125,7 +141,8 @@ static bool open_file(struct catalog_content *content, const struct catalog_file
     assert(known == NULL || !atomic_load(&known->retired));
     if (opened == NULL && known == NULL)
         return false;
-    if (opened != NULL && known != NULL && is_known(opened, known)) {
+    if (opened != NULL && known != NULL && is_known(opened, known) &&
+        !has_lost_files(content, file->path)) {
         generation_release(opened);
         return false;
     }
@@ -139,6 +156,35 @@ static bool open_file(struct catalog_content *content, const struct catalog_file
     return true;
 }
 
+/* As many files as are opened together, and how many changes they made. */
+static size_t open_together(struct catalog_content *content, const struct catalog_file *files,
+                            size_t count, struct catalog_change *out_changes, size_t *out_changed)
+{
+    const size_t most = store_is_elsewhere(content->server->store) ? OPENINGS_AT_ONCE : 1;
+    struct opening openings[OPENINGS_AT_ONCE];
+    size_t changed = 0;
+
+    count = count < most ? count : most;
+    for (size_t i = 0; i < count; i++)
+        openings[i] = (struct opening){.path = files[i].path};
+    openings_run(content, openings, count);
+    for (size_t i = 0; i < count; i++)
+        changed += judge_opened(content, &files[i], &openings[i], &out_changes[changed]);
+    *out_changed = changed;
+    return count;
+}
+
+/* How many files a generation adds to those that are open. */
+static size_t close_if_too_many(struct catalog_content *content, struct generation *generation,
+                                size_t opened)
+{
+    const size_t files = generation != NULL ? generation_open_files(generation) : 0;
+
+    if (generation != NULL && opened + files > content->open_most && parking_close_new(generation))
+        return 0;
+    return files;
+}
+
 /* Opens files until the batch is full or its time is over. Returns how many were done. Files beyond
  * those that may be open are closed at once, and opened again when somebody reads them. */
 static size_t open_batch(struct catalog_content *content, const struct catalog_file *files,
@@ -150,16 +196,14 @@ static size_t open_batch(struct catalog_content *content, const struct catalog_f
     size_t at = 0;
 
     while (at < count && changed < BATCH_FILES_MAX && clock_ns() - begun_ns < BATCH_NS_MAX) {
-        struct generation *generation;
+        const size_t room = BATCH_FILES_MAX - changed;
+        size_t more;
 
-        if (!open_file(content, &files[at++], &out_changes[changed]))
-            continue;
-        generation = out_changes[changed++].generation;
-        if (generation == NULL)
-            continue;
-        opened += generation_open_files(generation);
-        if (opened > content->open_most && parking_close_new(generation))
-            opened -= generation_open_files(generation);
+        at += open_together(content, files + at, count - at < room ? count - at : room,
+                            out_changes + changed, &more);
+        for (size_t i = changed; i < changed + more; i++)
+            opened += close_if_too_many(content, out_changes[i].generation, opened);
+        changed += more;
     }
     assert(changed <= at && at <= count);
     *out_changed = changed;
@@ -304,15 +348,20 @@ bool catalog_content_rejudge(struct catalog_content *content, struct catalog_fil
 
 void catalog_content_loaded(struct catalog_content *content)
 {
+    const struct catalog_files *unopened = &content->unopened;
     const char **paths;
+    size_t count = 0;
 
     pthread_mutex_lock(&content->update);
-    paths = calloc(content->index.count + 1, sizeof(*paths));
-    if (paths != NULL && content->observer.loaded != NULL) {
-        for (size_t i = 0; i < content->index.count; i++)
-            paths[i] = content->index.by_path[i]->path;
-        content->observer.loaded(content->observer.context, paths, content->index.count);
-    }
+    pthread_mutex_lock(&content->unopened_lock);
+    paths = calloc(content->index.count + unopened->count + 1, sizeof(*paths));
+    for (size_t i = 0; paths != NULL && i < content->index.count; i++)
+        paths[count++] = content->index.by_path[i]->path;
+    for (size_t i = 0; paths != NULL && i < unopened->count; i++)
+        paths[count++] = unopened->items[i].path;
+    if (paths != NULL && content->observer.loaded != NULL)
+        content->observer.loaded(content->observer.context, paths, count);
+    pthread_mutex_unlock(&content->unopened_lock);
     atomic_store(&content->loaded, true);
     pthread_mutex_unlock(&content->update);
     free(paths);
@@ -400,6 +449,7 @@ void catalog_content_init(struct catalog_content *content, struct server *server
     content->by_name = atomic_load(&server->shards_by_name);
     parking_init(content);
     pthread_mutex_init(&content->update, NULL);
+    pthread_mutex_init(&content->unopened_lock, NULL);
     pthread_rwlock_init(&content->index_lock, NULL);
 }
 
@@ -408,6 +458,8 @@ void catalog_content_clear(struct catalog_content *content)
     catalog_index_clear(&content->index);
     shard_search_clear(&content->search);
     parking_clear(content);
+    catalog_files_free(&content->unopened);
+    pthread_mutex_destroy(&content->unopened_lock);
     pthread_mutex_destroy(&content->update);
     pthread_rwlock_destroy(&content->index_lock);
 }

@@ -19,9 +19,14 @@ struct catalog_content {
     struct shard_search search; /* under update */
     bool by_name;               /* server->shards_by_name as of the last scan; under update */
     struct zt_progress hashing;
-    atomic_bool loaded;    /* the first scan is done */
-    atomic_bool stopping;  /* scans end after the current batch */
-    atomic_bool postponed; /* a file could not be opened for want of descriptors: look again */
+    atomic_bool loaded;     /* the first scan is done */
+    atomic_bool stopping;   /* scans end after the current batch */
+    atomic_bool postponed;  /* a file could not be opened for want of descriptors: look again */
+    atomic_bool unlisted;   /* the last list of the store failed */
+    char unlisted_why[256]; /* as logged; of the thread that scans */
+    /* catalog_open.c: files that could not be opened, and what they have now is not known. */
+    pthread_mutex_t unopened_lock;
+    struct catalog_files unopened;
     /* parking.c: */
     pthread_mutex_t opening[PARKING_LOCKS]; /* of opening again: one for each set of generations */
     struct recency open; /* parking.c: generations of the index whose files are open */
@@ -53,6 +58,9 @@ void catalog_content_drop_known(struct catalog_content *content, struct catalog_
 
 /* Compares the catalog with a list of the store (catalog_scans.c). For the catalog's thread. */
 void catalog_content_scan(struct catalog_content *content);
+
+/* The same for one name that the catalog does not have. False: the store did not tell. */
+bool catalog_content_seek(struct catalog_content *content, struct zt_text name);
 
 /* The same for what the store says has changed. False if a scan is necessary. */
 bool catalog_content_look(struct catalog_content *content);

@@ -1,7 +1,10 @@
 /* What the catalog's thread does in a round: compares the catalog with the store, or looks only at
  * what the store says has changed. */
+#include <string.h>
+
 #include "base/log.h"
 #include "catalog/catalog_content.h"
+#include "catalog/catalog_open.h"
 
 static void update_files(struct catalog_content *content, const struct catalog_files *files)
 {
@@ -23,24 +26,67 @@ static void rejudge_shards(struct catalog_content *content)
     catalog_files_free(&models);
 }
 
-void catalog_content_scan(struct catalog_content *content)
+/* A store that is away says so itself, once; other failures are said when they change. */
+static void log_failure(struct catalog_content *content, const struct zt_error *error)
+{
+    if (error->status == ZT_UNAVAILABLE || strcmp(content->unlisted_why, error->message) == 0)
+        return;
+    log_write(LOG_LEVEL_WARN, "the catalog stays as it is: %s", error->message);
+    if (store_is_elsewhere(content->server->store))
+        memcpy(content->unlisted_why, error->message, sizeof(content->unlisted_why));
+}
+
+/* False if the store could not be listed. */
+static bool compare_with_store(struct catalog_content *content)
 {
     struct catalog_files files = {NULL, 0, 0};
     struct catalog_files changed = {NULL, 0, 0};
     struct zt_error error;
 
-    if (catalog_files_list(content->server->store, &files, &error) == ZT_OK) {
-        if (!catalog_content_compare(content, &files, &changed))
-            log_write(LOG_LEVEL_ERROR, "no memory to compare the catalog with the store");
-        update_files(content, &changed);
-    } else {
-        log_write(LOG_LEVEL_WARN, "the catalog stays as it is: %s", error.message);
+    if (catalog_files_list(content->server->store, &files, &error) != ZT_OK) {
+        log_failure(content, &error);
+        return false;
     }
+    content->unlisted_why[0] = '\0';
+    unopened_clear(content);
+    if (!catalog_content_compare(content, &files, &changed))
+        log_write(LOG_LEVEL_ERROR, "no memory to compare the catalog with the store");
+    update_files(content, &changed);
     catalog_files_free(&changed);
     catalog_files_free(&files);
+    return true;
+}
+
+void catalog_content_scan(struct catalog_content *content)
+{
+    const bool is_listed = compare_with_store(content);
+
+    atomic_store(&content->unlisted, !is_listed);
     rejudge_shards(content);
-    if (!atomic_load(&content->loaded) && !atomic_load(&content->stopping))
+    /* What cannot be listed is not known to be empty, unless it is a folder. */
+    if ((is_listed || !store_is_elsewhere(content->server->store)) &&
+        !atomic_load(&content->loaded) && !atomic_load(&content->stopping))
         catalog_content_loaded(content);
+}
+
+static bool take_found(void *context, const char *path, const struct file_identity *identity)
+{
+    return catalog_files_add(context, path, identity);
+}
+
+bool catalog_content_seek(struct catalog_content *content, struct zt_text name)
+{
+    struct store *store = content->server->store;
+    struct catalog_files files = {NULL, 0, 0};
+    struct zt_error error;
+    const bool is_told = store->ops->seek(store, name, take_found, &files, &error) == ZT_OK;
+
+    if (is_told) {
+        catalog_content_drop_known(content, &files);
+        update_files(content, &files);
+    }
+    catalog_files_free(&files);
+    return is_told;
 }
 
 bool catalog_content_look(struct catalog_content *content)

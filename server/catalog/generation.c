@@ -113,6 +113,7 @@ struct generation *generation_open(struct store *store, const char *path,
     if (generation == NULL)
         return NULL;
     atomic_init(&generation->references, 1);
+    generation->store = store;
     zt_error_clear(&error);
     generation->error = &no_error;
     generation->path = strdup(path);
@@ -193,12 +194,13 @@ size_t generation_open_files(const struct generation *generation)
 
 static bool all_files_are(const struct generation *generation, identity_comparison *equal)
 {
+    struct store *store = generation->store;
     struct file_identity now;
 
-    if (generation->source != NULL && store_identity_of(generation->source, &now) &&
+    if (generation->source != NULL && store->ops->identity_of(store, generation->source, &now) &&
         !equal(&now, &generation->identity))
         return false;
-    return generation->shards.count == 0 || shard_files_are_same(&generation->shards, equal);
+    return generation->shards.count == 0 || shard_files_are_same(&generation->shards, store, equal);
 }
 
 bool generation_is_same(const struct generation *generation)
@@ -214,7 +216,7 @@ static bool is_unwritten(const struct file_identity *a, const struct file_identi
 
 bool generation_is_unwritten(const struct generation *generation)
 {
-    return all_files_are(generation, is_unwritten);
+    return store_is_elsewhere(generation->store) || all_files_are(generation, is_unwritten);
 }
 
 void generation_etag(const struct generation *generation, const char *suffix, char *out_text,

@@ -26,7 +26,9 @@ enum component_state {
     COMPONENT_VERIFIED,
     COMPONENT_UNDIGESTED,
     COMPONENT_UNSUPPORTED,
-    COMPONENT_CORRUPT
+    COMPONENT_CORRUPT,
+    /* What an answer may be, but never kept: its bytes are elsewhere, and cannot be had now. */
+    COMPONENT_UNAVAILABLE
 };
 
 struct generation;
@@ -54,6 +56,7 @@ struct generation {
     atomic_bool used;    /* found since the files were last considered for closing */
 
     atomic_uint references;
+    struct store *store;
     char *path;         /* in the store */
     size_t name_length; /* the model's name is the path's first bytes */
     struct file_identity identity;
@@ -84,6 +87,9 @@ struct generation {
     /* When its files were last seen unchanged, and how many changes of the store were known by
      * then (catalog.c); 0: never. */
     _Atomic uint64_t seen;
+
+    /* When opening its file again last failed because the store was away (clock_coarse_ms). */
+    _Atomic int64_t failed_ms;
 
     /* The SHA-256 of the whole file, computed during its upload; set once, valid if has_file_sha256
      * is. In memory only. */
@@ -136,7 +142,8 @@ size_t generation_open_files(const struct generation *generation);
 
 /* Whether all open files are unchanged since they were opened. */
 bool generation_is_same(const struct generation *generation);
-/* The same, except that files may have been renamed or removed, which leaves their bytes. */
+/* The same, except that files may have been renamed or removed, which leaves their bytes; sources
+ * of a store that is elsewhere always have those of one version. */
 bool generation_is_unwritten(const struct generation *generation);
 
 /* A tag derived from the generation's: "\"<base>-<suffix>\"". */

@@ -75,6 +75,14 @@ static void remember(struct shard_search *search, const struct file_identity *id
         search->known_count++;
 }
 
+/* Whether a step succeeded; remembers if the store could not tell. */
+static bool is_done(struct shard_search *search, enum zt_status status)
+{
+    if (status == ZT_UNAVAILABLE || status == ZT_STALE)
+        search->was_unavailable = true;
+    return status == ZT_OK;
+}
+
 static bool has_digest(struct shard_search *search, struct zt_source *source,
                        const struct file_identity *identity, const struct zt_digest *wanted)
 {
@@ -84,13 +92,34 @@ static bool has_digest(struct shard_search *search, struct zt_source *source,
 
     if (known != NULL)
         return zt_digest_equal(&known->digest, wanted);
-    if (zt_source_digest(source, wanted->algorithm, search->progress, &actual, NULL) != ZT_OK)
+    if (!is_done(search,
+                 zt_source_digest(source, wanted->algorithm, search->progress, &actual, NULL)))
         return false;
     /* The digest of bytes that were written to meanwhile is not remembered. */
-    if (!store_identity_of(source, &now) || !store_identity_equal(&now, identity))
+    if (!search->store->ops->identity_of(search->store, source, &now) ||
+        !store_identity_equal(&now, identity))
         return false;
     remember(search, identity, &actual);
     return zt_digest_equal(&actual, wanted);
+}
+
+/* Whether a candidate is worth opening. Of files that are elsewhere only those whose digest is
+ * known: to hash them all would bring them all. */
+static bool may_have_digest(struct shard_search *search, const struct generation *file,
+                            const struct zt_digest *wanted)
+{
+    const struct known_digest *known;
+
+    if (!store_is_elsewhere(search->store))
+        return true;
+    known = recall(search, &file->identity, wanted->algorithm);
+    if (known == NULL && wanted->algorithm == ZT_DIGEST_SHA256 &&
+        atomic_load(&file->has_file_sha256) &&
+        memcmp(file->file_sha256, wanted->bytes, sizeof(file->file_sha256)) == 0) {
+        remember(search, &file->identity, wanted);
+        return true;
+    }
+    return known != NULL && zt_digest_equal(&known->digest, wanted);
 }
 
 /* Opens a candidate; NULL if it is not the shard. */
@@ -100,9 +129,10 @@ static struct zt_source *try_file(struct shard_search *search, const char *path,
 {
     struct zt_source *source = NULL;
 
-    if (search->store->ops->open(search->store, path, &source, out_identity, NULL) != ZT_OK)
+    if (!is_done(search,
+                 search->store->ops->open(search->store, path, &source, out_identity, NULL)))
         return NULL;
-    if (zt_shard_check(shard, source, NULL) == ZT_OK &&
+    if (is_done(search, zt_shard_check(shard, source, NULL)) &&
         has_digest(search, source, out_identity, wanted))
         return source;
     zt_source_close(source);
@@ -131,7 +161,8 @@ static bool find_by_content(const struct shard_owner *owner, const struct zt_sha
         if (strncmp(file->path, folder.bytes, folder.length) != 0)
             break;
         if (file->identity.size_bytes != shard->size_bytes || !is_in(file->path, folder) ||
-            !is_zt2(file) || strcmp(file->path, owner->path) == 0)
+            !is_zt2(file) || strcmp(file->path, owner->path) == 0 ||
+            !may_have_digest(search, file, &wanted))
             continue;
         tried++;
         source = try_file(search, file->path, shard, &wanted, &identity);
@@ -231,9 +262,14 @@ static enum zt_status open_shard(struct shard_files *files, uint32_t index,
     enum zt_status status = open_sibling(file, owner->store, shard, source, error);
 
     assert(index < files->count);
-    if ((status == ZT_NOT_FOUND || status == ZT_INVALID) && owner->search != NULL &&
-        find_by_content(owner, shard, file, source))
+    if ((status != ZT_NOT_FOUND && status != ZT_INVALID) || owner->search == NULL)
+        return status;
+    owner->search->was_unavailable = false;
+    if (find_by_content(owner, shard, file, source))
         return ZT_OK;
+    if (owner->search->was_unavailable)
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                       "a file that may be the shard cannot be read now");
     return status;
 }
 
@@ -274,12 +310,13 @@ bool shard_files_unpark(struct shard_files *files, struct store *store, struct z
     return true;
 }
 
-bool shard_files_are_same(const struct shard_files *files, identity_comparison *equal)
+bool shard_files_are_same(const struct shard_files *files, struct store *store,
+                          identity_comparison *equal)
 {
     for (uint32_t i = 0; i < files->count; i++) {
         struct file_identity now;
 
-        if (files->sources[i] != NULL && store_identity_of(files->sources[i], &now) &&
+        if (files->sources[i] != NULL && store->ops->identity_of(store, files->sources[i], &now) &&
             !equal(&now, &files->items[i].identity))
             return false;
     }

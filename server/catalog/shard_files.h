@@ -19,6 +19,7 @@ struct shard_search {
     struct known_digest *known;
     size_t known_count;
     size_t next_known;
+    bool was_unavailable; /* a file that may be the shard could not be read now */
 };
 
 void shard_search_clear(struct shard_search *search);
@@ -62,7 +63,8 @@ bool shard_files_unpark(struct shard_files *files, struct store *store, struct z
 typedef bool identity_comparison(const struct file_identity *a, const struct file_identity *b);
 
 /* Whether all open files are still what they were, according to the comparison. */
-bool shard_files_are_same(const struct shard_files *files, identity_comparison *equal);
+bool shard_files_are_same(const struct shard_files *files, struct store *store,
+                          identity_comparison *equal);
 
 /* Whether the model must be opened again now that the path has a file with this identity (NULL: the
  * file is gone). */

@@ -10,7 +10,8 @@
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
-#include "http/wire/tls.h"
+#include "config/bucket.h"
+#include "http/tls/tls.h"
 #include "store/store.h"
 
 /* Empties the value of a key if it names what is not here. */
@@ -32,11 +33,13 @@ static bool leave_out_absent(struct config *config)
         {"root", config->root},           {"auth.tokens", config->auth.tokens},
         {"auth.jwks", config->auth.jwks}, {"tls.cert", config->tls.cert},
         {"tls.key", config->tls.key},     {"tls.client_ca", config->tls.client_ca},
+        {"s3.ca", config->s3.ca},
     };
     bool all = true;
 
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-        all = keep_if_here(paths[i].key, paths[i].path) && all;
+        if (!config_root_is_bucket(paths[i].path))
+            all = keep_if_here(paths[i].key, paths[i].path) && all;
     return all;
 }
 
@@ -62,7 +65,8 @@ static bool check_root(const struct config *config, struct config_message *messa
 {
     struct zt_error error;
 
-    if (config->root[0] == '\0' || store_local_check(config->root, &error) == ZT_OK)
+    if (config->root[0] == '\0' || config_root_is_bucket(config->root) ||
+        store_local_check(config->root, &error) == ZT_OK)
         return true;
     snprintf(message->text, sizeof(message->text), "%s", error.message);
     return false;

@@ -53,7 +53,10 @@ static const char *const *shell_words(void)
 static const struct command_option no_options[] = {{.name = NULL}};
 
 static const struct command_option serve_options[] = {
-    {"--root", VALUE_FOLDER, false, "DIR", NULL, "folder of the models to serve"},
+    {"--root", VALUE_FOLDER, false, "DIR", NULL,
+     "folder of the models to serve, or s3://bucket/prefix"},
+    {"--cache-dir", VALUE_FOLDER, false, "DIR", NULL,
+     "a bucket's block cache, on a local disk; default cache in the state folder"},
     {"--listen", VALUE_OTHER, false, "ADDRESS:PORT", NULL,
      "default 127.0.0.1:8080; port 0 picks a free one"},
     {"--writable", VALUE_NONE, false, NULL, NULL,

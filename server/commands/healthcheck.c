@@ -15,7 +15,7 @@
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
-#include "http/wire/tls_client.h"
+#include "http/tls/tls_client.h"
 
 /* The longest that a check takes, as docker and Kubernetes expect it. */
 #define TIMEOUT_S 5

@@ -17,6 +17,7 @@
 #include "base/signals.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
+#include "config/bucket.h"
 #include "config/schema.h"
 #include "config/value.h"
 #include "http/wire/listener.h"
@@ -278,7 +279,7 @@ static void announce(const struct serving *serving)
     printf("ztserve: serving %s on %s://%s\n", config->root, scheme_of(config), address);
     fflush(stdout);
     report_serving(serving);
-    if (!instance_has_models(serving->instance))
+    if (!instance_has_models(serving->instance) && !instance_is_stranded(serving->instance))
         log_empty(config, address, instance_misfits(serving->instance));
 }
 
@@ -346,7 +347,8 @@ static void drain(struct serving *serving)
 /* Says at the start what would make every upload fail. */
 static void warn_if_not_writable(const struct config *config)
 {
-    if (config->writable && access(config->root, W_OK) != 0)
+    /* A bucket says itself how uploads are published. */
+    if (config->writable && !config_root_is_bucket(config->root) && access(config->root, W_OK) != 0)
         log_write(LOG_LEVEL_WARN, "uploads will fail: %s is not writable", config->root);
 }
 
@@ -363,7 +365,9 @@ static int run(struct serving *serving, const struct config *config)
         command_complain("%s", error);
         return misconfigured ? EXIT_USAGE : EXIT_BAD;
     }
-    while (ended == 0 && !instance_is_loaded(serving->instance))
+    /* A store that is away may be so for long: /readyz says when it was reached. */
+    while (ended == 0 && !instance_is_loaded(serving->instance) &&
+           !instance_is_stranded(serving->instance))
         ended = wait_for_end(serving, LOADING_POLL_MS);
     if (ended == 0)
         announce(serving);
@@ -397,7 +401,8 @@ int command_serve(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (config.root[0] == '\0')
-        return command_usage("serve needs a folder: --root DIR");
+        return command_usage(
+            "serve needs a folder or a bucket: --root DIR, or --root s3://bucket/prefix");
     configure_log(&config);
     raise_descriptor_limit();
     warn_if_not_writable(&config);

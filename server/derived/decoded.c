@@ -117,7 +117,7 @@ static enum zt_status decode(const struct decoding *decoding, struct decoded *ou
     uint64_t length;
     enum zt_status status;
 
-    decoded_sink_init(&sink, decoding->cache->server->config);
+    decoded_sink_init(&sink, decoding->cache->server->config, component->decoded_length);
     status = zt_decoder_open(component, zt_files_source(&files, component), &decoder, error);
     if (status == ZT_OK)
         status = decode_to_sink(decoding, decoder, &sink, error);
@@ -262,7 +262,7 @@ static enum decoded_answer answer(struct decoded_cache *cache, struct decoded_en
     if (entry->state == ENTRY_DECODING) {
         assert(waiter != NULL);
         if (entry->job != NULL)
-            workers_share(cache->server->workers, entry->job, waiter->client);
+            workers_share(server_waiters(cache->server), entry->job, waiter->client);
         waiter->next = entry->waiters;
         entry->waiters = waiter;
         return DECODED_PENDING;
@@ -310,7 +310,7 @@ enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *
     said = entry != NULL ? answer(cache, entry, waiter, out_decoded, error) : DECODED_FAILED;
     /* With the lock, so that whoever joins finds it queued. */
     if (begun != NULL)
-        workers_submit_sized(cache->server->workers, &begun->job,
+        workers_submit_sized(server_waiters(cache->server), &begun->job,
                              decoding_bytes(&generation->model->components[component]));
     pthread_mutex_unlock(&cache->lock);
     decoded_free_entries(evicted);

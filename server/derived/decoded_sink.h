@@ -1,4 +1,4 @@
-/* Collects decoded bytes: in memory while they are few, then in an unnamed file. */
+/* Collects decoded bytes: in memory if they are few, else in an unnamed file. */
 #ifndef DERIVED_DECODED_SINK_H
 #define DERIVED_DECODED_SINK_H
 
@@ -7,13 +7,17 @@
 
 struct decoded_sink {
     const struct config *config; /* for the state folder */
+    uint64_t declared_length;
     uint8_t *bytes;
     size_t capacity;
     int file; /* -1 while in memory */
     uint64_t length;
+    uint64_t reserved; /* length of the file for which blocks were asked for */
 };
 
-void decoded_sink_init(struct decoded_sink *sink, const struct config *config);
+/* declared_length may be ZT_LENGTH_UNKNOWN or wrong: it only decides where the first bytes go. */
+void decoded_sink_init(struct decoded_sink *sink, const struct config *config,
+                       uint64_t declared_length);
 void decoded_sink_free(struct decoded_sink *sink);
 
 enum zt_status decoded_sink_add(struct decoded_sink *sink, const void *bytes, size_t length,

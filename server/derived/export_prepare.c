@@ -129,22 +129,34 @@ static enum component_state verify(struct export_runner *runner)
     return verifier_ask(order->server->verifier, order->generation, component, &runner->waiter);
 }
 
+static void refuse_component(struct export_work *work, const struct export_origin *origin,
+                             enum component_state state)
+{
+    if (state == COMPONENT_UNAVAILABLE)
+        export_fail_component(work, EXPORT_ERROR, origin,
+                              "the stored bytes cannot be had from the store at present");
+    else
+        export_fail_component(work, EXPORT_CORRUPT, origin,
+                              "the stored bytes do not match the digest stated in the file; "
+                              "they are not served");
+}
+
 /* False: the verifier will queue the runner again, so the caller must not touch it. */
 static bool prepare_component(struct export_runner *runner)
 {
     struct export_work *work = runner->work;
     const uint32_t component = runner->component;
     const struct export_origin *origin = origin_of(work, component);
-    const enum component_state state = verify(runner);
+    enum component_state state;
 
     assert(component < work->projection->model->component_count);
+    state = verify(runner);
+    /* Another thread may have ended the work by now. */
     if (state == COMPONENT_CHECKING)
         return false;
-    if (state == COMPONENT_CORRUPT) {
+    if (state == COMPONENT_CORRUPT || state == COMPONENT_UNAVAILABLE) {
         if (export_is_wanted(work))
-            export_fail_component(work, EXPORT_CORRUPT, origin,
-                                  "the stored bytes do not match the digest stated in the file; "
-                                  "they are not served");
+            refuse_component(work, origin, state);
         return true;
     }
     work->fingerprints[component] = (struct zt_fingerprint){
@@ -229,7 +241,8 @@ static uint64_t bytes_of(const struct export_work *work)
 /* By size, so that small exports do not wait for large ones. */
 static void submit(struct export_runner *runner)
 {
-    workers_submit_sized(runner->work->order.server->workers, &runner->job, runner->work->bytes);
+    workers_submit_sized(server_waiters(runner->work->order.server), &runner->job,
+                         runner->work->bytes);
 }
 
 static bool take_component(struct export_runner *runner)

@@ -88,8 +88,11 @@ void export_fail_component(struct export_work *work, enum export_failure failure
     const struct zt_component *component = export_component_of(work, origin);
     struct zt_error error;
 
-    zt_fail(&error, failure == EXPORT_CORRUPT ? ZT_CORRUPT : ZT_UNSUPPORTED, NULL,
-            component->offset, "%s", message);
+    zt_fail(&error,
+            failure == EXPORT_CORRUPT ? ZT_CORRUPT
+            : failure == EXPORT_ERROR ? ZT_UNAVAILABLE
+                                      : ZT_UNSUPPORTED,
+            NULL, component->offset, "%s", message);
     zt_error_at(&error, zt_object_name(&work->order.generation->model->objects[origin->object]),
                 zt_component_name(component));
     export_fail(work, failure, &error);
@@ -272,14 +275,14 @@ void export_work_outline(struct export_work *work)
     work->job.run = run_outline;
     work->job.client = work->order.client;
     if (generation->model->manifest_length > LONG_MANIFEST_BYTES)
-        workers_submit_long(work->order.server->workers, &work->job);
+        workers_submit_long(server_waiters(work->order.server), &work->job);
     else
-        workers_submit(work->order.server->workers, &work->job);
+        workers_submit(server_waiters(work->order.server), &work->job);
 }
 
 void export_work_share(struct export_work *work, uint64_t client)
 {
-    struct workers *workers = work->order.server->workers;
+    struct workers *workers = server_waiters(work->order.server);
 
     workers_share(workers, &work->job, client);
     for (unsigned i = 0; i < EXPORT_RUNNERS; i++)

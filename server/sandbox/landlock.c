@@ -65,7 +65,7 @@ static const uint64_t rights_of[] = {
     [SANDBOX_UNNAMED] = READ_FILE | WRITE_FILE | TRUNCATE,
 };
 
-static struct ruleset ruleset_of(int version)
+static struct ruleset ruleset_of(int version, bool connects)
 {
     struct ruleset ruleset = {.files = FILES_1};
 
@@ -74,7 +74,7 @@ static struct ruleset ruleset_of(int version)
     if (version >= 3)
         ruleset.files = FILES_3;
     if (version >= 4)
-        ruleset.network = BIND_TCP | CONNECT_TCP;
+        ruleset.network = connects ? BIND_TCP : BIND_TCP | CONNECT_TCP;
     if (version >= 5)
         ruleset.files = FILES_5;
     if (version >= 6)
@@ -128,10 +128,10 @@ static bool restrict_to(int rules, uint64_t handled, const struct sandbox_place 
     return syscall(SYS_landlock_restrict_self, rules, 0U) == 0;
 }
 
-int landlock_confine(const struct sandbox_place *places, size_t count)
+int landlock_confine(const struct sandbox_place *places, size_t count, bool connects)
 {
     const int version = (int)syscall(SYS_landlock_create_ruleset, NULL, (size_t)0, ASK_VERSION);
-    struct ruleset ruleset = ruleset_of(version);
+    struct ruleset ruleset = ruleset_of(version, connects);
     bool restricted;
     int os_error;
     int rules;

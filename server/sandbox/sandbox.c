@@ -71,10 +71,10 @@ static void say_places(struct sandbox_report *report, const struct sandbox_place
     }
 }
 
-static void restrict_files(const struct sandbox_place *places, size_t count,
+static void restrict_files(const struct sandbox_place *places, size_t count, bool connects,
                            struct sandbox_report *report)
 {
-    const int version = landlock_confine(places, count);
+    const int version = landlock_confine(places, count, connects);
 
     if (version < 0) {
         say_missing(report, "Landlock", errno);
@@ -86,9 +86,9 @@ static void restrict_files(const struct sandbox_place *places, size_t count,
     say(report, ")");
 }
 
-static void restrict_calls(struct sandbox_report *report)
+static void restrict_calls(bool connects, struct sandbox_report *report)
 {
-    const int os_error = system_calls_confine();
+    const int os_error = system_calls_confine(connects);
 
     if (os_error != 0) {
         say_missing(report, "filter of system calls", os_error);
@@ -96,9 +96,11 @@ static void restrict_calls(struct sandbox_report *report)
     }
     begin_item(report);
     say(report, "system calls filtered");
+    if (connects)
+        say(report, " (connections to other services are possible)");
 }
 
-void sandbox_enter(const struct sandbox_place *places, size_t count,
+void sandbox_enter(const struct sandbox_place *places, size_t count, bool connects,
                    struct sandbox_report *out_report)
 {
     *out_report = (struct sandbox_report){.complete = true};
@@ -112,8 +114,8 @@ void sandbox_enter(const struct sandbox_place *places, size_t count,
         return;
     }
     say(out_report, "no new privileges");
-    restrict_files(places, count, out_report);
-    restrict_calls(out_report);
+    restrict_files(places, count, connects, out_report);
+    restrict_calls(connects, out_report);
 }
 
 void sandbox_hide_memory(void)

@@ -4,7 +4,8 @@
  *   - new privileges: no set-user-id program or file capability raises them any more;
  *   - files: only the places that the caller names can be opened (Landlock). Files that are open
  *     already stay usable, and so do their descriptors' places in /proc/self/fd;
- *   - the network: no TCP socket can be bound or connected any more (Landlock);
+ *   - the network: no TCP socket can be bound any more, nor connected by a server whose files are
+ *     its own (Landlock);
  *   - system calls: those that a server makes are allowed, and no others. No process can be
  *     started, no code mapped, and no socket, link or device made.
  *
@@ -40,10 +41,11 @@ struct sandbox_report {
     char text[SANDBOX_REPORT_SIZE];
 };
 
-/* Confines this thread and those that it will start. Places that do not exist are left out. What
- * the kernel lacks stops nothing: it is named in the report. In a program that is built with a
- * sanitizer, whose runtime needs more than the server, nothing is done but the report. */
-void sandbox_enter(const struct sandbox_place *places, size_t count,
+/* Confines this thread and those that it will start. Places that do not exist are left out.
+ * connects: connections to other services can be made. What the kernel lacks stops nothing: it is
+ * named in the report. In a program that is built with a sanitizer, whose runtime needs more than
+ * the server, nothing is done but the report. */
+void sandbox_enter(const struct sandbox_place *places, size_t count, bool connects,
                    struct sandbox_report *out_report);
 
 /* Keeps secrets in the process's memory from core dumps, and from other processes of the same user.

@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static const char *const allowed[] = {
@@ -287,12 +288,22 @@ static int add_list(scmp_filter_ctx filter, uint32_t action, const char *const *
 #define PR_SET_VMA 0x53564d41
 #endif
 
+struct conditional_rule {
+    const char *name;
+    struct scmp_arg_cmp condition;
+};
+
+static int add_rules(scmp_filter_ctx filter, const struct conditional_rule *rules, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (add_rule(filter, SCMP_ACT_ALLOW, rules[i].name, &rules[i].condition, 1) != 0)
+            return -ENOMEM;
+    return 0;
+}
+
 static int add_conditional(scmp_filter_ctx filter)
 {
-    const struct {
-        const char *name;
-        struct scmp_arg_cmp condition;
-    } rules[] = {
+    const struct conditional_rule rules[] = {
         /* Threads, not processes. Of clone3 the flags cannot be seen: the C library falls back. */
         MUST_BE("clone", CLONE_FLAGS, CLONE_THREAD, CLONE_THREAD),
         MUST_BE("mmap", 2, PROT_EXEC, 0),
@@ -312,10 +323,25 @@ static int add_conditional(scmp_filter_ctx filter)
     const struct scmp_arg_cmp no_dumps[] = {{0, SCMP_CMP_EQ, PR_SET_DUMPABLE, 0},
                                             {1, SCMP_CMP_EQ, 0, 0}};
 
-    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-        if (add_rule(filter, SCMP_ACT_ALLOW, rules[i].name, &rules[i].condition, 1) != 0)
-            return -ENOMEM;
+    if (add_rules(filter, rules, sizeof(rules) / sizeof(rules[0])) != 0)
+        return -ENOMEM;
     return add_rule(filter, SCMP_ACT_ALLOW, "prctl", no_dumps, 2);
+}
+
+/* Of a server that is a client, too. No other kinds of sockets: the C library would like to ask for
+ * addresses by netlink and for names at nscd, and does without. */
+static int add_connecting(scmp_filter_ctx filter)
+{
+    const struct conditional_rule rules[] = {
+        MUST_BE("socket", 0, WHOLE, AF_INET),
+        MUST_BE("socket", 0, WHOLE, AF_INET6),
+        /* What libcurl wakes itself with. */
+        MUST_BE("socketpair", 0, WHOLE, AF_UNIX),
+    };
+
+    if (add_rules(filter, rules, sizeof(rules) / sizeof(rules[0])) != 0)
+        return -ENOMEM;
+    return add_rule(filter, SCMP_ACT_ALLOW, "connect", NULL, 0);
 }
 
 /* All of this is optional, and older versions of library or kernel may lack it. */
@@ -329,7 +355,7 @@ static void tune(scmp_filter_ctx filter)
     (void)seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 }
 
-int system_calls_confine(void)
+int system_calls_confine(bool connects)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
     int status;
@@ -343,6 +369,8 @@ int system_calls_confine(void)
             add_list(filter, SCMP_ACT_KILL_PROCESS, deadly, sizeof(deadly) / sizeof(deadly[0]));
     if (status == 0)
         status = add_conditional(filter);
+    if (status == 0 && connects)
+        status = add_connecting(filter);
     if (status == 0)
         status = seccomp_load(filter);
     seccomp_release(filter);

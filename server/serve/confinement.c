@@ -1,6 +1,6 @@
 /* The places of a configuration: the root, the state folder, and the folders of the files that
- * SIGHUP reads again. Folders rather than those files, since a new version of a file usually comes
- * by renaming. */
+ * SIGHUP reads again; of a bucket, the cache and what connecting needs. Folders rather than those
+ * files, since a new version of a file usually comes by renaming. */
 #include "serve/confinement.h"
 
 #include <assert.h>
@@ -16,12 +16,16 @@
 
 #include "base/log.h"
 #include "base/processors.h"
+#include "config/bucket.h"
+#include "remote/credentials.h"
+#include "remote/remote.h"
 #include "sandbox/sandbox.h"
-#include "store/state_file.h"
+#include "store/state_place.h"
 #include "zt/digest.h"
 
-/* The root, the state folder, two for each of the files, one of the system's. */
-#define PLACES_MAX 16
+/* The root, the state folder, the cache, two for each of the files; of a bucket, those of names,
+ * certificates and credentials. */
+#define PLACES_MAX 48
 
 struct plan {
     struct sandbox_place places[PLACES_MAX];
@@ -79,6 +83,7 @@ static void add_state(struct plan *plan, const struct config *config)
 {
     char path[STATE_FOLDER_PATH_SIZE];
     const int folder = state_folder_open(config);
+    bool is_in_root;
 
     if (folder < 0) {
         add(plan, "/var/tmp", SANDBOX_UNNAMED, true);
@@ -86,7 +91,8 @@ static void add_state(struct plan *plan, const struct config *config)
     }
     close(folder);
     state_folder_path(config, path);
-    add(plan, path, SANDBOX_WRITE, !config->writable || config->state.dir[0] != '\0');
+    is_in_root = config->state.dir[0] == '\0' && !config_root_is_bucket(config->root);
+    add(plan, path, SANDBOX_WRITE, !config->writable || !is_in_root);
 }
 
 /* The files that SIGHUP reads again. */
@@ -102,12 +108,52 @@ static void files_of(const struct config *config, const char *config_file,
     memcpy(out_files, files, sizeof(files));
 }
 
+static void add_credentials(void *plan, const char *file)
+{
+    add_file(plan, file);
+}
+
+/* Of a file in /etc not the folder, which has much else: if another file takes its place (and is
+ * not written into it), only a restart will use that. */
+static void add_system_file(void *plan, const char *file)
+{
+    static const char folder[] = "/etc/";
+    const char *name = file + strlen(folder);
+    char target[PATH_MAX];
+
+    if (strncmp(file, folder, strlen(folder)) != 0 || strchr(name, '/') != NULL) {
+        add_file(plan, file);
+        return;
+    }
+    add(plan, file, SANDBOX_FILES, false);
+    /* Where resolv.conf often leads to. */
+    if (realpath(file, target) != NULL && strncmp(target, folder, strlen(folder)) != 0)
+        add_folder_of(plan, target);
+}
+
+/* The bucket's cache, and what connecting to it needs. */
+static void add_bucket(struct plan *plan, const struct config *config)
+{
+    const char *named = config->s3.ca[0] != '\0' ? config->s3.ca : getenv("AWS_CA_BUNDLE");
+    const char *ca = named != NULL && named[0] != '\0' ? named : NULL;
+    char folder[STATE_FOLDER_PATH_SIZE];
+
+    cache_folder_path(config, folder);
+    if (cache_folder_make(config))
+        add(plan, folder, SANDBOX_WRITE, config->cache.dir[0] != '\0');
+    remote_files(ca, add_system_file, plan);
+    credentials_files(add_credentials, plan);
+}
+
 static void add_places(struct plan *plan, const struct config *config, const char *config_file)
 {
     const char *read_again[READ_AGAIN];
 
     files_of(config, config_file, read_again);
-    add(plan, config->root, config->writable ? SANDBOX_WRITE : SANDBOX_READ, true);
+    if (config_root_is_bucket(config->root))
+        add_bucket(plan, config);
+    else
+        add(plan, config->root, config->writable ? SANDBOX_WRITE : SANDBOX_READ, true);
     add_state(plan, config);
     for (size_t i = 0; i < READ_AGAIN; i++)
         add_file(plan, read_again[i]);
@@ -141,14 +187,18 @@ const char *confinement_forbidden(const struct config *config, const char *confi
 }
 
 /* Libraries read files of their own once, when they are first used. */
-static void use_libraries(void)
+static void use_libraries(const struct config *config)
 {
     struct zt_hasher *hasher;
+    struct zt_error error;
 
     if (zt_hasher_new(ZT_DIGEST_SHA256, &hasher) == ZT_OK)
         zt_hasher_free(hasher);
     (void)processors_count();
     tzset();
+    /* A failure recurs when the bucket is connected to. */
+    if (config_root_is_bucket(config->root))
+        (void)remote_prepare(&error);
 }
 
 void confinement_renew(const struct config *config)
@@ -169,10 +219,10 @@ void confinement_begin(const struct config *config, const char *config_file)
     plan = calloc(1, sizeof(*plan));
     report = calloc(1, sizeof(*report));
     if (plan != NULL && report != NULL) {
-        use_libraries();
+        use_libraries(config);
         add_places(plan, config, config_file);
         confinement_renew(config);
-        sandbox_enter(plan->places, plan->count, report);
+        sandbox_enter(plan->places, plan->count, config_root_is_bucket(config->root), report);
         log_write(report->complete ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "confined: %s", report->text);
     } else {
         log_write(LOG_LEVEL_WARN, "not confined: out of memory");

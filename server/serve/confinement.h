@@ -6,8 +6,9 @@
 #include "config/config.h"
 
 /* Confines the process, unless the key sandbox is false, and says in the log what is in force. To
- * be called when the sockets and the store are open, and before the first thread starts.
- * config_file: the file that SIGHUP reads again; NULL if there is none. */
+ * be called when the sockets and a root that is a folder are open, and before the first thread
+ * starts; a bucket is connected to afterwards, which needs threads. config_file: the file that
+ * SIGHUP reads again; NULL if there is none. */
 void confinement_begin(const struct config *config, const char *config_file);
 
 /* After a failed reload: the first file, among config_file (or NULL) and those that the

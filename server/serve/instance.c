@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "access/access.h"
@@ -17,14 +16,16 @@
 #include "base/server.h"
 #include "base/workers.h"
 #include "catalog/catalog.h"
+#include "config/bucket.h"
 #include "derived/decoded.h"
 #include "derived/export_plan.h"
 #include "http/exchange/digest_memory.h"
 #include "http/exchange/digest_queue.h"
+#include "http/tls/tls.h"
 #include "http/wire/listener.h"
 #include "http/wire/loop.h"
-#include "http/wire/tls.h"
 #include "serve/confinement.h"
+#include "serve/root.h"
 #include "store/store.h"
 #include "upload/shared/kept_uploads.h"
 #include "upload/shared/registry.h"
@@ -32,9 +33,8 @@
 #include "upload/writer/writer_session.h"
 #include "verify/verifier.h"
 
-/* The automatic reserve: a twentieth of the disk, but at most 1 GiB. */
-#define RESERVE_MAX_BYTES ((uint64_t)1 << 30)
-#define RESERVE_SHARE     20
+/* Threads for what may wait for a store that is elsewhere: they mostly sleep. */
+#define WAITERS 64
 
 /* The kinds of upload that outlive their request. */
 static const struct kept_kind *const upload_kinds[] = {&writer_kind, &resumable_kind, NULL};
@@ -48,19 +48,6 @@ struct instance {
 static unsigned worker_count(const struct config *config)
 {
     return config->workers > 0 ? (unsigned)config->workers : processors_count();
-}
-
-static uint64_t reserve_bytes(const struct config *config)
-{
-    struct statvfs disk;
-    uint64_t share;
-
-    if (config->upload.reserve_bytes != CONFIG_RESERVE_AUTOMATIC)
-        return (uint64_t)config->upload.reserve_bytes;
-    if (statvfs(config->root, &disk) != 0)
-        return RESERVE_MAX_BYTES;
-    share = (uint64_t)disk.f_blocks * disk.f_frsize / RESERVE_SHARE;
-    return share < RESERVE_MAX_BYTES ? share : RESERVE_MAX_BYTES;
 }
 
 static bool open_sockets(struct instance *instance, const struct service_sockets *inherited,
@@ -90,14 +77,17 @@ static bool open_sockets(struct instance *instance, const struct service_sockets
     return status == 0;
 }
 
-static bool open_store(struct instance *instance, char *error, size_t error_size)
+static bool start_workers(struct instance *instance, char *error, size_t error_size)
 {
-    struct zt_error failure;
+    struct server *server = &instance->server;
+    const bool is_elsewhere = config_root_is_bucket(instance->config.root);
 
-    if (store_local_open(instance->config.root, reserve_bytes(&instance->config),
-                         &instance->server.store, &failure) == ZT_OK)
+    server->workers = workers_start((unsigned)instance->config.workers);
+    if (is_elsewhere)
+        server->waiters = workers_start(WAITERS);
+    if (server->workers != NULL && (!is_elsewhere || server->waiters != NULL))
         return true;
-    snprintf(error, error_size, "%s", failure.message);
+    snprintf(error, error_size, "cannot start: out of memory or threads");
     return false;
 }
 
@@ -117,12 +107,11 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     struct server *server = &instance->server;
     struct catalog_observer observer;
 
-    zt_source_allow_mapped();
-    server->workers = workers_start((unsigned)instance->config.workers);
     server->decoded = decoded_cache_new(server);
     server->exports = export_cache_new(server);
     server->digests = digest_memory_new();
-    server->digest_queue = digest_queue_new(server->workers, worker_count(&instance->config) / 2);
+    server->digest_queue =
+        digest_queue_new(server_waiters(server), worker_count(&instance->config) / 2);
     server->verifier = verifier_new(server);
     server->registry = registry_new(instance->config.upload.expire_s);
     server->kept = kept_uploads_new(server, upload_kinds);
@@ -130,9 +119,9 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->catalog = catalog_new(server, &observer);
     server->is_loaded = catalog_is_loaded;
     server->heed = catalog_heed;
-    if (server->workers == NULL || server->decoded == NULL || server->exports == NULL ||
-        server->digests == NULL || server->digest_queue == NULL || server->verifier == NULL ||
-        server->registry == NULL || server->kept == NULL || server->catalog == NULL) {
+    if (server->decoded == NULL || server->exports == NULL || server->digests == NULL ||
+        server->digest_queue == NULL || server->verifier == NULL || server->registry == NULL ||
+        server->kept == NULL || server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }
@@ -197,7 +186,7 @@ struct instance *instance_start(const struct config *config, const char *config_
     process_figures_open();
     *out_misconfigured = !load_files(instance, error, error_size);
     if (*out_misconfigured || !open_sockets(instance, inherited, error, error_size) ||
-        !open_store(instance, error, error_size)) {
+        !root_open_folder(&instance->server, error, error_size)) {
         instance_stop(instance);
         return NULL;
     }
@@ -205,7 +194,10 @@ struct instance *instance_start(const struct config *config, const char *config_
     access_warn(instance->server.access, NULL, config);
     /* There is no thread yet, and nothing is left to be opened outside of its places. */
     confinement_begin(&instance->config, config_file);
-    if (!start_parts(instance, error, error_size) || !start_loops(instance, error, error_size)) {
+    zt_source_allow_mapped();
+    if (!start_workers(instance, error, error_size) ||
+        !root_open_bucket(&instance->server, error, error_size) ||
+        !start_parts(instance, error, error_size) || !start_loops(instance, error, error_size)) {
         instance_stop(instance);
         return NULL;
     }
@@ -224,6 +216,17 @@ const char *instance_address(const struct instance *instance)
 const struct config *instance_config(const struct instance *instance)
 {
     return &instance->config;
+}
+
+bool instance_is_stranded(const struct instance *instance)
+{
+    struct store *store = instance->server.store;
+    struct store_report report;
+
+    if (!store_is_elsewhere(store))
+        return false;
+    store->ops->report(store, &report);
+    return report.is_away && !report.has_list;
 }
 
 bool instance_is_loaded(const struct instance *instance)
@@ -337,7 +340,9 @@ static void put_numbers_in_force(struct instance *instance, const struct config 
 
     config_put_in_force(&instance->config, wanted);
     registry_set_expiry(server->registry, instance->config.upload.expire_s);
-    server->store->ops->set_reserve(server->store, reserve_bytes(&instance->config));
+    server->store->ops->set_reserve(server->store, root_reserve_bytes(&instance->config));
+    if (store_is_elsewhere(server->store))
+        server->store->ops->reconfigure(server->store);
     for (unsigned i = 0; i < server->loop_count; i++)
         loop_reload(server->loops[i]);
 }
@@ -446,11 +451,14 @@ void instance_stop(struct instance *instance)
         return;
     server = &instance->server;
     atomic_store(&server->draining, true);
+    if (server->store != NULL && store_is_elsewhere(server->store))
+        server->store->ops->interrupt(server->store);
     /* Loops start last. Without a loop there are no requests, and other parts may be missing. */
     if (server->loop_count > 0)
         stop_work(server);
     while (server->loop_count > 0)
         loop_stop(server->loops[--server->loop_count]);
+    workers_stop(server->waiters);
     workers_stop(server->workers);
     free_parts(server);
     access_release(server->access);

@@ -24,6 +24,10 @@ const char *instance_address(const struct instance *instance);
 /* The configuration that it was started with. */
 const struct config *instance_config(const struct instance *instance);
 
+/* Whether the models are in an object store that does not answer, and no earlier process has left a
+ * list of them. */
+bool instance_is_stranded(const struct instance *instance);
+
 /* Whether the first scan is complete, and whether there are any models. */
 bool instance_is_loaded(const struct instance *instance);
 bool instance_has_models(const struct instance *instance);

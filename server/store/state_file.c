@@ -1,4 +1,4 @@
-/* Opening the state folder; writing, reading and removing the files in it. */
+/* Opening folders in the state folder; writing, reading and removing the files in it. */
 #include "store/state_file.h"
 
 #include <assert.h>
@@ -14,7 +14,6 @@
 
 #include "zt/digest.h"
 
-#define DEFAULT_FOLDER ".ztserve"
 /* XXH3-128 in hex and NUL. */
 #define NAME_SIZE  33
 #define NEW_PREFIX ".new-"
@@ -27,38 +26,6 @@ static void name_of(const char *path, char out_name[NAME_SIZE])
 
     zt_xxh3_128(path, strlen(path), words);
     snprintf(out_name, NAME_SIZE, "%016" PRIx64 "%016" PRIx64, words[0], words[1]);
-}
-
-void state_folder_path(const struct config *config, char out_path[STATE_FOLDER_PATH_SIZE])
-{
-    static_assert(CONFIG_TEXT_SIZE + sizeof(DEFAULT_FOLDER) + 1 <= STATE_FOLDER_PATH_SIZE,
-                  "the path fits");
-    if (config->state.dir[0] != '\0')
-        snprintf(out_path, STATE_FOLDER_PATH_SIZE, "%s", config->state.dir);
-    else
-        snprintf(out_path, STATE_FOLDER_PATH_SIZE, "%s/%s", config->root, DEFAULT_FOLDER);
-}
-
-int state_folder_open(const struct config *config)
-{
-    /* A link in the root may lead anywhere, and its maker need not be who started the server. */
-    const int follow = config->state.dir[0] != '\0' ? 0 : O_NOFOLLOW;
-    char path[STATE_FOLDER_PATH_SIZE];
-    int folder;
-    int os_error;
-
-    state_folder_path(config, path);
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return -1;
-    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow);
-    if (folder < 0 && errno == ELOOP)
-        errno = ENOTDIR;
-    if (folder < 0 || faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) == 0)
-        return folder;
-    os_error = errno;
-    close(folder);
-    errno = os_error;
-    return -1;
 }
 
 void state_folder_enter(struct state_folder *folder, int state_folder, const char *name)

@@ -1,23 +1,13 @@
-/* The state folder, for what outlives the process (state.dir, by default .ztserve in the root), and
- * the small binary files in it: one for each model, named by the hash of its path, made of records
- * (base/record.h). A file is written under another name and then renamed. */
+/* The small binary files in the state folder (state_place.h): one for each model, named by the hash
+ * of its path, made of records (base/record.h). A file is written under another name and then
+ * renamed. */
 #ifndef STORE_STATE_FILE_H
 #define STORE_STATE_FILE_H
 
 #include <pthread.h>
 
 #include "base/record.h"
-#include "config/config.h"
-
-/* state.dir, or the root and the name of the folder in it. */
-#define STATE_FOLDER_PATH_SIZE (CONFIG_TEXT_SIZE + 16)
-
-/* Where the state folder is. */
-void state_folder_path(const struct config *config, char out_path[STATE_FOLDER_PATH_SIZE]);
-
-/* Opens the state folder, and makes it if necessary, for its owner alone (0700). -1 with errno if
- * it cannot be written to; ENOTDIR if something else has its name, in the root also a link. */
-int state_folder_open(const struct config *config);
+#include "store/state_place.h"
 
 /* A folder of files within the state folder. */
 struct state_folder {

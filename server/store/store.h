@@ -1,6 +1,6 @@
-/* Where models are kept: list, open, create, publish, delete. Today this is a folder
- * (store_local.c), but no caller may assume that bytes are in a local file; it reads them through a
- * source.
+/* Where models are kept: list, open, create, publish, delete. A folder (store_local.c) or a bucket
+ * of an object store (s3/): no caller may assume that bytes are in a local file; it reads them
+ * through a source.
  *
  * Paths are relative to the store's root, with '/' between parts, never starting with '/', never
  * with "." or "..". */
@@ -23,8 +23,42 @@ struct file_identity {
     int64_t changed_ns;
 };
 
+/* What a writer has seen under a path, and wants to find there still. */
+enum store_expectation { STORE_EXPECTS_ANYTHING, STORE_EXPECTS_NOTHING, STORE_EXPECTS_VERSION };
+
+struct store_expected {
+    enum store_expectation what;
+    struct file_identity identity; /* of STORE_EXPECTS_VERSION */
+};
+
+extern const struct store_expected store_expects_anything;
+extern const struct store_expected store_expects_nothing;
+
 struct store;
-struct stored_upload;
+
+/* What a writer has while all others wait; the store's own structure begins with this. */
+struct store_claim {
+    /* The identity of what was last published under the claim, if that could be learned. */
+    bool has_published;
+    struct file_identity published;
+};
+
+/* A file on its way into a store, whose own structure begins with this. */
+struct stored_upload {
+    struct store *store;
+};
+
+/* How a store that is elsewhere is doing. */
+struct store_report {
+    bool is_away;      /* the last request to it failed */
+    bool was_reached;  /* since the start */
+    bool has_list;     /* a list came whole since the start, or was kept from before */
+    double list_age_s; /* of the last whole list */
+    uint64_t cache_used_bytes;
+    uint64_t cache_limit_bytes;
+    unsigned requests_running;
+    char writes[256]; /* how uploads are published, or why there are none: one sentence */
+};
 
 struct store_ops {
     /* Calls visit, in no particular order, for every regular file whose path may name a model
@@ -34,7 +68,8 @@ struct store_ops {
                            bool (*visit)(void *context, const char *path,
                                          const struct file_identity *identity),
                            void *context, struct zt_error *error);
-    /* Opens one file. ZT_NOT_FOUND, ZT_IO. */
+    /* Opens one file. ZT_NOT_FOUND, ZT_IO; ZT_UNAVAILABLE: nothing can be said of the file now, and
+     * what is known of it stays. */
     enum zt_status (*open)(struct store *store, const char *path, struct zt_source **out_source,
                            struct file_identity *out_identity, struct zt_error *error);
     /* Begins an unnamed file in the store's own file system. ZT_LIMIT if expected_bytes
@@ -47,15 +82,22 @@ struct store_ops {
      * upload; its size is that at the time of the call. The next call closes the source. */
     enum zt_status (*read_back)(struct stored_upload *upload, struct zt_source **out_source,
                                 struct zt_error *error);
-    /* Gives the file its name durably: fsync, link or rename, fsync of the folder; makes missing
-     * folders. ZT_ARGUMENT if the name is taken, which is decided atomically; with replace, only if
-     * something other than a file has the name. Ends the upload on success only. */
-    enum zt_status (*publish)(struct stored_upload *upload, const char *path, bool replace,
-                              struct zt_error *error);
+    /* Gives the file its name durably (fsync, link or rename, fsync of the folder; or one
+     * conditional write to the bucket); makes missing folders. ZT_ARGUMENT if the path does not
+     * hold what is expected, which is decided atomically, or if something other than a file has the
+     * name. A folder takes STORE_EXPECTS_VERSION for anything: its writers have a lock.
+     * ZT_UNAVAILABLE: not now, and nothing was published. Ends the upload on success only. */
+    enum zt_status (*publish)(struct stored_upload *upload, const char *path,
+                              const struct store_expected *expected, struct zt_error *error);
     /* Ends an upload and removes its file, unless it is a kept one. Takes NULL. */
     void (*abandon)(struct stored_upload *upload);
-    /* Durable. ZT_NOT_FOUND. */
-    enum zt_status (*remove)(struct store *store, const char *path, struct zt_error *error);
+    /* Durable. ZT_NOT_FOUND; ZT_ARGUMENT, ZT_UNAVAILABLE as for publish. */
+    enum zt_status (*remove)(struct store *store, const char *path,
+                             const struct store_expected *expected, struct zt_error *error);
+    /* The identity that the file of a source has now, as far as that is known without waiting.
+     * False for a source that is not of this store. */
+    bool (*identity_of)(struct store *store, struct zt_source *source,
+                        struct file_identity *out_identity);
     /* Number of files with a model's extension but an unusable name, which the last list left out.
      * From any thread. */
     size_t (*misfits)(const struct store *store);
@@ -121,12 +163,61 @@ struct store_ops {
                            bool (*visit)(void *context, const char *path,
                                          const struct file_identity *identity),
                            void *context, bool *out_whole, struct zt_error *error);
+
+    /* --- of stores that others write to as well; NULL for a folder --- */
+
+    /* Does what takes long about publishing an upload under a path: afterwards publish is short.
+     * Before claim. sha256: of the whole file. May be called again. ZT_UNAVAILABLE, ZT_LIMIT,
+     * ZT_IO. */
+    enum zt_status (*prepare)(struct stored_upload *upload, const char *path,
+                              const uint8_t sha256[32], struct zt_error *error);
+    /* Makes all other writers of this model's name wait, on this machine and on others, and looks
+     * up what is there under the name: until release, open and identity_of tell what the store has
+     * now. publish and remove need it. ZT_ARGUMENT: another writer has it for too long;
+     * ZT_UNSUPPORTED: nothing can be written (refusal); ZT_UNAVAILABLE. */
+    enum zt_status (*claim)(struct store *store, struct zt_text name,
+                            struct store_claim **out_claim, struct zt_error *error);
+    /* Takes NULL. */
+    void (*release)(struct store_claim *claim);
+    /* Why nothing can be written (a sentence, for a 501), or NULL. Constant once the store is
+     * open, or until it was first reached. */
+    const char *(*refusal)(const struct store *store);
+    /* Whether a name that the last list did not have should be looked for: asks the store at most
+     * every other second for one name, and ten times a second for all. Never waits: true means that
+     * seek should be called, on a thread that may wait. */
+    bool (*may_seek)(struct store *store, struct zt_text name);
+    /* Visits the files that could be this model's (name and an extension), as list does. */
+    enum zt_status (*seek)(struct store *store, struct zt_text name,
+                           bool (*visit)(void *context, const char *path,
+                                         const struct file_identity *identity),
+                           void *context, struct zt_error *error);
+    /* Texts that all replicas share, kept with a version of a file: found digests. kind:
+     * [a-z0-9-]. ZT_NOT_FOUND. *out_text is freed by the caller. May wait. */
+    enum zt_status (*read_fact)(struct store *store, const struct file_identity *identity,
+                                const char *kind, char **out_text, size_t *out_length,
+                                struct zt_error *error);
+    enum zt_status (*write_fact)(struct store *store, const struct file_identity *identity,
+                                 const char *kind, const char *text, size_t length,
+                                 struct zt_error *error);
+    void (*report)(struct store *store, struct store_report *out_report);
+    /* The configuration that the store was opened with has changed (SIGHUP). From any thread. */
+    void (*reconfigure)(struct store *store);
+    /* Before threads end that may wait for the store: all who do get ZT_UNAVAILABLE now, as does
+     * whatever is asked of it from then on. */
+    void (*interrupt)(struct store *store);
+
     void (*close)(struct store *store);
 };
 
 struct store {
     const struct store_ops *ops;
 };
+
+/* Whether the files are elsewhere: opening one may take long, and all of the above exists. */
+static inline bool store_is_elsewhere(const struct store *store)
+{
+    return store->ops->claim != NULL;
+}
 
 /* Whether a folder can be opened as a store; the message is that of store_local_open. */
 enum zt_status store_local_check(const char *root, struct zt_error *error);
@@ -136,10 +227,10 @@ enum zt_status store_local_check(const char *root, struct zt_error *error);
 enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct store **out_store,
                                 struct zt_error *error);
 
-bool store_identity_equal(const struct file_identity *a, const struct file_identity *b);
+/* Whether a root names a bucket: "s3://bucket" or "s3://bucket/prefix". */
+bool store_root_is_bucket(const char *root);
 
-/* The current identity of an open file of a store. False for a source that is not a local file. */
-bool store_identity_of(struct zt_source *source, struct file_identity *out_identity);
+bool store_identity_equal(const struct file_identity *a, const struct file_identity *b);
 
 /* --- names --- */
 

@@ -12,8 +12,8 @@
 #define BUFFER_BYTES ((size_t)256 << 10)
 
 struct copy {
-    struct stored_upload *from;
-    struct stored_upload *to;
+    struct local_upload *from;
+    struct local_upload *to;
     uint64_t from_offset;
     uint64_t to_offset;
     uint64_t left;
@@ -82,7 +82,8 @@ static enum zt_status copy_through_memory(struct copy *copy, struct zt_error *er
                 done == 0 ? fail_short(copy, error) : store_fail_errno(error, errno, "cannot copy");
             break;
         }
-        status = store_local_write_at(copy->to, copy->to_offset, buffer, (size_t)done, error);
+        status =
+            store_local_write_at(&copy->to->base, copy->to_offset, buffer, (size_t)done, error);
         advance(copy, (uint64_t)done);
     }
     free(buffer);
@@ -93,7 +94,7 @@ enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset
                                 struct stored_upload *to, uint64_t to_offset, uint64_t length,
                                 struct zt_error *error)
 {
-    struct copy copy = {from, to, from_offset, to_offset, length};
+    struct copy copy = {local_upload_of(from), local_upload_of(to), from_offset, to_offset, length};
     bool refused = false;
     enum zt_status status;
 

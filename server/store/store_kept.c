@@ -204,9 +204,9 @@ enum zt_status store_local_keep(struct store *store, const char *id, struct zt_e
 }
 
 /* Syncs the folders from the place up to the root: none of them was synced before. */
-enum zt_status store_kept_sync_place(const struct stored_upload *upload, struct zt_error *error)
+enum zt_status store_kept_sync_place(const struct local_upload *upload, struct zt_error *error)
 {
-    int root = upload->store->root;
+    int root = local_store_of(upload)->root;
     int above = openat(root, STORE_KEPT_FOLDER, FOLDER_FLAGS);
     bool synced = above >= 0 && fsync(upload->folder) == 0 && fsync(above) == 0 && fsync(root) == 0;
     int os_error = errno;
@@ -227,15 +227,17 @@ struct kept_name {
 static enum zt_status hand_out(struct local_store *local, struct kept_name where, int descriptor,
                                struct stored_upload **out_upload, struct zt_error *error)
 {
-    enum zt_status status = store_upload_new(local, descriptor, out_upload, error);
+    struct local_upload *upload;
+    enum zt_status status = store_upload_new(local, descriptor, &upload, error);
 
     assert(where.folder >= 0 && strlen(where.name) <= STORE_KEPT_NAME_MAX);
     if (status != ZT_OK) {
         close(where.folder);
         return status;
     }
-    (*out_upload)->folder = where.folder;
-    snprintf((*out_upload)->hidden, sizeof(*out_upload)->hidden, "%s", where.name);
+    upload->folder = where.folder;
+    snprintf(upload->hidden, sizeof(upload->hidden), "%s", where.name);
+    *out_upload = &upload->base;
     return ZT_OK;
 }
 

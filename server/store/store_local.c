@@ -12,6 +12,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "config/bucket.h"
+
 static enum zt_status not_found(struct zt_error *error)
 {
     return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such file");
@@ -52,13 +54,17 @@ static bool is_absent(int os_error)
     return os_error == ENOENT || os_error == EISDIR || os_error == ENAMETOOLONG;
 }
 
-static enum zt_status local_remove(struct store *store, const char *path, struct zt_error *error)
+/* Writers of this machine exclude each other, and others do not ask, so expectations are not
+ * looked at. */
+static enum zt_status local_remove(struct store *store, const char *path,
+                                   const struct store_expected *expected, struct zt_error *error)
 {
     const struct local_store *local = (const struct local_store *)store;
     const char *base;
     enum zt_status status = ZT_OK;
     int folder;
 
+    (void)expected;
     if (!store_path_is_clean(path) || store_path_is_other(local->root, path))
         return not_found(error);
     folder = store_path_open_parent(local->root, path, false, &base);
@@ -117,6 +123,19 @@ static void local_close(struct store *store)
     free(local);
 }
 
+static bool local_identity_of(struct store *store, struct zt_source *source,
+                              struct file_identity *out_identity)
+{
+    int descriptor = zt_source_descriptor(source);
+    struct stat info;
+
+    (void)store;
+    if (descriptor < 0 || fstat(descriptor, &info) != 0)
+        return false;
+    *out_identity = store_identity_from(&info);
+    return true;
+}
+
 static const struct store_ops local_ops = {
     .list = store_local_list,
     .open = local_open,
@@ -126,6 +145,7 @@ static const struct store_ops local_ops = {
     .publish = store_local_publish,
     .abandon = store_local_abandon,
     .remove = local_remove,
+    .identity_of = local_identity_of,
     .misfits = local_misfits,
     .space = store_space,
     .set_reserve = local_set_reserve,
@@ -298,13 +318,10 @@ bool store_identity_equal(const struct file_identity *a, const struct file_ident
            a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
 }
 
-bool store_identity_of(struct zt_source *source, struct file_identity *out_identity)
-{
-    int descriptor = zt_source_descriptor(source);
-    struct stat info;
+const struct store_expected store_expects_anything = {.what = STORE_EXPECTS_ANYTHING};
+const struct store_expected store_expects_nothing = {.what = STORE_EXPECTS_NOTHING};
 
-    if (descriptor < 0 || fstat(descriptor, &info) != 0)
-        return false;
-    *out_identity = store_identity_from(&info);
-    return true;
+bool store_root_is_bucket(const char *root)
+{
+    return config_root_is_bucket(root);
 }

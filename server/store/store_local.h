@@ -56,8 +56,8 @@ struct local_store {
 
 /* A file that is not published yet: unnamed, hidden in the root, or in the place of a kept
  * upload. */
-struct stored_upload {
-    struct local_store *store;
+struct local_upload {
+    struct stored_upload base;
     int descriptor;
     int folder;                           /* a descriptor of a kept upload's place; else -1 */
     char hidden[STORE_KEPT_NAME_MAX + 1]; /* in the root or the place; empty for an unnamed file */
@@ -67,6 +67,16 @@ struct stored_upload {
     atomic_uint_fast64_t written;
     atomic_uint_fast64_t next_look;
 };
+
+static inline struct local_upload *local_upload_of(struct stored_upload *upload)
+{
+    return (struct local_upload *)upload;
+}
+
+static inline struct local_store *local_store_of(const struct local_upload *upload)
+{
+    return (struct local_store *)upload->base.store;
+}
 
 /* Whether a text can be a path of this store: relative, without empty, "." and ".." parts, and not
  * too long. */
@@ -123,13 +133,16 @@ enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offse
                                     const void *bytes, size_t length, struct zt_error *error);
 enum zt_status store_local_read_back(struct stored_upload *upload, struct zt_source **out_source,
                                      struct zt_error *error);
-enum zt_status store_local_publish(struct stored_upload *upload, const char *path, bool replace,
-                                   struct zt_error *error);
+enum zt_status store_local_publish(struct stored_upload *upload, const char *path,
+                                   const struct store_expected *expected, struct zt_error *error);
 void store_local_abandon(struct stored_upload *upload);
 enum zt_status store_local_sync(struct stored_upload *upload, struct zt_error *error);
 enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t length,
                                     struct zt_error *error);
 uint64_t store_local_length(struct stored_upload *upload);
+/* Ends an upload whose bytes are needed no longer, and removes its file even if it is a kept
+ * one. */
+void store_local_finish(struct stored_upload *upload);
 bool store_local_discard(struct stored_upload *upload, uint64_t offset, uint64_t length);
 /* store_copy.c */
 enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset,
@@ -141,10 +154,10 @@ enum zt_status store_space(const struct store *store, uint64_t *out_bytes, struc
 enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes,
                                  struct zt_error *error);
 /* Counts written bytes, and checks the free space now and then. */
-enum zt_status store_account(struct stored_upload *upload, uint64_t length, struct zt_error *error);
+enum zt_status store_account(struct local_upload *upload, uint64_t length, struct zt_error *error);
 /* Makes an upload of an open file and takes over the descriptor, which is closed on failure. */
 enum zt_status store_upload_new(struct local_store *local, int descriptor,
-                                struct stored_upload **out_upload, struct zt_error *error);
+                                struct local_upload **out_upload, struct zt_error *error);
 
 /* store_kept.c */
 enum zt_status store_local_keep(struct store *store, const char *id, struct zt_error *error);
@@ -160,7 +173,7 @@ enum zt_status store_local_kept_list(struct store *store,
                                      bool (*visit)(void *context, const char *id), void *context,
                                      struct zt_error *error);
 /* Makes the place of an upload, and the upload's name in it, durable. */
-enum zt_status store_kept_sync_place(const struct stored_upload *upload, struct zt_error *error);
+enum zt_status store_kept_sync_place(const struct local_upload *upload, struct zt_error *error);
 /* Releases the places, which stay in the file system. */
 void store_kept_close(struct local_store *local);
 

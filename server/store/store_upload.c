@@ -107,16 +107,16 @@ static int create_file(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
 }
 
 enum zt_status store_upload_new(struct local_store *local, int descriptor,
-                                struct stored_upload **out_upload, struct zt_error *error)
+                                struct local_upload **out_upload, struct zt_error *error)
 {
-    struct stored_upload *upload = calloc(1, sizeof(*upload));
+    struct local_upload *upload = calloc(1, sizeof(*upload));
 
     if (upload == NULL) {
         close(descriptor);
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an upload");
     }
     assert(descriptor >= 0);
-    upload->store = local;
+    upload->base.store = &local->base;
     upload->descriptor = descriptor;
     upload->folder = -1;
     atomic_init(&upload->next_look, RESERVE_STEP_BYTES);
@@ -130,6 +130,7 @@ enum zt_status store_local_create(struct store *store, uint64_t expected_bytes,
     struct local_store *local = (struct local_store *)store;
     enum zt_status status = store_check_space(local, expected_bytes, error);
     char hidden[STORE_HIDDEN_NAME_SIZE];
+    struct local_upload *upload;
     int descriptor;
 
     if (status != ZT_OK)
@@ -137,29 +138,32 @@ enum zt_status store_local_create(struct store *store, uint64_t expected_bytes,
     descriptor = create_file(local->root, hidden);
     if (descriptor < 0)
         return store_fail_errno(error, errno, "cannot make a file");
-    status = store_upload_new(local, descriptor, out_upload, error);
-    if (status == ZT_OK)
-        strcpy((*out_upload)->hidden, hidden);
-    else if (hidden[0] != '\0')
-        unlinkat(local->root, hidden, 0);
-    return status;
+    status = store_upload_new(local, descriptor, &upload, error);
+    if (status != ZT_OK) {
+        if (hidden[0] != '\0')
+            unlinkat(local->root, hidden, 0);
+        return status;
+    }
+    strcpy(upload->hidden, hidden);
+    *out_upload = &upload->base;
+    return ZT_OK;
 }
 
 /* A body of unknown length must not use up the reserve, so the free space is checked now and
  * then. */
-enum zt_status store_account(struct stored_upload *upload, uint64_t length, struct zt_error *error)
+enum zt_status store_account(struct local_upload *upload, uint64_t length, struct zt_error *error)
 {
     uint64_t written = atomic_fetch_add(&upload->written, length) + length;
 
     if (written < atomic_load(&upload->next_look))
         return ZT_OK;
     atomic_store(&upload->next_look, written + RESERVE_STEP_BYTES);
-    return store_check_space(upload->store, 0, error);
+    return store_check_space(local_store_of(upload), 0, error);
 }
 
 /* Starts writing to disk, so that the sync at the end has little to wait for. An error reported
  * here may not be reported again by the sync. */
-static bool begin_write_out(struct stored_upload *upload, uint64_t offset, size_t length)
+static bool begin_write_out(struct local_upload *upload, uint64_t offset, size_t length)
 {
     if (sync_file_range(upload->descriptor, (off_t)offset, (off_t)length, SYNC_FILE_RANGE_WRITE) ==
             0 ||
@@ -169,9 +173,10 @@ static bool begin_write_out(struct stored_upload *upload, uint64_t offset, size_
     return false;
 }
 
-enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offset,
+enum zt_status store_local_write_at(struct stored_upload *stored, uint64_t offset,
                                     const void *bytes, size_t length, struct zt_error *error)
 {
+    struct local_upload *upload = local_upload_of(stored);
     const char *from = bytes;
     size_t left = length;
 
@@ -193,9 +198,10 @@ enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offse
     return store_account(upload, length, error);
 }
 
-enum zt_status store_local_read_back(struct stored_upload *upload, struct zt_source **out_source,
+enum zt_status store_local_read_back(struct stored_upload *stored, struct zt_source **out_source,
                                      struct zt_error *error)
 {
+    struct local_upload *upload = local_upload_of(stored);
     struct zt_source *source;
     enum zt_status status;
     int descriptor = fcntl(upload->descriptor, F_DUPFD_CLOEXEC, 0);
@@ -228,14 +234,14 @@ static bool link_unnamed(int descriptor, int folder, const char *name)
 
 /* Gives an unnamed file a hidden name in the root, from which it can be renamed to replace another
  * file. False with errno. */
-static bool hide_unnamed(const struct stored_upload *upload, char out_name[STORE_HIDDEN_NAME_SIZE])
+static bool hide_unnamed(const struct local_upload *upload, char out_name[STORE_HIDDEN_NAME_SIZE])
 {
     assert(upload->hidden[0] == '\0');
     /* The lock tells sweeps to leave the hidden name alone. */
     (void)flock(upload->descriptor, LOCK_EX | LOCK_NB);
     for (int i = 0; i < NAME_TRIES_MAX; i++) {
         store_hidden_name(STORE_PUBLISH_PREFIX, out_name);
-        if (link_unnamed(upload->descriptor, upload->store->root, out_name))
+        if (link_unnamed(upload->descriptor, local_store_of(upload)->root, out_name))
             return true;
         if (errno != EEXIST)
             break;
@@ -254,17 +260,16 @@ static bool rename_new(int root, const char *hidden, int folder, const char *nam
 }
 
 /* The folder that a named upload is in. */
-static int folder_of(const struct stored_upload *upload)
+static int folder_of(const struct local_upload *upload)
 {
     assert(upload->hidden[0] != '\0');
-    return upload->folder >= 0 ? upload->folder : upload->store->root;
+    return upload->folder >= 0 ? upload->folder : local_store_of(upload)->root;
 }
 
-static bool give_name(const struct stored_upload *upload, int folder, const char *name,
-                      bool replace)
+static bool give_name(const struct local_upload *upload, int folder, const char *name, bool replace)
 {
     char hidden[STORE_HIDDEN_NAME_SIZE];
-    int root = upload->store->root;
+    int root = local_store_of(upload)->root;
     int kept;
 
     if (upload->hidden[0] != '\0')
@@ -284,7 +289,7 @@ static bool give_name(const struct stored_upload *upload, int folder, const char
 
 /* Undoes give_name: a file whose name may not survive a power cut must not be visible. A file that
  * had a hidden name before gets it back. */
-static void take_name_back(const struct stored_upload *upload, int folder, const char *name)
+static void take_name_back(const struct local_upload *upload, int folder, const char *name)
 {
     if (upload->hidden[0] != '\0')
         renameat(folder, name, folder_of(upload), upload->hidden);
@@ -310,7 +315,7 @@ static enum zt_status fail_publish(int os_error, struct zt_error *error)
     }
 }
 
-static void end_upload(struct stored_upload *upload)
+static void end_upload(struct local_upload *upload)
 {
     assert(upload->descriptor >= 0);
     zt_source_close(upload->read_back);
@@ -322,7 +327,7 @@ static void end_upload(struct stored_upload *upload)
 
 /* The kernel reports a failed write once and then treats the page as clean, so after a failure no
  * later sync is believed. */
-static enum zt_status sync_with(struct stored_upload *upload, int (*sync)(int descriptor),
+static enum zt_status sync_with(struct local_upload *upload, int (*sync)(int descriptor),
                                 struct zt_error *error)
 {
     if (atomic_load(&upload->is_doubtful))
@@ -333,8 +338,9 @@ static enum zt_status sync_with(struct stored_upload *upload, int (*sync)(int de
     return store_fail_errno(error, errno, "cannot sync");
 }
 
-enum zt_status store_local_sync(struct stored_upload *upload, struct zt_error *error)
+enum zt_status store_local_sync(struct stored_upload *stored, struct zt_error *error)
 {
+    struct local_upload *upload = local_upload_of(stored);
     enum zt_status status = sync_with(upload, fdatasync, error);
 
     assert(upload->folder >= 0 || !upload->is_named_durably);
@@ -345,9 +351,10 @@ enum zt_status store_local_sync(struct stored_upload *upload, struct zt_error *e
     return status;
 }
 
-enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t length,
+enum zt_status store_local_truncate(struct stored_upload *stored, uint64_t length,
                                     struct zt_error *error)
 {
+    struct local_upload *upload = local_upload_of(stored);
     if (length > INT64_MAX)
         return zt_fail(error, ZT_LIMIT, NULL, length, "past the end of any file");
     return ftruncate(upload->descriptor, (off_t)length) == 0
@@ -355,8 +362,9 @@ enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t lengt
                : store_fail_errno(error, errno, "cannot cut");
 }
 
-uint64_t store_local_length(struct stored_upload *upload)
+uint64_t store_local_length(struct stored_upload *stored)
 {
+    struct local_upload *upload = local_upload_of(stored);
     struct stat info;
 
     return fstat(upload->descriptor, &info) == 0 ? (uint64_t)info.st_size : 0;
@@ -364,10 +372,9 @@ uint64_t store_local_length(struct stored_upload *upload)
 
 /* Links out of the root, links that lead nowhere, FIFOs, sockets and devices are no files of the
  * store. Who put them there did not mean them to be replaced by a model. */
-static bool may_replace(const struct stored_upload *upload, const char *path,
-                        struct zt_error *error)
+static bool may_replace(const struct local_upload *upload, const char *path, struct zt_error *error)
 {
-    if (!store_path_is_other(upload->store->root, path))
+    if (!store_path_is_other(local_store_of(upload)->root, path))
         return true;
     (void)zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
                   "there is something else of the name %s: a link out of the store, or what is "
@@ -376,9 +383,11 @@ static bool may_replace(const struct stored_upload *upload, const char *path,
     return false;
 }
 
-enum zt_status store_local_publish(struct stored_upload *upload, const char *path, bool replace,
-                                   struct zt_error *error)
+enum zt_status store_local_publish(struct stored_upload *stored, const char *path,
+                                   const struct store_expected *expected, struct zt_error *error)
 {
+    struct local_upload *upload = local_upload_of(stored);
+    const bool replace = expected->what != STORE_EXPECTS_NOTHING;
     const char *base;
     int folder;
     enum zt_status status;
@@ -390,7 +399,7 @@ enum zt_status store_local_publish(struct stored_upload *upload, const char *pat
     status = sync_with(upload, fsync, error);
     if (status != ZT_OK)
         return status;
-    folder = store_path_open_parent(upload->store->root, path, true, &base);
+    folder = store_path_open_parent(local_store_of(upload)->root, path, true, &base);
     if (folder < 0)
         return fail_publish(errno, error);
     assert(!atomic_load(&upload->is_doubtful));
@@ -411,17 +420,29 @@ out:
     return status;
 }
 
-void store_local_abandon(struct stored_upload *upload)
+void store_local_abandon(struct stored_upload *stored)
 {
+    struct local_upload *upload = local_upload_of(stored);
+
     if (upload == NULL)
         return;
     if (upload->hidden[0] != '\0' && upload->folder < 0)
-        unlinkat(upload->store->root, upload->hidden, 0);
+        unlinkat(local_store_of(upload)->root, upload->hidden, 0);
     end_upload(upload);
 }
 
-bool store_local_discard(struct stored_upload *upload, uint64_t offset, uint64_t length)
+void store_local_finish(struct stored_upload *stored)
 {
+    struct local_upload *upload = local_upload_of(stored);
+
+    if (upload->hidden[0] != '\0')
+        unlinkat(folder_of(upload), upload->hidden, 0);
+    end_upload(upload);
+}
+
+bool store_local_discard(struct stored_upload *stored, uint64_t offset, uint64_t length)
+{
+    struct local_upload *upload = local_upload_of(stored);
     int done;
 
     if (length == 0)

@@ -87,8 +87,10 @@ void digest_table_adopt(struct verifier *verifier, struct generation *generation
     const int64_t piece_bytes = config_number(&verifier->server->config->limits.digest_piece_bytes);
     const bool is_on = piece_bytes > 0 && generation->model->component_count > 0;
 
-    if (attach_table(generation, is_on ? (uint64_t)piece_bytes : 0) != NULL && is_on)
-        digest_state_recall(&verifier->finders.folder, generation);
+    if (attach_table(generation, is_on ? (uint64_t)piece_bytes : 0) == NULL || !is_on)
+        return;
+    digest_state_recall(&verifier->finders.folder, generation);
+    shared_digests_recall(verifier, generation);
 }
 
 uint64_t digest_block_count(uint64_t length_bytes, uint64_t piece_bytes)

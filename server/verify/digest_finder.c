@@ -14,6 +14,9 @@
 
 /* After this time a finder gives its thread back and queues itself again. */
 #define TURN_NS (20 * CLOCK_NS_PER_MS)
+/* For so long after an answer had to wait for a disk, finders leave disk and processor to it. */
+#define DISK_AWAITED_MS 100
+#define NAP_NS          (5 * CLOCK_NS_PER_MS)
 /* Read at a time: small enough to stay in the processor's cache for the second hash. */
 #define CHUNK_BYTES 131072
 /* Models that wait, each with its files open. Components of further models are not queued; they
@@ -254,6 +257,34 @@ static bool hash_chunk(struct reading *reading, size_t length)
     return true;
 }
 
+/* Of what is elsewhere, only what is here anyway is read: nobody has asked for these bytes. */
+static bool read_if_here(struct zt_source *source, uint64_t offset, void *buffer, size_t length)
+{
+    struct zt_pin pin;
+    enum zt_status status;
+
+    if (!zt_source_is_elsewhere(source))
+        return zt_source_read_at(source, offset, buffer, length, NULL) == ZT_OK;
+    if (length == 0 || zt_source_pin(source, offset, length, false, &pin, NULL) != ZT_OK)
+        return length == 0;
+    status = zt_source_read_at(pin.view, offset, buffer, length, NULL);
+    zt_pin_release(&pin);
+    return status == ZT_OK;
+}
+
+/* Whether all of the component is here, so that reading it is not begun in vain. */
+static bool is_here(struct zt_source *source, const struct zt_component *component)
+{
+    struct zt_pin pin;
+
+    if (source == NULL || !zt_source_is_elsewhere(source) || component->length == 0)
+        return source != NULL;
+    if (zt_source_pin(source, component->offset, component->length, false, &pin, NULL) != ZT_OK)
+        return false;
+    zt_pin_release(&pin);
+    return true;
+}
+
 static bool read_chunk(struct reading *reading)
 {
     const struct zt_component *component = component_of(reading);
@@ -262,13 +293,13 @@ static bool read_chunk(struct reading *reading)
     const uint64_t to_piece = piece_bytes - reading->read_bytes % piece_bytes;
     uint64_t length = component->length - reading->read_bytes;
     struct zt_source *source = zt_files_source(&files, component);
-    struct zt_error error;
 
     length = length < to_piece ? length : to_piece;
     length = length < CHUNK_BYTES ? length : CHUNK_BYTES;
-    return source != NULL &&
-           zt_source_read_at(source, component->offset + reading->read_bytes, reading->chunk,
-                             (size_t)length, &error) == ZT_OK &&
+    if (reading->read_bytes == 0 && !is_here(source, component))
+        return false;
+    return read_if_here(source, component->offset + reading->read_bytes, reading->chunk,
+                        (size_t)length) &&
            hash_chunk(reading, (size_t)length);
 }
 
@@ -300,6 +331,14 @@ static void conclude(struct finder *finder, struct reading *reading)
         verifier_check_now(finder->verifier, generation, reading->component, NULL);
 }
 
+static bool must_give_way(const struct verifier *verifier)
+{
+    const int64_t awaited_ms =
+        atomic_load_explicit(&verifier->server->disk_awaited_ms, memory_order_relaxed);
+
+    return awaited_ms != 0 && clock_coarse_ms() - awaited_ms < DISK_AWAITED_MS;
+}
+
 /* Continues reading until the end of the component or of the turn. True: the reading has ended,
  * successfully or not. */
 static bool continue_reading(struct finder *finder, int64_t until_ns)
@@ -313,6 +352,8 @@ static bool continue_reading(struct finder *finder, int64_t until_ns)
             digest_forget_wanted(reading->generation, reading->component);
             return true;
         }
+        if (must_give_way(finder->verifier))
+            nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
         if (clock_ns() > until_ns && reading->read_bytes < total)
             return false;
     }
@@ -329,7 +370,11 @@ static bool begin(struct finder *finder)
     while (finder->reading == NULL) {
         if (!take_wanted(finder, &generation, &component))
             return false;
-        finder->reading = reading_new(generation, component);
+        /* Another replica may have found it meanwhile. */
+        if (digest_block(generation, component) != NULL)
+            generation_release(generation);
+        else
+            finder->reading = reading_new(generation, component);
     }
     return true;
 }

@@ -49,6 +49,10 @@ struct digest_table {
     uint64_t saved_bytes;
     /* Used by blob_index.c, under its lock: the generation's place there, 0 for none. */
     uint32_t blob_place;
+    /* Used by shared_digests.c. */
+    atomic_bool is_shared_now;     /* a job of this generation is queued or runs */
+    atomic_uint shared_count;      /* how many blocks the replicas' fact has */
+    _Atomic(int64_t) next_fact_ms; /* it is not written before, unless there is much more */
 };
 
 /* The generation's table; NULL if it has none. */
@@ -118,7 +122,22 @@ void digest_forget_wanted(struct generation *generation, uint32_t component);
 /* --- saved_state.c: digests across restarts --- */
 
 void digest_state_recall(struct state_folder *folder, struct generation *generation);
+/* The same as bytes: all digests that are known. */
+void digest_state_encode(struct record_writer *image, const struct generation *generation);
+/* Takes over what is not known yet, from bytes that anybody may have written: calls took for each
+ * component. Nothing is taken unless they are about this version; the first damaged record ends
+ * them, and so does one that contradicts the file. */
+void digest_state_decode(const uint8_t *bytes, size_t length, struct generation *generation,
+                         void (*took)(void *context, uint32_t component), void *context);
 /* Saves what was computed since the last time. */
 void digest_state_save(struct verifier *verifier, struct generation *generation);
+
+/* --- shared_digests.c: digests of replicas, kept with the version in their store --- */
+
+/* Has what other replicas found read in the background, if the store is elsewhere. */
+void shared_digests_recall(struct verifier *verifier, struct generation *generation);
+/* To be called now and then when digests were found: has them written in the background, if this
+ * server may write and it is worth it. */
+void shared_digests_offer(struct verifier *verifier, struct generation *generation);
 
 #endif

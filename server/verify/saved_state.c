@@ -204,13 +204,18 @@ static void put_digests(struct record_writer *image, const struct generation *ge
 
 /* --- digests: saving --- */
 
+void digest_state_encode(struct record_writer *image, const struct generation *generation)
+{
+    put_digest_header(image, generation);
+    for (uint32_t i = 0; i < generation->model->component_count; i++)
+        put_digests(image, generation, i);
+}
+
 static void save_all(struct state_folder *folder, struct generation *generation)
 {
     struct record_writer image = {.bytes = NULL};
 
-    put_digest_header(&image, generation);
-    for (uint32_t i = 0; i < generation->model->component_count; i++)
-        put_digests(&image, generation, i);
+    digest_state_encode(&image, generation);
     if (state_file_write(folder, generation->path, &image)) {
         digest_table_of(generation)->saved_bytes = image.length;
     } else {
@@ -261,6 +266,8 @@ void digest_state_save(struct verifier *verifier, struct generation *generation)
     if (unsaved.count > 0 && folder->descriptor >= 0 && !atomic_load(&generation->retired) &&
         (digest_table_of(generation)->saved_bytes == 0 || !save_more(folder, generation, &unsaved)))
         save_all(folder, generation);
+    if (unsaved.count > 0)
+        shared_digests_offer(verifier, generation);
     free(unsaved.items);
 }
 
@@ -279,25 +286,46 @@ static bool take_digest_header(struct record_reader *reader, const struct genera
     return same;
 }
 
-static bool take_digests(struct record_reader *reader, struct generation *generation)
+/* The digests of one component, and their count; NULL if the record is damaged. */
+static const uint8_t *take_digests(struct record_reader *reader,
+                                   const struct generation *generation, uint32_t *out_component,
+                                   size_t *out_length)
 {
     const uint8_t *from = reader->at;
     const uint64_t component = record_read_uint(reader, 4);
     const uint64_t count = record_read_uint(reader, 4);
     const uint8_t *digests;
-    uint8_t *block;
 
     if (reader->failed || component >= generation->model->component_count ||
         count != digest_count(generation, (uint32_t)component))
-        return false;
+        return NULL;
     digests = record_read_bytes(reader, (size_t)count * SHA256_BYTES);
     if (digests == NULL || !record_read_hash(reader, from))
-        return false;
-    block = malloc((size_t)count * SHA256_BYTES);
+        return NULL;
+    *out_component = (uint32_t)component;
+    *out_length = (size_t)count * SHA256_BYTES;
+    return digests;
+}
+
+static uint8_t *copy_of(const uint8_t *digests, size_t length)
+{
+    uint8_t *block = malloc(length);
+
+    if (block != NULL)
+        memcpy(block, digests, length);
+    return block;
+}
+
+static bool recall_digests(struct record_reader *reader, struct generation *generation)
+{
+    uint32_t component;
+    size_t length;
+    const uint8_t *digests = take_digests(reader, generation, &component, &length);
+    uint8_t *block = digests != NULL ? copy_of(digests, length) : NULL;
+
     if (block == NULL)
         return false;
-    memcpy(block, digests, (size_t)count * SHA256_BYTES);
-    if (!digest_block_put(generation, (uint32_t)component, NULL, block))
+    if (!digest_block_put(generation, component, NULL, block))
         free(block);
     return true;
 }
@@ -315,10 +343,55 @@ void digest_state_recall(struct state_folder *folder, struct generation *generat
         return;
     reader = (struct record_reader){.at = bytes, .left = length};
     if (take_digest_header(&reader, generation)) {
-        while (reader.left > 0 && take_digests(&reader, generation))
+        while (reader.left > 0 && recall_digests(&reader, generation))
             continue;
         /* A file with a torn end is written from the start. */
         digest_table_of(generation)->saved_bytes = reader.left == 0 && !reader.failed ? length : 0;
     }
     free(bytes);
+}
+
+/* --- digests: of others --- */
+
+static bool contradicts(const struct generation *generation, uint32_t component,
+                        const uint8_t *digests)
+{
+    uint8_t stated[SHA256_BYTES];
+
+    return stored_digest_stated(generation, component, stated) &&
+           memcmp(stated, digests, SHA256_BYTES) != 0;
+}
+
+/* The generation is in use: the component may have been found, or be about to be, in the same
+ * moment. */
+static bool put_found(struct generation *generation, uint32_t component, const uint8_t *digests,
+                      size_t length)
+{
+    uint8_t *block = copy_of(digests, length);
+
+    if (block != NULL && (digest_block_put(generation, component, NULL, block) ||
+                          digest_block_put(generation, component, DIGEST_WANTED, block)))
+        return true;
+    free(block);
+    return false;
+}
+
+void digest_state_decode(const uint8_t *bytes, size_t length, struct generation *generation,
+                         void (*took)(void *context, uint32_t component), void *context)
+{
+    struct record_reader reader = {.at = bytes, .left = length};
+
+    if (!take_digest_header(&reader, generation))
+        return;
+    while (reader.left > 0) {
+        uint32_t component;
+        size_t digests_length;
+        const uint8_t *digests = take_digests(&reader, generation, &component, &digests_length);
+
+        if (digests == NULL || contradicts(generation, component, digests))
+            return;
+        if (digest_block(generation, component) == NULL &&
+            put_found(generation, component, digests, digests_length))
+            took(context, component);
+    }
 }

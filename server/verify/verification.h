@@ -38,9 +38,11 @@ struct check {
     struct check *next;
 };
 
-/* A component that could not be read. Until that time, requests for it fail without another try. */
+/* A component that could not be read, or not be had. Until that time, requests for it fail without
+ * another try. */
 struct trouble {
     uint32_t component;
+    bool is_away;
     int64_t until_ns;
     struct trouble *next;
 };

@@ -27,7 +27,8 @@ void verifier_stop(struct verifier *verifier);
 /* Returns the state of a component. CHECKING: a check is running (this call begins it if
  * necessary), and waiter will be woken. With verify: off never CHECKING: an UNCHECKED component is
  * served as it is, but one known to be CORRUPT stays CORRUPT. Otherwise never UNCHECKED: a
- * component that cannot be read is CORRUPT for a second and then tried again. A component in a
+ * component that cannot be read is CORRUPT for a second and then tried again (UNAVAILABLE if its
+ * bytes are elsewhere and cannot be had). A component in a
  * shard without a digest of its own is CORRUPT if the shard does not match the digest that the
  * model states. */
 enum component_state verifier_ask(struct verifier *verifier, struct generation *generation,

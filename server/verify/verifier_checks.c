@@ -40,12 +40,13 @@ static struct check *check_of(const struct verification *verification, uint32_t 
 
 /* --- troubles --- */
 
-/* Whether reading the component failed a moment ago. Also removes older troubles. */
-static bool is_troubled(struct verification *verification, uint32_t component)
+/* What kept the component from being read a moment ago; NULL: nothing. Also removes older
+ * troubles. */
+static const struct trouble *find_trouble(struct verification *verification, uint32_t component)
 {
     struct trouble **link = &verification->troubles;
+    const struct trouble *found = NULL;
     int64_t now = clock_ns();
-    bool found = false;
 
     while (*link != NULL) {
         struct trouble *trouble = *link;
@@ -55,22 +56,27 @@ static bool is_troubled(struct verification *verification, uint32_t component)
             free(trouble);
             continue;
         }
-        found = found || trouble->component == component;
+        if (trouble->component == component)
+            found = trouble;
         link = &trouble->next;
     }
     return found;
 }
 
-static void note_trouble(struct verification *verification, uint32_t component)
+static void note_trouble(struct verification *verification, uint32_t component,
+                         enum zt_status status)
 {
     struct trouble *trouble;
 
-    if (is_troubled(verification, component))
+    if (find_trouble(verification, component) != NULL)
         return;
     trouble = malloc(sizeof(*trouble));
     if (trouble == NULL)
         return;
-    *trouble = (struct trouble){component, clock_ns() + TROUBLE_NS, verification->troubles};
+    *trouble = (struct trouble){.component = component,
+                                .is_away = status == ZT_UNAVAILABLE || status == ZT_STALE,
+                                .until_ns = clock_ns() + TROUBLE_NS,
+                                .next = verification->troubles};
     verification->troubles = trouble;
 }
 
@@ -192,7 +198,7 @@ static void record(struct check *check, enum zt_status status,
     /* A check that was stopped says nothing about the bytes: requests that joined it meanwhile ask
      * again, and get a check of their own. */
     if (status != ZT_ARGUMENT)
-        note_trouble(verification, component);
+        note_trouble(verification, component, status);
     /* Another check of the same component may still be running, and keeps it CHECKING. */
     if (atomic_load(&generation->states[component]) == COMPONENT_CHECKING &&
         check_of(verification, component) == NULL)
@@ -211,14 +217,33 @@ static void count_check(enum zt_status status, enum zt_verdict verdict)
                1);
 }
 
-/* Runs a check from hashing to waking its waiters, and frees it. */
-static void run_check(struct check *check)
+/* Hashes the component. Bytes from elsewhere that are wrong may only have come wrong: they are
+ * brought a second time, and what those are counts. */
+static enum zt_status hash(struct check *check, struct zt_component_check *result,
+                           struct zt_error *error)
 {
     struct generation *generation = check->generation;
     const struct zt_model *model = generation->model;
     const struct zt_component *component = &model->components[check->component];
     const struct zt_files files = generation_files(generation);
-    struct zt_progress progress = {on_hashed, check};
+    struct zt_source *source = zt_files_source(&files, component);
+    const struct zt_progress progress = {on_hashed, check};
+    enum zt_status status = zt_component_check(model, component, source, &progress, result, error);
+
+    if (status != ZT_OK || result->verdict != ZT_VERDICT_FAILED || source == NULL ||
+        component->length == 0 || !zt_source_forget(source, component->offset, component->length))
+        return status;
+    log_write(LOG_LEVEL_WARN,
+              "%s: component %u does not have its digest; its bytes are fetched once more",
+              generation->path, check->component);
+    *result = (struct zt_component_check){.verdict = ZT_VERDICT_UNSUPPORTED};
+    return zt_component_check(model, component, source, &progress, result, error);
+}
+
+/* Runs a check from hashing to waking its waiters, and frees it. */
+static void run_check(struct check *check)
+{
+    struct generation *generation = check->generation;
     struct zt_component_check result = {.verdict = ZT_VERDICT_UNSUPPORTED};
     struct zt_error error;
     struct waiter *waiter;
@@ -226,8 +251,7 @@ static void run_check(struct check *check)
     enum zt_status status;
 
     zt_error_clear(&error);
-    status = zt_component_check(model, component, zt_files_source(&files, component), &progress,
-                                &result, &error);
+    status = hash(check, &result, &error);
     /* The verdict is about other bytes than the generation's if the file was written to. */
     if (status == ZT_OK && !generation_is_unwritten(generation))
         status =
@@ -235,7 +259,8 @@ static void run_check(struct check *check)
     count_check(status, result.verdict);
     if (status == ZT_OK && result.verdict == ZT_VERDICT_FAILED && !was_corrupt)
         log_corrupt(check, &result);
-    if (status != ZT_OK && status != ZT_ARGUMENT)
+    /* That a store is away is told once, and what was replaced there is checked anew. */
+    if (status != ZT_OK && status != ZT_ARGUMENT && status != ZT_UNAVAILABLE && status != ZT_STALE)
         log_write(LOG_LEVEL_WARN, "%s: component %u cannot be checked: %s", generation->path,
                   check->component, error.message);
     pthread_mutex_lock(&verification_of(generation)->lock);
@@ -280,13 +305,15 @@ static enum component_state join_check(struct verifier *verifier, struct generat
                                        struct check **out_begun)
 {
     enum component_state state = atomic_load(&generation->states[component]);
+    const struct trouble *trouble;
     struct check *check = NULL;
 
     if (state == COMPONENT_CHECKING) {
         check = check_of(verification_of(generation), component);
     } else if (state == COMPONENT_UNCHECKED) {
-        if (atomic_load(&verifier->stopping) || is_troubled(verification_of(generation), component))
-            return COMPONENT_CORRUPT;
+        trouble = find_trouble(verification_of(generation), component);
+        if (atomic_load(&verifier->stopping) || trouble != NULL)
+            return trouble != NULL && trouble->is_away ? COMPONENT_UNAVAILABLE : COMPONENT_CORRUPT;
         *out_begun = check = add_check(verifier, generation, component);
         if (check != NULL)
             check->job.client = waiter->client;
@@ -296,7 +323,7 @@ static enum component_state join_check(struct verifier *verifier, struct generat
     if (check == NULL)
         return COMPONENT_CORRUPT;
     if (check != *out_begun)
-        workers_share(verifier->server->workers, &check->job, waiter->client);
+        workers_share(server_waiters(verifier->server), &check->job, waiter->client);
     waiter->next = check->waiters;
     check->waiters = waiter;
     return COMPONENT_CHECKING;
@@ -311,7 +338,10 @@ static enum component_state ask_undigested(struct verifier *verifier, struct gen
 
     if (shard != 0)
         state = verifier_ask_shard(verifier, generation, shard - 1, waiter);
-    return state == COMPONENT_CHECKING || state == COMPONENT_CORRUPT ? state : COMPONENT_UNDIGESTED;
+    return state == COMPONENT_CHECKING || state == COMPONENT_CORRUPT ||
+                   state == COMPONENT_UNAVAILABLE
+               ? state
+               : COMPONENT_UNDIGESTED;
 }
 
 enum component_state verifier_insist(struct verifier *verifier, struct generation *generation,
@@ -334,7 +364,7 @@ enum component_state verifier_insist(struct verifier *verifier, struct generatio
     /* With the lock, so that whoever joins the check finds it queued. */
     if (begun != NULL) {
         begun->job.run = run_check_job;
-        workers_submit_sized(verifier->server->workers, &begun->job,
+        workers_submit_sized(server_waiters(verifier->server), &begun->job,
                              generation->model->components[component].length);
     }
     pthread_mutex_unlock(&verification_of(generation)->lock);

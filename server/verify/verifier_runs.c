@@ -61,7 +61,7 @@ static bool may_take(const void *context, uint64_t client)
 
     for (unsigned i = 0; i < verifier->slot_count; i++)
         busy += verifier->slots[i].is_busy && verifier->slots[i].client == client;
-    return busy == 0 || busy + 1 < verifier->slot_count;
+    return busy + 1 < verifier->slot_count;
 }
 
 /* Takes a unit of the next run; false, and the slot rests, if there is none for it. */
@@ -130,6 +130,18 @@ static void check_content(struct verifier *verifier, struct run *run, uint32_t i
     verifier_mark_dirty(verifier, generation);
 }
 
+/* All of the file is going to be read, mostly in this order: what is elsewhere is brought across
+ * the ends of components. */
+static void advise_from(const struct generation *generation, uint64_t unit)
+{
+    const struct zt_component *component = &generation->model->components[unit];
+    const struct zt_files files = generation_files(generation);
+    struct zt_source *source = zt_files_source(&files, component);
+
+    if (source != NULL)
+        zt_source_read_on(source, component->offset, zt_source_size(source) - component->offset, 0);
+}
+
 static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
 {
     const struct generation *generation = run->generation;
@@ -151,6 +163,7 @@ static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
     }
     if ((run->recheck && generation->model->components[unit].digest != NULL) ||
         (state != COMPONENT_VERIFIED && state != COMPONENT_CORRUPT)) {
+        advise_from(generation, unit);
         verifier_check_now(verifier, run->generation, (uint32_t)unit, run);
     } else {
         stored_digest_want(verifier->server, run->generation, (uint32_t)unit);
@@ -220,7 +233,7 @@ static void start_slots(struct verifier *verifier)
         if (verifier->slots[i].queued)
             continue;
         verifier->slots[i].queued = true;
-        workers_submit_idle(verifier->server->workers, &verifier->slots[i].job);
+        workers_submit_idle(server_waiters(verifier->server), &verifier->slots[i].job);
     }
 }
 
@@ -255,7 +268,7 @@ static void work(struct job *job)
         if (last)
             end_run(verifier, run);
         if (clock_ns() - begun_ns > TURN_NS) {
-            workers_submit_idle(verifier->server->workers, &slot->job);
+            workers_submit_idle(server_waiters(verifier->server), &slot->job);
             return;
         }
     }

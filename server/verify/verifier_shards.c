@@ -19,7 +19,7 @@ struct shard_check {
     struct waiter *waiters;
     uint32_t round;          /* of the last run that hashed it */
     struct hashing *hashing; /* that a worker has or will have begun */
-    int64_t retry_ns;        /* if CORRUPT only means that it could not be read; else 0 */
+    int64_t retry_ns; /* if CORRUPT or UNAVAILABLE only mean that it could not be read; else 0 */
 };
 
 struct hashing {
@@ -41,10 +41,14 @@ static enum zt_status hash_shard(struct hashing *hashing, struct zt_error *error
 {
     struct generation *generation = hashing->generation;
     const struct zt_progress progress = {may_hash_on, hashing};
-    enum zt_status status =
-        zt_shard_check_digest(&generation->model->shards[hashing->shard],
-                              generation->shards.sources[hashing->shard], &progress, error);
+    const struct zt_shard *stated = &generation->model->shards[hashing->shard];
+    struct zt_source *source = generation->shards.sources[hashing->shard];
+    enum zt_status status = zt_shard_check_digest(stated, source, &progress, error);
 
+    /* Bytes from elsewhere may only have come wrong. */
+    if (status == ZT_CORRUPT && source != NULL &&
+        zt_source_forget(source, 0, zt_source_size(source)))
+        status = zt_shard_check_digest(stated, source, &progress, error);
     if ((status == ZT_OK || status == ZT_CORRUPT) && !generation_is_unwritten(generation))
         status =
             zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
@@ -58,6 +62,9 @@ static enum component_state state_of(enum zt_status status)
         return COMPONENT_VERIFIED;
     case ZT_UNSUPPORTED:
         return COMPONENT_UNSUPPORTED;
+    case ZT_UNAVAILABLE:
+    case ZT_STALE:
+        return COMPONENT_UNAVAILABLE;
     default:
         return COMPONENT_CORRUPT;
     }
@@ -105,7 +112,7 @@ static void run_hashing(struct job *job)
     if (status == ZT_OK || status == ZT_CORRUPT)
         record_components(generation, hashing->shard, status == ZT_CORRUPT);
     /* A shard that was not hashed completely, or cannot be read, may still be correct. */
-    if (known->state == COMPONENT_CORRUPT && status != ZT_CORRUPT)
+    if (status != ZT_OK && status != ZT_UNSUPPORTED && status != ZT_CORRUPT)
         known->retry_ns = clock_ns() + RETRY_NS;
     pthread_mutex_unlock(&verification_of(generation)->lock);
     if (status == ZT_OK || status == ZT_CORRUPT)
@@ -163,7 +170,7 @@ static enum component_state join(struct verifier *verifier, struct generation *g
     }
     if (known->state == COMPONENT_CHECKING) {
         if (*out_begun == NULL && known->hashing != NULL)
-            workers_share(verifier->server->workers, &known->hashing->job, waiter->client);
+            workers_share(server_waiters(verifier->server), &known->hashing->job, waiter->client);
         waiter->next = known->waiters;
         known->waiters = waiter;
     }
@@ -182,7 +189,7 @@ enum component_state verifier_ask_shard(struct verifier *verifier, struct genera
     state = join(verifier, generation, shard, waiter, &begun);
     /* With the lock, so that whoever joins finds it queued. */
     if (begun != NULL)
-        workers_submit_long(verifier->server->workers, &begun->job);
+        workers_submit_long(server_waiters(verifier->server), &begun->job);
     pthread_mutex_unlock(&verification_of(generation)->lock);
     return state;
 }

@@ -67,7 +67,8 @@ void verifier_note_ready(struct verifier *verifier);
 
 /* COMPONENT_VERIFIED, COMPONENT_CORRUPT, COMPONENT_UNSUPPORTED (a digest of an unknown algorithm),
  * or COMPONENT_CHECKING: the shard is being hashed (this call begins it if necessary), and waiter
- * will be woken. A shard that cannot be read is CORRUPT for a second and then tried again. */
+ * will be woken. A shard that cannot be read is CORRUPT, or UNAVAILABLE, for a second and then
+ * tried again. */
 enum component_state verifier_ask_shard(struct verifier *verifier, struct generation *generation,
                                         uint32_t shard, struct waiter *waiter);
 

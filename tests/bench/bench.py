@@ -16,14 +16,14 @@ from pathlib import Path
 import report
 from context import HERE, TOP, Context, Skipped, note
 from curve import Measured
-from figures import OTHERS_LIMIT, SHOWN, SKIPPED, Figure, amount, exit_status, limit_text
+from figures import OTHERS_LIMIT, SHOWN, SKIPPED, UNJUDGED, Figure, amount, exit_status, limit_text
 from machine import choose_processors, describe, others_between, take_sample
 from servers import use_program
 from workload import WORKLOADS
 
 IDLE_S, IDLE_TRIES = 2, 5
 # The modules of workloads, in the order in which they run.
-MODULES = ("reading", "network", "uploading", "computing", "files", "floor")
+MODULES = ("reading", "network", "uploading", "computing", "files", "buckets", "floor")
 
 
 def find_workloads():
@@ -82,6 +82,10 @@ def idle_others():
     return others
 
 
+def verdict_text(figure):
+    return f"{UNJUDGED}: {figure.why_unjudged()}" if figure.verdict() == UNJUDGED else figure.verdict()
+
+
 def show(figure):
     if figure.verdict() == SKIPPED:
         note(f"  {figure.row}: skipped: {figure.skipped}")
@@ -96,9 +100,7 @@ def show(figure):
     if figure.processor:
         text += ", processor " + " / ".join(f"{share:.2f}" for share in figure.processor)
     if figure.verdict() != SHOWN:
-        text += f"; {limit_text(figure.limit)}: {figure.verdict()}"
-    if figure.others > OTHERS_LIMIT:
-        text += f" (others took {figure.others:.2f} cores)"
+        text += f"; {limit_text(figure.limit)}: {verdict_text(figure)}"
     print(text, flush=True)
 
 
@@ -159,7 +161,8 @@ def summarize(figures):
     print("==> " + ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
     for figure in figures:
         if figure.verdict() not in ("met", SHOWN):
-            print(f"  {figure.verdict()}: {figure.row} {figure.metric}".rstrip())
+            reason = f" ({figure.why_unjudged()})" if figure.verdict() == UNJUDGED else ""
+            print(f"  {figure.verdict()}: {figure.row} {figure.metric}".rstrip() + reason)
     return status
 
 

@@ -30,8 +30,8 @@ class Figure:
     """One row of the table: what ztserve and its yardstick reached in each round.
 
     ratio is "ours/theirs" for what should be large, "theirs/ours" for times; check is a second process of the yardstick,
-    measured in the same rounds. others is how many cores other programs took meanwhile. A figure that misses its limit is
-    still met if `instead` is. skipped is the reason for which nothing was measured."""
+    measured in the same rounds. others is how many cores other programs took meanwhile. skipped is the reason for which
+    nothing was measured."""
 
     workload: str
     row: str
@@ -44,7 +44,6 @@ class Figure:
     beside: str = "nginx"
     ratio: str = "ours/theirs"
     others: float = 0.0
-    instead: "Figure | None" = None
     skipped: str = ""
     processor: tuple = ()  # processor seconds of ztserve and of the yardstick per second measured, medians
 
@@ -67,9 +66,16 @@ class Figure:
             return SHOWN
         if self.others > OTHERS_LIMIT or not self.check_holds():
             return UNJUDGED
-        if self.limit.holds(self.judged_value()):
-            return MET
-        return self.instead.verdict() if self.instead is not None else MISSED
+        return MET if self.limit.holds(self.judged_value()) else MISSED
+
+    def why_unjudged(self):
+        """The reason for which the verdict is what it is, if the row is not judged."""
+        reasons = []
+        if self.others > OTHERS_LIMIT:
+            reasons.append(f"others took {self.others:.2f} cores, more than {OTHERS_LIMIT:g}")
+        if not self.check_holds():
+            reasons.append(f"{self.beside} beside itself {self.check_ratio():.2f}, more than a tenth from 1")
+        return " and ".join(reasons)
 
     def check_holds(self):
         """Percentiles of latency scatter too much for this check."""

@@ -1,13 +1,11 @@
 """How much of the distance to nginx is the library's and the kernel's: the same answers from libmicrohttpd alone."""
 
-import subprocess
 import urllib.request
 
 import reading
 from context import Target
 from figures import Figure
-from machine import process_seconds
-from servers import pinned
+from servers import Yardstick
 from workload import workload
 
 CONNECTIONS = 64
@@ -17,39 +15,24 @@ OWN_FIELDS = ("date", "content-length", "connection")
 HOW = {"shared": "libmicrohttpd, one response", "each": "libmicrohttpd, a response each", "bare": "a loop without HTTP"}
 
 
-class Floor:
-    """bench-floor, which gives the answer that ztserve gave: the same fields, the same body."""
-
-    def __init__(self, context, how, target):
-        url = f"http://{target.server.address}:{target.server.port}{target.path}"
-        request = urllib.request.Request(url, headers=dict(field.split(": ", 1) for field in target.headers))
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            status, fields, body = answer.status, answer.headers.items(), answer.read()
-        folder = context.sub_folder(f"floor-{how}")
-        (folder / "body").write_bytes(body)
-        lines = (f"{name}: {value}\r\n" for name, value in fields if name.lower() not in OWN_FIELDS)
-        (folder / "fields").write_text("".join(lines))
-        command = [*pinned(context.processor), context.build / "bench-floor", how, str(status)]
-        command += [folder / "fields", folder / "body"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.address, self.port = "127.0.0.1", int(self.process.stdout.readline())
-
-    def pids(self):
-        return [self.process.pid]
-
-    def processor_seconds(self):
-        return process_seconds(self.process.pid)
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
+def answering_alike(context, how, target):
+    """bench-floor, giving the answer that ztserve gives: the same fields, the same body."""
+    url = f"http://{target.server.address}:{target.server.port}{target.path}"
+    request = urllib.request.Request(url, headers=dict(field.split(": ", 1) for field in target.headers))
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        status, fields, body = answer.status, answer.headers.items(), answer.read()
+    folder = context.sub_folder(f"floor-{how}")
+    (folder / "body").write_bytes(body)
+    lines = (f"{name}: {value}\r\n" for name, value in fields if name.lower() not in OWN_FIELDS)
+    (folder / "fields").write_text("".join(lines))
+    command = [context.build / "bench-floor", how, str(status), folder / "fields", folder / "body"]
+    return Yardstick(context.processor, *command)
 
 
 def floors(context, what, sides, kinds):
     """ztserve beside nginx and these kinds of floor, with as many connections as keep the server busy."""
-    running = [context.start(lambda how=how: Floor(context, how, sides.ztserve)) for how in kinds]
-    targets = [sides.ztserve, sides.nginx, *(Target(floor, "/") for floor in running)]
+    running = [context.start(lambda how=how: answering_alike(context, how, sides.ztserve)) for how in kinds]
+    targets = [sides.ztserve, sides.nginx, *(Target(server, "/") for server in running)]
     with context.watch() as others:
         results = context.alternate([lambda target=target: context.load(target, CONNECTIONS) for target in targets])
     context.stop(*running)

@@ -67,6 +67,7 @@ def describe(top, program):
         "cores": str(len(os.sched_getaffinity(0))),
         "memory": f"{memory:.0f} GiB",
         "kernel": platform.release(),
+        "congestion control": Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip(),
         "system": release.group(1) if release else "",
         "nginx": output_of(NGINX, "-v").rpartition("/")[2],
         "libmicrohttpd": output_of("pkg-config", "--modversion", "libmicrohttpd"),

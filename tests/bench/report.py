@@ -44,11 +44,11 @@ def table(figures):
 
 def missed(figures):
     rows = [f"{figure.row} ({figure.metric}, beside {figure.beside})" for figure in figures if figure.verdict() == MISSED]
-    unjudged = [f"{figure.row} ({figure.metric})" for figure in figures if figure.verdict() == UNJUDGED]
+    unjudged = [f"{figure.row}, {figure.metric} ({figure.why_unjudged()})" for figure in figures if figure.verdict() == UNJUDGED]
     skipped = [f"{figure.row} ({figure.skipped})" for figure in figures if figure.verdict() == SKIPPED]
     lines = [f"Missed: {'; '.join(rows)}." if rows else "Nothing that was judged is missed."]
     if unjudged:
-        lines.append(f"Not judged, because other programs ran or nginx beside itself was not even: {'; '.join(unjudged)}.")
+        lines.append(f"Not judged: {'; '.join(unjudged)}.")
     if skipped:
         lines.append(f"Skipped: {'; '.join(skipped)}.")
     return "\n".join(lines)

@@ -25,6 +25,7 @@ http {{
     default_type application/octet-stream; client_max_body_size 0;
     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+    {outside}
     server {{ listen {address}:{port} reuseport backlog=4096; root {root}; {location} }}
 }}
 """
@@ -55,6 +56,25 @@ def children_of(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+class Yardstick:
+    """A program of the benchmarks that serves on a port of its own, which it prints."""
+
+    def __init__(self, processors, *command):
+        self.process = subprocess.Popen([*pinned(processors), *command], stdout=subprocess.PIPE, text=True)
+        self.address, self.port = "127.0.0.1", int(self.process.stdout.readline())
+
+    def pids(self):
+        return [self.process.pid]
+
+    def processor_seconds(self):
+        return process_seconds(self.process.pid)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
 def memory_mib(server):
     """What a server's processes hold themselves, without pages of files."""
     total = 0
@@ -67,23 +87,24 @@ def memory_mib(server):
 class Nginx:
     """One worker on one processor. The folder of its own holds temporary files; place it beside the root for PUT."""
 
-    def __init__(self, root, processors, address="127.0.0.1", launcher=(), location="", folder=None):
+    def __init__(self, root, processors, address="127.0.0.1", launcher=(), location="", outside="", folder=None):
         self.folder = Path(tempfile.mkdtemp(prefix="nginx.", dir=folder or Path(root).parent))
         self.address = address
         for _ in range(5):
             # In another namespace the port may be taken although it is free here: then the next one.
             self.port = free_port()
-            if self._start(root, processors, launcher, location):
+            if self._start(root, processors, launcher, (location, outside)):
                 return
         log = self.folder / "error.log"
         reason = log.read_text() if log.exists() else "no message"
         shutil.rmtree(self.folder)
         raise RuntimeError(f"nginx did not start: {reason}")
 
-    def _start(self, root, processors, launcher, location):
+    def _start(self, root, processors, launcher, lines):
         configuration = self.folder / "nginx.conf"
+        location, outside = (text.format(folder=self.folder) for text in lines)
         text = NGINX_CONFIGURATION.format(
-            folder=self.folder, port=self.port, root=root, location=location, address=self.address
+            folder=self.folder, port=self.port, root=root, location=location, outside=outside, address=self.address
         )
         configuration.write_text(text)
         command = [*launcher, *pinned(processors), NGINX, "-c", str(configuration)]
@@ -116,10 +137,11 @@ class Nginx:
 class Ztserve:
     """On one processor it starts one event loop."""
 
-    def __init__(self, root, processors, *arguments, launcher=(), listen="127.0.0.1:0"):
+    def __init__(self, root, processors, *arguments, launcher=(), listen="127.0.0.1:0", environment=None):
         self.server = server_process.ServerProcess(
-            root, "--log-level", "warn", *arguments, launcher=[*launcher, *pinned(processors)], listen=listen
-        )
+            root, "--log-level", "warn", *arguments,
+            launcher=[*launcher, *pinned(processors)], listen=listen, environment=environment,
+        )  # fmt: skip
         self.address, self.port = self.server.host, self.server.port
 
     def pids(self):

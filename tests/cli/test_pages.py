@@ -53,7 +53,7 @@ def test_the_configuration_table_has_every_key_with_default_and_meaning():
     defaults = dict(keys_of(json.loads((TOP / "config" / "ztserve.json").read_text())))
     meanings = dict(meanings_of(json.loads((TOP / "config" / "ztserve.schema.json").read_text())["properties"]))
     page = (TOP / "docs" / "configuration.md").read_text()
-    table = re.findall(r"^\| `([a-z_.]+)` \| (\S+) \| (.*) \|$", page, re.MULTILINE)
+    table = re.findall(r"^\| `([a-z0-9_.]+)` \| (\S+) \| (.*) \|$", page, re.MULTILINE)
     shown = {key: "—" if value is None else f"`{json.dumps(value).strip(chr(34))}`" for key, value in defaults.items()}
     assert table == [(key, shown[key], meanings[key]) for key in defaults]
 
@@ -64,7 +64,7 @@ def test_the_keys_that_wait_for_a_restart_are_named():
     waiting = [entry.split('"')[1] for entry in entries if ".reloads = true" not in entry]
     page = (TOP / "docs" / "configuration.md").read_text()
     sentence = page.split("except those of", 1)[1].split(":", 1)[0]
-    assert re.findall(r"`([a-z_.]+)`", sentence) == waiting
+    assert re.findall(r"`([a-z0-9_.]+)`", sentence) == waiting
 
 
 @pytest.mark.parametrize("name", ["configuration.md", "threat-model.md"])

@@ -8,7 +8,9 @@
  *   ZT_HANG=FILE              no connection is accepted, and the thread waits, while FILE exists
  *   ZT_SLOW_READ_MS=N         each read from a position takes so much longer, and nothing is in the
  *                             page cache
- *   ZT_HANG_READ=FILE         a mapping is not read in, and the thread waits, while FILE exists
+ *   ZT_HANG_READ=FILE         nothing is read ahead, and the thread waits, while FILE exists
+ *   ZT_SEND_BYTES=N           send takes at most so many bytes, every other call none, as if the
+ *                             socket's buffer was full; sendmsg is as ever
  *   ZT_RECORD=FILE            gets a line for each call that succeeded, and for each HTTP answer
  *                             before it is sent (record.h)
  *
@@ -98,6 +100,18 @@ ssize_t pread64(int descriptor, void *bytes, size_t length, off64_t offset)
     return real.function(descriptor, bytes, length, offset);
 }
 
+/* Hangs as long as the file of ZT_HANG_READ exists. */
+ssize_t readahead(int descriptor, off64_t offset, size_t length)
+{
+    const char *hang = getenv("ZT_HANG_READ");
+
+    NEXT("readahead", ssize_t, int, off64_t, size_t);
+
+    while (hang != NULL && access(hang, F_OK) == 0)
+        usleep(10000);
+    return real.function(descriptor, offset, length);
+}
+
 /* Otherwise files would be read from their mappings, which is not slow. */
 int mincore(void *bytes, size_t length, unsigned char *pages)
 {
@@ -106,18 +120,6 @@ int mincore(void *bytes, size_t length, unsigned char *pages)
     if (fault_delays())
         memset(pages, 0, (length + PAGE_BYTES - 1) / PAGE_BYTES);
     return fault_delays() ? 0 : real.function(bytes, length, pages);
-}
-
-/* Hangs instead of reading in what is mapped, as long as the file of ZT_HANG_READ exists. */
-int madvise(void *bytes, size_t length, int advice)
-{
-    const char *hang = getenv("ZT_HANG_READ");
-
-    NEXT("madvise", int, void *, size_t, int);
-
-    while (advice == MADV_POPULATE_READ && hang != NULL && access(hang, F_OK) == 0)
-        usleep(10000);
-    return real.function(bytes, length, advice);
 }
 
 ssize_t pwrite64(int descriptor, const void *bytes, size_t length, off64_t offset)
@@ -240,6 +242,11 @@ ssize_t send(int descriptor, const void *bytes, size_t length, int flags)
     NEXT("send", ssize_t, int, const void *, size_t, int);
 
     record_answer(bytes, length);
+    length = fault_shorten(length);
+    if (length == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
     return real.function(descriptor, bytes, length, flags);
 }
 

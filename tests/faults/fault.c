@@ -20,17 +20,22 @@ static int failing_errno;
 static atomic_ulong calls;
 static int mark = -1;
 static long delay_ms;
+static size_t send_bytes;
+static atomic_ulong sends;
 
 __attribute__((constructor)) static void read_environment(void)
 {
     const char *text = getenv("ZT_FAULT");
     const char *path = getenv("ZT_FAULT_MARK");
     const char *delay = getenv("ZT_SLOW_READ_MS");
+    const char *most = getenv("ZT_SEND_BYTES");
     char kind[16];
     char plus[2] = "";
 
     if (delay != NULL)
         delay_ms = strtol(delay, NULL, 10);
+    if (most != NULL)
+        send_bytes = strtoul(most, NULL, 10);
     if (text == NULL)
         return;
     /* Opened now: later the program may not open files outside of its folders. */
@@ -62,6 +67,15 @@ void fault_delay(void)
 bool fault_delays(void)
 {
     return delay_ms > 0;
+}
+
+size_t fault_shorten(size_t length)
+{
+    if (send_bytes == 0)
+        return length;
+    if (atomic_fetch_add(&sends, 1) % 2 == 0)
+        return 0;
+    return length < send_bytes ? length : send_bytes;
 }
 
 bool fault_is_due(enum fault_kind kind)

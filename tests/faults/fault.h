@@ -3,6 +3,7 @@
 #define TESTS_FAULTS_FAULT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum fault_kind {
     FAULT_WRITE,
@@ -22,5 +23,8 @@ void fault_delay(void);
 
 /* Whether fault_delay waits at all. */
 bool fault_delays(void);
+
+/* How many of so many bytes are to be sent; 0: none at present. */
+size_t fault_shorten(size_t length);
 
 #endif

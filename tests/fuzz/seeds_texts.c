@@ -74,6 +74,14 @@ static const struct {
      "#\r\n"
      "b write mtls:b.example\nc admin jwt:system:*:[!x]"},
     {"grants", "same", "a read mtls:b\nc read mtls:b\n"},
+    {"xml", "list",
+     "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult "
+     "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><IsTruncated>false</IsTruncated>"
+     "<Contents><Key>a&amp;b&#x9;.zt</Key><ETag>&quot;x&#34;</ETag><Size>7</Size></Contents>"
+     "</ListBucketResult>"},
+    {"xml", "pieces", "<s:a xmlns:s='u'>x<![CDATA[<y>]]><!--c--><?p i?><b c='d'/>&lt;</s:a>"},
+    {"xml", "type", "<!DOCTYPE a [<!ENTITY b \"c\"><!ENTITY d \"&b;&b;\">]><a>&d;</a>"},
+    {"xml", "control", "<a><Key>x&#x01;</Key></a>"},
     {"jwt", "token", "teyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJzIn0.AAAA"},
     {"jwt", "claims",
      "c{\"iss\":\"i\",\"aud\":[\"b\",\"a\"],\"sub\":\"s\",\"exp\":1.8e9,\"nbf\":1,\"iat\":1}"},

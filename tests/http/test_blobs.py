@@ -128,6 +128,7 @@ def test_candidates_are_tried_in_turn(tmp_path, start_server):
     assert answer.status == 200 and answer.body == ONE
 
 
+@pytest.mark.folder("changes to a file that are seen at once")
 def test_removed_and_replaced_models_leave(tmp_path, start_server):
     other = zt1({"w": dense(TWO)})
     (tmp_path / "m.zt").write_bytes(zt1({"w": dense(ONE)}))
@@ -151,6 +152,7 @@ def test_found_digests_are_known_after_a_restart(tmp_path, start_server):
     assert get(second, blob_path(TWO)).body == TWO
 
 
+@pytest.mark.folder("changes to a file that are seen at once")
 def test_a_file_written_to_in_place_is_another(tmp_path, start_server):
     (tmp_path / "m.zt").write_bytes(zt1({"w": dense(THREE, digest=None)}))
     server = start_server(tmp_path)

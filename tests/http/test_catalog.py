@@ -104,6 +104,7 @@ def test_file_changed_with_its_time_set_back_has_a_new_tag(server, tmp_path):
     assert get(server, targets[1]).status == 500
 
 
+@pytest.mark.folder("changes to a file that are seen at once")
 def test_a_write_is_seen_by_the_next_request(server, tmp_path):
     """Between two looks at a file the server relies on the kernel's reports, which each loop has to heed."""
     path = tmp_path / "old.zt"
@@ -118,6 +119,7 @@ def test_a_write_is_seen_by_the_next_request(server, tmp_path):
             assert tag_of_file(connection) != before, turn
 
 
+@pytest.mark.folder("changes to a file that are seen at once")
 def test_a_change_through_a_mapping_is_seen_soon(server, tmp_path):
     path = tmp_path / "old.zt"
     before = get(server, "/files/old.zt")
@@ -127,6 +129,7 @@ def test_a_change_through_a_mapping_is_seen_soon(server, tmp_path):
         eventually(lambda: get(server, "/files/old.zt")["ETag"] != before["ETag"])
 
 
+@pytest.mark.folder("times of files")
 @pytest.mark.parametrize("year", [2100, 2400])
 def test_last_modified_is_never_in_the_future(server, tmp_path, year):
     path = tmp_path / "old.zt"
@@ -223,6 +226,7 @@ class Download:
         return body
 
 
+@pytest.mark.folder("files that stay readable while they are open")
 @pytest.mark.parametrize("build", [zt1, zt2])
 @pytest.mark.parametrize("digest", ["sha256", None])
 def test_download_of_a_replaced_and_removed_file_gets_the_old_bytes(server, tmp_path, build, digest):
@@ -241,6 +245,7 @@ def test_download_of_a_replaced_and_removed_file_gets_the_old_bytes(server, tmp_
     assert downloads[2].finish() == BIG[2]
 
 
+@pytest.mark.folder("files that change under a download")
 def test_file_cut_under_a_download_ends_the_connection_and_not_the_server(start_server, tmp_path):
     path = tmp_path / "cut.zt"
     (tmp_path / "old.zt").write_bytes(version_of("old"))
@@ -257,6 +262,7 @@ def test_file_cut_under_a_download_ends_the_connection_and_not_the_server(start_
     eventually(lambda: get(server, model_path("cut")).status == 422)
 
 
+@pytest.mark.folder("files that change under a download")
 def test_component_of_a_cut_file_is_an_error(server, tmp_path):
     path = tmp_path / "cut.zt"
     publish(path, zt1({"w": dense(BIG[1]), "x": dense(b"1")}))

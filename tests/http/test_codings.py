@@ -307,6 +307,7 @@ def test_digest_of_a_coded_answer_covers_the_coded_bytes(server):
     assert coded["Repr-Digest"] == f"sha-256=:{base64.b64encode(hashlib.sha256(coded.body).digest()).decode()}:"
 
 
+@pytest.mark.folder("sparse files larger than the memory of the tests")
 def test_a_component_too_large_to_decode_whole_is_sent_by_frames_or_encoded(folder, server, share_server):
     other = share_server(folder, environment={"ZTSERVE_LIMITS_DECODED_BYTES": "100000"})
     path = component_path("packed", "plain")

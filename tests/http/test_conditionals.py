@@ -115,6 +115,7 @@ def test_if_match_decides(server, path, tag):
         assert head(server, path, If_Match=value).status == 412
 
 
+@pytest.mark.folder("times of files")
 def test_if_modified_since_decides(server):
     path = PATHS["component"]
     assert get(server, path, If_Modified_Since=date()).status == 304
@@ -122,6 +123,7 @@ def test_if_modified_since_decides(server):
     assert get(server, path, If_Modified_Since=date(-1)).status == 200
 
 
+@pytest.mark.folder("times of files")
 def test_if_unmodified_since_decides(server):
     path = PATHS["component"]
     assert get(server, path, If_Unmodified_Since=date()).status == 200
@@ -129,6 +131,7 @@ def test_if_unmodified_since_decides(server):
     assert_problem(get(server, path, If_Unmodified_Since=date(-1)), 412, "precondition-failed")
 
 
+@pytest.mark.folder("times of files")
 @pytest.mark.parametrize("form", ["Tuesday, 14-Nov-23 22:13:20 GMT", "Tue Nov 14 22:13:20 2023"])
 def test_old_forms_of_dates_are_understood(server, form):
     assert get(server, PATHS["component"], If_Modified_Since=form).status == 304
@@ -231,6 +234,7 @@ class Oracle:
         return email.utils.mktime_tz(parsed) if parsed else otherwise
 
 
+@pytest.mark.folder("times of files")
 @pytest.mark.parametrize("name", ["w", "z"])
 def test_random_conditions_agree_with_the_oracle(server, name):
     chance = random.Random(name)

@@ -4,6 +4,7 @@ middle, and more clients than there may be connections.
 
 import concurrent.futures
 import os
+import resource
 import signal
 import socket
 import time
@@ -180,3 +181,15 @@ def status_on_a_new_connection(server):
         return read_head(connection)[0]
 
 
+def test_connections_are_accepted_again_after_descriptors_ran_out(start_server, tmp_path):
+    server = start_server(tmp_path, environment=PATIENT)
+    process = server.process.pid
+    few = len(os.listdir(f"/proc/{process}/fd")) + 3
+    resource.prlimit(process, resource.RLIMIT_NOFILE, (few, few))
+
+    def ask_often(_):
+        return [talk(server, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")[:12] for _ in range(50)]
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(ask_often, range(16)))
+    assert answers == [[b"HTTP/1.1 200"] * 50] * 16

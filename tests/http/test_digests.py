@@ -178,6 +178,7 @@ def test_corrupt_component_is_not_hashed(folder, server):
     assert "Repr-Digest" not in answer.fields
 
 
+@pytest.mark.folder("sparse files larger than the memory of the tests")
 def test_client_that_leaves_ends_the_hashing(start_server, tmp_path):
     """A sparse file of 64 GiB takes minutes to hash; no other request waits for it."""
     path = tmp_path / "m.zt"
@@ -204,6 +205,7 @@ def test_client_that_leaves_ends_the_hashing(start_server, tmp_path):
     assert cpu_seconds(other) - used < 0.5
 
 
+@pytest.mark.folder("sparse files larger than the memory of the tests")
 def test_server_ends_in_the_middle_of_hashing(start_server, tmp_path):
     with open(tmp_path / "huge.zt", "wb") as file:
         file.truncate(1 << 36)

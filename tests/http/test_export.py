@@ -516,6 +516,7 @@ def cpu_seconds(server):
     return (int(fields[11]) + int(fields[12])) / 100
 
 
+@pytest.mark.folder("sparse files larger than the memory of the tests")
 @pytest.mark.parametrize("reset,soon_s", [(True, 2), (False, 7)], ids=["reset", "closed"])
 def test_clients_that_leave_end_the_hashing_and_others_are_served(start_server, tmp_path, reset, soon_s):
     """Sparse files of 64 GiB take minutes to hash; no other request waits. A client that closed its socket looks

@@ -1,6 +1,7 @@
 """One client's work, however much it is and however slow the disk, does not hold up another client's."""
 
 import json
+import os
 import select
 import socket
 
@@ -30,6 +31,14 @@ def slow_server(start_server, tmp_path):
     (tmp_path / "large.zt").write_bytes(large)
     slow = {"LD_PRELOAD": str(FAULTS), "ZT_SLOW_READ_MS": "20", "ZTSERVE_WORKERS": "5", "ZTSERVE_DRAIN_S": "0"}
     return start_server(tmp_path, environment=slow)
+
+
+@pytest.fixture
+def one_processor():
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    yield
+    os.sched_setaffinity(0, before)
 
 
 def begin(server, method, target, address):
@@ -91,5 +100,27 @@ def test_a_verification_begins_while_anothers_wait(slow_server):
     assert len(running) > MODELS // 4
 
 
+def test_with_a_single_processor_a_verification_is_done_while_anothers_component_is_hashed(
+    start_server, tmp_path, one_processor
+):
+    (tmp_path / "large.zt").write_bytes(zt1({"w": dense(pattern(16 << 20), shape=[16 << 20])}))
+    (tmp_path / "small.zt").write_bytes(zt1({"w": dense(pattern(1 << 20), shape=[1 << 20])}))
+    slow = {"LD_PRELOAD": str(FAULTS), "ZT_SLOW_READ_MS": "100", "ZTSERVE_DRAIN_S": "0"}
+    server = start_server(tmp_path, environment=slow)
+    assert fetch(server, "POST", f"{model_path('large')}/verification", HOSTILE)[0] == 202
+    while report(server, "large")["bytes"]["hashed"] == 0:
+        pass
+    assert fetch(server, "POST", f"{model_path('small')}/verification", OTHER)[0] == 202
+    while state(server, "small") == "running":
+        pass
+    assert state(server, "small") == "verified"
+    # Its only component was being hashed all the time: that takes sixteen times as long.
+    assert state(server, "large") == "running"
+
+
+def report(server, model):
+    return json.loads(fetch(server, "GET", f"{model_path(model)}/verification", OTHER)[1])
+
+
 def state(server, model):
-    return json.loads(fetch(server, "GET", f"{model_path(model)}/verification", OTHER)[1])["state"]
+    return report(server, model)["state"]

@@ -10,6 +10,8 @@ from recorded_calls import FAULTS
 from server_process import ServerProcess
 from wire import ask, get
 
+pytestmark = pytest.mark.folder("failing system calls on files")
+
 # The most calls of one kind in an upload; the loop ends earlier if no such call is left.
 CALLS_MAX = 40
 ERRORS = {

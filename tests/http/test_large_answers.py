@@ -1,6 +1,7 @@
-"""Large pieces of files, which the server sends past the HTTP library: the bytes, the connection afterwards, and files
-that change while they are sent."""
+"""Large pieces of files, which the server sends past the HTTP library or from a mapping: the bytes, the connection
+afterwards, and files that change while they are sent."""
 
+import json
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import pytest
 from containers import dense, pattern, zt1
 from recorded_calls import FAULTS
 from server_process import ServerProcess, holds_freed_memory
-from wire import Connection, component_path, connect, eventually, get, read_exactly, read_head
+from wire import Connection, ask, component_path, connect, eventually, get, read_exactly, read_head
 
 LENGTH = 24 << 20
 CONTENT = pattern(LENGTH)
@@ -23,7 +24,7 @@ TARGET = component_path("m", "w")
 @pytest.fixture
 def file(folder):
     path = folder / "m.zt"
-    path.write_bytes(zt1({"w": dense(CONTENT)}))
+    path.write_bytes(zt1({"w": dense(CONTENT, shape=[LENGTH // 4096, 4096])}))
     return path
 
 
@@ -39,7 +40,10 @@ def request_of(fields=""):
 
 
 @pytest.mark.parametrize("first", [0, 1, 4095, 1 << 20, (4 << 20) - 1])
-@pytest.mark.parametrize("length", [(1 << 20) - 1, 1 << 20, (1 << 20) + 1, (8 << 20) + 1, LENGTH - (4 << 20)])
+@pytest.mark.parametrize(
+    "length",
+    [(64 << 10) + 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (4 << 20) - 1, (4 << 20) + 1, (8 << 20) + 1, LENGTH - (4 << 20)],
+)
 def test_every_byte_is_right_and_the_connection_is_kept(server, first, length):
     with Connection(server) as connection:
         for _ in range(3):
@@ -90,6 +94,7 @@ def test_the_connection_ends_when_the_client_says_so(server):
     assert connection.recv(1) == b""
 
 
+@pytest.mark.folder("files that change under a download")
 def test_a_file_that_is_truncated_while_it_is_sent_cuts_the_connection(server, file):
     connection = connect(server, receive_buffer=4096)
     connection.sendall(request_of())
@@ -103,6 +108,88 @@ def test_a_file_that_is_truncated_while_it_is_sent_cuts_the_connection(server, f
     except ConnectionResetError:
         pass
     assert len(received) < LENGTH
+    # Whole pages that are lost are never sent as zeros.
+    assert received == CONTENT[: len(received)]
+    assert get(server, "/healthz").status == 200
+
+
+PAGE = 4096
+
+
+@pytest.mark.folder("files that change under a download")
+@pytest.mark.parametrize(("length", "count"), [(3 << 20, 1), (60 << 10, 100)], ids=["one piece", "pipelined"])
+def test_no_zeros_take_the_place_of_what_a_file_has_lost(server, file, length, count):
+    manifest = json.loads(get(server, "/v1/models/m").body)
+    offset = manifest["objects"]["w"]["components"]["data"]["offset"]
+    # The answer ends within a page, which stays mapped when the file is cut a little before.
+    last_page = (offset + LENGTH // 2) // PAGE * PAGE
+    end = last_page + 3000 - offset
+    expected = CONTENT[end - length : end]
+    connection = connect(server, receive_buffer=4096)
+    connection.sendall(request_of(f"Range: bytes={end - length}-{end - 1}\r\n") * count)
+    status, _, begun = read_head(connection)
+    assert status == 206
+    connection.settimeout(60)
+    # By now no more is sent: the buffers are full.
+    assert eventually(lambda: get(server, "/healthz").status == 200)
+    os.truncate(file, last_page + 100)
+    received = begun + read_until_end(connection)
+    for body in re.split(rb"HTTP/1.1 206 .*?\r\n\r\n", received.split(b"HTTP/1.1 4")[0].split(b"HTTP/1.1 5")[0], flags=re.S):
+        assert body == expected[: len(body)]
+    assert len(received) < length * count
+
+
+def read_until_end(connection):
+    """What still comes, until the server closes the connection or sends nothing for a second."""
+    received = []
+    connection.settimeout(1)
+    try:
+        while piece := connection.recv(1 << 20):
+            received.append(piece)
+    except (ConnectionResetError, TimeoutError):
+        pass
+    return b"".join(received)
+
+
+def rewrite_middle(path):
+    with path.open("r+b") as file:
+        file.seek(LENGTH // 2)
+        file.write(b"other bytes")
+
+
+def shorten_and_restore(path):
+    length = path.stat().st_size
+    os.truncate(path, length // 4)
+    os.truncate(path, length)
+
+
+# Ways of sending: past the library, by sendfile and from the mapping; gathered; by a worker; by the library.
+WAYS = {
+    "file": ("/files/m.zt", "", 200),
+    "component": (TARGET, "", 200),
+    "mapped": (f"{TARGET}?slice=:,0:3000", "", 200),
+    "gathered": (f"{TARGET}?slice=:,0:900", "", 200),
+    "export": ("/v1/models/m/export?format=npz", "", 200),
+    "middle": (TARGET, f"Range: bytes={LENGTH // 2 - (1 << 20)}-{LENGTH // 2 + (2 << 20)}\r\n", 206),
+}
+
+
+@pytest.mark.folder("files that change under a download")
+@pytest.mark.parametrize("change", [rewrite_middle, shorten_and_restore])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_that_is_written_to_in_its_place_never_gives_a_whole_mixture(server, file, way, change):
+    target, fields, expected = WAYS[way]
+    connection = connect(server, receive_buffer=4096)
+    connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n".encode())
+    status, head, begun = read_head(connection)
+    assert status == expected
+    # By now no more is sent: the buffers are full.
+    assert eventually(lambda: get(server, "/healthz").status == 200)
+    whole = ask(server, "GET", target, dict(line.split(": ", 1) for line in fields.splitlines())).body
+    change(file)
+    received = begun + read_until_end(connection)
+    # A worker may have read all of it before.
+    assert received == whole or len(received) < int(head["content-length"])
     assert get(server, "/healthz").status == 200
 
 
@@ -145,6 +232,16 @@ def test_a_client_that_sends_no_more_gets_the_whole_answer(server):
     assert connection.recv(1) == b""
 
 
+def test_what_a_client_asks_for_last_is_answered_behind_a_large_answer(server):
+    if server.context is not None:
+        pytest.skip("with TLS the end of what a client sends is not that of the socket")
+    connection, begun = begin(server)
+    connection.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    connection.shutdown(socket.SHUT_WR)
+    assert read_exactly(connection, LENGTH, begun) == CONTENT
+    assert connection.recv(12) == b"HTTP/1.1 200"
+
+
 def begin(server):
     """An answer whose reader stops at its beginning, long before the end is in the buffers."""
     connection = connect(server, receive_buffer=4096)
@@ -154,6 +251,7 @@ def begin(server):
     return connection, begun
 
 
+@pytest.mark.folder("files that change under a download")
 def test_a_file_that_is_replaced_while_it_is_sent_is_sent_as_it_was(server, file):
     connection, begun = begin(server)
     other = file.with_name("other")
@@ -200,7 +298,7 @@ def test_a_kept_connection_holds_the_only_place_of_its_address(file, start_serve
 
 
 def test_a_kept_connection_ends_when_it_is_idle(file, start_server):
-    server = start_server(file.parent, environment={"ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "1"})
+    server = start_server(file.parent, environment={"ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "1", "ZTSERVE_LIMITS_HEADER_TIMEOUT_S": "600"})
     with connect(server) as connection:
         connection.sendall(request_of())
         _, _, begun = read_head(connection)
@@ -208,8 +306,11 @@ def test_a_kept_connection_ends_when_it_is_idle(file, start_server):
         assert connection.recv(1) == b""
 
 
-@pytest.mark.skipif(not FAULTS.is_file(), reason="the library that makes reading hang is not built")
-def test_others_are_answered_while_a_file_is_read_from_a_disk(file, start_server, tmp_path):
+@pytest.fixture
+def hanging_disk(file, start_server, tmp_path):
+    """A server with one loop whose disk gives nothing until the file that comes along is removed."""
+    if not FAULTS.is_file():
+        pytest.skip("the library that makes reading hang is not built")
     disk_hangs = tmp_path / "disk-hangs"
     disk_hangs.touch()
     # Nothing counts as being in the page cache if reading is slow at all.
@@ -217,17 +318,37 @@ def test_others_are_answered_while_a_file_is_read_from_a_disk(file, start_server
     server = start_server(file.parent, environment={**slow, "ZTSERVE_THREADS": "1", "ZTSERVE_SANDBOX": "false"})
     if server.context is not None:
         pytest.skip("with TLS the library sends it")
+    yield server, disk_hangs
+    disk_hangs.unlink(missing_ok=True)
+
+
+@pytest.mark.folder("disks that hang")
+@pytest.mark.parametrize("length", [(64 << 10) + 1, 1 << 20, LENGTH])
+def test_others_are_answered_while_a_file_is_read_from_a_disk(hanging_disk, length):
+    server, disk_hangs = hanging_disk
     connection = connect(server)
-    connection.sendall(request_of())
+    connection.sendall(request_of(f"Range: bytes=0-{length - 1}\r\n"))
     status, _, begun = read_head(connection)
-    assert (status, begun) == (200, b"")
+    assert (status, begun) == (206, b"")
     assert get(server, "/healthz").status == 200
     connection.setblocking(False)
     with pytest.raises(BlockingIOError):
         connection.recv(1)
     connection.settimeout(60)
     disk_hangs.unlink()
-    assert read_exactly(connection, LENGTH) == CONTENT
+    assert read_exactly(connection, length) == CONTENT[:length]
+
+
+@pytest.mark.folder("disks that hang")
+def test_a_client_may_leave_while_a_file_is_read_from_a_disk(hanging_disk):
+    server, disk_hangs = hanging_disk
+    with connect(server) as connection:
+        connection.sendall(request_of())
+        assert read_head(connection)[0] == 200
+    assert get(server, "/healthz").status == 200
+    disk_hangs.unlink()
+    assert get(server, TARGET).body == CONTENT
+    assert server.stop() == 0
 
 
 # --- to this machine and to others ---
@@ -260,8 +381,9 @@ def between():
             ip("netns", "delete", name)
 
 
+@pytest.mark.folder("how a file goes to a socket")
 @pytest.mark.skipif(shutil.which("strace") is None or shutil.which("curl") is None, reason="needs strace and curl")
-@pytest.mark.parametrize(("client", "most"), [(0, 512 << 10), (1, 2 << 20)], ids=["to this machine", "to another"])
+@pytest.mark.parametrize(("client", "most"), [(0, 512 << 10), (1, 8 << 20)], ids=["to this machine", "to another"])
 def test_to_other_machines_pieces_are_larger(file, between, tmp_path, client, most):
     if holds_freed_memory():
         pytest.skip("skipped: a sanitizer cannot look for leaks while it is traced")
@@ -279,3 +401,34 @@ def test_to_other_machines_pieces_are_larger(file, between, tmp_path, client, mo
         pytest.skip("with TLS the library sends it")
     lengths = [int(length) for length in re.findall(r"sendfile\(.*, (\d+)\) = ", trace.read_text())]
     assert lengths and max(lengths) == most
+
+
+@pytest.mark.folder("how a file goes to a socket")
+@pytest.mark.skipif(shutil.which("ss") is None, reason="needs ss")
+def test_only_what_goes_to_other_machines_is_paced(file, between):
+    """A new namespace has the system's way of congestion control; here it gets one that is not the server's own choice."""
+
+    def in_namespace(number, *command):
+        command = ["ip", "netns", "exec", between[number], *command]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+    known = in_namespace(0, "sysctl", "-n", "net.ipv4.tcp_available_congestion_control").split()
+    other = next((name for name in known if name != "reno"), None)
+    if other is None:
+        pytest.skip("the kernel has one way of congestion control only")
+    in_namespace(0, "sysctl", "-w", f"net.ipv4.tcp_congestion_control={other}")
+    server = ServerProcess(file.parent, launcher=["ip", "netns", "exec", between[0]], listen=f"{SERVER}:0")
+    try:
+        for client, expected in ((0, "reno"), (1, other)):
+            hold = f"exec 3<>/dev/tcp/{SERVER}/{server.port}; echo ready; read"
+            command = ["ip", "netns", "exec", between[client], "bash", "-c", hold]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+                assert process.stdout.readline() == b"ready\n"
+
+                def ways(of=f"( sport = :{server.port} )"):
+                    return [name for name in known if f" {name} " in in_namespace(0, "ss", "-tin", "state", "established", of)]
+
+                assert eventually(lambda: ways() == [expected])
+                process.communicate(b"\n")
+    finally:
+        assert server.stop() == 0

@@ -139,6 +139,7 @@ def test_empty_root_is_served_and_filled_later(start_server, tmp_path):
     eventually(lambda: get(server, "/v1/models/m").status == 200)
 
 
+@pytest.mark.folder("roots that disappear")
 def test_root_that_disappears_stops_nothing(start_server, tmp_path):
     root = tmp_path / "root"
     root.mkdir()

@@ -29,7 +29,7 @@ def many_descriptors():
 
 def test_a_full_queue_refuses_what_needs_a_worker(many_descriptors, start_server, tmp_path):
     (tmp_path / "m.zt").write_bytes(zt1({"w": dense(pattern(1 << 20), shape=[1024, 1024])}))
-    slow = {"LD_PRELOAD": str(FAULTS), "ZT_SLOW_READ_MS": "5", "ZTSERVE_WORKERS": "3", "ZTSERVE_DRAIN_S": "0"}
+    slow = {"LD_PRELOAD": str(FAULTS), "ZT_SLOW_READ_MS": "5", "ZTSERVE_WORKERS": "4", "ZTSERVE_DRAIN_S": "0"}
     server = start_server(tmp_path, "--verify", "off", environment=slow)
     target = component_path("m", "w") + "?slice=:,1:1000"
     assert get(server, target).status == 200

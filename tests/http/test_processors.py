@@ -7,8 +7,8 @@ from pathlib import Path
 from wire import connect, get, read_head
 
 CONNECTIONS = 20
-# The pool never has fewer: one for each kind of job.
-LEAST_WORKERS = 3
+# The pool never has fewer: one for each kind of job, and one that each client leaves to others.
+LEAST_WORKERS = 4
 
 
 @contextmanager

@@ -138,6 +138,7 @@ def test_if_range_with_the_date_gives_the_part_only_when_it_is_exact(server):
     assert ranged(server, "page", "bytes=0-3", If_Range="yesterday").status == 200
 
 
+@pytest.mark.folder("times of files")
 def test_if_range_with_the_date_of_an_old_file(start_server, tmp_path):
     path = tmp_path / "m.zt"
     path.write_bytes(zt1({"page": dense(DATA["page"])}))

@@ -11,6 +11,8 @@ from containers import pattern
 from uploads import SMALL, content_of, put
 from wire import ask, assert_problem, get, model_path
 
+pytestmark = pytest.mark.folder("permissions of folders")
+
 
 def lock(folder):
     if os.geteuid() != 0:

@@ -109,6 +109,7 @@ def test_too_large_is_413(server, name):
     assert_problem(post(server, name, LIMIT + 1), 413, "too-large")
 
 
+@pytest.mark.folder("the space of a root's disk")
 def test_more_than_fits_on_the_disk_is_507(tmp_path, start_server, name):
     server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_MAX_BYTES": str(1 << 60)})
     assert_problem(post(server, name, 1 << 59), 507, "insufficient-storage")

@@ -33,6 +33,7 @@ def test_acknowledged_bytes_survive_a_kill(tmp_path, start_server, name):
     assert all(path == f"{name}.zt" or path in kept_in(tmp_path, upload) for path in files_of(tmp_path))
 
 
+@pytest.mark.folder("the files of uploads in a root")
 def test_the_outcome_of_a_finished_upload_is_forgotten_after_ten_minutes(tmp_path, start_server, name):
     server = start_server(tmp_path, "--writable")
     upload = create(server, name, len(SMALL))
@@ -48,6 +49,7 @@ def test_the_outcome_of_a_finished_upload_is_forgotten_after_ten_minutes(tmp_pat
     assert files_of(tmp_path) == [f"{name}.zt"]
 
 
+@pytest.mark.folder("the files of uploads in a root")
 @pytest.mark.parametrize("cut", [0, 1, 30, -1])
 def test_an_outcome_that_a_kill_cut_short_is_not_reported(tmp_path, start_server, name, cut):
     server = start_server(tmp_path, "--writable")
@@ -75,6 +77,7 @@ def test_the_received_part_of_a_piece_survives_a_kill(tmp_path, start_server, na
     assert (tmp_path / f"{name}.zt").read_bytes() == LARGE
 
 
+@pytest.mark.folder("the files of uploads in a root")
 def test_after_another_boot_only_what_was_acknowledged_counts(tmp_path, start_server, name):
     server = start_server(tmp_path, "--writable")
     upload = create(server, name, len(SMALL))
@@ -92,6 +95,7 @@ def test_after_another_boot_only_what_was_acknowledged_counts(tmp_path, start_se
     assert content_of(server, name) == pattern(1000)
 
 
+@pytest.mark.folder("the files of uploads in a root")
 @pytest.mark.parametrize("broken", ["data", "state", "resumable"])
 def test_an_upload_that_cannot_be_finished_is_removed_at_start(tmp_path, start_server, name, broken):
     server = start_server(tmp_path, "--writable")
@@ -104,6 +108,7 @@ def test_an_upload_that_cannot_be_finished_is_removed_at_start(tmp_path, start_s
     assert not place.exists()
 
 
+@pytest.mark.folder("the files of uploads in a root")
 @pytest.mark.parametrize("cut", [0, 1, 19, 40, -1])
 def test_an_upload_with_a_truncated_description_is_removed_at_start(tmp_path, start_server, name, cut):
     server = start_server(tmp_path, "--writable")
@@ -116,6 +121,7 @@ def test_an_upload_with_a_truncated_description_is_removed_at_start(tmp_path, st
     assert head(server, upload).status == 404
 
 
+@pytest.mark.folder("the files of uploads in a root")
 def test_a_second_server_takes_uploads_over_only_when_the_first_has_ended(tmp_path, start_server, name):
     first = start_server(tmp_path, "--writable")
     upload = create(first, name, len(SMALL))

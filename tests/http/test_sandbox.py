@@ -11,6 +11,8 @@ from containers import dense, pattern, zt1
 from uploads import SMALL, content_of, put
 from wire import ask, eventually, get, model_path
 
+pytestmark = pytest.mark.folder("what the sandbox allows of the file system")
+
 MODEL = zt1({"w": dense(pattern(1000), digest="sha256")})
 
 

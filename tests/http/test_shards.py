@@ -181,6 +181,7 @@ def test_shard_with_a_manifest_is_a_model_too(start_server, tmp_path):
     assert content(server, "m") == content(server, "m-w", "w") == DATA
 
 
+@pytest.mark.folder("shards that are found by their content")
 def test_tables_of_shards_in_shards_are_not_followed(start_server, tmp_path):
     """A file whose own shards are missing is still a container."""
     whole = zt2({"w": dense(DATA), "x": dense_in_shard("gone", 4096, b"1")}, fields={
@@ -224,6 +225,7 @@ def publish_aside(folder, data):
     return aside
 
 
+@pytest.mark.folder("shards that are found by their content")
 def test_shard_that_is_found_by_content_later_makes_the_model_readable(server, tmp_path):
     shard, model = pair()
     publish(tmp_path / "m.zt", model)
@@ -277,6 +279,7 @@ def test_more_shards_than_are_served_are_reported(start_server, tmp_path):
     assert problem["detail"].startswith("1025 shards are more than the 1024")
 
 
+@pytest.mark.folder("times of files")
 def test_date_is_that_of_the_file_that_changed_last(start_server, tmp_path):
     shard, model = pair()
     (tmp_path / "m.zt").write_bytes(model)
@@ -398,6 +401,7 @@ def test_simultaneous_requests_wait_for_one_check_of_the_shard(start_server, tmp
 # --- by content ---
 
 
+@pytest.mark.folder("shards that are found by their content")
 def test_shard_of_any_name_is_found_by_size_and_digest(start_server, tmp_path):
     shard, model = pair()
     decoy = shard.with_bit_flipped(shard.offsets[1])
@@ -405,6 +409,7 @@ def test_shard_of_any_name_is_found_by_size_and_digest(start_server, tmp_path):
     assert content(server, "m") == DATA
 
 
+@pytest.mark.folder("shards that are found by their content")
 @pytest.mark.parametrize("digest, found", [("sha256", True), ("xxh3", True), ("crc32c", False)])
 def test_shard_is_not_found_by_a_digest_that_could_be_guessed(start_server, tmp_path, digest, found):
     shard = zt2_data_shard(b"in front", DATA)
@@ -425,6 +430,7 @@ def test_shard_elsewhere_than_in_the_folder_is_not_found(start_server, tmp_path)
     assert is_missing(server, "m")
 
 
+@pytest.mark.folder("shards that are found by their content")
 def test_shard_found_by_content_that_changes_is_no_longer_it(start_server, tmp_path):
     shard, model = pair()
     server = serve(start_server, tmp_path, m=model, other=shard)
@@ -433,6 +439,7 @@ def test_shard_found_by_content_that_changes_is_no_longer_it(start_server, tmp_p
     eventually(lambda: is_missing(server, "m"))
 
 
+@pytest.mark.folder("shards that are found by their content")
 def test_one_shard_serves_many_models(start_server, tmp_path):
     shard, model = pair()
     server = serve(start_server, tmp_path, a=model, b=model, c=model, shared=shard)
@@ -442,6 +449,7 @@ def test_one_shard_serves_many_models(start_server, tmp_path):
 # --- versions ---
 
 
+@pytest.mark.folder("times of files")
 def test_replaced_shard_is_served_under_a_new_tag(start_server, tmp_path):
     shard, model = pair(digest=None)
     server = serve(start_server, tmp_path, m=model, m__w=shard)

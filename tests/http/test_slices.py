@@ -492,6 +492,7 @@ def test_head_equals_get(server, model, query):
         assert asked.fields.get(field) == got.fields.get(field), field
 
 
+@pytest.mark.folder("sparse files larger than the memory of the tests")
 def test_verified_seekable_components_are_read_by_frames(folder, share_server, server):
     """The same before and after verification, and without verification."""
     array = ARRAYS["large"][1]

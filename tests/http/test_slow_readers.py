@@ -24,15 +24,23 @@ TABLE = numpy.frombuffer(pattern(ROWS * COLUMNS), dtype=numpy.uint8).reshape(ROW
 WAYS = {
     "from a mapping": ("w", "", 65536),
     "by sendfile": ("w", "", 0),
-    "gathered by workers": ("w", "?slice=:,1:4000", 65536),
+    "runs of a mapping": ("w", "?slice=:,1:4000", 65536),
+    "gathered runs": ("n", "?slice=:,1:129", 65536),
+    "gathered by workers": ("s", "?slice=:,1:60", 65536),
     "decoded by workers": ("z", "", 65536),
 }
-EXPECTED = {"w": TABLE.tobytes(), "w?slice=:,1:4000": TABLE[:, 1:4000].tobytes(), "z": pattern(20_000_000)}
+# The same bytes in shorter rows.
+NARROW, SHORT = TABLE.reshape(-1, 192), TABLE.reshape(-1, 64)
+EXPECTED = {
+    "w": TABLE.tobytes(), "w?slice=:,1:4000": TABLE[:, 1:4000].tobytes(), "n?slice=:,1:129": NARROW[:, 1:129].tobytes(),
+    "s?slice=:,1:60": SHORT[:, 1:60].tobytes(), "z": pattern(20_000_000),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def files(folder):
-    objects = {"w": dense(TABLE.tobytes(), shape=[ROWS, COLUMNS]), "z": zstd_dense(EXPECTED["z"])}
+    objects = {key: dense(array.tobytes(), shape=list(array.shape)) for key, array in (("w", TABLE), ("n", NARROW), ("s", SHORT))}
+    objects["z"] = zstd_dense(EXPECTED["z"])
     (folder / "m.zt").write_bytes(zt1(objects))
     return folder
 

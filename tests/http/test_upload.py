@@ -224,6 +224,10 @@ def problem_of(connection, answer):
     return status, json.loads(read_exactly(connection, int(fields["content-length"]), begun))
 
 
+# Over a bucket, a name that no list had is looked up behind the body.
+NOT_KNOWN = pytest.mark.folder("names that are known to be absent")
+
+
 def test_expect_is_answered_with_100_and_the_body_accepted(server, name):
     connection, (status, _, _) = announce(server, name, len(SMALL), "Connection: close")
     assert status == 100
@@ -237,13 +241,13 @@ def test_expect_is_answered_with_100_and_the_body_accepted(server, name):
     [
         (".bad", 10, [], 400, "invalid-name"),
         ("refused", 10, ["Content-Range: bytes 0-9/20"], 400, "invalid-request"),
-        ("refused", 10, ["If-Match: *"], 412, "precondition-failed"),
+        pytest.param("refused", 10, ["If-Match: *"], 412, "precondition-failed", marks=NOT_KNOWN),
         ("taken", 10, ["If-None-Match: *"], 412, "precondition-failed"),
         ("refused", LIMIT + 1, [], 413, "too-large"),
         ("refused", 1 << 60, [], 413, "too-large"),
         ("refused", 10, ["Content-Encoding: gzip"], 415, "unsupported-media-type"),
         (".bad", LIMIT + 1, ["If-Match: *"], 400, "invalid-name"),
-        ("refused", LIMIT + 1, ["If-Match: *"], 412, "precondition-failed"),
+        pytest.param("refused", LIMIT + 1, ["If-Match: *"], 412, "precondition-failed", marks=NOT_KNOWN),
     ],
 )
 def test_refusals_come_before_the_body(server, folder, name, length, fields, status, code):

@@ -121,6 +121,7 @@ def test_a_data_shard_is_accepted_under_its_name(server, folder):
     assert get(server, model_path("sharded-part")).status == 404
 
 
+@pytest.mark.folder("links, special files and names that a file system cannot hold")
 @pytest.mark.parametrize("name", ["file.zt/below", "taken", "link/x"])
 def test_names_that_the_folder_has_no_room_for_are_a_conflict(server, folder, tmp_path, name):
     if not (folder / "taken.zt").exists():
@@ -169,6 +170,7 @@ def by_writer(server, name):
 OTHER_THINGS = [make_fifo, make_socket, make_link_out, make_dead_link]
 
 
+@pytest.mark.folder("links, special files and names that a file system cannot hold")
 @pytest.mark.parametrize("upload", [by_put, by_put_of_another_format, by_tus, by_writer], ids=lambda upload: upload.__name__)
 @pytest.mark.parametrize("make", OTHER_THINGS, ids=lambda make: make.__name__)
 def test_what_is_no_model_is_not_replaced(server, folder, make, upload, name):
@@ -184,6 +186,7 @@ def test_what_is_no_model_is_not_replaced(server, folder, make, upload, name):
     assert put(server, name, SMALL).status == 201
 
 
+@pytest.mark.folder("links, special files and names that a file system cannot hold")
 def test_file_name_that_is_too_long_for_the_disk_is_refused(server, folder):
     assert put(server, "n" * 252, SMALL).status == 201
     assert_problem(put(server, "n" * 253, SMALL), 400, "invalid-name")

@@ -239,6 +239,7 @@ def test_lazy_result_is_remembered_across_restarts(start_server, tmp_path):
     assert verification(start_server(tmp_path), "m")["components"]["verified"] == 1
 
 
+@pytest.mark.folder("state in a folder of its own")
 def test_result_is_kept_in_the_folder_for_state(start_server, tmp_path):
     root, state = tmp_path / "root", tmp_path / "state"
     root.mkdir()

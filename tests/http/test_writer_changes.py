@@ -52,6 +52,7 @@ def test_place_of_a_replaced_component_is_used_again(server, folder, name):
     assert_committed(server, folder, upload, name, {"w": pattern(100_000, seed=3)})
 
 
+@pytest.mark.folder("the files of uploads in a root")
 def test_the_space_of_a_failed_component_is_released(server, folder, name):
     upload = begin(server, name)
     upload.put("w", b"x" * 3_000_000)
@@ -148,6 +149,7 @@ def test_body_that_is_not_zstd_is_refused(server, name, version):
     assert upload.status()["objects"] == {}
 
 
+@pytest.mark.folder("the files of uploads in a root")
 def test_deleted_upload_leaves_nothing(server, folder, name):
     before = leftovers(folder)
     upload = begin(server, name)

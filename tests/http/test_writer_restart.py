@@ -119,6 +119,7 @@ def drop_last_record(folder, length):
     return path.parent
 
 
+@pytest.mark.folder("the files of uploads in a root")
 def test_failed_commit_that_the_journal_does_not_withdraw_removes_nothing(tmp_path, start_server, version):
     server = start_server(tmp_path, "--writable")
     upload = begin_with_hole(server, version)
@@ -129,6 +130,7 @@ def test_failed_commit_that_the_journal_does_not_withdraw_removes_nothing(tmp_pa
     assert_goes_on(server, tmp_path, upload.at(server))
 
 
+@pytest.mark.folder("the files of uploads in a root")
 def test_commit_cut_off_after_publication_is_found_out(tmp_path, start_server, version):
     server = start_server(tmp_path, "--writable")
     upload = begin_with_hole(server, version)
@@ -142,6 +144,7 @@ def test_commit_cut_off_after_publication_is_found_out(tmp_path, start_server, v
     assert not (place / "data").exists()
 
 
+@pytest.mark.folder("the files of uploads in a root")
 def test_body_that_was_not_acknowledged_leaves_nothing(tmp_path, start_server, version):
     server = start_server(tmp_path, "--writable")
     upload = begin(server, "m", version)
@@ -170,6 +173,7 @@ def test_commit_again_after_a_restart_says_the_same(tmp_path, start_server, vers
     assert (first["ETag"], first["Repr-Digest"]) == (again["ETag"], again["Repr-Digest"])
 
 
+@pytest.mark.folder("the files of uploads in a root")
 def test_a_journal_cut_at_any_byte_keeps_its_whole_records(tmp_path, start_server):
     server = start_server(tmp_path, "--writable")
     upload = begin(server, "m")
@@ -190,6 +194,7 @@ def test_a_journal_cut_at_any_byte_keeps_its_whole_records(tmp_path, start_serve
     assert counts == sorted(counts, reverse=True) and counts[0] in (2, 3)
 
 
+@pytest.mark.folder("how much of the state folder a session may take")
 def test_upload_is_found_again_however_often_it_was_declared(tmp_path, start_server):
     server = start_server(tmp_path, "--writable")
     upload = begin(server, "m")
@@ -205,6 +210,7 @@ def test_upload_is_found_again_however_often_it_was_declared(tmp_path, start_ser
     assert upload.commit().status == 201
 
 
+@pytest.mark.folder("the files of uploads in a root")
 def test_place_without_a_session_is_removed(tmp_path, start_server):
     server = start_server(tmp_path, "--writable")
     upload = begin(server, "m")

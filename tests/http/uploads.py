@@ -3,6 +3,7 @@
 import base64
 import hashlib
 
+import mirror
 from containers import dense, pattern, zt1, zt2
 from wire import ask, component_path, get, model_path
 
@@ -21,6 +22,9 @@ def digest_field(algorithm, data):
 
 def files_of(folder):
     """Every file below the root, including hidden ones, except for the server's state."""
+    mirrored = mirror.of(folder)
+    if mirrored:
+        mirrored.pull()
     paths = (path for path in folder.rglob("*") if path.is_file())
     return sorted(str(path.relative_to(folder)) for path in paths if path.relative_to(folder).parts[0] != ".ztserve")
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 # Bounds for what should happen at once; generous, since sanitized builds on shared machines are slow.
 TIMEOUT_S = 60
-NOTICED_S = 20
+NOTICED_S = 60
 
 
 class Answer:
@@ -31,6 +31,18 @@ class Answer:
     def json(self):
         assert self["Content-Type"].split(";")[0].endswith("json"), self
         return json.loads(self.body)
+
+
+class Peer:
+    """What answers requests and is no server of ours, such as a proxy; needs host and port as well."""
+
+    context = None
+
+    def look_at_folder(self):
+        """Before a request: nothing to show it."""
+
+    def look_at_bucket(self):
+        """After a request: nothing to see."""
 
 
 def ask(server, method, target, fields=None, body=None):
@@ -59,6 +71,7 @@ class Connection:
 
     def __init__(self, server):
         self.http = http_connection(server)
+        self.server, self.writes = server, False
 
     def __enter__(self):
         return self
@@ -72,6 +85,8 @@ class Connection:
 
     def send(self, method, target, fields=None, body=None):
         fields = dict(fields or {})
+        self.server.look_at_folder()
+        self.writes = method not in ("GET", "HEAD", "OPTIONS")
         self.http.putrequest(method, target, skip_accept_encoding=True)
         if body is not None and "Transfer-Encoding" not in fields:
             fields.setdefault("Content-Length", str(len(body)))
@@ -81,11 +96,15 @@ class Connection:
 
     def receive(self):
         response = self.http.getresponse()
-        return Answer(response.status, response.headers, response.read())
+        answer = Answer(response.status, response.headers, response.read())
+        if self.writes:
+            self.server.look_at_bucket()
+        return answer
 
 
 def connect(server, receive_buffer=None):
     """A bare socket; a small receive buffer makes a reader that the server has to wait for."""
+    server.look_at_folder()
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     if receive_buffer:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)

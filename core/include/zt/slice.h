@@ -77,6 +77,34 @@ enum zt_status zt_slice_source(const struct zt_slice *slice, struct zt_source *t
                                uint64_t base, struct zt_source **out_source,
                                struct zt_error *error);
 
+/* The same slice of another source, which is borrowed and has the same bytes as the first where the
+ * slice's are. ZT_NO_MEMORY. */
+enum zt_status zt_slice_source_over(const struct zt_source *slice, struct zt_source *tensor,
+                                    struct zt_source **out_source, struct zt_error *error);
+
+/* The slice of a source made by zt_slice_source, and the source that it gathers from, both borrowed
+ * from it. NULL for any other source; *out_tensor is then untouched. */
+const struct zt_slice *zt_slice_of_source(const struct zt_source *source,
+                                          struct zt_source **out_tensor);
+
+/* Bytes of the source that a slice gathers from. */
+struct zt_slice_run {
+    uint64_t offset;
+    uint64_t length;
+};
+
+/* Lists the runs that hold the bytes from offset on of a source made by zt_slice_source, in order:
+ * as many as hold length bytes, at most `most`. The first and the last are cut to those bytes.
+ * Returns their number. length is not 0, and the bytes lie inside the source. */
+size_t zt_slice_source_runs(const struct zt_source *source, uint64_t offset, uint64_t length,
+                            struct zt_slice_run *out_runs, size_t most);
+
+/* Does the same with runs that are joined where the gap between them is cheaper to read than to
+ * skip: what must be in memory so that they can be gathered. *out_bytes: how many of the length
+ * bytes they hold. */
+size_t zt_slice_source_extents(const struct zt_source *source, uint64_t offset, uint64_t length,
+                               struct zt_slice_run *out_extents, size_t most, uint64_t *out_bytes);
+
 /* --- NPY --- */
 
 /* The header of an NPY 1.0 file for a tensor, padded to a multiple of 64 bytes: bf16 as <u2, 8-bit

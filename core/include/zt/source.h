@@ -16,6 +16,17 @@ extern "C" {
 
 struct zt_source;
 
+/* A range of a source that is on this machine and stays there. */
+struct zt_pin {
+    /* A file that has the source's length, with a descriptor and a mapping, and in the range the
+     * source's bytes; elsewhere it may have zeros. Borrowed from the source. */
+    struct zt_source *view;
+    void (*release)(struct zt_pin *pin);
+    void *held;
+    uint64_t first; /* the holder's */
+    uint64_t last;
+};
+
 struct zt_source_ops {
     /* Length in bytes when the source was opened. */
     uint64_t (*size)(const struct zt_source *source);
@@ -28,6 +39,19 @@ struct zt_source_ops {
      * map files that nobody changes. */
     const uint8_t *(*map)(struct zt_source *source);
     void (*close)(struct zt_source *source);
+    /* Only of sources whose bytes come from elsewhere and may leave this machine again; NULL for
+     * all others. map of such a source returns NULL, and it has no descriptor. */
+    /* Keeps a range here until the pin is released. Without wait it takes no time, and fails with
+     * ZT_UNAVAILABLE unless all of it is here; with wait, what is not here is brought. ZT_LIMIT:
+     * there is no room to keep it, but read_at works; ZT_UNAVAILABLE, ZT_STALE. */
+    enum zt_status (*pin)(struct zt_source *source, uint64_t offset, uint64_t length, bool wait,
+                          struct zt_pin *out_pin, struct zt_error *error);
+    /* Begins to bring a range, as much of it as is allowed to be on its way, and never waits. For
+     * whoever reads on: to be called again and again with what is ahead. */
+    void (*advise)(struct zt_source *source, uint64_t offset, uint64_t length);
+    /* The bytes of a range are wrong, as a digest has shown: what is here of it is given up, so
+     * that the next read brings it anew. May wait for a disk. NULL: nothing is kept. */
+    void (*forget)(struct zt_source *source, uint64_t offset, uint64_t length);
 };
 
 struct zt_source {
@@ -46,6 +70,9 @@ void zt_source_close(struct zt_source *source);
  * while it is read gives ZT_IO. Without this call nothing touches a mapping. */
 void zt_source_allow_mapped(void);
 
+/* Whether all of these bytes of a mapping are in the page cache now, as far as the kernel tells. */
+bool zt_is_resident(const uint8_t *bytes, uint64_t length);
+
 /* Opens a regular file for reading. ZT_IO if it cannot be opened or is not a regular file;
  * ZT_NO_MEMORY. Closed with zt_source_close, like every source. */
 enum zt_status zt_source_open_file(const char *path, struct zt_source **out_source,
@@ -59,6 +86,25 @@ enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_
 /* Borrows bytes, which must outlive the source. ZT_NO_MEMORY. */
 enum zt_status zt_source_from_memory(const void *bytes, size_t length,
                                      struct zt_source **out_source, struct zt_error *error);
+
+/* Whether pin and advise exist. */
+bool zt_source_is_elsewhere(const struct zt_source *source);
+/* pin of a source that is elsewhere. */
+enum zt_status zt_source_pin(struct zt_source *source, uint64_t offset, uint64_t length, bool wait,
+                             struct zt_pin *out_pin, struct zt_error *error);
+/* Takes a cleared pin; clears it. */
+void zt_pin_release(struct zt_pin *pin);
+/* Does nothing for sources that are here. */
+void zt_source_advise(struct zt_source *source, uint64_t offset, uint64_t length);
+
+/* forget of a source that is elsewhere. False: the bytes are here for good, and reading them again
+ * would bring the same. */
+bool zt_source_forget(struct zt_source *source, uint64_t offset, uint64_t length);
+
+/* For whoever reads `left` bytes in order from `at` on: to be called before each read. Has the next
+ * ones be brought while these are worked on, about `most` of them (0: as many as are ever worth
+ * it), in pieces as a store gives them. */
+void zt_source_read_on(struct zt_source *source, uint64_t at, uint64_t left, uint64_t most);
 
 /* The descriptor of a file source, borrowed; -1 for any other source. */
 int zt_source_descriptor(const struct zt_source *source);

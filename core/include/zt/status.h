@@ -38,7 +38,11 @@ enum zt_status {
     ZT_IO,
     /* A zTensor 2 container without a manifest: valid, but it only holds data of other models and
      * is not a model itself. */
-    ZT_DATA_SHARD
+    ZT_DATA_SHARD,
+    /* The bytes are elsewhere, and cannot be had now; later they may. */
+    ZT_UNAVAILABLE,
+    /* The bytes are elsewhere, and that version of them is gone: whoever reads must begin anew. */
+    ZT_STALE
 };
 
 /* zt_error.offset if no position in the file applies. */

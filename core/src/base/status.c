@@ -100,6 +100,8 @@ const char *zt_status_name(enum zt_status status)
         [ZT_NO_MEMORY] = "no-memory",
         [ZT_IO] = "io",
         [ZT_DATA_SHARD] = "data-shard",
+        [ZT_UNAVAILABLE] = "unavailable",
+        [ZT_STALE] = "stale",
     };
 
     if ((size_t)status >= sizeof(names) / sizeof(names[0]))

@@ -15,9 +15,6 @@ const uint8_t *zt_source_resident(struct zt_source *source, uint64_t offset, uin
 /* The same without a look at the page cache. */
 const uint8_t *zt_source_mapped(struct zt_source *source, uint64_t offset, uint64_t length);
 
-/* Whether bytes in a mapping are in the page cache now. */
-bool zt_is_resident(const uint8_t *bytes, uint64_t length);
-
 /* Calls touch(context), which may touch the source's mapped bytes: `length` of them from offset on.
  * ZT_IO if they could not be read, or the file no longer reached to their end when touch was done.
  * What touch has taken is then worthless, even if it met no missing byte: the last page of a file

@@ -41,6 +41,56 @@ void zt_source_close(struct zt_source *source)
         source->ops->close(source);
 }
 
+bool zt_source_is_elsewhere(const struct zt_source *source)
+{
+    return source->ops->pin != NULL;
+}
+
+enum zt_status zt_source_pin(struct zt_source *source, uint64_t offset, uint64_t length, bool wait,
+                             struct zt_pin *out_pin, struct zt_error *error)
+{
+    assert(zt_source_is_elsewhere(source) && length > 0);
+    return source->ops->pin(source, offset, length, wait, out_pin, error);
+}
+
+void zt_pin_release(struct zt_pin *pin)
+{
+    if (pin->release != NULL)
+        pin->release(pin);
+    *pin = (struct zt_pin){0};
+}
+
+void zt_source_advise(struct zt_source *source, uint64_t offset, uint64_t length)
+{
+    if (source->ops->advise != NULL && length > 0)
+        source->ops->advise(source, offset, length);
+}
+
+bool zt_source_forget(struct zt_source *source, uint64_t offset, uint64_t length)
+{
+    if (source->ops->forget == NULL)
+        return false;
+    source->ops->forget(source, offset, length);
+    return true;
+}
+
+/* On its way: enough for a store that answers after 100 ms to fill 5 Gbit/s. */
+#define AHEAD_BYTES ((uint64_t)64 << 20)
+/* What is brought in one piece ends at multiples of this. */
+#define PIECE_BYTES ((uint64_t)8 << 20)
+
+void zt_source_read_on(struct zt_source *source, uint64_t at, uint64_t left, uint64_t most)
+{
+    uint64_t end = at + (most > 0 && most < AHEAD_BYTES ? most : AHEAD_BYTES);
+
+    if (source->ops->advise == NULL)
+        return;
+    /* Otherwise each call would add a small piece. */
+    if (end - end % PIECE_BYTES > at)
+        end -= end % PIECE_BYTES;
+    zt_source_advise(source, at, left < end - at ? left : end - at);
+}
+
 enum zt_status zt_source_check_range(uint64_t size, uint64_t offset, uint64_t length,
                                      struct zt_error *error)
 {
@@ -96,7 +146,8 @@ static void memory_close(struct zt_source *source)
 enum zt_status zt_source_from_memory(const void *bytes, size_t length,
                                      struct zt_source **out_source, struct zt_error *error)
 {
-    static const struct zt_source_ops ops = {memory_size, memory_read_at, memory_map, memory_close};
+    static const struct zt_source_ops ops = {
+        .size = memory_size, .read_at = memory_read_at, .map = memory_map, .close = memory_close};
     struct memory_source *memory;
 
     assert(bytes != NULL || length == 0);
@@ -210,7 +261,8 @@ static void file_close(struct zt_source *source)
     free(file);
 }
 
-static const struct zt_source_ops file_ops = {file_size, file_read_at, file_map, file_close};
+static const struct zt_source_ops file_ops = {
+    .size = file_size, .read_at = file_read_at, .map = file_map, .close = file_close};
 
 enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_source,
                                          struct zt_error *error)

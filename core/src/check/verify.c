@@ -281,6 +281,7 @@ enum zt_status zt_hashing_run(struct zt_hashing *hashing, uint64_t offset, uint6
     while (status == ZT_OK && length > 0) {
         size_t part;
 
+        zt_source_read_on(hashing->source, offset, length, 0);
         status = hash_part(hashing, offset, length, &part, error);
         if (status != ZT_OK)
             return status;

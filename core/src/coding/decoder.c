@@ -58,10 +58,12 @@ static size_t raw_part(const struct zt_decoder *decoder, size_t capacity)
 static enum zt_status read_raw(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
                                size_t *out_length, struct zt_error *error)
 {
+    const uint64_t at = decoder->component->offset + decoder->produced;
     size_t part = raw_part(decoder, capacity);
-    enum zt_status status = zt_source_read_at(
-        decoder->source, decoder->component->offset + decoder->produced, buffer, part, error);
+    enum zt_status status;
 
+    zt_source_read_on(decoder->source, at, decoder->component->length - decoder->produced, 0);
+    status = zt_source_read_at(decoder->source, at, buffer, part, error);
     if (status != ZT_OK)
         return status;
     decoder->consumed += part;

@@ -242,7 +242,8 @@ static void frames_close(struct zt_source *base)
 enum zt_status zt_frames_source(const struct zt_component *component, struct zt_source *source,
                                 struct zt_source **out_source, struct zt_error *error)
 {
-    static const struct zt_source_ops ops = {frames_size, frames_read_at, frames_map, frames_close};
+    static const struct zt_source_ops ops = {
+        .size = frames_size, .read_at = frames_read_at, .map = frames_map, .close = frames_close};
     struct frames_source *made = calloc(1, sizeof(*made));
     enum zt_status status;
 

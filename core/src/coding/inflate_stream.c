@@ -77,6 +77,7 @@ static enum zt_status fill(struct zt_inflate_stream *stream, struct zt_error *er
 
     if (stream->zlib.avail_in > 0 || part == 0)
         return ZT_OK;
+    zt_source_read_on(stream->source, stream->next_offset, stream->stored_left, 0);
     status = zt_source_read_at(stream->source, stream->next_offset, stream->buffer, part, error);
     if (status != ZT_OK)
         return status;

@@ -101,6 +101,7 @@ static enum zt_status fill(struct zt_zstd_stream *stream, size_t wanted, struct 
     stream->input.size = held;
     part =
         stream->stored_left < INPUT_SIZE - held ? (size_t)stream->stored_left : INPUT_SIZE - held;
+    zt_source_read_on(stream->source, stream->next_offset, stream->stored_left, 0);
     status =
         zt_source_read_at(stream->source, stream->next_offset, stream->buffer + held, part, error);
     if (status != ZT_OK)

@@ -10,6 +10,10 @@
 /* The first window is small because most headers are; each later window is twice as large. */
 #define FIRST_FETCH_BYTES   4096
 #define LARGEST_FETCH_BYTES ((size_t)256 << 10)
+/* Of a header as long as this, as much again is brought before it is needed if the source is
+ * elsewhere: most headers are shorter, and some have tens of megabytes. */
+#define AHEAD_FROM_BYTES ((uint64_t)3 << 18)
+#define AHEAD_BYTES      ((uint64_t)8 << 20)
 
 static_assert(ZT_CURSOR_TAKE_MAX <= LARGEST_FETCH_BYTES, "a window holds what is taken at once");
 
@@ -66,6 +70,17 @@ static bool in_window(const struct zt_cursor *cursor, size_t length)
     return start <= cursor->window_length && length <= cursor->window_length - start;
 }
 
+static void advise_ahead(const struct zt_cursor *cursor, size_t fetched)
+{
+    const uint64_t at = cursor->position + fetched;
+    uint64_t ahead = cursor->end - at;
+
+    if (cursor->position < AHEAD_FROM_BYTES)
+        return;
+    ahead = ahead < cursor->position ? ahead : cursor->position;
+    zt_source_advise(cursor->source, at, ahead < AHEAD_BYTES ? ahead : AHEAD_BYTES);
+}
+
 static enum zt_status fetch(struct zt_cursor *cursor, size_t length, struct zt_error *error)
 {
     uint64_t left = zt_cursor_left(cursor);
@@ -76,6 +91,7 @@ static enum zt_status fetch(struct zt_cursor *cursor, size_t length, struct zt_e
     assert(length <= ZT_CURSOR_TAKE_MAX && length <= left);
     if (wanted > left)
         wanted = (size_t)left;
+    advise_ahead(cursor, wanted);
     status = zt_source_read_at(cursor->source, cursor->position, cursor->buffer, wanted, error);
     if (status != ZT_OK)
         return status;

@@ -19,6 +19,8 @@
 #include "model/model_build.h"
 #include "zt/utf8.h"
 
+/* So many entries' headers are brought at a time. */
+#define ENTRIES_AHEAD 16
 /* Size of the first read of an entry: enough for the ZIP header and NumPy's header. */
 #define GLANCE_BYTES 512
 #define SCRATCH_SIZE (ZIP_LOCAL_MAX + NPY_HEADER_MAX)
@@ -317,16 +319,46 @@ static enum zt_status take_entry(struct reading *reading, const struct zip_entry
     return status;
 }
 
+/* Where the headers are that come next. */
+struct ahead {
+    uint64_t position; /* in the directory */
+    uint64_t count;
+};
+
+/* Each array's header lies before its bytes: if they are elsewhere, several are brought at once. */
+static void advise_entries(const struct reading *reading, struct ahead *ahead, uint64_t until)
+{
+    const struct zip_directory *directory = &reading->directory;
+    struct zip_entry entry;
+
+    if (!zt_source_is_elsewhere(reading->source))
+        return;
+    until = until < directory->entry_count ? until : directory->entry_count;
+    while (ahead->count < until &&
+           zip_entry_read(directory, reading->builder->model->storage->manifest, &ahead->position,
+                          &entry, NULL) == ZT_OK) {
+        const uint64_t left =
+            directory->offset > entry.header_offset ? directory->offset - entry.header_offset : 0;
+
+        zt_source_advise(reading->source, entry.header_offset,
+                         left < GLANCE_BYTES ? left : GLANCE_BYTES);
+        ahead->count++;
+    }
+}
+
 static enum zt_status read_entries(struct reading *reading, struct zt_error *error)
 {
     const struct zip_directory *directory = &reading->directory;
     const struct zt_model *model = reading->builder->model;
+    struct ahead ahead = {0, 0};
     uint64_t position = 0;
     struct zip_entry entry;
 
     for (uint64_t i = 0; i < directory->entry_count; i++) {
-        enum zt_status status =
-            zip_entry_read(directory, model->storage->manifest, &position, &entry, error);
+        enum zt_status status;
+
+        advise_entries(reading, &ahead, i + ENTRIES_AHEAD);
+        status = zip_entry_read(directory, model->storage->manifest, &position, &entry, error);
 
         if (status == ZT_OK && zt_text_ends_with(entry.name, zt_text_from("data.pkl")))
             status = zt_fail(error, ZT_UNSUPPORTED, NULL, 0,

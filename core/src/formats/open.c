@@ -59,6 +59,8 @@ enum zt_status zt_reader_open(const struct zt_reader *reader, void *state, struc
 /* --- which format --- */
 
 #define HEAD_BYTES 32
+/* Of a file that is read from its end. */
+#define END_BYTES ((uint64_t)1 << 20)
 
 struct head {
     uint8_t bytes[HEAD_BYTES];
@@ -71,20 +73,31 @@ static const struct {
     size_t length;
     enum zt_status (*open)(struct zt_source *source, struct zt_model **out_model,
                            struct zt_error *error);
+    bool from_end;    /* it is read from its end */
     const char *name; /* of a format that is not read: open is NULL */
 } formats[] = {
-    {"\x89ZT2\r\n\x1a\n", 8, zt2_open, NULL},
-    {"ZTEN0001", 8, zt01_open, NULL},
-    {"ZTEN1000", 8, zt1_open, NULL},
-    {"GGUF", 4, gguf_open, NULL},
-    {"MAG!", 4, mag_open, NULL},
-    {"MAG&", 4, NULL, ".mag as a stream (before magnetron 0.1.1)"},
-    {"\x93NUMPY", 6, npy_open, NULL},
-    {"PK\x03\x04", 4, npz_open, NULL},
-    {"PK\x05\x06", 4, npz_open, NULL}, /* an empty archive */
-    {"\x89HDF\r\n\x1a\n", 8, NULL, "HDF5"},
-    {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14, NULL, "PyTorch (pickle)"},
+    {"\x89ZT2\r\n\x1a\n", 8, zt2_open, true, NULL},
+    {"ZTEN0001", 8, zt01_open, true, NULL},
+    {"ZTEN1000", 8, zt1_open, true, NULL},
+    {"GGUF", 4, gguf_open, false, NULL},
+    {"MAG!", 4, mag_open, false, NULL},
+    {"MAG&", 4, NULL, false, ".mag as a stream (before magnetron 0.1.1)"},
+    {"\x93NUMPY", 6, npy_open, false, NULL},
+    {"PK\x03\x04", 4, npz_open, true, NULL},
+    {"PK\x05\x06", 4, npz_open, true, NULL}, /* an empty archive */
+    {"\x89HDF\r\n\x1a\n", 8, NULL, false, "HDF5"},
+    {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14, NULL, false,
+     "PyTorch (pickle)"},
 };
+
+/* Brings the end of a file that is elsewhere in one piece: a footer, and most manifests. */
+static void advise_end(struct zt_source *source)
+{
+    const uint64_t size = zt_source_size(source);
+    const uint64_t length = size < END_BYTES ? size : END_BYTES;
+
+    zt_source_advise(source, size - length, length);
+}
 
 /* A length of 8 bytes, then JSON. A length past the end of the file is left to the reader, which
  * reports a truncated file; 2^32 or more is not taken for a length. */
@@ -124,6 +137,8 @@ enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_mod
         if (head.length < formats[i].length ||
             memcmp(head.bytes, formats[i].magic, formats[i].length) != 0)
             continue;
+        if (formats[i].from_end)
+            advise_end(source);
         if (formats[i].open != NULL)
             return formats[i].open(source, out_model, error);
         return zt_fail(error, ZT_UNSUPPORTED, NULL, 0, "the content is %s, which is not read",

@@ -12,6 +12,7 @@
 
 #include "bytes/resident.h"
 #include "bytes/source_range.h"
+#include "model/slice_walk.h"
 
 /* Fits into the second-level cache; reading this much takes far longer than the system call
  * itself. */
@@ -23,28 +24,13 @@
 /* Copying a byte again costs half as much as reading it. */
 #define EXTRA_COPY_DIVISOR 2
 
-struct slice_source {
-    struct zt_source base;
-    struct zt_slice slice;
-    struct zt_source *tensor;
-    uint64_t tensor_base;
-    /* The outermost of the inner loops whose gaps are cheaper to read than to skip; loop_count if
-     * there are none. */
-    unsigned first_dense_loop;
-    /* Bytes from the first to the last byte of one pass over those loops. */
-    uint64_t dense_extent;
-};
-
-/* The state of one read: the current run, as a position in each loop, and the bytes in the
- * window. */
+/* The state of one read: the current run, and the bytes in the window. */
 struct gathering {
     const struct slice_source *source;
+    struct slice_walk walk;
     uint8_t *out;
     uint64_t left;
-    uint64_t at;     /* of the run, in the tensor */
-    uint64_t within; /* bytes of the run to skip; 0 after the first run */
-    uint64_t end;    /* after the last byte wanted, in the tensor */
-    uint64_t positions[ZT_SLICE_RANK_MAX];
+    uint64_t end; /* after the last byte wanted, in the tensor */
     uint8_t *window;
     uint64_t window_at;
     uint64_t window_length;
@@ -85,48 +71,6 @@ static void copy_runs(uint8_t *restrict out, const uint8_t *restrict from, uint6
     }
 }
 
-/* --- walking the loops --- */
-
-/* The innermost loop. */
-static unsigned last_loop(const struct gathering *gathering)
-{
-    return gathering->source->slice.loop_count - 1;
-}
-
-static void seek(struct gathering *gathering, uint64_t offset)
-{
-    const struct zt_slice *slice = &gathering->source->slice;
-    uint64_t run = offset / slice->run_bytes;
-
-    gathering->within = offset % slice->run_bytes;
-    gathering->at = slice->offset;
-    for (unsigned i = slice->loop_count; i-- > 0;) {
-        gathering->positions[i] = run % slice->loops[i].count;
-        gathering->at += gathering->positions[i] * slice->loops[i].stride_bytes;
-        run /= slice->loops[i].count;
-    }
-}
-
-/* Moves forward by `runs` runs of the innermost loop, at most to the loop's end. After the very
- * last run the position is that of the first run again. */
-static void advance(struct gathering *gathering, uint64_t runs)
-{
-    const struct zt_slice *slice = &gathering->source->slice;
-    unsigned i = last_loop(gathering);
-
-    assert(runs <= slice->loops[i].count - gathering->positions[i]);
-    gathering->positions[i] += runs;
-    gathering->at += runs * slice->loops[i].stride_bytes;
-    while (gathering->positions[i] == slice->loops[i].count) {
-        gathering->at -= slice->loops[i].count * slice->loops[i].stride_bytes;
-        gathering->positions[i] = 0;
-        if (i-- == 0)
-            return;
-        gathering->positions[i]++;
-        gathering->at += slice->loops[i].stride_bytes;
-    }
-}
-
 /* --- reading --- */
 
 static enum zt_status read_tensor(struct gathering *gathering, uint64_t at, void *buffer,
@@ -139,17 +83,17 @@ static enum zt_status read_tensor(struct gathering *gathering, uint64_t at, void
 /* Reads a run, or part of it, into the caller's buffer. */
 static enum zt_status take_directly(struct gathering *gathering)
 {
-    uint64_t rest = gathering->source->slice.run_bytes - gathering->within;
+    uint64_t rest = gathering->source->slice.run_bytes - gathering->walk.within;
     uint64_t length = rest < gathering->left ? rest : gathering->left;
     enum zt_status status =
-        read_tensor(gathering, gathering->at + gathering->within, gathering->out, length);
+        read_tensor(gathering, gathering->walk.at + gathering->walk.within, gathering->out, length);
 
     if (status != ZT_OK)
         return status;
     gathering->out += length;
     gathering->left -= length;
-    gathering->within = 0;
-    advance(gathering, 1);
+    gathering->walk.within = 0;
+    slice_walk_advance(&gathering->walk, 1);
     return ZT_OK;
 }
 
@@ -161,16 +105,16 @@ static uint64_t reach(const struct gathering *gathering)
     uint64_t length = source->dense_extent;
 
     for (unsigned i = source->first_dense_loop; i < source->slice.loop_count; i++)
-        length -= gathering->positions[i] * source->slice.loops[i].stride_bytes;
-    if (length > gathering->end - gathering->at)
-        length = gathering->end - gathering->at;
+        length -= gathering->walk.positions[i] * source->slice.loops[i].stride_bytes;
+    if (length > gathering->end - gathering->walk.at)
+        length = gathering->end - gathering->walk.at;
     return length < WINDOW_BYTES ? length : WINDOW_BYTES;
 }
 
 static bool is_in_window(const struct gathering *gathering)
 {
-    return gathering->at >= gathering->window_at &&
-           gathering->at + gathering->source->slice.run_bytes <=
+    return gathering->walk.at >= gathering->window_at &&
+           gathering->walk.at + gathering->source->slice.run_bytes <=
                gathering->window_at + gathering->window_length;
 }
 
@@ -180,10 +124,10 @@ static enum zt_status fill_window(struct gathering *gathering)
     enum zt_status status;
 
     gathering->window_length = 0;
-    status = read_tensor(gathering, gathering->at, gathering->window, length);
+    status = read_tensor(gathering, gathering->walk.at, gathering->window, length);
     if (status != ZT_OK)
         return status;
-    gathering->window_at = gathering->at;
+    gathering->window_at = gathering->walk.at;
     gathering->window_length = length;
     return ZT_OK;
 }
@@ -192,28 +136,28 @@ static enum zt_status fill_window(struct gathering *gathering)
 static enum zt_status take_from_window(struct gathering *gathering)
 {
     const struct zt_slice *slice = &gathering->source->slice;
-    unsigned last = last_loop(gathering);
+    unsigned last = slice_walk_last_loop(&gathering->walk);
     uint64_t stride = slice->loops[last].stride_bytes;
-    uint64_t runs = slice->loops[last].count - gathering->positions[last];
+    uint64_t runs = slice->loops[last].count - gathering->walk.positions[last];
     uint64_t wanted = gathering->left / slice->run_bytes;
     uint64_t in_window, room;
     enum zt_status status = is_in_window(gathering) ? ZT_OK : fill_window(gathering);
 
     if (status != ZT_OK)
         return status;
-    room = gathering->window_at + gathering->window_length - gathering->at - slice->run_bytes;
+    room = gathering->window_at + gathering->window_length - gathering->walk.at - slice->run_bytes;
     runs = wanted < runs ? wanted : runs;
     /* Rows of small tensors usually fit whole into the window, which saves a division. */
     if ((runs - 1) * stride > room) {
         in_window = room / stride + 1;
         runs = in_window < runs ? in_window : runs;
     }
-    copy_runs(gathering->out, gathering->window + (gathering->at - gathering->window_at), runs,
+    copy_runs(gathering->out, gathering->window + (gathering->walk.at - gathering->window_at), runs,
               stride, slice->run_bytes);
     assert(runs > 0 && runs <= wanted);
     gathering->out += runs * slice->run_bytes;
     gathering->left -= runs * slice->run_bytes;
-    advance(gathering, runs);
+    slice_walk_advance(&gathering->walk, runs);
     return ZT_OK;
 }
 
@@ -224,15 +168,21 @@ __attribute__((noinline)) static enum zt_status gather(const struct slice_source
 {
     uint8_t window[WINDOW_BYTES];
     struct gathering gathering = {
-        .source = source, .out = buffer, .left = length, .window = window, .error = error};
+        .source = source,
+        .walk = {.slice = &source->slice},
+        .out = buffer,
+        .left = length,
+        .window = window,
+        .error = error,
+    };
     bool is_dense = source->first_dense_loop < source->slice.loop_count;
     enum zt_status status = ZT_OK;
 
-    seek(&gathering, offset + length - 1);
-    gathering.end = gathering.at + gathering.within + 1;
-    seek(&gathering, offset);
+    slice_walk_seek(&gathering.walk, offset + length - 1);
+    gathering.end = gathering.walk.at + gathering.walk.within + 1;
+    slice_walk_seek(&gathering.walk, offset);
     while (status == ZT_OK && gathering.left > 0) {
-        bool is_partial = gathering.within > 0 || gathering.left < source->slice.run_bytes;
+        bool is_partial = gathering.walk.within > 0 || gathering.left < source->slice.run_bytes;
 
         status = is_partial || !is_dense ? take_directly(&gathering) : take_from_window(&gathering);
     }
@@ -241,29 +191,30 @@ __attribute__((noinline)) static enum zt_status gather(const struct slice_source
 
 /* --- copying from a mapping --- */
 
-/* What is between gathering.at and the buffer: at most one run, or as many whole runs of the
+/* What is between gathering.walk.at and the buffer: at most one run, or as many whole runs of the
  * innermost loop as are wanted. */
 static void copy_next(struct gathering *gathering, const uint8_t *tensor)
 {
     const struct zt_slice *slice = &gathering->source->slice;
-    const unsigned last = last_loop(gathering);
-    uint64_t runs = slice->loops[last].count - gathering->positions[last];
-    uint64_t length = slice->run_bytes - gathering->within;
+    const unsigned last = slice_walk_last_loop(&gathering->walk);
+    uint64_t runs = slice->loops[last].count - gathering->walk.positions[last];
+    uint64_t length = slice->run_bytes - gathering->walk.within;
 
-    if (gathering->within > 0 || gathering->left < length) {
+    if (gathering->walk.within > 0 || gathering->left < length) {
         length = gathering->left < length ? gathering->left : length;
-        memcpy(gathering->out, tensor + gathering->at + gathering->within, (size_t)length);
+        memcpy(gathering->out, tensor + gathering->walk.at + gathering->walk.within,
+               (size_t)length);
         runs = 1;
     } else {
         runs = gathering->left / length < runs ? gathering->left / length : runs;
-        copy_runs(gathering->out, tensor + gathering->at, runs, slice->loops[last].stride_bytes,
-                  length);
+        copy_runs(gathering->out, tensor + gathering->walk.at, runs,
+                  slice->loops[last].stride_bytes, length);
         length *= runs;
     }
     gathering->out += length;
     gathering->left -= length;
-    gathering->within = 0;
-    advance(gathering, runs);
+    gathering->walk.within = 0;
+    slice_walk_advance(&gathering->walk, runs);
 }
 
 static void copy_all(void *context)
@@ -279,8 +230,8 @@ static void copy_all(void *context)
 static bool seems_resident(struct gathering *gathering, const uint8_t *tensor, uint64_t offset)
 {
     for (unsigned i = 0; i <= LOOKED_UP; i++) {
-        seek(gathering, offset + (gathering->left - 1) / LOOKED_UP * i);
-        if (!zt_is_resident(tensor + gathering->at + gathering->within, 1))
+        slice_walk_seek(&gathering->walk, offset + (gathering->left - 1) / LOOKED_UP * i);
+        if (!zt_is_resident(tensor + gathering->walk.at + gathering->walk.within, 1))
             return false;
     }
     return true;
@@ -290,22 +241,23 @@ static bool seems_resident(struct gathering *gathering, const uint8_t *tensor, u
 static bool gather_mapped(const struct slice_source *source, uint64_t offset, uint8_t *buffer,
                           size_t length)
 {
-    struct gathering gathering = {.source = source, .out = buffer, .left = length};
+    struct gathering gathering = {
+        .source = source, .walk = {.slice = &source->slice}, .out = buffer, .left = length};
     const uint64_t end = zt_source_size(source->tensor);
     const uint8_t *tensor;
     uint64_t first;
 
-    seek(&gathering, source->slice.length - 1);
+    slice_walk_seek(&gathering.walk, source->slice.length - 1);
     if (source->tensor_base > end ||
-        gathering.at + source->slice.run_bytes > end - source->tensor_base)
+        gathering.walk.at + source->slice.run_bytes > end - source->tensor_base)
         return false;
     tensor = zt_source_mapped(source->tensor, source->tensor_base, 0);
     if (tensor == NULL || !seems_resident(&gathering, tensor, offset))
         return false;
-    seek(&gathering, offset + length - 1);
-    gathering.end = gathering.at + gathering.within + 1;
-    seek(&gathering, offset);
-    first = gathering.at + gathering.within;
+    slice_walk_seek(&gathering.walk, offset + length - 1);
+    gathering.end = gathering.walk.at + gathering.walk.within + 1;
+    slice_walk_seek(&gathering.walk, offset);
+    first = gathering.walk.at + gathering.walk.within;
     /* Only read from. */
     gathering.window = (uint8_t *)(uintptr_t)tensor;
     return zt_source_touch(source->tensor, source->tensor_base + first, gathering.end - first,
@@ -363,21 +315,47 @@ static void find_dense_loops(struct slice_source *source)
     }
     source->first_dense_loop = i;
     source->dense_extent = extent;
+    source->dense_bytes = slice->run_bytes;
+    while (i < slice->loop_count)
+        source->dense_bytes *= slice->loops[i++].count;
+}
+
+static const struct zt_source_ops slice_ops = {
+    .size = slice_size, .read_at = slice_read_at, .map = slice_map, .close = slice_close};
+
+const struct zt_slice *zt_slice_of_source(const struct zt_source *source,
+                                          struct zt_source **out_tensor)
+{
+    const struct slice_source *slice = (const struct slice_source *)source;
+
+    if (source->ops != &slice_ops)
+        return NULL;
+    if (out_tensor != NULL)
+        *out_tensor = slice->tensor;
+    return &slice->slice;
 }
 
 enum zt_status zt_slice_source(const struct zt_slice *slice, struct zt_source *tensor,
                                uint64_t base, struct zt_source **out_source, struct zt_error *error)
 {
-    static const struct zt_source_ops ops = {slice_size, slice_read_at, slice_map, slice_close};
     struct slice_source *source = malloc(sizeof(*source));
 
     if (source == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a source");
-    source->base.ops = &ops;
+    source->base.ops = &slice_ops;
     source->slice = *slice;
     source->tensor = tensor;
     source->tensor_base = base;
     find_dense_loops(source);
     *out_source = &source->base;
     return ZT_OK;
+}
+
+enum zt_status zt_slice_source_over(const struct zt_source *slice, struct zt_source *tensor,
+                                    struct zt_source **out_source, struct zt_error *error)
+{
+    const struct slice_source *like = (const struct slice_source *)slice;
+
+    assert(slice->ops == &slice_ops);
+    return zt_slice_source(&like->slice, tensor, like->tensor_base, out_source, error);
 }

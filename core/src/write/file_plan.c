@@ -269,7 +269,8 @@ enum zt_status zt_file_plan_source(const struct zt_file_plan *plan,
                                    const struct zt_component_bytes *bytes,
                                    struct zt_source **out_source, struct zt_error *error)
 {
-    static const struct zt_source_ops ops = {plan_size, plan_read_at, plan_map, plan_close};
+    static const struct zt_source_ops ops = {
+        .size = plan_size, .read_at = plan_read_at, .map = plan_map, .close = plan_close};
     struct plan_source *source = calloc(1, sizeof(*source));
 
     if (source == NULL)

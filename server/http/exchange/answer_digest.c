@@ -41,6 +41,16 @@ struct digesting {
 
 /* --- hashing --- */
 
+static enum zt_status read_source(const struct segment *segment, uint64_t within, void *buffer,
+                                  size_t length, struct zt_error *error)
+{
+    const uint64_t left = segment->length - within;
+    const uint64_t offset = segment->offset + within;
+
+    zt_source_read_on(segment->source, offset, left, 0);
+    return zt_source_read_at(segment->source, offset, buffer, length, error);
+}
+
 static enum zt_status hash_piece(struct digesting *digesting, const struct segment *segment,
                                  size_t length, uint8_t *buffer)
 {
@@ -49,8 +59,7 @@ static enum zt_status hash_piece(struct digesting *digesting, const struct segme
 
     if (segment->kind == SEGMENT_MEMORY)
         bytes = segment->bytes + within;
-    else if (zt_source_read_at(segment->source, segment->offset + within, buffer, length,
-                               &digesting->error) != ZT_OK)
+    else if (read_source(segment, within, buffer, length, &digesting->error) != ZT_OK)
         return digesting->error.status;
     zt_hasher_update(digesting->hasher, bytes, length);
     return ZT_OK;
@@ -137,11 +146,25 @@ static void recall_body(struct request *request)
             range_is_known(request, state->range.first, state->range.length, state->content_sha256);
 }
 
+/* Whether hashing would bring bytes from elsewhere that are not even sent: a wish is not worth
+ * that (RFC 9530 section 4). */
+static bool costs_too_much(const struct request *request)
+{
+    if (request->method != METHOD_HEAD || request->server->waiters == NULL)
+        return false;
+    for (size_t i = 0; i < request->reply.segment_count; i++)
+        if (request->reply.segments[i].kind == SEGMENT_SOURCE)
+            return true;
+    return false;
+}
+
 static enum subject find_missing(const struct request *request)
 {
     const struct request_state *state = request_state_const(request);
     const bool whole = body_is_whole(request);
 
+    if (costs_too_much(request))
+        return SUBJECT_NONE;
     if (!request->reply.has_sha256 &&
         (state->wants_repr || (state->wants_content && whole && !state->has_content_sha256)))
         return SUBJECT_WHOLE;

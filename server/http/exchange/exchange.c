@@ -15,6 +15,7 @@
 #include "http/exchange/trace.h"
 #include "http/fields/conditional.h"
 #include "http/fields/framing.h"
+#include "store/store.h"
 
 /* The limit of nginx and Apache. Two names of the greatest length fit, with every byte
  * percent-encoded. */
@@ -115,6 +116,15 @@ static void find_operation(struct request *request)
     request_state(request)->operation = router_match(request);
 }
 
+static bool store_is_away(const struct server *server)
+{
+    struct store_report report = {.is_away = false};
+
+    if (server->store != NULL && store_is_elsewhere(server->store))
+        server->store->ops->report(server->store, &report);
+    return report.is_away;
+}
+
 /* Until the first scan of the models has ended, only routes that need no models answer. */
 static void check_loaded(struct request *request)
 {
@@ -123,6 +133,11 @@ static void check_loaded(struct request *request)
     if (request->route->needs_no_models || server->is_loaded == NULL ||
         server->is_loaded(server->catalog))
         return;
+    if (store_is_away(server)) {
+        problem_reply(request, PROBLEM_STORE_UNAVAILABLE,
+                      "the object store that holds the models has not been reached yet");
+        return;
+    }
     problem_reply(request, PROBLEM_OVERLOADED, "the models are still being read");
     representation_field(&request->reply, "Retry-After", "1");
 }
@@ -318,7 +333,8 @@ struct answer *exchange_answer(struct request *request)
     answer_take_segments(request);
     answer->status = state->not_modified ? 304 : state->ranged ? 206 : request->reply.status;
     /* The library misreads trailers and does not show them (docs/decisions/framing.md). */
-    answer->close = state->broken || state->body_length == FRAMING_CHUNKED;
+    answer->close =
+        state->broken || (state->body_length == FRAMING_CHUNKED && !state->chunks_are_whole);
     answer->fields = state->answer_fields;
     answer->field_count = answer_write_fields(request, state->answer_fields);
     return answer;

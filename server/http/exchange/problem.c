@@ -17,6 +17,8 @@
 /* Longer details are cut. Two names fit. */
 #define DETAIL_SIZE 2560
 #define MEDIA_TYPE  "application/problem+json"
+/* Of what passes by itself. */
+#define RETRY_AFTER_S "1"
 /* Sent if there is no memory for anything better. */
 #define LAST_RESORT                                          \
     "{\"type\":\"/problems/internal\",\"title\":\"Internal " \
@@ -69,6 +71,7 @@ static const struct problem_kind kinds[PROBLEM_COUNT] = {
     [PROBLEM_NOT_IMPLEMENTED] = {501, "not-implemented", "Not implemented"},
     [PROBLEM_DRAINING] = {503, "draining", "Shutting down"},
     [PROBLEM_OVERLOADED] = {503, "overloaded", "Overloaded"},
+    [PROBLEM_STORE_UNAVAILABLE] = {503, "store-unavailable", "Store unavailable"},
     [PROBLEM_INSUFFICIENT_STORAGE] = {507, "insufficient-storage", "Insufficient storage"},
 };
 
@@ -105,6 +108,9 @@ enum problem problem_of_status(enum zt_status status)
         return PROBLEM_INVALID_REQUEST;
     case ZT_DATA_SHARD:
         return PROBLEM_MODEL_NOT_FOUND;
+    case ZT_UNAVAILABLE:
+    case ZT_STALE:
+        return PROBLEM_STORE_UNAVAILABLE;
     case ZT_OK:
     case ZT_NO_MEMORY:
     case ZT_IO:
@@ -119,6 +125,8 @@ enum problem problem_of_write(const struct zt_error *error)
 
     if (error->status == ZT_LIMIT)
         return PROBLEM_INSUFFICIENT_STORAGE;
+    if (error->status == ZT_UNAVAILABLE || error->status == ZT_STALE)
+        return PROBLEM_STORE_UNAVAILABLE;
     forbidden = error->os_error == EROFS || error->os_error == EACCES || error->os_error == EPERM;
     return error->status == ZT_IO && forbidden ? PROBLEM_READ_ONLY : PROBLEM_INTERNAL;
 }
@@ -201,6 +209,8 @@ static enum outcome reply(struct request *request, enum problem problem, const c
                       sizeof(LAST_RESORT) - 1);
     }
     json_free(&json);
+    if (problem == PROBLEM_STORE_UNAVAILABLE)
+        representation_field(&request->reply, "Retry-After", RETRY_AFTER_S);
     return OUTCOME_READY;
 }
 
@@ -226,6 +236,13 @@ enum outcome problem_reply_error_as(struct request *request, enum problem proble
         return problem_reply(request, problem,
                              "the server may not write to the folder of models: %s",
                              error->message);
+    }
+    if (problem == PROBLEM_STORE_UNAVAILABLE) {
+        log_write(LOG_LEVEL_INFO, "request %s: %s", request->id, error->message);
+        return problem_reply(request, problem, "%s",
+                             error->status == ZT_STALE
+                                 ? "the model has just got another version: try again"
+                                 : "the object store that holds the model cannot be reached now");
     }
     if (problem != PROBLEM_INTERNAL)
         return reply(request, problem, error->message, error);

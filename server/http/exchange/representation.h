@@ -21,6 +21,9 @@ enum segment_kind { SEGMENT_MEMORY, SEGMENT_SOURCE };
  * frames, an exported file), one window ahead of what is sent. */
 struct segment {
     enum segment_kind kind;
+    /* The source is a file that is filled while it is sent from, of which these bytes are there (a
+     * pin of zt/source.h): that it is written to says nothing. */
+    bool is_pinned;
     uint64_t start; /* position in the representation, or in the answer */
     uint64_t length;
     const uint8_t *bytes;     /* SEGMENT_MEMORY */

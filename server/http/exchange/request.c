@@ -348,13 +348,19 @@ static struct job *make_work(struct request *request, void (*work)(struct reques
 
 enum outcome request_work(struct request *request, void (*work)(struct request *request))
 {
+    workers_submit(server_waiters(request->server), make_work(request, work));
+    return OUTCOME_WAITING;
+}
+
+enum outcome request_work_here(struct request *request, void (*work)(struct request *request))
+{
     workers_submit(request->server->workers, make_work(request, work));
     return OUTCOME_WAITING;
 }
 
 enum outcome request_work_long(struct request *request, void (*work)(struct request *request))
 {
-    workers_submit_long(request->server->workers, make_work(request, work));
+    workers_submit_long(server_waiters(request->server), make_work(request, work));
     return OUTCOME_WAITING;
 }
 

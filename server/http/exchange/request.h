@@ -32,7 +32,7 @@ enum method {
 };
 
 #define REQUEST_NAMES   4
-#define REQUEST_HOLDS   7
+#define REQUEST_HOLDS   9
 #define REQUEST_ID_SIZE 129
 
 struct connection; /* see http/wire/connections.h */
@@ -102,7 +102,11 @@ struct waiter *request_waiter(struct request *request);
  * is skipped and the request ends without another call of its step. */
 enum outcome request_work(struct request *request, void (*work)(struct request *request));
 
-/* The same, for work that may take longer than about 10 ms. */
+/* The same, for work that touches nothing but memory and files of this machine: it does not queue
+ * behind what waits for a store. */
+enum outcome request_work_here(struct request *request, void (*work)(struct request *request));
+
+/* The same as request_work, for work that may take longer than about 10 ms. */
 enum outcome request_work_long(struct request *request, void (*work)(struct request *request));
 
 /* Replies with a short JSON text, which is copied. */

@@ -13,6 +13,7 @@
 #include "http/exchange/problem.h"
 #include "http/exchange/request.h"
 #include "http/exchange/router.h"
+#include "http/fields/chunks.h"
 #include "http/fields/header_field.h"
 #include "http/fields/ranges.h"
 
@@ -30,8 +31,10 @@
 /* 32 digits, W3C Trace Context section 3.2.2.3. */
 #define TRACE_ID_SIZE 33
 
+struct bring_in;
 struct bulk;
 struct digesting;
+struct intake;
 struct kept_answer;
 struct timing;
 
@@ -58,8 +61,9 @@ enum request_phase {
 };
 
 /* How the bytes of an answer reach the connection (sender.c): from memory or a mapping, from a
- * descriptor, through the windows of a readahead, or past the library (bulk.h). */
-enum sending { SENDING_MAPPED, SENDING_DESCRIPTOR, SENDING_AHEAD, SENDING_BULK };
+ * descriptor, through the windows of a readahead, or past the library (bulk.h), whole or in the
+ * parts that are brought from elsewhere. */
+enum sending { SENDING_MAPPED, SENDING_DESCRIPTOR, SENDING_AHEAD, SENDING_BULK, SENDING_PARTS };
 
 /* What the exchange needs from the request's connection. */
 struct transport {
@@ -115,14 +119,23 @@ struct request_state {
     /* For the wire (handler.c, sender.c). */
     enum request_phase phase;
     unsigned
-        library_status;  /* of the answer that the library gave by itself; 0: unknown, or none */
-    bool body_ended;     /* the library has delivered all of the body */
-    size_t header_bytes; /* length of the request line and the header as received */
-    uint64_t head_bytes; /* length of the answer's status line and fields */
-    uint8_t *loaded;     /* the answer's bytes, read by a worker */
+        library_status; /* of the answer that the library gave by itself; 0: unknown, or none */
+    bool body_ended;    /* the library has delivered all of the body */
+    /* A chunked body, as far as bypass.c could follow the library through its buffer. */
+    struct chunks chunks;
+    const char *chunks_base; /* where the buffer holds what was read behind the header */
+    const char *chunks_at;   /* up to here it was followed; NULL: it cannot be */
+    unsigned chunks_turn;    /* mhd.turns then */
+    struct intake *intake;   /* NULL: the library reads the body */
+    bool chunks_are_whole;   /* the server itself has read the body to its end */
+    size_t header_bytes;     /* length of the request line and the header as received */
+    uint64_t head_bytes;     /* length of the answer's status line and fields */
+    uint8_t *loaded;         /* the answer's bytes, read by a worker */
     enum sending sending;
+    bool mapped;             /* sent from the mappings of files, see mapped_files.h */
     struct readahead *ahead; /* of SENDING_AHEAD */
-    struct bulk *bulk;       /* of SENDING_BULK, once the body is being sent */
+    struct bring_in *bring;  /* brings what is elsewhere (elsewhere.c); NULL: nothing is */
+    struct bulk *bulk;       /* of SENDING_BULK and _PARTS, once the body is being sent */
     bool closes;             /* the answer says that the connection is closed */
 
     uint64_t changes;         /* the count before the answer was made (kept_answers.c) */

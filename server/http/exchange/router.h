@@ -40,6 +40,9 @@ struct operation {
      * NULL. */
     void (*store)(struct request *request, const struct body_piece *piece);
     void (*digest)(struct request *request, const struct body_piece *piece);
+    /* What came of a body that is cut off is not thrown away: it is stored soon, also if no whole
+     * piece has come. */
+    bool keeps_parts;
     /* Called when everything is in, and again after OUTCOME_WAITING. */
     enum outcome (*handle)(struct request *request);
     enum needs needs;

@@ -1,90 +1,92 @@
 /* One descriptor of epoll for all streams of a loop. It reports those whose sockets take more, one
  * after another, so that none is preferred.
  *
- * Before a window of a file is sent, mincore says whether it is in the page cache; if it is not, a
- * worker reads it in. The loop would otherwise wait for the disk in sendfile. */
+ * Before a window of an answer is sent, mincore says whether it is in the page cache; if it is not,
+ * workers read ahead (read_in.h). The loop would otherwise wait for the disk. */
 #include "http/wire/bulk.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "http/body/bring_in.h"
+#include "http/body/piece.h"
+#include "http/body/read_in.h"
+#include "http/body/stamp.h"
+#include "http/body/windows.h"
+#include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
+#include "http/wire/kept_sockets.h"
 #include "http/wire/listener.h"
 #include "http/wire/mhd.h"
 #include "http/wire/mhd_state.h"
 #include "http/wire/page_cache.h"
 
-/* Below this the library's own way costs less than a new connection of the library's. */
-#define BULK_LEAST ((uint64_t)1 << 20)
-/* Asked about, or read in, at a time. */
-#define WINDOW_BYTES ((uint64_t)4 << 20)
-#define PAGE_BYTES   4096u
+/* Below this the library's own way costs less than a new connection of the library's. One piece of
+ * a file for a peer on the same machine may be longer, since copying it from a mapping costs less
+ * still. */
+#define BULK_LEAST  ((uint64_t)1 << 20)
+#define PIECE_LEAST PAGE_CACHE_PIECE_BYTES
 /* The most of one stream in a turn, to a peer on the same machine: the peer reads what the
  * processor's cache still holds. */
 #define LOCAL_MOST ((uint64_t)512 << 10)
-/* And to others: what the kernel hands to the network in about 200 us. */
-#define REMOTE_MOST ((uint64_t)2 << 20)
+/* And to others: as much as the socket takes. */
+#define REMOTE_MOST ((uint64_t)8 << 20)
 /* The same while small answers share the loop. */
 #define LOCAL_SHARED  ((uint64_t)256 << 10)
 #define REMOTE_SHARED ((uint64_t)512 << 10)
 /* For how long a small answer makes streams give way. */
 #define SHARED_MS 100
-/* Streams in a turn, if they do not share the loop with small answers. */
-#define EVENTS 8
-/* A worker touches pages with reads of this length if the kernel cannot populate a mapping. */
-#define TOUCH_BYTES ((size_t)64 << 10)
+/* Streams in a turn, and bytes after which it ends, if they do not share the loop with small
+ * answers: the kernel takes up to 3 ms for so many. */
+#define STREAMS_MOST 8
+#define TURN_BYTES   ((uint64_t)16 << 20)
+/* A peer that takes so much at once is a quick one: the kernel has let its send buffer grow. It
+ * gets twice as large a one as the kernel would give by itself, which reserves double what it is
+ * asked for. */
+#define QUICK_BYTES ((uint64_t)2 << 20)
+#define DEEP_BYTES  (4 << 20)
+/* For gathered bytes; stays in the processor's cache. */
+#define GATHER_MOST ((size_t)512 << 10)
+/* The least that is gathered for a peer that takes little at a time. */
+#define GATHER_LEAST ((uint64_t)64 << 10)
 
 /* Looks at what was read; what a client sends in the meantime spoils one. */
 #define LOOKS_MOST 4
 
 struct bulk {
-    struct job job; /* first: the job is the structure */
+    struct read_in reading; /* first: its job is the structure */
     struct bulk_set *set;
     struct connection *connection;
-    const uint8_t *mapping; /* of the whole file, for mincore; NULL: none */
-    int file;               /* borrowed from the source */
+    struct bring_in *bring; /* NULL: the whole answer is here */
+    /* The answer, or the part of it that is being sent; NULL between two parts. The places are in
+     * it. */
+    const struct answer *answer;
+    uint64_t stamp; /* of its files */
     bool is_local;
-    uint64_t at; /* in the file */
-    uint64_t end;
-    uint64_t warm_end; /* up to here it is in the page cache */
+    bool is_deep; /* its send buffer has been enlarged */
+    bool is_cold; /* some of it was not in the page cache */
+    struct place at;
+    struct place warm_end; /* up to here it is in the page cache */
+    uint64_t gather_most;  /* bytes for one piece: what is not taken is gathered again */
     bool watched;
+    bool ended;
     bool failed;
-};
-
-struct bulk_kept {
-    struct bulk_kept *next;
-    int descriptor;
-    struct sockaddr_storage address;
-    uint64_t answer_bytes;
-    uint64_t request_bytes;
 };
 
 struct bulk_set {
     int epoll;
-    uint64_t small_ms; /* when the last small answer was given */
-    struct bulk_kept *kept;
-    const struct bulk_kept *readmitting;
+    uint64_t small_ms;          /* when the last small answer was given */
+    struct piece_buffer buffer; /* of GATHER_MOST bytes */
+    struct piece piece;
 };
 
 /* --- choosing --- */
-
-/* RFC 9112 section 9.3. An option whose name merely has "close" in it costs a connection. */
-static bool wants_close(struct request *request)
-{
-    const char *options = request_header(request, "Connection");
-
-    return options != NULL && strcasestr(options, "close") != NULL;
-}
 
 /* Whether the library has read nothing beyond the request. What arrives during a look may count as
  * read, so it is looked at again. */
@@ -99,17 +101,59 @@ static bool nothing_more_was_read(const struct connection *connection)
     return false;
 }
 
-bool bulk_is_worthwhile(const struct request *request)
+/* Slices that are not in the page cache are read by workers, who leave out what is between. */
+static bool begins_warm(const struct answer *answer)
+{
+    const struct zt_slice *slice;
+
+    for (size_t i = 0; i < answer->segment_count; i++) {
+        segment_file(&answer->segments[i], &slice);
+        if (slice != NULL)
+            return window_is_warm(answer, (struct place){0});
+    }
+    return true;
+}
+
+static bool is_piece_of_file(const struct answer *answer)
+{
+    return answer->segment_count == 1 && answer->segments[0].kind == SEGMENT_SOURCE &&
+           zt_source_descriptor(answer->segments[0].source) >= 0;
+}
+
+/* What is not in memory is read by workers here, while the library's ways would make the loop wait
+ * for the disk. */
+static bool is_large(const struct connection *connection, const struct answer *answer)
+{
+    const bool is_piece = is_piece_of_file(answer);
+
+    if (answer->content_length >= (is_piece && connection->is_local ? PIECE_LEAST : BULK_LEAST))
+        return true;
+    return is_piece && answer->content_length > PAGE_CACHE_SMALL_BYTES &&
+           answer_is_mappable(answer) && !page_cache_holds(connection->mhd, answer);
+}
+
+static bool is_plain_request(const struct request *request)
 {
     const struct request_state *state = request_state_const(request);
-    const struct answer *answer = &state->answer;
     const struct connection *connection = request->connection;
 
-    return answer->segment_count == 1 && answer->segments[0].kind == SEGMENT_SOURCE &&
-           answer->content_length >= BULK_LEAST && connection->tls == NULL && !state->http_1_0 &&
-           !connection->surplus && request->method == METHOD_GET && state->body_length == 0 &&
-           zt_source_descriptor(answer->segments[0].source) >= 0 &&
-           nothing_more_was_read(connection);
+    return connection->tls == NULL && !state->http_1_0 && !connection->surplus &&
+           request->method == METHOD_GET && state->body_length == 0;
+}
+
+bool bulk_is_worthwhile(const struct request *request)
+{
+    const struct answer *answer = &request_state_const(request)->answer;
+    const struct connection *connection = request->connection;
+
+    return is_plain_request(request) && answer->segment_count > 0 && is_large(connection, answer) &&
+           nothing_more_was_read(connection) && pieces_can_send(answer) && begins_warm(answer);
+}
+
+bool bulk_can_stream(const struct request *request)
+{
+    return is_plain_request(request) && nothing_more_was_read(request->connection) &&
+           pieces_can_send(&request_state_const(request)->answer);
 }
 
 /* --- watching --- */
@@ -139,7 +183,10 @@ static void unwatch(struct bulk *bulk)
 static void finish(struct bulk *bulk)
 {
     unwatch(bulk);
-    mhd_resume(bulk->connection);
+    bulk->ended = true;
+    /* If a worker is reading or bringing, this is called again. */
+    if (!bulk->reading.runs && (bulk->bring == NULL || !bulk->bring->runs))
+        mhd_resume(bulk->connection);
 }
 
 static void fail(struct bulk *bulk)
@@ -150,85 +197,101 @@ static void fail(struct bulk *bulk)
 
 /* --- what is in the page cache --- */
 
-/* The end of the window behind what is known to be in the page cache. */
-static uint64_t window_end(const struct bulk *bulk)
+static void read_in(struct bulk *bulk)
 {
-    return bulk->end - bulk->warm_end < WINDOW_BYTES ? bulk->end : bulk->warm_end + WINDOW_BYTES;
-}
-
-static bool window_is_warm(const struct bulk *bulk)
-{
-    unsigned char pages[WINDOW_BYTES / PAGE_BYTES + 1];
-    const uint64_t first = bulk->warm_end & ~(uint64_t)(PAGE_BYTES - 1);
-    const size_t length = (size_t)(window_end(bulk) - first);
-    const size_t count = (length + PAGE_BYTES - 1) / PAGE_BYTES;
-
-    assert(count <= sizeof(pages));
-    if (bulk->mapping == NULL ||
-        mincore((void *)(uintptr_t)(bulk->mapping + first), length, pages) != 0)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if ((pages[i] & 1) == 0)
-            return false;
-    return true;
-}
-
-/* Reads what a mapping cannot be asked to: a file that has become too short ends it. */
-static void touch(const struct bulk *bulk, uint64_t end)
-{
-    char bytes[TOUCH_BYTES];
-
-    for (uint64_t at = bulk->warm_end; at < end;) {
-        const size_t wanted = end - at < sizeof(bytes) ? (size_t)(end - at) : sizeof(bytes);
-        const ssize_t length = pread(bulk->file, bytes, wanted, (off_t)at);
-
-        if (length <= 0)
-            return;
-        at += (uint64_t)length;
-    }
-}
-
-/* On a worker. The window after this one is on its way while this one is sent. Errors appear when
- * the bytes are sent. */
-static void read_in(struct job *job)
-{
-    const struct bulk *bulk = (const struct bulk *)job;
-    const uint64_t end = window_end(bulk);
-    const uint64_t first = bulk->warm_end & ~(uint64_t)(PAGE_BYTES - 1);
-
-    readahead(bulk->file, (off_t)bulk->warm_end, (size_t)(end - bulk->warm_end));
-    if (end < bulk->end)
-        readahead(bulk->file, (off_t)end, (size_t)WINDOW_BYTES);
-    if (bulk->mapping == NULL || madvise((void *)(uintptr_t)(bulk->mapping + first),
-                                         (size_t)(end - first), MADV_POPULATE_READ) != 0)
-        touch(bulk, end);
+    read_in_begin(&bulk->reading, bulk->connection->request->server, bulk->warm_end);
 }
 
 static void on_read_in(struct job *job)
 {
     struct bulk *bulk = (struct bulk *)job;
+    const struct place read_end = read_in_done(&bulk->reading);
 
     mhd_update_clock(bulk->connection->mhd);
-    bulk->warm_end = window_end(bulk);
-    if (!watch(bulk))
+    if (bulk->warm_end.at < read_end.at)
+        bulk->warm_end = read_end;
+    if (bulk->ended)
+        finish(bulk);
+    else if (!watch(bulk))
         fail(bulk);
 }
 
 /* Looks ahead, so that a piece of length bytes is known to be in the page cache, if it is. False:
- * nothing can be sent now, and a worker has been asked. */
+ * nothing can be sent now, and a worker is reading. */
 static bool is_warm(struct bulk *bulk, uint64_t length)
 {
-    assert(bulk->at <= bulk->warm_end && bulk->warm_end <= bulk->end);
-    while (bulk->warm_end < bulk->end && bulk->warm_end - bulk->at < length) {
-        if (!window_is_warm(bulk))
+    const uint64_t end = bulk->answer->content_length;
+
+    assert(bulk->at.at <= bulk->warm_end.at && bulk->warm_end.at <= end);
+    while (bulk->warm_end.at < end && bulk->warm_end.at - bulk->at.at < length) {
+        if (!window_is_warm(bulk->answer, bulk->warm_end)) {
+            bulk->is_cold = true;
             break;
-        bulk->warm_end = window_end(bulk);
+        }
+        bulk->warm_end = window_end(bulk->answer, bulk->warm_end);
     }
-    if (bulk->at < bulk->warm_end)
+    if (bulk->at.at == bulk->warm_end.at) {
+        unwatch(bulk);
+        read_in(bulk);
+        return false;
+    }
+    if (bulk->is_cold && bulk->warm_end.at < end && read_in_is_due(&bulk->reading, bulk->at.at))
+        read_in(bulk);
+    return true;
+}
+
+/* --- what is brought --- */
+
+static void use_answer(struct bulk *bulk, const struct answer *answer)
+{
+    assert(!bulk->reading.runs);
+    bulk->answer = bulk->reading.answer = answer;
+    bulk->reading.asked = bulk->at = bulk->warm_end = (struct place){0};
+    bulk->stamp = answer_stamp(answer);
+}
+
+/* Goes on to the next part at the end of one. False: nothing can be sent now, and bulk_continue or
+ * on_read_in will be called, or never, if the parts have failed. */
+static bool has_part(struct bulk *bulk)
+{
+    const struct answer *next;
+
+    if (bulk->bring == NULL || (bulk->answer != NULL && bulk->at.at < bulk->answer->content_length))
         return true;
-    unwatch(bulk);
-    workers_submit(bulk->connection->request->server->workers, &bulk->job);
-    return false;
+    if (bulk->reading.runs) {
+        unwatch(bulk);
+        return false;
+    }
+    if (bulk->answer != NULL)
+        bring_in_drop(bulk->bring);
+    bulk->answer = NULL;
+    bring_in_continue(bulk->bring, bulk->connection->request->server);
+    next = bring_in_part(bulk->bring);
+    if (next != NULL)
+        use_answer(bulk, next);
+    else if (bring_in_error(bulk->bring) != NULL)
+        fail(bulk);
+    else
+        unwatch(bulk);
+    return next != NULL;
+}
+
+void bulk_continue(struct bulk *bulk)
+{
+    mhd_update_clock(bulk->connection->mhd);
+    if (bulk->ended) {
+        finish(bulk);
+        return;
+    }
+    bring_in_continue(bulk->bring, bulk->connection->request->server);
+    if (!watch(bulk))
+        fail(bulk);
+}
+
+/* Whether the end of what is being sent is that of the answer. */
+static bool is_last(const struct bulk *bulk)
+{
+    return bulk->bring == NULL || bring_in_is_last(bulk->bring);
 }
 
 /* --- sending --- */
@@ -240,28 +303,80 @@ static uint64_t most_in_turn(const struct bulk *bulk, bool is_shared)
     return is_shared ? REMOTE_SHARED : REMOTE_MOST;
 }
 
-static void send_turn(struct bulk *bulk, bool is_shared)
+/* A peer that took all gets twice as much the next time. */
+static void learn(struct bulk *bulk, const struct piece *piece, uint64_t sent)
 {
-    uint64_t length = most_in_turn(bulk, is_shared);
-    off_t offset = (off_t)bulk->at;
+    if (!piece->gathered)
+        return;
+    if (sent == piece->length)
+        bulk->gather_most =
+            bulk->gather_most * 2 < GATHER_MOST ? bulk->gather_most * 2 : GATHER_MOST;
+    else
+        bulk->gather_most = sent > GATHER_LEAST ? sent : GATHER_LEAST;
+}
+
+/* Before the end of an answer is sent, within the next length bytes, its files must be what they
+ * were at its beginning: a mixture never becomes whole. */
+static bool is_unchanged(const struct bulk *bulk, uint64_t length)
+{
+    return bulk->at.at + length < bulk->answer->content_length ||
+           answer_stamp(bulk->answer) == bulk->stamp;
+}
+
+/* Sends one piece of at most length bytes. Returns whether the socket took all of it and more can
+ * be sent; *out_sent: how much it took. */
+static bool send_piece(struct bulk *bulk, uint64_t length, uint64_t *out_sent)
+{
+    struct piece *piece = &bulk->set->piece;
+    const uint64_t end = bulk->answer->content_length;
     ssize_t sent;
 
-    if (!is_warm(bulk, length))
-        return;
-    if (length > bulk->warm_end - bulk->at)
-        length = bulk->warm_end - bulk->at;
-    /* 0: the file is too short. */
-    sent = sendfile(bulk->connection->descriptor, bulk->file, &offset, (size_t)length);
-    if (sent < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (sent <= 0) {
+    *out_sent = 0;
+    if (length > bulk->warm_end.at - bulk->at.at)
+        length = bulk->warm_end.at - bulk->at.at;
+    bulk->set->buffer.size = (size_t)bulk->gather_most;
+    if (!is_unchanged(bulk, length) ||
+        !piece_make(piece, bulk->answer, bulk->at, length, &bulk->set->buffer)) {
         fail(bulk);
-        return;
+        return false;
     }
-    bulk->at += (uint64_t)sent;
-    assert(bulk->at <= bulk->end);
-    if (bulk->at == bulk->end)
+    sent = piece_send(piece, bulk->connection->descriptor, piece->length < length);
+    if (sent < 0) {
+        fail(bulk);
+        return false;
+    }
+    learn(bulk, piece, (uint64_t)sent);
+    place_advance(&bulk->at, bulk->answer, (uint64_t)sent);
+    *out_sent = (uint64_t)sent;
+    if (bulk->at.at == end && is_last(bulk))
         finish(bulk);
+    return (uint64_t)sent == piece->length && bulk->at.at < end;
+}
+
+/* As long as the kernel has something to send, acknowledgements and timers make it send more. When
+ * it has run out, each call sends all by itself, and wakes the peer again and again. */
+static void deepen(struct bulk *bulk, uint64_t sent)
+{
+    if (bulk->is_local || bulk->is_deep || sent < QUICK_BYTES)
+        return;
+    bulk->is_deep = true;
+    listener_raise_send_buffer(bulk->connection->descriptor, DEEP_BYTES);
+}
+
+/* Returns how many bytes were sent. */
+static uint64_t send_turn(struct bulk *bulk, bool is_shared)
+{
+    uint64_t length = most_in_turn(bulk, is_shared);
+    uint64_t begun;
+    uint64_t sent;
+
+    if (!has_part(bulk) || !is_warm(bulk, length))
+        return 0;
+    begun = bulk->at.at;
+    while (length > 0 && bulk->at.at < bulk->warm_end.at && send_piece(bulk, length, &sent))
+        length -= sent;
+    deepen(bulk, bulk->at.at - begun);
+    return bulk->at.at - begun;
 }
 
 void bulk_run(void *context)
@@ -269,11 +384,16 @@ void bulk_run(void *context)
     struct mhd *mhd = context;
     struct bulk_set *set = mhd->bulks;
     const bool is_shared = mhd->now_ms - set->small_ms < SHARED_MS;
-    struct epoll_event events[EVENTS];
-    const int count = epoll_wait(set->epoll, events, is_shared ? 1 : EVENTS, 0);
+    const unsigned most = is_shared ? 1 : STREAMS_MOST;
+    struct epoll_event event;
+    uint64_t sent = 0;
 
-    for (int i = 0; i < count; i++)
-        send_turn(events[i].data.ptr, is_shared);
+    /* One at a time: those that are reported and left alone would go to the end of the line. */
+    for (unsigned i = 0; i < most && sent < TURN_BYTES; i++) {
+        if (epoll_wait(set->epoll, &event, 1, 0) != 1)
+            return;
+        sent += send_turn(event.data.ptr, is_shared);
+    }
 }
 
 void bulk_make_way(struct bulk_set *set, uint64_t now_ms)
@@ -287,23 +407,24 @@ bool bulk_begin(struct request *request)
 {
     struct request_state *state = request_state(request);
     struct connection *connection = request->connection;
-    const struct segment *segment = &state->answer.segments[0];
     struct bulk *bulk = calloc(1, sizeof(*bulk));
 
-    assert(state->bulk == NULL && segment->kind == SEGMENT_SOURCE);
+    assert(state->bulk == NULL);
     if (bulk == NULL)
         return false;
     *bulk = (struct bulk){
-        .job = {.run = read_in, .done = on_read_in, .mailbox = request->mailbox},
+        .reading = {.job = {.done = on_read_in,
+                            .mailbox = request->mailbox,
+                            .client = request_client_key(request)}},
         .set = connection->mhd->bulks,
         .connection = connection,
-        .mapping = zt_source_map(segment->source),
-        .file = zt_source_descriptor(segment->source),
-        .is_local = connection_is_local(connection),
-        .at = segment->offset,
-        .end = segment->offset + segment->length,
-        .warm_end = segment->offset,
+        .is_local = connection->is_local,
+        .gather_most = GATHER_MOST,
     };
+    if (state->sending == SENDING_PARTS)
+        bulk->bring = state->bring;
+    else
+        use_answer(bulk, &state->answer);
     if (!bulk->is_local)
         listener_cap_send_buffer(connection->descriptor, 0);
     if (!watch(bulk)) {
@@ -315,14 +436,11 @@ bool bulk_begin(struct request *request)
     return true;
 }
 
-/* The library's connection would have stayed open. */
-static bool is_kept_alive(const struct connection *connection)
+static const char *why_cut(const struct bulk *bulk)
 {
-    const struct request_state *state = request_state_const(connection->request);
+    const struct zt_error *error = bulk->bring != NULL ? bring_in_error(bulk->bring) : NULL;
 
-    return !connection->mhd->cutting && !connection->mhd->connections.draining &&
-           !state->answer.close && !state->closes && !wants_close(connection->request) &&
-           nothing_more_was_read(connection);
+    return error != NULL ? error->message : "the file has changed";
 }
 
 bool bulk_finish(struct request *request)
@@ -333,72 +451,20 @@ bool bulk_finish(struct request *request)
     assert(bulk != NULL && !bulk->watched && !connection->suspended);
     if (bulk->failed) {
         if (connection_is_established(connection))
-            log_write(LOG_LEVEL_ERROR, "request %s: its answer is cut: the file has changed",
-                      request->id);
+            log_write(LOG_LEVEL_ERROR, "request %s: its answer is cut: %s", request->id,
+                      why_cut(bulk));
         return false;
     }
     connection->answered = true;
-    if (is_kept_alive(connection))
-        connection->kept = fcntl(connection->descriptor, F_DUPFD_CLOEXEC, 0);
+    if (kept_sockets_may_keep(connection) && nothing_more_was_read(connection))
+        (void)kept_sockets_take(connection);
     return true;
 }
 
 void bulk_free(struct bulk *bulk)
 {
-    assert(bulk == NULL || !bulk->watched);
+    assert(bulk == NULL || (!bulk->watched && !bulk->reading.runs));
     free(bulk);
-}
-
-/* --- sockets that outlive a connection of the library --- */
-
-void bulk_keep(struct connection *connection, const struct sockaddr *address)
-{
-    struct bulk_set *set = connection->mhd->bulks;
-    struct bulk_kept *kept = address != NULL ? calloc(1, sizeof(*kept)) : NULL;
-
-    assert(connection->kept >= 0);
-    if (kept == NULL) {
-        close(connection->kept);
-        return;
-    }
-    kept->next = set->kept;
-    kept->descriptor = connection->kept;
-    memcpy(&kept->address, address,
-           address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-                                          : sizeof(struct sockaddr_in));
-    kept->answer_bytes = connection->answer_bytes;
-    kept->request_bytes = connection->request_bytes;
-    set->kept = kept;
-}
-
-void bulk_readmit(struct mhd *mhd,
-                  void (*add)(struct mhd *mhd, int descriptor, const struct sockaddr *address))
-{
-    struct bulk_set *set = mhd->bulks;
-
-    while (set->kept != NULL) {
-        struct bulk_kept *kept = set->kept;
-
-        set->kept = kept->next;
-        set->readmitting = kept;
-        add(mhd, kept->descriptor, (const struct sockaddr *)&kept->address);
-        set->readmitting = NULL;
-        free(kept);
-    }
-}
-
-bool bulk_is_readmitting(const struct bulk_set *set)
-{
-    return set->readmitting != NULL;
-}
-
-void bulk_restore(const struct bulk_set *set, struct connection *connection)
-{
-    if (set->readmitting == NULL)
-        return;
-    connection->answer_bytes = set->readmitting->answer_bytes;
-    connection->request_bytes = set->readmitting->request_bytes;
-    connections_idle_begin(&connection->mhd->connections, connection, connection->mhd->now_ms);
 }
 
 /* --- the set --- */
@@ -410,9 +476,10 @@ struct bulk_set *bulk_set_new(void)
     if (set == NULL)
         return NULL;
     set->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (set->epoll >= 0)
+    set->buffer.bytes = malloc(GATHER_MOST);
+    if (set->epoll >= 0 && set->buffer.bytes != NULL)
         return set;
-    free(set);
+    bulk_set_free(set);
     return NULL;
 }
 
@@ -420,14 +487,9 @@ void bulk_set_free(struct bulk_set *set)
 {
     if (set == NULL)
         return;
-    while (set->kept != NULL) {
-        struct bulk_kept *kept = set->kept;
-
-        set->kept = kept->next;
-        close(kept->descriptor);
-        free(kept);
-    }
-    close(set->epoll);
+    if (set->epoll >= 0)
+        close(set->epoll);
+    free(set->buffer.bytes);
     free(set);
 }
 

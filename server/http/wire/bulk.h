@@ -5,8 +5,8 @@
  * what is not, and other connections get their turn after each piece.
  *
  * The library writes the head, asks for the body, and is suspended until the body is sent. It would
- * still send the body, so its connection ends then, and a new one takes over the socket if it is
- * kept alive. All functions are for the loop's thread. */
+ * still send the body, so its connection ends then; kept_sockets.h keeps the socket. All functions
+ * are for the loop's thread. */
 #ifndef HTTP_WIRE_BULK_H
 #define HTTP_WIRE_BULK_H
 
@@ -20,7 +20,6 @@ struct bulk;
 struct bulk_set;
 struct connection;
 struct mhd;
-struct sockaddr;
 
 /* Those of a loop. NULL if that fails. */
 struct bulk_set *bulk_set_new(void);
@@ -36,6 +35,12 @@ void bulk_run(void *context);
  * a connection of which nothing else has been read. */
 bool bulk_is_worthwhile(const struct request *request);
 
+/* Whether an answer whose bytes are elsewhere can be sent here, part after part. */
+bool bulk_can_stream(const struct request *request);
+
+/* Called when a part of such an answer has been brought, or cannot be. */
+void bulk_continue(struct bulk *bulk);
+
 /* Called when the library wants the body; suspends the connection until it is sent or cannot be.
  * False if out of memory. */
 bool bulk_begin(struct request *request);
@@ -49,23 +54,5 @@ void bulk_free(struct bulk *bulk);
 
 /* A small answer was given: for a while, shorter pieces are sent in each turn. */
 void bulk_make_way(struct bulk_set *set, uint64_t now_ms);
-
-/* --- sockets that outlive a connection of the library --- */
-
-/* Called when the library ends its connection, if bulk_finish kept the socket; address: the peer's.
- * If it fails, or without an address, the socket ends with the connection. */
-void bulk_keep(struct connection *connection, const struct sockaddr *address);
-
-/* Gives the library the sockets that were kept; to be called outside its callbacks. add takes over
- * each descriptor. */
-void bulk_readmit(struct mhd *mhd,
-                  void (*add)(struct mhd *mhd, int descriptor, const struct sockaddr *address));
-
-/* What a new connection must know about the past of its socket, while bulk_readmit gives it to the
- * library; does nothing otherwise. */
-void bulk_restore(const struct bulk_set *set, struct connection *connection);
-
-/* Whether bulk_readmit is giving a socket to the library. */
-bool bulk_is_readmitting(const struct bulk_set *set);
 
 #endif

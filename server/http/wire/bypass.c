@@ -1,101 +1,24 @@
-/* Bodies that bypass the library, and answers as text. Nothing sent just before can have filled the
- * socket's buffer, so an answer of a few KiB fits at once. */
+/* A body that bypasses the library: read by intake.c, answered by own_answers.c; kept_sockets.c
+ * then lets the socket live on. */
 #include "http/wire/bypass.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
-#include <time.h>
 
 #include "http/exchange/request_metrics.h"
 #include "http/exchange/request_state.h"
-#include "http/fields/conditional.h"
+#include "http/fields/framing.h"
+#include "http/tls/tls_session.h"
 #include "http/wire/intake.h"
+#include "http/wire/kept_sockets.h"
 #include "http/wire/loop.h"
 #include "http/wire/mhd.h"
 #include "http/wire/mhd_state.h"
-#include "http/wire/tls_session.h"
+#include "http/wire/own_answers.h"
 
-#define PARTS_MOST 8
-/* Status line, Date, Content-Length and Connection, without the reason phrase. */
-#define FRAME_BYTES 256
-
-/* --- answers --- */
-
-static size_t head_room(const struct answer *answer, const char *reason)
-{
-    size_t room = FRAME_BYTES + strlen(reason);
-
-    for (unsigned i = 0; i < answer->field_count; i++)
-        room += strlen(answer->fields[i].name) + strlen(answer->fields[i].value) + strlen(": \r\n");
-    return room;
-}
-
-/* RFC 9110 section 8.6: a 204 has none. */
-static size_t write_length(const struct answer *answer, char *out_text, size_t room)
-{
-    if (answer->status == 204)
-        return 0;
-    return (size_t)snprintf(out_text, room, "Content-Length: %llu\r\n",
-                            (unsigned long long)answer->content_length);
-}
-
-static size_t write_head(const struct answer *answer, const char *reason, char *out_text,
-                         size_t room)
-{
-    size_t at = (size_t)snprintf(out_text, room, "HTTP/1.1 %u %s\r\nConnection: close\r\n",
-                                 answer->status, reason);
-    char date[HTTP_DATE_SIZE];
-
-    http_date_format(time(NULL), date);
-    at += (size_t)snprintf(out_text + at, room - at, "Date: %s\r\n", date);
-    at += write_length(answer, out_text + at, room - at);
-    for (unsigned i = 0; i < answer->field_count; i++)
-        at += (size_t)snprintf(out_text + at, room - at, "%s: %s\r\n", answer->fields[i].name,
-                               answer->fields[i].value);
-    at += (size_t)snprintf(out_text + at, room - at, "\r\n");
-    assert(at < room);
-    return at;
-}
-
-/* False if there are too many segments, or if one is not in memory. */
-static bool add_parts(const struct answer *answer, struct iovec parts[PARTS_MOST], size_t *count)
-{
-    if (answer->segment_count > PARTS_MOST - *count)
-        return false;
-    for (size_t i = 0; i < answer->segment_count; i++) {
-        const struct segment *segment = &answer->segments[i];
-
-        if (segment->kind != SEGMENT_MEMORY)
-            return false;
-        parts[(*count)++] =
-            (struct iovec){(void *)(uintptr_t)segment->bytes, (size_t)segment->length};
-    }
-    return true;
-}
-
-/* False if the answer was not sent completely. */
-static bool send_answer(struct request *request)
-{
-    struct request_state *state = request_state(request);
-    const struct answer *answer = &state->answer;
-    const char *reason = mhd_reason(answer->status);
-    const size_t room = head_room(answer, reason);
-    struct iovec parts[PARTS_MOST] = {{request_allocate(request, room), 0}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 1};
-    size_t length = 0;
-
-    if (parts[0].iov_base == NULL || !add_parts(answer, parts, &message.msg_iovlen))
-        return false;
-    parts[0].iov_len = write_head(answer, reason, parts[0].iov_base, room);
-    state->head_bytes = parts[0].iov_len;
-    for (size_t i = 0; i < message.msg_iovlen; i++)
-        length += parts[i].iov_len;
-    return sendmsg(request->connection->descriptor, &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
-           (ssize_t)length;
-}
+/* --- problems --- */
 
 static void send_last(const struct connection *connection, const char *text, size_t length)
 {
@@ -135,45 +58,76 @@ void bypass_send_problem(const struct connection *connection, const struct bypas
     send_last(connection, text, (size_t)length + (size_t)json_length);
 }
 
-/* --- bodies --- */
+/* --- answers --- */
 
-/* The library finds the last byte of the body, which is refused, and so closes the connection. */
-static void end_answered(struct connection *connection)
+void bypass_answer(struct connection *connection)
 {
-    connection->lingers = true;
-    shutdown(connection->descriptor, SHUT_WR);
-    mhd_resume(connection);
+    exchange_answer(connection->request);
+    connection->answered = own_answer_send(connection, true) == OWN_ANSWER_SENT;
+    if (connection->answered)
+        request_enter_phase(request_state(connection->request), PHASE_QUEUED);
 }
 
-/* Makes the library find the end of the stream, in the middle of the body as far as it knows, so
- * that it closes the connection. */
+/* Closing the socket at once could reset it, and so destroy the answer that went out: the client
+ * may send on. */
+static void end_gently(struct connection *connection)
+{
+    linger_take(&connection->mhd->linger, connection->descriptor, connection->mhd->now_ms);
+    connection->lingers = false;
+    kept_sockets_detach(connection);
+}
+
+static void end_answered(struct connection *connection)
+{
+    connection->answered = true;
+    request_enter_phase(request_state(connection->request), PHASE_QUEUED);
+    if (connection->mhd->cutting)
+        kept_sockets_drop(connection);
+    if (connection->kept >= 0)
+        kept_sockets_detach(connection);
+    else
+        end_gently(connection);
+}
+
+/* The client gets no answer, or only a part. */
 static void end_connection(struct connection *connection)
 {
+    kept_sockets_drop(connection);
     shutdown(connection->descriptor, SHUT_RDWR);
     mhd_resume(connection);
 }
 
-void bypass_answer(struct connection *connection)
+void bypass_on_answered(struct connection *connection, bool whole)
 {
-    struct request *request = connection->request;
-
-    exchange_answer(request);
-    connection->answered = send_answer(request);
-    if (connection->answered)
-        request_enter_phase(request_state(request), PHASE_QUEUED);
-}
-
-void bypass_advance(struct connection *connection)
-{
-    assert(connection->bypassed && connection->suspended);
-    if (exchange_advance(connection->request) == OUTCOME_WAITING)
-        return;
-    bypass_answer(connection);
-    if (connection->answered)
+    if (whole)
         end_answered(connection);
     else
         end_connection(connection);
 }
+
+void bypass_advance(struct connection *connection)
+{
+    bool is_kept;
+
+    assert(connection->bypassed && connection->suspended);
+    if (exchange_advance(connection->request) == OUTCOME_WAITING)
+        return;
+    exchange_answer(connection->request);
+    mhd_update_clock(connection->mhd);
+    is_kept = kept_sockets_may_keep(connection) && kept_sockets_take(connection);
+    switch (own_answer_send(connection, !is_kept)) {
+    case OWN_ANSWER_SENT:
+        end_answered(connection);
+        break;
+    case OWN_ANSWER_WAITS:
+        break;
+    case OWN_ANSWER_FAILED:
+        end_connection(connection);
+        break;
+    }
+}
+
+/* --- bodies --- */
 
 static bool on_received(void *context, struct connection *connection)
 {
@@ -200,16 +154,37 @@ static void on_awaited(void *context, struct connection *connection)
     connections_body_resume(&mhd->connections, connection, mhd->now_ms);
 }
 
-static void on_ended(void *context, struct connection *connection, bool whole)
+static void refuse_chunks(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    state->broken = true;
+    problem_reply(request,
+                  state->chunks.state == CHUNKS_TRAILERS_LONG ? PROBLEM_HEADERS_TOO_LARGE
+                                                              : PROBLEM_INVALID_REQUEST,
+                  "%s", state->chunks.why);
+}
+
+static void on_ended(void *context, struct connection *connection, enum intake_ending ending)
 {
     const struct mhd *mhd = context;
 
     deadline_clear(&connection->deadline);
     /* While all connections are being cut, nobody would receive the result. */
-    if (whole && !mhd->cutting)
-        bypass_advance(connection);
-    else
+    if (mhd->cutting || (ending == INTAKE_BROKEN && !connection->timed_out)) {
         end_connection(connection);
+        return;
+    }
+    if (ending == INTAKE_BROKEN) {
+        /* It has its 408. */
+        end_gently(connection);
+        return;
+    }
+    if (ending == INTAKE_MALFORMED)
+        refuse_chunks(connection->request);
+    else
+        request_state(connection->request)->chunks_are_whole = true;
+    bypass_advance(connection);
 }
 
 struct intake_set *bypass_intakes_new(struct mhd *mhd)
@@ -219,11 +194,99 @@ struct intake_set *bypass_intakes_new(struct mhd *mhd)
     return intake_set_new(loop_mailbox(mhd->loop), &events);
 }
 
+/* --- when the library has delivered all that it has read ---
+ *
+ * Of a body of known length it delivers everything at once. Of a chunked body it delivers one chunk
+ * after another, and whether more is in its buffer is known only within a chunk: then nothing is.
+ * So its way through the buffer is followed, and each size that it has read is read again. */
+
+static bool is_chunked(const struct request_state *state)
+{
+    return state->body_length == FRAMING_CHUNKED;
+}
+
+void bypass_begin_body(struct request *request, const char *bytes)
+{
+    struct request_state *state = request_state(request);
+
+    if (!is_chunked(state))
+        return;
+    chunks_begin(&state->chunks);
+    state->chunks_base = state->chunks_at = bytes;
+    state->chunks_turn = request->connection->mhd->turns;
+}
+
+/* In a new turn the library has read on, to the beginning of its buffer, where it also moves what
+ * it could not use. If the CR LF behind the last chunk is not there, it was used before. */
+static void begin_turn(struct request_state *state, const struct mhd *mhd)
+{
+    state->chunks_turn = mhd->turns;
+    state->chunks_at = state->chunks_base;
+    if (state->chunks.state == CHUNKS_CR && *state->chunks_base != '\r')
+        chunks_skip_end(&state->chunks);
+}
+
+/* Whether the bytes before a piece are the framing before it, and nothing else: none if the piece
+ * goes on with a chunk. */
+static bool framing_fits(struct request_state *state, const char *bytes)
+{
+    size_t length;
+
+    if (bytes < state->chunks_at || bytes - state->chunks_at > (ptrdiff_t)CONNECTION_MEMORY)
+        return false;
+    length = (size_t)(bytes - state->chunks_at);
+    if (state->chunks.state == CHUNKS_DATA)
+        return length == 0;
+    return chunks_take(&state->chunks, state->chunks_at, length) == length &&
+           state->chunks.state == CHUNKS_DATA;
+}
+
+void bypass_follow_body(const struct connection *connection, struct request *request,
+                        const char *bytes, size_t length)
+{
+    struct request_state *state = request_state(request);
+
+    if (!is_chunked(state) || state->chunks_at == NULL)
+        return;
+    if (state->chunks_turn != connection->mhd->turns)
+        begin_turn(state, connection->mhd);
+    if (framing_fits(state, bytes) && length <= state->chunks.left) {
+        chunks_take_data(&state->chunks, length);
+        state->chunks_at = bytes + length;
+    } else {
+        state->chunks_at = NULL;
+    }
+}
+
+/* Bytes of a body of known length that the library has not delivered yet. */
+static uint64_t body_left(const struct request_state *state)
+{
+    assert(!is_chunked(state) && state->body_received <= state->body_length);
+    return state->body_length - state->body_received;
+}
+
+bool bypass_is_worthwhile(const struct request *request)
+{
+    const struct request_state *state = request_state_const(request);
+
+    if (request->connection->tls != NULL || state->operation->store == NULL)
+        return false;
+    if (!is_chunked(state))
+        return body_left(state) >= INTAKE_LEAST_BYTES;
+    return state->chunks_at != NULL && state->chunks.state == CHUNKS_DATA &&
+           state->body_received + state->chunks.left >= INTAKE_LEAST_BYTES;
+}
+
 void bypass_take_body(struct connection *connection, struct request *request)
 {
+    struct request_state *state = request_state(request);
+
     assert(bypass_is_worthwhile(request));
-    if (!intake_begin(connection->mhd->intakes, request, bypass_body_left(request)))
+    if (!intake_begin(connection->mhd->intakes, request,
+                      is_chunked(state) ? INTAKE_CHUNKED : body_left(state))) {
+        state->chunks_at = NULL;
         return;
+    }
     connection->bypassed = true;
     mhd_suspend(connection);
 }

@@ -1,44 +1,36 @@
 /* What bypasses the HTTP library: long bodies, which it would read in small pieces, the answers to
- * them, and problems at moments when it accepts no answer. The connection ends after each of
- * them. */
+ * them, and problems at moments when it accepts no answer. The library's connection ends after each
+ * of them; the socket lives on after the answer to a body, if HTTP lets it (kept_sockets.h). */
 #ifndef HTTP_WIRE_BYPASS_H
 #define HTTP_WIRE_BYPASS_H
 
-#include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "http/exchange/problem.h"
-#include "http/exchange/request_state.h"
-#include "http/wire/connections.h"
-#include "http/wire/intake.h"
 
+struct connection;
 struct intake_set;
 struct mhd;
 
 /* The set of bodies that a loop reads by itself. NULL without memory or descriptors. */
 struct intake_set *bypass_intakes_new(struct mhd *mhd);
 
-/* Bytes of a body of known length that the library has not delivered yet. */
-static inline uint64_t bypass_body_left(const struct request *request)
-{
-    const struct request_state *state = request_state_const(request);
+/* To be called when a request is begun that is not refused; bytes: where the library's memory
+ * holds, or will hold, what comes behind the header. */
+void bypass_begin_body(struct request *request, const char *bytes);
 
-    assert(state->body_length != UINT64_MAX && state->body_received <= state->body_length);
-    return state->body_length - state->body_received;
-}
+/* To be called first with each piece of a body that the library delivers. */
+void bypass_follow_body(const struct connection *connection, struct request *request,
+                        const char *bytes, size_t length);
 
-/* Whether the rest of a body is long, and its operation can take it past the library. With TLS
- * never: the socket does not carry the body, but what GnuTLS makes it from. */
-static inline bool bypass_is_worthwhile(const struct request *request)
-{
-    const struct request_state *state = request_state_const(request);
+/* To be called after that: whether the rest of the body is worth to be read past the library, and
+ * can be: the library has read no more than it has delivered, and the operation takes pieces on
+ * workers. With TLS never: the socket does not carry the body, but what GnuTLS makes it from. */
+bool bypass_is_worthwhile(const struct request *request);
 
-    return request->connection->tls == NULL && state->body_length != UINT64_MAX &&
-           state->operation->store != NULL && bypass_body_left(request) >= INTAKE_LEAST_BYTES;
-}
-
-/* To be called when the library has delivered the first piece of a body that is worthwhile. Reads
- * the rest past the library; the connection is then suspended until the body ends. */
+/* Reads the rest of such a body past the library; the connection is then suspended until the body
+ * ends. */
 void bypass_take_body(struct connection *connection, struct request *request);
 
 /* Continues a request whose body was read past the library, and sends the answer when it is
@@ -48,6 +40,9 @@ void bypass_advance(struct connection *connection);
 /* Sends the answer to a request, which must be in memory and a few KiB at most, on a connection
  * without TLS, which must then be ended. */
 void bypass_answer(struct connection *connection);
+
+/* For own_answers_init. */
+void bypass_on_answered(struct connection *connection, bool whole);
 
 /* A problem as it is sent without a request's reply. */
 struct bypass_problem {

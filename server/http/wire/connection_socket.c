@@ -7,8 +7,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "http/tls/tls_session.h"
 #include "http/wire/connections.h"
-#include "http/wire/tls_session.h"
 
 bool connection_has_unread(const struct connection *connection)
 {
@@ -18,8 +18,10 @@ bool connection_has_unread(const struct connection *connection)
            (ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread > 0);
 }
 
-/* TCP_ESTABLISHED of <netinet/tcp.h>, which cannot be included beside <linux/tcp.h>. */
+/* TCP_ESTABLISHED and TCP_CLOSE_WAIT of <netinet/tcp.h>, which cannot be included beside
+ * <linux/tcp.h>. */
 #define STATE_ESTABLISHED 1
+#define STATE_CLOSE_WAIT  8
 
 static bool read_tcp_info(const struct connection *connection, struct tcp_info *out_info)
 {
@@ -77,13 +79,15 @@ void connection_begin_answer(struct connection *connection, bool large)
 uint64_t connection_received(const struct connection *connection)
 {
     struct tcp_info info;
+    uint64_t received;
     int unread = 0;
 
     /* In this order, so that bytes that arrive in between count as read. */
-    if (ioctl(connection->descriptor, FIONREAD, &unread) != 0 ||
-        !read_tcp_info(connection, &info) || info.tcpi_bytes_received < (uint64_t)unread)
+    if (ioctl(connection->descriptor, FIONREAD, &unread) != 0 || !read_tcp_info(connection, &info))
         return 0;
-    return info.tcpi_bytes_received - (uint64_t)unread;
+    /* The end that a client sends is numbered, and counts as a byte, which is never unread. */
+    received = info.tcpi_bytes_received - (info.tcpi_state == STATE_CLOSE_WAIT ? 1 : 0);
+    return received >= (uint64_t)unread ? received - (uint64_t)unread : 0;
 }
 
 bool connection_is_established(const struct connection *connection)
@@ -93,7 +97,7 @@ bool connection_is_established(const struct connection *connection)
     return read_tcp_info(connection, &info) && info.tcpi_state == STATE_ESTABLISHED;
 }
 
-bool connection_is_local(const struct connection *connection)
+static bool peer_is_local(const struct connection *connection)
 {
     struct sockaddr_storage storage = {0};
     socklen_t length = sizeof(storage);
@@ -103,6 +107,17 @@ bool connection_is_local(const struct connection *connection)
            getsockname(connection->descriptor, (struct sockaddr *)&storage, &length) == 0 &&
            address_of_socket((const struct sockaddr *)&storage, &own) &&
            address_is_local(&connection->peer, &own);
+}
+
+void connection_suit_peer(struct connection *connection)
+{
+    /* Every kernel has it, and everybody may choose it. */
+    static const char unpaced[] = "reno";
+
+    connection->is_local = peer_is_local(connection);
+    if (connection->is_local)
+        setsockopt(connection->descriptor, IPPROTO_TCP, TCP_CONGESTION, unpaced,
+                   sizeof(unpaced) - 1);
 }
 
 bool connection_is_gone(const struct connection *connection)

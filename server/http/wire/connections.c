@@ -13,13 +13,14 @@
 #include "base/metrics.h"
 #include "http/exchange/request_state.h"
 #include "http/limits/admission.h"
+#include "http/tls/tls_session.h"
 #include "http/wire/bulk.h"
 #include "http/wire/bypass.h"
+#include "http/wire/intake.h"
 #include "http/wire/loop.h"
 #include "http/wire/mhd.h"
 #include "http/wire/mhd_state.h"
 #include "http/wire/readahead.h"
-#include "http/wire/tls_session.h"
 
 /* How long idle connections stay open while the server drains, for requests on their way. */
 #define CLOSING_MS 1000
@@ -29,6 +30,8 @@
 #define LOOK_LEAST_MS 250
 /* How long a client over the limit may take to send the header of its request. */
 #define TURNED_AWAY_MS 2000
+/* As request_bytes: more than anybody sends. */
+#define REQUEST_BYTES_UNKNOWN (UINT64_MAX / 2)
 /* The time between two warnings of the process that there are too many connections. */
 #define WARNING_MS 10000
 
@@ -130,7 +133,7 @@ struct connection *connection_open(struct mhd *mhd, int descriptor,
                                    struct gnutls_session_int *session)
 {
     /* A socket that the server kept has had its place all the time. */
-    const bool is_new = !bulk_is_readmitting(mhd->bulks);
+    const bool is_new = !kept_sockets_are_readmitting(&mhd->kept_sockets);
     const bool is_admitted = admission_enter(is_new ? mhd->connection_limit : UINT_MAX);
     struct connection *connection = connections_add(&mhd->connections, descriptor, mhd->now_ms);
 
@@ -143,7 +146,7 @@ struct connection *connection_open(struct mhd *mhd, int descriptor,
     if (mhd->server->tls != NULL)
         open_session(connection, session);
     hangups_add(&mhd->hangups, connection);
-    bulk_restore(mhd->bulks, connection);
+    kept_sockets_restore(&mhd->kept_sockets, connection);
     if (is_new)
         metric_add(is_admitted ? METRIC_CONNECTIONS_ACCEPTED : METRIC_CONNECTIONS_REFUSED_LIMIT, 1);
     if (!is_admitted) {
@@ -266,10 +269,14 @@ void connection_end_request(struct connection *connection, enum ending ending)
     trace_end(request, ending, ending != ENDING_WHOLE ? connection_sent(connection) : 0);
     connection->request = NULL;
     connection->request_bytes += state->header_bytes + state->body_received;
+    /* What the framing took is not known. */
+    if (state->body_length == UINT64_MAX)
+        connection->request_bytes = REQUEST_BYTES_UNKNOWN;
     connection->answer_bytes += state->head_bytes;
     if (state->answer.segment_count > 0)
         connection->answer_bytes += state->answer.content_length;
     bulk_free(state->bulk);
+    mapped_files_leave(&connection->mhd->mapped, request);
     if (state->ahead == NULL || readahead_end(state->ahead))
         request_free(request);
     atomic_fetch_sub_explicit(&connection->mhd->active, 1, memory_order_relaxed);
@@ -432,9 +439,8 @@ static void cut_slow_readers(struct connections *connections, uint64_t now_ms)
     }
 }
 
-/* The connection lingers, so that the client can read the answer. To end the receiving side would
- * make the system reset it when more comes, but nothing else ends a body that bypasses the
- * library. */
+/* The connection lingers, so that the client can read the answer: to end the receiving side would
+ * make the system reset it when more comes. */
 static void cut_due_bodies(struct deadlines *list, uint64_t now_ms)
 {
     struct deadline *due;
@@ -443,7 +449,11 @@ static void cut_due_bodies(struct deadlines *list, uint64_t now_ms)
         struct connection *connection = (struct connection *)due;
 
         cut_body(connection);
-        shutdown(connection->descriptor, connection->bypassed ? SHUT_RDWR : SHUT_WR);
+        if (connection->bypassed) {
+            intake_cut(request_state(connection->request)->intake);
+            continue;
+        }
+        shutdown(connection->descriptor, SHUT_WR);
         mhd_end_soon(connection);
     }
 }

@@ -30,8 +30,9 @@ struct connection {
     struct connection *before;
     struct connection *after;
     int descriptor;
-    int kept;      /* a duplicate that outlives the library's connection (bulk.h); -1: none */
+    int kept; /* a duplicate that outlives the library's connection (kept_sockets.h); -1: none */
     bool has_peer; /* its address is known */
+    bool is_local; /* the peer, which may be a proxy, is on this machine (address_is_local) */
     struct address peer;
     uint64_t body_begun_ms;  /* plus the time for which the body was paused */
     uint64_t body_paused_ms; /* since when the body is not read; 0 if it is */
@@ -43,14 +44,16 @@ struct connection {
                               * 0 if it is not */
     atomic_bool deserted;    /* it has sent no more for so long that it counts as gone */
     struct reader reader;    /* of the current answer */
-    bool suspended;          /* the library leaves it alone */
-    bool streaming;          /* though suspended, it waits for the client to take bytes (bulk.h) */
-    bool bypassed;           /* bypass.c reads its body and sends its answer, which is the last */
-    bool answered;           /* that answer went out */
-    bool gone;               /* the client was gone when a wait ended */
-    bool timed_out;          /* shut down because it took too long */
-    bool lingers;            /* bytes may still come that nobody reads */
-    bool surplus;            /* over the limit: only a probe is answered, all else gets 503 */
+    const char *unsent;      /* what is left of an answer of own_answers.c */
+    size_t unsent_bytes;
+    bool suspended; /* the library leaves it alone */
+    bool streaming; /* though suspended, it waits for the client to take bytes */
+    bool bypassed;  /* bypass.c reads its body and sends its answer */
+    bool answered;  /* an answer that the library did not send went out */
+    bool gone;      /* the client was gone when a wait ended */
+    bool timed_out; /* shut down because it took too long */
+    bool lingers;   /* bytes may still come that nobody reads */
+    bool surplus;   /* over the limit: only a probe is answered, all else gets 503 */
 };
 
 /* The HTTP library's own timeouts are off: they cannot be changed, and clients that keep sending a
@@ -153,8 +156,10 @@ struct reader_progress connection_progress(const struct connection *connection, 
 /* Whether neither side has closed or half-closed the connection. */
 bool connection_is_established(const struct connection *connection);
 
-/* Whether the peer, which may be a proxy, is on this machine (address_is_local). */
-bool connection_is_local(const struct connection *connection);
+/* Finds out whether the peer is on this machine. If so, what is sent to it is never paced: some
+ * ways of congestion control (BBR) let timers decide when it goes out, although nothing lies in
+ * between. To be called once the peer is known, before anything is sent. */
+void connection_suit_peer(struct connection *connection);
 
 /* Whether nothing can reach the client any more. A client that has only shut down its sending side
  * may wait for its answer as long as hangups.c allows. From any thread while the connection is

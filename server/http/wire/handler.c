@@ -215,6 +215,7 @@ static enum MHD_Result on_header_end(struct connection *connection, struct reque
     }
     if (state->body_length > 0)
         connections_body_begin(&connection->mhd->connections, connection, connection->mhd->now_ms);
+    bypass_begin_body(request, method + state->header_bytes);
     return MHD_YES;
 }
 
@@ -222,9 +223,9 @@ static enum MHD_Result on_body(struct connection *connection, struct request *re
                                const char *bytes, size_t *length)
 {
     const struct request_state *state = request_state_const(request);
-    const bool is_first = state->body_received == 0;
     struct mhd *mhd = connection->mhd;
 
+    bypass_follow_body(connection, request, bytes, *length);
     if (!exchange_receive(request, bytes, *length))
         return MHD_NO;
     /* The loop may have been waiting until now. */
@@ -232,7 +233,7 @@ static enum MHD_Result on_body(struct connection *connection, struct request *re
     if (!connections_body_piece(&mhd->connections, connection, state->body_received, mhd->now_ms))
         return MHD_NO;
     *length = 0;
-    if (is_first && !request->replied && bypass_is_worthwhile(request))
+    if (!request->replied && bypass_is_worthwhile(request))
         bypass_take_body(connection, request);
     return MHD_YES;
 }

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "http/exchange/request_state.h"
+#include "http/tls/tls_session.h"
 #include "http/wire/connections.h"
-#include "http/wire/tls_session.h"
 
 /* How often to look at a client that hung up: it may be waiting for its answer. */
 #define LOOK_MS 250

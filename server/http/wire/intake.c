@@ -6,64 +6,19 @@
 #include "http/wire/intake.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "http/exchange/client.h"
-#include "http/exchange/request_state.h"
 #include "http/wire/connections.h"
+#include "http/wire/intake_work.h"
 
-/* Of the page cache. */
-#define PAGE_BYTES ((size_t)4096)
-/* Large enough that calls and jobs cost little beside hashing, which takes about 250 us. */
-#define PIECE_BYTES ((size_t)512 << 10)
-/* Enough for some to be worked on while others are filled. */
-#define PIECES 4
-/* Further bodies of a loop go through the library. This bounds the memory to 32 MiB a loop. */
-#define INTAKES_MOST 16
-#define EVENTS       INTAKES_MOST
-
-/* What is done with each piece. */
-enum { STORE, DIGEST, TASKS };
-
-struct task {
-    struct job job;
-    struct intake *intake;
-    uint64_t done; /* number of finished pieces */
-    uint64_t due;  /* what done will be after the current job; equal to done if there is none */
-};
-
-struct intake {
-    struct intake_set *set;
-    struct request *request;
-    uint64_t left; /* bytes of the body still to be read */
-    uint8_t *ring; /* PIECES times PIECE_BYTES */
-    struct piece {
-        uint8_t *bytes; /* in the ring; the first piece begins a little behind its place */
-        size_t length;
-        uint64_t offset;
-    } pieces[PIECES];
-    uint64_t filled; /* number of full pieces */
-    struct task tasks[TASKS];
-    bool filling; /* the next piece is begun */
-    bool watched;
-    bool broken; /* the client is gone or took too long */
-};
-
-struct intake_set {
-    struct mailbox *mailbox;
-    struct intake_events events;
-    unsigned count;
-    int epoll;
-};
-
-static struct connection *connection_of(const struct intake *intake)
-{
-    return intake->request->connection;
-}
+/* The memory of a loop; further bodies go through the library. */
+#define RINGS_MOST (16 * RING_BYTES)
+#define EVENTS     16
+/* For how long what has come of a piece waits for the rest, if the operation keeps parts. */
+#define PART_MS 100
 
 /* --- watching --- */
 
@@ -101,7 +56,8 @@ static struct body_piece piece_given(const struct intake *intake, uint64_t numbe
     return (struct body_piece){piece->bytes, piece->length, piece->offset};
 }
 
-/* The pieces from *number to end, as far as they lie side by side; advances *number. */
+/* The pieces from *number to end, as far as they lie side by side; advances *number. Behind a part
+ * of a piece there is a gap. */
 static struct body_piece pieces_given(const struct intake *intake, uint64_t *number, uint64_t end)
 {
     struct body_piece given = piece_given(intake, *number);
@@ -109,10 +65,19 @@ static struct body_piece pieces_given(const struct intake *intake, uint64_t *num
     while (++*number < end && *number % PIECES != 0) {
         const struct body_piece next = piece_given(intake, *number);
 
-        assert(next.bytes == (const uint8_t *)given.bytes + given.length);
+        if (next.bytes != (const uint8_t *)given.bytes + given.length)
+            break;
         given.length += next.length;
     }
     return given;
+}
+
+static void run_both(const struct intake *intake, const struct operation *operation)
+{
+    const struct body_piece given = piece_given(intake, 0);
+
+    operation->store(intake->request, &given);
+    operation->digest(intake->request, &given);
 }
 
 static void run_task(struct job *job)
@@ -121,6 +86,11 @@ static void run_task(struct job *job)
     const struct intake *intake = task->intake;
     const struct operation *operation = request_state(intake->request)->operation;
     uint64_t at = task->done;
+
+    if (intake->is_short) {
+        run_both(intake, operation);
+        return;
+    }
 
     while (at < task->due) {
         /* Hashing reads a piece while it is in the processor's cache. */
@@ -141,18 +111,11 @@ static bool is_working(const struct intake *intake)
            intake->tasks[DIGEST].done < intake->tasks[DIGEST].due;
 }
 
-/* The number of pieces that both tasks have finished. */
-static uint64_t finished(const struct intake *intake)
-{
-    const uint64_t stored = intake->tasks[STORE].done;
-    const uint64_t digested = intake->tasks[DIGEST].done;
-
-    return stored < digested ? stored : digested;
-}
-
 static void submit_tasks(struct intake *intake)
 {
-    for (struct task *task = intake->tasks; task < intake->tasks + TASKS; task++) {
+    const unsigned count = intake->is_short ? 1 : TASKS;
+
+    for (struct task *task = intake->tasks; task < intake->tasks + count; task++) {
         assert(task->done <= task->due && task->due <= intake->filled);
         if (task->done < task->due || task->due == intake->filled)
             continue;
@@ -163,8 +126,10 @@ static void submit_tasks(struct intake *intake)
 
 static void free_intake(struct intake *intake)
 {
-    assert(intake->set->count > 0 && !is_working(intake));
-    intake->set->count--;
+    assert(intake->set->ring_bytes >= intake->ring_bytes && !is_working(intake));
+    intake->set->ring_bytes -= intake->ring_bytes;
+    deadline_clear(&intake->part);
+    request_state(intake->request)->intake = NULL;
     free(intake->ring);
     free(intake);
 }
@@ -173,15 +138,12 @@ static void end(struct intake *intake)
 {
     const struct intake_events *events = &intake->set->events;
     struct connection *connection = connection_of(intake);
-    bool whole = !intake->broken;
+    const enum intake_ending ending = is_malformed(intake) ? INTAKE_MALFORMED
+                                      : intake->broken     ? INTAKE_BROKEN
+                                                           : INTAKE_WHOLE;
 
     free_intake(intake);
-    events->ended(events->context, connection, whole);
-}
-
-static bool can_read(const struct intake *intake)
-{
-    return intake->left > 0 && !intake->broken && intake->filled - finished(intake) < PIECES;
+    events->ended(events->context, connection, ending);
 }
 
 /* Called after each change of the state; starts whatever is possible now. May free the intake. */
@@ -189,12 +151,12 @@ static void advance(struct intake *intake)
 {
     const struct intake_events *events = &intake->set->events;
 
-    if (!intake->broken)
+    if (!intake->broken || keeps_parts(intake))
         submit_tasks(intake);
     if (can_read(intake) && watch(intake))
         return;
     unwatch(intake);
-    if (!is_working(intake) && (intake->broken || intake->left == 0))
+    if (!is_working(intake) && (intake->broken || is_over(intake)))
         end(intake);
     else
         events->paused(events->context, connection_of(intake));
@@ -205,74 +167,32 @@ static void on_task_done(struct job *job)
     struct task *task = (struct task *)job;
 
     task->done = task->due;
+    if (task->intake->is_short)
+        task->intake->tasks[DIGEST].done = task->intake->tasks[DIGEST].due = task->done;
     advance(task->intake);
 }
 
-/* --- reading --- */
-
-/* The piece that is being filled, in the place of a finished one. */
-static struct piece *piece_to_fill(struct intake *intake)
+uint64_t intake_parts_due_ms(const struct intake_set *set)
 {
-    const size_t index = intake->filled % PIECES;
-    struct piece *piece = &intake->pieces[index];
+    return deadlines_due_ms(&set->parts);
+}
 
-    assert(intake->filled - finished(intake) < PIECES);
-    if (!intake->filling) {
-        piece->offset = request_state(intake->request)->body_received;
-        piece->bytes = intake->ring + index * PIECE_BYTES + piece->offset % PAGE_BYTES;
-        piece->length = 0;
+void intake_store_parts(struct intake_set *set, uint64_t now_ms)
+{
+    struct deadline *due;
+
+    while ((due = deadlines_take_due(&set->parts, now_ms)) != NULL) {
+        struct intake *intake = (struct intake *)due;
+
+        intake_close_piece(intake);
+        advance(intake);
     }
-    intake->filling = true;
-    return piece;
 }
 
-/* Bytes from the start of a piece to the end of its place. */
-static size_t capacity_of(const struct piece *piece)
+void intake_cut(struct intake *intake)
 {
-    return PIECE_BYTES - piece->offset % PAGE_BYTES;
-}
-
-/* The last byte is read by itself. */
-static size_t room_in(const struct intake *intake, const struct piece *piece)
-{
-    const size_t room = capacity_of(piece) - piece->length;
-    const uint64_t most = intake->left > 1 ? intake->left - 1 : 1;
-
-    return most < room ? (size_t)most : room;
-}
-
-static void count_in(struct intake *intake, struct piece *piece, size_t length)
-{
-    const struct intake_events *events = &intake->set->events;
-
-    assert(length <= room_in(intake, piece));
-    piece->length += length;
-    intake->left -= length;
-    request_state(intake->request)->body_received += length;
-    if (piece->length == capacity_of(piece) || intake->left == 0) {
-        intake->filled++;
-        intake->filling = false;
-    }
-    if (!events->received(events->context, connection_of(intake)))
-        intake->broken = true;
-}
-
-/* At most one piece, so that other connections of the loop get their turns. The last byte stays in
- * the socket, where the library finds it: otherwise the only way to make it close the connection
- * would be to shut down the receiving side, and then whatever a client sends behind its body resets
- * the connection and may destroy the answer. */
-static void receive(struct intake *intake)
-{
-    struct piece *piece = piece_to_fill(intake);
-    const int how = MSG_DONTWAIT | (intake->left == 1 ? MSG_PEEK : 0);
-    ssize_t length;
-
-    length = recv(connection_of(intake)->descriptor, piece->bytes + piece->length,
-                  room_in(intake, piece), how);
-    if (length > 0)
-        count_in(intake, piece, (size_t)length);
-    else if (length == 0 || (errno != EAGAIN && errno != EINTR))
-        intake->broken = true;
+    intake_break_off(intake);
+    advance(intake);
 }
 
 void intake_run(void *context)
@@ -284,18 +204,30 @@ void intake_run(void *context)
     for (int i = 0; i < count; i++) {
         struct intake *intake = events[i].data.ptr;
 
-        receive(intake);
+        intake_receive(intake);
         advance(intake);
     }
 }
 
+static size_t ring_bytes_of(struct request *request, uint64_t left)
+{
+    const uint64_t offset = request_state(request)->body_received % PAGE_BYTES;
+    const uint64_t wanted = (offset + least(left, RING_BYTES) + PAGE_BYTES - 1) / PAGE_BYTES;
+
+    return least(wanted * PAGE_BYTES, RING_BYTES);
+}
+
 bool intake_begin(struct intake_set *set, struct request *request, uint64_t left)
 {
-    struct intake *intake = set->count < INTAKES_MOST ? calloc(1, sizeof(*intake)) : NULL;
+    const size_t ring_bytes = ring_bytes_of(request, left);
+    struct intake *intake =
+        ring_bytes <= RINGS_MOST - set->ring_bytes ? calloc(1, sizeof(*intake)) : NULL;
 
     if (intake == NULL)
         return false;
-    intake->ring = aligned_alloc(PAGE_BYTES, PIECES * PIECE_BYTES);
+    intake->ring = aligned_alloc(PAGE_BYTES, ring_bytes);
+    intake->ring_bytes = ring_bytes;
+    intake->is_short = ring_bytes <= PIECE_BYTES && !request_state(request)->operation->keeps_parts;
     for (int i = 0; i < TASKS; i++) {
         intake->tasks[i].job = (struct job){.run = run_task,
                                             .done = on_task_done,
@@ -311,7 +243,8 @@ bool intake_begin(struct intake_set *set, struct request *request, uint64_t left
         free(intake);
         return false;
     }
-    set->count++;
+    set->ring_bytes += ring_bytes;
+    request_state(request)->intake = intake;
     return true;
 }
 
@@ -323,8 +256,10 @@ struct intake_set *intake_set_new(struct mailbox *mailbox, const struct intake_e
 
     if (set == NULL)
         return NULL;
-    *set = (struct intake_set){
-        .mailbox = mailbox, .events = *events, .epoll = epoll_create1(EPOLL_CLOEXEC)};
+    *set = (struct intake_set){.mailbox = mailbox,
+                               .events = *events,
+                               .parts = {.time_ms = PART_MS},
+                               .epoll = epoll_create1(EPOLL_CLOEXEC)};
     if (set->epoll >= 0)
         return set;
     free(set);
@@ -335,7 +270,7 @@ void intake_set_free(struct intake_set *set)
 {
     if (set == NULL)
         return;
-    assert(set->count == 0);
+    assert(set->ring_bytes == 0);
     close(set->epoll);
     free(set);
 }

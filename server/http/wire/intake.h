@@ -10,11 +10,20 @@
 #include <stdint.h>
 
 struct connection;
+struct intake;
 struct mailbox;
 struct request;
 
-/* The library reads shorter rests itself, since after an intake the connection must be closed. */
-#define INTAKE_LEAST_BYTES ((uint64_t)1 << 20)
+/* The library reads shorter rests itself. */
+#define INTAKE_LEAST_BYTES ((uint64_t)64 << 10)
+/* As the length of what is left: the request's chunks say where the body ends. */
+#define INTAKE_CHUNKED UINT64_MAX
+
+enum intake_ending {
+    INTAKE_WHOLE,    /* all of the body was stored and digested */
+    INTAKE_BROKEN,   /* the client is gone, or took too long */
+    INTAKE_MALFORMED /* the request's chunks say why */
+};
 
 struct intake_set;
 
@@ -27,8 +36,8 @@ struct intake_events {
     void (*paused)(void *context, struct connection *connection);
     /* From now on the server waits for the client's bytes. */
     void (*awaited)(void *context, struct connection *connection);
-    /* No worker uses the body any more. whole: all of it was stored and digested. */
-    void (*ended)(void *context, struct connection *connection, bool whole);
+    /* No worker uses the body any more. */
+    void (*ended)(void *context, struct connection *connection, enum intake_ending ending);
 };
 
 /* mailbox: of the loop. NULL without memory or descriptors. */
@@ -40,8 +49,19 @@ void intake_set_free(struct intake_set *set);
 int intake_descriptor(const struct intake_set *set);
 void intake_run(void *set);
 
-/* Takes over the rest of a body, left bytes, of a connection that the caller then suspends. False
- * if there are too many intakes, or if out of memory. */
+/* When intake_store_parts has something to do; UINT64_MAX: never. */
+uint64_t intake_parts_due_ms(const struct intake_set *set);
+
+/* Stores what has come of pieces that have waited long enough for their rest, if their operations
+ * keep parts. */
+void intake_store_parts(struct intake_set *set, uint64_t now_ms);
+
+/* Ends an intake as broken: nothing more is read. */
+void intake_cut(struct intake *intake);
+
+/* Takes over the rest of a body, left bytes or INTAKE_CHUNKED, of a connection that the caller then
+ * suspends. Not a byte behind the body is read. False if there are too many intakes, or if out of
+ * memory. */
 bool intake_begin(struct intake_set *set, struct request *request, uint64_t left);
 
 #endif

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -200,4 +201,26 @@ void listener_cap_send_buffer(int descriptor, int64_t bytes)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &capped, sizeof(capped));
     else
         setsockopt(descriptor, SOL_SOCKET, SO_BUF_LOCK, &unlocked, sizeof(unlocked));
+}
+
+static int send_buffer_of(int descriptor)
+{
+    int bytes = 0;
+    socklen_t length = sizeof(bytes);
+
+    return getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, &length) == 0 ? bytes : 0;
+}
+
+/* The limit shows only when it has made the buffer smaller; the kernel lets it grow again. */
+void listener_raise_send_buffer(int descriptor, int bytes)
+{
+    static atomic_bool is_limited;
+    const int before = send_buffer_of(descriptor);
+
+    if (atomic_load_explicit(&is_limited, memory_order_relaxed) || before >= bytes * 2)
+        return;
+    listener_cap_send_buffer(descriptor, bytes);
+    if (send_buffer_of(descriptor) < before)
+        atomic_store_explicit(&is_limited, true, memory_order_relaxed);
+    listener_cap_send_buffer(descriptor, 0);
 }

@@ -33,4 +33,8 @@ void listener_address_of(int descriptor, char out_address[LISTENER_ADDRESS_SIZE]
  * it to the kernel. */
 void listener_cap_send_buffer(int descriptor, int64_t bytes);
 
+/* Raises the send buffer of a connection that leaves it to the kernel, and still does so. Does
+ * nothing from then on if the system allows (net.core.wmem_max) less than the kernel has given. */
+void listener_raise_send_buffer(int descriptor, int bytes);
+
 #endif

@@ -136,6 +136,7 @@ static void *loop_main(void *argument)
     struct loop *loop = argument;
 
     mhd_enter_thread(loop->mhd);
+    thread_forbid_waiting();
     log_gather();
     while (should_continue(loop)) {
         wait_for_events(loop);

@@ -20,6 +20,7 @@
 #include "base/metrics.h"
 #include "http/exchange/request_state.h"
 #include "http/limits/admission.h"
+#include "http/tls/tls.h"
 #include "http/wire/bulk.h"
 #include "http/wire/bypass.h"
 #include "http/wire/handler.h"
@@ -28,7 +29,6 @@
 #include "http/wire/loop.h"
 #include "http/wire/mhd_state.h"
 #include "http/wire/readahead.h"
-#include "http/wire/tls.h"
 
 /* More connections than descriptors can be. */
 #define LIBRARY_CONNECTIONS ((unsigned)INT_MAX / 2)
@@ -56,6 +56,7 @@ static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **soc
     info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     if (info != NULL)
         connection_set_peer(connection, info->client_addr);
+    connection_suit_peer(connection);
 }
 
 static socklen_t address_length(const struct sockaddr *address)
@@ -64,7 +65,7 @@ static socklen_t address_length(const struct sockaddr *address)
                                           : sizeof(struct sockaddr_in);
 }
 
-/* For bulk_readmit. If it fails, the library closes the descriptor. */
+/* For kept_sockets_readmit. If it fails, the library closes the descriptor. */
 static void readmit(struct mhd *mhd, int descriptor, const struct sockaddr *address)
 {
     MHD_add_connection(mhd->daemon, descriptor, address, address_length(address));
@@ -78,17 +79,23 @@ static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct con
     if (info != NULL)
         admission_leave_address(info->client_addr);
     if (connection != NULL && connection->kept >= 0)
-        bulk_keep(connection, info != NULL ? info->client_addr : NULL);
+        kept_sockets_put(connection, info != NULL ? info->client_addr : NULL);
     connection_close(mhd, connection);
 }
 
 static void on_connection(void *context, struct MHD_Connection *handle, void **socket_context,
                           enum MHD_ConnectionNotificationCode code)
 {
-    if (code == MHD_CONNECTION_NOTIFY_STARTED)
-        on_opened(context, handle, socket_context);
-    else
-        on_closed(context, handle, *socket_context);
+    struct mhd *mhd = context;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        on_opened(mhd, handle, socket_context);
+        return;
+    }
+    on_closed(mhd, handle, *socket_context);
+    /* When descriptors ran out, the library has stopped listening. It begins again at its next
+     * run after the end of a connection, which may be the last one that ever wakes it. */
+    mhd->runs_again = true;
 }
 
 static enum MHD_Result on_accept(void *context, const struct sockaddr *address, socklen_t length)
@@ -96,7 +103,7 @@ static enum MHD_Result on_accept(void *context, const struct sockaddr *address, 
     const struct mhd *mhd = context;
 
     (void)length;
-    if (bulk_is_readmitting(mhd->bulks))
+    if (kept_sockets_are_readmitting(&mhd->kept_sockets))
         return admission_enter_address(address, UINT_MAX) ? MHD_YES : MHD_NO;
     /* The library closes a connection that is not accepted without an answer. */
     if (!admission_is_open(mhd->connection_limit)) {
@@ -184,7 +191,7 @@ static int no_certificate(void)
 }
 
 /* All calls of a loop are made on its thread. Since 1.0 the library would otherwise put off
- * connections that are given to it, so that those of bulk_readmit would count as new. */
+ * connections that are given to it, so that those of kept_sockets_readmit would count as new. */
 #if MHD_VERSION >= STRICT_PARSER
 #define NO_THREADS MHD_USE_NO_THREAD_SAFETY
 #else
@@ -251,6 +258,8 @@ static void free_mhd(struct mhd *mhd)
     linger_end(&mhd->linger);
     intake_set_free(mhd->intakes);
     bulk_set_free(mhd->bulks);
+    kept_sockets_end(&mhd->kept_sockets);
+    own_answers_end(&mhd->own_answers);
     hangups_end(&mhd->hangups);
     kept_answers_clear(&mhd->kept);
     request_pool_clear(&mhd->pool);
@@ -279,9 +288,11 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
     mhd_update_clock(mhd);
     mhd->intakes = bypass_intakes_new(mhd);
     mhd->bulks = bulk_set_new();
-    /* Both, since free_mhd ends both. */
+    /* All, since free_mhd ends all. */
     started = linger_init(&mhd->linger) == 0;
     started = hangups_init(&mhd->hangups) == 0 && started;
+    started = kept_sockets_init(&mhd->kept_sockets) == 0 && started;
+    started = own_answers_init(&mhd->own_answers, bypass_on_answered) == 0 && started;
     if (started && mhd->intakes != NULL && mhd->bulks != NULL)
         mhd->daemon = start_daemon(mhd, listen_socket);
     if (mhd->daemon != NULL)
@@ -289,6 +300,7 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
     if (mhd->daemon == NULL || loop_watch(loop, mhd->linger.epoll, on_linger, mhd) != 0 ||
         loop_watch(loop, mhd->hangups.epoll, hangups_notice, &mhd->hangups) != 0 ||
         loop_watch(loop, bulk_descriptor(mhd->bulks), bulk_run, mhd) != 0 ||
+        loop_watch(loop, mhd->own_answers.epoll, own_answers_run, &mhd->own_answers) != 0 ||
         loop_watch(loop, intake_descriptor(mhd->intakes), intake_run, mhd->intakes) != 0) {
         snprintf(error, error_size, "the HTTP library cannot be started");
         free_mhd(mhd);
@@ -322,6 +334,7 @@ int mhd_timeout_ms(struct mhd *mhd)
         timeout_ms = library_ms < INT_MAX ? (int)library_ms : INT_MAX;
     timeout_ms = sooner(timeout_ms, connections_due_ms(&mhd->connections), mhd->now_ms);
     timeout_ms = sooner(timeout_ms, deadlines_due_ms(&mhd->hangups.looks), mhd->now_ms);
+    timeout_ms = sooner(timeout_ms, intake_parts_due_ms(mhd->intakes), mhd->now_ms);
     return sooner(timeout_ms, deadlines_due_ms(&mhd->linger.due), mhd->now_ms);
 }
 
@@ -330,10 +343,13 @@ void mhd_run(struct mhd *mhd)
     assert(mhd->running && mhd_is_own_thread(mhd));
     mhd_update_clock(mhd);
     mhd->runs_again = false;
+    mapped_files_check(&mhd->mapped, &mhd->connections);
+    mhd->turns++;
     MHD_run(mhd->daemon);
-    bulk_readmit(mhd, readmit);
+    kept_sockets_readmit(mhd, readmit);
     if (hangups_are_due(&mhd->hangups, mhd->now_ms))
         hangups_run(&mhd->hangups, mhd->now_ms);
+    intake_store_parts(mhd->intakes, mhd->now_ms);
     connections_cut_due(&mhd->connections, mhd->now_ms);
     if (mhd->linger.count > 0)
         linger_run(&mhd->linger, mhd->now_ms);

@@ -7,12 +7,15 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
-#include "base/resident.h"
+#include "base/page_memory.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/connections.h"
 #include "http/wire/hangups.h"
 #include "http/wire/kept_answers.h"
+#include "http/wire/kept_sockets.h"
 #include "http/wire/linger.h"
+#include "http/wire/mapped_files.h"
+#include "http/wire/own_answers.h"
 
 struct MHD_Daemon;
 
@@ -27,11 +30,15 @@ struct mhd {
     struct linger_set linger;
     struct intake_set *intakes;
     struct request_pool pool;
-    struct resident resident;
+    struct page_memory pages;
     struct kept_answers kept;
+    struct mapped_files mapped;
     struct bulk_set *bulks;
+    struct kept_sockets kept_sockets;
+    struct own_answers own_answers;
     int64_t heeded_ns; /* when the loop last asked whether the store has changed */
     uint64_t now_ms;   /* as of the last mhd_update_clock */
+    unsigned turns;    /* of mhd_run */
     unsigned connection_limit;
     unsigned address_limit;
     unsigned waiting; /* suspended connections, and work that outlives its request */

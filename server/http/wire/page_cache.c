@@ -1,11 +1,8 @@
 /* The page cache, as mincore reports it. */
 #include "http/wire/page_cache.h"
 
-#include <sys/mman.h>
-
 #include "http/wire/mhd_state.h"
 
-#define PAGE_BYTES 4096u
 /* Positions of a large answer at which the page cache is queried. */
 #define SAMPLES 16
 
@@ -19,23 +16,14 @@ const uint8_t *segment_bytes(const struct segment *segment)
     return mapping != NULL ? mapping + segment->offset : NULL;
 }
 
-static bool is_resident(const uint8_t *byte)
-{
-    const uintptr_t page = (uintptr_t)byte & ~(uintptr_t)(PAGE_BYTES - 1);
-    unsigned char state;
-
-    /* If the pages of the system are larger, the call fails and the page counts as absent. */
-    return mincore((void *)page, 1, &state) == 0 && (state & 1) != 0;
-}
-
 static bool all_resident(struct mhd *mhd, const struct answer *answer)
 {
     for (size_t i = 0; i < answer->segment_count; i++) {
         const struct segment *segment = &answer->segments[i];
 
         if (segment->kind != SEGMENT_MEMORY &&
-            !resident_holds(&mhd->resident, mhd->now_ms, zt_source_map(segment->source),
-                            zt_source_size(segment->source), segment->offset, segment->length))
+            !page_memory_holds(&mhd->pages, mhd->now_ms, zt_source_map(segment->source),
+                               zt_source_size(segment->source), segment->offset, segment->length))
             return false;
     }
     return true;
@@ -52,7 +40,7 @@ static bool samples_resident(const struct answer *answer, const uint64_t *places
 
         for (; place < count && places[place] - start < segment->length; place++)
             if (segment->kind != SEGMENT_MEMORY &&
-                !is_resident(segment_bytes(segment) + (places[place] - start)))
+                !zt_is_resident(segment_bytes(segment) + (places[place] - start), 1))
                 return false;
         start += segment->length;
     }
@@ -63,12 +51,21 @@ bool page_cache_holds(struct mhd *mhd, const struct answer *answer)
 {
     uint64_t places[SAMPLES + 1];
 
-    if (answer->content_length <= PAGE_CACHE_SMALL_BYTES)
+    if (answer->content_length <=
+        (answer->segment_count == 1 ? PAGE_CACHE_PIECE_BYTES : PAGE_CACHE_SMALL_BYTES))
         return all_resident(mhd, answer);
     for (unsigned i = 0; i < SAMPLES; i++)
         places[i] = answer->content_length / SAMPLES * i;
     places[SAMPLES] = answer->content_length - 1;
     return samples_resident(answer, places, SAMPLES + 1);
+}
+
+bool answer_is_memory(const struct answer *answer)
+{
+    for (size_t i = 0; i < answer->segment_count; i++)
+        if (answer->segments[i].kind != SEGMENT_MEMORY)
+            return false;
+    return true;
 }
 
 bool answer_is_mappable(const struct answer *answer)

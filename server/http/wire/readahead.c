@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/body/pinned.h"
+#include "http/body/stamp.h"
 #include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/mhd_state.h"
@@ -24,6 +26,9 @@
 #define WINDOW_LEAST ((size_t)32 * 1024)
 /* Handed to the sender at a time, if the budget allows: about what a send buffer takes. */
 #define BLOCK_MOST ((size_t)256 * 1024)
+/* Of what is elsewhere, so much is on its way in front of what is read: at first, and at most. */
+#define AHEAD_FIRST ((uint64_t)8 << 20)
+#define AHEAD_MOST  ((uint64_t)64 << 20)
 
 struct window {
     uint8_t *bytes;
@@ -37,6 +42,7 @@ struct readahead {
     struct request *request;
     struct mhd *mhd;
     const struct answer *answer;
+    uint64_t stamp; /* of the files */
     struct window windows[2];
     size_t growing; /* the size of the next window */
     size_t block;
@@ -46,6 +52,7 @@ struct readahead {
     size_t wanted;
     size_t segment;
     uint64_t segment_taken;
+    uint64_t advised; /* bytes in front of it that should be on their way */
     struct zt_error error;
 
     uint64_t begun; /* bytes of the answer that were read or are being read */
@@ -147,12 +154,33 @@ static size_t read_piece(struct readahead *ahead, uint8_t *to, size_t room)
     return length;
 }
 
+/* When all has been read, the files must be what they were at the beginning: a mixture never
+ * becomes whole. */
+static void check_files(struct readahead *ahead)
+{
+    if (ahead->segment == ahead->answer->segment_count &&
+        answer_stamp(ahead->answer) != ahead->stamp)
+        zt_fail(&ahead->error, ZT_IO, NULL, ZT_NO_OFFSET, "the file has changed");
+}
+
+/* Reading would wait for one block after another. */
+static void advise(struct readahead *ahead)
+{
+    const struct place from = {.segment = ahead->segment, .within = ahead->segment_taken};
+
+    if (ahead->request->server->waiters == NULL)
+        return;
+    answer_advise(ahead->answer, from, ahead->advised);
+    ahead->advised = ahead->advised * 2 < AHEAD_MOST ? ahead->advised * 2 : AHEAD_MOST;
+}
+
 /* On a worker. */
 static void fill(struct job *job)
 {
     struct readahead *ahead = (struct readahead *)job;
     size_t filled = 0;
 
+    advise(ahead);
     while (filled < ahead->wanted &&
            !atomic_load_explicit(&ahead->cancelled, memory_order_relaxed)) {
         const size_t piece =
@@ -162,6 +190,7 @@ static void fill(struct job *job)
             return;
         filled += piece;
     }
+    check_files(ahead);
 }
 
 /* The window to be filled next; NULL while both are full, or the budget has room for only one. */
@@ -210,7 +239,7 @@ static void fill_next(struct readahead *ahead)
     ahead->begun += ahead->wanted;
     ahead->filling = window;
     mhd_work_begun(ahead->mhd);
-    workers_submit(ahead->request->server->workers, &ahead->job);
+    workers_submit(server_waiters(ahead->request->server), &ahead->job);
 }
 
 /* On the loop: a window is full, or reading has failed. */
@@ -252,7 +281,9 @@ struct readahead *readahead_begin(struct request *request, struct mhd *mhd)
     ahead->request = request;
     ahead->mhd = mhd;
     ahead->answer = &request_state(request)->answer;
+    ahead->stamp = answer_stamp(ahead->answer);
     ahead->growing = WINDOW_FIRST;
+    ahead->advised = AHEAD_FIRST;
     ahead->awaited = true;
     zt_error_clear(&ahead->error);
     atomic_fetch_add(&sharers, 1);

@@ -1,7 +1,9 @@
 /* Which response carries which answer. Measured on loopback beside nginx, in plain text:
  *
  *   memory                                  buffer
- *   one part of a file, of 1 MiB or more    past the library (bulk.h), if nothing forbids it
+ *   one part of a file, of 4 MiB or more,   past the library (bulk.h), if nothing forbids it
+ *   or 1 MiB to other machines, or of more
+ *   than 64 KiB not in the page cache
  *   up to 64 KiB, in the page cache         buffer or vector over the mapping (sendfile costs more
  *                                           than it saves)
  *   up to 64 KiB, not in the page cache     read by a worker, then a buffer
@@ -31,6 +33,8 @@
 #include "http/exchange/request_state.h"
 #include "http/wire/bulk.h"
 #include "http/wire/connections.h"
+#include "http/wire/elsewhere.h"
+#include "http/wire/mapped_files.h"
 #include "http/wire/mhd.h"
 #include "http/wire/mhd_state.h"
 #include "http/wire/page_cache.h"
@@ -44,14 +48,6 @@
 #define SMALL_PARTS 64
 
 /* --- how it is sent --- */
-
-static bool answer_is_memory(const struct answer *answer)
-{
-    for (size_t i = 0; i < answer->segment_count; i++)
-        if (answer->segments[i].kind != SEGMENT_MEMORY)
-            return false;
-    return true;
-}
 
 /* An upper bound on the bytes of further requests that the library has already read. */
 static uint64_t pipelined_bytes(const struct request *request)
@@ -98,7 +94,8 @@ static bool mapping_is_good(struct request *request, const struct answer *answer
     if (answer_is_memory(answer))
         return true;
     return (small || config_number(&request->server->config->limits.send_buffer_bytes) > 0) &&
-           answer_is_mappable(answer) && page_cache_holds(request->connection->mhd, answer);
+           answer_is_mappable(answer) && page_cache_holds(request->connection->mhd, answer) &&
+           mapped_files_enter(&request->connection->mhd->mapped, request);
 }
 
 static bool has_descriptor(const struct answer *answer)
@@ -153,7 +150,7 @@ static enum outcome begin_load(struct request *request)
     struct request_state *state = request_state(request);
 
     state->loaded = request_allocate(request, (size_t)state->answer.content_length);
-    return state->loaded != NULL ? request_work(request, load) : answer_out_of_memory(request);
+    return state->loaded != NULL ? request_work_here(request, load) : answer_out_of_memory(request);
 }
 
 static enum outcome take_loaded(struct request *request)
@@ -208,10 +205,9 @@ static enum outcome load_here(struct request *request)
     struct request_state *state = request_state(request);
 
     state->loaded = request_allocate(request, (size_t)state->answer.content_length);
-    if (state->loaded == NULL)
-        return answer_out_of_memory(request);
-    load(request);
-    return take_loaded(request);
+    if (state->loaded != NULL)
+        load(request);
+    return state->loaded != NULL ? take_loaded(request) : answer_out_of_memory(request);
 }
 
 static enum outcome load_for_tls(struct request *request)
@@ -226,17 +222,12 @@ static enum outcome load_for_tls(struct request *request)
                                                            : begin_load(request);
 }
 
-enum outcome sender_load(struct request *request)
+/* All of its bytes are here. */
+static enum outcome choose(struct request *request)
 {
     struct request_state *state = request_state(request);
     const struct answer *answer = &state->answer;
 
-    if (state->ahead != NULL)
-        return take_ahead(request);
-    if (state->loaded != NULL)
-        return take_loaded(request);
-    if (answer->segment_count == 0)
-        return OUTCOME_READY;
     if (request->connection->tls != NULL)
         return load_for_tls(request);
     if (bulk_is_worthwhile(request)) {
@@ -250,6 +241,30 @@ enum outcome sender_load(struct request *request)
     if (!has_descriptor(answer))
         return begin_ahead(request);
     state->sending = SENDING_DESCRIPTOR;
+    return OUTCOME_READY;
+}
+
+enum outcome sender_load(struct request *request)
+{
+    struct request_state *state = request_state(request);
+    enum elsewhere brought;
+
+    if (state->ahead != NULL)
+        return take_ahead(request);
+    if (state->loaded != NULL)
+        return take_loaded(request);
+    if (state->answer.segment_count == 0)
+        return OUTCOME_READY;
+    brought = elsewhere_bring(request);
+    if (brought == ELSEWHERE_WAITS)
+        return OUTCOME_WAITING;
+    if (brought == ELSEWHERE_FAILED)
+        return answer_problem(request, elsewhere_error(request));
+    if (brought == ELSEWHERE_READ)
+        return begin_ahead(request);
+    if (brought == ELSEWHERE_HERE)
+        return choose(request);
+    state->sending = SENDING_PARTS;
     return OUTCOME_READY;
 }
 
@@ -315,14 +330,18 @@ static struct MHD_Response *mapped_response(const struct answer *answer)
 }
 
 /* Takes one more descriptor for the connection; without it, the answer comes from the mapping. */
-static struct MHD_Response *descriptor_response(const struct answer *answer)
+static struct MHD_Response *descriptor_response(struct request *request)
 {
+    const struct answer *answer = &request_state(request)->answer;
     const struct segment *segment = &answer->segments[0];
     const int descriptor = fcntl(zt_source_descriptor(segment->source), F_DUPFD_CLOEXEC, 0);
     struct MHD_Response *response;
 
     if (descriptor < 0)
-        return segment_bytes(segment) != NULL ? mapped_response(answer) : NULL;
+        return segment_bytes(segment) != NULL &&
+                       mapped_files_enter(&request->connection->mhd->mapped, request)
+                   ? mapped_response(answer)
+                   : NULL;
     response =
         MHD_create_response_from_fd_at_offset64(segment->length, descriptor, segment->offset);
     if (response == NULL)
@@ -378,8 +397,9 @@ static struct MHD_Response *body_response(struct request *request)
     case SENDING_MAPPED:
         break;
     case SENDING_DESCRIPTOR:
-        return descriptor_response(&state->answer);
+        return descriptor_response(request);
     case SENDING_BULK:
+    case SENDING_PARTS:
         return MHD_create_response_from_callback(state->answer.content_length, 1, read_bulk,
                                                  request, NULL);
     case SENDING_AHEAD:

@@ -48,7 +48,7 @@ struct body_follower {
     struct stored_upload *stored; /* its read_back is used by the follower alone until finish */
     uint64_t base;                /* where in it the body begins */
     struct zt_sink sink;
-    uint64_t client; /* who uploads (struct job) */
+    _Atomic uint64_t client; /* who uploads (struct job); may change from request to request */
 
     /* Private. */
     void *owner;
@@ -86,7 +86,8 @@ void body_follower_advance(struct body_follower *follower, uint64_t length);
 
 /* For a body that two workers handle, one writing and one digesting, while no job is queued. The
  * first reports that length more bytes were written; the second passes the bytes themselves, in
- * order, so that they are not read back. */
+ * order, so that they are not read back. If the follower is far behind, since a process before this
+ * one wrote most of the file, it catches up in jobs of its own instead. */
 void body_follower_count(struct body_follower *follower, uint64_t length);
 void body_follower_take(struct body_follower *follower, uint64_t at, const void *bytes,
                         size_t length);

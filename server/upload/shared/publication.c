@@ -6,7 +6,6 @@
 #include "upload/shared/publication.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,52 +15,15 @@
 #include "base/server.h"
 #include "http/fields/digest_fields.h"
 #include "http/fields/uri.h"
+#include "upload/shared/model_hold.h"
 #include "upload/shared/write_checks.h"
 #include "verify/component_digests.h"
 #include "verify/verifier.h"
 
 /* A name, an extension, NUL. */
 #define PATH_SIZE (MODEL_NAME_MAX + 16)
-
-/* --- locks of names --- */
-
-static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t name_released = PTHREAD_COND_INITIALIZER;
-static struct name_lock *locked_names;
-
-static bool is_locked(const char *name)
-{
-    const struct name_lock *lock = locked_names;
-
-    while (lock != NULL && strcmp(lock->name, name) != 0)
-        lock = lock->next;
-    return lock != NULL;
-}
-
-void name_lock_take(struct name_lock *lock)
-{
-    pthread_mutex_lock(&names_lock);
-    while (is_locked(lock->name))
-        pthread_cond_wait(&name_released, &names_lock);
-    lock->next = locked_names;
-    locked_names = lock;
-    pthread_mutex_unlock(&names_lock);
-}
-
-void name_lock_release(const struct name_lock *lock)
-{
-    struct name_lock **at;
-
-    pthread_mutex_lock(&names_lock);
-    at = &locked_names;
-    while (*at != NULL && *at != lock)
-        at = &(*at)->next;
-    assert(*at == lock);
-    *at = lock->next;
-    assert(!is_locked(lock->name));
-    pthread_cond_broadcast(&name_released);
-    pthread_mutex_unlock(&names_lock);
-}
+/* Changes by writers that do not ask for claims, while one writer tries to publish. */
+#define CHANGES_MOST 3
 
 /* --- preconditions --- */
 
@@ -119,6 +81,39 @@ struct generation *model_find_current(struct server *server, const char *name)
     return NULL;
 }
 
+/* Whether the store has exactly this under a path: a version, or nothing. */
+static bool is_there(const struct model_hold *hold, const char *path,
+                     const struct file_identity *identity, struct failure *failure)
+{
+    struct store_expected found;
+
+    if (!model_hold_look(hold, path, &found, failure))
+        return false;
+    if (identity == NULL ? found.what == STORE_EXPECTS_NOTHING
+                         : found.what == STORE_EXPECTS_VERSION &&
+                               store_identity_equal(identity, &found.identity))
+        return true;
+    return failure_refuse(failure, PROBLEM_STORE_UNAVAILABLE,
+                          "the current model cannot be read from the object store");
+}
+
+bool model_is_current(const struct model_hold *hold, const struct generation *current,
+                      struct failure *failure)
+{
+    if (hold->claim == NULL)
+        return true;
+    if (current != NULL)
+        return is_there(hold, current->path, &current->identity, failure);
+    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
+        char path[PATH_SIZE];
+
+        snprintf(path, sizeof(path), "%s%s", hold->lock.name, model_extension(rank));
+        if (!is_there(hold, path, NULL, failure))
+            return false;
+    }
+    return true;
+}
+
 bool model_check_preconditions(struct server *server, const char *name,
                                const struct preconditions *preconditions, bool *out_exists,
                                struct failure *failure)
@@ -141,21 +136,59 @@ bool model_check_preconditions(struct server *server, const char *name,
 
 /* First as a new file, which is atomic against any other writer; then, unless the request only
  * creates, over the old. */
-static bool give_name(struct publication *publication, const char *path, bool exists,
-                      struct failure *failure)
+static bool give_name_in_folder(struct publication *publication, const char *path, bool exists,
+                                struct failure *failure)
 {
     const struct store_ops *ops = publication->server->store->ops;
     struct zt_error error;
-    enum zt_status status = ops->publish(publication->stored, path, false, &error);
+    enum zt_status status = ops->publish(publication->stored, path, &store_expects_nothing, &error);
 
     if (status == ZT_ARGUMENT && publication->preconditions.if_none_match != NULL && !exists)
         return failure_refuse(failure, PROBLEM_PRECONDITION_FAILED, "the name was taken meanwhile");
     if (status == ZT_ARGUMENT) {
         publication->published.replaced = true;
-        status = ops->publish(publication->stored, path, true, &error);
+        status = ops->publish(publication->stored, path, &store_expects_anything, &error);
     }
     if (status == ZT_ARGUMENT)
         return failure_set(failure, PROBLEM_CONFLICT, &error);
+    if (status != ZT_OK)
+        return failure_of_store(failure, &error);
+    publication->stored = NULL;
+    return true;
+}
+
+static bool fail_changed(struct publication *publication, struct failure *failure,
+                         const struct zt_error *error)
+{
+    if (preconditions_are_given(&publication->preconditions))
+        return failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
+                              "the model was changed meanwhile");
+    (void)failure_set(failure, PROBLEM_CONFLICT, error);
+    failure->is_passing = true;
+    return false;
+}
+
+/* Over what is there, and nothing else: so a writer that was too slow does no harm, nor do those
+ * that ask for no claim. A request without preconditions is for whatever is there. */
+static bool give_name_in_bucket(struct publication *publication, const struct model_hold *hold,
+                                const char *path, struct failure *failure)
+{
+    const struct store_ops *ops = publication->server->store->ops;
+    enum zt_status status = ZT_ARGUMENT;
+    struct zt_error error;
+
+    for (unsigned i = 0; i < CHANGES_MOST && status == ZT_ARGUMENT; i++) {
+        struct store_expected expected;
+
+        if (!model_hold_look(hold, path, &expected, failure))
+            return false;
+        publication->published.replaced = expected.what == STORE_EXPECTS_VERSION;
+        status = ops->publish(publication->stored, path, &expected, &error);
+        if (preconditions_are_given(&publication->preconditions))
+            break;
+    }
+    if (status == ZT_ARGUMENT)
+        return fail_changed(publication, failure, &error);
     if (status != ZT_OK)
         return failure_of_store(failure, &error);
     publication->stored = NULL;
@@ -176,7 +209,7 @@ static void remove_others(struct publication *publication, const char *extension
         if (strcmp(model_extension(rank), extension) == 0)
             continue;
         snprintf(path, sizeof(path), "%s%s", publication->name, model_extension(rank));
-        status = server->store->ops->remove(server->store, path, &error);
+        status = server->store->ops->remove(server->store, path, &store_expects_anything, &error);
         if (status == ZT_OK) {
             publication->published.replaced = true;
             generation_release(catalog_update(server->catalog, path));
@@ -220,18 +253,24 @@ static void share_sha256s(const struct publication *publication, struct generati
     }
 }
 
-/* What was found out about the file goes to its generation, if that is the very file that was
- * checked: another may have been put in its place since. The time of change is not compared, since
- * publication changes it. */
-static void share_findings(const struct publication *publication, const struct findings *findings,
-                           struct generation *generation)
+/* Whether a generation is the very file that was checked: another may have been put in its place
+ * since. In a folder the time of change is not compared, since publication changes it. */
+static bool is_what_was_checked(const struct findings *findings, const struct store_claim *claim,
+                                const struct generation *generation)
 {
     const struct file_identity *mine = &findings->identity;
     const struct file_identity *shown = &generation->identity;
 
-    if (!findings->has_identity || mine->device != shown->device || mine->inode != shown->inode ||
-        mine->size_bytes != shown->size_bytes || mine->modified_ns != shown->modified_ns)
-        return;
+    if (claim != NULL)
+        return claim->has_published && store_identity_equal(&claim->published, shown);
+    return findings->has_identity && mine->device == shown->device && mine->inode == shown->inode &&
+           mine->size_bytes == shown->size_bytes && mine->modified_ns == shown->modified_ns;
+}
+
+/* What was found out about the file goes to its generation. */
+static void share_findings(const struct publication *publication, const struct findings *findings,
+                           struct generation *generation)
+{
     if (findings->verdicts != NULL) {
         verifier_learn(publication->server->verifier, generation, findings->verdicts,
                        findings->verdict_count);
@@ -245,37 +284,80 @@ static void share_findings(const struct publication *publication, const struct f
 
 /* The model's file is there: the files it replaces go, and the catalog serves it from now on. */
 static void make_visible(struct publication *publication, const struct findings *findings,
-                         const char *path)
+                         const struct model_hold *hold, const char *path)
 {
     struct generation *generation;
+    bool is_mine;
 
     assert(publication->stored == NULL);
     remove_others(publication, findings->extension);
     generation = catalog_update(publication->server->catalog, path);
+    is_mine = generation != NULL && is_what_was_checked(findings, hold->claim, generation);
+    /* What a bucket has now may not be known yet, and the catalog still have what was replaced. */
     snprintf(publication->published.etag, sizeof(publication->published.etag), "%s",
-             generation != NULL ? generation->etag : "");
-    if (generation != NULL)
+             is_mine || (generation != NULL && hold->claim == NULL) ? generation->etag : "");
+    if (is_mine)
         share_findings(publication, findings, generation);
     generation_release(generation);
 }
 
-static bool publish(struct publication *publication, const struct findings *findings,
-                    struct failure *failure)
+static bool check_held(const struct publication *publication, const struct model_hold *hold,
+                       bool *out_exists, struct failure *failure)
 {
-    struct name_lock lock = {.name = publication->name};
-    char path[PATH_SIZE];
+    struct server *server = publication->server;
+    struct generation *current;
+    bool is_sure;
+
+    if (hold->claim != NULL && preconditions_are_given(&publication->preconditions)) {
+        current = model_find_current(server, publication->name);
+        is_sure = model_is_current(hold, current, failure);
+        generation_release(current);
+        if (!is_sure)
+            return false;
+    }
+    return model_check_preconditions(server, publication->name, &publication->preconditions,
+                                     out_exists, failure);
+}
+
+static bool publish(struct publication *publication, const struct findings *findings,
+                    const char *path, struct failure *failure)
+{
+    struct model_hold hold;
     bool exists;
     bool published;
 
-    snprintf(path, sizeof(path), "%s%s", publication->name, findings->extension);
-    name_lock_take(&lock);
-    published = model_check_preconditions(publication->server, publication->name,
-                                          &publication->preconditions, &exists, failure) &&
-                give_name(publication, path, exists, failure);
+    if (!model_hold_take(&hold, publication->server, publication->name, failure))
+        return false;
+    published = check_held(publication, &hold, &exists, failure) &&
+                (hold.claim != NULL ? give_name_in_bucket(publication, &hold, path, failure)
+                                    : give_name_in_folder(publication, path, exists, failure));
     if (published)
-        make_visible(publication, findings, path);
-    name_lock_release(&lock);
+        make_visible(publication, findings, &hold, path);
+    model_hold_release(&hold);
     return published;
+}
+
+/* What takes long is done while others may still write under the name. */
+static bool prepare(struct publication *publication, const char *path, struct failure *failure)
+{
+    struct store *store = publication->server->store;
+    struct zt_error error;
+
+    return !store_is_elsewhere(store) ||
+           store->ops->prepare(publication->stored, path, publication->published.sha256, &error) ==
+               ZT_OK ||
+           failure_of_store(failure, &error);
+}
+
+static bool check_and_publish(struct publication *publication, struct findings *findings,
+                              struct failure *failure)
+{
+    char path[PATH_SIZE];
+
+    if (!publication_check(publication, findings, failure))
+        return false;
+    snprintf(path, sizeof(path), "%s%s", publication->name, findings->extension);
+    return prepare(publication, path, failure) && publish(publication, findings, path, failure);
 }
 
 bool publication_run(struct publication *publication, struct failure *failure)
@@ -285,8 +367,7 @@ bool publication_run(struct publication *publication, struct failure *failure)
 
     assert(publication->stored != NULL);
     publication->published.replaced = false;
-    published = publication_check(publication, &findings, failure) &&
-                publish(publication, &findings, failure);
+    published = check_and_publish(publication, &findings, failure);
     free(findings.verdicts);
     assert(published == (publication->stored == NULL));
     return published;

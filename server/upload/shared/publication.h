@@ -9,6 +9,7 @@
 #include "http/fields/conditional.h"
 #include "store/store.h"
 #include "upload/shared/failure.h"
+#include "upload/shared/model_hold.h"
 
 /* What a successful publication is answered with. */
 struct published {
@@ -49,19 +50,14 @@ struct generation *model_find_current(struct server *server, const char *name);
 /* Whether a write's preconditions hold for a current model (NULL: none). */
 bool model_preconditions_hold(const struct preconditions *preconditions,
                               const struct generation *current);
-/* Both together. False: failure is set. *out_exists is set only if there are preconditions. On a
- * worker. */
+/* Whether what was found as current (NULL: none) is what the store has: a replica that could not
+ * read the newest version may still have an older one. False: failure is set. */
+bool model_is_current(const struct model_hold *hold, const struct generation *current,
+                      struct failure *failure);
+/* Finds it, and checks the preconditions. False: failure is set. *out_exists is set only if there
+ * are preconditions. On a worker. */
 bool model_check_preconditions(struct server *server, const char *name,
                                const struct preconditions *preconditions, bool *out_exists,
                                struct failure *failure);
-
-/* Writers of one name wait for each other; those of other names do not. name is borrowed while the
- * lock is held. */
-struct name_lock {
-    const char *name;
-    struct name_lock *next;
-};
-void name_lock_take(struct name_lock *lock);
-void name_lock_release(const struct name_lock *lock);
 
 #endif

@@ -23,12 +23,20 @@
 /* By then one of the client's other uploads may be done. */
 #define RETRY_AFTER_S "5"
 
+static const char *store_refusal(const struct store *store)
+{
+    return store != NULL && store_is_elsewhere(store) ? store->ops->refusal(store) : NULL;
+}
+
 bool write_refuse_read_only(struct request *request)
 {
-    if (request->server->config->writable)
-        return false;
-    problem_reply(request, PROBLEM_READ_ONLY, "writing is turned off on this server");
-    return true;
+    const char *why = NULL;
+
+    if (!request->server->config->writable)
+        problem_reply(request, PROBLEM_READ_ONLY, "writing is turned off on this server");
+    else if ((why = store_refusal(request->server->store)) != NULL)
+        problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "%s", why);
+    return !request->server->config->writable || why != NULL;
 }
 
 /* The last part becomes the name of a file. */
@@ -123,7 +131,7 @@ static bool find_now(struct request *request, struct zt_text name, struct genera
         answer = ask_now(request, catalog_find_path, (struct zt_text){path, (size_t)length},
                          out_current);
     }
-    return answer != CATALOG_PENDING;
+    return answer != CATALOG_PENDING && answer != CATALOG_UNAVAILABLE;
 }
 
 struct preconditions write_preconditions(struct request *request)
@@ -373,13 +381,14 @@ static bool check_shards(struct check *check)
 static bool open_model(struct check *check, struct zt_model **out_model)
 {
     const struct publication *publication = check->publication;
+    struct store *store = publication->server->store;
     struct zt_error error;
     enum zt_status status;
 
-    if (publication->server->store->ops->read_back(publication->stored, &check->source, &error) !=
-        ZT_OK)
+    if (store->ops->read_back(publication->stored, &check->source, &error) != ZT_OK)
         return failure_of_store(&check->failure, &error);
-    check->findings->has_identity = store_identity_of(check->source, &check->findings->identity);
+    check->findings->has_identity =
+        store->ops->identity_of(store, check->source, &check->findings->identity);
     status = zt_model_open(check->source, out_model, &error);
     return status == ZT_OK || status == ZT_DATA_SHARD || fail_model(&check->failure, &error);
 }

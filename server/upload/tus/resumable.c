@@ -142,7 +142,7 @@ void resumable_drop(struct resumable *resumable)
 
 /* --- bytes --- */
 
-void resumable_advance(struct resumable *resumable, uint64_t length)
+static void add_received(struct resumable *resumable, uint64_t length)
 {
     uint64_t received = atomic_fetch_add(&resumable->kept.entry.received, length) + length;
 
@@ -150,7 +150,18 @@ void resumable_advance(struct resumable *resumable, uint64_t length)
     assert(resumable_state(resumable) != RESUMABLE_PUBLISHED);
     (void)received;
     resumable_touch(resumable);
+}
+
+void resumable_advance(struct resumable *resumable, uint64_t length)
+{
+    add_received(resumable, length);
     body_follower_advance(&resumable->follower, length);
+}
+
+void resumable_count(struct resumable *resumable, uint64_t length)
+{
+    add_received(resumable, length);
+    body_follower_count(&resumable->follower, length);
 }
 
 /* Syncs the bytes first, then the number that says that they are durable. */
@@ -245,11 +256,12 @@ static bool run_publication(struct resumable *resumable, struct name_filter cove
 }
 
 /* Whether another try might publish the same bytes under the same conditions: the disk may have
- * space again, a folder may no longer be in the way. */
+ * space again, a folder may no longer be in the way, the object store may be back. */
 static bool may_succeed_later(enum problem problem)
 {
     return problem == PROBLEM_INTERNAL || problem == PROBLEM_INSUFFICIENT_STORAGE ||
-           problem == PROBLEM_READ_ONLY || problem == PROBLEM_CONFLICT;
+           problem == PROBLEM_READ_ONLY || problem == PROBLEM_CONFLICT ||
+           problem == PROBLEM_STORE_UNAVAILABLE || problem == PROBLEM_NOT_IMPLEMENTED;
 }
 
 bool resumable_publish(struct resumable *resumable, struct name_filter covers,

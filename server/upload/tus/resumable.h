@@ -66,6 +66,8 @@ void resumable_drop(struct resumable *resumable);
 
 /* Reports that length more bytes are in the file. Has a worker hash them if that is worth a job. */
 void resumable_advance(struct resumable *resumable, uint64_t length);
+/* The same if another worker passes the bytes themselves to the follower (body_follower_take). */
+void resumable_count(struct resumable *resumable, uint64_t length);
 
 /* Makes all received bytes durable. On a worker. */
 enum zt_status resumable_make_durable(struct resumable *resumable, struct zt_error *error);

@@ -223,6 +223,16 @@ void tus_patch_receive(struct request *request, const void *bytes, size_t length
     tus_body_receive(request->context, bytes, length);
 }
 
+void tus_patch_store(struct request *request, const struct body_piece *piece)
+{
+    tus_body_store(request->context, piece);
+}
+
+void tus_patch_digest(struct request *request, const struct body_piece *piece)
+{
+    tus_body_digest(request->context, piece);
+}
+
 enum outcome tus_patch_handle(struct request *request)
 {
     struct tus_body *body = request->context;
@@ -303,6 +313,18 @@ void tus_override_receive(struct request *request, const void *bytes, size_t len
 {
     if (override_of(request) == METHOD_PATCH)
         tus_patch_receive(request, bytes, length);
+}
+
+void tus_override_store(struct request *request, const struct body_piece *piece)
+{
+    if (override_of(request) == METHOD_PATCH)
+        tus_patch_store(request, piece);
+}
+
+void tus_override_digest(struct request *request, const struct body_piece *piece)
+{
+    if (override_of(request) == METHOD_PATCH)
+        tus_patch_digest(request, piece);
 }
 
 enum outcome tus_override_handle(struct request *request)

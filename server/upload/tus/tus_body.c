@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "http/exchange/authorize.h"
+#include "http/exchange/client.h"
 #include "upload/shared/write_checks.h"
 #include "upload/tus/tus.h"
 #include "upload/tus/tus_fields.h"
@@ -63,6 +64,7 @@ struct tus_body *tus_body_new(struct request *request)
         return NULL;
     }
     body->server = request->server;
+    body->job.client = request_client_key(request);
     request->context = body;
     request_hold(request, body, release);
     return body;
@@ -147,6 +149,7 @@ bool tus_body_refuse_start(struct request *request, struct tus_body *body)
     struct zt_error error;
 
     body->begin = atomic_load(&body->resumable->kept.entry.received);
+    atomic_store(&body->resumable->follower.client, request_client_key(request));
     if (length != UINT64_MAX && length > body->resumable->length - body->begin) {
         problem_reply(request, PROBLEM_TOO_LARGE,
                       "the piece extends past the upload's end: Upload-Length is %llu",
@@ -169,7 +172,11 @@ static bool fail_lost(struct tus_body *body)
                           "the upload was ended, or continued by another request, meanwhile");
 }
 
-static void store_piece(struct tus_body *body, const void *bytes, size_t length)
+/* Reports bytes that were written: resumable_advance or resumable_count. */
+typedef void report_function(struct resumable *resumable, uint64_t length);
+
+static void store_piece(struct tus_body *body, const void *bytes, size_t length,
+                        report_function *report)
 {
     struct resumable *resumable = body->resumable;
     struct stored_upload *to = body->chunk != NULL ? body->chunk : resumable->data;
@@ -180,14 +187,15 @@ static void store_piece(struct tus_body *body, const void *bytes, size_t length)
         failure_of_store(&body->failure, &error);
         return;
     }
-    body->received += length;
+    atomic_fetch_add(&body->received, length);
     if (body->chunk == NULL)
-        resumable_advance(resumable, length);
+        report(resumable, length);
     else
         resumable_touch(resumable);
 }
 
-void tus_body_receive(struct tus_body *body, const void *bytes, size_t length)
+static void take_piece(struct tus_body *body, const void *bytes, size_t length,
+                       report_function *report)
 {
     struct resumable *resumable = body->resumable;
 
@@ -203,8 +211,28 @@ void tus_body_receive(struct tus_body *body, const void *bytes, size_t length)
         fail_lost(body);
         return;
     }
-    store_piece(body, bytes, length);
+    store_piece(body, bytes, length, report);
     claim_end_store(&resumable->claim, body->claim);
+}
+
+void tus_body_receive(struct tus_body *body, const void *bytes, size_t length)
+{
+    take_piece(body, bytes, length, resumable_advance);
+}
+
+void tus_body_store(struct tus_body *body, const struct body_piece *piece)
+{
+    take_piece(body, piece->bytes, piece->length, resumable_count);
+}
+
+/* Only what this body has stored already: if storing fails, or another request continues the upload
+ * meanwhile, other bytes will stand there. What is left out is read back from the file. A body with
+ * a stated digest is hashed when it is appended. */
+void tus_body_digest(struct tus_body *body, const struct body_piece *piece)
+{
+    if (body->chunk == NULL && piece->offset + piece->length <= atomic_load(&body->received))
+        body_follower_take(&body->resumable->follower, body->begin + piece->offset, piece->bytes,
+                           piece->length);
 }
 
 /* --- its end, on a worker --- */

@@ -4,7 +4,7 @@
 #ifndef UPLOAD_TUS_TUS_BODY_H
 #define UPLOAD_TUS_TUS_BODY_H
 
-#include "http/exchange/request.h"
+#include "http/exchange/router.h"
 #include "upload/tus/resumable.h"
 
 struct tus_body {
@@ -14,8 +14,9 @@ struct tus_body {
     bool is_creation;            /* without its answer no client knows the upload */
     bool is_finished;            /* tus_body_finish has run */
     uint64_t begin;              /* offset of the body's first byte */
-    uint64_t received;           /* of the body */
-    uint64_t offset;             /* durable bytes of the upload, once it is finished */
+    /* Of the body, and stored. Those who hash look at it while another worker stores. */
+    atomic_uint_fast64_t received;
+    uint64_t offset; /* durable bytes of the upload, once it is finished */
     /* A body with a stated digest first goes to a file of its own, so that nothing of it stays if
      * the digest is wrong. */
     bool has_checksum;
@@ -39,6 +40,10 @@ bool tus_body_refuse_start(struct request *request, struct tus_body *body);
 
 /* After a failure the rest of the body is discarded. */
 void tus_body_receive(struct tus_body *body, const void *bytes, size_t length);
+
+/* The same on workers (struct operation). */
+void tus_body_store(struct tus_body *body, const struct body_piece *piece);
+void tus_body_digest(struct tus_body *body, const struct body_piece *piece);
 
 /* The handlers' work on a worker, when the body is complete. Failure may be set afterwards. The
  * claim ends here, before the answer, since the client may then send the next request. */

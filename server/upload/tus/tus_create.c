@@ -195,6 +195,16 @@ void tus_create_receive(struct request *request, const void *bytes, size_t lengt
     tus_body_receive(request->context, bytes, length);
 }
 
+void tus_create_store(struct request *request, const struct body_piece *piece)
+{
+    tus_body_store(request->context, piece);
+}
+
+void tus_create_digest(struct request *request, const struct body_piece *piece)
+{
+    tus_body_digest(request->context, piece);
+}
+
 enum outcome tus_create_handle(struct request *request)
 {
     struct tus_body *body = request->context;

@@ -80,7 +80,8 @@ static bool belongs(const struct generation *file, const struct shard_file *shar
 static void remove_file(struct server *server, const char *path)
 {
     struct zt_error error;
-    enum zt_status status = server->store->ops->remove(server->store, path, &error);
+    enum zt_status status =
+        server->store->ops->remove(server->store, path, &store_expects_anything, &error);
 
     if (status == ZT_OK) {
         generation_release(catalog_update(server->catalog, path));
@@ -90,26 +91,35 @@ static void remove_file(struct server *server, const char *path)
     }
 }
 
+static void remove_held_shard(struct server *server, const struct shard_file *shard)
+{
+    struct generation *file = catalog_update(server->catalog, shard->sibling);
+
+    if (belongs(file, shard) && !is_used(server, shard->sibling))
+        remove_file(server, shard->sibling);
+    generation_release(file);
+}
+
 static void remove_shard(struct server *server, const struct shard_file *shard)
 {
     size_t name_length;
     unsigned rank;
     char name[MODEL_NAME_MAX + 1];
-    struct name_lock lock;
-    struct generation *file;
+    struct model_hold hold;
+    struct failure failure = {.is_set = false};
 
     /* Found elsewhere, by its content, it is another model's. */
     if ((shard->path != NULL && strcmp(shard->path, shard->sibling) != 0) ||
         !model_path_split(shard->sibling, &name_length, &rank))
         return;
     snprintf(name, sizeof(name), "%.*s", (int)name_length, shard->sibling);
-    lock = (struct name_lock){.name = name};
-    name_lock_take(&lock);
-    file = catalog_update(server->catalog, shard->sibling);
-    if (belongs(file, shard) && !is_used(server, shard->sibling))
-        remove_file(server, shard->sibling);
-    generation_release(file);
-    name_lock_release(&lock);
+    if (!model_hold_take(&hold, server, name, &failure)) {
+        log_write(LOG_LEVEL_WARN, "%s: its model was removed, but it was not: %s", shard->sibling,
+                  failure.error.message);
+        return;
+    }
+    remove_held_shard(server, shard);
+    model_hold_release(&hold);
 }
 
 /* A shard's name is longer than its model's, so two removals cannot deadlock. */
@@ -135,28 +145,44 @@ static bool check(struct removal *removal, const struct generation *current)
     return true;
 }
 
-static bool remove_rank(struct removal *removal, unsigned rank)
+static bool fail_changed(struct removal *removal, const struct zt_error *error)
+{
+    if (preconditions_are_given(&removal->preconditions))
+        return failure_refuse(&removal->failure, PROBLEM_PRECONDITION_FAILED,
+                              "the model was changed meanwhile");
+    (void)failure_set(&removal->failure, PROBLEM_CONFLICT, error);
+    removal->failure.is_passing = true;
+    return false;
+}
+
+/* Of the current model's file only the version that was looked at is removed. */
+static bool remove_rank(struct removal *removal, const struct generation *current, unsigned rank)
 {
     struct server *server = removal->server;
+    struct store_expected expected = store_expects_anything;
     struct zt_error error;
     char path[PATH_SIZE];
     enum zt_status status;
 
     snprintf(path, sizeof(path), "%s%s", removal->name, model_extension(rank));
-    status = server->store->ops->remove(server->store, path, &error);
+    if (strcmp(path, current->path) == 0)
+        expected = (struct store_expected){STORE_EXPECTS_VERSION, current->identity};
+    status = server->store->ops->remove(server->store, path, &expected, &error);
     if (status == ZT_OK)
         generation_release(catalog_update(server->catalog, path));
+    if (status == ZT_ARGUMENT)
+        return fail_changed(removal, &error);
     return status == ZT_OK || status == ZT_NOT_FOUND || failure_of_store(&removal->failure, &error);
 }
 
-static bool remove_files(struct removal *removal)
+static bool remove_files(struct removal *removal, const struct generation *current)
 {
     unsigned ranks = 0;
 
     while (model_extension(ranks) != NULL)
         ranks++;
     while (ranks > 0)
-        if (!remove_rank(removal, --ranks))
+        if (!remove_rank(removal, current, --ranks))
             return false;
     return true;
 }
@@ -164,15 +190,17 @@ static bool remove_files(struct removal *removal)
 static void run_removal(struct request *request)
 {
     struct removal *removal = request->context;
-    struct name_lock lock = {.name = removal->name};
+    struct model_hold hold;
     struct generation *current;
 
-    name_lock_take(&lock);
+    if (!model_hold_take(&hold, removal->server, removal->name, &removal->failure))
+        return;
     current = model_find_current(removal->server, removal->name);
-    if (check(removal, current) && remove_files(removal))
+    if (model_is_current(&hold, current, &removal->failure) && check(removal, current) &&
+        remove_files(removal, current))
         remove_shards(removal->server, current);
     generation_release(current);
-    name_lock_release(&lock);
+    model_hold_release(&hold);
 }
 
 /* --- the request --- */
@@ -193,7 +221,8 @@ enum outcome model_delete_handle(struct request *request)
         removal->server = request->server;
         memcpy(removal->name, request->names[0].bytes, request->names[0].length);
         removal->preconditions = write_preconditions(request);
-        return request_work(request, run_removal);
+        return store_is_elsewhere(request->server->store) ? request_work_long(request, run_removal)
+                                                          : request_work(request, run_removal);
     }
     if (removal->failure.is_set)
         return failure_reply(request, &removal->failure);

@@ -291,7 +291,9 @@ enum outcome model_put_handle(struct request *request)
     if (put->state == PUT_RECEIVING) {
         set_state(put, put->failure.is_set ? PUT_FAILED : PUT_FINISHING);
         if (put->state == PUT_FINISHING)
-            return request_work(request, work_finish);
+            return store_is_elsewhere(request->server->store)
+                       ? request_work_long(request, work_finish)
+                       : request_work(request, work_finish);
     }
     if (put->state == PUT_FAILED)
         return failure_reply(request, &put->failure);

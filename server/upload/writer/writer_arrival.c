@@ -220,6 +220,7 @@ static void start_follower(struct arrival *arrival)
 {
     struct body_follower *follower = &arrival->follower;
 
+    follower->client = arrival->terms.client;
     follower->workers = arrival->session->kept.server->workers;
     follower->store = arrival->session->kept.server->store;
     follower->stored = arrival->spool != NULL ? arrival->spool : arrival->data;

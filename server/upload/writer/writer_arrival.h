@@ -30,6 +30,7 @@ struct arrival_terms {
     struct digest_field repr_digest;
     bool has_wanted;
     uint8_t wanted_sha256[32];
+    uint64_t client;           /* who uploads (struct job) */
     struct name_filter filter; /* of the models whose bytes may be looked up; as long as the request
                                 * waits */
 };

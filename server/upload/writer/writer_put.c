@@ -6,6 +6,7 @@
 
 #include "base/hex.h"
 #include "http/exchange/authorize.h"
+#include "http/exchange/client.h"
 #include "upload/shared/write_checks.h"
 #include "upload/writer/writer.h"
 #include "upload/writer/writer_arrival.h"
@@ -266,6 +267,7 @@ void writer_put_begin(struct request *request)
 {
     struct arrival_terms terms = {.object = request->names[1],
                                   .component = request->names[2],
+                                  .client = request_client_key(request),
                                   .filter = authorize_filter(request)};
     struct writer_session *session = writer_resolve(request, true);
     struct failure failure = {.is_set = false};

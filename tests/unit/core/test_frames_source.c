@@ -65,8 +65,10 @@ struct stream {
 /* The stream begins at 64, as components never begin at 0. */
 static void make(struct stream *stream, size_t length)
 {
-    static const struct zt_source_ops ops = {counting_size, counting_read_at, counting_map,
-                                             counting_close};
+    static const struct zt_source_ops ops = {.size = counting_size,
+                                             .read_at = counting_read_at,
+                                             .map = counting_map,
+                                             .close = counting_close};
     static const uint8_t head[64] = {0};
 
     memset(stream, 0, sizeof(*stream));

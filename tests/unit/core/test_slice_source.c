@@ -133,6 +133,76 @@ static void assert_steps(struct zt_source *source, const uint8_t *expected, size
                      length - offset < step ? (size_t)(length - offset) : step);
 }
 
+/* Gathers a piece through the list of its runs, a few at a time. */
+static void assert_runs(const struct zt_source *source, const uint8_t *bytes,
+                        const uint8_t *expected, uint64_t offset, uint64_t length)
+{
+    const uint64_t end = offset + length;
+    struct zt_slice_run runs[5];
+
+    while (offset < end) {
+        const size_t count = zt_slice_source_runs(source, offset, end - offset, runs, 5);
+
+        assert_in_range(count, 1, 5);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(runs[i].length > 0 && runs[i].length <= end - offset);
+            assert_memory_equal(bytes + runs[i].offset, expected + offset, runs[i].length);
+            offset += runs[i].length;
+        }
+    }
+    assert_true(offset == end);
+}
+
+/* The extents hold every run, and begin and end with one. */
+static void assert_extents(const struct zt_source *source, uint64_t offset, uint64_t length)
+{
+    const uint64_t end = offset + length;
+    struct zt_slice_run extents[3];
+    struct zt_slice_run run;
+
+    while (offset < end) {
+        uint64_t left;
+        const size_t count =
+            zt_slice_source_extents(source, offset, end - offset, extents, 3, &left);
+
+        assert_true(count > 0 && left > 0 && left <= end - offset);
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t last = extents[i].offset + extents[i].length;
+            uint64_t at = extents[i].offset;
+
+            for (uint64_t run_end = at; left > 0 && run_end < last; run_end = at + run.length) {
+                zt_slice_source_runs(source, offset, left, &run, 1);
+                assert_true(run_end == at ? run.offset == at : run.offset >= run_end);
+                at = run.offset;
+                offset += run.length;
+                left -= run.length;
+            }
+            assert_true(at + run.length == last);
+        }
+        assert_true(left == 0);
+    }
+}
+
+static void assert_listed(const struct zt_source *source, const uint8_t *bytes,
+                          const uint8_t *expected)
+{
+    const uint64_t length = zt_source_size(source);
+    struct zt_source *tensor = NULL;
+
+    assert_true(zt_slice_of_source(source, &tensor)->length == length);
+    assert_non_null(tensor);
+    assert_null(zt_slice_of_source(tensor, &tensor));
+    assert_runs(source, bytes, expected, 0, length);
+    assert_extents(source, 0, length);
+    for (uint64_t offset = 1; offset < length; offset = offset * 3 + 1) {
+        const uint64_t piece = length - offset < 5000 ? length - offset : 5000;
+
+        assert_runs(source, bytes, expected, offset, piece);
+        assert_extents(source, offset, piece);
+        assert_extents(source, offset, 1);
+    }
+}
+
 static void slices_across_windows_read_right(void **state)
 {
     static const struct {
@@ -173,6 +243,7 @@ static void slices_across_windows_read_right(void **state)
         assert_steps(source, expected, 65536);
         assert_steps(source, expected, 4099);
         assert_steps(source, expected, 333);
+        assert_listed(source, bytes, expected);
         zt_source_close(source);
         free(expected);
     }
@@ -221,8 +292,10 @@ static void counting_close(struct zt_source *source)
 
 static void count_over(struct counting_source *counting, const uint8_t *bytes, size_t length)
 {
-    static const struct zt_source_ops ops = {counting_size, counting_read_at, counting_map,
-                                             counting_close};
+    static const struct zt_source_ops ops = {.size = counting_size,
+                                             .read_at = counting_read_at,
+                                             .map = counting_map,
+                                             .close = counting_close};
 
     *counting = (struct counting_source){.base = {&ops}, .failing_from = UINT64_MAX};
     assert_int_equal(zt_source_from_memory(bytes, length, &counting->inner, NULL), ZT_OK);

@@ -22,9 +22,11 @@
 #include "http/wire/listener.h"
 #include "http/wire/loop.h"
 
-#define LOOPS      2
-#define HOST       "Host: x\r\n"
-#define BYTES      ((size_t)6 << 20)
+#define LOOPS 2
+#define HOST  "Host: x\r\n"
+#ifndef BYTES
+#define BYTES ((size_t)6 << 20)
+#endif
 #define REPLY_SIZE (BYTES + (1u << 20))
 #define CLIENTS    48
 /* The length of the parts of /parts; odd, so that parts begin at any alignment. */
@@ -32,6 +34,7 @@
 
 static struct config config;
 static struct server server;
+static unsigned waiters; /* threads of server.waiters; 0: none */
 static struct loop *loops[LOOPS];
 static unsigned short port;
 static uint8_t *expected;
@@ -89,7 +92,8 @@ static void fake_close(struct zt_source *source)
     (void)source;
 }
 
-static const struct zt_source_ops fake_ops = {fake_size, fake_read_at, fake_map, fake_close};
+static const struct zt_source_ops fake_ops = {
+    .size = fake_size, .read_at = fake_read_at, .map = fake_map, .close = fake_close};
 static struct zt_source fake = {&fake_ops};
 
 /* --- what is served --- */
@@ -164,12 +168,14 @@ static enum outcome handle_fake_parts(struct request *request)
     return reply_parts(request, &fake);
 }
 
-const struct route routes[] = {
-    {.pattern = "/text", .get = {.handle = handle_text}},
-    {.pattern = "/fake", .get = {.handle = handle_fake}},
-    {.pattern = "/mixed", .get = {.handle = handle_mixed}},
-    {.pattern = "/parts", .get = {.handle = handle_parts}},
-    {.pattern = "/fake-parts", .get = {.handle = handle_fake_parts}},
+const struct route routes[] = {{.pattern = "/text", .get = {.handle = handle_text}},
+                               {.pattern = "/fake", .get = {.handle = handle_fake}},
+                               {.pattern = "/mixed", .get = {.handle = handle_mixed}},
+                               {.pattern = "/parts", .get = {.handle = handle_parts}},
+                               {.pattern = "/fake-parts", .get = {.handle = handle_fake_parts}},
+#ifdef OTHER_ROUTES
+                               OTHER_ROUTES
+#endif
 };
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);
 
@@ -274,6 +280,8 @@ static inline int start(void **state)
     atomic_store(&read_by_loop, false);
     server = (struct server){
         .config = &config, .workers = workers_start(3), .loops = loops, .loop_count = LOOPS};
+    if (waiters > 0)
+        server.waiters = workers_start(waiters);
     if (listener_open(&listener, "127.0.0.1:0", error, sizeof(error)) != 0)
         return -1;
     port = (unsigned short)atoi(strrchr(listener.address, ':') + 1);
@@ -289,6 +297,7 @@ static inline void stop_loops(void)
 {
     for (unsigned i = 0; i < LOOPS; i++)
         loop_stop(loops[i]);
+    workers_stop(server.waiters);
     workers_stop(server.workers);
     assert_int_equal(atomic_load(&held), 0);
     assert_false(atomic_load(&read_by_loop));

@@ -58,7 +58,8 @@ static void source_close(struct zt_source *source)
     (void)source;
 }
 
-static const struct zt_source_ops source_ops = {source_size, source_read, source_map, source_close};
+static const struct zt_source_ops source_ops = {
+    .size = source_size, .read_at = source_read, .map = source_map, .close = source_close};
 static struct zt_source source = {&source_ops};
 
 /* --- routes --- */

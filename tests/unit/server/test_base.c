@@ -357,6 +357,8 @@ static void threads_start_with_signals_blocked_and_leave_the_starter_alone(void 
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     assert_true(sigismember(&inside, SIGTERM));
     assert_true(sigismember(&inside, SIGHUP));
+    /* Blocked, it would end the program when a mapped file is truncated while it is read. */
+    assert_false(sigismember(&inside, SIGBUS));
     assert_int_equal(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
 }
 

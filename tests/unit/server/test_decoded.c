@@ -2,6 +2,9 @@
  * failures. */
 #include "model_world.h"
 
+#include <sys/stat.h>
+
+#include "derived/decoded_sink.h"
 #include "handmade.h"
 
 #define LARGE_BYTES ((size_t)6 << 20)
@@ -105,6 +108,47 @@ static void small_components_are_kept_in_memory_and_large_ones_in_a_file(void **
         generation_release(generation);
     }
     world_command(world, "test \"$(ls -A .ztserve | grep -v digests)\" = verified");
+}
+
+/* Blocks are reserved before they are written. */
+static void a_file_occupies_no_more_than_its_bytes_once_it_is_complete(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = make(world, "m.zt", LARGE_BYTES, 0);
+    struct decoded *decoded = NULL;
+    struct zt_error error;
+    struct stat metadata;
+
+    assert_int_equal(ask(world, generation, &decoded, &error), DECODED_READY);
+    assert_int_equal(fstat(zt_source_descriptor(decoded->source), &metadata), 0);
+    assert_int_equal(metadata.st_size, LARGE_BYTES);
+    assert_true((uint64_t)metadata.st_blocks * 512 < LARGE_BYTES + ((size_t)1 << 20));
+    decoded_release(decoded);
+    generation_release(generation);
+}
+
+/* A wrong length costs a file, but no memory and no bytes. */
+static void the_declared_length_only_says_where_the_first_bytes_go(void **state)
+{
+    struct world *world = *state;
+    static const uint64_t declared[] = {0, 3, LARGE_BYTES, ZT_LENGTH_UNKNOWN};
+
+    for (size_t i = 0; i < sizeof(declared) / sizeof(declared[0]); i++) {
+        struct zt_source *source = NULL;
+        uint8_t *bytes = NULL;
+        uint8_t read[3];
+        struct decoded_sink sink;
+
+        decoded_sink_init(&sink, &world->config, declared[i]);
+        assert_int_equal(decoded_sink_add(&sink, "abc", 3, NULL), ZT_OK);
+        assert_int_equal(decoded_sink_finish(&sink, &source, &bytes, NULL), ZT_OK);
+        assert_int_equal(zt_source_descriptor(source) >= 0, declared[i] == LARGE_BYTES);
+        assert_int_equal(zt_source_size(source), 3);
+        assert_int_equal(zt_source_read_at(source, 0, read, 3, NULL), ZT_OK);
+        assert_memory_equal(read, "abc", 3);
+        zt_source_close(source);
+        free(bytes);
+    }
 }
 
 static void one_decoding_serves_many_requests(void **state)
@@ -407,6 +451,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(small_components_are_kept_in_memory_and_large_ones_in_a_file),
+        WORLD_TEST(a_file_occupies_no_more_than_its_bytes_once_it_is_complete),
+        WORLD_TEST(the_declared_length_only_says_where_the_first_bytes_go),
         WORLD_TEST(one_decoding_serves_many_requests),
         WORLD_TEST(entries_in_use_outlive_the_bound),
         WORLD_TEST(a_bound_of_0_keeps_nothing),

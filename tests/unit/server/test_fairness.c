@@ -219,6 +219,28 @@ static void one_client_cannot_occupy_all_threads(void **state)
     scene_end(&scene);
 }
 
+/* The test ends only if the other client's jobs run while the gate is closed. */
+static void even_of_the_fewest_threads_one_is_left_to_others_for_each_kind(void **state)
+{
+    static void (*const submit[])(struct workers *, struct job *) = {
+        workers_submit_idle, workers_submit_long, workers_submit};
+    struct gated others[3];
+    struct scene scene;
+
+    (void)state;
+    for (unsigned kind = 0; kind < 3; kind++) {
+        scene_begin(&scene, 1);
+        for (unsigned i = 0; i < 32; i++)
+            submit[kind](scene.workers, &scene.hostile[i].job);
+        await(&scene.begun);
+        others[kind] =
+            (struct gated){{.run = run_gated, .client = OTHER}, &scene.other, &scene.open};
+        submit[kind](scene.workers, &others[kind].job);
+        await(&scene.other);
+        scene_end(&scene);
+    }
+}
+
 static void whoever_joins_a_queued_job_does_not_wait_for_its_clients_others(void **state)
 {
     struct scene scene;
@@ -243,10 +265,10 @@ static void one_client_cannot_fill_the_queue(void **state)
     struct scene scene;
 
     (void)state;
-    scene_begin(&scene, 3);
-    for (unsigned i = 0; i < 2; i++)
+    scene_begin(&scene, 4);
+    for (unsigned i = 0; i < 3; i++)
         workers_submit(scene.workers, &scene.hostile[i].job);
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < 3; i++)
         await(&scene.begun);
     for (unsigned i = 0; i < 512; i++) {
         assert_false(workers_refuse(scene.workers, HOSTILE));
@@ -269,6 +291,7 @@ int main(void)
         cmocka_unit_test(what_is_put_back_comes_before_its_clients_others),
         cmocka_unit_test(a_job_moves_only_where_its_turn_comes_sooner),
         cmocka_unit_test(one_client_cannot_occupy_all_threads),
+        cmocka_unit_test(even_of_the_fewest_threads_one_is_left_to_others_for_each_kind),
         cmocka_unit_test(whoever_joins_a_queued_job_does_not_wait_for_its_clients_others),
         cmocka_unit_test(one_client_cannot_fill_the_queue),
     };

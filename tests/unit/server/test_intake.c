@@ -4,11 +4,13 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/connections.h"
 #include "http/wire/intake.h"
@@ -16,7 +18,7 @@
 #define BODY_BYTES ((size_t)5 << 20)
 /* Pieces of a ring, and their size (intake.c). */
 #define RING_BYTES ((size_t)4 * 512 * 1024)
-/* Bodies of one loop at a time (intake.c). */
+/* Long bodies of one loop at a time (intake.c). */
 #define MOST   16
 #define WAIT_S 20
 
@@ -35,6 +37,7 @@ static unsigned pauses;
 static bool too_slow;
 static unsigned endings;
 static bool ended_whole;
+static bool ended_malformed;
 
 /* --- the operation's tasks, on workers --- */
 
@@ -60,6 +63,8 @@ static void digest(struct request *of, const struct body_piece *piece)
 }
 
 static const struct operation operation = {.store = store, .digest = digest};
+static const struct operation keeping = {.store = store, .digest = digest, .keeps_parts = true};
+static unsigned chunk_round;
 
 /* --- what the connection is told --- */
 
@@ -83,12 +88,13 @@ static void on_awaited(void *context, struct connection *of)
     (void)of;
 }
 
-static void on_ended(void *context, struct connection *of, bool whole)
+static void on_ended(void *context, struct connection *of, enum intake_ending ending)
 {
     (void)context;
     (void)of;
     endings++;
-    ended_whole = whole;
+    ended_whole = ending == INTAKE_WHOLE;
+    ended_malformed = ending == INTAKE_MALFORMED;
 }
 
 /* --- a loop --- */
@@ -193,7 +199,6 @@ static void every_piece_reaches_both_tasks_in_order(void **state)
     assert_true(request_state(request)->body_received == BODY_BYTES);
 }
 
-/* The last byte of the body too. */
 static void bytes_after_the_body_are_left_alone(void **state)
 {
     size_t length = 1000;
@@ -206,8 +211,77 @@ static void bytes_after_the_body_are_left_alone(void **state)
     run_until_ended(1);
     assert_true(ended_whole);
     assert_true(atomic_load(&stored) == length);
-    assert_int_equal(recv(connection.descriptor, next, sizeof(next), MSG_DONTWAIT), 5);
-    assert_memory_equal(next + 1, "NEXT", 4);
+    assert_int_equal(recv(connection.descriptor, next, sizeof(next), MSG_DONTWAIT), 4);
+    assert_memory_equal(next, "NEXT", 4);
+}
+
+static void *send_chunks(void *size)
+{
+    const size_t chunk = *(const size_t *)size;
+    char line[32];
+
+    for (size_t at = 0; at < BODY_BYTES; at += chunk) {
+        const size_t length = BODY_BYTES - at < chunk ? BODY_BYTES - at : chunk;
+        const int line_length = snprintf(line, sizeof(line), "%zx\r\n", length);
+
+        assert_int_equal(send(client, line, (size_t)line_length, MSG_NOSIGNAL), line_length);
+        assert_int_equal(send(client, body + at, length, MSG_NOSIGNAL), length);
+        assert_int_equal(send(client, "\r\n", 2, MSG_NOSIGNAL), 2);
+    }
+    assert_int_equal(send(client, "0\r\n\r\nNEXT", 9, MSG_NOSIGNAL), 9);
+    return NULL;
+}
+
+static void chunks_of_any_size_reach_both_tasks_in_order(void **state)
+{
+    static const size_t sizes[] = {1 << 20, 65536, 1000, 524288, 524287, 4096};
+    const size_t size = sizes[chunk_round++ % (sizeof(sizes) / sizeof(sizes[0]))];
+    pthread_t sender;
+    char next[8];
+
+    (void)state;
+    chunks_begin(&request_state(request)->chunks);
+    assert_true(intake_begin(set, request, INTAKE_CHUNKED));
+    assert_int_equal(pthread_create(&sender, NULL, send_chunks, (void *)(uintptr_t)&size), 0);
+    run_until_ended(1);
+    pthread_join(sender, NULL);
+    assert_true(ended_whole);
+    assert_true(atomic_load(&stored) == BODY_BYTES && atomic_load(&digested) == BODY_BYTES);
+    assert_int_equal(recv(connection.descriptor, next, sizeof(next), MSG_DONTWAIT), 4);
+    assert_memory_equal(next, "NEXT", 4);
+}
+
+static void a_malformed_chunk_ends_its_body(void **state)
+{
+    (void)state;
+    chunks_begin(&request_state(request)->chunks);
+    assert_int_equal(send(client, "5\r\nhelloNEXT", 12, MSG_NOSIGNAL), 12);
+    assert_true(intake_begin(set, request, INTAKE_CHUNKED));
+    run_until_ended(1);
+    assert_true(ended_malformed && !ended_whole);
+}
+
+/* Only if the operation says so. */
+static void parts_of_a_piece_are_stored_soon(void **state)
+{
+    size_t length = 1000;
+
+    (void)state;
+    request_state(request)->operation = &keeping;
+    send_body(&length);
+    assert_true(intake_begin(set, request, BODY_BYTES));
+    for (unsigned i = 0; i < WAIT_S * 100 && atomic_load(&digested) < length; i++) {
+        turn(10);
+        intake_store_parts(set, (uint64_t)clock_coarse_ms());
+    }
+    assert_true(atomic_load(&stored) == length && atomic_load(&digested) == length);
+    assert_int_equal(endings, 0);
+    assert_int_equal(send(client, body + length, 10, MSG_NOSIGNAL), 10);
+    close(client);
+    client = -1;
+    run_until_ended(1);
+    assert_false(ended_whole);
+    assert_true(atomic_load(&stored) == length + 10 && atomic_load(&digested) == length + 10);
 }
 
 static void nothing_is_read_while_workers_cannot_keep_up(void **state)
@@ -337,6 +411,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_A_LOOP(every_piece_reaches_both_tasks_in_order),
         ON_A_LOOP(bytes_after_the_body_are_left_alone),
+        ON_A_LOOP(chunks_of_any_size_reach_both_tasks_in_order),
+        ON_A_LOOP(chunks_of_any_size_reach_both_tasks_in_order),
+        ON_A_LOOP(chunks_of_any_size_reach_both_tasks_in_order),
+        ON_A_LOOP(chunks_of_any_size_reach_both_tasks_in_order),
+        ON_A_LOOP(chunks_of_any_size_reach_both_tasks_in_order),
+        ON_A_LOOP(chunks_of_any_size_reach_both_tasks_in_order),
+        ON_A_LOOP(a_malformed_chunk_ends_its_body),
+        ON_A_LOOP(parts_of_a_piece_are_stored_soon),
         ON_A_LOOP(nothing_is_read_while_workers_cannot_keep_up),
         ON_A_LOOP(a_client_that_leaves_ends_its_body),
         ON_A_LOOP(a_client_that_takes_too_long_ends_its_body),

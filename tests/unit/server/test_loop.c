@@ -348,7 +348,7 @@ static void reset(int client)
     close(client);
 }
 
-#define BLOCKING 3 /* as many as there are workers */
+#define BLOCKING 4 /* as many as there are workers */
 /* A client that has only shut down its sending side waits for its answer, and requests that change
  * something are carried out in any case. */
 static void work_for_clients_that_are_gone_is_skipped(void **state)

@@ -153,9 +153,40 @@ static void failures_of_the_disk_are_not_disclosed(void **state)
     request_free(request);
 }
 
+static const char *retry_after_of(const struct request *request)
+{
+    for (unsigned i = 0; i < request->reply.field_count; i++)
+        if (strcmp(request->reply.fields[i].name, "Retry-After") == 0)
+            return request->reply.fields[i].value;
+    return NULL;
+}
+
+static void a_store_that_is_away_is_not_named_and_may_be_asked_again(void **state)
+{
+    struct request *request;
+    struct zt_error error;
+
+    (void)state;
+    request = new_request();
+    zt_fail(&error, ZT_UNAVAILABLE, NULL, 77, "http://10.0.0.7:9000: connection refused");
+    problem_reply_error(request, &error);
+    assert_int_equal(request->reply.status, 503);
+    assert_null(strstr(body_of(request), "10.0.0.7"));
+    assert_non_null(strstr(body, "\"store-unavailable\""));
+    assert_null(strstr(body, "another version"));
+    assert_string_equal(retry_after_of(request), "1");
+    zt_fail(&error, ZT_STALE, NULL, ZT_NO_OFFSET, "412");
+    problem_reply_error(request, &error);
+    assert_non_null(strstr(body_of(request), "another version"));
+    assert_int_equal(request->reply.field_count, 1);
+    request_free(request);
+}
+
 static void each_status_has_its_problem(void **state)
 {
     (void)state;
+    assert_int_equal(problem_of_status(ZT_UNAVAILABLE), PROBLEM_STORE_UNAVAILABLE);
+    assert_int_equal(problem_of_status(ZT_STALE), PROBLEM_STORE_UNAVAILABLE);
     assert_int_equal(problem_of_status(ZT_INVALID), PROBLEM_INVALID_MODEL);
     assert_int_equal(problem_of_status(ZT_LIMIT), PROBLEM_INVALID_MODEL);
     assert_int_equal(problem_of_status(ZT_UNSUPPORTED), PROBLEM_INVALID_MODEL);
@@ -193,6 +224,7 @@ int main(void)
         cmocka_unit_test(an_object_without_a_name_is_named_too),
         cmocka_unit_test(members_that_do_not_apply_are_left_out),
         cmocka_unit_test(failures_of_the_disk_are_not_disclosed),
+        cmocka_unit_test(a_store_that_is_away_is_not_named_and_may_be_asked_again),
         cmocka_unit_test(each_status_has_its_problem),
         cmocka_unit_test(a_detail_too_long_is_cut_and_still_json),
     };

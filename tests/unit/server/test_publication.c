@@ -76,14 +76,16 @@ static void published_model_is_visible_at_once(void **state)
 }
 
 static struct world *replaced_in;
-static enum zt_status (*real_publish)(struct stored_upload *upload, const char *path, bool replace,
+static enum zt_status (*real_publish)(struct stored_upload *upload, const char *path,
+                                      const struct store_expected *expected,
                                       struct zt_error *error);
 
 /* Another program writes another model over the one that was just published. */
 static enum zt_status publish_and_replace(struct stored_upload *upload, const char *path,
-                                          bool replace, struct zt_error *error)
+                                          const struct store_expected *expected,
+                                          struct zt_error *error)
 {
-    enum zt_status status = real_publish(upload, path, replace, error);
+    enum zt_status status = real_publish(upload, path, expected, error);
 
     pause_ms(30);
     world_model(replaced_in, path, false);

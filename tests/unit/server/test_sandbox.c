@@ -7,6 +7,7 @@
 #include <ftw.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -22,11 +23,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "remote/remote.h"
 #include "sandbox/sandbox.h"
 
 #define PATH_SIZE 128
 
 static char base[PATH_SIZE];
+/* Whether children can make connections. */
+static bool connects;
 
 static const char *in_base(const char *name)
 {
@@ -87,12 +91,14 @@ static void confine(struct sandbox_report *report)
         {"/nonexistent/place", SANDBOX_WRITE, true},
     };
 
-    sandbox_enter(places, sizeof(places) / sizeof(places[0]), report);
+    sandbox_enter(places, sizeof(places) / sizeof(places[0]), connects, report);
 }
 
-/* Runs the steps in a confined child, and returns how it ended (waitpid). Skips the test if this
- * kernel or build cannot confine. */
-static int run_confined(int (*steps)(void))
+#define CANNOT_CONFINE 255
+
+/* Runs the steps in a confined child, and returns how it ended (waitpid), with the status
+ * CANNOT_CONFINE if this kernel or build cannot. */
+static int run_in_child(int (*steps)(void))
 {
     struct sandbox_report report;
     pid_t child = fork();
@@ -102,12 +108,24 @@ static int run_confined(int (*steps)(void))
     if (child == 0) {
         confine(&report);
         if (!report.complete || strstr(report.text, "sanitizer") != NULL)
-            _exit(255);
+            _exit(CANNOT_CONFINE);
         _exit(steps());
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 255)
+    return status;
+}
+
+static void skip_if_unconfined(int status)
+{
+    if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_CONFINE)
         skip();
+}
+
+static int run_confined(int (*steps)(void))
+{
+    const int status = run_in_child(steps);
+
+    skip_if_unconfined(status);
     return status;
 }
 
@@ -327,6 +345,75 @@ static void running_a_program_ends_the_process(void **state)
     assert_int_equal(WTERMSIG(status), SIGSYS);
 }
 
+/* --- a server that is a client --- */
+
+static char origin[32];
+
+static void *answer_once(void *context)
+{
+    static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    int connection = accept(*(int *)context, NULL, NULL);
+    char request[4096];
+
+    if (connection < 0)
+        return NULL;
+    assert_true(recv(connection, request, sizeof(request), 0) > 0);
+    assert_int_equal(send(connection, answer, sizeof(answer) - 1, 0), sizeof(answer) - 1);
+    close(connection);
+    return NULL;
+}
+
+static int client_steps(void)
+{
+    struct remote_options options = {.connections = 1};
+    struct remote_exchange exchange;
+    struct remote *remote;
+
+    if (remote_start(&options, &remote, NULL) != ZT_OK)
+        return 1;
+    remote_exchange_init(&exchange);
+    exchange.method = "GET";
+    exchange.origin = origin;
+    exchange.path = "/";
+    exchange.body_most = 100;
+    exchange.tries = 1;
+    if (remote_run(remote, &exchange) != ZT_OK || strcmp(exchange.answer, "ok") != 0)
+        return 2;
+    remote_exchange_free(&exchange);
+    remote_stop(remote);
+    if (!refused(socket(AF_UNIX, SOCK_DGRAM, 0), ENOSYS))
+        return 3;
+    if (!refused(socket(AF_NETLINK, SOCK_RAW, 0), ENOSYS))
+        return 4;
+    return 0;
+}
+
+static void client_makes_connections_after_it_was_confined(void **state)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof(address);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    pthread_t thread;
+    int status;
+
+    (void)state;
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+    snprintf(origin, sizeof(origin), "http://127.0.0.1:%u", ntohs(address.sin_port));
+    assert_int_equal(remote_prepare(NULL), ZT_OK);
+    assert_int_equal(pthread_create(&thread, NULL, answer_once, &listener), 0);
+    connects = true;
+    status = run_in_child(client_steps);
+    connects = false;
+    shutdown(listener, SHUT_RDWR);
+    pthread_join(thread, NULL);
+    close(listener);
+    skip_if_unconfined(status);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* --- the report --- */
 
 /* Makes one call fail as in a kernel, or a container, without it. */
@@ -411,6 +498,7 @@ int main(void)
         cmocka_unit_test(calls_of_no_server_are_refused),
         cmocka_unit_test(calls_are_allowed_for_some_arguments_only),
         cmocka_unit_test(running_a_program_ends_the_process),
+        cmocka_unit_test(client_makes_connections_after_it_was_confined),
         cmocka_unit_test(report_names_what_is_in_force_and_the_named_places),
         cmocka_unit_test(report_names_what_the_kernel_lacks_and_the_rest_is_in_force),
     };

@@ -160,11 +160,11 @@ static void a_kept_file_is_published_out_of_its_place(void **state)
 
     assert_int_equal(ops->keep(world->store, ID, NULL), ZT_OK);
     upload = begin(world, "data", "first");
-    assert_int_equal(ops->publish(upload, "a/m.zt", false, NULL), ZT_OK);
+    assert_int_equal(ops->publish(upload, "a/m.zt", &store_expects_nothing, NULL), ZT_OK);
     upload = begin(world, "data", "second");
-    assert_int_equal(ops->publish(upload, "a/m.zt", false, NULL), ZT_ARGUMENT);
+    assert_int_equal(ops->publish(upload, "a/m.zt", &store_expects_nothing, NULL), ZT_ARGUMENT);
     assert_holds(world, upload, "second");
-    assert_int_equal(ops->publish(upload, "a/m.zt", true, NULL), ZT_OK);
+    assert_int_equal(ops->publish(upload, "a/m.zt", &store_expects_anything, NULL), ZT_OK);
     command(world, "test \"$(cat a/m.zt)\" = second -a -z \"$(ls -A .ztserve-uploads/" ID ")\"");
     assert_int_equal(ops->kept_drop(world->store, ID, NULL), ZT_OK);
     command(world, "test -z \"$(ls -A .ztserve-uploads)\"");

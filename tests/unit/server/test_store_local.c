@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -170,6 +171,56 @@ static bool opens(const struct world *world, const char *path)
     return true;
 }
 
+/* No descriptor from this number on. */
+static void allow_descriptors(int below)
+{
+    struct rlimit limit;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = below >= 0 ? (rlim_t)below : limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static int lowest_free_descriptor(void)
+{
+    const int descriptor = open("/", O_PATH);
+
+    close(descriptor);
+    return descriptor;
+}
+
+static bool take_all_descriptors(void *context, const char *path,
+                                 const struct file_identity *identity)
+{
+    (void)path;
+    (void)identity;
+    allow_descriptors(*(const int *)context);
+    return true;
+}
+
+/* A list without them would say that their models are gone. */
+static void a_list_fails_if_a_folder_or_a_link_cannot_be_opened_for_want_of_descriptors(
+    void **state)
+{
+    struct world *world = *state;
+    int least = lowest_free_descriptor();
+    struct zt_error error;
+    char list[64] = "";
+
+    command(world, "mkdir sub real; touch x.zt sub/y.zt");
+    /* While the root is read, whose descriptor is the lowest, the others are used up. */
+    assert_int_equal(world->store->ops->list(world->store, take_all_descriptors, &least, &error),
+                     ZT_IO);
+    allow_descriptors(-1);
+    assert_int_equal(error.os_error, EMFILE);
+    command(world, "rm -r sub x.zt; touch real/z.zt; ln -s real/z.zt link.zt");
+    allow_descriptors(least + 1);
+    assert_int_equal(world->store->ops->list(world->store, collect, list, &error), ZT_IO);
+    allow_descriptors(-1);
+    assert_int_equal(error.os_error, EMFILE);
+    assert_lists(world, "link.zt real/z.zt ");
+}
+
 static void without_openat2_links_are_not_followed(void **state)
 {
     struct world *world = *state;
@@ -287,7 +338,8 @@ static void published_files_appear_whole(void **state)
     assert_int_equal(zt_source_size(source), 7);
     assert_int_equal(zt_source_read_at(source, 0, bytes, 7, NULL), ZT_OK);
     assert_string_equal(bytes, "content");
-    assert_int_equal(world->store->ops->publish(upload, "a/b/c.zt", false, NULL), ZT_OK);
+    assert_int_equal(world->store->ops->publish(upload, "a/b/c.zt", &store_expects_nothing, NULL),
+                     ZT_OK);
     assert_lists(world, "a/b/c.zt ");
     assert_int_equal(open_path(world, "a/b/c.zt", bytes), ZT_OK);
     assert_string_equal(bytes, "content");
@@ -304,12 +356,16 @@ static void publish_replaces_only_if_asked_to(void **state)
     struct zt_error error;
     char bytes[16];
 
-    assert_int_equal(world->store->ops->publish(begin(world, "first"), "m.zt", false, NULL), ZT_OK);
-    assert_int_equal(world->store->ops->publish(upload, "m.zt", false, &error), ZT_ARGUMENT);
+    assert_int_equal(
+        world->store->ops->publish(begin(world, "first"), "m.zt", &store_expects_nothing, NULL),
+        ZT_OK);
+    assert_int_equal(world->store->ops->publish(upload, "m.zt", &store_expects_nothing, &error),
+                     ZT_ARGUMENT);
     assert_int_equal(error.status, ZT_ARGUMENT);
     assert_int_equal(open_path(world, "m.zt", bytes), ZT_OK);
     assert_string_equal(bytes, "first");
-    assert_int_equal(world->store->ops->publish(upload, "m.zt", true, NULL), ZT_OK);
+    assert_int_equal(world->store->ops->publish(upload, "m.zt", &store_expects_anything, NULL),
+                     ZT_OK);
     assert_int_equal(open_path(world, "m.zt", bytes), ZT_OK);
     assert_string_equal(bytes, "second");
     command(world, "test -z \"$(find . -name '.ztserve*')\"");
@@ -327,14 +383,20 @@ static void publish_and_remove_leave_what_is_no_file_of_the_store(void **state)
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         struct zt_error error = {.message = ""};
 
-        assert_int_equal(world->store->ops->publish(upload, paths[i], false, NULL), ZT_ARGUMENT);
-        assert_int_equal(world->store->ops->publish(upload, paths[i], true, &error), ZT_ARGUMENT);
+        assert_int_equal(world->store->ops->publish(upload, paths[i], &store_expects_nothing, NULL),
+                         ZT_ARGUMENT);
+        assert_int_equal(
+            world->store->ops->publish(upload, paths[i], &store_expects_anything, &error),
+            ZT_ARGUMENT);
         assert_non_null(strstr(error.message, paths[i]));
-        assert_int_equal(world->store->ops->remove(world->store, paths[i], NULL), ZT_NOT_FOUND);
+        assert_int_equal(
+            world->store->ops->remove(world->store, paths[i], &store_expects_anything, NULL),
+            ZT_NOT_FOUND);
     }
     command(world, "test -p fifo.zt -a -L out.zt -a -L dead.zt -a -L folder.zt -a -p sub/deep.zt; "
                    "touch real; ln -s real in.zt");
-    assert_int_equal(world->store->ops->publish(upload, "in.zt", true, NULL), ZT_OK);
+    assert_int_equal(world->store->ops->publish(upload, "in.zt", &store_expects_anything, NULL),
+                     ZT_OK);
     assert_int_equal(open_path(world, "in.zt", bytes), ZT_OK);
     assert_string_equal(bytes, "text");
 }
@@ -345,10 +407,14 @@ static void publish_refuses_a_name_in_the_way_of_a_folder(void **state)
     struct stored_upload *upload = begin(world, "text");
 
     command(world, "mkdir d.zt; touch f; ln -s ../outside out");
-    assert_int_equal(world->store->ops->publish(upload, "d.zt", true, NULL), ZT_ARGUMENT);
-    assert_int_equal(world->store->ops->publish(upload, "f/m.zt", false, NULL), ZT_ARGUMENT);
-    assert_int_not_equal(world->store->ops->publish(upload, "out/m.zt", false, NULL), ZT_OK);
-    assert_int_not_equal(world->store->ops->publish(upload, "../m.zt", false, NULL), ZT_OK);
+    assert_int_equal(world->store->ops->publish(upload, "d.zt", &store_expects_anything, NULL),
+                     ZT_ARGUMENT);
+    assert_int_equal(world->store->ops->publish(upload, "f/m.zt", &store_expects_nothing, NULL),
+                     ZT_ARGUMENT);
+    assert_int_not_equal(
+        world->store->ops->publish(upload, "out/m.zt", &store_expects_nothing, NULL), ZT_OK);
+    assert_int_not_equal(
+        world->store->ops->publish(upload, "../m.zt", &store_expects_nothing, NULL), ZT_OK);
     command(world, "test ! -e ../outside/m.zt && test ! -e ../m.zt && test -z \"$(find . -name "
                    "'.ztserve*')\"");
     world->store->ops->abandon(upload);
@@ -420,7 +486,7 @@ static void writes_stop_where_the_reserve_begins(void **state)
     assert_int_equal(ops->create(world->store, UINT64_MAX, &upload, &error), ZT_OK);
     local->reserve_bytes = UINT64_MAX - 1;
     assert_int_equal(ops->write_at(upload, 0, "a", 1, &error), ZT_OK);
-    atomic_store(&upload->next_look, 2);
+    atomic_store(&local_upload_of(upload)->next_look, 2);
     assert_int_equal(ops->write_at(upload, 1, "b", 1, &error), ZT_LIMIT);
     ops->abandon(upload);
 }
@@ -478,9 +544,12 @@ static void removed_files_stay_readable_while_they_are_open(void **state)
     command(world, "printf text > m.zt; mkdir d.zt");
     assert_int_equal(world->store->ops->open(world->store, "m.zt", &source, &identity, NULL),
                      ZT_OK);
-    assert_int_equal(world->store->ops->remove(world->store, "m.zt", NULL), ZT_OK);
-    assert_int_equal(world->store->ops->remove(world->store, "m.zt", NULL), ZT_NOT_FOUND);
-    assert_int_equal(world->store->ops->remove(world->store, "d.zt", NULL), ZT_NOT_FOUND);
+    assert_int_equal(world->store->ops->remove(world->store, "m.zt", &store_expects_anything, NULL),
+                     ZT_OK);
+    assert_int_equal(world->store->ops->remove(world->store, "m.zt", &store_expects_anything, NULL),
+                     ZT_NOT_FOUND);
+    assert_int_equal(world->store->ops->remove(world->store, "d.zt", &store_expects_anything, NULL),
+                     ZT_NOT_FOUND);
     assert_int_equal(zt_source_read_at(source, 0, bytes, 4, NULL), ZT_OK);
     assert_string_equal(bytes, "text");
     zt_source_close(source);
@@ -683,10 +752,12 @@ static void files_with_names_that_are_too_long_are_not_found(void **state)
 
     memset(name, 'n', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
-    assert_int_equal(world->store->ops->remove(world->store, name, NULL), ZT_NOT_FOUND);
+    assert_int_equal(world->store->ops->remove(world->store, name, &store_expects_anything, NULL),
+                     ZT_NOT_FOUND);
     assert_int_equal(open_path(world, name, bytes), ZT_NOT_FOUND);
     name[280] = '/';
-    assert_int_equal(world->store->ops->remove(world->store, name, NULL), ZT_NOT_FOUND);
+    assert_int_equal(world->store->ops->remove(world->store, name, &store_expects_anything, NULL),
+                     ZT_NOT_FOUND);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -696,6 +767,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(list_shows_models_of_nested_folders_only),
         TEST(links_are_followed_below_the_root_only),
+        TEST(a_list_fails_if_a_folder_or_a_link_cannot_be_opened_for_want_of_descriptors),
         TEST(without_openat2_links_are_not_followed),
         TEST(open_refuses_paths_that_are_not_clean),
         TEST(open_does_not_open_what_is_no_regular_file),

@@ -2,6 +2,10 @@
  * that meet. */
 #include "tus_request.h"
 
+#include "http/exchange/client.h"
+#include "upload/tus/tus.h"
+#include "upload/tus/tus_body.h"
+
 /* SHA-1 and SHA-256 of "abc" (FIPS 180-4), and a SHA-1 of the empty text, in base64. */
 #define ABC_SHA1   "sha1 qZk+NkcGgWq6PiVxeFDCbJzQ2J0="
 #define EMPTY_SHA1 "sha1 2jmj7l5rSw0yVb/vlWAYkK/YBwk="
@@ -109,9 +113,8 @@ static void unknown_and_malformed_checksums_are_refused(void **state)
 
 /* --- pieces --- */
 
-static void pieces_add_up_to_the_model(void **state)
+static void add_up(struct world *world, bool on_workers)
 {
-    struct world *world = *state;
     struct answered answered;
     char digest[80];
     char offset[24];
@@ -119,10 +122,14 @@ static void pieces_add_up_to_the_model(void **state)
     begin(world);
     for (size_t at = 0; at < tus_length; at += 100) {
         size_t length = tus_length - at < 100 ? tus_length - at : 100;
+        struct asked asked;
 
         snprintf(offset, sizeof(offset), "%zu", at);
         assert_exists(world, "m.zt", false);
-        answered = assert_status(world, tus_patch(target, offset, length), 204);
+        asked = tus_patch(target, offset, length);
+        asked.on_workers = on_workers;
+        asked.piece_bytes = 30;
+        answered = assert_status(world, asked, 204);
         snprintf(offset, sizeof(offset), "%zu", at + length);
         assert_string_equal(value_of(&answered, "Upload-Offset"), offset);
     }
@@ -130,6 +137,53 @@ static void pieces_add_up_to_the_model(void **state)
     assert_string_equal(value_of(&answered, "Repr-Digest"),
                         digest_of(tus_bytes, tus_length, digest));
     assert_exists(world, "m.zt", true);
+}
+
+static void pieces_add_up_to_the_model(void **state)
+{
+    add_up(*state, false);
+}
+
+static void pieces_that_workers_take_add_up_to_the_model(void **state)
+{
+    add_up(*state, true);
+}
+
+/* What was not stored is not hashed either: another request may continue with other bytes. */
+static void only_stored_bytes_are_hashed(void **state)
+{
+    static const uint8_t other[10] = "other";
+    struct world *world = *state;
+    struct sending_request sending;
+    const struct body_piece piece = {other, sizeof(other), 0};
+    struct answered answered;
+    struct asked asked;
+    char digest[80];
+
+    begin(world);
+    sending_begin(world, &sending, tus_patch(target, "0", 10));
+    tus_patch_digest(sending.request, &piece);
+    sending_cut(&sending);
+    asked = tus_patch(target, "0", tus_length);
+    asked.on_workers = true;
+    answered = assert_status(world, asked, 204);
+    assert_string_equal(value_of(&answered, "Repr-Digest"),
+                        digest_of(tus_bytes, tus_length, digest));
+}
+
+static void work_belongs_to_whoever_sends(void **state)
+{
+    struct world *world = *state;
+    struct sending_request sending;
+    const struct tus_body *body;
+
+    begin(world);
+    sending_begin(world, &sending, tus_patch(target, "0", 10));
+    body = sending.request->context;
+    assert_true(request_client_key(sending.request) != JOB_OF_SERVER);
+    assert_true(body->resumable->follower.client == request_client_key(sending.request));
+    assert_true(body->job.client == request_client_key(sending.request));
+    sending_cut(&sending);
 }
 
 static void unfinished_piece_states_when_the_upload_expires(void **state)
@@ -310,6 +364,9 @@ int main(void)
         TUS_TEST(media_type_may_have_parameters_only),
         TUS_TEST(unknown_and_malformed_checksums_are_refused),
         TUS_TEST(pieces_add_up_to_the_model),
+        TUS_TEST(pieces_that_workers_take_add_up_to_the_model),
+        TUS_TEST(only_stored_bytes_are_hashed),
+        TUS_TEST(work_belongs_to_whoever_sends),
         TUS_TEST(unfinished_piece_states_when_the_upload_expires),
         TUS_TEST(chunked_piece_past_the_end_keeps_what_fits),
         TUS_TEST(cut_piece_keeps_what_arrived),

@@ -1,6 +1,9 @@
 /* PUT of a component: bodies, encodings, digests, replacement (http-api, section 6.2). */
 #include "writer_request.h"
 
+#include "http/exchange/client.h"
+#include "upload/writer/writer_arrival.h"
+
 #define DATA "/objects/a/data?dtype=u8&shape=6"
 /* SHA-256 of "abcdef", and of no known bytes. */
 #define ABCDEF_HEX "bef57ec7f53a6d40beb640a780a639c83bc29ac8a9816f1fc6c5c6dcd93c4721"
@@ -114,6 +117,19 @@ static void cut_body_leaves_no_component(void **state)
         assert_status_holds(world, target, "\"objects\":{}");
         assert_descriptors(before);
     }
+}
+
+static void work_belongs_to_whoever_sends(void **state)
+{
+    struct world *world = *state;
+    struct sending_request sending;
+    const struct arrival *arrival;
+
+    sending_begin(world, &sending, put(DATA));
+    arrival = sending.request->context;
+    assert_true(request_client_key(sending.request) != JOB_OF_SERVER);
+    assert_true(arrival->follower.client == request_client_key(sending.request));
+    sending_cut(&sending);
 }
 
 static void components_arrive_side_by_side(void **state)
@@ -287,6 +303,7 @@ int main(void)
         ZT1_TEST(chunked_body_has_exactly_the_bytes_of_its_shape),
         ZT1_TEST(cut_body_leaves_no_component),
         ZT1_TEST(components_arrive_side_by_side),
+        ZT1_TEST(work_belongs_to_whoever_sends),
         ZT1_TEST(component_sent_again_replaces_the_earlier),
         ZT1_TEST(failed_replacement_keeps_the_earlier),
         ZT1_TEST(replacement_of_another_type_counts_at_the_next_status),

@@ -1,0 +1,418 @@
+#include "cache/landing.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/thread.h"
+#include "cache/disk_file.h"
+#include "cache/extents.h"
+#include "cache/files.h"
+#include "cache/index_file.h"
+#include "zt/digest.h"
+
+/* How often, and at which distance, the disk is asked whether it has kept what was written: pages
+ * are written back after about 30 s. */
+#define DOUBTS  6
+#define TICK_MS 10000
+/* How long a folder that failed is not written to. */
+#define BROKEN_MS 30000
+
+void landing_arrived(struct cache_fetch *fetch, enum zt_status status, const struct zt_error *error)
+{
+    struct run *run = (struct run *)fetch;
+    struct cache *cache = run->file->cache;
+
+    cache_lock(cache);
+    assert(run->stage == RUN_FETCHING);
+    cache->fetching_count--;
+    run->status = status;
+    if (status != ZT_OK && error != NULL)
+        run->error = *error;
+    else if (status != ZT_OK)
+        zt_fail(&run->error, status, NULL, ZT_NO_OFFSET, "the bytes cannot be had");
+    run->stage = RUN_ARRIVED;
+    run_queue_put(&cache->landed, run);
+    /* Whoever waits for it takes it; otherwise a lander does. */
+    if (run->waiting > 0)
+        pthread_cond_signal(&run->changed);
+    else
+        pthread_cond_signal(&cache->work);
+    cache_unlock(cache);
+}
+
+/* --- comparing --- */
+
+static void set_blocks(struct run *run, enum block_state state)
+{
+    for (uint32_t i = 0; i < run->count; i++)
+        block_set(run->file, run->first + i, state);
+}
+
+static void fail(struct run *run, enum zt_status status)
+{
+    set_blocks(run, BLOCK_ABSENT);
+    run_end(run, status);
+}
+
+/* Without the lock. */
+static void hash_blocks(struct run *run)
+{
+    for (uint32_t i = 0; i < run->count; i++)
+        run->checksums[i] = zt_xxh3(run->fetch.bytes + i * CACHE_BLOCK_BYTES,
+                                    (size_t)block_length(run->file, run->first + i));
+}
+
+/* With the lock. Whether the blocks are those that were fetched before, as far as any were. */
+static bool is_as_before(const struct run *run)
+{
+    const struct cached_file *file = run->file;
+
+    for (uint32_t i = 0; i < run->count; i++)
+        if ((atomic_load(&file->states[run->first + i]) & BLOCK_KNOWN) != 0 &&
+            file->checksums[run->first + i] != run->checksums[i])
+            return false;
+    return true;
+}
+
+static void note_checksums(struct run *run)
+{
+    struct cached_file *file = run->file;
+
+    for (uint32_t i = 0; i < run->count; i++) {
+        file->checksums[run->first + i] = run->checksums[i];
+        atomic_store(&file->states[run->first + i], BLOCK_KNOWN | BLOCK_COMING);
+    }
+}
+
+static void compare_fetched(struct run *run)
+{
+    struct cache *cache = run->file->cache;
+
+    if (run->status != ZT_OK) {
+        fail(run, run->status);
+        return;
+    }
+    cache_unlock(cache);
+    hash_blocks(run);
+    metric_add(METRIC_CACHE_FETCHED_BYTES, run->fetch.length);
+    cache_lock(cache);
+    if (run->file->is_lost) {
+        fail(run, zt_fail(&run->error, ZT_STALE, NULL, ZT_NO_OFFSET, "that version is gone"));
+        return;
+    }
+    if (!is_as_before(run)) {
+        metric_add(METRIC_CACHE_MISMATCHES, 1);
+        if (!run->was_repeated) {
+            run_repeat(run);
+            return;
+        }
+        log_write(LOG_LEVEL_WARN, "the store has other bytes than before for the same version");
+        file_lose(run->file);
+        fail(run, zt_fail(&run->error, ZT_STALE, NULL, run->fetch.offset,
+                          "the bytes of that version have changed"));
+        return;
+    }
+    note_checksums(run);
+    run->stage = RUN_READY;
+    run->ready_ms = clock_coarse_ms();
+    run_queue_put(&cache->landed, run);
+    pthread_cond_broadcast(&run->changed);
+    pthread_cond_signal(&cache->work);
+}
+
+/* Without the lock. Reads one block of the file and compares it. */
+static bool block_is_right(const struct run *run, uint32_t block, uint8_t *buffer)
+{
+    const struct cached_file *file = run->file;
+    size_t length = (size_t)block_length(file, block);
+
+    return disk_read(file->descriptor, buffer, length, block * CACHE_BLOCK_BYTES) &&
+           zt_xxh3(buffer, length) == file->checksums[block];
+}
+
+static void compare_claimed(struct run *run)
+{
+    struct cached_file *file = run->file;
+    struct cache *cache = file->cache;
+    uint8_t *buffer = buffer_take(&cache->buffers, CACHE_BLOCK_BYTES);
+
+    for (uint32_t i = 0; i < run->count && buffer != NULL; i++) {
+        bool is_right;
+
+        cache_unlock(cache);
+        is_right = block_is_right(run, run->first + i, buffer);
+        cache_lock(cache);
+        block_set(file, run->first + i, is_right && !file->is_lost ? BLOCK_HERE : BLOCK_ABSENT);
+        if (!is_right)
+            metric_add(METRIC_CACHE_MISMATCHES, 1);
+    }
+    if (buffer != NULL)
+        buffer_give(&cache->buffers, buffer, CACHE_BLOCK_BYTES);
+    else
+        set_blocks(run, BLOCK_ABSENT);
+    atomic_fetch_sub(&file->extents[extent_of_block(run->first)].pins, 1);
+    run->is_stored = true;
+    run_end(run, ZT_OK);
+}
+
+void landing_compare(struct run *run)
+{
+    assert(run->stage == RUN_ARRIVED);
+    run->stage = RUN_TAKEN;
+    if (run->is_check)
+        compare_claimed(run);
+    else
+        compare_fetched(run);
+}
+
+/* --- writing --- */
+
+static bool may_write(const struct run *run)
+{
+    const struct cached_file *file = run->file;
+
+    return file->descriptor >= 0 && !file->is_lost &&
+           file->cache->broken_until_ms <= clock_coarse_ms();
+}
+
+/* With the lock. */
+static void note_outcome(struct cache *cache, int failure)
+{
+    bool is_broken = failure != 0 && failure != ENOSPC && failure != EDQUOT;
+
+    if (is_broken)
+        cache->broken_until_ms = clock_coarse_ms() + BROKEN_MS;
+    if (is_broken == cache->is_broken || (!is_broken && failure != 0))
+        return;
+    cache->is_broken = is_broken;
+    if (is_broken)
+        log_write(LOG_LEVEL_WARN, "the cache folder cannot be written to, blocks are not kept: %s",
+                  strerrordesc_np(failure));
+    else
+        log_write(LOG_LEVEL_INFO, "the cache folder can be written to again");
+}
+
+/* Without the lock. 0, or an error number. */
+static int write_blocks(const struct run *run)
+{
+    return disk_write(run->file->descriptor, run->fetch.bytes, (size_t)run->fetch.length,
+                      run->fetch.offset)
+               ? 0
+               : errno;
+}
+
+static void append_index(const struct run *run)
+{
+    struct index_block blocks[CACHE_RUN_BYTES / CACHE_BLOCK_BYTES];
+
+    for (uint32_t i = 0; i < run->count; i++)
+        blocks[i] = (struct index_block){.checksum = run->checksums[i], .block = run->first + i};
+    index_append(&run->file->cache->folder, run->file->key, blocks, run->count);
+}
+
+/* With the lock, which it gives up meanwhile. Room is taken, and the extent is pinned. */
+static bool write_run(struct run *run)
+{
+    struct cached_file *file = run->file;
+    struct cache *cache = file->cache;
+    uint64_t disk_bytes;
+    int failure;
+
+    cache_unlock(cache);
+    failure = write_blocks(run);
+    if (failure == ENOSPC || failure == EDQUOT) {
+        cache_lock(cache);
+        extents_evict(cache, file, CACHE_EXTENT_BYTES);
+        cache_unlock(cache);
+        failure = write_blocks(run);
+    }
+    if (failure == 0)
+        append_index(run);
+    disk_bytes = file_disk_bytes(file->descriptor);
+    cache_lock(cache);
+    note_outcome(cache, failure);
+    file->doubts = DOUBTS;
+    file_measured(file, disk_bytes);
+    return failure == 0;
+}
+
+static void store(struct run *run)
+{
+    struct cached_file *file = run->file;
+    struct cache *cache = file->cache;
+    struct extent *extent = &file->extents[extent_of_block(run->first)];
+
+    run->stage = RUN_WRITING;
+    while (extent->is_punching)
+        cache_wait(cache, &cache->settled);
+    /* So that it is not evicted to make room for itself. */
+    atomic_fetch_add(&extent->pins, 1);
+    if (may_write(run) && extents_make_room(cache, file, run->fetch.length)) {
+        extent->is_used = true;
+        run->is_stored = write_run(run);
+        cache->reserved_bytes -= run->fetch.length;
+    }
+    atomic_store(&extent->used_ms, clock_read_ns(CLOCK_REALTIME_COARSE) / CLOCK_NS_PER_MS);
+    atomic_fetch_sub(&extent->pins, 1);
+}
+
+/* With the lock. Of a run that is ready. */
+static void land(struct run *run)
+{
+    store(run);
+    if (run->file->is_lost) {
+        set_blocks(run, BLOCK_ABSENT);
+        run_end(run, ZT_OK);
+    } else if (run->is_stored) {
+        set_blocks(run, BLOCK_HERE);
+        run_end(run, ZT_OK);
+    } else {
+        metric_add(METRIC_CACHE_UNCACHED_BYTES, run->fetch.length);
+        run_keep(run);
+    }
+}
+
+/* --- now and then --- */
+
+/* With the lock, which it gives up meanwhile. The kernel says once for each open file that pages of
+ * it could not be written; from then on they may read as zeros. */
+static void ask_disk(struct cached_file *file)
+{
+    struct cache *cache = file->cache;
+    bool has_failed;
+
+    file->doubts--;
+    file->users++;
+    cache_unlock(cache);
+    has_failed = sync_file_range(file->descriptor, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE) != 0 &&
+                 (errno == EIO || errno == ENOSPC || errno == EDQUOT);
+    cache_lock(cache);
+    if (has_failed) {
+        log_write(LOG_LEVEL_WARN, "the cache's disk has lost blocks; they are fetched again");
+        extents_doubt(file);
+    }
+    file_release(file);
+}
+
+static void ask_about_all(struct cache *cache)
+{
+    for (uint32_t i = 0; i < CACHE_TABLE_SIZE; i++)
+        for (struct cached_file *file = cache->table[i]; file != NULL; file = file->next)
+            if (file->phase == FILE_OPEN && file->doubts > 0 && file->users > 0)
+                /* It is held while the lock is given up, so it is still in the list; if it was lost
+                 * meanwhile, the rest of the list waits for the next time. */
+                ask_disk(file);
+}
+
+static void drop_kept(struct cache *cache, int64_t before_ms)
+{
+    struct run *next;
+
+    for (struct run *run = cache->kept; run != NULL; run = next) {
+        next = run->next;
+        if (run->holders == 1 && run->kept_ms <= before_ms)
+            run_drop(run);
+    }
+}
+
+static void tick(struct cache *cache)
+{
+    int64_t now_ms = clock_coarse_ms();
+
+    cache->next_tick_ms = now_ms + TICK_MS;
+    drop_kept(cache, now_ms - TICK_MS);
+    buffers_trim(&cache->buffers);
+    ask_about_all(cache);
+    extents_trim(cache);
+}
+
+/* --- the threads --- */
+
+static bool has_tick(const struct cache *cache)
+{
+    return clock_coarse_ms() >= cache->next_tick_ms;
+}
+
+/* With the lock, which it gives up meanwhile. False: there is nothing to do. */
+static bool work(struct cache *cache)
+{
+    struct run *run = run_queue_take(&cache->landed);
+    struct cached_file *file = cache->leaving;
+
+    if (run != NULL && run->stage == RUN_ARRIVED)
+        landing_compare(run);
+    else if (run != NULL)
+        land(run);
+    else if (file != NULL) {
+        cache->leaving = file->next_leaving;
+        file_settle(file);
+    } else if (cache->is_to_trim) {
+        cache->is_to_trim = false;
+        extents_trim(cache);
+    } else if (has_tick(cache))
+        tick(cache);
+    else
+        return false;
+    return true;
+}
+
+static void wait_for_work(struct cache *cache)
+{
+    struct timespec until = {.tv_sec = cache->next_tick_ms / 1000,
+                             .tv_nsec = cache->next_tick_ms % 1000 * CLOCK_NS_PER_MS};
+
+    pthread_cond_timedwait(&cache->work, &cache->lock, &until);
+}
+
+static void *lander(void *argument)
+{
+    struct cache *cache = argument;
+
+    cache_lock(cache);
+    while (true) {
+        if (work(cache)) {
+            /* Begins what may begin now. */
+            cache_unlock(cache);
+            cache_lock(cache);
+            continue;
+        }
+        if (cache->has_ended)
+            break;
+        wait_for_work(cache);
+    }
+    cache_unlock(cache);
+    return NULL;
+}
+
+int landers_start(struct cache *cache)
+{
+    cache->next_tick_ms = clock_coarse_ms() + TICK_MS;
+    for (; cache->lander_count < CACHE_LANDERS; cache->lander_count++) {
+        int error = thread_start(&cache->landers[cache->lander_count], "cache", lander, cache);
+
+        if (error != 0)
+            return error;
+    }
+    return 0;
+}
+
+void landers_stop(struct cache *cache)
+{
+    cache_lock(cache);
+    cache->is_stopping = true;
+    drop_kept(cache, INT64_MAX);
+    while (cache->run_count > 0 || cache->job_count > 0) {
+        cache_wait(cache, &cache->settled);
+        drop_kept(cache, INT64_MAX);
+    }
+    cache->has_ended = true;
+    pthread_cond_broadcast(&cache->work);
+    cache_unlock(cache);
+    for (; cache->lander_count > 0; cache->lander_count--)
+        pthread_join(cache->landers[cache->lander_count - 1], NULL);
+}

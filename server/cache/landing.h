@@ -1,0 +1,23 @@
+/* What happens to bytes that came: they are compared with what is known of them, then written to
+ * the file by the cache's own threads. */
+#ifndef CACHE_LANDING_H
+#define CACHE_LANDING_H
+
+#include "cache/runs.h"
+
+/* cache_fetch.done of every run. */
+void landing_arrived(struct cache_fetch *fetch, enum zt_status status,
+                     const struct zt_error *error);
+
+/* With the lock, which it gives up meanwhile, of a run that has arrived and is in no queue: checks
+ * its bytes. Afterwards it is ready, ended, or fetched again. The caller holds it. */
+void landing_compare(struct run *run);
+
+/* The threads. */
+int landers_start(struct cache *cache);
+void landers_stop(struct cache *cache);
+
+/* With the lock: one holder of a source less. */
+void source_release(struct cache_source *source);
+
+#endif

@@ -1,0 +1,383 @@
+#include "cache/runs.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "cache/landing.h"
+
+/* What may be on its way at a time: 16 runs, which is where more of them bring no more. */
+#define ON_THE_WAY_BYTES (16 * CACHE_RUN_BYTES)
+/* Of that for reading ahead: the rest is for those who wait. */
+#define AHEAD_ALL_BYTES (12 * CACHE_RUN_BYTES)
+/* Bytes that could not be written and that nobody read for so long make room for others. */
+#define KEPT_MS 2000
+/* How long bytes that were read wait to be written while others wait for their memory; and how long
+ * a pin waits for that. */
+#define UNWRITTEN_MS 1000
+#define PIN_WAIT_MS  3000
+/* How often whoever waits for memory looks whether some can be given up. */
+#define LOOK_MS 100
+/* The coarse clock is late by at most this. */
+#define COARSE_MS 10
+
+/* --- queues --- */
+
+void run_queue_put(struct run_queue *queue, struct run *run)
+{
+    run->next = NULL;
+    if (queue->last != NULL)
+        queue->last->next = run;
+    else
+        queue->first = run;
+    queue->last = run;
+}
+
+struct run *run_queue_take(struct run_queue *queue)
+{
+    struct run *run = queue->first;
+
+    if (run == NULL)
+        return NULL;
+    queue->first = run->next;
+    if (queue->first == NULL)
+        queue->last = NULL;
+    run->next = NULL;
+    return run;
+}
+
+bool run_queue_remove(struct run_queue *queue, struct run *run)
+{
+    struct run *before = NULL;
+
+    for (struct run *at = queue->first; at != run; at = at->next) {
+        if (at == NULL)
+            return false;
+        before = at;
+    }
+    if (before != NULL)
+        before->next = run->next;
+    else
+        queue->first = run->next;
+    if (queue->last == run)
+        queue->last = before;
+    run->next = NULL;
+    return true;
+}
+
+/* --- the life of a run --- */
+
+struct run *run_find(const struct cached_file *file, uint32_t block)
+{
+    struct run *run = file->runs;
+
+    while (run != NULL && (block < run->first || block - run->first >= run->count))
+        run = run->next_of_file;
+    return run;
+}
+
+static uint64_t length_of(const struct cached_file *file, uint32_t first, uint32_t count)
+{
+    return (count - 1) * CACHE_BLOCK_BYTES + block_length(file, first + count - 1);
+}
+
+static void set_blocks(struct run *run, enum block_state state)
+{
+    for (uint32_t i = 0; i < run->count; i++)
+        block_set(run->file, run->first + i, state);
+}
+
+static struct run *run_new(struct cache_source *source, uint32_t first, uint32_t count,
+                           bool is_urgent, bool is_check)
+{
+    struct cached_file *file = source->file;
+    struct run *run = calloc(1, sizeof(*run));
+
+    if (run == NULL)
+        return NULL;
+    pthread_cond_init(&run->changed, &source->cache->monotonic);
+    run->fetch = (struct cache_fetch){.offset = first * CACHE_BLOCK_BYTES,
+                                      .length = length_of(file, first, count),
+                                      .is_urgent = is_urgent,
+                                      .done = landing_arrived};
+    run->source = source;
+    run->file = file;
+    run->first = first;
+    run->count = count;
+    run->is_check = is_check;
+    run->holders = 1;
+    run->next_of_file = file->runs;
+    file->runs = run;
+    file->was_asked = true;
+    source->holders++;
+    source->cache->run_count++;
+    set_blocks(run, BLOCK_COMING);
+    return run;
+}
+
+static void leave_file(struct run *run)
+{
+    struct run **link = &run->file->runs;
+
+    while (*link != run)
+        link = &(*link)->next_of_file;
+    *link = run->next_of_file;
+}
+
+static void give_buffer(struct run *run)
+{
+    struct cache *cache = run->file->cache;
+
+    if (run->fetch.bytes == NULL)
+        return;
+    buffer_give(&cache->buffers, run->fetch.bytes, run->fetch.length);
+    run->fetch.bytes = NULL;
+    cache->on_the_way_bytes -= buffer_bytes(run->fetch.length);
+}
+
+void run_release(struct run *run)
+{
+    struct cache *cache = run->file->cache;
+
+    assert(run->holders > 0);
+    run->holders--;
+    if (run->holders > 0)
+        return;
+    assert(run->stage == RUN_ENDED);
+    give_buffer(run);
+    cache->run_count--;
+    source_release(run->source);
+    pthread_cond_broadcast(&cache->settled);
+    pthread_cond_destroy(&run->changed);
+    free(run);
+}
+
+void run_end(struct run *run, enum zt_status status)
+{
+    assert(run->stage != RUN_ENDED);
+    run->stage = RUN_ENDED;
+    run->status = status;
+    leave_file(run);
+    pthread_cond_broadcast(&run->changed);
+    run_release(run);
+}
+
+/* --- those that could not be written --- */
+
+void run_keep(struct run *run)
+{
+    struct run **link = &run->file->cache->kept;
+
+    run->stage = RUN_KEPT;
+    run->kept_ms = clock_coarse_ms();
+    while (*link != NULL)
+        link = &(*link)->next;
+    run->next = NULL;
+    *link = run;
+    pthread_cond_broadcast(&run->changed);
+}
+
+void run_drop(struct run *run)
+{
+    struct run **link = &run->file->cache->kept;
+
+    assert(run->stage == RUN_KEPT);
+    while (*link != run)
+        link = &(*link)->next;
+    *link = run->next;
+    run->next = NULL;
+    set_blocks(run, BLOCK_ABSENT);
+    run_end(run, ZT_OK);
+}
+
+/* Gives up runs that were read to their end and that a slow disk has not got around to writing:
+ * what is served must not wait for it. */
+static void shed(struct cache *cache, uint64_t bytes, uint64_t most)
+{
+    int64_t before_ms = clock_coarse_ms() - UNWRITTEN_MS;
+    struct run *next;
+
+    for (struct run *run = cache->landed.first;
+         run != NULL && cache->on_the_way_bytes + bytes > most; run = next) {
+        next = run->next;
+        if (run->stage != RUN_READY || !run->was_read || run->holders > 1 ||
+            run->ready_ms > before_ms)
+            continue;
+        run_queue_remove(&cache->landed, run);
+        set_blocks(run, BLOCK_ABSENT);
+        run_end(run, ZT_OK);
+    }
+}
+
+/* Drops kept runs, the oldest first, until so many more bytes may be on the way. */
+static bool drop_for(struct cache *cache, uint64_t bytes, uint64_t most, int64_t before_ms)
+{
+    struct run *next;
+
+    for (struct run *run = cache->kept; run != NULL && cache->on_the_way_bytes + bytes > most;
+         run = next) {
+        next = run->next;
+        /* Somebody copies from it: giving it up would free nothing yet. */
+        if (run->holders == 1 && run->kept_ms <= before_ms)
+            run_drop(run);
+    }
+    if (cache->on_the_way_bytes + bytes > most)
+        shed(cache, bytes, most);
+    return cache->on_the_way_bytes + bytes <= most;
+}
+
+/* --- beginning --- */
+
+/* Gives a run its buffer, and has it begun as soon as the lock is given up. */
+static void choose(struct cache *cache, struct run *run)
+{
+    run->fetch.bytes = buffer_take(&cache->buffers, run->fetch.length);
+    if (run->fetch.bytes == NULL) {
+        set_blocks(run, BLOCK_ABSENT);
+        run_end(run, zt_fail_memory(&run->error, "blocks on their way"));
+        return;
+    }
+    cache->on_the_way_bytes += buffer_bytes(run->fetch.length);
+    run->stage = RUN_FETCHING;
+    cache->fetching_count++;
+    run_queue_put(&cache->ready, run);
+}
+
+void runs_choose(struct cache *cache)
+{
+    struct run *run;
+
+    while ((run = cache->urgent.first) != NULL &&
+           drop_for(cache, buffer_bytes(run->fetch.length), ON_THE_WAY_BYTES, INT64_MAX))
+        choose(cache, run_queue_take(&cache->urgent));
+}
+
+void run_repeat(struct run *run)
+{
+    struct cache *cache = run->file->cache;
+
+    run->was_repeated = true;
+    run->stage = RUN_FETCHING;
+    cache->fetching_count++;
+    run_queue_put(&cache->ready, run);
+}
+
+void runs_start(struct run *first)
+{
+    while (first != NULL) {
+        struct run *next = first->next;
+        struct cache_origin *origin = first->source->origin;
+
+        first->next = NULL;
+        origin->fetch(origin, &first->fetch);
+        first = next;
+    }
+}
+
+/* How many blocks from this one on can be one run: of the same state, up to a place where runs of
+ * the greatest length meet. */
+static uint32_t stretch(const struct cached_file *file, uint32_t block, uint32_t last)
+{
+    enum block_state state = block_state(file, block);
+    uint32_t count = 1;
+
+    while (block + count <= last && (block + count) % CACHE_RUN_BLOCKS != 0 &&
+           block_state(file, block + count) == state)
+        count++;
+    return count;
+}
+
+static bool begin_check(struct cache_source *source, uint32_t first, uint32_t count)
+{
+    struct cache *cache = source->cache;
+    struct run *run = run_new(source, first, count, false, true);
+
+    if (run == NULL)
+        return false;
+    /* So that what is compared is not punched out meanwhile. */
+    atomic_fetch_add(&source->file->extents[extent_of_block(first)].pins, 1);
+    run->stage = RUN_ARRIVED;
+    run_queue_put(&cache->landed, run);
+    pthread_cond_signal(&cache->work);
+    return true;
+}
+
+static bool begin_fetch(struct cache_source *source, uint32_t first, uint32_t count, bool is_urgent)
+{
+    struct cache *cache = source->cache;
+    uint64_t bytes = buffer_bytes(length_of(source->file, first, count));
+    struct run *run;
+
+    if (!is_urgent && (cache->urgent.first != NULL ||
+                       !drop_for(cache, bytes, AHEAD_ALL_BYTES, clock_coarse_ms() - KEPT_MS)))
+        return false;
+    run = run_new(source, first, count, is_urgent, false);
+    if (run == NULL)
+        return false;
+    run->stage = RUN_QUEUED;
+    if (is_urgent)
+        run_queue_put(&cache->urgent, run);
+    else
+        choose(cache, run);
+    return true;
+}
+
+enum zt_status runs_begin(struct cache_source *source, uint32_t first, uint32_t last,
+                          bool is_urgent, struct zt_error *error)
+{
+    struct cached_file *file = source->file;
+    uint32_t count;
+
+    for (uint32_t block = first; block <= last; block += count) {
+        bool is_awaited = is_urgent && block == first;
+        enum block_state state = block_state(file, block);
+        bool has_begun = true;
+
+        count = 1;
+        if (state == BLOCK_ABSENT) {
+            /* The first bytes of a file are its header: few, and wanted soon. */
+            if (file->was_asked)
+                count = stretch(file, block, last);
+            has_begun = begin_fetch(source, block, count, is_awaited);
+        } else if (state == BLOCK_CLAIMED) {
+            count = stretch(file, block, last);
+            has_begun = begin_check(source, block, count);
+        }
+        if (!has_begun && is_awaited)
+            return zt_fail_memory(error, "a fetch");
+        if (!has_begun)
+            break;
+    }
+    return ZT_OK;
+}
+
+static bool is_over(const struct run *run, bool until_stored)
+{
+    if (run->stage == RUN_KEPT || run->stage == RUN_ENDED)
+        return true;
+    if (run->stage < RUN_READY)
+        return false;
+    return !until_stored || clock_coarse_ms() - run->ready_ms > PIN_WAIT_MS;
+}
+
+void run_await(struct run *run, bool until_stored)
+{
+    struct cache *cache = run->file->cache;
+
+    while (!is_over(run, until_stored)) {
+        if (run->stage == RUN_ARRIVED && run_queue_remove(&cache->landed, run)) {
+            landing_compare(run);
+            continue;
+        }
+        run->waiting++;
+        if (run->stage >= RUN_READY)
+            cache_wait_until(cache, &run->changed, run->ready_ms + PIN_WAIT_MS + COARSE_MS);
+        else if (run->stage == RUN_QUEUED)
+            /* The landers, who would otherwise give memory back, may hang with the disk. */
+            cache_wait_until(cache, &run->changed, clock_coarse_ms() + LOOK_MS);
+        else
+            cache_wait(cache, &run->changed);
+        run->waiting--;
+    }
+}

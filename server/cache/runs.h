@@ -1,0 +1,94 @@
+/* Blocks on their way. A run is a stretch of blocks of one extent that are fetched from the origin,
+ * or, when they are claimed, read from the disk and compared. All who want one of its blocks wait
+ * for the same run; nobody who leaves ends it.
+ *
+ *   queued -> fetching -> arrived -> taken -> ready -> writing -> ended
+ *                ^                    |                  |
+ *                +-- fetched again ---+                  +-> kept (not written) -> ended
+ *   (a check) -----------> arrived -> taken -> ended
+ *
+ * What is arrived or ready is landed by the cache's own threads, or, as far as comparing goes, by a
+ * reader that waits for it: so readers never wait for a worker, of which they may occupy all. */
+#ifndef CACHE_RUNS_H
+#define CACHE_RUNS_H
+
+#include "cache/cache_state.h"
+
+enum run_stage {
+    RUN_QUEUED,   /* until so little is on the way that it may begin */
+    RUN_FETCHING, /* the origin fills its buffer */
+    RUN_ARRIVED,  /* nothing is known of the bytes */
+    RUN_TAKEN,    /* a thread compares them */
+    RUN_READY,    /* they are right; to be written */
+    RUN_WRITING,
+    RUN_KEPT, /* in memory only; readers may have them until the memory is needed */
+    RUN_ENDED
+};
+
+struct run {
+    struct cache_fetch fetch; /* first */
+    struct cache_source *source;
+    struct cached_file *file;
+    struct run *next_of_file;
+    struct run *next; /* in a queue, or of those that are kept */
+    uint32_t first;
+    uint32_t count;
+    enum run_stage stage;
+    bool is_check;
+    bool was_repeated;
+    bool is_stored;
+    unsigned holders; /* whoever lands it, and those who wait for it or copy from it */
+    unsigned waiting;
+    bool was_read;    /* to its end */
+    int64_t ready_ms; /* since when its bytes are known to be right */
+    int64_t kept_ms;
+    uint64_t checksums[CACHE_RUN_BYTES / CACHE_BLOCK_BYTES];
+    enum zt_status status; /* when ended; the bytes are right if ZT_OK and not a check */
+    struct zt_error error;
+    pthread_cond_t changed;
+};
+
+/* All with the lock. */
+
+/* Begins runs for what is absent or claimed in a range of blocks, as much of it as may be on the
+ * way. is_urgent: somebody waits for the first block, which has a run then, or it is
+ * ZT_NO_MEMORY. */
+enum zt_status runs_begin(struct cache_source *source, uint32_t first, uint32_t last,
+                          bool is_urgent, struct zt_error *error);
+
+/* The run that a block is of; NULL: none. */
+struct run *run_find(const struct cached_file *file, uint32_t block);
+
+/* Waits until the bytes of a run are ready (or, stored: until it was written, or cannot be, or has
+ * been waiting for the disk for too long), or it failed, and does what it can for that itself.
+ * Gives up the lock meanwhile. The caller holds the run. */
+void run_await(struct run *run, bool until_stored);
+
+static inline void run_hold(struct run *run)
+{
+    run->holders++;
+}
+
+void run_release(struct run *run);
+
+/* A run is over; its blocks are what they were set to. The landing's hold of it ends. */
+void run_end(struct run *run, enum zt_status status);
+
+/* Keeps the bytes of a run that could not be written for those who read on. */
+void run_keep(struct run *run);
+/* A kept run was read to its end, or its memory is needed. */
+void run_drop(struct run *run);
+
+/* Puts a run back to be fetched a second time, into the same buffer. */
+void run_repeat(struct run *run);
+
+/* Chooses runs that may begin now; they are begun after the lock was given up. */
+void runs_choose(struct cache *cache);
+/* Without the lock. */
+void runs_start(struct run *first);
+
+void run_queue_put(struct run_queue *queue, struct run *run);
+struct run *run_queue_take(struct run_queue *queue);
+bool run_queue_remove(struct run_queue *queue, struct run *run);
+
+#endif

@@ -1,0 +1,97 @@
+/* The part of jansson that reading needs. */
+#include "input/json_read.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Every number up to here is exact as a double. */
+#define NUMBER_MAX ((int64_t)1 << 53)
+
+struct json_t *json_object_read(struct zt_text text, struct json_mistake *out_mistake)
+{
+    json_error_t error = {.line = 0};
+    json_t *value = json_loadb(text.bytes, text.length, JSON_REJECT_DUPLICATES, &error);
+
+    if (json_is_object(value))
+        return value;
+    if (out_mistake != NULL) {
+        out_mistake->line = value == NULL ? error.line : 0;
+        out_mistake->column = error.column;
+        snprintf(out_mistake->why, sizeof(out_mistake->why), "%s",
+                 value == NULL ? error.text : "not an object");
+    }
+    json_decref(value);
+    return NULL;
+}
+
+void json_object_free(struct json_t *object)
+{
+    json_decref(object);
+}
+
+static bool text_of(const json_t *value, struct zt_text *out_text)
+{
+    if (!json_is_string(value))
+        return false;
+    *out_text = (struct zt_text){json_string_value(value), json_string_length(value)};
+    return true;
+}
+
+enum json_member json_member_text(const struct json_t *object, const char *name,
+                                  struct zt_text *out_text)
+{
+    const json_t *value = json_object_get(object, name);
+
+    if (value == NULL)
+        return JSON_ABSENT;
+    return text_of(value, out_text) ? JSON_FOUND : JSON_OTHER;
+}
+
+enum json_member json_member_number(const struct json_t *object, const char *name,
+                                    int64_t *out_number)
+{
+    const json_t *value = json_object_get(object, name);
+    double number;
+
+    if (value == NULL)
+        return JSON_ABSENT;
+    if (!json_is_number(value))
+        return JSON_OTHER;
+    number = json_number_value(value);
+    if (number > (double)NUMBER_MAX)
+        *out_number = NUMBER_MAX;
+    else if (number < (double)-NUMBER_MAX)
+        *out_number = -NUMBER_MAX;
+    else
+        *out_number = (int64_t)number;
+    return JSON_FOUND;
+}
+
+bool json_member_exists(const struct json_t *object, const char *name)
+{
+    return json_object_get(object, name) != NULL;
+}
+
+const struct json_t *json_member_list(const struct json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+
+    return json_is_array(value) ? value : NULL;
+}
+
+size_t json_list_length(const struct json_t *list)
+{
+    return json_array_size(list);
+}
+
+const struct json_t *json_list_object(const struct json_t *list, size_t index)
+{
+    const json_t *value = json_array_get(list, index);
+
+    return json_is_object(value) ? value : NULL;
+}
+
+bool json_list_text(const struct json_t *list, size_t index, struct zt_text *out_text)
+{
+    return text_of(json_array_get(list, index), out_text);
+}

@@ -1,0 +1,43 @@
+/* JSON objects from outside, with jansson: no repeated members, no U+0000, nothing behind the
+ * end. */
+#ifndef INPUT_JSON_READ_H
+#define INPUT_JSON_READ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "zt/text.h"
+
+struct json_t;
+
+/* What a member is: not there, of the wanted type, or something else. */
+enum json_member { JSON_ABSENT, JSON_FOUND, JSON_OTHER };
+
+/* Where and why a text is not an object. */
+struct json_mistake {
+    int line; /* 0: everything is read, but it is not an object */
+    int column;
+    char why[160];
+};
+
+/* NULL with the mistake, which may be NULL. Freed with json_object_free, which takes NULL. */
+struct json_t *json_object_read(struct zt_text text, struct json_mistake *out_mistake);
+void json_object_free(struct json_t *object);
+
+/* Texts are borrowed from the object, and a NUL follows them. */
+enum json_member json_member_text(const struct json_t *object, const char *name,
+                                  struct zt_text *out_text);
+/* A number, rounded towards 0 and cut to 2^53. */
+enum json_member json_member_number(const struct json_t *object, const char *name,
+                                    int64_t *out_number);
+bool json_member_exists(const struct json_t *object, const char *name);
+
+/* A list; NULL if the member is absent or something else. */
+const struct json_t *json_member_list(const struct json_t *object, const char *name);
+size_t json_list_length(const struct json_t *list);
+/* NULL if it is no object. */
+const struct json_t *json_list_object(const struct json_t *list, size_t index);
+/* False if it is no text. */
+bool json_list_text(const struct json_t *list, size_t index, struct zt_text *out_text);
+
+#endif

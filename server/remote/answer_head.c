@@ -1,0 +1,199 @@
+/* Everything that is kept has a fixed size; a value that is too long counts as absent. */
+#include "remote/answer_head.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* A service of S3 sends less than 1 KiB, but users can add 2 KiB of metadata to an object. */
+#define HEAD_LENGTH_MAX 65536
+
+void answer_head_clear(struct answer_head *head)
+{
+    memset(head, 0, sizeof(*head));
+    head->fields.content_length = UINT64_MAX;
+}
+
+static bool is_blank(char character)
+{
+    return character == ' ' || character == '\t';
+}
+
+static struct zt_text trim(struct zt_text text)
+{
+    while (text.length > 0 && is_blank(text.bytes[text.length - 1]))
+        text.length--;
+    while (text.length > 0 && is_blank(text.bytes[0])) {
+        text.bytes++;
+        text.length--;
+    }
+    return text;
+}
+
+/* Takes digits from the front of text: at least one, and no number beyond 64 bits. */
+static bool take_number(struct zt_text *text, uint64_t *out_number)
+{
+    uint64_t number = 0;
+    size_t at = 0;
+
+    for (; at < text->length && text->bytes[at] >= '0' && text->bytes[at] <= '9'; at++) {
+        const uint64_t digit = (uint64_t)(text->bytes[at] - '0');
+
+        if (number > (UINT64_MAX - digit) / 10)
+            return false;
+        number = number * 10 + digit;
+    }
+    if (at == 0)
+        return false;
+    text->bytes += at;
+    text->length -= at;
+    *out_number = number;
+    return true;
+}
+
+static bool take_text(struct zt_text *text, const char *expected)
+{
+    const size_t length = strlen(expected);
+
+    if (text->length < length || strncasecmp(text->bytes, expected, length) != 0)
+        return false;
+    text->bytes += length;
+    text->length -= length;
+    return true;
+}
+
+static void keep_content_length(struct answer_head *head, struct zt_text value)
+{
+    uint64_t length;
+
+    if (!take_number(&value, &length) || value.length > 0 || length == UINT64_MAX)
+        head->is_broken = true;
+    else if (head->fields.content_length != UINT64_MAX && head->fields.content_length != length)
+        head->is_broken = true;
+    else
+        head->fields.content_length = length;
+}
+
+/* "bytes 0-99/1000". Without a size, or with "*" for the range, it is not what was asked for. */
+static void keep_content_range(struct answer_head *head, struct zt_text value)
+{
+    struct remote_head *fields = &head->fields;
+    uint64_t first;
+    uint64_t last;
+    uint64_t size;
+
+    if (!take_text(&value, "bytes ") || !take_number(&value, &first) || !take_text(&value, "-") ||
+        !take_number(&value, &last) || !take_text(&value, "/") || !take_number(&value, &size) ||
+        value.length > 0 || first > last || last >= size)
+        return;
+    if (fields->has_range && (fields->range_first != first || fields->range_last != last ||
+                              fields->range_size != size)) {
+        head->is_broken = true;
+        return;
+    }
+    fields->has_range = true;
+    fields->range_first = first;
+    fields->range_last = last;
+    fields->range_size = size;
+}
+
+static void keep_text(struct answer_head *head, char *kept, size_t size, struct zt_text value)
+{
+    if (value.length >= size)
+        return;
+    if (kept[0] != '\0' && !zt_text_is(value, kept)) {
+        head->is_broken = true;
+        return;
+    }
+    for (size_t i = 0; i < value.length; i++)
+        if ((unsigned char)value.bytes[i] < ' ') {
+            head->is_broken = true;
+            return;
+        }
+    memcpy(kept, value.bytes, value.length);
+    kept[value.length] = '\0';
+}
+
+static bool name_is(struct zt_text name, const char *expected)
+{
+    return take_text(&name, expected) && name.length == 0;
+}
+
+static void keep_field(struct answer_head *head, struct zt_text name, struct zt_text value)
+{
+    struct remote_head *fields = &head->fields;
+
+    if (name_is(name, "content-length"))
+        keep_content_length(head, value);
+    else if (name_is(name, "transfer-encoding"))
+        head->is_framed = true;
+    else if (name_is(name, "content-range"))
+        keep_content_range(head, value);
+    else if (name_is(name, "etag"))
+        keep_text(head, fields->etag, sizeof(fields->etag), value);
+    else if (name_is(name, "last-modified"))
+        keep_text(head, fields->last_modified, sizeof(fields->last_modified), value);
+    else if (name_is(name, "date"))
+        keep_text(head, fields->date, sizeof(fields->date), value);
+    else if (name_is(name, "x-amz-version-id"))
+        keep_text(head, fields->version_id, sizeof(fields->version_id), value);
+    else if (name_is(name, "x-amz-meta-ztserve-sha256"))
+        keep_text(head, fields->digest, sizeof(fields->digest), value);
+}
+
+/* "HTTP/1.1 206 Partial Content" */
+static void take_status(struct answer_head *head, struct zt_text line)
+{
+    const size_t length = head->length;
+    uint64_t number;
+
+    answer_head_clear(head);
+    head->length = length;
+    if (!take_text(&line, "HTTP/1.") || !take_number(&line, &number) || !take_text(&line, " ") ||
+        !take_number(&line, &number) || number < 100 || number > 999)
+        head->is_broken = true;
+    else
+        head->fields.status = (unsigned)number;
+}
+
+static void end_header(struct answer_head *head)
+{
+    if (head->fields.status == 0)
+        head->is_broken = true;
+    /* An interim answer: the header of the final one follows. */
+    if (head->fields.status < 200)
+        return;
+    if (head->is_framed)
+        head->fields.content_length = UINT64_MAX;
+    head->is_whole = true;
+}
+
+bool answer_head_take(struct answer_head *head, struct zt_text line)
+{
+    const char *colon;
+    struct zt_text name;
+    struct zt_text start = line;
+
+    /* libcurl itself asks again, without Expect, after a 417. */
+    if (head->is_whole && head->fields.status == 417 && take_text(&start, "HTTP/"))
+        answer_head_clear(head);
+    if (head->is_whole)
+        return true;
+    head->length += line.length;
+    while (line.length > 0 &&
+           (line.bytes[line.length - 1] == '\n' || line.bytes[line.length - 1] == '\r'))
+        line.length--;
+    start = line;
+    if (head->length > HEAD_LENGTH_MAX)
+        head->is_broken = true;
+    else if (line.length == 0)
+        end_header(head);
+    else if (take_text(&start, "HTTP/"))
+        take_status(head, line);
+    else if ((colon = memchr(line.bytes, ':', line.length)) != NULL) {
+        name = (struct zt_text){line.bytes, (size_t)(colon - line.bytes)};
+        line.length -= name.length + 1;
+        line.bytes = colon + 1;
+        keep_field(head, name, trim(line));
+    }
+    return !head->is_broken;
+}

@@ -1,0 +1,431 @@
+/* The answer's body goes straight from libcurl's buffer to where the caller wants it. Whether it is
+ * the answer to what was asked is decided from its header before the first byte is taken, and by
+ * its length after the last. */
+#include "remote/attempt.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "remote/answer_head.h"
+#include "remote/request.h"
+
+/* What is kept of the body of an answer that is not a success: XML with a code and a message. */
+#define EXCUSE_MOST 65536
+/* What is read, and dropped, of one that nobody asked for. */
+#define UNWANTED_MOST 65536
+
+/* Where a body goes. */
+enum target { TARGET_INTO, TARGET_KEPT, TARGET_EXCUSE, TARGET_DROPPED };
+
+struct attempt {
+    CURL *handle;
+    struct request_peer peer;
+    struct remote_exchange *exchange;
+    struct answer_head head;
+    struct curl_slist *fields;
+    enum target target;
+    uint64_t received;
+    uint64_t sent;
+    size_t answer_room; /* of exchange->answer, without the NUL */
+    /* Why the transfer was ended from here. */
+    bool is_judged;
+    struct attempt_outcome verdict;
+    bool is_enough; /* the rest of an excuse is not wanted */
+    char message[CURL_ERROR_SIZE];
+};
+
+struct attempt *attempt_new(const char *ca_file, const char *proxy)
+{
+    struct attempt *attempt = calloc(1, sizeof(*attempt));
+
+    if (attempt == NULL)
+        return NULL;
+    attempt->peer = (struct request_peer){ca_file, proxy};
+    attempt->handle = curl_easy_init();
+    if (attempt->handle == NULL) {
+        free(attempt);
+        return NULL;
+    }
+    return attempt;
+}
+
+void attempt_free(struct attempt *attempt)
+{
+    if (attempt == NULL)
+        return;
+    curl_easy_cleanup(attempt->handle);
+    curl_slist_free_all(attempt->fields);
+    free(attempt);
+}
+
+CURL *attempt_handle(const struct attempt *attempt)
+{
+    return attempt->handle;
+}
+
+void attempt_set_context(struct attempt *attempt, void *context)
+{
+    curl_easy_setopt(attempt->handle, CURLOPT_PRIVATE, context);
+}
+
+/* Ends the transfer; the first reason counts. */
+static bool judge(struct attempt *attempt, enum remote_failure failure, bool may_help,
+                  const char *message)
+{
+    if (!attempt->is_judged) {
+        attempt->is_judged = true;
+        attempt->verdict = (struct attempt_outcome){failure, may_help};
+        zt_fail(&attempt->exchange->error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "%s", message);
+    }
+    return false;
+}
+
+/* --- the answer's header --- */
+
+static bool is_success(const struct attempt *attempt)
+{
+    const unsigned status = attempt->head.fields.status;
+
+    return status >= 200 && status < 300;
+}
+
+static bool is_head_request(const struct remote_exchange *exchange)
+{
+    return strcmp(exchange->method, "HEAD") == 0;
+}
+
+/* Whether an answer of this status to this request has a body at all (RFC 9112 section 6.3). */
+static bool has_body(const struct attempt *attempt)
+{
+    const unsigned status = attempt->head.fields.status;
+
+    return !is_head_request(attempt->exchange) && status != 204 && status != 304;
+}
+
+/* A part that was asked for, clipped at the object's end at most. */
+static bool check_range(struct attempt *attempt)
+{
+    const struct remote_exchange *exchange = attempt->exchange;
+    const struct remote_head *head = &attempt->head.fields;
+    uint64_t last = exchange->range_last;
+
+    if (!exchange->has_range && head->status != 206)
+        return true;
+    if (!exchange->has_range)
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "a part where the whole was asked for");
+    if (head->status != 206)
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "the whole where a part was asked for");
+    if (!head->has_range)
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "a part without a valid Content-Range");
+    if (last > head->range_size - 1)
+        last = head->range_size - 1;
+    if (head->range_first != exchange->range_first || head->range_last != last)
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "another part than was asked for");
+    return true;
+}
+
+/* UINT64_MAX: unknown. */
+static uint64_t expected_length(const struct attempt *attempt)
+{
+    const struct remote_exchange *exchange = attempt->exchange;
+    const struct remote_head *head = &attempt->head.fields;
+
+    if (exchange->into != NULL)
+        return exchange->into_length;
+    if (head->status == 206)
+        return head->range_last - head->range_first + 1;
+    return UINT64_MAX;
+}
+
+static bool check_length(struct attempt *attempt)
+{
+    const struct remote_head *head = &attempt->head.fields;
+    const uint64_t expected = expected_length(attempt);
+    const uint64_t most = attempt->target == TARGET_KEPT      ? attempt->exchange->body_most
+                          : attempt->target == TARGET_DROPPED ? UNWANTED_MOST
+                                                              : UINT64_MAX;
+
+    if (attempt->exchange->into != NULL && head->status == 206 &&
+        head->range_last - head->range_first + 1 != expected)
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "a part of another length");
+    if (head->content_length == UINT64_MAX)
+        return true;
+    if (expected != UINT64_MAX && head->content_length < expected)
+        return judge(attempt, REMOTE_FAILURE_BROKEN, true, "an answer that is too short");
+    if ((expected != UINT64_MAX && head->content_length > expected) || head->content_length > most)
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "an answer that is too long");
+    return true;
+}
+
+static bool accept_head(struct attempt *attempt)
+{
+    struct remote_exchange *exchange = attempt->exchange;
+
+    exchange->head = attempt->head.fields;
+    attempt->target = TARGET_EXCUSE;
+    if (!is_success(attempt))
+        return true;
+    attempt->target = exchange->into != NULL     ? TARGET_INTO
+                      : exchange->body_most != 0 ? TARGET_KEPT
+                                                 : TARGET_DROPPED;
+    if (exchange->accept != NULL && !exchange->accept(exchange))
+        return judge(attempt, REMOTE_FAILURE_REFUSED, false,
+                     "the answer is not of what was asked for");
+    return is_head_request(exchange) ||
+           (check_range(attempt) && (!has_body(attempt) || check_length(attempt)));
+}
+
+static size_t take_line(char *bytes, size_t size, size_t count, void *context)
+{
+    struct attempt *attempt = context;
+    const struct zt_text line = {bytes, size * count};
+    const bool was_whole = attempt->head.is_whole;
+    bool proceed = answer_head_take(&attempt->head, line) ||
+                   judge(attempt, REMOTE_FAILURE_BROKEN, true, "a malformed header");
+
+    if (proceed && attempt->head.is_whole && !was_whole)
+        proceed = accept_head(attempt);
+    return proceed ? line.length : 0;
+}
+
+/* --- the answer's body --- */
+
+/* Makes room for length more bytes and a NUL. */
+static bool grow_answer(struct attempt *attempt, size_t length)
+{
+    struct remote_exchange *exchange = attempt->exchange;
+    size_t room = attempt->answer_room * 2;
+    char *answer;
+
+    if (exchange->answer != NULL && length <= attempt->answer_room - exchange->answer_length)
+        return true;
+    if (room < exchange->answer_length + length)
+        room = exchange->answer_length + length;
+    answer = realloc(exchange->answer, room + 1);
+    if (answer == NULL)
+        return judge(attempt, REMOTE_FAILURE_BROKEN, true, "no memory for an answer");
+    exchange->answer = answer;
+    attempt->answer_room = room;
+    return true;
+}
+
+static bool keep(struct attempt *attempt, const char *bytes, size_t length)
+{
+    struct remote_exchange *exchange = attempt->exchange;
+
+    if (!grow_answer(attempt, length))
+        return false;
+    memcpy(exchange->answer + exchange->answer_length, bytes, length);
+    exchange->answer_length += length;
+    exchange->answer[exchange->answer_length] = '\0';
+    return true;
+}
+
+/* Takes what fits, and then no more: the status has said enough. */
+static bool keep_excuse(struct attempt *attempt, const char *bytes, size_t length)
+{
+    const size_t room = EXCUSE_MOST - attempt->exchange->answer_length;
+
+    attempt->is_enough = length > room;
+    return keep(attempt, bytes, length < room ? length : room) && !attempt->is_enough;
+}
+
+static bool take(struct attempt *attempt, const char *bytes, size_t length)
+{
+    struct remote_exchange *exchange = attempt->exchange;
+    const uint64_t received = attempt->received;
+    bool fits;
+
+    attempt->received += length;
+    if (attempt->target == TARGET_EXCUSE)
+        return keep_excuse(attempt, bytes, length);
+    if (attempt->target == TARGET_INTO)
+        fits = length <= exchange->into_length - received;
+    else if (attempt->target == TARGET_KEPT)
+        fits = length <= exchange->body_most - received;
+    else
+        fits = length <= UNWANTED_MOST - received;
+    if (!fits)
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "an answer that is too long");
+    if (attempt->target == TARGET_INTO)
+        memcpy(exchange->into + received, bytes, length);
+    return attempt->target != TARGET_KEPT || keep(attempt, bytes, length);
+}
+
+static size_t take_body(char *bytes, size_t size, size_t count, void *context)
+{
+    const size_t length = size * count;
+    struct attempt *attempt = context;
+
+    if (!attempt->head.is_whole)
+        return judge(attempt, REMOTE_FAILURE_BROKEN, true, "a malformed header"), 0;
+    return take(attempt, bytes, length) ? length : 0;
+}
+
+/* --- the request's body --- */
+
+static size_t give_body(char *buffer, size_t size, size_t count, void *context)
+{
+    struct attempt *attempt = context;
+    const struct remote_exchange *exchange = attempt->exchange;
+    const uint64_t left = exchange->body_length - attempt->sent;
+    size_t length = size * count < left ? size * count : (size_t)left;
+    ssize_t got = (ssize_t)length;
+
+    if (length == 0)
+        return 0;
+    if (exchange->body == REMOTE_BODY_MEMORY)
+        memcpy(buffer, (const char *)exchange->body_bytes + attempt->sent, length);
+    else
+        do
+            got = pread(exchange->body_descriptor, buffer, length,
+                        (off_t)(exchange->body_offset + attempt->sent));
+        while (got < 0 && errno == EINTR);
+    if (got <= 0) {
+        judge(attempt, REMOTE_FAILURE_BROKEN, false, "the file to be sent cannot be read");
+        return CURL_READFUNC_ABORT;
+    }
+    attempt->sent += (uint64_t)got;
+    return (size_t)got;
+}
+
+/* A kept connection turned out to be closed: libcurl begins again on another. */
+static int seek_body(void *context, curl_off_t offset, int origin)
+{
+    struct attempt *attempt = context;
+
+    if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > attempt->exchange->body_length)
+        return CURL_SEEKFUNC_FAIL;
+    attempt->sent = (uint64_t)offset;
+    return CURL_SEEKFUNC_OK;
+}
+
+/* --- beginning and end --- */
+
+static void set_callbacks(struct attempt *attempt)
+{
+    CURL *handle = attempt->handle;
+
+    curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, take_line);
+    curl_easy_setopt(handle, CURLOPT_HEADERDATA, attempt);
+    curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(handle, CURLOPT_WRITEDATA, attempt);
+    curl_easy_setopt(handle, CURLOPT_READFUNCTION, give_body);
+    curl_easy_setopt(handle, CURLOPT_READDATA, attempt);
+    curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, seek_body);
+    curl_easy_setopt(handle, CURLOPT_SEEKDATA, attempt);
+    curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, attempt->message);
+}
+
+bool attempt_begin(struct attempt *attempt, struct remote_exchange *exchange, uint64_t limit_ms,
+                   const struct signed_fields *fields, struct attempt_outcome *out_outcome)
+{
+    assert(attempt->exchange == NULL);
+    attempt->exchange = exchange;
+    answer_head_clear(&attempt->head);
+    attempt->received = 0;
+    attempt->sent = 0;
+    attempt->answer_room = 0;
+    attempt->is_judged = false;
+    attempt->is_enough = false;
+    attempt->message[0] = '\0';
+    remote_exchange_free(exchange);
+    exchange->head = attempt->head.fields;
+    if (!request_prepare(attempt->handle, &attempt->peer, exchange, fields, limit_ms,
+                         &attempt->fields)) {
+        judge(attempt, REMOTE_FAILURE_BROKEN, false, "the request cannot be sent");
+        *out_outcome = attempt_end(attempt, CURLE_OK);
+        return false;
+    }
+    set_callbacks(attempt);
+    return true;
+}
+
+/* --- ending --- */
+
+static struct attempt_outcome judge_whole(struct attempt *attempt)
+{
+    const struct remote_head *head = &attempt->head.fields;
+    const uint64_t expected = expected_length(attempt);
+    const struct attempt_outcome success = {REMOTE_FAILURE_NONE, false};
+
+    if (!attempt->head.is_whole)
+        judge(attempt, REMOTE_FAILURE_BROKEN, true, "no answer");
+    else if (has_body(attempt) &&
+             ((head->content_length != UINT64_MAX && attempt->received < head->content_length) ||
+              (is_success(attempt) && expected != UINT64_MAX && attempt->received < expected)))
+        judge(attempt, REMOTE_FAILURE_BROKEN, true, "an answer that is too short");
+    else if (is_success(attempt) && attempt->exchange->into != NULL &&
+             attempt->received != attempt->exchange->into_length)
+        judge(attempt, REMOTE_FAILURE_BROKEN, true, "an answer that is too short");
+    else
+        zt_error_clear(&attempt->exchange->error);
+    return attempt->is_judged ? attempt->verdict : success;
+}
+
+/* Whether a connection was made, or one was there. */
+static bool was_connected(const struct attempt *attempt)
+{
+    curl_off_t ready_us = 0;
+
+    curl_easy_getinfo(attempt->handle, CURLINFO_PRETRANSFER_TIME_T, &ready_us);
+    return ready_us > 0;
+}
+
+static struct attempt_outcome outcome_of(const struct attempt *attempt, CURLcode code)
+{
+    const bool was_reached = was_connected(attempt);
+
+    switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+        return (struct attempt_outcome){REMOTE_FAILURE_CONNECT, true};
+    case CURLE_OPERATION_TIMEDOUT:
+        return (struct attempt_outcome){
+            was_reached ? REMOTE_FAILURE_TIMEOUT : REMOTE_FAILURE_CONNECT, true};
+    /* A connection that broke in the handshake may do better the next time. */
+    case CURLE_SSL_CONNECT_ERROR:
+        return (struct attempt_outcome){REMOTE_FAILURE_TLS, true};
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_ENGINE_INITFAILED:
+    case CURLE_USE_SSL_FAILED:
+        return (struct attempt_outcome){REMOTE_FAILURE_TLS, false};
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        return (struct attempt_outcome){REMOTE_FAILURE_BROKEN, was_reached};
+    default:
+        return (struct attempt_outcome){REMOTE_FAILURE_BROKEN, true};
+    }
+}
+
+struct attempt_outcome attempt_end(struct attempt *attempt, CURLcode code)
+{
+    struct attempt_outcome outcome;
+
+    assert(attempt->exchange != NULL);
+    if (code == CURLE_WRITE_ERROR && attempt->is_enough)
+        code = CURLE_OK;
+    if (attempt->is_judged)
+        outcome = attempt->verdict;
+    else if (code == CURLE_OK && attempt->is_enough)
+        outcome = (struct attempt_outcome){REMOTE_FAILURE_NONE, false};
+    else if (code == CURLE_OK)
+        outcome = judge_whole(attempt);
+    else {
+        outcome = outcome_of(attempt, code);
+        zt_fail(&attempt->exchange->error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "%s",
+                attempt->message[0] != '\0' ? attempt->message : curl_easy_strerror(code));
+    }
+    curl_slist_free_all(attempt->fields);
+    attempt->fields = NULL;
+    attempt->exchange = NULL;
+    return outcome;
+}

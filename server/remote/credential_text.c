@@ -1,0 +1,269 @@
+#include "remote/credential_text.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "input/json_read.h"
+#include "input/xml_read.h"
+
+bool credential_text_is_visible(struct zt_text text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (text.bytes[i] <= ' ' || text.bytes[i] > '~')
+            return false;
+    return text.length > 0;
+}
+
+static bool is_space(char character)
+{
+    return character == ' ' || (character >= '\t' && character <= '\r');
+}
+
+struct zt_text credential_text_trim(struct zt_text text)
+{
+    while (text.length > 0 && is_space(text.bytes[0])) {
+        text.bytes++;
+        text.length--;
+    }
+    while (text.length > 0 && is_space(text.bytes[text.length - 1]))
+        text.length--;
+    return text;
+}
+
+/* --- time --- */
+
+/* Reads digits up to an end; false: others. */
+static bool read_number(const char **at, unsigned digits, int *out_number)
+{
+    int number = 0;
+
+    for (; digits > 0; digits--, (*at)++) {
+        if (**at < '0' || **at > '9')
+            return false;
+        number = number * 10 + (**at - '0');
+    }
+    *out_number = number;
+    return true;
+}
+
+static bool read_character(const char **at, char character)
+{
+    if (**at != character)
+        return false;
+    (*at)++;
+    return true;
+}
+
+/* "Z", "+00:00" or "+0000". */
+static bool read_zone(const char **at, int *out_seconds)
+{
+    const int sign = **at == '-' ? -1 : 1;
+    int hours;
+    int minutes;
+
+    *out_seconds = 0;
+    if (read_character(at, 'Z'))
+        return true;
+    if (!read_character(at, '+') && !read_character(at, '-'))
+        return false;
+    if (!read_number(at, 2, &hours))
+        return false;
+    (void)read_character(at, ':');
+    if (!read_number(at, 2, &minutes) || hours > 23 || minutes > 59)
+        return false;
+    *out_seconds = sign * (hours * 60 + minutes) * 60;
+    return true;
+}
+
+/* RFC 3339. */
+static bool read_time(const char *at, int64_t *out_s)
+{
+    struct tm date = {.tm_sec = 0};
+    int zone_s;
+    int64_t seconds;
+
+    if (!read_number(&at, 4, &date.tm_year) || !read_character(&at, '-') ||
+        !read_number(&at, 2, &date.tm_mon) || !read_character(&at, '-') ||
+        !read_number(&at, 2, &date.tm_mday) || !read_character(&at, 'T') ||
+        !read_number(&at, 2, &date.tm_hour) || !read_character(&at, ':') ||
+        !read_number(&at, 2, &date.tm_min) || !read_character(&at, ':') ||
+        !read_number(&at, 2, &date.tm_sec))
+        return false;
+    if (date.tm_mon < 1 || date.tm_mon > 12 || date.tm_mday < 1 || date.tm_mday > 31 ||
+        date.tm_hour > 23 || date.tm_min > 59 || date.tm_sec > 60)
+        return false;
+    if (read_character(&at, '.'))
+        while (*at >= '0' && *at <= '9')
+            at++;
+    if (!read_zone(&at, &zone_s) || *at != '\0')
+        return false;
+    date.tm_year -= 1900;
+    date.tm_mon--;
+    seconds = timegm(&date) - zone_s;
+    if (seconds <= 0)
+        return false;
+    *out_s = seconds;
+    return true;
+}
+
+/* --- texts --- */
+
+static enum zt_status copy(const char *where, const char *what, struct zt_text text, char *out,
+                           size_t size, struct zt_error *error)
+{
+    if (text.length == 0)
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s: no %s", where, what);
+    if (text.length >= size)
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                       "%s: the %s is longer than %zu bytes", where, what, size - 1);
+    if (!credential_text_is_visible(text))
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                       "%s: the %s has blanks, control characters or letters beyond ASCII", where,
+                       what);
+    memcpy(out, text.bytes, text.length);
+    out[text.length] = '\0';
+    return ZT_OK;
+}
+
+static enum zt_status fill(const char *where, const struct credential_texts *texts,
+                           struct credential *credential, struct zt_error *error)
+{
+    char expiration[40];
+    enum zt_status status =
+        copy(where, "access key id", texts->key, credential->key, sizeof(credential->key), error);
+
+    if (status == ZT_OK)
+        status = copy(where, "secret access key", texts->secret, credential->secret,
+                      sizeof(credential->secret), error);
+    if (status == ZT_OK && texts->token.length > 0)
+        status = copy(where, "session token", texts->token, credential->token,
+                      sizeof(credential->token), error);
+    if (status != ZT_OK || texts->expiration.length == 0)
+        return status;
+    status = copy(where, "expiration", texts->expiration, expiration, sizeof(expiration), error);
+    if (status == ZT_OK && !read_time(expiration, &credential->expires_s))
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                       "%s: the expiration is not a time such as 2026-01-31T23:59:59Z", where);
+    return status;
+}
+
+enum zt_status credential_make(const char *where, const struct credential_texts *texts,
+                               struct credential *out_credential, struct zt_error *error)
+{
+    struct credential credential = {.expires_s = 0};
+    const enum zt_status status = fill(where, texts, &credential, error);
+
+    if (status == ZT_OK)
+        *out_credential = credential;
+    explicit_bzero(&credential, sizeof(credential));
+    return status;
+}
+
+/* --- answers --- */
+
+static enum zt_status refuse_answer(const char *where, struct zt_error *error)
+{
+    return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s: the answer has no credentials",
+                   where);
+}
+
+enum zt_status credential_from_json(const char *where, struct zt_text answer,
+                                    struct credential *out_credential, struct zt_error *error)
+{
+    struct json_t *object = json_object_read(answer, NULL);
+    struct credential_texts texts = {.key = {NULL, 0}};
+    enum zt_status status;
+
+    if (object == NULL)
+        return refuse_answer(where, error);
+    if (json_member_text(object, "AccessKeyId", &texts.key) == JSON_OTHER ||
+        json_member_text(object, "SecretAccessKey", &texts.secret) == JSON_OTHER ||
+        json_member_text(object, "Token", &texts.token) == JSON_OTHER ||
+        json_member_text(object, "Expiration", &texts.expiration) == JSON_OTHER)
+        status = refuse_answer(where, error);
+    else
+        status = credential_make(where, &texts, out_credential, error);
+    json_object_free(object);
+    return status;
+}
+
+/* The reader's text ends with its element. */
+struct answered {
+    struct credential credential;
+    char expiration[40];
+    bool fits;
+};
+
+static void keep(struct answered *answered, char *out, size_t size, struct zt_text text)
+{
+    if (text.length >= size) {
+        answered->fits = false;
+        return;
+    }
+    memcpy(out, text.bytes, text.length);
+    out[text.length] = '\0';
+}
+
+static bool visit_answer(void *context, const char *path, struct zt_text text)
+{
+    static const char around[] =
+        "AssumeRoleWithWebIdentityResponse/AssumeRoleWithWebIdentityResult/Credentials/";
+    struct answered *answered = context;
+    struct credential *credential = &answered->credential;
+
+    if (text.bytes == NULL || strncmp(path, around, sizeof(around) - 1) != 0)
+        return true;
+    path += sizeof(around) - 1;
+    text = credential_text_trim(text);
+    if (strcmp(path, "AccessKeyId") == 0)
+        keep(answered, credential->key, sizeof(credential->key), text);
+    else if (strcmp(path, "SecretAccessKey") == 0)
+        keep(answered, credential->secret, sizeof(credential->secret), text);
+    else if (strcmp(path, "SessionToken") == 0)
+        keep(answered, credential->token, sizeof(credential->token), text);
+    else if (strcmp(path, "Expiration") == 0)
+        keep(answered, answered->expiration, sizeof(answered->expiration), text);
+    return answered->fits;
+}
+
+enum zt_status credential_from_xml(const char *where, struct zt_text answer,
+                                   struct credential *out_credential, struct zt_error *error)
+{
+    struct answered answered = {.fits = true};
+    struct credential_texts texts;
+    enum zt_status status;
+
+    if (xml_read(answer, visit_answer, &answered, NULL) != ZT_OK) {
+        status = refuse_answer(where, error);
+    } else {
+        texts = (struct credential_texts){
+            zt_text_from(answered.credential.key), zt_text_from(answered.credential.secret),
+            zt_text_from(answered.credential.token), zt_text_from(answered.expiration)};
+        status = credential_make(where, &texts, out_credential, error);
+    }
+    explicit_bzero(&answered, sizeof(answered));
+    return status;
+}
+
+static bool visit_error(void *context, const char *path, struct zt_text text)
+{
+    char *code = context;
+
+    if (text.bytes == NULL || text.length >= CREDENTIAL_CODE_SIZE)
+        return true;
+    if (strcmp(path, "ErrorResponse/Error/Code") != 0 && strcmp(path, "Error/Code") != 0)
+        return true;
+    for (size_t i = 0; i < text.length; i++)
+        if ((text.bytes[i] | 32) < 'a' || (text.bytes[i] | 32) > 'z')
+            return true;
+    memcpy(code, text.bytes, text.length);
+    code[text.length] = '\0';
+    return true;
+}
+
+void credential_error_code(struct zt_text answer, char out_code[CREDENTIAL_CODE_SIZE])
+{
+    out_code[0] = '\0';
+    (void)xml_read(answer, visit_error, out_code, NULL);
+}

@@ -1,0 +1,52 @@
+/* Credentials of AWS and its like, found where its tools find them (object-store.md): environment,
+ * profile file, web identity, container, instance, anonymous. Temporary ones are renewed in the
+ * background, five minutes before they expire. */
+#ifndef REMOTE_CREDENTIALS_H
+#define REMOTE_CREDENTIALS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "zt/status.h"
+
+#define CREDENTIALS_KEY_SIZE    129
+#define CREDENTIALS_SECRET_SIZE 257
+#define CREDENTIALS_TOKEN_SIZE  4097
+
+struct remote;
+struct credentials;
+
+struct credential {
+    char key[CREDENTIALS_KEY_SIZE]; /* empty: anonymous */
+    char secret[CREDENTIALS_SECRET_SIZE];
+    char token[CREDENTIALS_TOKEN_SIZE];
+    int64_t expires_s; /* 0: never */
+};
+
+/* Chooses the source by environment and files, and gets the first credential; may wait some seconds
+ * for a service. ZT_UNAVAILABLE: the chosen service does not answer; *out_credentials is set all
+ * the same, and asking goes on in the background. ZT_ARGUMENT: what was found makes no sense (a
+ * message for the person who starts the program). region: for the token service's address. */
+enum zt_status credentials_find(struct remote *remote, const char *region,
+                                struct credentials **out_credentials, struct zt_error *error);
+/* Ends renewing, without waiting for a service. Before remote_stop; what was signed with them may
+ * still be on its way. Takes NULL. */
+void credentials_stop(struct credentials *credentials);
+/* The same if need be. After remote_stop if a signer uses them. Takes NULL. */
+void credentials_free(struct credentials *credentials);
+
+/* The credential of the moment. Never waits; renewing goes on in the background. False: an expired
+ * one only. Any thread. */
+bool credentials_get(struct credentials *credentials, struct credential *out_credential);
+
+/* The service refused what credentials_get gave: gets others if the source can have others. True:
+ * there is a new one already, or one is on its way. Any thread, never waits. */
+bool credentials_refused(struct credentials *credentials);
+
+/* "environment", "profile", "web identity", "container", "instance", "anonymous". */
+const char *credentials_source(const struct credentials *credentials);
+
+/* The files that are read again, for the sandbox: calls visit with each. */
+void credentials_files(void (*visit)(void *context, const char *path), void *context);
+
+#endif

@@ -1,0 +1,160 @@
+/* A client of HTTP services: one thread that runs libcurl's multi interface, and exchanges that any
+ * thread may begin. It knows nothing of stores.
+ *
+ * Each exchange is one request that is repeated, with growing pauses, as long as repeating may help
+ * and its time lasts. Nothing waits without a limit in time. Redirects are never followed. */
+#ifndef REMOTE_REMOTE_H
+#define REMOTE_REMOTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "zt/status.h"
+
+struct remote;
+struct remote_exchange;
+struct signer; /* sign.h */
+
+/* Loads what could not be loaded once the process is confined. Before remote_start, which comes
+ * after the sandbox as all threads do; once. ZT_IO. */
+enum zt_status remote_prepare(struct zt_error *error);
+
+/* The files that are read while it runs, for the sandbox: certificates, and what looking up names
+ * needs. Calls visit with each; they need not exist. ca_file: as in the options. */
+void remote_files(const char *ca_file, void (*visit)(void *context, const char *path),
+                  void *context);
+
+struct remote_options {
+    const char *ca_file;  /* PEM; NULL: the system's */
+    const char *proxy;    /* NULL: none */
+    unsigned connections; /* at most so many requests are on their way */
+};
+
+/* Starts the thread. ZT_NO_MEMORY, ZT_IO, ZT_ARGUMENT (a file that cannot be read). Texts are
+ * copied. */
+enum zt_status remote_start(const struct remote_options *options, struct remote **out_remote,
+                            struct zt_error *error);
+/* Ends all exchanges, and those that are begun afterwards, with ZT_UNAVAILABLE: nobody waits any
+ * more. Once or more, before remote_stop. */
+void remote_interrupt(struct remote *remote);
+/* The same, and ends the thread. Takes NULL. */
+void remote_stop(struct remote *remote);
+
+/* Requests on their way, waiting for their turn, and how many may be on their way now: halved by a
+ * 503, one more after 16 successes. */
+struct remote_load {
+    unsigned running;
+    unsigned waiting;
+    unsigned allowed;
+};
+void remote_load(struct remote *remote, struct remote_load *out_load);
+
+/* --- exchanges --- */
+
+struct remote_field {
+    const char *name; /* lower case */
+    const char *value;
+};
+
+#define REMOTE_FIELDS 16
+/* Longer values of the answer's fields count as absent. */
+#define REMOTE_VALUE_SIZE 1100
+
+/* What is remembered of an answer's header; empty texts: absent. */
+struct remote_head {
+    unsigned status;
+    uint64_t content_length; /* UINT64_MAX: not told */
+    bool has_range;          /* a valid Content-Range: bytes first-last/size */
+    uint64_t range_first;
+    uint64_t range_last;
+    uint64_t range_size;
+    char etag[256]; /* as sent, with its quotes */
+    char last_modified[64];
+    char date[64];
+    char version_id[REMOTE_VALUE_SIZE]; /* x-amz-version-id */
+    char digest[128];                   /* x-amz-meta-ztserve-sha256 */
+};
+
+enum remote_body {
+    REMOTE_BODY_NONE,
+    REMOTE_BODY_MEMORY,
+    REMOTE_BODY_FILE /* length bytes from offset of a descriptor, read with pread */
+};
+
+/* Set by the caller before remote_begin, unchanged until done, except for what the thread fills
+ * in. Texts are borrowed. */
+struct remote_exchange {
+    /* The request. */
+    const char *method; /* "GET", "HEAD", "PUT", "POST", "DELETE" */
+    const char *origin; /* "http://host:port" or "https://host", without a path */
+    const char *path;   /* begins with '/'; sent as it is, so already percent-encoded */
+    const char *query;  /* already encoded, names sorted, "name=" if empty; NULL: none */
+    struct remote_field fields[REMOTE_FIELDS];
+    unsigned field_count;
+    bool has_range; /* Range: bytes=first-last */
+    uint64_t range_first;
+    uint64_t range_last;
+    enum remote_body body;
+    const void *body_bytes;
+    int body_descriptor;
+    uint64_t body_offset;
+    uint64_t body_length;
+    const char *body_sha256; /* hex, for signing; NULL: UNSIGNED-PAYLOAD, or that of "" */
+    struct signer *signer;   /* NULL: not signed */
+    uint64_t time_ms;        /* for waiting, all tries and pauses together; 0: 30 s */
+    uint64_t try_ms;         /* for one try; 0: 15 s and 1 s a MiB */
+    unsigned tries;          /* 0: 5 */
+    bool is_urgent;          /* before those that are not, when many wait */
+    /* Where the answer's body goes if its status is 2xx. With into: exactly what fits; an answer
+     * of another length is a failure that is tried again (short) or not (long). Without: memory of
+     * at most body_most bytes, the exchange's, NUL-terminated; with 0, a short body is dropped.
+     * The body of another status is kept in memory as well, at most 64 KiB of it. A range that was
+     * asked for comes as 206 with a Content-Range that says so, or is clipped at the object's end
+     * (without into); anything else with a 2xx is a failure. */
+    uint8_t *into;
+    size_t into_length;
+    size_t body_most;
+    /* Looks at the header of an answer with a 2xx (exchange->head) before its body is taken, and
+     * before its range and length are checked; false: the body is not wanted, the exchange ends
+     * with ZT_UNAVAILABLE and is not repeated. On the thread. May be NULL. */
+    bool (*accept)(struct remote_exchange *exchange);
+    /* Called once, on the remote's thread: short, never waits. The exchange is the caller's again,
+     * and may be freed. */
+    void (*done)(struct remote_exchange *exchange);
+    void *context;
+
+    /* The result. status ZT_OK: an HTTP answer came whole, whatever its status; ZT_UNAVAILABLE: no
+     * whole answer within the time (kind says why), or remote_stop. */
+    enum zt_status status;
+    enum remote_failure {
+        REMOTE_FAILURE_NONE,
+        REMOTE_FAILURE_CONNECT, /* no address, no connection */
+        REMOTE_FAILURE_TIMEOUT,
+        REMOTE_FAILURE_BROKEN, /* reset, short or malformed */
+        REMOTE_FAILURE_TLS,
+        REMOTE_FAILURE_BUSY, /* 408, 429, 500, 502 to 504 until the end; head and answer say more */
+        REMOTE_FAILURE_REFUSED,     /* accept said no */
+        REMOTE_FAILURE_CREDENTIALS, /* there were none to sign with */
+        REMOTE_FAILURE_STOPPED
+    } failure;
+    struct zt_error error; /* for people, if status is not ZT_OK */
+    struct remote_head head;
+    char *answer; /* the body in memory, or NULL */
+    size_t answer_length;
+    unsigned tried;
+    struct remote_flight *flight; /* the thread's */
+};
+
+/* Clears an exchange; remote_exchange_free frees what the result holds, not the structure. */
+void remote_exchange_init(struct remote_exchange *exchange);
+void remote_exchange_free(struct remote_exchange *exchange);
+
+/* From any thread. done is always called, perhaps before this returns if out of memory. */
+void remote_begin(struct remote *remote, struct remote_exchange *exchange);
+
+/* The same, waits until done; done and context must be unset. Not on the remote's thread, not on a
+ * loop. Returns exchange->status. */
+enum zt_status remote_run(struct remote *remote, struct remote_exchange *exchange);
+
+#endif

@@ -1,0 +1,34 @@
+#include "remote/retry.h"
+
+#define PAUSE_FIRST_MS 100
+#define PAUSE_MOST_MS  5000
+
+bool retry_helps(unsigned status)
+{
+    return status == 408 || status == 429 || status == 500 || (status >= 502 && status <= 504);
+}
+
+bool retry_means_busy(unsigned status)
+{
+    return status == 429 || status == 503;
+}
+
+/* xorshift64: pauses only have to differ. */
+static uint64_t random_next(uint64_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return *seed;
+}
+
+uint64_t retry_pause_ms(unsigned tried, uint64_t *seed)
+{
+    uint64_t most = PAUSE_FIRST_MS;
+
+    while (tried-- > 0 && most < PAUSE_MOST_MS)
+        most *= 2;
+    if (most > PAUSE_MOST_MS)
+        most = PAUSE_MOST_MS;
+    return random_next(seed) % (most + 1);
+}

@@ -1,0 +1,268 @@
+/* Requests for single objects of a bucket. */
+#include "store/s3/bucket.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/s3/object_time.h"
+#include "store/s3/percent.h"
+#include "zt/digest.h"
+
+#define HASH_PIECE_BYTES 65536
+
+struct file_identity bucket_identity(const char *etag, uint64_t size_bytes, int64_t modified_s)
+{
+    /* A damaged list may have any number. */
+    const int64_t modified_ns = (int64_t)((uint64_t)modified_s * UINT64_C(1000000000));
+
+    return (struct file_identity){
+        .device = 0,
+        .inode = zt_xxh3(etag, strlen(etag)),
+        .size_bytes = size_bytes,
+        .modified_ns = modified_ns,
+        .changed_ns = modified_ns,
+    };
+}
+
+bool bucket_path(const struct bucket *bucket, const char *key, char out_path[BUCKET_PATH_SIZE])
+{
+    const size_t size = BUCKET_PATH_SIZE;
+    size_t used = 0;
+
+    if (strlen(bucket->prefix) + strlen(key) >= BUCKET_KEY_SIZE)
+        return false;
+    if (bucket->path_style && (!percent_append_plain(out_path, size, &used, "/") ||
+                               !percent_append_plain(out_path, size, &used, bucket->name)))
+        return false;
+    return percent_append_plain(out_path, size, &used, "/") &&
+           percent_append(out_path, size, &used, zt_text_from(bucket->prefix), true) &&
+           percent_append(out_path, size, &used, zt_text_from(key), true);
+}
+
+void bucket_exchange(struct bucket *bucket, struct remote_exchange *exchange, const char *method,
+                     const char *path)
+{
+    remote_exchange_init(exchange);
+    exchange->method = method;
+    exchange->origin = bucket->origin;
+    exchange->path = path;
+    exchange->signer = bucket->signer;
+}
+
+static void add_field(struct remote_exchange *exchange, const char *name, const char *value)
+{
+    assert(exchange->field_count < REMOTE_FIELDS);
+    exchange->fields[exchange->field_count++] = (struct remote_field){name, value};
+}
+
+/* --- versions --- */
+
+bool bucket_etag_read(struct zt_text text, char out_etag[BUCKET_ETAG_SIZE])
+{
+    if (text.length >= 2 && memcmp(text.bytes, "W/", 2) == 0)
+        text = (struct zt_text){text.bytes + 2, text.length - 2};
+    if (text.length >= 2 && text.bytes[0] == '"' && text.bytes[text.length - 1] == '"')
+        text = (struct zt_text){text.bytes + 1, text.length - 2};
+    if (text.length == 0 || text.length >= BUCKET_ETAG_SIZE)
+        return false;
+    /* It becomes part of a header. */
+    for (size_t i = 0; i < text.length; i++)
+        if (text.bytes[i] <= ' ' || text.bytes[i] == '"' || text.bytes[i] >= 0x7f)
+            return false;
+    memcpy(out_etag, text.bytes, text.length);
+    out_etag[text.length] = '\0';
+    return true;
+}
+
+static bool is_sha256(const char *text)
+{
+    return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+}
+
+void bucket_version_of(const struct remote_exchange *exchange, struct object_version *out_version)
+{
+    const struct remote_head *head = &exchange->head;
+    struct object_version version = {.size_bytes = 0};
+
+    (void)bucket_etag_read(zt_text_from(head->etag), version.etag);
+    if (strcmp(head->version_id, "null") != 0 &&
+        strlen(head->version_id) < sizeof(version.version_id))
+        strcpy(version.version_id, head->version_id);
+    if (head->has_range)
+        version.size_bytes = head->range_size;
+    else if (head->content_length != UINT64_MAX)
+        version.size_bytes = head->content_length;
+    (void)object_time_of_header(head->last_modified, &version.modified_s);
+    (void)object_time_of_header(head->date, &version.date_s);
+    if (is_sha256(head->digest))
+        strcpy(version.sha256, head->digest);
+    *out_version = version;
+}
+
+/* --- requests --- */
+
+static enum zt_status too_long(struct zt_error *error)
+{
+    return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the key is longer than %d bytes",
+                   BUCKET_KEY_SIZE - 1);
+}
+
+/* Runs an exchange and says what its answer means. */
+static enum zt_status run(struct bucket *bucket, enum metric operation,
+                          struct remote_exchange *exchange, struct object_version *out,
+                          struct zt_error *error)
+{
+    enum zt_status status;
+
+    (void)remote_run(bucket->remote, exchange);
+    status = bucket_judge(bucket, operation, exchange, error);
+    if (status == ZT_OK && out != NULL)
+        bucket_version_of(exchange, out);
+    return status;
+}
+
+enum zt_status bucket_head(struct bucket *bucket, const char *key, struct object_version *out,
+                           struct zt_error *error)
+{
+    struct remote_exchange exchange;
+    char path[BUCKET_PATH_SIZE];
+    enum zt_status status;
+
+    if (!bucket_path(bucket, key, path))
+        return too_long(error);
+    bucket_exchange(bucket, &exchange, "HEAD", path);
+    status = run(bucket, METRIC_STORE_READ, &exchange, out, error);
+    /* A size that was not told is not 0. */
+    if (status == ZT_OK && exchange.head.content_length == UINT64_MAX)
+        status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                         "the store does not tell how long the object is");
+    remote_exchange_free(&exchange);
+    return status;
+}
+
+/* Hashes the bytes of a PUT. */
+static enum zt_status hash(const struct bucket_put *put, char out_hex[65], struct zt_error *error)
+{
+    struct zt_hasher *hasher = NULL;
+    struct zt_digest digest;
+    enum zt_status status = zt_hasher_new(ZT_DIGEST_SHA256, &hasher);
+    uint8_t piece[HASH_PIECE_BYTES];
+
+    if (status != ZT_OK)
+        return zt_fail_memory(error, "hashing");
+    if (put->bytes != NULL)
+        zt_hasher_update(hasher, put->bytes, (size_t)put->length);
+    for (uint64_t at = 0; put->bytes == NULL && at < put->length;) {
+        const uint64_t left = put->length - at;
+        const ssize_t got =
+            pread(put->descriptor, piece, left < sizeof(piece) ? left : sizeof(piece), (off_t)at);
+
+        if (got <= 0) {
+            zt_hasher_free(hasher);
+            return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "what is to be sent cannot be read");
+        }
+        zt_hasher_update(hasher, piece, (size_t)got);
+        at += (uint64_t)got;
+    }
+    zt_hasher_finish(hasher, &digest);
+    zt_hasher_free(hasher);
+    for (size_t i = 0; i < 32; i++)
+        snprintf(out_hex + 2 * i, 3, "%02x", digest.bytes[i]);
+    return ZT_OK;
+}
+
+static void add_condition(struct remote_exchange *exchange, const struct bucket_put *put)
+{
+    if (put->condition == BUCKET_IF_ABSENT)
+        add_field(exchange, "if-none-match", "*");
+    else if (put->condition == BUCKET_IF_VERSION)
+        add_field(exchange, "if-match", put->etag);
+    if (put->meta_sha256 != NULL)
+        add_field(exchange, "x-amz-meta-ztserve-sha256", put->meta_sha256);
+}
+
+enum zt_status bucket_put(struct bucket *bucket, const struct bucket_put *put,
+                          struct object_version *out, struct zt_error *error)
+{
+    struct remote_exchange exchange;
+    char path[BUCKET_PATH_SIZE];
+    char hex[65];
+    enum zt_status status;
+
+    assert(put->condition != BUCKET_IF_VERSION || put->etag != NULL);
+    if (!bucket_path(bucket, put->key, path))
+        return too_long(error);
+    if (put->sha256 == NULL) {
+        status = hash(put, hex, error);
+        if (status != ZT_OK)
+            return status;
+    }
+    bucket_exchange(bucket, &exchange, "PUT", path);
+    add_condition(&exchange, put);
+    exchange.body = put->bytes != NULL ? REMOTE_BODY_MEMORY : REMOTE_BODY_FILE;
+    exchange.body_bytes = put->bytes;
+    exchange.body_descriptor = put->descriptor;
+    exchange.body_length = put->length;
+    exchange.body_sha256 = put->sha256 != NULL ? put->sha256 : hex;
+    exchange.body_most = BUCKET_REPLY_MOST;
+    status = run(bucket, METRIC_STORE_WRITE, &exchange, out, error);
+    if (status == ZT_OK && out != NULL)
+        out->size_bytes = put->length;
+    remote_exchange_free(&exchange);
+    return status;
+}
+
+static bool is_small(struct remote_exchange *exchange)
+{
+    const struct remote_head *head = &exchange->head;
+
+    return head->status / 100 != 2 || head->content_length == UINT64_MAX ||
+           head->content_length <= exchange->body_most;
+}
+
+enum zt_status bucket_get(struct bucket *bucket, const char *key, size_t most, char **out_bytes,
+                          size_t *out_length, struct object_version *out, struct zt_error *error)
+{
+    struct remote_exchange exchange;
+    char path[BUCKET_PATH_SIZE];
+    enum zt_status status;
+
+    if (!bucket_path(bucket, key, path))
+        return too_long(error);
+    bucket_exchange(bucket, &exchange, "GET", path);
+    exchange.body_most = most;
+    exchange.accept = is_small;
+    bucket_be_brief(bucket, &exchange);
+    status = run(bucket, METRIC_STORE_READ, &exchange, out, error);
+    if (status != ZT_OK && exchange.failure == REMOTE_FAILURE_REFUSED)
+        status = zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the object has more than %zu bytes",
+                         most);
+    if (status == ZT_OK) {
+        /* An empty body may have no memory. */
+        *out_bytes = exchange.answer != NULL ? exchange.answer : calloc(1, 1);
+        *out_length = exchange.answer != NULL ? exchange.answer_length : 0;
+        exchange.answer = NULL;
+        if (*out_bytes == NULL)
+            status = zt_fail_memory(error, "an object");
+    }
+    remote_exchange_free(&exchange);
+    return status;
+}
+
+enum zt_status bucket_delete(struct bucket *bucket, const char *key, struct zt_error *error)
+{
+    struct remote_exchange exchange;
+    char path[BUCKET_PATH_SIZE];
+    enum zt_status status;
+
+    if (!bucket_path(bucket, key, path))
+        return too_long(error);
+    bucket_exchange(bucket, &exchange, "DELETE", path);
+    exchange.body_most = BUCKET_REPLY_MOST;
+    status = run(bucket, METRIC_STORE_WRITE, &exchange, NULL, error);
+    remote_exchange_free(&exchange);
+    return status == ZT_NOT_FOUND ? ZT_OK : status;
+}

@@ -1,0 +1,500 @@
+/* Lists of keys (ListObjectsV2), page by page.
+ *
+ * XML cannot hold every key: Ceph writes U+0001 as "&#x01;", which no parser takes. Such a page is
+ * asked for again with encoding-type=url. Engines differ in that encoding ('+' may be a blank), and
+ * in what they make of their continuation tokens then; so from there on each page begins after the
+ * last key of the page before it. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "input/xml_read.h"
+#include "store/s3/bucket.h"
+#include "store/s3/object_time.h"
+#include "store/s3/percent.h"
+
+#define PAGE_KEYS "1000"
+/* The last character of all. */
+#define LAST_CHARACTER "\xf4\x8f\xbf\xbf"
+/* 1,000 keys of 1,024 bytes, each written as a reference of six. */
+#define PAGE_BYTES_MOST ((size_t)16 << 20)
+/* A service whose list never ends: 20 million keys are more than one server keeps in memory. */
+#define PAGES_MAX  20000
+#define TOKEN_SIZE 4096
+#define QUERY_SIZE (3 * (TOKEN_SIZE + 2 * BUCKET_KEY_SIZE) + 128)
+
+/* More than any file has, and less than overflows. */
+#define SIZE_DIGITS_MAX 18
+
+#define CHECK_MS     5000
+#define CHECK_TRY_MS 4000
+#define CHECK_TRIES  2
+/* --- one page --- */
+
+struct page_object {
+    size_t key; /* where it begins in keys */
+    size_t key_length;
+    char etag[BUCKET_ETAG_SIZE];
+    uint64_t size_bytes;
+    int64_t modified_s;
+    bool has_key;
+    bool has_etag;
+    bool has_size;
+};
+
+struct page {
+    struct page_object *objects;
+    size_t count;
+    size_t capacity;
+    char *keys; /* each with a NUL */
+    size_t keys_length;
+    size_t keys_capacity;
+    struct page_object next; /* the one that is being read */
+    const char *last;        /* the last key, usable or not; NULL: none */
+    bool is_last_told;       /* otherwise it is right up to its end or a '?' */
+    char token[TOKEN_SIZE];
+    bool is_list;
+    bool is_truncated;
+    bool is_encoded;
+    bool out_of_memory;
+};
+
+static void page_clear(struct page *page)
+{
+    free(page->objects);
+    free(page->keys);
+    *page = (struct page){.objects = NULL};
+}
+
+static bool take_key(struct page *page, struct zt_text text)
+{
+    if (text.length > 3 * (size_t)BUCKET_KEY_SIZE)
+        return true;
+    if (zt_array_reserve(&page->keys, &page->keys_capacity, page->keys_length + text.length + 1, 1,
+                         SIZE_MAX) != ZT_OK)
+        return false;
+    page->next.key = page->keys_length;
+    page->next.key_length = text.length;
+    page->next.has_key = true;
+    if (text.length > 0)
+        memcpy(page->keys + page->keys_length, text.bytes, text.length);
+    page->keys_length += text.length;
+    page->keys[page->keys_length++] = '\0';
+    return true;
+}
+
+static bool take_object(struct page *page)
+{
+    const struct page_object *next = &page->next;
+
+    if (next->has_key) {
+        if (zt_array_reserve(&page->objects, &page->capacity, page->count + 1, sizeof(*next),
+                             SIZE_MAX) != ZT_OK)
+            return false;
+        page->objects[page->count++] = *next;
+    }
+    page->next = (struct page_object){.has_key = false};
+    return true;
+}
+
+static bool read_size(struct zt_text text, uint64_t *out_size)
+{
+    uint64_t size = 0;
+
+    if (text.length == 0 || text.length > SIZE_DIGITS_MAX)
+        return false;
+    for (size_t i = 0; i < text.length; i++) {
+        if (text.bytes[i] < '0' || text.bytes[i] > '9')
+            return false;
+        size = 10 * size + (uint64_t)(text.bytes[i] - '0');
+    }
+    *out_size = size;
+    return true;
+}
+
+static void take_token(struct page *page, struct zt_text text)
+{
+    if (text.length >= sizeof(page->token))
+        return;
+    memcpy(page->token, text.bytes, text.length);
+    page->token[text.length] = '\0';
+}
+
+static bool take(void *context, const char *path, struct zt_text text)
+{
+    static const char root[] = "ListBucketResult";
+    struct page *page = context;
+    bool taken = true;
+
+    if (strncmp(path, root, sizeof(root) - 1) != 0)
+        return true;
+    path += sizeof(root) - 1;
+    page->is_list = page->is_list || path[0] == '\0' || path[0] == '/';
+    if (strcmp(path, "/Contents") == 0)
+        taken = take_object(page);
+    else if (text.bytes == NULL)
+        return true;
+    else if (strcmp(path, "/Contents/Key") == 0)
+        taken = take_key(page, text);
+    else if (strcmp(path, "/Contents/ETag") == 0)
+        page->next.has_etag = bucket_etag_read(text, page->next.etag);
+    else if (strcmp(path, "/Contents/Size") == 0)
+        page->next.has_size = read_size(text, &page->next.size_bytes);
+    else if (strcmp(path, "/Contents/LastModified") == 0)
+        (void)object_time_of_list(text, &page->next.modified_s);
+    else if (strcmp(path, "/IsTruncated") == 0)
+        page->is_truncated = zt_text_is(text, "true");
+    else if (strcmp(path, "/NextContinuationToken") == 0)
+        take_token(page, text);
+    else if (strcmp(path, "/EncodingType") == 0)
+        page->is_encoded = zt_text_is(text, "url");
+    page->out_of_memory = !taken;
+    return taken;
+}
+
+/* --- pages that XML cannot hold --- */
+
+/* The length of a reference that XML does not allow ("&#x1;"), or 0. */
+static size_t bad_reference(const char *text, size_t length)
+{
+    char digits[12];
+    const char *end = memchr(text, ';', length < sizeof(digits) ? length : sizeof(digits));
+    unsigned long value;
+    size_t count;
+
+    if (length < 4 || memcmp(text, "&#", 2) != 0 || end == NULL)
+        return 0;
+    count = (size_t)(end - text) - 2;
+    assert(count < sizeof(digits));
+    memcpy(digits, text + 2, count);
+    digits[count] = '\0';
+    value = digits[0] == 'x' ? strtoul(digits + 1, NULL, 16) : strtoul(digits, NULL, 10);
+    if (value == '\t' || value == '\n' || value == '\r' || (value >= 0x20 && value < 0xd800) ||
+        (value >= 0xe000 && value < 0xfffe) || (value >= 0x10000 && value <= 0x10ffff))
+        return 0;
+    return count + 3;
+}
+
+/* Puts '?' for all that no XML may hold; and for all beyond ASCII, which no model's name has. */
+static size_t mend(char *text, size_t length)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        const size_t bad = c == '&' ? bad_reference(text + i, length - i) : 0;
+        const bool is_bad =
+            bad > 0 || c >= 0x7f || (c < 0x20 && (c == 0 || strchr("\t\r\n", c) == NULL));
+
+        text[used++] = is_bad ? '?' : (char)c;
+        i += bad > 0 ? bad - 1 : 0;
+    }
+    return used;
+}
+
+/* Decodes the page's keys, and drops those that cannot be told. */
+static void drop_unusable(struct page *page, bool was_mended)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < page->count; i++) {
+        struct page_object *object = &page->objects[i];
+        char *key = page->keys + object->key;
+        bool is_told = true;
+
+        if (page->is_encoded)
+            is_told = percent_decode_key(key, &object->key_length);
+        else if (was_mended)
+            is_told = strchr(key, '?') == NULL;
+        if (was_mended && strchr(object->etag, '?') != NULL)
+            object->has_etag = false;
+        page->last = key;
+        page->is_last_told = is_told && object->key_length < BUCKET_KEY_SIZE;
+        if (page->is_last_told)
+            page->objects[used++] = *object;
+    }
+    page->count = used;
+}
+
+/* --- the walk through the pages --- */
+
+struct walk {
+    struct bucket *bucket;
+    char path[BUCKET_PATH_SIZE];
+    char prefix[2 * BUCKET_KEY_SIZE];
+    char query[QUERY_SIZE];
+    bool as_url;
+    char token[TOKEN_SIZE];      /* of the next page; empty: begins after `after` */
+    char after[BUCKET_KEY_SIZE]; /* the last key that was listed, with the bucket's prefix */
+    struct page page;
+    struct remote_exchange exchange;
+};
+
+static bool append_pair(struct walk *walk, size_t *used, const char *name, const char *value)
+{
+    return percent_append_plain(walk->query, QUERY_SIZE, used, *used > 0 ? "&" : "") &&
+           percent_append_plain(walk->query, QUERY_SIZE, used, name) &&
+           percent_append_plain(walk->query, QUERY_SIZE, used, "=") &&
+           percent_append(walk->query, QUERY_SIZE, used, zt_text_from(value), false);
+}
+
+/* In order of name, as it is signed. */
+static bool make_query(struct walk *walk, const char *keys)
+{
+    size_t used = 0;
+
+    return (walk->token[0] == '\0' ||
+            append_pair(walk, &used, "continuation-token", walk->token)) &&
+           (!walk->as_url || append_pair(walk, &used, "encoding-type", "url")) &&
+           append_pair(walk, &used, "list-type", "2") &&
+           append_pair(walk, &used, "max-keys", keys) &&
+           append_pair(walk, &used, "prefix", walk->prefix) &&
+           (walk->token[0] != '\0' || walk->after[0] == '\0' ||
+            append_pair(walk, &used, "start-after", walk->after));
+}
+
+static struct walk *walk_new(struct bucket *bucket, const char *beginning, struct zt_error *error)
+{
+    struct walk *walk = calloc(1, sizeof(*walk));
+    size_t used = 0;
+
+    if (walk == NULL) {
+        (void)zt_fail_memory(error, "a list of the store");
+        return NULL;
+    }
+    walk->bucket = bucket;
+    (void)percent_append_plain(walk->path, sizeof(walk->path), &used, "/");
+    if (bucket->path_style)
+        (void)percent_append_plain(walk->path, sizeof(walk->path), &used, bucket->name);
+    snprintf(walk->prefix, sizeof(walk->prefix), "%s%s", bucket->prefix, beginning);
+    return walk;
+}
+
+static void walk_free(struct walk *walk)
+{
+    if (walk == NULL)
+        return;
+    page_clear(&walk->page);
+    free(walk);
+}
+
+static enum zt_status ask(struct walk *walk, const char *keys, struct zt_error *error)
+{
+    struct remote_exchange *exchange = &walk->exchange;
+
+    if (!make_query(walk, keys))
+        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "a key of the list is too long");
+    exchange->query = walk->query;
+    exchange->body_most = PAGE_BYTES_MOST;
+    (void)remote_run(walk->bucket->remote, exchange);
+    return bucket_judge(walk->bucket, METRIC_STORE_LIST, exchange, error);
+}
+
+static enum zt_status not_a_list(struct zt_error *error)
+{
+    return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                   "the store's list cannot be read: it is not XML, or not a list");
+}
+
+static bool parse(struct walk *walk, struct zt_error *error)
+{
+    struct remote_exchange *exchange = &walk->exchange;
+
+    page_clear(&walk->page);
+    if (exchange->answer == NULL)
+        return false;
+    return xml_read((struct zt_text){exchange->answer, exchange->answer_length}, take, &walk->page,
+                    error) == ZT_OK &&
+           walk->page.is_list;
+}
+
+/* Reads the answer into the page. *out_again: only another encoding will do. */
+static enum zt_status read_page(struct walk *walk, bool *out_again, struct zt_error *error)
+{
+    struct remote_exchange *exchange = &walk->exchange;
+    bool is_read = parse(walk, error);
+    bool was_mended = false;
+
+    *out_again = false;
+    if (!is_read && !walk->page.out_of_memory && walk->as_url && exchange->answer != NULL) {
+        exchange->answer_length = mend(exchange->answer, exchange->answer_length);
+        was_mended = true;
+        is_read = parse(walk, error);
+        /* It may be what was mended. */
+        if (is_read && strchr(walk->page.token, '?') != NULL)
+            walk->page.token[0] = '\0';
+    }
+    if (walk->page.out_of_memory)
+        return zt_fail_memory(error, "a list of the store");
+    if (!is_read) {
+        *out_again = !walk->as_url;
+        return *out_again ? ZT_OK : not_a_list(error);
+    }
+    drop_unusable(&walk->page, was_mended);
+    return ZT_OK;
+}
+
+static enum zt_status get_page(struct walk *walk, bool *out_again, struct zt_error *error)
+{
+    enum zt_status status;
+
+    bucket_exchange(walk->bucket, &walk->exchange, "GET", walk->path);
+    status = ask(walk, PAGE_KEYS, error);
+    if (status == ZT_OK)
+        status = read_page(walk, out_again, error);
+    remote_exchange_free(&walk->exchange);
+    return status;
+}
+
+/* Behind the last key of a page that has no usable one. If that cannot be told: behind what can be
+ * told of it, and a character after that which no model's name has; as little as gets on. */
+static bool step_over(struct walk *walk)
+{
+    static const char *const beyond[] = {"", " ", "%" LAST_CHARACTER, "?" LAST_CHARACTER,
+                                         LAST_CHARACTER};
+    const struct page *page = &walk->page;
+    const size_t count = page->is_last_told ? 1 : sizeof(beyond) / sizeof(beyond[0]);
+    size_t length;
+
+    if (page->last == NULL)
+        return false;
+    length = page->is_last_told ? strlen(page->last) : strcspn(page->last, "?");
+    for (size_t i = page->is_last_told ? 0 : 1; i < count; i++) {
+        char after[BUCKET_KEY_SIZE];
+
+        if (length + strlen(beyond[i]) >= sizeof(after))
+            return false;
+        memcpy(after, page->last, length);
+        strcpy(after + length, beyond[i]);
+        if (strcmp(after, walk->after) <= 0)
+            continue;
+        walk->token[0] = '\0';
+        strcpy(walk->after, after);
+        return true;
+    }
+    return false;
+}
+
+/* Where the next page begins. False: the list does not get on. */
+static bool step(struct walk *walk)
+{
+    const struct page *page = &walk->page;
+    const char *last = page->count > 0 ? page->keys + page->objects[page->count - 1].key : "";
+
+    if (walk->as_url || page->token[0] == '\0') {
+        const bool moves = strcmp(last, walk->after) > 0;
+
+        if (moves) {
+            walk->token[0] = '\0';
+            strcpy(walk->after, last);
+            return true;
+        }
+        if (page->token[0] == '\0')
+            return step_over(walk);
+    }
+    if (strcmp(walk->token, page->token) == 0)
+        return false;
+    strcpy(walk->token, page->token);
+    if (last[0] != '\0')
+        strcpy(walk->after, last);
+    return true;
+}
+
+/* Whether nothing can be said of an object that may be a model, and may have been one before.
+ * Without an ETag no later request could ask for just this version. */
+static bool has_riddle(const struct page *page, size_t skipped)
+{
+    size_t length;
+    unsigned rank;
+
+    for (size_t i = 0; i < page->count; i++) {
+        const struct page_object *object = &page->objects[i];
+
+        if ((!object->has_etag || !object->has_size) && object->key_length > skipped &&
+            model_path_split(page->keys + object->key + skipped, &length, &rank))
+            return true;
+    }
+    return false;
+}
+
+typedef bool object_visitor(void *context, const struct listed_object *object);
+
+/* False if the visitor has had enough. */
+static bool visit_page(const struct walk *walk, object_visitor *visit, void *context)
+{
+    const size_t skipped = strlen(walk->bucket->prefix);
+    const size_t wanted = strlen(walk->prefix);
+
+    for (size_t i = 0; i < walk->page.count; i++) {
+        const struct page_object *object = &walk->page.objects[i];
+        const char *key = walk->page.keys + object->key;
+        const struct listed_object listed = {key + skipped, object->etag, object->size_bytes,
+                                             object->modified_s};
+
+        if (strncmp(key, walk->prefix, wanted) == 0 && key[skipped] != '\0' && object->has_etag &&
+            object->has_size && !visit(context, &listed))
+            return false;
+    }
+    return true;
+}
+
+enum zt_status bucket_list(struct bucket *bucket, const char *beginning, object_visitor *visit,
+                           void *context, struct zt_error *error)
+{
+    struct walk *walk;
+    enum zt_status status = ZT_OK;
+    unsigned pages = 0;
+    bool more = true;
+
+    if (strlen(beginning) >= BUCKET_KEY_SIZE)
+        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the key is too long");
+    walk = walk_new(bucket, beginning, error);
+    if (walk == NULL)
+        return ZT_NO_MEMORY;
+    while (status == ZT_OK && more) {
+        bool again = false;
+
+        status = get_page(walk, &again, error);
+        if (status != ZT_OK)
+            break;
+        if (again) {
+            walk->as_url = true;
+            /* What the token means then is the engine's secret. */
+            if (walk->after[0] != '\0')
+                walk->token[0] = '\0';
+            continue;
+        }
+        if (has_riddle(&walk->page, strlen(bucket->prefix)))
+            status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                             "an entry of the store's list cannot be read");
+        more = status == ZT_OK && visit_page(walk, visit, context) && walk->page.is_truncated;
+        if (more && (!step(walk) || ++pages == PAGES_MAX))
+            status =
+                zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the store's list does not end");
+    }
+    walk_free(walk);
+    return status;
+}
+
+enum zt_status bucket_check(struct bucket *bucket, struct zt_error *error)
+{
+    struct walk *walk = walk_new(bucket, "", error);
+    enum zt_status status;
+
+    if (walk == NULL)
+        return ZT_NO_MEMORY;
+    walk->as_url = true;
+    bucket_exchange(bucket, &walk->exchange, "GET", walk->path);
+    walk->exchange.time_ms = CHECK_MS;
+    walk->exchange.try_ms = CHECK_TRY_MS;
+    walk->exchange.tries = CHECK_TRIES;
+    status = ask(walk, "1", error);
+    if (status == ZT_OK && !parse(walk, NULL))
+        status = zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                         "what answers is not an object store (S3)");
+    remote_exchange_free(&walk->exchange);
+    walk_free(walk);
+    return status;
+}

@@ -1,0 +1,114 @@
+/* Facts about versions, which replicas share (.ztserve/facts/). A list of the bucket names them
+ * too, so that nobody asks for one that is not there. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/s3/s3_listing.h"
+#include "zt/digest.h"
+
+#define FACTS_PREFIX ".ztserve/facts/"
+/* Digests of a few components up to those of hundreds of thousands. */
+#define FACT_BYTES_MOST ((size_t)64 << 20)
+/* Facts of versions that are gone may stay for long: of more than these no account is kept. */
+#define FACTS_MOST ((size_t)1 << 20)
+
+void s3_fact_key(const struct file_identity *identity, const char *kind,
+                 char out_key[S3_FACT_KEY_SIZE])
+{
+    const uint64_t inputs[] = {identity->inode, identity->size_bytes,
+                               (uint64_t)identity->modified_ns};
+    uint64_t words[2];
+
+    zt_xxh3_128(inputs, sizeof(inputs), words);
+    snprintf(out_key, S3_FACT_KEY_SIZE, FACTS_PREFIX "%016" PRIx64 "%016" PRIx64 ".%s", words[0],
+             words[1], kind);
+}
+
+/* --- which there are --- */
+
+static uint64_t name_of(const char *key)
+{
+    uint64_t words[2];
+
+    zt_xxh3_128(key, strlen(key), words);
+    return words[0];
+}
+
+void s3_facts_take(struct s3_facts *facts, const char *key)
+{
+    if (strncmp(key, FACTS_PREFIX, sizeof(FACTS_PREFIX) - 1) != 0 || facts->is_incomplete)
+        return;
+    if (facts->count == facts->capacity) {
+        const size_t capacity = facts->capacity == 0 ? 64 : 2 * facts->capacity;
+        uint64_t *names =
+            capacity <= FACTS_MOST ? realloc(facts->names, capacity * sizeof(*facts->names)) : NULL;
+
+        facts->is_incomplete = names == NULL;
+        if (names == NULL)
+            return;
+        facts->names = names;
+        facts->capacity = capacity;
+    }
+    facts->names[facts->count++] = name_of(key);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const uint64_t one = *(const uint64_t *)a;
+    const uint64_t other = *(const uint64_t *)b;
+
+    return (one > other) - (one < other);
+}
+
+void s3_facts_replace(struct s3_listing *listing, struct s3_facts *facts)
+{
+    struct s3_facts before;
+
+    if (facts->count > 1)
+        qsort(facts->names, facts->count, sizeof(*facts->names), compare_names);
+    facts->is_listed = !facts->is_incomplete;
+    pthread_mutex_lock(&listing->lock);
+    before = listing->facts;
+    listing->facts = *facts;
+    pthread_mutex_unlock(&listing->lock);
+    *facts = before;
+}
+
+void s3_facts_free(struct s3_facts *facts)
+{
+    free(facts->names);
+    *facts = (struct s3_facts){.names = NULL};
+}
+
+/* True also if that is not known. */
+static bool may_exist(struct s3_listing *listing, const char *key)
+{
+    const uint64_t name = name_of(key);
+    bool may;
+
+    pthread_mutex_lock(&listing->lock);
+    may = !listing->facts.is_listed ||
+          (listing->facts.count > 0 && bsearch(&name, listing->facts.names, listing->facts.count,
+                                               sizeof(name), compare_names) != NULL);
+    pthread_mutex_unlock(&listing->lock);
+    return may;
+}
+
+/* --- reading --- */
+
+enum zt_status s3_read_fact(struct store *base, const struct file_identity *identity,
+                            const char *kind, char **out_text, size_t *out_length,
+                            struct zt_error *error)
+{
+    struct s3_store *store = (struct s3_store *)base;
+    char key[S3_FACT_KEY_SIZE];
+
+    s3_fact_key(identity, kind, key);
+    if (!may_exist(store->listing, key))
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "no such fact");
+    if (!bucket_may_ask(&store->bucket))
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the object store is away");
+    return bucket_get(&store->bucket, key, FACT_BYTES_MOST, out_text, out_length, NULL, error);
+}

@@ -1,0 +1,262 @@
+/* Writing under claims: the operations of store.h, what is there under a claimed name, and requests
+ * during which a claim must not grow old. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "remote/retry.h"
+#include "store/s3_write/s3_write.h"
+
+/* Of a request under a claim: its time unless it has one, and how often it is made at most. */
+#define RUN_MS    30000
+#define RUN_TRIES 5
+
+/* --- requests under a claim --- */
+
+struct awaited {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_done;
+};
+
+static void note_done(struct remote_exchange *exchange)
+{
+    struct awaited *awaited = exchange->context;
+
+    pthread_mutex_lock(&awaited->lock);
+    awaited->is_done = true;
+    pthread_cond_signal(&awaited->changed);
+    pthread_mutex_unlock(&awaited->lock);
+}
+
+/* Waits for at most this long; whether it is done. */
+static bool await(struct awaited *awaited, int64_t ms)
+{
+    const int64_t until_ns = clock_ns() + ms * CLOCK_NS_PER_MS;
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / CLOCK_NS_PER_S),
+                                   .tv_nsec = (long)(until_ns % CLOCK_NS_PER_S)};
+    bool done;
+
+    pthread_mutex_lock(&awaited->lock);
+    while (!awaited->is_done && pthread_cond_clockwait(&awaited->changed, &awaited->lock,
+                                                       CLOCK_MONOTONIC, &until) != ETIMEDOUT)
+        continue;
+    done = awaited->is_done;
+    pthread_mutex_unlock(&awaited->lock);
+    return done;
+}
+
+/* One try. A renewal that fails is not fatal: what was begun cannot be taken back, and the object
+ * itself tells how it ended. */
+static void run_once(struct s3_claim *claim, struct remote_exchange *exchange)
+{
+    struct awaited awaited = {.is_done = false};
+
+    pthread_mutex_init(&awaited.lock, NULL);
+    pthread_cond_init(&awaited.changed, NULL);
+    exchange->tries = 1;
+    exchange->done = note_done;
+    exchange->context = &awaited;
+    remote_begin(claim->store->remote, exchange);
+    while (!await(&awaited, S3_CLAIM_FRESH_MS))
+        (void)s3_claim_refresh(claim, NULL);
+    pthread_cond_destroy(&awaited.changed);
+    pthread_mutex_destroy(&awaited.lock);
+}
+
+static bool may_help(const struct remote_exchange *exchange)
+{
+    return exchange->status != ZT_OK && exchange->failure != REMOTE_FAILURE_REFUSED &&
+           exchange->failure != REMOTE_FAILURE_STOPPED;
+}
+
+/* Whether there is time for another try, after the pause before it. */
+static bool pause_before(unsigned tried, int64_t deadline_ms)
+{
+    uint64_t seed = (uint64_t)clock_ns() | 1;
+    const uint64_t ms = retry_pause_ms(tried, &seed);
+    const struct timespec time = {.tv_sec = (time_t)(ms / 1000),
+                                  .tv_nsec = (long)(ms % 1000) * CLOCK_NS_PER_MS};
+
+    if (clock_ms() + (int64_t)ms >= deadline_ms)
+        return false;
+    nanosleep(&time, NULL);
+    return clock_ms() < deadline_ms;
+}
+
+static enum zt_status make_sure(struct s3_claim *claim, struct zt_error *error)
+{
+    const enum zt_status status = s3_claim_refresh(claim, error);
+
+    return status == ZT_OK ? s3_claim_check(claim, error) : status;
+}
+
+/* The client would repeat a request without asking whether the claim is still ours. */
+enum zt_status s3_claim_run(struct s3_claim *claim, struct remote_exchange *exchange,
+                            struct zt_error *error)
+{
+    const struct remote_exchange request = *exchange;
+    const uint64_t time_ms = request.time_ms != 0 ? request.time_ms : RUN_MS;
+    const int64_t deadline_ms = clock_ms() + (int64_t)time_ms;
+    unsigned tried = 0;
+    const enum zt_status status = make_sure(claim, error);
+
+    if (status != ZT_OK)
+        return status;
+    do {
+        const int64_t left_ms = deadline_ms - clock_ms();
+
+        remote_exchange_free(exchange);
+        *exchange = request;
+        exchange->time_ms = left_ms > 0 ? (uint64_t)left_ms : 1;
+        run_once(claim, exchange);
+        tried += exchange->tried;
+    } while (may_help(exchange) && tried < RUN_TRIES && pause_before(tried, deadline_ms) &&
+             make_sure(claim, NULL) == ZT_OK);
+    exchange->tried = tried;
+    return bucket_judge(&claim->store->bucket, METRIC_STORE_WRITE, exchange, error);
+}
+
+/* --- what is there under the name --- */
+
+struct lookup {
+    struct s3_claim *claim;
+    struct object_version found[16]; /* by rank */
+    bool is_found[16];
+};
+
+static bool take_object(void *context, const struct listed_object *object)
+{
+    struct lookup *lookup = context;
+    const size_t name_length = strlen(lookup->claim->name);
+    size_t length;
+    unsigned rank;
+
+    if (!model_path_split(object->key, &length, &rank) || length != name_length ||
+        strncmp(object->key, lookup->claim->name, name_length) != 0 ||
+        rank >= sizeof(lookup->found) / sizeof(lookup->found[0]))
+        return true;
+    lookup->is_found[rank] = true;
+    lookup->found[rank] =
+        (struct object_version){.size_bytes = object->size_bytes, .modified_s = object->modified_s};
+    snprintf(lookup->found[rank].etag, sizeof(lookup->found[rank].etag), "%s", object->etag);
+    return true;
+}
+
+static enum zt_status look_up(struct s3_claim *claim, struct zt_error *error)
+{
+    struct lookup lookup = {.claim = claim};
+    char path[S3_KEY_SIZE];
+    enum zt_status status;
+
+    snprintf(path, sizeof(path), "%s.", claim->name);
+    status = bucket_list(&claim->store->bucket, path, take_object, &lookup, error);
+    for (unsigned rank = 0; status == ZT_OK && model_extension(rank) != NULL; rank++) {
+        snprintf(path, sizeof(path), "%s%s", claim->name, model_extension(rank));
+        s3_note_version(claim->store, path, lookup.is_found[rank] ? &lookup.found[rank] : NULL);
+    }
+    return status == ZT_OK || status == ZT_NO_MEMORY ? status : ZT_UNAVAILABLE;
+}
+
+/* --- operations of store.h --- */
+
+static enum zt_status check_mode(const struct s3_store *store, struct zt_error *error)
+{
+    const int mode = atomic_load(&store->writing->mode);
+
+    if (mode == S3_MODE_REFUSED)
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "%s", store->writing->writes);
+    if (mode == S3_MODE_UNKNOWN)
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                       "the object store was not reached yet");
+    return ZT_OK;
+}
+
+static void add(struct s3_claim *claim)
+{
+    struct s3_writing *writing = claim->store->writing;
+
+    pthread_mutex_lock(&writing->lock);
+    claim->next = writing->claims;
+    writing->claims = claim;
+    pthread_mutex_unlock(&writing->lock);
+}
+
+static void withdraw(const struct s3_claim *claim)
+{
+    struct s3_writing *writing = claim->store->writing;
+    struct s3_claim **at;
+
+    pthread_mutex_lock(&writing->lock);
+    at = &writing->claims;
+    while (*at != claim) {
+        assert(*at != NULL);
+        at = &(*at)->next;
+    }
+    *at = claim->next;
+    pthread_mutex_unlock(&writing->lock);
+}
+
+enum zt_status s3_claim(struct store *base, struct zt_text name, struct store_claim **out_claim,
+                        struct zt_error *error)
+{
+    struct s3_store *store = (struct s3_store *)base;
+    enum zt_status status = check_mode(store, error);
+    struct s3_claim *claim;
+
+    assert(name.length <= MODEL_NAME_MAX);
+    if (status != ZT_OK)
+        return status;
+    claim = calloc(1, sizeof(*claim));
+    if (claim == NULL)
+        return zt_fail_memory(error, "a claim");
+    claim->store = store;
+    memcpy(claim->name, name.bytes, name.length);
+    s3_nonce(claim->nonce);
+    status = s3_claim_set_key(claim, error);
+    if (status == ZT_OK && atomic_load(&store->writing->mode) == S3_MODE_CLAIMS)
+        status = s3_claim_take(claim, error);
+    if (status != ZT_OK) {
+        free(claim);
+        return status;
+    }
+    add(claim);
+    status = look_up(claim, error);
+    if (status == ZT_OK)
+        *out_claim = &claim->base;
+    else
+        s3_release(&claim->base);
+    return status;
+}
+
+void s3_release(struct store_claim *base)
+{
+    struct s3_claim *claim = (struct s3_claim *)base;
+
+    if (claim == NULL)
+        return;
+    s3_claim_drop(claim);
+    withdraw(claim);
+    free(claim);
+}
+
+struct s3_claim *s3_claim_of(struct s3_store *store, const char *path)
+{
+    struct s3_claim *claim;
+    size_t length;
+    unsigned rank;
+
+    if (!model_path_split(path, &length, &rank))
+        return NULL;
+    pthread_mutex_lock(&store->writing->lock);
+    claim = store->writing->claims;
+    while (claim != NULL &&
+           (strlen(claim->name) != length || strncmp(claim->name, path, length) != 0))
+        claim = claim->next;
+    pthread_mutex_unlock(&store->writing->lock);
+    return claim;
+}

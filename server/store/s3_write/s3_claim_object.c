@@ -1,0 +1,325 @@
+/* The objects of claims, by which writers of one model's name keep each other out, whatever server
+ * they are on. Making one is a conditional PUT, which one writer wins. Its body, a number of the
+ * writer's own, settles what an answer that was lost leaves open.
+ *
+ * How old another's claim is, only the service's clock can tell: Date less Last-Modified. How old
+ * one's own is, the monotonic clock tells, from before the request. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "store/s3_write/s3_write.h"
+
+/* How long a claim is waited for. */
+#define WAIT_MS 15000
+/* The first pause is at most this, each further one twice as long, up to the last. */
+#define PAUSE_FIRST_MS 100
+#define PAUSE_MOST_MS  1000
+/* Answers that were lost while a claim was made, before that is given up. */
+#define LOST_MOST 3
+/* A claim's body is a number; what is longer is no claim. */
+#define BODY_MOST 4096
+/* Claims that a sweep looks at. */
+#define SWEEP_MOST 1000
+
+static bool fill_random(void *bytes, size_t length)
+{
+    ssize_t got;
+
+    do {
+        got = getrandom(bytes, length, 0);
+    } while (got < 0 && errno == EINTR);
+    return got == (ssize_t)length;
+}
+
+void s3_nonce(char out_nonce[S3_NONCE_SIZE])
+{
+    uint64_t random[2];
+
+    if (!fill_random(random, sizeof(random))) {
+        random[0] = (uint64_t)clock_ns();
+        random[1] = (uint64_t)clock_wall_ns() ^ (uint64_t)getpid() << 32;
+    }
+    s3_hex((const uint8_t *)random, sizeof(random), out_nonce);
+}
+
+static void pause_ms(uint64_t most)
+{
+    uint64_t random = 0;
+    uint64_t ms;
+    struct timespec time;
+
+    (void)fill_random(&random, sizeof(random));
+    ms = most / 2 + random % (most / 2 + 1);
+    time = (struct timespec){.tv_sec = (time_t)(ms / 1000),
+                             .tv_nsec = (long)(ms % 1000) * CLOCK_NS_PER_MS};
+    nanosleep(&time, NULL);
+}
+
+/* --- the object of a claim --- */
+
+static int64_t age_ms(const struct s3_claim *claim)
+{
+    return clock_ms() - claim->since_ms;
+}
+
+enum zt_status s3_claim_set_key(struct s3_claim *claim, struct zt_error *error)
+{
+    const struct bucket *bucket = &claim->store->bucket;
+    char text[sizeof(bucket->name) + sizeof(bucket->prefix) + sizeof(claim->name) + 2];
+    const int length =
+        snprintf(text, sizeof(text), "%s/%s%s", bucket->name, bucket->prefix, claim->name);
+    char hash[S3_SHA256_SIZE];
+    const enum zt_status status = s3_hash_bytes(text, (size_t)length, hash, error);
+
+    /* A claims' bucket may be that of several roots. */
+    if (status == ZT_OK)
+        snprintf(claim->key, sizeof(claim->key), "%s%.32s", S3_CLAIMS_PREFIX, hash);
+    return status;
+}
+
+static enum zt_status put(struct s3_claim *claim, const char *replaced_etag, struct zt_error *error)
+{
+    const struct bucket_put put = {
+        .key = claim->key,
+        .condition = replaced_etag != NULL ? BUCKET_IF_VERSION : BUCKET_IF_ABSENT,
+        .etag = replaced_etag,
+        .bytes = claim->nonce,
+        .length = S3_NONCE_SIZE - 1,
+    };
+    struct object_version made;
+    enum zt_status status;
+
+    claim->since_ms = clock_ms();
+    status = bucket_put(&claim->store->claims, &put, &made, error);
+    if (status == ZT_OK && made.etag[0] == '\0')
+        status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                         "the store gave no ETag for a claim");
+    if (status == ZT_OK)
+        strcpy(claim->etag, made.etag);
+    return status;
+}
+
+/* What there is under a claim's key. */
+struct found {
+    bool is_mine;
+    bool is_dead;
+    struct object_version version;
+};
+
+static enum zt_status look(const struct s3_claim *claim, struct found *out_found,
+                           struct zt_error *error)
+{
+    char *body;
+    size_t length;
+    enum zt_status status = bucket_get(&claim->store->claims, claim->key, BODY_MOST, &body, &length,
+                                       &out_found->version, error);
+
+    if (status != ZT_OK)
+        return status;
+    out_found->is_mine =
+        length == S3_NONCE_SIZE - 1 && memcmp(body, claim->nonce, S3_NONCE_SIZE - 1) == 0;
+    /* Without both times nobody's claim is ever old. */
+    out_found->is_dead =
+        out_found->version.modified_s > 0 && out_found->version.date_s > 0 &&
+        out_found->version.date_s - out_found->version.modified_s > S3_CLAIM_DEAD_S;
+    free(body);
+    return ZT_OK;
+}
+
+/* --- taking --- */
+
+enum turn {
+    TURN_TAKEN,
+    TURN_AGAIN, /* at once */
+    TURN_WAIT,
+    TURN_FAILED
+};
+
+struct taking {
+    struct s3_claim *claim;
+    char dead_etag[BUCKET_ETAG_SIZE]; /* of a dead writer's claim, to be replaced; or empty */
+    unsigned lost;                    /* since the last answer */
+    bool is_held;                     /* another writer's claim was seen */
+    int64_t begun_ms;
+    struct zt_error *error;
+};
+
+static enum turn fail_lost(struct taking *taking, enum zt_status status)
+{
+    if (status == ZT_NO_MEMORY || status == ZT_ARGUMENT || status == ZT_LIMIT ||
+        ++taking->lost >= LOST_MOST) {
+        if (taking->error != NULL)
+            taking->error->status = ZT_UNAVAILABLE;
+        return TURN_FAILED;
+    }
+    return TURN_WAIT;
+}
+
+/* The PUT was refused, or its answer was lost. */
+static enum turn settle(struct taking *taking, enum zt_status put_status)
+{
+    struct found found;
+    const enum zt_status status = look(taking->claim, &found, taking->error);
+
+    if (status == ZT_NOT_FOUND)
+        return put_status == ZT_STALE || put_status == ZT_NOT_FOUND ? TURN_AGAIN
+                                                                    : fail_lost(taking, put_status);
+    if (status != ZT_OK)
+        return fail_lost(taking, status);
+    if (found.is_mine) {
+        strcpy(taking->claim->etag, found.version.etag);
+        /* Any of the requests since then may have made it. */
+        taking->claim->since_ms = taking->begun_ms;
+        return TURN_TAKEN;
+    }
+    /* The store answers, and the name is another's. */
+    taking->is_held = true;
+    taking->lost = 0;
+    if (!found.is_dead)
+        return TURN_WAIT;
+    strcpy(taking->dead_etag, found.version.etag);
+    return TURN_AGAIN;
+}
+
+static enum turn take_turn(struct taking *taking)
+{
+    struct s3_claim *claim = taking->claim;
+    const bool replaces = taking->dead_etag[0] != '\0';
+    const enum zt_status status = put(claim, replaces ? taking->dead_etag : NULL, taking->error);
+
+    taking->dead_etag[0] = '\0';
+    if (status == ZT_OK)
+        return TURN_TAKEN;
+    if (status == ZT_ARGUMENT)
+        return fail_lost(taking, status);
+    return settle(taking, status);
+}
+
+static enum zt_status fail_busy(struct zt_error *error)
+{
+    return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                   "another writer is publishing under this name");
+}
+
+enum zt_status s3_claim_take(struct s3_claim *claim, struct zt_error *error)
+{
+    struct taking taking = {.claim = claim, .begun_ms = clock_ms(), .error = error};
+    uint64_t pause = PAUSE_FIRST_MS;
+
+    for (;;) {
+        const enum turn turn = take_turn(&taking);
+
+        claim->has_object = turn == TURN_TAKEN && age_ms(claim) < S3_CLAIM_GOOD_MS;
+        if (claim->has_object)
+            return ZT_OK;
+        if (turn == TURN_FAILED)
+            return ZT_UNAVAILABLE;
+        if (clock_ms() - taking.begun_ms > WAIT_MS)
+            return !taking.is_held ? zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                                             "the store did not answer in time")
+                                   : fail_busy(error);
+        if (turn != TURN_AGAIN)
+            pause_ms(pause);
+        if (turn == TURN_WAIT)
+            pause = pause * 2 < PAUSE_MOST_MS ? pause * 2 : PAUSE_MOST_MS;
+    }
+}
+
+/* --- keeping --- */
+
+static enum zt_status renew(struct s3_claim *claim, struct zt_error *error)
+{
+    const int64_t before_ms = claim->since_ms;
+    char etag[BUCKET_ETAG_SIZE];
+    struct found found;
+    enum zt_status status;
+
+    strcpy(etag, claim->etag);
+    s3_nonce(claim->nonce);
+    status = put(claim, etag, error);
+    if (status == ZT_OK)
+        return ZT_OK;
+    if (look(claim, &found, NULL) == ZT_OK && found.is_mine) {
+        strcpy(claim->etag, found.version.etag);
+        return ZT_OK;
+    }
+    claim->since_ms = before_ms;
+    return status == ZT_STALE || status == ZT_NOT_FOUND
+               ? zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                         "another writer took the name over, because this one took too long")
+               : ZT_UNAVAILABLE;
+}
+
+enum zt_status s3_claim_refresh(struct s3_claim *claim, struct zt_error *error)
+{
+    if (!claim->has_object || age_ms(claim) < S3_CLAIM_FRESH_MS)
+        return ZT_OK;
+    return renew(claim, error);
+}
+
+enum zt_status s3_claim_check(const struct s3_claim *claim, struct zt_error *error)
+{
+    if (!claim->has_object || age_ms(claim) < S3_CLAIM_GOOD_MS)
+        return ZT_OK;
+    return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                   "the object store takes too long to answer");
+}
+
+/* An old claim may be another's by now, or before the last try to remove it. Renewed it is
+ * certainly one's own; otherwise it is left to the sweep. */
+void s3_claim_drop(struct s3_claim *claim)
+{
+    if (claim->has_object && s3_claim_refresh(claim, NULL) == ZT_OK &&
+        age_ms(claim) < S3_CLAIM_FRESH_MS)
+        (void)bucket_delete(&claim->store->claims, claim->key, NULL);
+    claim->has_object = false;
+}
+
+/* --- sweeping --- */
+
+struct sweep {
+    char (*keys)[sizeof(S3_CLAIMS_PREFIX) + S3_NONCE_SIZE];
+    size_t count;
+};
+
+static bool take_key(void *context, const struct listed_object *object)
+{
+    struct sweep *sweep = context;
+
+    if (strlen(object->key) == strlen(S3_CLAIMS_PREFIX) + S3_NONCE_SIZE - 1)
+        strcpy(sweep->keys[sweep->count++], object->key);
+    return sweep->count < SWEEP_MOST;
+}
+
+/* Takes a dead writer's claim over before it is deleted: only a condition makes sure that it is
+ * still that one. */
+static void sweep_one(struct s3_store *store, const char *key)
+{
+    struct s3_claim claim = {.store = store, .has_object = true};
+    struct found found;
+
+    snprintf(claim.key, sizeof(claim.key), "%s", key);
+    s3_nonce(claim.nonce);
+    if (look(&claim, &found, NULL) == ZT_OK && found.is_dead &&
+        put(&claim, found.version.etag, NULL) == ZT_OK && age_ms(&claim) < S3_CLAIM_FRESH_MS)
+        (void)bucket_delete(&store->claims, key, NULL);
+}
+
+void s3_claims_sweep(struct s3_store *store)
+{
+    struct sweep sweep = {.keys = calloc(SWEEP_MOST, sizeof(sweep.keys[0]))};
+
+    if (sweep.keys == NULL)
+        return;
+    (void)bucket_list(&store->claims, S3_CLAIMS_PREFIX, take_key, &sweep, NULL);
+    for (size_t i = 0; i < sweep.count; i++)
+        sweep_one(store, sweep.keys[i]);
+    free(sweep.keys);
+}

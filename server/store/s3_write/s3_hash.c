@@ -1,0 +1,94 @@
+/* SHA-256 of what is sent: the one check of a body that most services make. */
+#include <assert.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/s3_write/s3_write.h"
+#include "zt/digest.h"
+
+#define PIECE_BYTES 65536
+
+void s3_hex(const uint8_t *bytes, size_t length, char *out_hex)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < length; i++) {
+        out_hex[2 * i] = digits[bytes[i] >> 4];
+        out_hex[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    out_hex[2 * length] = '\0';
+}
+
+static void finish(struct zt_hasher *hasher, char out_hex[S3_SHA256_SIZE])
+{
+    struct zt_digest digest;
+
+    zt_hasher_finish(hasher, &digest);
+    assert(2 * (size_t)digest.length_bytes + 1 == S3_SHA256_SIZE);
+    s3_hex(digest.bytes, digest.length_bytes, out_hex);
+}
+
+enum zt_status s3_hash_bytes(const void *bytes, size_t length, char out_hex[S3_SHA256_SIZE],
+                             struct zt_error *error)
+{
+    struct zt_hasher *hasher;
+
+    if (zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK)
+        return zt_fail_memory(error, "hashing");
+    zt_hasher_update(hasher, bytes, length);
+    finish(hasher, out_hex);
+    zt_hasher_free(hasher);
+    return ZT_OK;
+}
+
+/* also: hashes the same bytes too; or NULL. */
+static bool hash_all(struct zt_hasher *hasher, struct zt_hasher *also, int descriptor,
+                     uint64_t from, uint64_t length)
+{
+    uint8_t piece[PIECE_BYTES];
+
+    while (length > 0) {
+        const size_t most = length < PIECE_BYTES ? (size_t)length : PIECE_BYTES;
+        const ssize_t got = pread(descriptor, piece, most, (off_t)from);
+
+        if (got <= 0)
+            return false;
+        zt_hasher_update(hasher, piece, (size_t)got);
+        if (also != NULL)
+            zt_hasher_update(also, piece, (size_t)got);
+        from += (uint64_t)got;
+        length -= (uint64_t)got;
+    }
+    return true;
+}
+
+enum zt_status s3_hash_part(int descriptor, uint64_t from, uint64_t length, struct zt_hasher *whole,
+                            char out_hex[S3_SHA256_SIZE], struct zt_error *error)
+{
+    struct zt_hasher *hasher;
+    bool done;
+
+    if (zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK)
+        return zt_fail_memory(error, "hashing");
+    done = hash_all(hasher, whole, descriptor, from, length);
+    if (done)
+        finish(hasher, out_hex);
+    zt_hasher_free(hasher);
+    return done ? ZT_OK : zt_fail(error, ZT_IO, NULL, from, "the staged file cannot be read");
+}
+
+enum zt_status s3_hash_range(int descriptor, uint64_t from, uint64_t length,
+                             char out_hex[S3_SHA256_SIZE], struct zt_error *error)
+{
+    return s3_hash_part(descriptor, from, length, NULL, out_hex, error);
+}
+
+enum zt_status s3_hash_end(struct zt_hasher *whole, const char *sha256, struct zt_error *error)
+{
+    char hex[S3_SHA256_SIZE];
+
+    finish(whole, hex);
+    return strcmp(hex, sha256) == 0 ? ZT_OK
+                                    : zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
+                                              "the staged file is not what was received");
+}

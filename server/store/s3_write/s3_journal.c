@@ -1,0 +1,184 @@
+/* The journal of multipart uploads: one small file for each, with bucket, prefix, key and id, in a
+ * folder of this process alone. No fsync: after a power cut, the bucket's lifecycle rule removes
+ * what is forgotten. An upload whose completion was begun is marked: it must not be aborted while
+ * that may be under way. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/s3_write/s3_multipart.h"
+
+/* Longer files are not ours. */
+#define FILE_MOST 8192
+#define FIELDS    4
+/* One more field, in files of uploads whose completion was begun. */
+#define COMPLETING "completing"
+
+static bool put_all(int descriptor, const char *bytes, size_t length)
+{
+    return write(descriptor, bytes, length) == (ssize_t)length;
+}
+
+/* Each field ends with NUL. */
+static bool put_field(int descriptor, const char *text)
+{
+    return put_all(descriptor, text, strlen(text) + 1);
+}
+
+void s3_journal_note(struct s3_store *store, struct s3_multipart *multipart)
+{
+    const struct s3_writing *writing = store->writing;
+    int descriptor;
+    bool done;
+
+    s3_nonce(multipart->journal);
+    descriptor = openat(writing->journal, multipart->journal,
+                        O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    done = descriptor >= 0 && put_field(descriptor, store->bucket.name) &&
+           put_field(descriptor, store->bucket.prefix) && put_field(descriptor, multipart->key) &&
+           put_field(descriptor, multipart->id);
+    if (descriptor >= 0)
+        close(descriptor);
+    if (!done)
+        log_write(LOG_LEVEL_WARN,
+                  "%s: its multipart upload cannot be noted; if this server is "
+                  "killed now, the parts stay in the bucket",
+                  multipart->key);
+}
+
+/* Marked or not, its time is that of the last completion. */
+void s3_journal_completing(struct s3_store *store, struct s3_multipart *multipart)
+{
+    const int descriptor = multipart->journal[0] != '\0'
+                               ? openat(store->writing->journal, multipart->journal,
+                                        O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW)
+                               : -1;
+    bool done;
+
+    if (descriptor < 0)
+        return;
+    done =
+        multipart->is_marked ? futimens(descriptor, NULL) == 0 : put_field(descriptor, COMPLETING);
+    close(descriptor);
+    multipart->is_marked = true;
+    if (!done)
+        log_write(LOG_LEVEL_WARN, "%s: that its upload is being completed cannot be noted",
+                  multipart->key);
+}
+
+void s3_journal_forget(struct s3_store *store, const char *name)
+{
+    if (name[0] != '\0')
+        unlinkat(store->writing->journal, name, 0);
+}
+
+struct noted {
+    char bytes[FILE_MOST];
+    const char *fields[FIELDS];
+    bool is_completing;
+    int64_t age_ms; /* since it was last changed */
+};
+
+static int64_t age_ms(int descriptor)
+{
+    struct stat status;
+    int64_t age;
+
+    if (fstat(descriptor, &status) != 0)
+        return 0;
+    age = clock_wall_ns() / CLOCK_NS_PER_MS - (int64_t)status.st_mtim.tv_sec * 1000;
+    return age > 0 ? age : 0;
+}
+
+/* A file; false unless it is whole. */
+static bool read_file(int folder, const char *name, struct noted *out_noted)
+{
+    const int descriptor = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    char *const bytes = out_noted->bytes;
+    const ssize_t length = descriptor >= 0 ? read(descriptor, bytes, FILE_MOST) : -1;
+    size_t at = 0;
+
+    if (descriptor >= 0) {
+        out_noted->age_ms = age_ms(descriptor);
+        close(descriptor);
+    }
+    if (length <= 0 || bytes[length - 1] != '\0')
+        return false;
+    for (size_t i = 0; i < FIELDS; i++) {
+        if (at >= (size_t)length)
+            return false;
+        out_noted->fields[i] = bytes + at;
+        at += strlen(bytes + at) + 1;
+    }
+    out_noted->is_completing = at < (size_t)length;
+    return true;
+}
+
+static void set_abort_after(struct s3_multipart *multipart, int64_t age)
+{
+    multipart->abort_after_ms = clock_ms() + (age < S3_COMPLETING_MS ? S3_COMPLETING_MS - age : 0);
+}
+
+static struct s3_multipart *from_file(const struct s3_store *store, const char *name,
+                                      const struct noted *noted)
+{
+    const char *const *fields = noted->fields;
+    struct s3_multipart *multipart;
+
+    if (strcmp(fields[0], store->bucket.name) != 0 || strcmp(fields[1], store->bucket.prefix) != 0)
+        return NULL;
+    multipart = calloc(1, sizeof(*multipart));
+    if (multipart == NULL)
+        return NULL;
+    snprintf(multipart->key, sizeof(multipart->key), "%s", fields[2]);
+    snprintf(multipart->journal, sizeof(multipart->journal), "%s", name);
+    multipart->is_completing = noted->is_completing;
+    if (noted->is_completing)
+        set_abort_after(multipart, noted->age_ms);
+    multipart->id = strdup(fields[3]);
+    if (multipart->id != NULL)
+        return multipart;
+    free(multipart);
+    return NULL;
+}
+
+/* Files of another bucket wait for a start with that. */
+static struct s3_multipart *read_one(const struct s3_store *store, const char *name)
+{
+    struct noted noted;
+
+    if (strlen(name) != S3_NONCE_SIZE - 1)
+        return NULL;
+    if (read_file(store->writing->journal, name, &noted))
+        return from_file(store, name, &noted);
+    unlinkat(store->writing->journal, name, 0);
+    return NULL;
+}
+
+struct s3_multipart *s3_journal_read(struct s3_store *store)
+{
+    const int folder = openat(store->writing->journal, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = folder >= 0 ? fdopendir(folder) : NULL;
+    struct s3_multipart *first = NULL;
+    const struct dirent *entry;
+
+    if (stream == NULL && folder >= 0)
+        close(folder);
+    while (stream != NULL && (entry = readdir(stream)) != NULL) {
+        struct s3_multipart *one = read_one(store, entry->d_name);
+
+        if (one == NULL)
+            continue;
+        one->next = first;
+        first = one;
+    }
+    if (stream != NULL)
+        closedir(stream);
+    return first;
+}

@@ -1,0 +1,179 @@
+/* A thread for what nobody waits for: it probes a store that was away at start, aborts multipart
+ * uploads that are not needed, and sweeps what dead writers left. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "store/s3_write/s3_multipart.h"
+
+/* A dead writer's claim is gone at most this long after it may be taken over. */
+#define SWEEP_S 20
+/* Between two tries to reach a store that was away at start. */
+#define PROBE_S 3
+/* Between two sweeps for leftovers of probes. */
+#define PROBES_SWEEP_S 3600
+
+static bool is_ending(struct s3_writing *writing)
+{
+    bool ending;
+
+    pthread_mutex_lock(&writing->lock);
+    ending = writing->is_ending;
+    pthread_mutex_unlock(&writing->lock);
+    return ending;
+}
+
+static struct s3_multipart *take_unwanted(struct s3_writing *writing)
+{
+    struct s3_multipart *first;
+
+    pthread_mutex_lock(&writing->lock);
+    first = writing->unwanted;
+    writing->unwanted = NULL;
+    pthread_mutex_unlock(&writing->lock);
+    return first;
+}
+
+static void give_back(struct s3_writing *writing, struct s3_multipart *multipart)
+{
+    pthread_mutex_lock(&writing->lock);
+    multipart->next = writing->unwanted;
+    writing->unwanted = multipart;
+    pthread_mutex_unlock(&writing->lock);
+}
+
+/* Those that cannot be aborted now stay for the next round. */
+static void abort_unwanted(struct s3_store *store)
+{
+    struct s3_multipart *next = take_unwanted(store->writing);
+
+    while (next != NULL) {
+        struct s3_multipart *one = next;
+        struct zt_error error;
+
+        next = one->next;
+        if (is_ending(store->writing) || one->abort_after_ms > clock_ms() ||
+            s3_multipart_abort(store, one, &error) != ZT_OK)
+            give_back(store->writing, one);
+        else
+            s3_multipart_free(one);
+    }
+}
+
+static void free_unwanted(struct s3_writing *writing)
+{
+    struct s3_multipart *next = take_unwanted(writing);
+
+    while (next != NULL) {
+        struct s3_multipart *one = next;
+
+        next = one->next;
+        s3_multipart_free(one);
+    }
+}
+
+static void work(struct s3_store *store, int64_t *next_probes_ms)
+{
+    struct s3_writing *writing = store->writing;
+
+    if (atomic_load(&writing->mode) == S3_MODE_UNKNOWN) {
+        if (s3_probe(store, NULL) != ZT_OK)
+            return;
+        log_write(LOG_LEVEL_INFO, "uploads: %s", writing->writes);
+    }
+    abort_unwanted(store);
+    if (atomic_load(&writing->mode) == S3_MODE_REFUSED)
+        return;
+    if (atomic_load(&writing->mode) == S3_MODE_CLAIMS && !is_ending(writing))
+        s3_claims_sweep(store);
+    if (clock_ms() >= *next_probes_ms && !is_ending(writing)) {
+        s3_probes_sweep(store);
+        *next_probes_ms = clock_ms() + (int64_t)PROBES_SWEEP_S * 1000;
+    }
+}
+
+/* Until the time, or until something is unwanted, or the end. */
+static void rest(struct s3_writing *writing, int64_t s)
+{
+    const int64_t until_ns = clock_ns() + s * CLOCK_NS_PER_S;
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / CLOCK_NS_PER_S),
+                                   .tv_nsec = (long)(until_ns % CLOCK_NS_PER_S)};
+
+    pthread_mutex_lock(&writing->lock);
+    while (!writing->is_ending && !writing->is_called &&
+           pthread_cond_clockwait(&writing->changed, &writing->lock, CLOCK_MONOTONIC, &until) !=
+               ETIMEDOUT)
+        continue;
+    writing->is_called = false;
+    pthread_mutex_unlock(&writing->lock);
+}
+
+static void *run(void *argument)
+{
+    struct s3_store *store = argument;
+    int64_t next_probes_ms = 0;
+
+    while (!is_ending(store->writing)) {
+        work(store, &next_probes_ms);
+        rest(store->writing,
+             atomic_load(&store->writing->mode) == S3_MODE_UNKNOWN ? PROBE_S : SWEEP_S);
+    }
+    return NULL;
+}
+
+void s3_keeper_take_over(struct s3_store *store)
+{
+    struct s3_multipart *left = s3_journal_read(store);
+
+    while (left != NULL) {
+        struct s3_multipart *one = left;
+
+        left = one->next;
+        /* A probe's is nobody's upload. */
+        if (strncmp(one->key, S3_PROBES_PREFIX, strlen(S3_PROBES_PREFIX)) != 0)
+            log_write(LOG_LEVEL_INFO, "%s: an upload that did not end is aborted%s", one->key,
+                      one->is_completing ? " later, as it may be completing" : "");
+        give_back(store->writing, one);
+    }
+}
+
+bool s3_keeper_start(struct s3_store *store)
+{
+    struct s3_writing *writing = store->writing;
+
+    writing->has_keeper = thread_start(&writing->keeper, "s3 keeper", run, store) == 0;
+    return writing->has_keeper;
+}
+
+void s3_keeper_stop(struct s3_store *store)
+{
+    struct s3_writing *writing = store->writing;
+
+    pthread_mutex_lock(&writing->lock);
+    writing->is_ending = true;
+    pthread_cond_signal(&writing->changed);
+    pthread_mutex_unlock(&writing->lock);
+    if (writing->has_keeper)
+        pthread_join(writing->keeper, NULL);
+    writing->has_keeper = false;
+    free_unwanted(writing);
+}
+
+void s3_keeper_abort(struct s3_store *store, struct s3_multipart *multipart)
+{
+    struct s3_writing *writing = store->writing;
+
+    if (multipart == NULL)
+        return;
+    if (multipart->is_completing)
+        multipart->abort_after_ms = clock_ms() + S3_COMPLETING_MS;
+    give_back(writing, multipart);
+    pthread_mutex_lock(&writing->lock);
+    writing->is_called = true;
+    pthread_cond_signal(&writing->changed);
+    pthread_mutex_unlock(&writing->lock);
+}

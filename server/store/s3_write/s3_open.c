@@ -1,0 +1,240 @@
+/* Opens a bucket as a store: connects, opens the cache and the staging folder, probes. */
+#include "store/s3_write/s3_open.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "store/s3/s3_listing.h"
+#include "store/s3_write/s3_write.h"
+
+/* In the staging folder. */
+#define JOURNAL_FOLDER "multipart"
+#define FOLDER_MODE    0700
+#define PATH_SIZE      (CONFIG_TEXT_SIZE + 64)
+
+static const char *s3_refusal(const struct store *base)
+{
+    const struct s3_writing *writing = ((const struct s3_store *)base)->writing;
+
+    return atomic_load(&writing->mode) == S3_MODE_REFUSED ? writing->writes : NULL;
+}
+
+static void s3_report_all(struct store *base, struct store_report *out_report)
+{
+    const struct s3_writing *writing = ((const struct s3_store *)base)->writing;
+
+    s3_report(base, out_report);
+    snprintf(out_report->writes, sizeof(out_report->writes), "%s",
+             atomic_load(&writing->mode) != S3_MODE_UNKNOWN
+                 ? writing->writes
+                 : "how uploads are published is not known before the store was reached");
+}
+
+static void s3_reconfigure(struct store *base)
+{
+    struct s3_store *store = (struct s3_store *)base;
+
+    cache_set_limit(store->cache, (uint64_t)config_number(&store->config->cache.max_bytes));
+    s3_poll_adjust(store);
+}
+
+/* --- closing --- */
+
+static void s3_interrupt(struct store *base)
+{
+    struct s3_store *store = (struct s3_store *)base;
+
+    remote_interrupt(store->remote);
+    cache_interrupt(store->cache);
+}
+
+static void free_writing(struct s3_writing *writing)
+{
+    if (writing == NULL)
+        return;
+    if (writing->staging != NULL)
+        writing->staging->ops->close(writing->staging);
+    if (writing->journal >= 0)
+        close(writing->journal);
+    pthread_cond_destroy(&writing->changed);
+    pthread_mutex_destroy(&writing->lock);
+    free(writing->cache_folder);
+    free(writing);
+}
+
+static void s3_close(struct store *base)
+{
+    struct s3_store *store = (struct s3_store *)base;
+
+    if (store->writing != NULL)
+        s3_keeper_stop(store);
+    s3_disconnect(store);
+    cache_close(store->cache);
+    free_writing(store->writing);
+    free(store);
+}
+
+static const struct store_ops s3_ops = {
+    .list = s3_list,
+    .open = s3_open_file,
+    .create = s3_create,
+    .write_at = s3_write_at,
+    .read_back = s3_read_back,
+    .publish = s3_publish,
+    .abandon = s3_abandon,
+    .remove = s3_remove,
+    .identity_of = s3_identity_of,
+    .misfits = s3_misfits,
+    .space = s3_space,
+    .keep = s3_keep,
+    .kept_create = s3_kept_create,
+    .kept_open = s3_kept_open,
+    .kept_remove = s3_kept_remove,
+    .kept_drop = s3_kept_drop,
+    .kept_list = s3_kept_list,
+    .sync = s3_sync,
+    .truncate = s3_truncate,
+    .copy = s3_copy,
+    .discard = s3_discard,
+    .length = s3_length,
+    .set_reserve = s3_set_reserve,
+    .watch = s3_watch,
+    .changed = s3_changed,
+    .is_changing = s3_is_changing,
+    .reports = s3_reports,
+    .look = s3_look,
+    .prepare = s3_prepare,
+    .claim = s3_claim,
+    .release = s3_release,
+    .refusal = s3_refusal,
+    .may_seek = s3_may_seek,
+    .seek = s3_seek,
+    .read_fact = s3_read_fact,
+    .write_fact = s3_write_fact,
+    .report = s3_report_all,
+    .reconfigure = s3_reconfigure,
+    .interrupt = s3_interrupt,
+    .close = s3_close,
+};
+
+/* --- staging --- */
+
+static enum zt_status make_folder(const char *path, struct zt_error *error)
+{
+    if (mkdir(path, FOLDER_MODE) == 0 || errno == EEXIST)
+        return ZT_OK;
+    return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "uploads cannot be staged in %.150s: %s", path,
+                   strerrordesc_np(errno));
+}
+
+static enum zt_status open_staging(struct s3_store *store, uint64_t reserve_bytes,
+                                   struct zt_error *error)
+{
+    struct s3_writing *writing = store->writing;
+    char path[PATH_SIZE];
+    char journal[PATH_SIZE + sizeof(JOURNAL_FOLDER)];
+    enum zt_status status;
+
+    snprintf(path, sizeof(path), "%s/%s", store->folder, S3_STAGING_FOLDER);
+    snprintf(journal, sizeof(journal), "%s/%s", path, JOURNAL_FOLDER);
+    status = make_folder(path, error);
+    if (status == ZT_OK)
+        status = make_folder(journal, error);
+    if (status != ZT_OK)
+        return status;
+    writing->journal = open(journal, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return store_local_open(path, reserve_bytes, &writing->staging, error);
+}
+
+static void refuse(struct s3_writing *writing, const char *why)
+{
+    snprintf(writing->writes, sizeof(writing->writes), "%s", why);
+    atomic_store(&writing->mode, S3_MODE_REFUSED);
+}
+
+static void prepare_writing(struct s3_store *store, uint64_t reserve_bytes)
+{
+    struct zt_error error;
+
+    if (!store->config->writable) {
+        refuse(store->writing, "this server takes no uploads");
+        return;
+    }
+    if (open_staging(store, reserve_bytes, &error) != ZT_OK) {
+        log_write(LOG_LEVEL_WARN, "no uploads: %s", error.message);
+        refuse(store->writing, error.message);
+        return;
+    }
+    s3_keeper_take_over(store);
+    if (atomic_load(&store->bucket.was_reached))
+        (void)s3_probe(store, &error);
+    if (!s3_keeper_start(store))
+        log_write(LOG_LEVEL_WARN, "no thread for sweeping: what dead writers leave stays");
+}
+
+/* --- opening --- */
+
+static struct s3_writing *new_writing(const char *cache_folder)
+{
+    struct s3_writing *writing = calloc(1, sizeof(*writing));
+
+    if (writing == NULL)
+        return NULL;
+    writing->cache_folder = strdup(cache_folder);
+    writing->journal = -1;
+    atomic_init(&writing->mode, S3_MODE_UNKNOWN);
+    pthread_mutex_init(&writing->lock, NULL);
+    pthread_cond_init(&writing->changed, NULL);
+    return writing;
+}
+
+static enum zt_status connect_all(struct s3_store *store, struct zt_error *error)
+{
+    const struct cache_options options = {.folder = store->folder,
+                                          .max_bytes = (uint64_t)store->config->cache.max_bytes,
+                                          .workers = store->workers};
+    enum zt_status status = cache_open(&options, &store->cache, error);
+
+    if (status == ZT_OK)
+        status = s3_connect(store, error);
+    if (status != ZT_OK)
+        return status;
+    store->claims = store->bucket;
+    if (store->config->s3.claims_bucket[0] != '\0')
+        s3_other_bucket(store, store->config->s3.claims_bucket, &store->claims);
+    return ZT_OK;
+}
+
+enum zt_status store_s3_open(const struct config *config, const char *cache_folder,
+                             struct workers *workers, uint64_t reserve_bytes,
+                             struct store **out_store, struct zt_error *error)
+{
+    struct s3_store *store = calloc(1, sizeof(*store));
+    enum zt_status status = ZT_OK;
+
+    if (store == NULL)
+        return zt_fail_memory(error, "the store");
+    store->base.ops = &s3_ops;
+    store->config = config;
+    store->workers = workers;
+    store->writing = new_writing(cache_folder);
+    if (store->writing == NULL || store->writing->cache_folder == NULL) {
+        status = zt_fail_memory(error, "the store");
+    } else {
+        store->folder = store->writing->cache_folder;
+        status = connect_all(store, error);
+    }
+    if (status != ZT_OK) {
+        s3_close(&store->base);
+        return status;
+    }
+    prepare_writing(store, reserve_bytes);
+    *out_store = &store->base;
+    return ZT_OK;
+}

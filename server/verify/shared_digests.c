@@ -1,0 +1,165 @@
+/* Digests that one replica found are kept with the version in their store, and read by the others,
+ * so that not each of them has to read the whole model. The text is that of the state folder
+ * (saved_state.c), and names the version by its ETag, which is the same on all replicas. Whoever
+ * may write to the bucket could as well replace the models in it.
+ *
+ * All of it happens in jobs, one at a time for a generation. A failure costs nothing but the
+ * digests. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/store.h"
+#include "verify/verifier_work.h"
+
+/* A longer text is not worth keeping for everybody. */
+#define FACT_MAX ((size_t)16 << 20)
+/* How often a text is written that has not grown by a quarter. */
+#define WRITE_AGAIN_MS 10000
+
+struct sharing {
+    struct job job; /* first: the job is the structure */
+    struct verifier *verifier;
+    struct generation *generation;
+    bool writes;
+};
+
+static bool is_stopped(const struct verifier *verifier)
+{
+    return atomic_load(&verifier->stopping) || atomic_load(&verifier->server->draining);
+}
+
+static unsigned known_count(const struct generation *generation)
+{
+    unsigned count = 0;
+
+    for (uint32_t i = 0; i < generation->model->component_count; i++)
+        count += digest_block(generation, i) != NULL;
+    return count;
+}
+
+static void name_kind(const struct generation *generation, char out_kind[40])
+{
+    snprintf(out_kind, 40, "digests-%" PRIu64, digest_table_of(generation)->piece_bytes);
+}
+
+/* --- the job --- */
+
+static void took(void *context, uint32_t component)
+{
+    const struct sharing *sharing = context;
+
+    atomic_fetch_add(&digest_table_of(sharing->generation)->shared_count, 1);
+    digest_finder_note(sharing->verifier, sharing->generation, component);
+}
+
+static void read_others(struct sharing *sharing)
+{
+    struct store *store = sharing->verifier->server->store;
+    struct zt_error error;
+    char kind[40];
+    size_t length = 0;
+    char *text = NULL;
+
+    name_kind(sharing->generation, kind);
+    if (store->ops->read_fact(store, &sharing->generation->identity, kind, &text, &length,
+                              &error) != ZT_OK)
+        return;
+    if (length <= FACT_MAX)
+        digest_state_decode((const uint8_t *)text, length, sharing->generation, took, sharing);
+    free(text);
+}
+
+static void write_all(struct sharing *sharing)
+{
+    struct generation *generation = sharing->generation;
+    struct digest_table *table = digest_table_of(generation);
+    struct store *store = sharing->verifier->server->store;
+    struct record_writer image = {.limit_bytes = FACT_MAX};
+    const unsigned count = known_count(generation);
+    struct zt_error error;
+    char kind[40];
+    enum zt_status status = ZT_LIMIT;
+
+    name_kind(generation, kind);
+    digest_state_encode(&image, generation);
+    if (!image.failed)
+        status = store->ops->write_fact(store, &generation->identity, kind,
+                                        (const char *)image.bytes, image.length, &error);
+    if (status == ZT_OK)
+        atomic_store(&table->shared_count, count);
+    else if (!image.failed)
+        log_write(LOG_LEVEL_DEBUG, "digests of %s cannot be shared: %s", generation->path,
+                  error.message);
+    atomic_store(&table->next_fact_ms, clock_ms() + WRITE_AGAIN_MS);
+    record_writer_free(&image);
+}
+
+static void share(struct job *job)
+{
+    struct sharing *sharing = (struct sharing *)job;
+    struct digest_table *table = digest_table_of(sharing->generation);
+
+    if (!is_stopped(sharing->verifier) && !atomic_load(&sharing->generation->retired)) {
+        read_others(sharing);
+        if (sharing->writes)
+            write_all(sharing);
+    }
+    atomic_store(&table->is_shared_now, false);
+    parking_release_idle(sharing->generation);
+    free(sharing);
+}
+
+static void begin(struct verifier *verifier, struct generation *generation, bool writes)
+{
+    struct digest_table *table = digest_table_of(generation);
+    struct sharing *sharing;
+
+    if (is_stopped(verifier) || atomic_exchange(&table->is_shared_now, true))
+        return;
+    sharing = calloc(1, sizeof(*sharing));
+    if (sharing == NULL) {
+        atomic_store(&table->is_shared_now, false);
+        return;
+    }
+    parking_hold_idle(generation);
+    *sharing = (struct sharing){
+        .job.run = share, .verifier = verifier, .generation = generation, .writes = writes};
+    workers_submit_idle(server_waiters(verifier->server), &sharing->job);
+}
+
+/* --- when --- */
+
+void shared_digests_recall(struct verifier *verifier, struct generation *generation)
+{
+    if (store_is_elsewhere(verifier->server->store) &&
+        known_count(generation) < generation->model->component_count)
+        begin(verifier, generation, false);
+}
+
+/* A model whose components are found one after another must not be written after each. */
+static bool is_worth_writing(struct verifier *verifier, struct generation *generation)
+{
+    struct digest_table *table = digest_table_of(generation);
+    const unsigned shared = atomic_load(&table->shared_count);
+    const unsigned known = known_count(generation);
+    bool is_queued;
+
+    pthread_mutex_lock(&verifier->finders.lock);
+    is_queued = table->queued;
+    pthread_mutex_unlock(&verifier->finders.lock);
+    if (known <= shared)
+        return false;
+    return clock_ms() >= atomic_load(&table->next_fact_ms) ||
+           (!is_queued && known - shared > shared / 4);
+}
+
+void shared_digests_offer(struct verifier *verifier, struct generation *generation)
+{
+    const struct server *server = verifier->server;
+
+    if (store_is_elsewhere(server->store) && server->config->writable &&
+        !atomic_load(&generation->retired) && is_worth_writing(verifier, generation))
+        begin(verifier, generation, true);
+}

@@ -1,0 +1,224 @@
+"""A bucket beside the object store itself, beside a folder, and beside nginx with slices and a cache.
+
+Needs a program that starts an object store for a test: the variable ZT_S3_ENGINE, called as `up DIR PORT --bucket NAME`,
+which prints lines of KEY=VALUE (S3_ENDPOINT, S3_REGION, S3_ACCESS_KEY, S3_SECRET_KEY), and as `down DIR --wipe`."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+from context import Skipped, Target, timed
+from figures import Figure, Limit
+from reading import compare_two, shares
+from servers import free_port, memory_mib
+from workload import workload
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
+from s3_client import Bucket  # noqa: E402
+
+ENGINE = "ZT_S3_ENGINE"
+BUCKET = "models"
+LARGE_BYTES = 1 << 30
+RANGES = 8
+MODELS, MODEL_BYTES = 1000, 4096
+DATA = "/v1/models/large/objects/weight/data"
+EVERYWHERE = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+LOAD_WITHIN_S = 120
+# As people set it up: slices, so that a range can be answered and kept before the whole file has come.
+SLICES = """location / {{ slice 8m; proxy_cache store; proxy_cache_key $uri$slice_range; proxy_set_header Range $slice_range;
+    proxy_http_version 1.1; proxy_set_header Connection ""; proxy_cache_valid 200 206 1h; proxy_pass ENDPOINT; }}"""
+CACHE = "proxy_cache_path {folder}/cache keys_zone=store:10m max_size=8g; proxy_buffers 16 64k;"
+
+
+# --- the store ---
+
+
+def start_store(context):
+    program = os.environ.get(ENGINE)
+    if not program:
+        raise Skipped(f"needs a program that starts an object store ({ENGINE})")
+    folder = context.sub_folder("store")
+    command = [program, "up", str(folder), str(free_port()), "--bucket", BUCKET]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise Skipped(f"{program} started no object store")
+    context.stack.callback(subprocess.run, [program, "down", str(folder), "--wipe"], stdout=subprocess.DEVNULL)
+    told = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    told = {name: value.strip("'\"") for name, value in told.items()}
+    engine = SimpleNamespace(
+        endpoint=told["S3_ENDPOINT"], region=told["S3_REGION"], access_key=told["S3_ACCESS_KEY"], secret_key=told["S3_SECRET_KEY"]
+    )
+    return Bucket(engine, BUCKET)
+
+
+def large_bucket(context):
+    """The bucket and the same file in a folder; everybody may read it, since curl and nginx do not sign."""
+
+    def make():
+        bucket = context.once("store", lambda: start_store(context)).below("large")
+        root = context.sub_folder("bucket-root")
+        path = context.model(root / "large.zt", LARGE_BYTES)
+        bucket.put("large.zt", path.read_bytes(), x_amz_acl="public-read")
+        context.warm(path)
+        return bucket, root
+
+    return context.once("large-bucket", make)
+
+
+def environment_of(bucket, cache):
+    return {
+        "ZTSERVE_S3_ENDPOINT": bucket.engine.endpoint,
+        "ZTSERVE_S3_REGION": bucket.engine.region,
+        "AWS_ACCESS_KEY_ID": bucket.engine.access_key,
+        "AWS_SECRET_ACCESS_KEY": bucket.engine.secret_key,
+        "ZTSERVE_CACHE_DIR": str(cache / "cache"),
+        "ZTSERVE_STATE_DIR": str(cache / "state"),
+    }
+
+
+def over_bucket(context, bucket, cache, processors=None):
+    cache.mkdir(exist_ok=True)
+    server = context.ztserve(bucket.root, processors=processors, environment=environment_of(bucket, cache))
+    end = time.monotonic() + LOAD_WITHIN_S
+    while not is_loaded(context, server):
+        if time.monotonic() > end:
+            raise RuntimeError("the models of the bucket were not read")
+        time.sleep(0.02)
+    return server
+
+
+def is_loaded(context, server):
+    try:
+        return context.fetch(server, "/readyz") is not None
+    except OSError:
+        return False
+
+
+def empty(context, name):
+    """A folder that is removed with the run; each call gives another."""
+    at = context.made[name] = context.made.get(name, 0) + 1
+    return context.sub_folder(f"{name}-{at}")
+
+
+# --- cold ---
+
+
+def curl_seconds(bucket):
+    """The store's own parallel ranged GET: eight ranges at a time, thrown away as they come."""
+    url = f"{bucket.engine.endpoint}/{bucket.name}/{bucket.prefix}large.zt"
+    piece = LARGE_BYTES // RANGES
+    command = ["curl", "--silent", "--no-progress-meter", "--fail", "--parallel", "--parallel-immediate", "--parallel-max", str(RANGES)]
+    for i in range(RANGES):
+        command += ["--next"] * (i > 0) + ["--output", "/dev/null", "--range", f"{i * piece}-{(i + 1) * piece - 1}", url]
+    used = processor_seconds_of_children()
+    taken = timed(lambda: subprocess.run(command, check=True))
+    return {"seconds": taken, "bytes": LARGE_BYTES, "server_seconds": processor_seconds_of_children() - used}
+
+
+def processor_seconds_of_children():
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def cold_download(context, server, target, cache):
+    result = context.load(Target(server, target), requests=1)
+    result["memory"] = memory_mib(server)
+    context.stop(server)
+    # On a virtual machine, memory that is used for the first time costs several times as much as what was just freed.
+    shutil.rmtree(cache, ignore_errors=True)
+    return result
+
+
+@workload("bucket-cold", "component of 1 GiB from a bucket, nothing cached")
+def bucket_cold(context):
+    bucket, _ = large_bucket(context)
+    location = SLICES.replace("ENDPOINT", bucket.engine.endpoint)
+    stored = f"/{bucket.name}/{bucket.prefix}large.zt"
+
+    def ours():
+        cache = empty(context, "cold")
+        return cold_download(context, over_bucket(context, bucket, cache, EVERYWHERE), DATA, cache)
+
+    def nginx():
+        server = context.nginx(empty(context, "slices"), processors=EVERYWHERE, location=location, outside=CACHE)
+        return cold_download(context, server, stored, server.folder)
+
+    with context.watch() as others:
+        results = context.alternate([ours, lambda: curl_seconds(bucket), nginx])
+    speeds = [[result["bytes"] / result["seconds"] for result in side] for side in results]
+    costs = [[result["server_seconds"] / result["bytes"] * 1e9 for result in side] for side in results]
+    row = "1 GiB from a bucket, cold"
+    for which, name, least in ((1, "curl with 8 ranges", 0.9), (2, "nginx, slices and cache", None)):
+        limit = Limit(least=least) if least else None
+        yield Figure(
+            "bucket-cold", row, "throughput", "B/s", speeds[0], speeds[which], [], limit, name,
+            others=others[0], processor=shares([results[0], results[which]]),
+        )  # fmt: skip
+        yield Figure(
+            "bucket-cold", row, "processor seconds a GB", "s/GB", costs[0], costs[which], beside=name, others=others[0]
+        )
+    memory = [result["memory"] for result in results[0]]
+    yield Figure("bucket-cold", row, "memory of its own", "MiB", memory, others=others[0])
+
+
+# --- warm ---
+
+
+@workload("bucket-warm", "the same from the cache, beside a folder and beside nginx's cache")
+def bucket_warm(context):
+    bucket, root = large_bucket(context)
+    cached = over_bucket(context, bucket, empty(context, "warm"))
+    folder = context.ztserve(root)
+    location = SLICES.replace("ENDPOINT", bucket.engine.endpoint)
+    nginx = context.nginx(empty(context, "slices"), location=location, outside=CACHE)
+    stored = f"/{bucket.name}/{bucket.prefix}large.zt"
+    for server, target in ((cached, DATA), (folder, DATA), (nginx, stored)):
+        context.load(Target(server, target), requests=2)
+    for server in (cached, folder):
+        server.settle()
+    offset = json.loads(context.fetch(folder, "/v1/models/large"))["objects"]["weight"]["components"]["data"]["offset"]
+    both = Limit(least=0.95)
+    for what, length in (("4 KiB", 4096), ("64 MiB", 64 << 20), ("1 GiB", LARGE_BYTES)):
+        ours = (f"Range: bytes=0-{length - 1}",)
+        theirs = (f"Range: bytes={offset}-{offset + length - 1}",)
+        row = f"{what} from a bucket, cached"
+        mine = Target(cached, DATA, ours)
+        yield from compare_two(context, "bucket-warm", row, mine, Target(folder, DATA, ours), (both, None), "a folder")
+        beside = "nginx, slices and cache"
+        yield from compare_two(context, "bucket-warm", row, mine, Target(nginx, stored, theirs), (None, None), beside)
+    context.stop(cached, folder, nginx)
+
+
+# --- opening ---
+
+
+def samples(context, server):
+    lines = context.fetch(server, "/metrics").decode().splitlines()
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))}
+
+
+@workload("bucket-open", "opening 1,000 models of a bucket, nothing cached")
+def bucket_open(context):
+    bucket = context.once("store", lambda: start_store(context)).below("many")
+    data = context.model(context.folder / "one.zt", MODEL_BYTES).read_bytes()
+    for i in range(MODELS):
+        bucket.put(f"group-{i % 10}/model-{i:04}.zt", data)
+    taken, requests, fetched = [], [], []
+    with context.watch() as others:
+        for _ in range(context.rounds):
+            begun = time.monotonic()
+            server = over_bucket(context, bucket, empty(context, "open"), EVERYWHERE)
+            taken.append(time.monotonic() - begun)
+            counted = samples(context, server)
+            requests.append(sum(n for name, n in counted.items() if name.startswith("ztserve_store_requests_total")))
+            fetched.append(counted["ztserve_cache_fetched_bytes_total"])
+            context.stop(server)
+    row = "1,000 models of 4 KiB from a bucket"
+    yield Figure("bucket-open", row, "time", "s", taken, others=others[0])
+    yield Figure("bucket-open", row, "requests", "requests", requests, others=others[0])
+    yield Figure("bucket-open", row, "bytes fetched", "bytes", fetched, others=others[0])

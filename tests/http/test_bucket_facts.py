@@ -1,0 +1,91 @@
+"""Digests that one replica has found out are kept in the bucket, and the others know them without reading the models."""
+
+from containers import dense, pattern, zt1
+from test_metrics import samples
+from wire import component_path, eventually, get, head
+
+MIB = 1 << 20
+DATA = pattern(6 * MIB + 123, seed=5)
+TARGET = component_path("m", "w")
+FACTS = ".ztserve/facts/"
+
+
+def facts(bucket):
+    return [key for key in bucket.keys(hidden=True) if key.startswith(FACTS)]
+
+
+def digest(server, target=TARGET):
+    return head(server, target)["Repr-Digest"]
+
+
+def fetched(server):
+    return samples(server)["ztserve_cache_fetched_bytes_total"]
+
+
+def put_model(bucket, data=DATA):
+    """Nothing in the file says what its bytes are: the servers find out."""
+    bucket.put("m.zt", zt1({"w": dense(data, digest=None)}))
+
+
+def find(server):
+    """Has a server read the model, and tells the digest that it found."""
+    assert digest(server) is None
+    assert get(server, TARGET).body == DATA
+    eventually(lambda: digest(server) is not None)
+    return digest(server)
+
+
+def test_what_one_found_the_next_knows_without_reading(bucket, serve_bucket):
+    put_model(bucket)
+    found = find(serve_bucket(bucket, writable=True))
+    eventually(lambda: len(facts(bucket)) == 1)
+    other = serve_bucket(bucket, writable=True)
+    eventually(lambda: digest(other) == found)
+    # What opening reads, and not the component.
+    assert fetched(other) <= 3 * MIB
+    assert get(other, TARGET).body == DATA
+
+
+def test_server_that_takes_no_uploads_reads_facts_and_writes_none(bucket, serve_bucket):
+    put_model(bucket)
+    found = find(serve_bucket(bucket))
+    assert facts(bucket) == []
+    find(serve_bucket(bucket, writable=True))
+    eventually(lambda: len(facts(bucket)) == 1)
+    other = serve_bucket(bucket)
+    eventually(lambda: digest(other) == found)
+
+
+def test_facts_are_of_one_version(bucket, serve_bucket):
+    put_model(bucket)
+    found = find(serve_bucket(bucket, writable=True))
+    eventually(lambda: len(facts(bucket)) == 1)
+    changed = bytes(reversed(DATA))
+    put_model(bucket, changed)
+    other = serve_bucket(bucket, writable=True)
+    assert digest(other) is None
+    assert get(other, TARGET).body == changed
+    eventually(lambda: digest(other) is not None)
+    assert digest(other) != found
+
+
+def spoilt(text):
+    """What may be in the bucket in place of a fact: cut, flipped, empty, something else, much too long."""
+    middle = len(text) // 2
+    flipped = text[:middle] + bytes([text[middle] ^ 1]) + text[middle + 1 :]
+    return [text[:-1], flipped, b"", b"<xml/>", text + b"more", bytes(len(text)), b"\xff" * (17 * MIB)]
+
+
+def test_spoilt_facts_are_not_believed(moto_bucket, serve_bucket):
+    bucket = moto_bucket
+    put_model(bucket)
+    found = find(serve_bucket(bucket, writable=True))
+    eventually(lambda: len(facts(bucket)) == 1)
+    (key,) = facts(bucket)
+    for text in spoilt(bucket.get(key)):
+        bucket.put(key, text)
+        other = serve_bucket(bucket)
+        for _ in range(3):
+            assert digest(other) in (None, found)
+        assert get(other, TARGET).body == DATA
+        other.stop()

@@ -1,0 +1,117 @@
+/* Credentials that are renewed: before they expire, when they are refused, when their file
+ * changes. */
+#include "credential_world.h"
+
+static void profile_is_read_again_when_it_changes(void **state)
+{
+    (void)state;
+    put_file(".aws/credentials", "[default]\naws_access_key_id=DK\naws_secret_access_key=S\n");
+    assert_found("profile", "DK", "S", "");
+    put_file(".aws/credentials", "[default]\naws_access_key_id=N\naws_secret_access_key=M\n");
+    assert_becomes("N");
+    /* A file without keys changes nothing. */
+    put_file(".aws/credentials", "[default]\n");
+    usleep(2500000);
+    assert_has("profile", "N", "M", "");
+}
+
+static void service_that_is_away_is_asked_again(void **state)
+{
+    struct credential credential;
+
+    (void)state;
+    set_web_identity("a");
+    PLAY({"", 503, ""}, {"", 200, assumed("WI", in_seconds(3600))});
+    assert_int_equal(find(), ZT_UNAVAILABLE);
+    assert_string_equal(error.message,
+                        "AWS_ROLE_ARN, AWS_WEB_IDENTITY_TOKEN_FILE: the token service at "
+                        "https://sts.eu-west-1.amazonaws.com answered 503");
+    assert_non_null(credentials);
+    assert_string_equal(credentials_source(credentials), "web identity");
+    assert_false(credentials_get(credentials, &credential));
+    assert_becomes("WI");
+}
+
+static void short_lived_ones_are_renewed_halfway(void **state)
+{
+    (void)state;
+    set_web_identity("a");
+    PLAY({"", 200, assumed("W1", in_seconds(6))}, {"", 200, assumed("W2", in_seconds(3600))});
+    assert_found("web identity", "W1", "s&", "t==");
+    set_web_identity("b");
+    assert_becomes("W2");
+    assert_non_null(strstr(world.requests[1], "WebIdentityToken=b"));
+}
+
+static void long_lived_ones_are_left_alone(void **state)
+{
+    (void)state;
+    set_web_identity("a");
+    PLAY({"", 200, assumed("W1", in_seconds(601))});
+    assert_found("web identity", "W1", "s&", "t==");
+    usleep(2500000);
+    assert_int_equal(asked(), 1);
+}
+
+static void expired_ones_are_not_given(void **state)
+{
+    struct credential credential;
+
+    (void)state;
+    set_web_identity("a");
+    PLAY({"", 200, assumed("W1", in_seconds(2))});
+    assert_found("web identity", "W1", "s&", "t==");
+    usleep(3100000);
+    assert_false(credentials_get(credentials, &credential));
+}
+
+static void refused_ones_are_renewed_once_and_not_for_ever(void **state)
+{
+    (void)state;
+    set_web_identity("a");
+    PLAY({"", 200, assumed("W1", in_seconds(3600))}, {"", 200, assumed("W2", in_seconds(3600))});
+    assert_found("web identity", "W1", "s&", "t==");
+    /* Of a moment ago: those before may have been meant. */
+    assert_true(credentials_refused(credentials));
+    assert_int_equal(asked(), 1);
+    sleep(5);
+    assert_true(credentials_refused(credentials));
+    assert_becomes("W2");
+    sleep(5);
+    assert_false(credentials_refused(credentials));
+    assert_int_equal(asked(), 2);
+}
+
+static void service_that_hangs_stops_nobody(void **state)
+{
+    int64_t begun_ms;
+
+    (void)state;
+    set_web_identity("a");
+    PLAY({"", 200, assumed("W1", in_seconds(4))}, {"", 1, ""});
+    assert_found("web identity", "W1", "s&", "t==");
+    while (asked() < 2)
+        usleep(20000);
+    begun_ms = clock_ms();
+    assert_has("web identity", "W1", "s&", "t==");
+    credentials_free(credentials);
+    credentials = NULL;
+    assert_true(clock_ms() - begun_ms < 500);
+    end_hanging();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(profile_is_read_again_when_it_changes),
+        TEST(service_that_is_away_is_asked_again),
+        TEST(short_lived_ones_are_renewed_halfway),
+        TEST(long_lived_ones_are_left_alone),
+        TEST(expired_ones_are_not_given),
+        TEST(refused_ones_are_renewed_once_and_not_for_ever),
+        TEST(service_that_hangs_stops_nobody),
+    };
+
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,578 @@
+/* When an exchange is tried again, how many are on their way together, and how all of it ends. */
+#include "remote_world.h"
+
+#include "remote/credentials.h"
+#include "remote/pace.h"
+#include "remote/retry.h"
+#include "remote/sign.h"
+
+#define OK_HELLO "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+#define BUSY     "HTTP/1.1 503 Slow Down\r\nContent-Length: 4\r\n\r\nslow"
+
+/* --- credentials, as a test sets them --- */
+
+struct credentials {
+    atomic_bool is_available;
+    atomic_bool has_others;
+    atomic_uint refusals;
+    atomic_uint renewed_after; /* credentials_get gives others after so many calls more; 0: never */
+    atomic_uint gets;
+};
+
+bool credentials_get(struct credentials *credentials, struct credential *out_credential)
+{
+    const unsigned gets = atomic_fetch_add(&credentials->gets, 1);
+    const unsigned renewed_after = atomic_load(&credentials->renewed_after);
+
+    memset(out_credential, 0, sizeof(*out_credential));
+    strcpy(out_credential->key, renewed_after != 0 && gets >= renewed_after ? "NEW" : "OLD");
+    strcpy(out_credential->secret, "secret");
+    return atomic_load(&credentials->is_available);
+}
+
+bool credentials_refused(struct credentials *credentials)
+{
+    atomic_fetch_add(&credentials->refusals, 1);
+    return atomic_load(&credentials->has_others);
+}
+
+/* --- policy --- */
+
+static void pause_grows_and_has_a_limit(void **state)
+{
+    uint64_t seed = 12345;
+    uint64_t longest[10] = {0};
+
+    (void)state;
+    for (unsigned tried = 1; tried < 10; tried++)
+        for (unsigned i = 0; i < 10000; i++) {
+            const uint64_t pause = retry_pause_ms(tried, &seed);
+
+            assert_true(pause <= 5000 && pause <= 100u << tried);
+            if (pause > longest[tried])
+                longest[tried] = pause;
+        }
+    assert_true(longest[1] > 180 && longest[4] > 1500 && longest[9] > 4900);
+}
+
+static void pace_halves_once_a_round_and_grows_slowly(void **state)
+{
+    struct pace pace;
+
+    (void)state;
+    pace_init(&pace, 16);
+    pace_halve(&pace, 0);
+    pace_halve(&pace, 0);
+    assert_int_equal(pace.allowed, 8);
+    pace_halve(&pace, 1);
+    assert_int_equal(pace.allowed, 4);
+    for (unsigned i = 0; i < 15; i++)
+        pace_succeed(&pace);
+    assert_int_equal(pace.allowed, 4);
+    pace_succeed(&pace);
+    assert_int_equal(pace.allowed, 5);
+    for (unsigned i = 2; i < 9; i++)
+        pace_halve(&pace, i);
+    assert_int_equal(pace.allowed, 1);
+    for (unsigned i = 0; i < 1000; i++)
+        pace_succeed(&pace);
+    assert_int_equal(pace.allowed, 16);
+}
+
+/* --- answers --- */
+
+static void run_one(const struct step *steps, unsigned count, struct remote_exchange *exchange,
+                    unsigned tries, unsigned *out_requests)
+{
+    struct service service;
+    struct remote *remote = start_remote(2);
+
+    service_start(&service, steps, count);
+    exchange_with(exchange, &service);
+    exchange->tries = tries;
+    remote_run(remote, exchange);
+    remote_stop(remote);
+    *out_requests = service.request_count;
+    service_stop(&service);
+}
+
+static void transient_answers_are_asked_for_again(void **state)
+{
+    static const unsigned statuses[] = {408, 429, 500, 502, 503, 504};
+    struct remote_exchange exchange;
+    char answer[100];
+    unsigned requests;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        const struct step steps[] = {{answer, THEN_KEEP, 0, 0}, {OK_HELLO, THEN_KEEP, 0, 0}};
+
+        snprintf(answer, sizeof(answer), "HTTP/1.1 %u E\r\nContent-Length: 4\r\n\r\nwait",
+                 statuses[i]);
+        run_one(steps, 2, &exchange, 0, &requests);
+        assert_int_equal(exchange.status, ZT_OK);
+        assert_string_equal(exchange.answer, "hello");
+        assert_int_equal(requests, 2);
+        remote_exchange_free(&exchange);
+    }
+}
+
+static void other_answers_are_final(void **state)
+{
+    static const unsigned statuses[] = {301, 304, 400, 401, 403, 404, 409, 412, 416, 501};
+    struct remote_exchange exchange;
+    char answer[100];
+    unsigned requests;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        const struct step steps[] = {{answer, THEN_KEEP, 0, 0}, {OK_HELLO, THEN_KEEP, 0, 0}};
+
+        snprintf(answer, sizeof(answer), "HTTP/1.1 %u E\r\nContent-Length: 0\r\n\r\n", statuses[i]);
+        run_one(steps, 2, &exchange, 0, &requests);
+        assert_int_equal(exchange.status, ZT_OK);
+        assert_int_equal(exchange.head.status, statuses[i]);
+        assert_int_equal(requests, 1);
+        remote_exchange_free(&exchange);
+    }
+}
+
+static void busy_until_the_last_try_is_a_failure_with_its_answer(void **state)
+{
+    const struct step steps[] = {{BUSY, THEN_KEEP, 0, 0}};
+    struct remote_exchange exchange;
+    unsigned requests;
+
+    (void)state;
+    run_one(steps, 1, &exchange, 3, &requests);
+    assert_int_equal(exchange.status, ZT_UNAVAILABLE);
+    assert_int_equal(exchange.failure, REMOTE_FAILURE_BUSY);
+    assert_int_equal(exchange.head.status, 503);
+    assert_string_equal(exchange.answer, "slow");
+    assert_int_equal(requests, 3);
+    remote_exchange_free(&exchange);
+}
+
+static void no_connection_is_tried_again_and_then_a_failure(void **state)
+{
+    struct remote_exchange exchange;
+    struct remote *remote = start_remote(2);
+
+    (void)state;
+    remote_exchange_init(&exchange);
+    exchange.method = "GET";
+    exchange.origin = "http://127.0.0.1:1";
+    exchange.path = "/";
+    exchange.tries = 2;
+    assert_int_equal(remote_run(remote, &exchange), ZT_UNAVAILABLE);
+    assert_int_equal(exchange.failure, REMOTE_FAILURE_CONNECT);
+    assert_int_equal(exchange.tried, 2);
+    assert_true(exchange.error.message[0] != '\0');
+    remote_stop(remote);
+}
+
+static void strange_origins_are_failures(void **state)
+{
+    static const char *const origins[] = {"ftp://127.0.0.1:1", "file:///etc/passwd",      "http://",
+                                          "http://a b",        "http://127.0.0.1:1/path", ""};
+    struct remote_exchange exchange;
+    struct remote *remote = start_remote(2);
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(origins) / sizeof(origins[0]); i++) {
+        remote_exchange_init(&exchange);
+        exchange.method = "GET";
+        exchange.origin = origins[i];
+        exchange.path = "/";
+        assert_int_equal(remote_run(remote, &exchange), ZT_UNAVAILABLE);
+        assert_int_equal(exchange.failure, REMOTE_FAILURE_BROKEN);
+        assert_int_equal(exchange.tried, 1);
+    }
+    remote_stop(remote);
+}
+
+/* --- time --- */
+
+static void hanging_service_is_left_and_asked_again(void **state)
+{
+    const struct step steps[] = {
+        {NULL, THEN_HANG, 0, 0},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe", THEN_HANG, 0, 0},
+        {OK_HELLO, THEN_KEEP, 0, 0}};
+    struct remote_exchange exchange;
+    struct service service;
+    struct remote *remote = start_remote(2);
+
+    (void)state;
+    SERVICE_START(&service, steps);
+    exchange_with(&exchange, &service);
+    exchange.try_ms = 200;
+    assert_int_equal(remote_run(remote, &exchange), ZT_OK);
+    assert_string_equal(exchange.answer, "hello");
+    assert_int_equal(exchange.tried, 3);
+    remote_exchange_free(&exchange);
+    remote_stop(remote);
+    service_stop(&service);
+}
+
+static void nothing_outlasts_its_time(void **state)
+{
+    const struct step steps[] = {{NULL, THEN_HANG, 0, 0}};
+    const int64_t begun_ms = clock_ms();
+    struct remote_exchange exchange;
+    struct service service;
+    struct remote *remote = start_remote(2);
+
+    (void)state;
+    SERVICE_START(&service, steps);
+    exchange_with(&exchange, &service);
+    exchange.time_ms = 300;
+    assert_int_equal(remote_run(remote, &exchange), ZT_UNAVAILABLE);
+    assert_int_equal(exchange.failure, REMOTE_FAILURE_TIMEOUT);
+    assert_true(clock_ms() - begun_ms < 2000);
+    remote_stop(remote);
+    service_stop(&service);
+}
+
+/* --- many --- */
+
+#define MANY 40
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned count;
+    unsigned stopped;
+    unsigned timed_out;
+    const char *order[MANY]; /* of the paths */
+} ended = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void note_end(struct remote_exchange *exchange)
+{
+    pthread_mutex_lock(&ended.lock);
+    ended.order[ended.count++] = exchange->path;
+    ended.stopped += exchange->failure == REMOTE_FAILURE_STOPPED;
+    ended.timed_out += exchange->failure == REMOTE_FAILURE_TIMEOUT;
+    /* The test may use it again at once. */
+    remote_exchange_free(exchange);
+    pthread_cond_signal(&ended.changed);
+    pthread_mutex_unlock(&ended.lock);
+}
+
+static void begin_many(struct remote *remote, const struct service *service,
+                       struct remote_exchange *exchanges, unsigned count)
+{
+    ended.count = ended.stopped = ended.timed_out = 0;
+    for (unsigned i = 0; i < count; i++) {
+        exchange_with(&exchanges[i], service);
+        exchanges[i].done = note_end;
+        remote_begin(remote, &exchanges[i]);
+    }
+}
+
+static void wait_for_ends(unsigned count)
+{
+    pthread_mutex_lock(&ended.lock);
+    while (ended.count < count)
+        pthread_cond_wait(&ended.changed, &ended.lock);
+    pthread_mutex_unlock(&ended.lock);
+}
+
+static void so_many_are_on_their_way_together(void **state)
+{
+    const struct step steps[] = {{OK_HELLO, THEN_KEEP, 20, 0}};
+    struct remote_exchange *exchanges = calloc(MANY, sizeof(*exchanges));
+    struct service service;
+    struct remote *remote = start_remote(4);
+    struct remote_load load;
+
+    (void)state;
+    SERVICE_START(&service, steps);
+    begin_many(remote, &service, exchanges, MANY);
+    wait_for_ends(MANY);
+    remote_load(remote, &load);
+    assert_int_equal(load.running, 0);
+    assert_int_equal(load.waiting, 0);
+    assert_int_equal(load.allowed, 4);
+    assert_int_equal(service.busy_most, 4);
+    assert_true(service.served_count <= 5);
+    remote_stop(remote);
+    service_stop(&service);
+    free(exchanges);
+}
+
+static void busy_service_gets_fewer_requests(void **state)
+{
+    const struct step steps[] = {{BUSY, THEN_KEEP, 0, 0}, {OK_HELLO, THEN_KEEP, 0, 0}};
+    struct remote_exchange *exchanges = calloc(MANY, sizeof(*exchanges));
+    struct service service;
+    struct remote *remote = start_remote(8);
+    struct remote_load load;
+
+    (void)state;
+    SERVICE_START(&service, steps);
+    begin_many(remote, &service, exchanges, 1);
+    wait_for_ends(1);
+    remote_load(remote, &load);
+    assert_int_equal(load.allowed, 4);
+    begin_many(remote, &service, exchanges, MANY);
+    wait_for_ends(MANY);
+    remote_load(remote, &load);
+    assert_int_equal(load.allowed, 6);
+    remote_stop(remote);
+    service_stop(&service);
+    free(exchanges);
+}
+
+static void urgent_exchanges_come_first(void **state)
+{
+    const struct step steps[] = {{OK_HELLO, THEN_KEEP, 100, 0}, {OK_HELLO, THEN_KEEP, 0, 0}};
+    struct remote_exchange exchanges[4];
+    struct service service;
+    struct remote *remote = start_remote(1);
+
+    (void)state;
+    SERVICE_START(&service, steps);
+    ended.count = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        exchange_with(&exchanges[i], &service);
+        exchanges[i].path = i == 3 ? "/urgent" : "/";
+        exchanges[i].is_urgent = i == 3;
+        exchanges[i].done = note_end;
+        remote_begin(remote, &exchanges[i]);
+        /* The first is on its way before the others come. */
+        usleep(i == 0 ? 30000 : 0);
+    }
+    wait_for_ends(4);
+    assert_string_equal(ended.order[1], "/urgent");
+    remote_stop(remote);
+    service_stop(&service);
+}
+
+static void time_runs_while_an_exchange_waits(void **state)
+{
+    const struct step steps[] = {{NULL, THEN_HANG, 0, 0}};
+    struct remote_exchange exchanges[2];
+    struct service service;
+    struct remote *remote = start_remote(1);
+    const int64_t begun_ms = clock_ms();
+
+    (void)state;
+    SERVICE_START(&service, steps);
+    ended.count = ended.timed_out = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        exchange_with(&exchanges[i], &service);
+        exchanges[i].done = note_end;
+        exchanges[i].path = i == 0 ? "/first" : "/second";
+        exchanges[i].time_ms = i == 0 ? 3000 : 300;
+        remote_begin(remote, &exchanges[i]);
+        usleep(20000);
+    }
+    wait_for_ends(1);
+    assert_string_equal(ended.order[0], "/second");
+    assert_int_equal(ended.timed_out, 1);
+    assert_true(clock_ms() - begun_ms < 1500);
+    remote_stop(remote);
+    service_stop(&service);
+}
+
+static void stop_ends_everything_at_once(void **state)
+{
+    const struct step steps[] = {{NULL, THEN_HANG, 0, 0}, {BUSY, THEN_KEEP, 0, 0}};
+    struct remote_exchange *exchanges = calloc(MANY, sizeof(*exchanges));
+    struct service service;
+    struct remote *remote = start_remote(4);
+    int64_t begun_ms;
+
+    (void)state;
+    SERVICE_START(&service, steps);
+    begin_many(remote, &service, exchanges, MANY);
+    usleep(50000);
+    begun_ms = clock_ms();
+    remote_stop(remote);
+    assert_true(clock_ms() - begun_ms < 500);
+    assert_int_equal(ended.count, MANY);
+    assert_int_equal(ended.stopped, MANY);
+    service_stop(&service);
+    free(exchanges);
+}
+
+static void stop_waits_for_no_name_server(void **state)
+{
+    struct remote_exchange exchange;
+    struct remote *remote = start_remote(1);
+    int64_t begun_ms;
+
+    (void)state;
+    ended.count = 0;
+    remote_exchange_init(&exchange);
+    exchange.method = "GET";
+    exchange.origin = "http://no-such-name.invalid";
+    exchange.path = "/";
+    exchange.done = note_end;
+    remote_begin(remote, &exchange);
+    usleep(10000);
+    begun_ms = clock_ms();
+    remote_stop(remote);
+    assert_true(clock_ms() - begun_ms < 500);
+    assert_int_equal(ended.count, 1);
+}
+
+/* --- signatures --- */
+
+static void run_signed(const struct step *steps, unsigned count, struct credentials *credentials,
+                       struct service *service, struct remote_exchange *exchange,
+                       const char *method)
+{
+    struct remote *remote = start_remote(2);
+    struct signer *signer = signer_new(credentials, "here", "s3");
+
+    service_start(service, steps, count);
+    exchange_with(exchange, service);
+    exchange->method = method;
+    exchange->signer = signer;
+    exchange->tries = 1;
+    remote_run(remote, exchange);
+    remote_exchange_free(exchange);
+    remote_stop(remote);
+    signer_free(signer);
+}
+
+#define SKEWED                                                                    \
+    "HTTP/1.1 403 F\r\nDate: Fri, 01 Jan 2038 00:00:00 GMT\r\nContent-Length: 57" \
+    "\r\n\r\n<Error><Code>RequestTimeTooSkewed</Code><Message/></Error>"
+
+static void clock_of_the_service_is_used_once(void **state)
+{
+    const struct step steps[] = {{SKEWED, THEN_CLOSE, 0, 0}};
+    struct credentials credentials = {.is_available = true};
+    struct remote_exchange exchange;
+    struct service service;
+
+    (void)state;
+    run_signed(steps, 1, &credentials, &service, &exchange, "GET");
+    assert_int_equal(exchange.status, ZT_OK);
+    assert_int_equal(exchange.head.status, 403);
+    assert_int_equal(service.request_count, 2);
+    assert_non_null(strstr(service.requests[1], "\r\nx-amz-date: 20380101T0000"));
+    service_stop(&service);
+}
+
+static void clock_is_corrected_after_head_which_cannot_say_why(void **state)
+{
+    const struct step steps[] = {
+        {"HTTP/1.1 403 F\r\nDate: Fri, 01 Jan 2038 00:00:00 GMT\r\n\r\n", THEN_KEEP, 0, 0},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", THEN_KEEP, 0, 0}};
+    struct credentials credentials = {.is_available = true};
+    struct remote_exchange exchange;
+    struct service service;
+
+    (void)state;
+    run_signed(steps, 2, &credentials, &service, &exchange, "HEAD");
+    assert_int_equal(exchange.head.status, 200);
+    assert_int_equal(service.request_count, 2);
+    service_stop(&service);
+}
+
+static void refused_credentials_are_renewed_once(void **state)
+{
+    const struct step steps[] = {
+        {"HTTP/1.1 403 F\r\nContent-Length: 2\r\n\r\nno", THEN_KEEP, 0, 0}};
+    struct credentials credentials = {.is_available = true, .has_others = true, .renewed_after = 1};
+    struct remote_exchange exchange;
+    struct service service;
+
+    (void)state;
+    run_signed(steps, 1, &credentials, &service, &exchange, "GET");
+    assert_int_equal(exchange.status, ZT_OK);
+    assert_int_equal(exchange.head.status, 403);
+    assert_int_equal(service.request_count, 2);
+    assert_int_equal(atomic_load(&credentials.refusals), 1);
+    assert_non_null(strstr(service.requests[0], "Credential=OLD/"));
+    assert_non_null(strstr(service.requests[1], "Credential=NEW/"));
+    service_stop(&service);
+}
+
+static void renewal_that_takes_a_while_is_waited_for(void **state)
+{
+    const struct step steps[] = {{"HTTP/1.1 400 B\r\nContent-Length: 2\r\n\r\nno", THEN_KEEP, 0, 0},
+                                 {OK_HELLO, THEN_KEEP, 0, 0}};
+    struct credentials credentials = {.is_available = true, .has_others = true, .renewed_after = 4};
+    struct remote_exchange exchange;
+    struct service service;
+
+    (void)state;
+    run_signed(steps, 2, &credentials, &service, &exchange, "GET");
+    assert_int_equal(exchange.head.status, 200);
+    assert_int_equal(service.request_count, 2);
+    assert_non_null(strstr(service.requests[1], "Credential=NEW/"));
+    service_stop(&service);
+}
+
+static void refusal_that_no_renewal_mends_is_told_in_time(void **state)
+{
+    const struct step steps[] = {
+        {"HTTP/1.1 403 F\r\nContent-Length: 2\r\n\r\nno", THEN_KEEP, 0, 0}};
+    struct credentials credentials = {.is_available = true, .has_others = true};
+    struct remote *remote = start_remote(2);
+    struct signer *signer = signer_new(&credentials, "here", "s3");
+    struct remote_exchange exchange;
+    struct service service;
+
+    (void)state;
+    service_start(&service, steps, 1);
+    exchange_with(&exchange, &service);
+    exchange.signer = signer;
+    exchange.time_ms = 1000;
+    assert_int_equal(remote_run(remote, &exchange), ZT_OK);
+    assert_int_equal(exchange.head.status, 403);
+    assert_int_equal(service.request_count, 2);
+    remote_exchange_free(&exchange);
+    remote_stop(remote);
+    signer_free(signer);
+    service_stop(&service);
+}
+
+static void without_credentials_nothing_is_sent(void **state)
+{
+    const struct step steps[] = {{OK_HELLO, THEN_KEEP, 0, 0}};
+    struct credentials credentials = {.is_available = false};
+    struct remote_exchange exchange;
+    struct service service;
+
+    (void)state;
+    run_signed(steps, 1, &credentials, &service, &exchange, "GET");
+    assert_int_equal(exchange.status, ZT_UNAVAILABLE);
+    assert_int_equal(exchange.failure, REMOTE_FAILURE_CREDENTIALS);
+    assert_int_equal(service.request_count, 0);
+    service_stop(&service);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pause_grows_and_has_a_limit),
+        cmocka_unit_test(pace_halves_once_a_round_and_grows_slowly),
+        cmocka_unit_test(transient_answers_are_asked_for_again),
+        cmocka_unit_test(other_answers_are_final),
+        cmocka_unit_test(busy_until_the_last_try_is_a_failure_with_its_answer),
+        cmocka_unit_test(no_connection_is_tried_again_and_then_a_failure),
+        cmocka_unit_test(strange_origins_are_failures),
+        cmocka_unit_test(hanging_service_is_left_and_asked_again),
+        cmocka_unit_test(nothing_outlasts_its_time),
+        cmocka_unit_test(so_many_are_on_their_way_together),
+        cmocka_unit_test(busy_service_gets_fewer_requests),
+        cmocka_unit_test(urgent_exchanges_come_first),
+        cmocka_unit_test(time_runs_while_an_exchange_waits),
+        cmocka_unit_test(stop_ends_everything_at_once),
+        cmocka_unit_test(stop_waits_for_no_name_server),
+        cmocka_unit_test(clock_of_the_service_is_used_once),
+        cmocka_unit_test(clock_is_corrected_after_head_which_cannot_say_why),
+        cmocka_unit_test(refused_credentials_are_renewed_once),
+        cmocka_unit_test(renewal_that_takes_a_while_is_waited_for),
+        cmocka_unit_test(refusal_that_no_renewal_mends_is_told_in_time),
+        cmocka_unit_test(without_credentials_nothing_is_sent),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

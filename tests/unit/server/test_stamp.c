@@ -1,0 +1,123 @@
+/* What tells that a file was written to (http/body/stamp.h). */
+#include "support.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "http/body/stamp.h"
+
+static char path[] = "/tmp/zt-test-stamp-XXXXXX";
+static struct zt_source *file;
+static int descriptor;
+
+static int make_file(void **state)
+{
+    (void)state;
+    descriptor = mkstemp(path);
+    return descriptor >= 0 && write(descriptor, "0123456789", 10) == 10 &&
+                   zt_source_open_file(path, &file, NULL) == ZT_OK
+               ? 0
+               : -1;
+}
+
+static int remove_file(void **state)
+{
+    (void)state;
+    zt_source_close(file);
+    close(descriptor);
+    return 0;
+}
+
+static uint64_t stamp_of_time(time_t seconds, long nanoseconds)
+{
+    const struct timespec time = {seconds, nanoseconds};
+
+    assert_int_equal(futimens(descriptor, (const struct timespec[]){time, time}), 0);
+    return file_stamp(file, NULL);
+}
+
+/* Its time of change becomes one of long ago, so that each change after that is seen. */
+static uint64_t stamp_of_old(void)
+{
+    return stamp_of_time(1000, 0);
+}
+
+static void a_file_that_is_written_to_has_another_stamp(void **state)
+{
+    const uint64_t before = stamp_of_old();
+    uint64_t length;
+
+    (void)state;
+    assert_true(file_stamp(file, &length) == before);
+    assert_int_equal(length, 10);
+    assert_int_equal(pwrite(descriptor, "x", 1, 5), 1);
+    assert_true(file_stamp(file, &length) != before);
+    assert_int_equal(length, 10);
+    assert_true(stamp_of_time(1001, 0) != before);
+    assert_true(stamp_of_time(1000, 1) != before);
+    assert_true(stamp_of_time(1000, 0) == before);
+}
+
+static void a_length_alone_makes_another_stamp(void **state)
+{
+    const uint64_t before = stamp_of_old();
+    uint64_t length;
+
+    (void)state;
+    assert_int_equal(ftruncate(descriptor, 9), 0);
+    assert_true(stamp_of_old() != before);
+    assert_int_equal(ftruncate(descriptor, 10), 0);
+    assert_true(stamp_of_old() == before);
+    (void)file_stamp(file, &length);
+    assert_int_equal(length, 10);
+}
+
+static void other_names_and_rights_leave_the_stamp(void **state)
+{
+    const uint64_t before = stamp_of_old();
+    char other[sizeof(path) + 2];
+
+    (void)state;
+    snprintf(other, sizeof(other), "%s-2", path);
+    assert_int_equal(rename(path, other), 0);
+    assert_true(file_stamp(file, NULL) == before);
+    assert_int_equal(fchmod(descriptor, 0640), 0);
+    assert_true(file_stamp(file, NULL) == before);
+    assert_int_equal(unlink(other), 0);
+    assert_true(file_stamp(file, NULL) == before);
+}
+
+static void memory_has_its_length_and_never_changes(void **state)
+{
+    static char bytes[] = "0123";
+    struct zt_source *memory;
+    struct segment segment;
+    uint64_t length;
+    uint64_t before;
+
+    (void)state;
+    assert_int_equal(zt_source_from_memory(bytes, 4, &memory, NULL), ZT_OK);
+    before = file_stamp(memory, &length);
+    assert_int_equal(length, 4);
+    bytes[0] = 'x';
+    assert_true(file_stamp(memory, NULL) == before);
+    segment = (struct segment){.kind = SEGMENT_SOURCE, .length = 4, .source = memory};
+    assert_true(segment_stamp(&segment, &length) == before);
+    assert_int_equal(length, 4);
+    zt_source_close(memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_that_is_written_to_has_another_stamp),
+        cmocka_unit_test(a_length_alone_makes_another_stamp),
+        cmocka_unit_test(other_names_and_rights_leave_the_stamp),
+        cmocka_unit_test(memory_has_its_length_and_never_changes),
+    };
+
+    return cmocka_run_group_tests(tests, make_file, remove_file);
+}
