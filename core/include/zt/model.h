@@ -26,7 +26,9 @@ enum zt_format {
     ZT_FORMAT_SAFETENSORS,
     ZT_FORMAT_GGUF,
     ZT_FORMAT_NPZ,
-    ZT_FORMAT_NPY
+    ZT_FORMAT_NPY,
+    ZT_FORMAT_PYTORCH,
+    ZT_FORMAT_ONNX
 };
 
 /* Layouts whose rules the library knows. Objects of any other layout are listed, and only their
@@ -49,14 +51,27 @@ enum zt_encoding {
     ZT_ENCODING_RAW,
     ZT_ENCODING_ZSTD,
     ZT_ENCODING_ZSTD_SEEKABLE,
-    /* A deflated entry of a ZIP archive (NPZ). */
+    /* A deflated entry of a ZIP archive (NPZ, PyTorch). */
     ZT_ENCODING_DEFLATE,
+    /* A view of a PyTorch storage whose elements do not lie in row-major order without gaps, or
+     * whose signs are to be flipped: zt_component.length is the span from the first to the last
+     * element. */
+    ZT_ENCODING_STRIDED,
+    /* Integers of ONNX, each of them a varint of 1 to 10 bytes. */
+    ZT_ENCODING_VARINT,
     /* An encoding that this library cannot decode: only the stored bytes can be read. */
     ZT_ENCODING_UNKNOWN
 };
 
-/* How the stored bytes of NPY and NPZ differ from the tensor's bytes, apart from compression and
- * byte order. */
+/* Signs that PyTorch flips when a tensor is read: its storage holds the values before that. */
+enum zt_sign_flip {
+    ZT_FLIP_NONE,
+    ZT_FLIP_IMAGINARY, /* of every complex number's second half */
+    ZT_FLIP_ALL        /* of every floating-point word */
+};
+
+/* How the stored bytes of NPY, NPZ and PyTorch differ from the tensor's bytes, apart from
+ * compression and byte order. */
 struct zt_arrangement {
     /* Length in bytes of the NPY header before the data: at the start of a deflated entry's stream,
      * otherwise in the file right before zt_component.offset. It is not part of the tensor, but the
@@ -66,7 +81,13 @@ struct zt_arrangement {
      * tensor. */
     bool fortran;
     uint8_t rank;
+    uint8_t flip; /* enum zt_sign_flip; of PyTorch */
     const uint64_t *shape;
+    /* Of PyTorch; NULL: row-major without gaps. For each dimension, how many elements its neighbours
+     * are apart; 0 and overlaps are allowed. */
+    const uint64_t *strides;
+    /* Of a view into a deflated storage: how many of its inflated bytes come before the view. */
+    uint64_t skipped_bytes;
 };
 
 /* zt_component.decoded_length if only decoding can find it. */
@@ -79,7 +100,7 @@ struct zt_component {
     const char *type;
     const char *encoding_name;
     const char *digest;
-    /* NULL except for NPY and NPZ. */
+    /* NULL except for NPY, NPZ and PyTorch. */
     const struct zt_arrangement *arrangement;
     /* The stored bytes in their file: absolute position and length in bytes. */
     uint64_t offset;
@@ -116,18 +137,26 @@ struct zt_object {
     uint8_t layout; /* enum zt_layout */
 };
 
-/* Another file that holds components of a zTensor 2 model. */
+/* What the other files of a model are, and so how they are found and checked (zt/shards.h). */
+enum zt_shard_kind {
+    ZT_SHARD_CONTAINER, /* of zTensor 2: has exactly the stated size and digest */
+    ZT_SHARD_PART,      /* a model itself, joined with others (zt/join.h) */
+    ZT_SHARD_DATA       /* external data of ONNX: any file that is large enough */
+};
+
+/* Another file that holds components of a model. */
 struct zt_shard {
     const char *name;
-    const char *digest;
+    const char *digest; /* NULL: none is stated */
     uint64_t size_bytes;
     uint32_t name_length;
     uint32_t digest_length;
+    uint8_t kind; /* enum zt_shard_kind */
 };
 
 struct zt_model {
     enum zt_format format;
-    /* "zt", "mag", "safetensors", "gguf", "npz" or "npy". */
+    /* "zt", "mag", "safetensors", "gguf", "npz", "npy", "pytorch" or "onnx". */
     const char *format_name;
     /* "0.1.0", the file's own text (zTensor 1.x) or "2"; "1", "100" or "300" for mag, "2" or "3"
      * for gguf, "" for the other formats. */

@@ -32,8 +32,9 @@ static inline struct zt_source *zt_files_source(const struct zt_files *files,
     return files->shards != NULL ? files->shards[component->shard - 1] : NULL;
 }
 
-/* The path where a shard is looked for first: "<stem>-<name>.zt" beside the model's own file. Freed
- * with free(); NULL if there is no memory. */
+/* The path where a shard is looked for first, beside the model's own file: "<stem>-<name>.zt" for a
+ * container of zTensor 2, "<name>" for all other kinds. Freed with free(); NULL if there is no
+ * memory. */
 char *zt_shard_sibling(const char *model_path, const struct zt_shard *shard);
 
 /* Checks that a file can be the shard: it must have exactly the stated size and be a zTensor 2

@@ -27,6 +27,10 @@ static const char *data_rule(const struct zt_content *content)
         return "npz §Data LayoutData";
     case ZT_FORMAT_NPY:
         return "npy §Data LayoutData";
+    case ZT_FORMAT_PYTORCH:
+        return "pt §Data LayoutData";
+    case ZT_FORMAT_ONNX:
+        return "onnx §Data LayoutData";
     case ZT_FORMAT_ZT2:
         break;
     }

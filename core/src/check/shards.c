@@ -21,10 +21,14 @@ char *zt_shard_sibling(const char *model_path, const struct zt_shard *shard)
     const char *dot = strrchr(base, '.');
     /* A leading dot hides a file and does not begin an extension. */
     size_t stem = dot != NULL && dot > base ? (size_t)(dot - model_path) : strlen(model_path);
+    size_t folder = (size_t)(base - model_path);
     size_t size = stem + 1 + shard->name_length + sizeof(EXTENSION);
     char *path = malloc(size);
 
-    if (path != NULL)
+    if (path != NULL && shard->kind != ZT_SHARD_CONTAINER)
+        snprintf(path, size, "%.*s%.*s", (int)folder, model_path, (int)shard->name_length,
+                 shard->name);
+    else if (path != NULL)
         snprintf(path, size, "%.*s-%.*s" EXTENSION, (int)stem, model_path, (int)shard->name_length,
                  shard->name);
     return path;

@@ -292,6 +292,8 @@ static enum zt_status open_by_encoding(struct zt_decoder *decoder, struct zt_err
         return open_seekable(decoder, error);
     case ZT_ENCODING_DEFLATE:
         return open_deflate(decoder, error);
+    case ZT_ENCODING_STRIDED:
+    case ZT_ENCODING_VARINT:
     case ZT_ENCODING_UNKNOWN:
         break;
     }
