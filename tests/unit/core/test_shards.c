@@ -12,8 +12,11 @@
 
 static struct zt_shard shard_of(const char *name, uint64_t size_bytes, const char *digest)
 {
-    return (struct zt_shard){name, digest, size_bytes, (uint32_t)strlen(name),
-                             (uint32_t)strlen(digest)};
+    return (struct zt_shard){.name = name,
+                             .digest = digest,
+                             .size_bytes = size_bytes,
+                             .name_length = (uint32_t)strlen(name),
+                             .digest_length = (uint32_t)strlen(digest)};
 }
 
 static struct zt_source *source_of(const void *bytes, size_t length)
