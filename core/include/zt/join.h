@@ -24,7 +24,7 @@ extern "C" {
 struct zt_index;
 
 /* Reads an index. ZT_INVALID with a rule "index §…" and an offset if it is not JSON, or no index;
- * if it names a file that is not a plain name beside it (a path, a hidden file, itself), or the
+ * if it names a file that is not a plain name beside it (a path, a hidden file, an index), or the
  * same tensor twice; ZT_LIMIT if it is longer than ZT_INDEX_BYTES_MAX (nothing is read then) or
  * names too many parts; ZT_NO_MEMORY, ZT_IO. The source is borrowed for this call only. Freed with
  * zt_index_free. */
@@ -64,13 +64,20 @@ struct zt_part {
 };
 
 /* The model that the parts are together: the objects of all of them, each component in the shard
- * (ZT_SHARD_PART) that is its part; format and version are those of the parts, attributes those of
- * the first. index: NULL for GGUF. own: the model's own file, which is the index or, for GGUF, the
- * first part (its components then have shard 0, and the shards are the other parts). ZT_INVALID
- * with a rule "index §…" or "gguf §Split …" that names the part and the tensor if a part is missing
- * or superfluous, has a tensor that the index puts elsewhere or does not name, lacks one that it
- * should have, has another format than the rest, or two parts have a tensor of the same name;
- * ZT_LIMIT, ZT_NO_MEMORY. Freed with zt_model_free; it borrows nothing. */
+ * (ZT_SHARD_PART) that is its part; shards are sorted by name and have no digests. Format and
+ * version are those of the parts; attributes those of the first part that has some, or of the first
+ * part of a GGUF without the keys that make it a part. manifest_offset and manifest_length are
+ * those of the own file; manifest_hash covers the index and each part's name, size and manifest.
+ *
+ * index: NULL for GGUF. own: the model's own file, which is the index or, for GGUF, the first part
+ * (its components then have shard 0, and the shards are the other parts). parts: in any order, at
+ * least one for GGUF, with names that all differ.
+ *
+ * ZT_INVALID with a rule "index §…" or "gguf §Split …" (docs/rules/parts.md) that names the part
+ * and the tensor if a part is missing or superfluous, has a tensor that the index puts elsewhere or
+ * does not name, lacks one that it should have, has another format than the rest, or two parts have
+ * a tensor of the same name; ZT_LIMIT, ZT_NO_MEMORY. Freed with zt_model_free; it borrows
+ * nothing. */
 enum zt_status zt_model_join(const struct zt_index *index, struct zt_source *own,
                              const struct zt_part *parts, size_t part_count,
                              struct zt_model **out_model, struct zt_error *error);
