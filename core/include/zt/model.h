@@ -67,7 +67,8 @@ enum zt_encoding {
 enum zt_sign_flip {
     ZT_FLIP_NONE,
     ZT_FLIP_IMAGINARY, /* of every complex number's second half */
-    ZT_FLIP_ALL        /* of every floating-point word */
+    ZT_FLIP_ALL,       /* of every floating-point word */
+    ZT_FLIP_REAL       /* of every complex number's first half */
 };
 
 /* How the stored bytes of NPY, NPZ and PyTorch differ from the tensor's bytes, apart from
