@@ -9,6 +9,12 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+/* Written at a time. The page cache takes memory in pieces as large as what is written: for pieces
+ * of 1 MiB and more it finds only memory that nobody has used for long, which on virtual machines
+ * is not there yet. 1 GiB takes 0.3 s of processor time in pieces of 64 to 512 KiB, 1.2 to 1.5 s in
+ * pieces of 1 to 8 MiB. */
+#define DISK_WRITE_BYTES ((size_t)256 << 10)
+
 /* False with errno; EIO if the file is shorter. */
 static inline bool disk_read(int descriptor, uint8_t *bytes, size_t length, uint64_t offset)
 {
@@ -32,7 +38,8 @@ static inline bool disk_read(int descriptor, uint8_t *bytes, size_t length, uint
 static inline bool disk_write(int descriptor, const uint8_t *bytes, size_t length, uint64_t offset)
 {
     while (length > 0) {
-        ssize_t written = pwrite(descriptor, bytes, length, (off_t)offset);
+        size_t piece = length < DISK_WRITE_BYTES ? length : DISK_WRITE_BYTES;
+        ssize_t written = pwrite(descriptor, bytes, piece, (off_t)offset);
 
         if (written < 0 && errno == EINTR)
             continue;
