@@ -51,6 +51,36 @@ static bool begin(struct request *request)
     return true;
 }
 
+static void release_pin(void *thing)
+{
+    zt_pin_release(thing);
+}
+
+/* Most small answers are a piece of one file that is here: nothing but its pin is needed. */
+static bool pin_whole(struct request *request)
+{
+    struct request_state *state = request_state(request);
+    struct answer *answer = &state->answer;
+    const struct zt_slice *slice;
+    struct zt_source *origin = segment_origin(&answer->segments[0], &slice);
+    const struct segment *segment = &answer->segments[0];
+    struct zt_pin *pin;
+
+    if (answer->segment_count != 1 || answer->content_length > BRING_IN_WHOLE || slice != NULL)
+        return false;
+    pin = request_allocate(request, sizeof(*pin));
+    if (pin == NULL ||
+        zt_source_pin(origin, segment->offset, segment->length, false, pin, NULL) != ZT_OK)
+        return false;
+    request_hold(request, pin, release_pin);
+    /* Not in the list of the representation, which others may share. */
+    state->answer_segments[0] = *segment;
+    state->answer_segments[0].source = pin->view;
+    state->answer_segments[0].is_pinned = true;
+    answer->segments = state->answer_segments;
+    return true;
+}
+
 static enum elsewhere take_first(struct request *request)
 {
     struct request_state *state = request_state(request);
@@ -79,6 +109,8 @@ enum elsewhere elsewhere_bring(struct request *request)
     if (request->server->waiters == NULL || !answer_is_elsewhere(answer))
         return ELSEWHERE_HERE;
     if (state->bring == NULL) {
+        if (pin_whole(request))
+            return ELSEWHERE_HERE;
         if (!pinned_is_possible(answer) ||
             (answer->content_length > BRING_IN_WHOLE && !bulk_can_stream(request)) ||
             !begin(request))

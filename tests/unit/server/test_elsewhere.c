@@ -94,6 +94,23 @@ static void holes_are_never_sent(void **state)
     assert_int_equal(atomic_load(&far->reads), 0);
 }
 
+/* The same for what is here before it is asked for, and needs no job. */
+static void what_is_here_stays_while_it_is_sent(void **state)
+{
+    static const size_t lengths[] = {1, 4096, 64 * KIB, 64 * KIB + 1, 8 * MIB, 20 * MIB};
+    char field[80];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        far_set(far, true);
+        far->punches = true;
+        snprintf(field, sizeof(field), "Range: bytes=100-%zu\r\n", 99 + lengths[i]);
+        assert_fetched("/far", field, 100, lengths[i]);
+        assert_true(becomes_free(10000));
+    }
+    assert_int_equal(atomic_load(&far->reads) + atomic_load(&far->waits), 0);
+}
+
 static void assert_is_slice(size_t first)
 {
     const char *body = strstr(reply, "\r\n\r\n") + 4;
@@ -322,6 +339,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_A_LOOP(what_is_here_is_sent_as_from_a_folder),
         ON_A_LOOP(holes_are_never_sent),
+        ON_A_LOOP(what_is_here_stays_while_it_is_sent),
         ON_A_LOOP(slices_are_gathered_from_what_was_brought),
         ON_A_LOOP(a_head_brings_nothing),
         ON_A_LOOP(a_store_that_is_away_is_a_problem),
