@@ -17,7 +17,7 @@ import report
 from context import HERE, TOP, Context, Skipped, note
 from curve import Measured
 from figures import OTHERS_LIMIT, SHOWN, SKIPPED, UNJUDGED, Figure, amount, exit_status, limit_text
-from machine import choose_processors, describe, others_between, take_sample
+from machine import adopt_orphans, choose_processors, describe, others_between, take_sample
 from servers import use_program
 from workload import WORKLOADS
 
@@ -202,6 +202,7 @@ def main():
         return 2
     stop_on(signal.SIGTERM)
     stop_on(signal.SIGHUP)
+    adopt_orphans()
     try:
         figures, measured = run_all(arguments, chosen, processors)
     except KeyboardInterrupt:

@@ -25,6 +25,9 @@ ENGINE = "ZT_S3_ENGINE"
 BUCKET = "models"
 LARGE_BYTES = 1 << 30
 RANGES = 8
+COLD_ROW = "1 GiB from a bucket, cold"
+COLD_LEAST = 0.9
+COLD_MIB = 192  # 128 MiB of blocks on their way, and the program
 MODELS, MODEL_BYTES = 1000, 4096
 DATA = "/v1/models/large/objects/weight/data"
 EVERYWHERE = ",".join(map(str, sorted(os.sched_getaffinity(0))))
@@ -108,21 +111,54 @@ def empty(context, name):
 # --- cold ---
 
 
-def curl_seconds(bucket):
-    """The store's own parallel ranged GET: eight ranges at a time, thrown away as they come."""
-    url = f"{bucket.engine.endpoint}/{bucket.name}/{bucket.prefix}large.zt"
-    piece = LARGE_BYTES // RANGES
-    command = ["curl", "--silent", "--no-progress-meter", "--fail", "--parallel", "--parallel-immediate", "--parallel-max", str(RANGES)]
-    for i in range(RANGES):
-        command += ["--next"] * (i > 0) + ["--output", "/dev/null", "--range", f"{i * piece}-{(i + 1) * piece - 1}", url]
+def address_of(bucket):
+    return f"{bucket.engine.endpoint}/{bucket.name}/{bucket.prefix}large.zt"
+
+
+def curl_command(bucket, outputs):
+    """The store's own parallel ranged GET: one range for each output."""
+    piece = LARGE_BYTES // len(outputs)
+    command = ["curl", "--silent", "--no-progress-meter", "--fail", "--parallel", "--parallel-immediate"]
+    command += ["--parallel-max", str(len(outputs))]
+    for i, output in enumerate(outputs):
+        command += ["--next"] * (i > 0) + ["--output", str(output)]
+        command += ["--range", f"{i * piece}-{(i + 1) * piece - 1}", address_of(bucket)]
+    return command
+
+
+def s5cmd_command(bucket, output):
+    command = ["s5cmd", "--log", "error", "--endpoint-url", bucket.engine.endpoint, "cp", "--concurrency", str(RANGES)]
+    return [*command, "--part-size", "8", f"s3://{bucket.name}/{bucket.prefix}large.zt", str(output)]
+
+
+def run_measured(command, bucket):
+    """What bench-load says of a server, of a program that is the client itself."""
+    keys = {"AWS_ACCESS_KEY_ID": bucket.engine.access_key, "AWS_SECRET_ACCESS_KEY": bucket.engine.secret_key}
+    environment = {**os.environ, **keys, "AWS_REGION": bucket.engine.region}
     used = processor_seconds_of_children()
-    taken = timed(lambda: subprocess.run(command, check=True))
+    taken = timed(lambda: subprocess.run(command, check=True, env=environment))
     return {"seconds": taken, "bytes": LARGE_BYTES, "server_seconds": processor_seconds_of_children() - used}
 
 
-def processor_seconds_of_children():
-    times = os.times()
-    return times.children_user + times.children_system
+def yardsticks_of(context, bucket):
+    """Name of each client of the store, and what runs it. Thrown away: nothing is allocated, so no server that keeps the bytes
+    can be as quick on the processors that the store shares with it. Into files: the same bytes, to the same place."""
+
+    def into(name, command_of):
+        folder = empty(context, name)
+        result = run_measured(command_of(folder), bucket)
+        shutil.rmtree(folder)
+        return result
+
+    found = {
+        "curl with 8 ranges into files": lambda: into(
+            "curl", lambda folder: curl_command(bucket, [folder / str(i) for i in range(RANGES)])
+        ),
+        "curl with 8 ranges, thrown away": lambda: run_measured(curl_command(bucket, ["/dev/null"] * RANGES), bucket),
+    }
+    if shutil.which("s5cmd"):
+        found["s5cmd into a file"] = lambda: into("s5cmd", lambda folder: s5cmd_command(bucket, folder / "large.zt"))
+    return found
 
 
 def cold_download(context, server, target, cache):
@@ -148,22 +184,33 @@ def bucket_cold(context):
         server = context.nginx(empty(context, "slices"), processors=EVERYWHERE, location=location, outside=CACHE)
         return cold_download(context, server, stored, server.folder)
 
+    clients = yardsticks_of(context, bucket)
     with context.watch() as others:
-        results = context.alternate([ours, lambda: curl_seconds(bucket), nginx])
-    speeds = [[result["bytes"] / result["seconds"] for result in side] for side in results]
-    costs = [[result["server_seconds"] / result["bytes"] * 1e9 for result in side] for side in results]
-    row = "1 GiB from a bucket, cold"
-    for which, name, least in ((1, "curl with 8 ranges", 0.9), (2, "nginx, slices and cache", None)):
-        limit = Limit(least=least) if least else None
-        yield Figure(
-            "bucket-cold", row, "throughput", "B/s", speeds[0], speeds[which], [], limit, name,
-            others=others[0], processor=shares([results[0], results[which]]),
-        )  # fmt: skip
-        yield Figure(
-            "bucket-cold", row, "processor seconds a GB", "s/GB", costs[0], costs[which], beside=name, others=others[0]
-        )
-    memory = [result["memory"] for result in results[0]]
-    yield Figure("bucket-cold", row, "memory of its own", "MiB", memory, others=others[0])
+        mine, *theirs = context.alternate([ours, *clients.values(), nginx])
+    for name, results in zip([*clients, "nginx, slices and cache"], theirs):
+        yield from compare_cold(mine, results, name, others[0])
+    if "s5cmd into a file" not in clients:
+        yield Figure("bucket-cold", f"{COLD_ROW}, beside s5cmd", "", "", skipped="s5cmd is not installed")
+    memory = [result["memory"] for result in mine]
+    yield Figure("bucket-cold", COLD_ROW, "memory of its own", "MiB", memory, limit=Limit(most=COLD_MIB, of="value"), others=others[0])
+
+
+def compare_cold(mine, theirs, name, others):
+    """Figures of bytes a second, and of processor time: that of the store itself is not in it."""
+    limit = Limit(least=COLD_LEAST) if "into" in name else None
+    speeds, costs = ([[measure(result) for result in side] for side in (mine, theirs)] for measure in (speed, cost))
+    yield Figure(
+        "bucket-cold", COLD_ROW, "throughput", "B/s", *speeds, [], limit, name, others=others, processor=shares([mine, theirs])
+    )
+    yield Figure("bucket-cold", COLD_ROW, "processor seconds a GB", "s/GB", *costs, beside=name, ratio="theirs/ours", others=others)
+
+
+def speed(result):
+    return result["bytes"] / result["seconds"]
+
+
+def cost(result):
+    return result["server_seconds"] / result["bytes"] * 1e9
 
 
 # --- warm ---

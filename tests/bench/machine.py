@@ -1,5 +1,6 @@
 """The machine: which processors to use, what it is, and how much of it other programs take."""
 
+import ctypes
 import os
 import platform
 import re
@@ -77,6 +78,13 @@ def describe(top, program):
 
 
 # --- other programs ---
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans():
+    """From now on what a child leaves behind (an object store's daemons) is a child of this process: not one of the others."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 @dataclass

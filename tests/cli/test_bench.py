@@ -118,6 +118,21 @@ def test_a_family_is_a_process_and_all_that_descend_from_it():
     assert machine.family(parents, 99) == set()
 
 
+def test_what_a_child_leaves_behind_belongs_to_the_family():
+    """A daemon of the object store, whose parent has ended."""
+    program = """
+import os, subprocess, machine
+machine.adopt_orphans()
+command = ["sh", "-c", "setsid sleep 60 >/dev/null & echo $!"]
+daemon = int(subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout)
+with open(f"/proc/{daemon}/stat") as file:
+    pid, parent, _ = machine.parse_stat(file.read())
+os.kill(daemon, 9)
+assert parent == os.getpid(), parent
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=TOP / "tests" / "bench", timeout=TIMEOUT_S)
+
+
 def sample(at, busy, own, kernel, others):
     return machine.Sample(at, busy, own, kernel, others)
 
