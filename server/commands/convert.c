@@ -14,7 +14,6 @@
 #include "commands/output_file.h"
 #include "commands/plain_text.h"
 #include "commands/progress_line.h"
-#include "commands/shard_files.h"
 #include "zt/convert.h"
 
 /* Longer names are cut in messages. */
@@ -169,8 +168,10 @@ static enum zt_status open_shards(struct conversion *work, struct zt_error *erro
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
     work->files[0] = work->file.source;
     status = ZT_OK;
-    for (uint32_t i = 0; i < model->shard_count && status == ZT_OK; i++)
-        status = shard_file_open(work->request->in, &model->shards[i], &work->files[i + 1], error);
+    for (uint32_t i = 0; i < model->shard_count && status == ZT_OK; i++) {
+        status = opened_file_shard(&work->file, work->request->in, i, error);
+        work->files[i + 1] = work->file.shards[i];
+    }
     return status;
 }
 
@@ -190,8 +191,6 @@ static enum zt_status open_work(struct conversion *work, struct zt_error *error)
 static void close_work(struct conversion *work)
 {
     zt_projection_free(work->projection);
-    for (uint32_t i = 0; work->files != NULL && i < work->file.model->shard_count; i++)
-        zt_source_close(work->files[i + 1]);
     free(work->files);
     opened_file_close(&work->file);
 }

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "commands/shard_files.h"
+#include "base/index_sort.h"
 #include "zt/gaps.h"
 #include "zt/verify.h"
 
@@ -35,7 +35,7 @@ static void note(struct judgement *judgement, enum zt_status status, const struc
 
 static struct zt_files files_of(const struct judgement *judgement)
 {
-    return (struct zt_files){judgement->file.source, judgement->shards};
+    return (struct zt_files){judgement->file.source, judgement->file.shards};
 }
 
 /* Notes a digest that cannot be checked: the shard was then accepted by its size alone. */
@@ -44,8 +44,10 @@ static void judge_shard_digest(struct judgement *judgement, const struct zt_shar
     struct zt_digest digest;
     struct zt_error error;
 
-    if (zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &digest, &error) !=
-        ZT_OK) {
+    /* Others than containers of zTensor 2 have none. */
+    if (shard->digest != NULL &&
+        zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &digest, &error) !=
+            ZT_OK) {
         zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
                 "the digest stated for shard %.*s cannot be checked", (int)shard->name_length,
                 shard->name);
@@ -53,25 +55,18 @@ static void judge_shard_digest(struct judgement *judgement, const struct zt_shar
     }
 }
 
-static bool open_shards(struct judgement *judgement)
+static void open_shards(struct judgement *judgement)
 {
     const struct zt_model *model = judgement->file.model;
 
-    if (model->shard_count == 0)
-        return true;
-    judgement->shards = calloc(model->shard_count, sizeof(struct zt_source *));
-    if (judgement->shards == NULL)
-        return false;
     for (uint32_t i = 0; i < model->shard_count; i++) {
         struct zt_error error;
-        enum zt_status status =
-            shard_file_open(judgement->path, &model->shards[i], &judgement->shards[i], &error);
+        enum zt_status status = opened_file_shard(&judgement->file, judgement->path, i, &error);
 
         note(judgement, status, &error);
         if (status == ZT_OK)
             judge_shard_digest(judgement, &model->shards[i]);
     }
-    return true;
 }
 
 /* A component, and the file that contains it. */
@@ -243,32 +238,99 @@ static void note_gap(void *context, const struct zt_gap *gap)
     if (!gap->is_padding && gaps->unreferenced++ == 0) {
         gaps->first_offset = gap->offset;
         gaps->first_length = gap->length;
+        gaps->first_part = gaps->part;
     }
-    if (gap->dirty_at != ZT_NO_OFFSET && gaps->dirty++ == 0)
+    if (gap->dirty_at != ZT_NO_OFFSET && gaps->dirty++ == 0) {
         gaps->first_dirty_at = gap->dirty_at;
+        gaps->first_dirty_part = gaps->part;
+    }
+}
+
+/* Parts are models of their own, which alone know where their tensors begin. */
+static void judge_gaps_of_part(struct judgement *judgement, const struct zt_shard *part,
+                               struct zt_source *source)
+{
+    struct zt_model *model = NULL;
+    struct zt_error error;
+    enum zt_status status = zt_model_open(source, &model, &error);
+
+    judgement->gaps.part = part;
+    if (status == ZT_OK)
+        status = zt_gaps_walk(model, source, note_gap, &judgement->gaps, &error);
+    note(judgement, status, &error);
+    zt_model_free(model);
 }
 
 static void judge_gaps(struct judgement *judgement)
 {
+    const struct zt_model *model = judgement->file.model;
     struct zt_error error;
-    enum zt_status status = zt_gaps_walk(judgement->file.model, judgement->file.source, note_gap,
-                                         &judgement->gaps, &error);
+    enum zt_status status =
+        zt_gaps_walk(model, judgement->file.source, note_gap, &judgement->gaps, &error);
 
     note(judgement, status, &error);
+    for (uint32_t i = 0; i < model->shard_count; i++)
+        if (model->shards[i].kind == ZT_SHARD_PART)
+            judge_gaps_of_part(judgement, &model->shards[i], judgement->file.shards[i]);
+}
+
+static bool is_after(const void *context, uint32_t a, uint32_t b)
+{
+    const struct zt_component *components = context;
+    const struct zt_component *one = &components[a];
+    const struct zt_component *other = &components[b];
+
+    if (one->shard != other->shard)
+        return one->shard > other->shard;
+    if (one->offset != other->offset)
+        return one->offset > other->offset;
+    return one->length > other->length;
+}
+
+/* The decoded bytes of components whose stored bytes another one before them has too. */
+static bool shared_bytes(const struct zt_model *model, uint64_t *out_bytes)
+{
+    const struct zt_index_order order = {is_after, model->components};
+    uint32_t *sorted = NULL;
+    uint64_t bytes = 0;
+
+    if (zt_index_make(model->component_count, &order, &sorted) != ZT_OK)
+        return false;
+    for (uint32_t i = 1; i < model->component_count; i++)
+        if (!is_after(model->components, sorted[i], sorted[i - 1]))
+            bytes += model->components[sorted[i]].decoded_length;
+    free(sorted);
+    *out_bytes = bytes;
+    return true;
+}
+
+/* Writers count tensors that share their bytes once, or each of them: neither is wrong. */
+static void judge_stated_size(struct judgement *judgement)
+{
+    const struct zt_model *model = judgement->file.model;
+    const struct stated_size *stated = &judgement->file.stated_size;
+    uint64_t shared = 0;
+    uint64_t all = 0;
+
+    if (!stated->is_stated)
+        return;
+    for (uint32_t i = 0; i < model->component_count; i++) {
+        const struct zt_component *component = &model->components[i];
+
+        if (component->decoded_length == ZT_LENGTH_UNKNOWN)
+            return;
+        all += component->decoded_length;
+    }
+    if (shared_bytes(model, &shared) && stated->bytes != all && stated->bytes != all - shared)
+        judgement->differing_size_bytes = all;
 }
 
 void judgement_make(struct judgement *judgement, bool canonical)
 {
     const struct zt_model *model = judgement->file.model;
 
-    assert(model != NULL && judgement->shards == NULL);
-    if (!open_shards(judgement)) {
-        struct zt_error error;
-
-        zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
-        note_bad(judgement, &error);
-        return;
-    }
+    assert(model != NULL);
+    open_shards(judgement);
     for (uint32_t i = 0; i < model->object_count; i++)
         judge_object(judgement, &model->objects[i]);
     if (canonical)
@@ -276,7 +338,5 @@ void judgement_make(struct judgement *judgement, bool canonical)
     assert(judgement->verified <= model->component_count);
     if (judgement->bad == 0)
         judge_gaps(judgement);
-    for (uint32_t i = 0; i < model->shard_count; i++)
-        zt_source_close(judgement->shards[i]);
-    free(judgement->shards);
+    judge_stated_size(judgement);
 }

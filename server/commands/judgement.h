@@ -12,15 +12,17 @@ struct judged_gaps {
     uint64_t unreferenced; /* number of ranges; the first one below */
     uint64_t first_offset;
     uint64_t first_length;
+    const struct zt_shard *first_part; /* that it is in; NULL: the model's own file */
     uint64_t dirty; /* number of paddings with a nonzero byte; the first one below */
     uint64_t first_dirty_at;
+    const struct zt_shard *first_dirty_part;
+    const struct zt_shard *part; /* that is being looked at */
 };
 
 /* Counts failures, and keeps the first of each kind. */
 struct judgement {
     const char *path;
     struct opened_file file;
-    struct zt_source **shards; /* of the model; NULL for a missing one */
     uint32_t verified;
     uint32_t undigested;
     uint32_t unsupported;
@@ -28,6 +30,8 @@ struct judgement {
     struct zt_error first_unsupported;
     struct zt_error first_bad;
     struct judged_gaps gaps; /* only if the file is not bad */
+    /* Bytes of all tensors, if the index states another number; otherwise 0. */
+    uint64_t differing_size_bytes;
 };
 
 /* Judges the model of judgement->file, which was opened from judgement->path. canonical: also

@@ -10,23 +10,6 @@
 #include "commands/listing.h"
 #include "commands/opened_file.h"
 #include "derived/manifest_json.h"
-#include "store/store.h"
-
-/* The name that a model at this path would have: without folders and extension. */
-static struct zt_text name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    const char *base = slash != NULL ? slash + 1 : path;
-    size_t length = strlen(base);
-
-    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
-        size_t extension = strlen(model_extension(rank));
-
-        if (length > extension && strcmp(base + length - extension, model_extension(rank)) == 0)
-            return (struct zt_text){base, length - extension};
-    }
-    return (struct zt_text){base, length};
-}
 
 static int64_t modified_ns(const struct zt_source *source)
 {
@@ -40,7 +23,7 @@ static int64_t modified_ns(const struct zt_source *source)
 static int print_json(const struct opened_file *file, const char *path)
 {
     struct json json;
-    const struct manifest_source source = {.name = name_of(path),
+    const struct manifest_source source = {.name = opened_file_name(file, path),
                                            .modified_ns = modified_ns(file->source)};
     int status;
 

@@ -1,36 +1,99 @@
 /* Opens files for commands, and describes failures. */
 #include "commands/opened_file.h"
 
+#include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "commands/commands.h"
+#include "commands/part_files.h"
 #include "commands/plain_text.h"
+#include "commands/shard_files.h"
+#include "store/store.h"
+#include "zt/join.h"
 
 /* Longer names are cut: nobody reads more. */
 #define NAME_CHARACTERS_MAX 100
 
+/* The model of one file, or of all parts of a split that begins with it. */
+static enum zt_status open_model(const char *path, struct opened_file *file, struct zt_error *error)
+{
+    enum zt_status status = zt_model_open(file->source, &file->model, error);
+
+    if (status != ZT_OK)
+        return status;
+    if (part_files_begin(path, file->model))
+        return part_files_join_split(path, file, error);
+    if (file->model->shard_count > 0) {
+        file->shards = calloc(file->model->shard_count, sizeof(*file->shards));
+        if (file->shards == NULL)
+            return zt_fail_memory(error, "shards");
+    }
+    return ZT_OK;
+}
+
 enum zt_status opened_file_open(const char *path, struct opened_file *out_file,
                                 struct zt_error *error)
 {
-    struct opened_file file = {NULL, NULL};
+    struct opened_file file = {0};
     enum zt_status status = zt_source_open_file(path, &file.source, error);
 
     if (status != ZT_OK)
         return status;
-    status = zt_model_open(file.source, &file.model, error);
+    status = index_extension_length(zt_text_from(path)) > 0
+                 ? part_files_join_index(path, &file, error)
+                 : open_model(path, &file, error);
     if (status != ZT_OK) {
-        zt_source_close(file.source);
+        opened_file_close(&file);
         return status;
     }
     *out_file = file;
     return ZT_OK;
 }
 
+enum zt_status opened_file_shard(struct opened_file *file, const char *path, uint32_t shard,
+                                 struct zt_error *error)
+{
+    assert(shard < file->model->shard_count);
+    if (file->shards[shard] != NULL)
+        return ZT_OK;
+    return shard_file_open(path, &file->model->shards[shard], &file->shards[shard], error);
+}
+
 void opened_file_close(struct opened_file *file)
 {
+    for (uint32_t i = 0; file->shards != NULL && i < file->model->shard_count; i++)
+        zt_source_close(file->shards[i]);
+    free(file->shards);
     zt_model_free(file->model);
     zt_source_close(file->source);
+}
+
+static size_t extension_length(struct zt_text base)
+{
+    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
+        const struct zt_text extension = zt_text_from(model_extension(rank));
+
+        if (base.length > extension.length && zt_text_ends_with(base, extension))
+            return extension.length;
+    }
+    return 0;
+}
+
+struct zt_text opened_file_name(const struct opened_file *file, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct zt_text name = zt_text_from(slash != NULL ? slash + 1 : path);
+    const size_t index_length = index_extension_length(name);
+    uint32_t number, count;
+
+    if (index_length > 0)
+        return (struct zt_text){name.bytes, name.length - index_length};
+    name.length -= extension_length(name);
+    if (file->model->shard_count > 0 && file->model->shards[0].kind == ZT_SHARD_PART)
+        zt_part_name_split(name, &name.length, &number, &count);
+    return name;
 }
 
 /* The text before the next item of the bracketed list. */

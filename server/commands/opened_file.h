@@ -1,5 +1,8 @@
-/* A file named on the command line, opened and validated as a model; and descriptions of its kind,
- * or of why it failed. */
+/* A file named on the command line, opened and validated as a model, with the other files that it
+ * needs; and descriptions of its kind, or of why it failed.
+ *
+ * The index of a model in several files, and the first part of a split GGUF, stand for the model
+ * that all parts are together (zt/join.h). Any other part is a model of its own. */
 #ifndef COMMANDS_OPENED_FILE_H
 #define COMMANDS_OPENED_FILE_H
 
@@ -7,15 +10,34 @@
 
 #include "zt/model.h"
 
+/* What an index says of all tensors together. */
+struct stated_size {
+    bool is_stated;
+    uint64_t bytes;
+};
+
 struct opened_file {
     struct zt_source *source;
     struct zt_model *model;
+    /* One for each of the model's shards, NULL for those that are not open; parts are open from the
+     * beginning. NULL if the model has no shards. */
+    struct zt_source **shards;
+    struct stated_size stated_size;
 };
 
-/* Fails as zt_source_open_file and zt_model_open do. On success the caller closes the file. */
+/* Fails as zt_source_open_file, zt_model_open, zt_index_read and zt_model_join do. On success the
+ * caller closes the file. */
 enum zt_status opened_file_open(const char *path, struct opened_file *out_file,
                                 struct zt_error *error);
+/* Opens a shard of the model at path unless it is open. Fails as shard_file_open does. */
+enum zt_status opened_file_shard(struct opened_file *file, const char *path, uint32_t shard,
+                                 struct zt_error *error);
+/* Takes a cleared file. */
 void opened_file_close(struct opened_file *file);
+
+/* The name that the model at this path would have: without folders and extension, and without what
+ * makes it an index or a first part. Borrowed from path. */
+struct zt_text opened_file_name(const struct opened_file *file, const char *path);
 
 /* Writes "message [rule, object \"x\", component \"y\", offset 64]", where the brackets hold only
  * what is known. Control characters are escaped, and long names are cut and end in "…". */

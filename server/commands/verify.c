@@ -44,17 +44,33 @@ static void print_more(uint64_t count)
         printf(" (and %" PRIu64 " more)", count - 1);
 }
 
+static void print_part(const struct zt_shard *part)
+{
+    if (part == NULL)
+        return;
+    fputs(" of ", stdout);
+    plain_text_write(stdout, part->name, part->name_length);
+}
+
 static void print_gaps(const struct judged_gaps *gaps)
 {
     if (gaps->unreferenced > 0) {
         printf("; unreferenced: %" PRIu64 " byte%s at %" PRIu64, gaps->first_length,
                gaps->first_length == 1 ? "" : "s", gaps->first_offset);
+        print_part(gaps->first_part);
         print_more(gaps->unreferenced);
     }
     if (gaps->dirty > 0) {
         printf("; padding: not zero at %" PRIu64, gaps->first_dirty_at);
+        print_part(gaps->first_dirty_part);
         print_more(gaps->dirty);
     }
+}
+
+/* A split GGUF's own file is a part too. */
+static uint32_t part_count(const struct zt_model *model)
+{
+    return model->shard_count + (model->format == ZT_FORMAT_GGUF);
 }
 
 static int print_ok(const struct judgement *judgement)
@@ -65,6 +81,8 @@ static int print_ok(const struct judgement *judgement)
     model_kind_write(stdout, model);
     print_count(model->object_count, "object");
     print_count(model->component_count, "component");
+    if (model->shard_count > 0 && model->shards[0].kind == ZT_SHARD_PART)
+        print_count(part_count(model), "part");
     printf(", %" PRIu32 " verified, %" PRIu32 " without digest)", judgement->verified,
            judgement->undigested);
     if (judgement->unsupported > 0) {
@@ -72,6 +90,9 @@ static int print_ok(const struct judgement *judgement)
         print_failure(stdout, &judgement->first_unsupported, judgement->unsupported);
     }
     print_gaps(&judgement->gaps);
+    if (judgement->differing_size_bytes > 0)
+        printf("; total_size: the index states %" PRIu64 " bytes, the tensors have %" PRIu64,
+               judgement->file.stated_size.bytes, judgement->differing_size_bytes);
     fputc('\n', stdout);
     return EXIT_DONE;
 }

@@ -40,7 +40,10 @@ char *zt_shard_sibling(const char *model_path, const struct zt_shard *shard);
 /* Checks that a file can be the shard: it must have exactly the stated size and be a zTensor 2
  * container, with or without a manifest. Reads only head, footer and manifest. ZT_INVALID with the
  * rule "zt2 §9 ShardIdentity" for a different size, or with the rule that the container breaks;
- * ZT_LIMIT, ZT_NO_MEMORY, ZT_IO. Messages name the shard; offsets are in the shard. */
+ * ZT_LIMIT, ZT_NO_MEMORY, ZT_IO. Messages name the shard; offsets are in the shard.
+ *
+ * A part must have exactly the stated size ("index §Parts PartSize") and be a model of any
+ * format. */
 enum zt_status zt_shard_check(const struct zt_shard *shard, struct zt_source *source,
                               struct zt_error *error);
 

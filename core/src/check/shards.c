@@ -1,5 +1,5 @@
-/* Shards of a zTensor 2 model (section 9): checking that a file is the shard that the model refers
- * to. */
+/* The other files of a model: checking that a file is the shard that the model refers to
+ * (zTensor 2, section 9), or the part that was joined (zt/join.h). */
 #include "zt/shards.h"
 
 #include <inttypes.h>
@@ -45,12 +45,32 @@ static enum zt_status name_shard(const struct zt_shard *shard, enum zt_status st
                    (int)shard->name_length, shard->name, error->message);
 }
 
+/* A part is a model of any format; that it is the same as when it was joined is for the caller to
+ * know, as parts state no digests. */
+static enum zt_status check_part(const struct zt_shard *shard, struct zt_source *source,
+                                 struct zt_error *error)
+{
+    struct zt_model *model = NULL;
+    enum zt_status status;
+
+    if (zt_source_size(source) != shard->size_bytes)
+        return zt_fail(error, ZT_INVALID, "index §Parts PartSize", ZT_NO_OFFSET,
+                       "part %.*s has %" PRIu64 " bytes instead of %" PRIu64,
+                       (int)shard->name_length, shard->name, zt_source_size(source),
+                       shard->size_bytes);
+    status = zt_model_open(source, &model, error);
+    zt_model_free(model);
+    return status == ZT_OK ? ZT_OK : name_shard(shard, status, error);
+}
+
 enum zt_status zt_shard_check(const struct zt_shard *shard, struct zt_source *source,
                               struct zt_error *error)
 {
     struct zt_model *model = NULL;
     enum zt_status status;
 
+    if (shard->kind == ZT_SHARD_PART)
+        return check_part(shard, source, error);
     if (zt_source_size(source) != shard->size_bytes)
         return zt_fail(error, ZT_INVALID, IDENTITY_RULE, ZT_NO_OFFSET,
                        "shard %.*s has %" PRIu64 " bytes instead of %" PRIu64,

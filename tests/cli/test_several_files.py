@@ -1,0 +1,238 @@
+"""ls, verify and convert of models in several files: an index, or a split's first part, stands for the whole."""
+
+import json
+import struct
+
+import pytest
+
+from containers import pattern
+from parts import (
+    gguf_model,
+    gguf_part,
+    index_of,
+    part_name,
+    safetensors_model,
+    safetensors_part,
+)
+
+INDEX = "m.safetensors.index.json"
+ONE, TWO = part_name("m", 1, 2, "safetensors"), part_name("m", 2, 2, "safetensors")
+FIRST, SECOND = part_name("m", 1, 2, "gguf"), part_name("m", 2, 2, "gguf")
+PARTS = [[("a", pattern(40)), ("c", pattern(9))], [("b", pattern(100))]]
+TENSORS = {name: value for part in PARTS for name, value in part}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Writes files by name; gives their folder."""
+
+    def write(files):
+        for name, data in files.items():
+            (tmp_path / name).write_bytes(data)
+        return tmp_path
+
+    return write
+
+
+def read_safetensors(path):
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    metadata = header.pop("__metadata__", {})
+    begin = 8 + length
+    return metadata, {
+        name: data[begin + entry["data_offsets"][0] : begin + entry["data_offsets"][1]]
+        for name, entry in header.items()
+    }
+
+
+# --- what stands for the whole ---
+
+
+def test_an_index_is_listed_as_the_model(ztserve, folder):
+    files = folder(safetensors_model("m", PARTS))
+    result = ztserve("ls", "--json", files / INDEX)
+    assert (result.status, result.errors) == (0, "")
+    manifest = json.loads(result.output)
+    assert manifest["name"] == "m"
+    assert manifest["source"]["format"] == "safetensors"
+    assert sorted(manifest["objects"]) == ["a", "b", "c"]
+    assert manifest["attributes"] == {"format": "pt"}
+    assert [line.split()[0] for line in ztserve("ls", files / INDEX).lines if line.split()[1] == "data"] == ["a", "b", "c"]
+
+
+def test_the_first_part_of_a_split_is_listed_as_the_model(ztserve, folder):
+    files = folder(gguf_model("m", PARTS))
+    manifest = json.loads(ztserve("ls", "--json", files / FIRST).output)
+    assert manifest["name"] == "m"
+    assert sorted(manifest["objects"]) == ["a", "b", "c"]
+    assert manifest["attributes"] == {"general.name": "m"}
+
+
+def test_other_parts_are_models_of_their_own(ztserve, folder):
+    files = folder({**gguf_model("m", PARTS), **safetensors_model("m", PARTS)})
+    for part, names in ((SECOND, ["b"]), (ONE, ["a", "c"]), (TWO, ["b"])):
+        manifest = json.loads(ztserve("ls", "--json", files / part).output)
+        assert sorted(manifest["objects"]) == names
+        assert manifest["name"] == part.rpartition(".")[0]
+
+
+def test_a_first_part_with_another_name_is_a_model_of_its_own(ztserve, folder):
+    files = folder({"other.gguf": gguf_model("m", PARTS)[FIRST]})
+    assert ztserve("ls", files / "other.gguf").status == 0
+
+
+def test_parts_are_found_beside_a_link_to_the_index(ztserve, folder, tmp_path):
+    blobs = tmp_path / "blobs"
+    snapshot = tmp_path / "snapshot"
+    blobs.mkdir()
+    snapshot.mkdir()
+    for number, (name, data) in enumerate(safetensors_model("m", PARTS).items()):
+        (blobs / str(number)).write_bytes(data)
+        (snapshot / name).symlink_to(blobs / str(number))
+    assert ztserve("verify", snapshot / INDEX).status == 0
+
+
+# --- verify ---
+
+
+def test_verify_reads_all_parts(ztserve, folder):
+    files = folder({**gguf_model("m", PARTS), **safetensors_model("m", PARTS)})
+    result = ztserve("verify", files / INDEX, files / FIRST)
+    assert (result.status, result.errors) == (0, "")
+    assert result.lines == [
+        f"{files / INDEX}: ok (safetensors, 3 objects, 3 components, 2 parts, 0 verified, 3 without digest)",
+        f"{files / FIRST}: ok (gguf 3, 3 objects, 3 components, 2 parts, 0 verified, 3 without digest)",
+    ]
+
+
+def test_verify_reports_another_total_size_and_nothing_more(ztserve, folder):
+    files = safetensors_model("m", PARTS)
+    weight_map = json.loads(files[INDEX])["weight_map"]
+    files[INDEX] = index_of(weight_map, 150)
+    result = ztserve("verify", folder(files) / INDEX)
+    assert result.status == 0
+    assert result.output.endswith("; total_size: the index states 150 bytes, the tensors have 149\n")
+
+
+def test_verify_says_in_which_part_bytes_are_unreferenced(ztserve, folder):
+    files = gguf_model("m", PARTS)
+    files[SECOND] += b"left"
+    result = ztserve("verify", folder(files) / FIRST)
+    assert result.status == 0
+    assert result.output.endswith(f"; unreferenced: 4 bytes at {len(files[SECOND]) - 4} of {SECOND}\n")
+
+
+# --- parts that do not belong together ---
+
+
+def without(name):
+    def change(files):
+        del files[name]
+
+    return change
+
+
+def replaced(name, data):
+    def change(files):
+        files[name] = data
+
+    return change
+
+
+HOSTILE = {
+    "missing": (without(TWO), INDEX, [TWO, "is missing", 'object "b"', "index §Parts MissingPart"]),
+    "truncated": (replaced(TWO, safetensors_part(PARTS[1])[:-1]), INDEX, [TWO, "safetensors §"]),
+    "empty": (replaced(TWO, b""), INDEX, [TWO, "the file is empty"]),
+    "elsewhere": (
+        replaced(INDEX, index_of({"a": ONE, "b": TWO, "c": TWO})),
+        INDEX,
+        [ONE, TWO, 'object "c"', "index §Tensors WrongPart"],
+    ),
+    "unnamed": (
+        replaced(INDEX, index_of({"a": ONE, "b": TWO})),
+        INDEX,
+        [ONE, 'object "c"', "index §Tensors UnknownTensor"],
+    ),
+    "lacking": (
+        replaced(INDEX, index_of({"a": ONE, "b": TWO, "c": ONE, "d": TWO})),
+        INDEX,
+        [TWO, 'object "d"', "index §Tensors MissingTensor"],
+    ),
+    "outside": (replaced(INDEX, index_of({"a": "../x"})), INDEX, ["index §Parts FileName", 'object "a"']),
+    "itself": (replaced(INDEX, index_of({"a": INDEX})), INDEX, ["index §Parts FileName"]),
+    "no index": (replaced(INDEX, b"{}"), INDEX, ["index §Json Schema", "weight_map"]),
+    "other format": (replaced(TWO, gguf_part(PARTS[1])), INDEX, [TWO, "index §Parts PartFormat"]),
+    "gguf missing": (without(SECOND), FIRST, ["part 2 of 2 is missing", FIRST, "gguf §Split MissingPart"]),
+    "gguf number": (replaced(SECOND, gguf_part(PARTS[1], (0, 2, 3))), FIRST, [SECOND, "gguf §Split ExtraPart"]),
+    "gguf no keys": (replaced(SECOND, gguf_part(PARTS[1])), FIRST, [SECOND, "gguf §Split Keys"]),
+    "gguf twice": (
+        replaced(SECOND, gguf_part([("a", b"1")], (1, 2, 3))),
+        FIRST,
+        [FIRST, SECOND, 'object "a"', "gguf §Split DuplicateName"],
+    ),
+    "gguf count": (
+        replaced(SECOND, gguf_part(PARTS[1] + [("d", b"1")], (1, 2, 3))),
+        FIRST,
+        ["4 tensors", FIRST, "gguf §Split TensorCount"],
+    ),
+}
+
+
+@pytest.mark.parametrize("command", ["ls", "verify", "convert"])
+@pytest.mark.parametrize("case", HOSTILE)
+def test_parts_that_do_not_belong_together_are_refused_and_named(ztserve, folder, tmp_path, command, case):
+    change, name, words = HOSTILE[case]
+    files = {**gguf_model("m", PARTS), **safetensors_model("m", PARTS)}
+    change(files)
+    out = [tmp_path / "out.zt"] if command == "convert" else []
+    result = ztserve(command, folder(files) / name, *out)
+    assert (result.status, result.output) == (1, "")
+    assert len(result.error_lines) == 1
+    for word in [name, *words]:
+        assert word in result.errors
+    assert not (tmp_path / "out.zt").exists()
+    # The parts stay readable.
+    for part in (ONE, FIRST):
+        if part != name:
+            assert ztserve("ls", tmp_path / part).status == 0
+
+
+def test_an_index_of_a_gigabyte_is_refused_unread(ztserve, folder, tmp_path):
+    with open(tmp_path / INDEX, "wb") as file:
+        file.truncate(1 << 30)
+    result = ztserve("ls", tmp_path / INDEX)
+    assert result.status == 1
+    assert "an index of 1073741824 bytes, more than" in result.errors
+
+
+# --- convert joins ---
+
+
+@pytest.mark.parametrize("name", [INDEX, FIRST])
+def test_convert_joins(ztserve, folder, tmp_path, name):
+    files = folder({**gguf_model("m", PARTS), **safetensors_model("m", PARTS)})
+    result = ztserve("convert", files / name, tmp_path / "whole.safetensors")
+    assert (result.status, result.errors) == (0, "")
+    metadata, tensors = read_safetensors(tmp_path / "whole.safetensors")
+    assert tensors == TENSORS
+    assert metadata == ({"format": "pt"} if name == INDEX else {"general.name": "m"})
+
+
+def test_parts_of_terabytes_are_opened_by_their_headers(ztserve, tmp_path):
+    """200 parts of 5 GB, as sparse files: nothing but their headers is read."""
+    count = 200
+    size = 5 * 10**9
+    weight_map = {}
+    for number in range(1, count + 1):
+        name = part_name("m", number, count, "safetensors")
+        tensor = f"layers.{number}"
+        header = json.dumps({tensor: {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+        with open(tmp_path / name, "wb") as file:
+            file.write(struct.pack("<Q", len(header)) + header)
+            file.truncate(8 + len(header) + size)
+        weight_map[tensor] = name
+    (tmp_path / INDEX).write_bytes(index_of(weight_map, size * count))
+    result = ztserve("ls", tmp_path / INDEX)
+    assert result.status == 0, result.errors
+    assert sum(str(size) in line for line in result.lines) == count
