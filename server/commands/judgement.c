@@ -169,7 +169,8 @@ static bool judge_decoding(struct judgement *judgement, const struct subject *su
                            bool verified)
 {
     const uint8_t encoding = subject->component->encoding;
-    bool compressed = encoding != ZT_ENCODING_RAW && encoding != ZT_ENCODING_UNKNOWN;
+    bool compressed = encoding != ZT_ENCODING_RAW && encoding != ZT_ENCODING_STRIDED &&
+                      encoding != ZT_ENCODING_UNKNOWN;
     struct zt_error error;
     enum zt_status status;
 

@@ -37,12 +37,13 @@ static bool must_read(const struct export_work *work, uint32_t component,
     const struct zt_component *from = export_component_of(work, origin_of(work, component));
     enum zt_digest_algorithm algorithm;
     bool decoded = state == COMPONENT_VERIFIED &&
-                   (!zt_digest_covers_stored(model) || model->format == ZT_FORMAT_NPZ);
+                   (!zt_digest_covers_stored(model) || zt_digest_covers_entries(model));
 
     if (zt_target_fingerprint(work->order.query->target, &algorithm) ||
         work->projection->model->components[component].decoded_length == ZT_LENGTH_UNKNOWN)
         return true;
-    return from->encoding != ZT_ENCODING_RAW && !decoded && state != COMPONENT_UNCHECKED;
+    return from->encoding != ZT_ENCODING_RAW && from->encoding != ZT_ENCODING_STRIDED && !decoded &&
+           state != COMPONENT_UNCHECKED;
 }
 
 static bool advance(void *context, uint64_t bytes)

@@ -117,7 +117,7 @@ static enum zt_status hash_entry(struct zt_hashing *hashing, const struct zt_com
 static enum zt_status hash_covered(struct zt_hashing *hashing, const struct zt_model *model,
                                    const struct zt_component *component, struct zt_error *error)
 {
-    if (model->format == ZT_FORMAT_NPZ)
+    if (zt_digest_covers_entries(model))
         return hash_entry(hashing, component, error);
     if (zt_digest_covers_stored(model) || zt_component_is_plain(component))
         return hash_stored(hashing, component, error);
@@ -390,7 +390,9 @@ static enum zt_status check_component(const struct zt_content *content,
         return check_plain_nibble(content, component);
     if (has_bools || has_nibble)
         return check_whole(content, component, has_bools);
-    if (component->encoding == ZT_ENCODING_RAW || component->encoding == ZT_ENCODING_UNKNOWN)
+    /* The elements of a view lie in the file, as opening has checked. */
+    if (component->encoding == ZT_ENCODING_RAW || component->encoding == ZT_ENCODING_STRIDED ||
+        component->encoding == ZT_ENCODING_UNKNOWN)
         return ZT_OK;
     return check_whole(content, component, false);
 }

@@ -1,9 +1,9 @@
 /* Decoding a component from its first byte to its last, with one small reader for each way of
  * storing it.
  *
- * Raw bytes are passed on; big-endian words (zTensor 0.1, NPY) are swapped; zstd,
- * zt.zstd-seekable/1 and deflate are decompressed; arrays in Fortran order are transposed
- * (transpose.c). */
+ * Raw bytes are passed on; big-endian words (zTensor 0.1, NPY, PyTorch) are swapped; zstd,
+ * zt.zstd-seekable/1 and deflate are decompressed; arrays in Fortran order and views with strides
+ * are gathered (gather.c). */
 #include "zt/decode.h"
 
 #include <assert.h>
@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/byte_order.h"
+#include "coding/gather.h"
 #include "coding/inflate_stream.h"
 #include "coding/seek_table.h"
-#include "coding/transpose.h"
 #include "coding/zstd_stream.h"
 
 static const struct zt_zstd_rules zstd_rules = {
@@ -37,7 +37,7 @@ struct zt_decoder {
     struct zt_seek_table *table;
     uint64_t frame_left; /* decoded bytes of the current frame */
     struct zt_inflate_stream *inflated;
-    struct zt_transpose *transpose;
+    struct zt_gather *gather;
     /* A word of an inflated stream that did not fit whole into the caller's buffer. */
     uint8_t word[WORD_MAX];
     size_t word_left; /* number of its last bytes not yet returned */
@@ -103,27 +103,29 @@ static enum zt_status read_swapped(struct zt_decoder *decoder, uint8_t *buffer, 
     return ZT_OK;
 }
 
-static enum zt_status read_transposed(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
-                                      size_t *out_length, struct zt_error *error)
+static enum zt_status read_gathered(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
+                                    size_t *out_length, struct zt_error *error)
 {
-    enum zt_status status =
-        zt_transpose_read(decoder->transpose, buffer, capacity, out_length, error);
+    const struct zt_component *component = decoder->component;
+    enum zt_status status = zt_gather_read(decoder->gather, buffer, capacity, out_length, error);
 
-    if (status == ZT_OK && decoder->component->encoding == ZT_ENCODING_RAW)
-        decoder->consumed += *out_length;
-    return status;
+    if (status != ZT_OK || component->encoding == ZT_ENCODING_DEFLATE)
+        return status;
+    /* Stored bytes may be read several times or not at all: this is only a measure. */
+    decoder->consumed += *out_length;
+    if (decoder->consumed > component->length)
+        decoder->consumed = component->length;
+    return ZT_OK;
 }
 
-static enum zt_status open_transposed(struct zt_decoder *decoder, struct zt_error *error)
+static enum zt_status open_gathered(struct zt_decoder *decoder, struct zt_error *error)
 {
-    decoder->read = read_transposed;
-    return zt_transpose_open(decoder->component, decoder->source, &decoder->transpose, error);
+    decoder->read = read_gathered;
+    return zt_gather_open(decoder->component, decoder->source, &decoder->gather, error);
 }
 
-static enum zt_status open_raw(struct zt_decoder *decoder, struct zt_error *error)
+static enum zt_status open_raw(struct zt_decoder *decoder)
 {
-    if (zt_component_is_transposed(decoder->component))
-        return open_transposed(decoder, error);
     decoder->read = zt_component_is_swapped(decoder->component) ? read_swapped : read_raw;
     return ZT_OK;
 }
@@ -190,8 +192,6 @@ static enum zt_status open_deflate(struct zt_decoder *decoder, struct zt_error *
     uint64_t lead = component->arrangement != NULL ? component->arrangement->lead_bytes : 0;
     enum zt_status status;
 
-    if (zt_component_is_transposed(component))
-        return open_transposed(decoder, error);
     status = zt_inflate_stream_new(decoder->source, &decoder->inflated, error);
     decoder->read = zt_component_is_swapped(component) ? read_inflated_swapped : read_inflated;
     if (status == ZT_OK)
@@ -283,9 +283,11 @@ static enum zt_status open_by_encoding(struct zt_decoder *decoder, struct zt_err
 {
     const struct zt_component *component = decoder->component;
 
+    if (zt_gather_is_needed(component))
+        return open_gathered(decoder, error);
     switch ((enum zt_encoding)component->encoding) {
     case ZT_ENCODING_RAW:
-        return open_raw(decoder, error);
+        return open_raw(decoder);
     case ZT_ENCODING_ZSTD:
         return open_zstd(decoder, error);
     case ZT_ENCODING_ZSTD_SEEKABLE:
@@ -359,7 +361,7 @@ void zt_decoder_close(struct zt_decoder *decoder)
         return;
     zt_zstd_stream_free(decoder->stream);
     zt_inflate_stream_free(decoder->inflated);
-    zt_transpose_close(decoder->transpose);
+    zt_gather_close(decoder->gather);
     free(decoder->table);
     free(decoder);
 }

@@ -25,6 +25,7 @@ struct zt_inflate_stream {
     uint64_t next_offset; /* absolute, of the stored byte to be read next */
     uint64_t stored_left;
     uint64_t expected_length;
+    bool partial;
     uint64_t produced;
     uint8_t buffer[INPUT_SIZE];
 };
@@ -52,22 +53,32 @@ enum zt_status zt_inflate_stream_new(struct zt_source *source,
     return ZT_OK;
 }
 
-enum zt_status zt_inflate_stream_start(struct zt_inflate_stream *stream, uint64_t offset,
-                                       uint64_t stored_length, uint64_t expected_length,
-                                       struct zt_error *error)
+enum zt_status zt_inflate_stream_start_at(struct zt_inflate_stream *stream, uint64_t offset,
+                                          const struct zt_inflate_bounds *bounds,
+                                          struct zt_error *error)
 {
-    if (!zt_inflate_ratio_possible(stored_length, expected_length))
+    if (!zt_inflate_ratio_possible(bounds->stored_length, bounds->expected_length))
         return zt_fail(error, ZT_CORRUPT, "npz §Deflate Ratio", offset,
-                       "%" PRIu64 " deflated bytes cannot give %" PRIu64 " bytes", stored_length,
-                       expected_length);
+                       "%" PRIu64 " deflated bytes cannot give %" PRIu64 " bytes",
+                       bounds->stored_length, bounds->expected_length);
     inflateReset(&stream->zlib);
     stream->zlib.avail_in = 0;
     stream->has_ended = false;
     stream->offset = stream->next_offset = offset;
-    stream->stored_left = stored_length;
-    stream->expected_length = expected_length;
+    stream->stored_left = bounds->stored_length;
+    stream->expected_length = bounds->expected_length;
+    stream->partial = bounds->partial;
     stream->produced = 0;
     return ZT_OK;
+}
+
+enum zt_status zt_inflate_stream_start(struct zt_inflate_stream *stream, uint64_t offset,
+                                       uint64_t stored_length, uint64_t expected_length,
+                                       struct zt_error *error)
+{
+    const struct zt_inflate_bounds bounds = {stored_length, expected_length, false};
+
+    return zt_inflate_stream_start_at(stream, offset, &bounds, error);
 }
 
 static enum zt_status fill(struct zt_inflate_stream *stream, struct zt_error *error)
@@ -158,7 +169,7 @@ enum zt_status zt_inflate_stream_read(struct zt_inflate_stream *stream, void *bu
         return zt_fail(error, ZT_CORRUPT, "npz §Deflate Length", stream->offset,
                        "the stored bytes inflate to %" PRIu64 " bytes, %" PRIu64 " are declared",
                        stream->produced + length, stream->expected_length);
-    if (length == left && (status = check_end(stream, error)) != ZT_OK)
+    if (length == left && !stream->partial && (status = check_end(stream, error)) != ZT_OK)
         return status;
     stream->produced += length;
     *out_length = length;

@@ -27,6 +27,18 @@ enum zt_status zt_inflate_stream_start(struct zt_inflate_stream *stream, uint64_
                                        uint64_t stored_length, uint64_t expected_length,
                                        struct zt_error *error);
 
+struct zt_inflate_bounds {
+    uint64_t stored_length;
+    uint64_t expected_length;
+    /* More than the expected bytes may follow; the end is then not checked. */
+    bool partial;
+};
+
+/* The same for a stream of which only the beginning may be wanted. */
+enum zt_status zt_inflate_stream_start_at(struct zt_inflate_stream *stream, uint64_t offset,
+                                          const struct zt_inflate_bounds *bounds,
+                                          struct zt_error *error);
+
 /* Reads up to capacity bytes; *out_length is less than capacity only at the end. The last expected
  * bytes are returned only after the end has been checked, so a caller who has all bytes need not
  * read again. */

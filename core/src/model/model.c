@@ -112,6 +112,11 @@ bool zt_digest_covers_stored(const struct zt_model *model)
     return model->format != ZT_FORMAT_ZT2;
 }
 
+bool zt_digest_covers_entries(const struct zt_model *model)
+{
+    return model->format == ZT_FORMAT_NPZ || model->format == ZT_FORMAT_PYTORCH;
+}
+
 static struct zt_text digest_text(const struct zt_component *component)
 {
     return (struct zt_text){component->digest, component->digest_length};
@@ -123,7 +128,7 @@ enum zt_status zt_component_digest(const struct zt_model *model,
 {
     if (component->digest == NULL)
         return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the component states no digest");
-    if (model->format == ZT_FORMAT_NPZ)
+    if (zt_digest_covers_entries(model))
         return zt_digest_parse_zip(digest_text(component), out_digest, error);
     return zt_digest_parse(digest_text(component), out_digest, error);
 }
