@@ -38,6 +38,11 @@ def end():
         running.clear()
 
 
+def stamp_of(status):
+    """What tells that a file has changed."""
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
 class Mirror:
     """A folder and what is below a prefix of a bucket, kept equal."""
 
@@ -61,8 +66,7 @@ class Mirror:
                 except FileNotFoundError:
                     continue
                 if path.is_file() and not path.is_symlink():
-                    stamp = status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
-                    found[str(path.relative_to(self.folder))] = stamp
+                    found[str(path.relative_to(self.folder))] = stamp_of(status)
         return found
 
     def push(self):
@@ -83,13 +87,14 @@ class Mirror:
             listed = {key: etag for key, etag in self.bucket.listed().items() if not key.startswith(f"{STATE}/")}
             for key in self.etags.keys() - listed.keys():
                 (self.folder / key).unlink(missing_ok=True)
+                self.stamps.pop(key, None)
             for key, etag in listed.items():
                 if self.etags.get(key) != etag:
                     path = self.folder / key
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(self.bucket.get(key) or b"")
+                    self.stamps[key] = stamp_of(path.lstat())
             self.etags = listed
-            self.stamps = {key: stamp for key, stamp in self.files().items() if key in listed}
 
     def environment(self):
         """State and cache of a server are its own: one that runs beside another has a second place."""

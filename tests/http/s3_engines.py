@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -69,6 +70,7 @@ class Engine:
     access_key: str
     secret_key: str
     region: str = "us-east-1"
+    disk: int = 0  # the process that has the bytes, if there is one
     numbers = itertools.count(1)
 
     @property
@@ -85,6 +87,13 @@ class Engine:
     def bucket(self):
         """A new, empty bucket."""
         return Bucket(self, f"models-{os.getpid()}-{next(self.numbers)}").make()
+
+    def stop_disk(self):
+        """It stands still: requests hang."""
+        os.kill(self.disk, signal.SIGSTOP)
+
+    def continue_disk(self):
+        os.kill(self.disk, signal.SIGCONT)
 
     def answers(self):
         return exchange(self, "GET", "/").status == 200
@@ -153,8 +162,9 @@ def ceph():
         pytest.skip(f"skipped: no Ceph here: {' '.join(lines[-2:-1])}")
     assert lines[-1:] == ["status=0"], "\n".join(lines)
     try:
-        said = dict(line.split("=", 1) for line in lines if line.startswith("S3_"))
+        said = dict(line.split("=", 1) for line in lines if "=" in line)
         keys = said["S3_ACCESS_KEY"], said["S3_SECRET_KEY"]
-        yield Engine("ceph", said["S3_ENDPOINT"], *keys, said["S3_REGION"])
+        disk = int(Path(said["OSD_PIDFILE"]).read_text())
+        yield Engine("ceph", said["S3_ENDPOINT"], *keys, said["S3_REGION"], disk)
     finally:
         end_ceph(keeper)

@@ -227,6 +227,7 @@ def test_a_page_that_only_hidden_models_follow_is_the_last(tmp_path, start_serve
     assert [one["name"] for one in page["models"]] == ["a"] and page["next"] is None
 
 
+@pytest.mark.folder("thousands of files, for which a store takes minutes")
 def test_pages_are_whole_where_few_of_many_models_are_shown(tmp_path, start_server):
     """More files lie between those that are shown than one step of a list looks at."""
     few = Client("few", "read", "m0000", "m45*9", "m5999")

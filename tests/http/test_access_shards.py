@@ -150,6 +150,7 @@ def test_the_right_digest_finds_no_file_of_another_name(server, root):
     assert SECRET[:64] not in answer.body
 
 
+@pytest.mark.folder("shards that are found by their content")
 def test_a_reload_decides_anew_whether_shards_are_found_by_content(root, tokens, start_server):
     write_tokens(tokens, ADMIN)
     write_borrowing(root)

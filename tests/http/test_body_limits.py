@@ -2,7 +2,7 @@
 
 import pytest
 
-from wire import assert_problem, ask, connect, model_path, read_head, read_until_closed
+from wire import assert_problem, ask, connect, get, model_path, read_head, read_until_closed
 
 LIMIT = 300_000
 
@@ -35,6 +35,8 @@ def test_length_that_no_body_may_have_is_413(server, length, target):
     ],
 )
 def test_a_refusal_for_another_reason_comes_before_the_length(server, length, request_line, field, status):
+    # What is not known of a name without asking is asked at publication only.
+    assert get(server, "/v1/models/m").status == 404
     with connect(server) as connection:
         connection.sendall(f"{request_line} HTTP/1.1\r\nHost: x\r\n{field}Content-Length: {length}\r\n\r\n".encode())
         assert read_until_closed(connection).startswith(f"HTTP/1.1 {status} ".encode())

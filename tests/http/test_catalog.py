@@ -91,6 +91,7 @@ def test_file_changed_in_place_is_noticed(server, tmp_path):
     eventually(lambda: is_served(server, "old", b"changed"))
 
 
+@pytest.mark.folder("times of files")
 def test_file_changed_with_its_time_set_back_has_a_new_tag(server, tmp_path):
     path = tmp_path / "old.zt"
     before = path.stat()

@@ -69,6 +69,7 @@ def run_round(number, server, root, generator):
     return server
 
 
+@pytest.mark.folder("rounds that take a minute each where claims outlive a killed server: see test_bucket_races.py")
 @pytest.mark.timeout(900)
 def test_what_was_acknowledged_survives_being_killed_at_any_moment(tmp_path):
     generator = random.Random(2026)

@@ -10,8 +10,6 @@ from recorded_calls import FAULTS
 from server_process import ServerProcess
 from wire import ask, get
 
-pytestmark = pytest.mark.folder("failing system calls on files")
-
 # The most calls of one kind in an upload; the loop ends earlier if no such call is left.
 CALLS_MAX = 40
 ERRORS = {
@@ -23,7 +21,10 @@ ERRORS = {
     "truncate": errno.EIO,
 }
 
-pytestmark = pytest.mark.skipif(not FAULTS.is_file(), reason="the library that makes calls fail is not built")
+pytestmark = [
+    pytest.mark.folder("failing system calls on files"),
+    pytest.mark.skipif(not FAULTS.is_file(), reason="the library that makes calls fail is not built"),
+]
 
 
 def start(root, fault=None, mark=None):

@@ -52,6 +52,7 @@ def test_a_connection_that_is_kept_is_served_on(server, neighbour):
             assert read_head(connection)[0] == 200
 
 
+@pytest.mark.folder("files that change under a download")
 @pytest.mark.parametrize("target", [PATH, "/files/m.zt"])
 def test_an_answer_that_is_cut_ends(server, neighbour, tmp_path, target):
     with connect(server, receive_buffer=1 << 16) as connection:

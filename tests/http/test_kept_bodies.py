@@ -170,6 +170,7 @@ def test_components_over_one_connection(server, name):
         assert content(server, name, key) == data
 
 
+@pytest.mark.folder("slow sending, which a store would see too")
 @pytest.mark.skipif(not FAULTS.is_file(), reason="the library that makes sending slow is not built")
 @pytest.mark.parametrize("fields", [(), ("Connection: close",)])
 def test_an_answer_that_the_socket_does_not_take_at_once_comes_whole(start_server, tmp_path, fields):

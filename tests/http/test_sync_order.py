@@ -14,9 +14,10 @@ from containers import dense, pattern, zt1
 from recorded_calls import FAULTS, Disk, environment_to_record, position, read_calls
 from wire import ask
 
-pytestmark = pytest.mark.folder("syncs of files and folders")
-
-pytestmark = pytest.mark.skipif(not FAULTS.is_file(), reason="the library that records calls is not built")
+pytestmark = [
+    pytest.mark.folder("syncs of files and folders"),
+    pytest.mark.skipif(not FAULTS.is_file(), reason="the library that records calls is not built"),
+]
 
 TUS = {"Tus-Resumable": "1.0.0"}
 MODEL = bytes(zt1({"w": dense(pattern(100_000))}))

@@ -102,10 +102,22 @@ class Connection:
         return answer
 
 
+class BareSocket(socket.socket):
+    """When it is closed, what was written through it is looked for."""
+
+    server = None
+
+    def close(self):
+        super().close()
+        if self.server:
+            self.server.look_at_bucket()
+
+
 def connect(server, receive_buffer=None):
     """A bare socket; a small receive buffer makes a reader that the server has to wait for."""
     server.look_at_folder()
-    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    connection = BareSocket(socket.AF_INET, socket.SOCK_STREAM)
+    connection.server = server
     if receive_buffer:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     connection.settimeout(TIMEOUT_S)

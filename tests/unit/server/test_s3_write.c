@@ -505,6 +505,38 @@ static void only_what_is_expected_is_replaced(void **state)
     }
 }
 
+/* Another program, which asks for no claim, writes while the request is on its way. */
+static void overtake(struct remote_exchange *exchange)
+{
+    const bool is_whole = strcmp(exchange->method, "PUT") == 0 && exchange->query == NULL;
+    const bool is_completion =
+        strcmp(exchange->method, "POST") == 0 && strncmp(exchange->query, "uploadId", 8) == 0;
+
+    if (strstr(exchange->path, "m.zt") != NULL && (is_whole || is_completion))
+        shelf_put("m.zt", "third!!", 7);
+}
+
+static void object_that_was_written_meanwhile_is_not_overwritten(void **state)
+{
+    static const size_t lengths[] = {SMALL_BYTES, LARGE_BYTES};
+    struct world *world = *state;
+
+    probe(world);
+    for (size_t i = 0; i < 4; i++) {
+        struct store_expected expected = store_expects_nothing;
+
+        if (i < 2) {
+            shelf_put("m.zt", "first", 5);
+            expected = expect_shelf();
+        } else
+            shelf_remove("m.zt");
+        shelf.before = overtake;
+        assert_int_equal(publish(world, lengths[i % 2], &expected), ZT_ARGUMENT);
+        shelf.before = NULL;
+        assert_int_equal(shelf_find("m.zt")->length, 7);
+    }
+}
+
 static void write_whose_answer_was_lost_counts_as_what_it_did(void **state)
 {
     static const size_t lengths[] = {SMALL_BYTES, LARGE_BYTES};
@@ -608,6 +640,7 @@ int main(void)
         TEST(what_was_replaced_is_forgotten_though_the_new_version_is_not_known),
         TEST(published_file_is_in_the_cache),
         TEST(only_what_is_expected_is_replaced),
+        TEST(object_that_was_written_meanwhile_is_not_overwritten),
         TEST(write_whose_answer_was_lost_counts_as_what_it_did),
         TEST(upload_that_may_be_completing_is_not_aborted),
         TEST(upload_under_way_is_in_the_journal),
