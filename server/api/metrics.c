@@ -237,7 +237,7 @@ enum outcome metrics_get(struct request *request)
             return problem_reply_no_memory(request);
         *page = (struct page){.text = NULL};
         request_hold(request, page, free_text);
-        return request_work(request, write_text);
+        return request_work_here(request, write_text);
     }
     if (!page->is_written)
         return problem_reply_no_memory(request);

@@ -14,15 +14,11 @@
 
 /* Credentials are renewed so long before they expire; short-lived ones halfway. */
 #define RENEW_BEFORE_S 300
-/* How often the thread looks at the clock, and at the file of profiles. */
-#define LOOK_MS 2000
-/* After a failure: doubled each time. */
-#define AGAIN_FIRST_MS 5000
-#define AGAIN_MOST_MS  60000
-/* A refusal so soon after a renewal is one of the credentials before. */
-#define JUST_RENEWED_MS 5000
-/* A refusal that renewing does not mend must not renew for ever. */
-#define REFUSAL_EVERY_MS 60000
+/* The longest pause after a failure. */
+#define AGAIN_MOST_MS 60000
+
+const struct credentials_pace credentials_usual_pace = {
+    .look_ms = 2000, .again_ms = 5000, .just_renewed_ms = 5000, .refusal_every_ms = 60000};
 
 /* In the order in which they are asked. */
 static const struct source {
@@ -49,6 +45,7 @@ struct file_version {
 
 struct credentials {
     const struct source *source;
+    const struct credentials_pace *pace;
     struct credential_settings settings;
     struct credential_calls *calls;
     pthread_t thread;
@@ -97,7 +94,7 @@ static void take(struct credentials *credentials, const struct credential *crede
     credentials->renewed_ms = clock_ms();
     credentials->is_refused = false;
     credentials->again_ms = 0;
-    credentials->pause_ms = AGAIN_FIRST_MS;
+    credentials->pause_ms = credentials->pace->again_ms;
 }
 
 /* --- the thread --- */
@@ -186,7 +183,7 @@ static void renew(struct credentials *credentials)
 /* Waits until it is worth looking again. False: the end. */
 static bool wait_a_while(struct credentials *credentials)
 {
-    const int64_t at_ns = clock_ns() + LOOK_MS * CLOCK_NS_PER_MS;
+    const int64_t at_ns = clock_ns() + credentials->pace->look_ms * CLOCK_NS_PER_MS;
     const struct timespec deadline = {at_ns / CLOCK_NS_PER_S, at_ns % CLOCK_NS_PER_S};
     bool goes_on;
 
@@ -239,19 +236,21 @@ static enum zt_status choose(struct credentials *credentials, struct zt_error *e
     return status;
 }
 
-static struct credentials *credentials_new(struct remote *remote)
+static struct credentials *credentials_new(struct remote *remote,
+                                           const struct credentials_pace *pace)
 {
     struct credentials *credentials = calloc(1, sizeof(*credentials));
     pthread_condattr_t attributes;
 
     if (credentials == NULL)
         return NULL;
+    credentials->pace = pace;
     credentials->calls = credential_calls_new(remote);
     if (credentials->calls == NULL) {
         free(credentials);
         return NULL;
     }
-    credentials->pause_ms = AGAIN_FIRST_MS;
+    credentials->pause_ms = credentials->pace->again_ms;
     pthread_mutex_init(&credentials->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -281,9 +280,10 @@ static enum zt_status begin_renewing(struct credentials *credentials, enum zt_st
 }
 
 enum zt_status credentials_find(struct remote *remote, const char *region,
+                                const struct credentials_pace *pace,
                                 struct credentials **out_credentials, struct zt_error *error)
 {
-    struct credentials *credentials = credentials_new(remote);
+    struct credentials *credentials = credentials_new(remote, pace);
     enum zt_status status;
 
     if (credentials == NULL)
@@ -349,12 +349,13 @@ static bool heed_refusal(struct credentials *credentials)
 
     if (credentials->is_refused)
         return true;
-    if (now_ms - credentials->renewed_ms < JUST_RENEWED_MS)
+    if (now_ms - credentials->renewed_ms < credentials->pace->just_renewed_ms)
         return true;
     /* Only the file's owner can change what is in it, and that is seen by itself. */
     if (is_profile(credentials))
         return false;
-    if (credentials->refused_ms != 0 && now_ms - credentials->refused_ms < REFUSAL_EVERY_MS)
+    if (credentials->refused_ms != 0 &&
+        now_ms - credentials->refused_ms < credentials->pace->refusal_every_ms)
         return false;
     credentials->refused_ms = now_ms;
     credentials->is_refused = true;

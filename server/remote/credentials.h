@@ -23,11 +23,24 @@ struct credential {
     int64_t expires_s; /* 0: never */
 };
 
+/* How long the thread that renews waits, in milliseconds. */
+struct credentials_pace {
+    int64_t look_ms;          /* between looks at the clock, and at the file of profiles */
+    int64_t again_ms;         /* after a failure; doubled each time */
+    int64_t just_renewed_ms;  /* a refusal so soon after a renewal is one of those before */
+    int64_t refusal_every_ms; /* a refusal that renewing does not mend must not renew for ever */
+};
+
+/* That of a server. */
+extern const struct credentials_pace credentials_usual_pace;
+
 /* Chooses the source by environment and files, and gets the first credential; may wait some seconds
  * for a service. ZT_UNAVAILABLE: the chosen service does not answer; *out_credentials is set all
  * the same, and asking goes on in the background. ZT_ARGUMENT: what was found makes no sense (a
- * message for the person who starts the program). region: for the token service's address. */
+ * message for the person who starts the program). region: for the token service's address. pace:
+ * credentials_usual_pace; another one only in tests. It is borrowed. */
 enum zt_status credentials_find(struct remote *remote, const char *region,
+                                const struct credentials_pace *pace,
                                 struct credentials **out_credentials, struct zt_error *error);
 /* Ends renewing, without waiting for a service. Before remote_stop; what was signed with them may
  * still be on its way. Takes NULL. */

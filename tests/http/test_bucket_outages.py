@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from containers import dense, pattern, zt1
-from test_bucket_cache import DAMAGES
+from test_bucket_cache import DAMAGES, cache_files
 from wire import component_path, eventually, get, model_path
 
 READS = int(os.environ.get("ZT_S3_READS", "500"))
@@ -79,7 +79,9 @@ class Replicas:
         which, damage = self.chance.randrange(2), DAMAGES[sum(self.kills.values()) % len(DAMAGES)]
         victim = self.servers[which]
         victim.kill()
-        damage(victim)
+        # It may have had no time to read anything.
+        if cache_files(victim):
+            damage(victim)
         self.servers[which] = self.serve(self.bucket, place=victim.place)
         self.kills[damage.__name__] += 1
 

@@ -28,9 +28,10 @@ class Kept:
     """One connection, so that one loop answers."""
 
     def __init__(self, server):
-        self.connection = http_connection(server)
+        self.server, self.connection = server, http_connection(server)
 
     def ask(self, target, method="GET", **fields):
+        self.server.look_at_folder()
         self.connection.request(method, target, headers={name.replace("_", "-"): value for name, value in fields.items()})
         response = self.connection.getresponse()
         return response.status, response.headers, response.read()
@@ -51,6 +52,7 @@ def server(tmp_path, start_server):
     return start_server(tmp_path, "--writable")
 
 
+@pytest.mark.folder("changes to a file that are seen at once")
 @pytest.mark.parametrize("target", [model_path("m"), component_path("m", "w"), "/files/m.zt", "/v1/models/m/objects/w"])
 def test_a_replaced_file_is_seen_at_once(server, tmp_path, target):
     client = Kept(server)

@@ -178,6 +178,7 @@ def test_models_and_verification_are_counted(server):
     assert counted['ztserve_http_problems_total{code="corrupt-component",status="500"}'] == 1
 
 
+@pytest.mark.folder("links, folders and special files in a root")
 def test_what_is_left_out_is_counted(start_server, tmp_path):
     root = tmp_path / "root"
     (root / "with space").mkdir(parents=True)
@@ -276,6 +277,7 @@ def metric_names(text):
     return set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
 
 
+@pytest.mark.folder("a folder beside a bucket")
 def test_the_page_describes_exactly_these_metrics(start_server, serve_bucket, moto_bucket, tmp_path):
     local, text = (get(server, "/metrics").body.decode() for server in (start_server(tmp_path), serve_bucket(moto_bucket)))
     of_stores = {name for name in metric_names(text) if name.startswith(("ztserve_cache_", "ztserve_store_"))}

@@ -4,6 +4,8 @@ import os
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from wire import connect, get, read_head
 
 CONNECTIONS = 20
@@ -27,6 +29,7 @@ def threads(server):
     return [(task / "comm").read_text().strip() for task in tasks]
 
 
+@pytest.mark.folder("how many threads read files")
 def test_thread_counts_and_limits_agree_under_a_mask(start_server, tmp_path):
     with one_processor():
         server = start_server(tmp_path, environment={"ZTSERVE_LIMITS_CONNECTIONS": str(CONNECTIONS)})

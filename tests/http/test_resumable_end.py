@@ -118,6 +118,7 @@ def test_preconditions_of_the_creation_hold_at_the_end(server, name):
     assert content_of(server, name) == pattern(1000)
 
 
+@pytest.mark.folder("a folder in the place of a file")
 def test_a_failed_publication_can_be_repeated(server, folder, name):
     (folder / f"{name}.zt").mkdir()
     upload = create(server, name, len(SMALL))
@@ -172,4 +173,5 @@ def test_tuspy_uploads_and_resumes(server, folder, tmp_path, name):
     again = client.uploader(str(tmp_path / "m.zt"), chunk_size=2 << 20, url=uploader.url, upload_checksum=True)
     assert again.offset == 3 << 20
     again.upload()
+    server.look_at_bucket()
     assert (folder / f"{name}.zt").read_bytes() == LARGE

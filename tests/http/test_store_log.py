@@ -18,6 +18,7 @@ def lines_with(server, text):
 
 def logged(server, text, count=1):
     """The lines that hold the text, once they are there."""
+    server.look_at_folder()
     eventually(lambda: len(lines_with(server, text)) >= count)
     return lines_with(server, text)
 
@@ -55,6 +56,7 @@ def test_a_file_with_an_unusable_name_is_logged_once(start_server, tmp_path, nam
     assert "name" in empty and "1 file " in empty
 
 
+@pytest.mark.folder("links, folders and special files in a root")
 def test_a_folder_with_an_unusable_name_is_logged_once(start_server, tmp_path):
     (tmp_path / "my models").mkdir()
     (tmp_path / "my models" / "m.zt").write_bytes(MODEL)
@@ -92,14 +94,14 @@ def test_upload_under_a_long_name_is_quiet(start_server, tmp_path):
     assert lines_with(server, "not removed") == [], server.log
 
 
-@pytest.mark.folder("links, special files and state folders in a root")
+@pytest.mark.folder("links, folders and special files in a root")
 def test_configured_state_folder_that_cannot_be_written_is_a_warning(start_server, tmp_path):
     environment = {"ZTSERVE_STATE_DIR": "/nonexistent/state"}
     server = start_server(tmp_path, "--log-level", "warn", environment=environment)
     logged(server, "memory only")
 
 
-@pytest.mark.folder("links, special files and state folders in a root")
+@pytest.mark.folder("links, folders and special files in a root")
 @pytest.mark.parametrize("is_writable", [True, False])
 def test_a_state_folder_that_is_a_link_in_the_root_is_not_followed(start_server, tmp_path, is_writable):
     root, outside = tmp_path / "root", tmp_path / "outside"
@@ -116,7 +118,7 @@ def test_a_state_folder_that_is_a_link_in_the_root_is_not_followed(start_server,
     assert list(outside.iterdir()) == []
 
 
-@pytest.mark.folder("links, special files and state folders in a root")
+@pytest.mark.folder("links, folders and special files in a root")
 def test_a_state_folder_that_is_named_may_be_a_link(start_server, tmp_path):
     (tmp_path / "root").mkdir()
     (tmp_path / "real").mkdir()
@@ -157,7 +159,7 @@ def make_fifo(folder, outside):
 KINDS = [make_weights, make_link_to_file, make_link_to_folder, make_link_to_nothing, make_fifo]
 
 
-@pytest.mark.folder("links, special files and state folders in a root")
+@pytest.mark.folder("links, folders and special files in a root")
 @pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__.removeprefix("make_"))
 def test_what_is_left_out_is_a_warning_once(start_server, tmp_path_factory, make):
     folder, outside = tmp_path_factory.mktemp("root"), tmp_path_factory.mktemp("outside")
@@ -172,7 +174,7 @@ def test_what_is_left_out_is_a_warning_once(start_server, tmp_path_factory, make
     assert get(server, "/v1/models?limit=9").json()["models"][-1]["name"] == "settled"
 
 
-@pytest.mark.folder("links, special files and state folders in a root")
+@pytest.mark.folder("links, folders and special files in a root")
 def test_what_is_left_out_again_after_it_was_gone_is_a_warning_again(start_server, tmp_path):
     server = start_server(tmp_path)
     text = make_weights(tmp_path, None)
@@ -183,7 +185,7 @@ def test_what_is_left_out_again_after_it_was_gone_is_a_warning_again(start_serve
     logged(server, text, 2)
 
 
-@pytest.mark.folder("links, special files and state folders in a root")
+@pytest.mark.folder("links, folders and special files in a root")
 def test_a_link_within_the_root_says_nothing(start_server, tmp_path):
     (tmp_path / "m.zt").write_bytes(MODEL)
     (tmp_path / "relative.zt").symlink_to("m.zt")
@@ -194,7 +196,7 @@ def test_a_link_within_the_root_says_nothing(start_server, tmp_path):
     assert lines_with(server, " link ") == []
 
 
-@pytest.mark.folder("links, special files and state folders in a root")
+@pytest.mark.folder("links, folders and special files in a root")
 def test_no_fifo_is_opened(start_server, tmp_path):
     """Opening it would wake a writer that waits for a reader."""
     pipe = tmp_path / "pipe.zt"

@@ -108,7 +108,8 @@ static enum zt_status start(struct s3_store *store, const char *region, struct z
     enum zt_status status = remote_start(&options, &store->remote, error);
 
     if (status == ZT_OK)
-        status = credentials_find(store->remote, region, &store->credentials, error);
+        status = credentials_find(store->remote, region, &credentials_usual_pace,
+                                  &store->credentials, error);
     /* They are asked for again in the background. */
     if (status == ZT_UNAVAILABLE)
         log_write(LOG_LEVEL_WARN, "no credentials yet, what is cached is served: %s",

@@ -219,9 +219,13 @@ static inline int end(void **state)
     return system(command);
 }
 
+/* A server's, but a hundred times as fast. */
+static const struct credentials_pace quick = {
+    .look_ms = 20, .again_ms = 50, .just_renewed_ms = 1000, .refusal_every_ms = 6000};
+
 static inline enum zt_status find(void)
 {
-    return credentials_find(NULL, "eu-west-1", &credentials, &error);
+    return credentials_find(NULL, "eu-west-1", &quick, &credentials, &error);
 }
 
 static inline void assert_has(const char *source, const char *key, const char *secret,
