@@ -93,6 +93,8 @@ static const struct command_option convert_options[] = {
      "zt (zTensor 1.2), zt2 (zTensor 2, canonical), mag, safetensors, npz or npy"},
     {"--zstd", VALUE_OTHER, true, "LEVEL", NULL,
      "compress; for zt and zt2 (then not canonical), level 1 to 22, default 3"},
+    {"--max-shard", VALUE_OTHER, false, "SIZE", NULL,
+     "write safetensors as several files of at most SIZE (5GB, 500MiB) and an index"},
     {.name = NULL},
 };
 

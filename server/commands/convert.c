@@ -14,6 +14,7 @@
 #include "commands/output_file.h"
 #include "commands/plain_text.h"
 #include "commands/progress_line.h"
+#include "commands/split_output.h"
 #include "zt/convert.h"
 
 /* Longer names are cut in messages. */
@@ -25,6 +26,7 @@ struct conversion_request {
     const char *to; /* NULL: by the extension of out */
     bool zstd;
     int zstd_level;
+    uint64_t part_bytes; /* 0: one file */
     enum zt_target target;
 };
 
@@ -108,6 +110,9 @@ static int choose_target(struct conversion_request *request)
         request->target = ZT_TARGET_ZT2;
     if (request->zstd && request->target != ZT_TARGET_ZT2 && request->target != ZT_TARGET_ZT1)
         return command_usage("--zstd: %s has no zstd compression", zt_target_name(request->target));
+    if (request->part_bytes > 0 && request->target != ZT_TARGET_SAFETENSORS)
+        return command_usage("--max-shard: %s is written as one file, only safetensors as several",
+                             zt_target_name(request->target));
     return EXIT_DONE;
 }
 
@@ -122,6 +127,15 @@ static int take_path(struct conversion_request *request, const char *path)
     return EXIT_DONE;
 }
 
+static int take_part_size(struct conversion_request *request, const char *text)
+{
+    if (split_size_read(text, &request->part_bytes))
+        return EXIT_DONE;
+    return command_usage("--max-shard %s: a size is a whole number of bytes, KB, MB, GB, TB, KiB, "
+                         "MiB, GiB or TiB",
+                         text);
+}
+
 static int take_option(struct conversion_request *request, struct arguments *arguments,
                        const char *option)
 {
@@ -131,6 +145,12 @@ static int take_option(struct conversion_request *request, struct arguments *arg
         request->to = arguments->argv[++arguments->taken];
     } else if (strncmp(option, "--to=", 5) == 0) {
         request->to = option + 5;
+    } else if (strcmp(option, "--max-shard") == 0) {
+        if (arguments->taken + 1 == arguments->argc)
+            return command_usage("--max-shard needs a size");
+        return take_part_size(request, arguments->argv[++arguments->taken]);
+    } else if (strncmp(option, "--max-shard=", 12) == 0) {
+        return take_part_size(request, option + 12);
     } else if (strcmp(option, "--zstd") == 0) {
         request->zstd = true;
     } else if (strncmp(option, "--zstd=", 7) == 0) {
@@ -205,41 +225,23 @@ static bool advance(void *context, uint64_t bytes)
     return stop_signal == 0;
 }
 
-/* Opens the written file like any other, so that a file that our own reader rejects is never
- * published. */
-static enum zt_status open_again(struct output_file *output, struct zt_error *error)
+static struct zt_conversion conversion_of(const struct conversion *work,
+                                          const struct zt_progress *progress)
 {
-    struct zt_source *source = NULL;
-    struct zt_model *model = NULL;
-    int descriptor = dup(output->descriptor);
-    enum zt_status status;
-
-    if (descriptor < 0) {
-        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "cannot read the written file: %s",
-                       strerrordesc_np(errno));
-    }
-    status = zt_source_from_descriptor(descriptor, &source, error);
-    if (status != ZT_OK) {
-        close(descriptor);
-        return status;
-    }
-    status = zt_model_open(source, &model, error);
-    zt_model_free(model);
-    zt_source_close(source);
-    return status;
+    return (struct zt_conversion){
+        .projection = work->projection,
+        .source = work->file.model,
+        .files = work->files,
+        .options = {.zstd = work->request->zstd, .zstd_level = work->request->zstd_level},
+        .progress = progress,
+    };
 }
 
 static enum zt_status write_output(struct conversion *work, struct output_file *output,
                                    struct zt_error *error)
 {
     struct zt_progress progress = {advance, work};
-    struct zt_conversion how = {
-        .projection = work->projection,
-        .source = work->file.model,
-        .files = work->files,
-        .options = {.zstd = work->request->zstd, .zstd_level = work->request->zstd_level},
-        .progress = &progress,
-    };
+    struct zt_conversion how = conversion_of(work, &progress);
     struct zt_sink sink = {output_file_write, output};
     enum zt_status status;
 
@@ -248,10 +250,8 @@ static enum zt_status write_output(struct conversion *work, struct output_file *
     status = zt_model_convert(&how, &sink, error);
     if (status == ZT_OK)
         status = output_file_flush(output, error);
-    if (status == ZT_OK) {
-        status = open_again(output, error);
-        output->failed = status != ZT_OK;
-    }
+    if (status == ZT_OK)
+        status = output_file_check(output, error);
     progress_line_end(&work->line);
     return status;
 }
@@ -275,6 +275,56 @@ static int make_output(struct conversion *work)
     if (output_file_publish(&output, &error) != ZT_OK)
         return failure_complain(work->request->out, &error);
     return EXIT_DONE;
+}
+
+/* A file that has the name of the model would be taken for it, whatever parts lie beside it. */
+static int check_unhidden(const char *out)
+{
+    struct zt_error error;
+
+    if (access(out, F_OK) != 0)
+        return EXIT_DONE;
+    zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+            "it exists, and would be taken for the model instead of the parts");
+    return failure_complain(out, &error);
+}
+
+static int make_parts(struct conversion *work, const struct split_plan *plan)
+{
+    struct zt_progress progress = {advance, work};
+    const struct zt_conversion how = conversion_of(work, &progress);
+    char *failed = NULL;
+    struct zt_error error;
+    enum zt_status status;
+    int result = check_unhidden(work->request->out);
+
+    if (result != EXIT_DONE)
+        return result;
+    zt_error_clear(&error);
+    progress_line_start(&work->line, "converting", zt_conversion_work(&how));
+    status = split_output_write(plan, &how, work->request->out, &failed, &error);
+    progress_line_end(&work->line);
+    if (status != ZT_OK)
+        result = failure_complain(failed != NULL ? failed : work->request->in, &error);
+    free(failed);
+    return result;
+}
+
+/* What fits into one part is one file without an index. */
+static int make_outputs(struct conversion *work)
+{
+    struct split_plan plan;
+    struct zt_error error;
+    int result;
+
+    if (work->request->part_bytes == 0)
+        return make_output(work);
+    if (split_plan_make(work->file.model, work->projection, work->request->part_bytes, &plan,
+                        &error) != ZT_OK)
+        return failure_complain(work->request->in, &error);
+    result = plan.count > 1 ? make_parts(work, &plan) : make_output(work);
+    split_plan_free(&plan);
+    return result;
 }
 
 /* NPY is the only target without names; its reader calls the object "data". */
@@ -328,7 +378,7 @@ int command_convert(int argc, char **argv)
         return status;
     catch_signals();
     zt_error_clear(&error);
-    status = open_work(&work, &error) == ZT_OK ? make_output(&work)
+    status = open_work(&work, &error) == ZT_OK ? make_outputs(&work)
                                                : failure_complain(request.in, &error);
     if (status == EXIT_DONE) {
         report_lost_name(&work);

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "zt/model.h"
+
 #define BUFFER_BYTES ((size_t)1 << 20)
 #define FILE_MODE    0666 /* less the umask */
 
@@ -149,7 +151,37 @@ enum zt_status output_file_write(void *context, const void *bytes, size_t length
     return status;
 }
 
+enum zt_status output_file_rest(struct output_file *file, struct zt_error *error)
+{
+    enum zt_status status = output_file_flush(file, error);
+
+    free(file->buffer);
+    file->buffer = NULL;
+    return status;
+}
+
 /* --- ending --- */
+
+enum zt_status output_file_check(struct output_file *file, struct zt_error *error)
+{
+    struct zt_source *source = NULL;
+    struct zt_model *model = NULL;
+    int descriptor = dup(file->descriptor);
+    enum zt_status status;
+
+    assert(file->filled == 0);
+    if (descriptor < 0)
+        return fail_io(file, error, "cannot read the written file");
+    status = zt_source_from_descriptor(descriptor, &source, error);
+    if (status != ZT_OK)
+        close(descriptor);
+    else
+        status = zt_model_open(source, &model, error);
+    zt_model_free(model);
+    zt_source_close(source);
+    file->failed = status != ZT_OK;
+    return status;
+}
 
 static enum zt_status give_name(struct output_file *file, struct zt_error *error)
 {

@@ -32,6 +32,14 @@ enum zt_status output_file_write(void *file, const void *bytes, size_t length,
 /* Writes out what is buffered. */
 enum zt_status output_file_flush(struct output_file *file, struct zt_error *error);
 
+/* The same, and frees the buffer: nothing can be appended any more. For files that are published
+ * together with others. */
+enum zt_status output_file_rest(struct output_file *file, struct zt_error *error);
+
+/* Opens what has been written out like any other model, so that a file that our own reader refuses
+ * is not published. Fails as zt_model_open does. */
+enum zt_status output_file_check(struct output_file *file, struct zt_error *error);
+
 /* Syncs the file and gives it the target's name, replacing an existing file. On failure discards
  * it. */
 enum zt_status output_file_publish(struct output_file *file, struct zt_error *error);

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from containers import pattern
+from containers import dense, pattern, zt1
 from parts import (
     gguf_model,
     gguf_part,
@@ -236,3 +236,116 @@ def test_parts_of_terabytes_are_opened_by_their_headers(ztserve, tmp_path):
     result = ztserve("ls", tmp_path / INDEX)
     assert result.status == 0, result.errors
     assert sum(str(size) in line for line in result.lines) == count
+
+
+# --- convert splits ---
+
+
+def parts_of(folder, stem):
+    """The tensors of each part that the index names, and the index."""
+    index = json.loads((folder / f"{stem}.safetensors.index.json").read_text())
+    names = sorted(set(index["weight_map"].values()))
+    parts = {name: read_safetensors(folder / name)[1] for name in names}
+    assert {tensor: name for name in names for tensor in parts[name]} == index["weight_map"]
+    assert index["metadata"]["total_size"] == sum(len(value) for part in parts.values() for value in part.values())
+    return parts, index
+
+
+def test_convert_splits_into_parts_of_at_most_that_size(ztserve, folder, tmp_path):
+    tensors = [(letter, pattern(length)) for letter, length in zip("fedcba", (6, 6, 2, 6, 2, 2))]
+    source = folder({"in.safetensors": safetensors_part(tensors, {"format": "pt"})}) / "in.safetensors"
+    result = ztserve("convert", source, tmp_path / "out.safetensors", "--max-shard", "10")
+    assert (result.status, result.errors) == (0, "")
+    parts, index = parts_of(tmp_path, "out")
+    # In the order of the bytes in the file, as transformers takes a model's tensors in their order.
+    assert [sorted(part) for part in parts.values()] == [["f"], ["d", "e"], ["a", "b", "c"]]
+    assert list(parts) == [part_name("out", number, 3, "safetensors") for number in (1, 2, 3)]
+    assert {name: value for part in parts.values() for name, value in part.items()} == dict(tensors)
+    assert all(read_safetensors(tmp_path / name)[0] == {"format": "pt"} for name in parts)
+    assert not (tmp_path / "out.safetensors").exists()
+    assert ztserve("verify", tmp_path / "out.safetensors.index.json").output.endswith("without digest)\n")
+
+
+def test_a_larger_tensor_has_a_part_of_its_own(ztserve, folder, tmp_path):
+    tensors = [("a", b"1"), ("b", pattern(100)), ("c", b"1"), ("empty", b"")]
+    source = folder({"in.safetensors": safetensors_part(tensors)}) / "in.safetensors"
+    assert ztserve("convert", source, tmp_path / "out.safetensors", "--max-shard=50").status == 0
+    parts, _ = parts_of(tmp_path, "out")
+    assert [sorted(part) for part in parts.values()] == [["a"], ["b"], ["c", "empty"]]
+
+
+@pytest.mark.parametrize("name", [INDEX, FIRST])
+def test_joined_models_are_split_again(ztserve, folder, tmp_path, name):
+    files = folder({**gguf_model("m", PARTS), **safetensors_model("m", PARTS)})
+    assert ztserve("convert", files / name, tmp_path / "out.safetensors", "--max-shard", "60").status == 0
+    parts, _ = parts_of(tmp_path, "out")
+    assert [sorted(part) for part in parts.values()] == [["a", "c"], ["b"]]
+    # And the parts of the model itself, while it is read.
+    assert ztserve("convert", files / INDEX, tmp_path / "m.safetensors", "--max-shard", "100").status == 0
+    parts, _ = parts_of(tmp_path, "m")
+    assert {name: value for part in parts.values() for name, value in part.items()} == TENSORS
+
+
+def test_what_fits_into_one_part_is_one_file(ztserve, folder, tmp_path):
+    files = folder(safetensors_model("m", PARTS))
+    assert ztserve("convert", files / INDEX, tmp_path / "out.safetensors", "--max-shard", "1KiB").status == 0
+    assert read_safetensors(tmp_path / "out.safetensors")[1] == TENSORS
+    assert not list(tmp_path.glob("out.safetensors.index.json"))
+    assert not list(tmp_path.glob("out-*"))
+
+
+def test_a_file_that_would_hide_the_parts_is_left_alone(ztserve, folder, tmp_path):
+    files = folder({**safetensors_model("m", PARTS), "out.safetensors": b"mine"})
+    result = ztserve("convert", files / INDEX, tmp_path / "out.safetensors", "--max-shard", "60")
+    assert result.status == 1
+    assert "out.safetensors: it exists" in result.errors
+    assert (tmp_path / "out.safetensors").read_bytes() == b"mine"
+    assert not list(tmp_path.glob("out-*"))
+
+
+def test_a_failure_leaves_no_part_behind(ztserve, tmp_path):
+    broken = zt1({"a": dense(pattern(64)), "b": dense(pattern(64)), "c": dense(pattern(64))})
+    at = broken.index(pattern(64), 64 + 64 * 2)
+    (tmp_path / "in.zt").write_bytes(broken[:at] + b"\xff" + broken[at + 1 :])
+    result = ztserve("convert", tmp_path / "in.zt", tmp_path / "out.safetensors", "--max-shard", "64")
+    assert result.status == 1
+    assert "digest" in result.errors
+    assert [path.name for path in tmp_path.iterdir()] == ["in.zt"]
+
+
+def test_a_part_that_cannot_be_named_takes_the_others_back(ztserve, folder, tmp_path):
+    files = folder(safetensors_model("m", PARTS))
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "x.safetensors.index.json").mkdir()
+    result = ztserve("convert", files / INDEX, out / "x.safetensors", "--max-shard", "60")
+    assert result.status == 1
+    assert "x.safetensors.index.json: it exists and is not a regular file" in result.errors
+    assert [path.name for path in out.iterdir()] == ["x.safetensors.index.json"]
+
+
+@pytest.mark.parametrize("size", ["", "0", "0GB", "-1", "1.5GB", "5XB", "GB", "99999999999999999999", "18446744073709551615KB"])
+def test_sizes_that_are_none_are_refused(refused, tmp_path, size):
+    assert "--max-shard" in refused("convert", "in.safetensors", tmp_path / "out.safetensors", "--max-shard", size)
+
+
+@pytest.mark.parametrize("out", ["out.zt", "out.npz", "out.mag"])
+def test_only_safetensors_is_split(refused, tmp_path, out):
+    assert "only safetensors" in refused("convert", "in.safetensors", tmp_path / out, "--max-shard", "5GB")
+
+
+@pytest.mark.parametrize("size, parts", [("1KB", 3), ("1kib", 2), ("1000", 3), ("1000B", 3), ("1MB", 1), ("1GiB", 1)])
+def test_units_are_decimal_or_binary(ztserve, folder, tmp_path, size, parts):
+    tensors = [("a", pattern(512)), ("b", pattern(512)), ("c", pattern(512))]
+    source = folder({"in.safetensors": safetensors_part(tensors)}) / "in.safetensors"
+    assert ztserve("convert", source, tmp_path / "out.safetensors", "--max-shard", size).status == 0
+    assert len(list(tmp_path.glob("out-*"))) == (parts if parts > 1 else 0)
+
+
+def test_too_many_parts_are_refused(ztserve, folder, tmp_path):
+    tensors = [(f"t{number}", b"1") for number in range(1025)]
+    source = folder({"in.safetensors": safetensors_part(tensors)}) / "in.safetensors"
+    result = ztserve("convert", source, tmp_path / "out.safetensors", "--max-shard", "1")
+    assert result.status == 1
+    assert "1025 parts" in result.errors
+    assert [path.name for path in tmp_path.iterdir()] == ["in.safetensors"]
