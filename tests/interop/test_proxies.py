@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
 import tus  # noqa: E402
 from containers import dense, pattern, zt1  # noqa: E402
 from uploads import SMALL, put  # noqa: E402
-from wire import TIMEOUT_S, Peer, ask, component_path, connect, eventually, get, model_path, read_head  # noqa: E402
+from wire import TIMEOUT_S, ask, component_path, connect, eventually, get, model_path, read_head  # noqa: E402
 
 CONFIGURATIONS = TOP / "deploy" / "proxy"
 STARTS = {
@@ -43,7 +43,7 @@ LARGE = zt1({"w": dense(pattern(5_000_000))})
 HALF = len(LARGE) // 2
 
 
-class Front(Peer):
+class Front:
     """A proxy in front of a server: targets are those of the server, below the prefix."""
 
     def __init__(self, proxy, server, root, prefix):

@@ -25,8 +25,10 @@ WHOLE = zt1({"w": dense(DATA)})
 HALF = len(WHOLE) // 2
 
 
-class Client(wire.Peer):
+class Client:
     """One of the proxy's clients, told from others by its address."""
+
+    context = None
 
     def __init__(self, proxy, address):
         self.host, self.port, self.address = proxy.host, proxy.port, address
