@@ -54,7 +54,14 @@ enum zt_status gguf_open(struct zt_source *source, struct zt_model **out_model,
                          struct zt_error *error);
 enum zt_status npy_open(struct zt_source *source, struct zt_model **out_model,
                         struct zt_error *error);
+/* An archive of NumPy arrays; a PyTorch archive is handed on. */
 enum zt_status npz_open(struct zt_source *source, struct zt_model **out_model,
                         struct zt_error *error);
+/* PyTorch since 1.6, and TorchScript. */
+enum zt_status pytorch_zip_open(struct zt_source *source, struct zt_model **out_model,
+                                struct zt_error *error);
+/* PyTorch from 0.1.10 to 1.5, and later on demand: stacked pickles. */
+enum zt_status pytorch_legacy_open(struct zt_source *source, struct zt_model **out_model,
+                                   struct zt_error *error);
 
 #endif

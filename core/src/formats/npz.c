@@ -35,6 +35,7 @@ struct reading {
     struct zt_inflate_stream *stream; /* made for the first deflated entry */
     /* For each component: bytes from the entry's local header to the component's first byte. */
     uint32_t *lead_lengths;
+    bool is_pytorch; /* the archive is one of PyTorch's */
     /* The current entry from its local header on, as far as it has been read. */
     uint8_t *scratch;
     size_t scratch_length;
@@ -359,10 +360,6 @@ static enum zt_status read_entries(struct reading *reading, struct zt_error *err
 
         advise_entries(reading, &ahead, i + ENTRIES_AHEAD);
         status = zip_entry_read(directory, model->storage->manifest, &position, &entry, error);
-
-        if (status == ZT_OK && zt_text_ends_with(entry.name, zt_text_from("data.pkl")))
-            status = zt_fail(error, ZT_UNSUPPORTED, NULL, 0,
-                             "the content is PyTorch (ZIP), which is not read");
         if (status == ZT_OK && zt_text_ends_with(entry.name, zt_text_from(SUFFIX)))
             status = take_entry(reading, &entry, error);
         if (status != ZT_OK)
@@ -378,12 +375,33 @@ static enum zt_status read_entries(struct reading *reading, struct zt_error *err
     return ZT_OK;
 }
 
+/* Whether an entry's last path part is data.pkl, the pickle of a PyTorch archive. */
+static bool has_pickle(const struct reading *reading)
+{
+    const struct zt_text name = zt_text_from("data.pkl");
+    const struct zt_text path = zt_text_from("/data.pkl");
+    uint64_t position = 0;
+    struct zip_entry entry;
+
+    for (uint64_t i = 0; i < reading->directory.entry_count; i++) {
+        if (zip_entry_read(&reading->directory, reading->builder->model->storage->manifest,
+                           &position, &entry, NULL) != ZT_OK)
+            return false;
+        if (zt_text_equal(entry.name, name) || zt_text_ends_with(entry.name, path))
+            return true;
+    }
+    return false;
+}
+
 static enum zt_status read_directory(void *state, struct zt_builder *builder,
                                      struct zt_error *error)
 {
     struct reading *reading = state;
 
     reading->builder = builder;
+    reading->is_pytorch = has_pickle(reading);
+    if (reading->is_pytorch)
+        return ZT_UNSUPPORTED; /* npz_open hands it on */
     reading->scratch = malloc(SCRATCH_SIZE);
     reading->lead_lengths =
         calloc((size_t)reading->directory.entry_count + 1, sizeof(*reading->lead_lengths));
@@ -450,5 +468,5 @@ enum zt_status npz_open(struct zt_source *source, struct zt_model **out_model,
     zt_inflate_stream_free(reading.stream);
     free(reading.scratch);
     free(reading.lead_lengths);
-    return status;
+    return reading.is_pytorch ? pytorch_zip_open(source, out_model, error) : status;
 }

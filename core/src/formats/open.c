@@ -58,7 +58,9 @@ enum zt_status zt_reader_open(const struct zt_reader *reader, void *state, struc
 
 /* --- which format --- */
 
-#define HEAD_BYTES 32
+#define HEAD_BYTES      32
+#define TAR_MAGIC_AT    257
+#define TAR_MAGIC_BYTES 5
 /* Of a file that is read from its end. */
 #define END_BYTES ((uint64_t)1 << 20)
 
@@ -67,6 +69,10 @@ struct head {
     size_t length;
     uint64_t file_size;
 };
+
+/* The magic number of PyTorch's stacked pickles, with STOP. */
+#define PYTORCH_NUMBER       "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
+#define PYTORCH_NUMBER_BYTES 13
 
 static const struct {
     const char *magic;
@@ -86,8 +92,7 @@ static const struct {
     {"PK\x03\x04", 4, npz_open, true, NULL},
     {"PK\x05\x06", 4, npz_open, true, NULL}, /* an empty archive */
     {"\x89HDF\r\n\x1a\n", 8, NULL, false, "HDF5"},
-    {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14, NULL, false,
-     "PyTorch (pickle)"},
+    {"\x80\x02" PYTORCH_NUMBER, 15, pytorch_legacy_open, false, NULL},
 };
 
 /* Brings the end of a file that is elsewhere in one piece: a footer, and most manifests. */
@@ -109,6 +114,32 @@ static bool is_safetensors(const struct head *head)
         return false;
     length = zt_load_le64(head->bytes);
     return length >= 1 && length <= UINT32_MAX;
+}
+
+/* The magic number in a pickle of protocol 4 or 5: behind a frame's length of 8 bytes. */
+static bool is_framed_pytorch(const struct head *head)
+{
+    const uint8_t *bytes = head->bytes;
+
+    return head->length >= 11 + PYTORCH_NUMBER_BYTES && bytes[0] == 0x80 &&
+           (bytes[1] == 4 || bytes[1] == 5) && bytes[2] == 0x95 &&
+           memcmp(bytes + 11, PYTORCH_NUMBER, PYTORCH_NUMBER_BYTES) == 0;
+}
+
+/* A tar archive, of which PyTorch wrote some before 0.1.10. */
+static enum zt_status refuse_tar(struct zt_source *source, struct zt_error *error)
+{
+    char magic[TAR_MAGIC_BYTES];
+    enum zt_status status = ZT_OK;
+
+    if (zt_source_size(source) < TAR_MAGIC_AT + TAR_MAGIC_BYTES)
+        return ZT_OK;
+    status = zt_source_read_at(source, TAR_MAGIC_AT, magic, sizeof(magic), error);
+    if (status != ZT_OK || memcmp(magic, "ustar", TAR_MAGIC_BYTES) != 0)
+        return status;
+    return zt_fail(
+        error, ZT_UNSUPPORTED, NULL, 0,
+        "the content is a tar archive, as PyTorch wrote before 0.1.10, which is not read");
 }
 
 static enum zt_status read_head(struct zt_source *source, struct head *out_head,
@@ -146,6 +177,11 @@ enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_mod
     }
     if (is_safetensors(&head))
         return safetensors_open(source, out_model, error);
+    if (is_framed_pytorch(&head))
+        return pytorch_legacy_open(source, out_model, error);
+    status = refuse_tar(source, error);
+    if (status != ZT_OK)
+        return status;
     if (head.file_size == 0)
         return zt_fail(error, ZT_INVALID, "zt §Detection UnknownFormat", 0, "the file is empty");
     return zt_fail(error, ZT_INVALID, "zt §Detection UnknownFormat", 0,
