@@ -92,12 +92,13 @@ static enum zt_status arrange(struct pytorch_reading *reading, const struct part
         return status;
     arrangement = held;
     numbers = (uint64_t *)(arrangement + 1);
-    *arrangement =
-        (struct zt_arrangement){.rank = tensor->rank,
-                                .flip = tensor->flip,
-                                .shape = numbers,
-                                .strides = part->is_row_major ? NULL : numbers + tensor->rank,
-                                .skipped_bytes = part->blob.is_deflated ? part->first : 0};
+    *arrangement = (struct zt_arrangement){
+        .rank = tensor->rank,
+        .flip = tensor->flip,
+        .shape = numbers,
+        .strides = part->is_row_major ? NULL : numbers + tensor->rank,
+        .partial = part->blob.is_deflated && part->span != part->blob.length,
+        .skipped_bytes = part->blob.is_deflated ? part->first : 0};
     memcpy(numbers, tensor->shape, bytes);
     memcpy(numbers + tensor->rank, tensor->strides, bytes);
     component->arrangement = arrangement;
