@@ -235,6 +235,42 @@ static void put_gguf(void)
     container_free(&container);
 }
 
+static void make_split(uint64_t number, const char *tensor, struct container *container)
+{
+    struct gguf_file file = {0};
+
+    gguf_begin(&file);
+    gguf_put_key(&file, "k", 8);
+    gguf_put_string(&file, "v");
+    gguf_put_key(&file, "split.no", 2);
+    gguf_put(&file, number, 2);
+    gguf_put_key(&file, "split.count", 2);
+    gguf_put(&file, 2, 2);
+    gguf_put_key(&file, "split.tensors.count", 5);
+    gguf_put(&file, 2, 4);
+    gguf_put_tensor(&file, tensor, 1, (const uint64_t[1]){32}, 8);
+    gguf_put_offset(&file, 0);
+    gguf_finish(&file, 32, 34, container);
+}
+
+/* target_split.c says what the first four bytes are. */
+static void put_split(const char *name, uint64_t number)
+{
+    struct container first = {0};
+    struct container second = {0};
+    struct zt_buffer input = {0};
+
+    make_split(number, "a", &first);
+    make_split(1 - number, "b", &second);
+    zt_buffer_append_le32(&input, (uint32_t)first.length);
+    zt_buffer_append(&input, first.bytes, first.length);
+    zt_buffer_append(&input, second.bytes, second.length);
+    seed_put("split", name, input.bytes, input.length);
+    zt_buffer_free(&input);
+    container_free(&first);
+    container_free(&second);
+}
+
 static void put_npy(const char *name, const char *dict, size_t data_length)
 {
     static const uint8_t data[256] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -273,6 +309,8 @@ void seeds_neighbours(void)
                     25);
     put_safetensors("empty", "{}", 0);
     put_gguf();
+    put_split("ordered", 0);
+    put_split("reversed", 1);
     put_npy("fortran", "{'descr': '>i4', 'fortran_order': True, 'shape': (2, 3), }", 24);
     put_npy("bool", "{'descr': '|b1', 'fortran_order': False, 'shape': (), }", 1);
     put_npy("complex", "{'descr': '>c8', 'fortran_order': True, 'shape': (2, 2, 2), }", 64);

@@ -55,6 +55,13 @@ static const struct {
      "{\"a\":[1,-2.5e3,true,false,null,\"\\u00e9\\ud83d\\ude00\\n\"],\"b\":{\"c\":"
      "18446744073709551615}}"},
     {"json", "deep", "[[[[[[[[{\"a\":[]}]]]]]]]]"},
+    {"index", "joined",
+     "{\"metadata\":{\"total_size\":6},\"weight_map\":{\"a\":\"p\",\"b\":\"p\",\"c\":\"q\"}}\n"},
+    {"index", "others",
+     "{\"weight_map\":{\"\\u0061\":\"m-00001-of-00002.bin\",\"b\":\"m-00002-of-00002.bin\"},\"x\":["
+     "{}],"
+     "\"metadata\":{\"total_size\":6.0,\"y\":\"\\n\"}}"},
+    {"index", "refused", "{\"weight_map\":{\"a\":\"../p\"}}"},
     {"ranges", "one", "3bytes=0-99"},
     {"ranges", "many", "3bytes=0-0, 5-9,-3, 100-"},
     {"path", "object", "/v1/models/a%2Fb/objects/x%20y/components/data"},
