@@ -145,7 +145,7 @@ static void write_counts(struct json *json, const struct generation *generation)
     else
         json_put_null(json);
     json_key_string(json, "size");
-    json_uint(json, generation->identity.size_bytes);
+    json_uint(json, generation_size(generation));
     json_key_string(json, "objects");
     if (generation->model != NULL)
         json_uint(json, generation->model->object_count);
@@ -153,7 +153,19 @@ static void write_counts(struct json *json, const struct generation *generation)
         json_put_null(json);
 }
 
-static void write_model(struct json *json, const struct generation *generation, struct href *href)
+static void write_part_of(struct json *json, const struct page *page,
+                          const struct generation *generation)
+{
+    char name[MODEL_NAME_MAX + 1];
+
+    if (!catalog_part_of(page->catalog, generation->path, page->wanted.filter, name))
+        return;
+    json_key_string(json, "part_of");
+    json_put_string(json, name);
+}
+
+static void write_model(struct json *json, const struct page *page,
+                        const struct generation *generation, struct href *href)
 {
     json_object_begin(json);
     json_key_string(json, "name");
@@ -162,13 +174,15 @@ static void write_model(struct json *json, const struct generation *generation, 
     json_put_string(json, generation_format(generation));
     write_counts(json, generation);
     json_key_string(json, "modified");
-    manifest_write_time(json, generation->identity.modified_ns);
+    manifest_write_time(json, generation->is_joined ? generation_modified_ns(generation)
+                                                    : generation->identity.modified_ns);
     json_key_string(json, "etag");
     json_put_string(json, generation->etag);
     href_cut(href, 0);
     href_model(href, generation_name(generation));
     json_key_string(json, "href");
     json_put_string(json, href->failed ? "" : href->text);
+    write_part_of(json, page, generation);
     if (generation->model == NULL)
         write_error(json, generation);
     json_object_end(json);
@@ -185,7 +199,7 @@ static void write_page(struct json *json, const struct page *page)
     json_key_string(json, "models");
     json_array_begin(json);
     for (size_t i = 0; i < page->count; i++)
-        write_model(json, page->models[i], &href);
+        write_model(json, page, page->models[i], &href);
     json_array_end(json);
     json_key_string(json, "next");
     if (page->end.more && page->count > 0) {
@@ -269,6 +283,7 @@ static struct page *page_new(struct request *request, const struct catalog_page 
 static struct listing *begin(struct request *request)
 {
     bool pretty;
+    bool parts;
     struct catalog_page wanted = {.looks = LOOKS_AT_ONCE};
     struct listing *listing = request_allocate(request, sizeof(*listing));
 
@@ -280,11 +295,13 @@ static struct listing *begin(struct request *request)
     if (!read_limit(request, &wanted.limit) || !read_cursor(request, &wanted.after) ||
         !parameter_prefix(request, &wanted.prefix) ||
         !parameter_switch(request, "pretty", &pretty) ||
+        !parameter_switch_off(request, "parts", &parts) ||
         !json_reply_negotiate(request, &listing->reply))
         return NULL;
     listing->reply.json = json_reply_new(request, pretty);
     if (listing->reply.json == NULL)
         return NULL;
+    wanted.without_parts = !parts;
     wanted.filter = authorize_filter(request);
     listing->page = page_new(request, &wanted);
     if (listing->page == NULL)

@@ -73,6 +73,14 @@ bool parameter_switch(struct request *request, const char *name, bool *out_value
     return true;
 }
 
+bool parameter_switch_off(struct request *request, const char *name, bool *out_value)
+{
+    struct zt_text value;
+
+    *out_value = true;
+    return !request_query(request, name, 0, &value) || parameter_switch(request, name, out_value);
+}
+
 /* --- shard=R/N and axis=A --- */
 
 /* Numbers past the largest are clipped to it: no tensor has as many parts. */

@@ -14,6 +14,8 @@ bool parameter_matches(struct request *request, struct zt_text **out_globs, size
 
 /* A switch: absent, "0" and "false" are false; "", "1" and "true" are true. */
 bool parameter_switch(struct request *request, const char *name, bool *out_value);
+/* The same for a switch that is true where it is absent. */
+bool parameter_switch_off(struct request *request, const char *name, bool *out_value);
 
 /* shard=R/N and axis=A: parts is 0 where they are absent. */
 bool parameter_shard(struct request *request, struct zt_cut *out_cut);

@@ -275,7 +275,7 @@ enum outcome files_get(struct request *request)
     case CATALOG_FOUND:
         break;
     }
-    if (!sees_file(request, generation)) {
+    if (!sees_file(request, generation) || generation_is_split(generation)) {
         generation_release(generation);
         return reply_no_file(request);
     }

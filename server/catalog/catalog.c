@@ -448,6 +448,48 @@ size_t catalog_list(struct catalog *catalog, const struct catalog_page *page,
     return catalog_content_list(&catalog->content, page, out_generations, out_end);
 }
 
+bool catalog_part_of(struct catalog *catalog, const char *path, struct name_filter filter,
+                     char out_name[MODEL_NAME_MAX + 1])
+{
+    return catalog_content_part_of(&catalog->content, path, filter, out_name);
+}
+
+struct generation *catalog_peek(struct catalog *catalog, struct zt_text name)
+{
+    return catalog_content_find(&catalog->content, catalog_index_find_name, name);
+}
+
+static struct generation *find_split(const struct catalog_index *index, struct zt_text name)
+{
+    size_t at = catalog_index_lower_bound(index, name);
+
+    for (; at < index->count && zt_text_equal(generation_name(index->by_name[at]), name); at++)
+        if (generation_is_split(index->by_name[at]))
+            return index->by_name[at];
+    return NULL;
+}
+
+struct generation *catalog_update_split(struct catalog *catalog, struct zt_text name)
+{
+    struct generation *known = catalog_content_find(&catalog->content, find_split, name);
+    struct generation *current = known != NULL ? catalog_update(catalog, known->path) : NULL;
+
+    generation_release(known);
+    return current;
+}
+
+void catalog_withhold(struct catalog *catalog, struct catalog_withheld *withheld)
+{
+    catalog_content_withhold(&catalog->content, withheld);
+    generation_release(catalog_update(catalog, withheld->path));
+}
+
+void catalog_let_go(struct catalog *catalog, const struct catalog_withheld *withheld)
+{
+    catalog_content_let_go(&catalog->content, withheld);
+    generation_release(catalog_update(catalog, withheld->path));
+}
+
 bool catalog_has_shard_of(struct catalog *catalog, struct zt_text path, struct name_filter filter)
 {
     return catalog_content_has_shard_of(&catalog->content, path, filter);

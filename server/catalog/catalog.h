@@ -61,6 +61,7 @@ struct catalog_page {
     struct zt_text prefix;
     struct zt_text after;
     struct name_filter filter;
+    bool without_parts; /* of joined models */
     size_t limit;
     size_t looks;
 };
@@ -77,7 +78,30 @@ struct catalog_page_end {
 size_t catalog_list(struct catalog *catalog, const struct catalog_page *page,
                     struct generation **out_generations, struct catalog_page_end *out_end);
 
-/* Whether a file "stem-….zt" is a shard of the model "stem", which passes the filter. */
+/* The name of the joined model that a stored file is a part of, and that passes the filter. False
+ * if there is none. */
+bool catalog_part_of(struct catalog *catalog, const char *path, struct name_filter filter,
+                     char out_name[MODEL_NAME_MAX + 1]);
+
+/* The current generation of the split GGUF of that name (catalog/split_path.h), whether or not
+ * another model stands before it; with a reference, NULL if there is none. To be called on a
+ * worker. */
+struct generation *catalog_update_split(struct catalog *catalog, struct zt_text name);
+
+/* What the index has for a name, which need not be current; with a reference, or NULL. */
+struct generation *catalog_peek(struct catalog *catalog, struct zt_text name);
+
+/* While a split GGUF is removed, part by part, it is not shown: from withhold until let_go. The
+ * path is borrowed. To be called on a worker. */
+struct catalog_withheld {
+    const char *path;
+    struct catalog_withheld *next;
+};
+void catalog_withhold(struct catalog *catalog, struct catalog_withheld *withheld);
+void catalog_let_go(struct catalog *catalog, const struct catalog_withheld *withheld);
+
+/* Whether a file is a part of a joined model that passes the filter, or, as "stem-….zt", a shard of
+ * such a model "stem". The path ends with NUL. */
 bool catalog_has_shard_of(struct catalog *catalog, struct zt_text path, struct name_filter filter);
 
 /* All generations, each with a reference, in an array that the caller frees; NULL if out of memory.

@@ -15,6 +15,7 @@
 #include "catalog/catalog_open.h"
 #include "catalog/parking.h"
 #include "catalog/shard_changes.h"
+#include "catalog/split_path.h"
 
 /* The most files opened, and the longest time taken, before they are shown; uploads wait for the
  * lock that long. */
@@ -42,7 +43,7 @@ static void log_error_once(struct generation *generation)
 
 static void log_if_settled(struct catalog_content *content, struct generation *generation)
 {
-    int64_t age_ns = clock_wall_ns() - generation->identity.modified_ns;
+    int64_t age_ns = clock_wall_ns() - generation_modified_ns(generation);
 
     if (generation->model == NULL &&
         (!atomic_load(&content->loaded) || age_ns < 0 || age_ns > SETTLED_NS))
@@ -55,7 +56,7 @@ static void log_shadow(struct generation *shadowed, const struct generation *fir
     size_t name_length;
     unsigned rank = 0;
 
-    (void)model_path_split(first->path, &name_length, &rank);
+    (void)catalog_path_split(first->path, &name_length, &rank);
     if (shadowed->logged_shadow == rank + 1)
         return;
     shadowed->logged_shadow = rank + 1;
@@ -129,7 +130,7 @@ static bool judge_opened(struct catalog_content *content, const struct catalog_f
     }
     if (store_is_elsewhere(content->server->store))
         unopened_note(content, file->path, false);
-    if (opened != NULL && opened->source == NULL) {
+    if (opened != NULL && opened->source == NULL && !generation_is_split(opened)) {
         /* A file that cannot be opened has the identity from the listing; one that is not even
          * listed is gone. */
         opened->identity = file->identity;
@@ -265,23 +266,72 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
 
 /* --- models over several files --- */
 
+static bool note_sharded(const struct catalog_content *content,
+                         const struct catalog_change *changes, size_t count,
+                         struct catalog_files *concerned)
+{
+    bool added = true;
+
+    for (size_t i = 0; added && i < content->index.sharded_count; i++) {
+        const struct generation *generation = content->index.sharded[i];
+
+        if (shard_changes_concern(generation, changes, count))
+            added = catalog_files_add(concerned, generation->path, &generation->identity);
+    }
+    return added;
+}
+
+/* Split GGUFs that the catalog does not have, and of which a part has come. */
+static bool note_splits(const struct catalog_content *content, const struct catalog_change *changes,
+                        size_t count, struct catalog_files *concerned)
+{
+    char last[MODEL_PATH_SIZE] = "";
+    char path[MODEL_PATH_SIZE];
+    bool added = true;
+
+    for (size_t i = 0; added && i < count; i++) {
+        if (changes[i].generation == NULL || !split_path_of_part(changes[i].path, path) ||
+            strcmp(path, last) == 0)
+            continue;
+        snprintf(last, sizeof(last), "%s", path);
+        if (catalog_index_find_path(&content->index, zt_text_from(path)) == NULL)
+            added = catalog_files_add(concerned, path, NULL);
+    }
+    return added;
+}
+
+static int compare_files(const void *a, const void *b)
+{
+    return strcmp(((const struct catalog_file *)a)->path, ((const struct catalog_file *)b)->path);
+}
+
+/* Each file once, in order of path. */
+static void put_in_order(struct catalog_files *files)
+{
+    size_t used = 0;
+
+    if (files->count > 1)
+        qsort(files->items, files->count, sizeof(*files->items), compare_files);
+    for (size_t i = 0; i < files->count; i++)
+        if (used > 0 && strcmp(files->items[used - 1].path, files->items[i].path) == 0)
+            free(files->items[i].path);
+        else
+            files->items[used++] = files->items[i];
+    files->count = used;
+}
+
 /* Opens models again that may have gained or lost a shard by the changes just shown. That changes
  * no other model's shards. */
 static void follow_shards(struct catalog_content *content, const struct catalog_change *changes,
                           size_t count)
 {
     struct catalog_files concerned = {NULL, 0, 0};
-    bool added = true;
     size_t at = 0;
 
-    for (size_t i = 0; added && i < content->index.sharded_count; i++) {
-        const struct generation *generation = content->index.sharded[i];
-
-        if (shard_changes_concern(generation, changes, count))
-            added = catalog_files_add(&concerned, generation->path, &generation->identity);
-    }
-    if (!added)
+    if (!note_sharded(content, changes, count, &concerned) ||
+        !note_splits(content, changes, count, &concerned))
         log_write(LOG_LEVEL_ERROR, "no memory to look for the models of changed shards");
+    put_in_order(&concerned);
     while (at < concerned.count) {
         struct catalog_change models[BATCH_FILES_MAX];
         size_t changed;
@@ -402,6 +452,7 @@ bool catalog_content_has_shard_of(struct catalog_content *content, struct zt_tex
     bool found = false;
 
     pthread_rwlock_rdlock(&content->index_lock);
+    found = catalog_index_model_of(&content->index, path.bytes, filter) != NULL;
     for (size_t at = path.length; at > 0 && path.bytes[at - 1] != '/' && !found; at--) {
         const struct zt_text stem = {path.bytes, at - 1};
         const struct generation *model;
@@ -413,6 +464,41 @@ bool catalog_content_has_shard_of(struct catalog_content *content, struct zt_tex
     }
     pthread_rwlock_unlock(&content->index_lock);
     return found;
+}
+
+bool catalog_content_part_of(struct catalog_content *content, const char *path,
+                             struct name_filter filter, char out_name[MODEL_NAME_MAX + 1])
+{
+    const struct generation *model;
+
+    pthread_rwlock_rdlock(&content->index_lock);
+    model = catalog_index_model_of(&content->index, path, filter);
+    if (model != NULL)
+        snprintf(out_name, MODEL_NAME_MAX + 1, "%.*s", (int)model->name_length, model->path);
+    pthread_rwlock_unlock(&content->index_lock);
+    return model != NULL;
+}
+
+void catalog_content_withhold(struct catalog_content *content, struct catalog_withheld *withheld)
+{
+    pthread_mutex_lock(&content->update);
+    withheld->next = content->withheld;
+    content->withheld = withheld;
+    pthread_mutex_unlock(&content->update);
+}
+
+void catalog_content_let_go(struct catalog_content *content,
+                            const struct catalog_withheld *withheld)
+{
+    struct catalog_withheld **at = &content->withheld;
+
+    pthread_mutex_lock(&content->update);
+    while (*at != withheld) {
+        assert(*at != NULL);
+        at = &(*at)->next;
+    }
+    *at = withheld->next;
+    pthread_mutex_unlock(&content->update);
 }
 
 struct generation **catalog_content_hold_all(struct catalog_content *content, size_t *out_count)

@@ -18,6 +18,7 @@ struct catalog_content {
     struct catalog_index index;
     struct shard_search search; /* under update */
     bool by_name;               /* server->shards_by_name as of the last scan; under update */
+    struct catalog_withheld *withheld; /* under update */
     struct zt_progress hashing;
     atomic_bool loaded;     /* the first scan is done */
     atomic_bool stopping;   /* scans end after the current batch */
@@ -85,6 +86,15 @@ struct generation **catalog_content_hold_all(struct catalog_content *content, si
 /* catalog_list (catalog_pages.c). */
 size_t catalog_content_list(struct catalog_content *content, const struct catalog_page *page,
                             struct generation **out_generations, struct catalog_page_end *out_end);
+
+/* catalog_part_of. */
+bool catalog_content_part_of(struct catalog_content *content, const char *path,
+                             struct name_filter filter, char out_name[MODEL_NAME_MAX + 1]);
+
+/* catalog_withhold, catalog_let_go. */
+void catalog_content_withhold(struct catalog_content *content, struct catalog_withheld *withheld);
+void catalog_content_let_go(struct catalog_content *content,
+                            const struct catalog_withheld *withheld);
 
 /* catalog_has_shard_of. */
 bool catalog_content_has_shard_of(struct catalog_content *content, struct zt_text path,

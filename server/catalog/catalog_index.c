@@ -89,6 +89,7 @@ void catalog_index_free_arrays(struct catalog_index *index)
     free(index->by_path);
     free(index->by_name);
     free(index->sharded);
+    free(index->parts);
     *index = (struct catalog_index){0};
 }
 
@@ -223,11 +224,19 @@ void catalog_files_drop_known(struct catalog_files *files, const struct catalog_
     files->count = used;
 }
 
+/* The first from `at` on that has a file: the others change with their parts. */
+static size_t past_splits(const struct catalog_index *index, size_t at)
+{
+    while (at < index->count && generation_is_split(index->by_path[at]))
+        at++;
+    return at;
+}
+
 bool catalog_files_compare(const struct catalog_files *files, const struct catalog_index *index,
                            struct catalog_files *out_changed)
 {
     struct catalog_files changed = {NULL, 0, 0};
-    size_t at = 0;
+    size_t at = past_splits(index, 0);
     size_t i = 0;
     bool added = true;
 
@@ -244,7 +253,7 @@ bool catalog_files_compare(const struct catalog_files *files, const struct catal
         else if (!is_known || !store_identity_equal(&file->identity, &known->identity))
             added = catalog_files_add(&changed, file->path, &file->identity);
         i += !is_gone;
-        at += is_gone || is_known;
+        at = past_splits(index, at + (is_gone || is_known));
     }
     if (!added) {
         catalog_files_free(&changed);

@@ -3,7 +3,14 @@
 #ifndef CATALOG_CATALOG_INDEX_H
 #define CATALOG_CATALOG_INDEX_H
 
+#include "base/name_filter.h"
 #include "catalog/generation.h"
+
+/* A file that a joined model needs, whether it is there or not. The path is the model's. */
+struct catalog_part {
+    const char *path;
+    struct generation *joined;
+};
 
 struct catalog_index {
     struct generation **by_path;
@@ -12,6 +19,8 @@ struct catalog_index {
     /* Those whose model is spread over several files, in order of path. */
     struct generation **sharded;
     size_t sharded_count;
+    struct catalog_part *parts; /* of all joined models, by path */
+    size_t part_count;
 };
 
 /* What became of a path: its new generation (the reference belongs to the change), or NULL if the
@@ -46,6 +55,15 @@ size_t catalog_index_lower_bound(const struct catalog_index *index, struct zt_te
  * the end. */
 struct generation *catalog_index_model_at(const struct catalog_index *index, size_t at,
                                           size_t *out_next);
+
+/* The joined model that the file is a part of, if the model is what its name stands for, and the
+ * name passes the filter; of several any one. Borrowed; NULL if there is none. */
+struct generation *catalog_index_model_of(const struct catalog_index *index, const char *path,
+                                          struct name_filter filter);
+
+/* Of catalog_index_merge: makes the parts of next. False if out of memory. */
+bool catalog_parts_merge(const struct catalog_index *index, const struct catalog_change *changes,
+                         size_t count, struct catalog_index *next);
 
 /* Releases everything. */
 void catalog_index_clear(struct catalog_index *index);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "catalog/catalog_index.h"
+#include "catalog/split_path.h"
 
 typedef int comparison(const struct generation *a, const struct generation *b);
 
@@ -19,7 +20,7 @@ static unsigned rank_of(const struct generation *generation)
     size_t length;
     unsigned rank = 0;
 
-    (void)model_path_split(generation->path, &length, &rank);
+    (void)catalog_path_split(generation->path, &length, &rank);
     return rank;
 }
 
@@ -33,7 +34,10 @@ static int compare_names(const struct generation *a, const struct generation *b)
         return order;
     rank_a = rank_of(a);
     rank_b = rank_of(b);
-    return (rank_a > rank_b) - (rank_a < rank_b);
+    if (rank_a != rank_b)
+        return rank_a > rank_b ? 1 : -1;
+    /* Splits of one model into different numbers of parts. */
+    return compare_paths(a, b);
 }
 
 static int compare_names_for_sort(const void *a, const void *b)
@@ -180,7 +184,8 @@ bool catalog_index_merge(const struct catalog_index *index, const struct catalog
     struct generation **added = malloc((count + 1) * sizeof(*added));
     struct generation **copies = malloc((2 * count + 1) * sizeof(*copies));
     const bool has_memory = next.by_path != NULL && next.by_name != NULL && next.sharded != NULL &&
-                            added != NULL && copies != NULL;
+                            added != NULL && copies != NULL &&
+                            catalog_parts_merge(index, changes, count, &next);
 
     if (has_memory) {
         struct turnover turnover = {.dropped_copy = copies, .added_copy = copies + count};

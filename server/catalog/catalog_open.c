@@ -7,6 +7,7 @@
 
 #include "base/thread.h"
 #include "catalog/parking.h"
+#include "catalog/split_path.h"
 
 /* Times that a file is opened if there are no descriptors, files of other models being closed in
  * between. */
@@ -31,7 +32,7 @@ static void look_again(struct store *store, const char *path)
     size_t name_length;
     unsigned rank;
 
-    if (store_is_elsewhere(store) && model_path_split(path, &name_length, &rank))
+    if (store_is_elsewhere(store) && catalog_path_split(path, &name_length, &rank))
         (void)store->ops->seek(store, (struct zt_text){path, name_length}, ignore_file, NULL,
                                &ignored);
 }
@@ -57,6 +58,30 @@ static bool has_status(const struct opening *opening, enum zt_status status)
     return opening->opened != NULL && opening->opened->error->status == status;
 }
 
+static bool is_withheld(const struct catalog_content *content, const char *path)
+{
+    const struct catalog_withheld *withheld = content->withheld;
+
+    while (withheld != NULL && strcmp(withheld->path, path) != 0)
+        withheld = withheld->next;
+    return withheld != NULL;
+}
+
+/* What is at a path now. The index may be read, since only the holder of the update lock, who
+ * waits for this, changes it. */
+static struct generation *open_path(struct catalog_content *content, const char *path,
+                                    struct shard_search *search)
+{
+    size_t length;
+    uint32_t count;
+
+    if (!split_path_read(path, &length, &count))
+        return generation_open(content->server->store, path, search);
+    if (is_withheld(content, path))
+        return NULL;
+    return generation_open_split(content->server->store, path, &content->index);
+}
+
 /* A version that is lost is no version of the file: there is another, or none. */
 static void open_version(struct catalog_content *content, struct shard_search *search,
                          struct opening *opening)
@@ -64,17 +89,17 @@ static void open_version(struct catalog_content *content, struct shard_search *s
     struct store *store = content->server->store;
 
     opening->outcome = OPENING_DONE;
-    opening->opened = generation_open(store, opening->path, search);
+    opening->opened = open_path(content, opening->path, search);
     if (has_status(opening, ZT_STALE)) {
         generation_release(opening->opened);
         look_again(store, opening->path);
-        opening->opened = generation_open(store, opening->path, search);
+        opening->opened = open_path(content, opening->path, search);
     }
     /* Bytes from elsewhere that make no sense may only have come wrong. */
     if ((has_status(opening, ZT_CORRUPT) || has_status(opening, ZT_INVALID)) &&
         forget_bytes(store, opening->path)) {
         generation_release(opening->opened);
-        opening->opened = generation_open(store, opening->path, search);
+        opening->opened = open_path(content, opening->path, search);
     }
     if (has_status(opening, ZT_STALE) || has_status(opening, ZT_UNAVAILABLE))
         opening->outcome = OPENING_UNAVAILABLE;
@@ -148,7 +173,7 @@ static bool needs_another(const struct catalog_content *content, const struct op
     if (opening->outcome == OPENING_POSTPONED)
         return true;
     return !by_name && opening->opened != NULL && opening->opened->model == NULL &&
-           opening->opened->shards.count > 0;
+           opening->opened->shards.count > 0 && !opening->opened->is_joined;
 }
 
 void openings_run(struct catalog_content *content, struct opening *openings, size_t count)
@@ -212,7 +237,7 @@ bool unopened_has(struct catalog_content *content, struct zt_text name)
         size_t name_length;
         unsigned rank;
 
-        has = model_path_split(path, &name_length, &rank) &&
+        has = catalog_path_split(path, &name_length, &rank) &&
               zt_text_equal(name, (struct zt_text){path, name_length});
     }
     pthread_mutex_unlock(&content->unopened_lock);

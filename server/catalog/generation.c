@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "catalog/joined_files.h"
+#include "catalog/split_path.h"
 #include "zt/digest.h"
 
 /* To be raised whenever the JSON form of a manifest changes, so that caches ask again. */
@@ -79,52 +81,138 @@ static enum zt_status keep_error(struct generation *generation, const struct zt_
     return ZT_OK;
 }
 
-/* Opens the file and reads its model; an error becomes part of the generation. ZT_NOT_FOUND and
- * ZT_NO_MEMORY if there is to be no generation at all. */
-static enum zt_status read_file(struct generation *generation, struct store *store,
-                                struct shard_search *search, struct zt_error *error)
+/* Takes over what became of the parts. */
+static void take_joined(struct generation *generation, const struct joined_files *files)
 {
-    enum zt_status status = store->ops->open(store, generation->path, &generation->source,
-                                             &generation->identity, error);
-    size_t count;
+    generation->model = files->model;
+    generation->shards = files->shards;
+    if (files->own_path == NULL)
+        return;
+    generation->own_path = files->own_path;
+    generation->source = files->own;
+    generation->identity = files->own_identity;
+}
 
-    if (status == ZT_NOT_FOUND || status == ZT_NO_MEMORY)
-        return status;
-    if (status == ZT_OK)
-        status = zt_model_open(generation->source, &generation->model, error);
+static enum zt_status read_index(struct generation *generation, struct store *store,
+                                 struct zt_error *error)
+{
+    struct joined_files files;
+    const enum zt_status status =
+        joined_files_open_index(store, generation->path, generation->source, &files, error);
+
+    take_joined(generation, &files);
+    return status;
+}
+
+static enum zt_status read_model(struct generation *generation, struct store *store,
+                                 struct shard_search *search, struct zt_error *error)
+{
+    enum zt_status status;
+
+    if (generation->is_joined)
+        return read_index(generation, store, error);
+    status = zt_model_open(generation->source, &generation->model, error);
     if (status == ZT_OK && generation->model->shard_count > 0)
         status = open_shards(generation, store, search, error);
+    return status;
+}
+
+/* Opens the file and reads its model. */
+static enum zt_status read_file(struct generation *generation, struct shard_search *search,
+                                struct zt_error *error)
+{
+    struct store *store = generation->store;
+    const enum zt_status status = store->ops->open(store, generation->path, &generation->source,
+                                                   &generation->identity, error);
+
+    return status == ZT_OK ? read_model(generation, store, search, error) : status;
+}
+
+static enum zt_status read_split(struct generation *generation, const struct catalog_index *known,
+                                 struct zt_error *error)
+{
+    struct joined_files files;
+    const enum zt_status status =
+        joined_files_open_split(generation->store, generation->path, known, &files, error);
+
+    take_joined(generation, &files);
+    return status;
+}
+
+/* An error becomes part of the generation. ZT_NOT_FOUND and ZT_NO_MEMORY if there is to be no
+ * generation at all. */
+static enum zt_status complete(struct generation *generation, enum zt_status status,
+                               struct zt_error *error)
+{
+    size_t count;
+
+    if (status == ZT_NO_MEMORY || (status == ZT_NOT_FOUND && generation->source == NULL))
+        return status;
     if (status != ZT_OK) {
         error->status = status;
-        return status == ZT_NO_MEMORY ? ZT_NO_MEMORY : keep_error(generation, error);
+        return keep_error(generation, error);
     }
     count = generation->model->component_count;
     generation->states = calloc(count > 0 ? count : 1, sizeof(*generation->states));
     return generation->states != NULL ? ZT_OK : ZT_NO_MEMORY;
 }
 
-struct generation *generation_open(struct store *store, const char *path,
-                                   struct shard_search *search)
+/* NULL if out of memory, or if the path cannot name a model. */
+static struct generation *begin(struct store *store, const char *path)
 {
     struct generation *generation = calloc(1, sizeof(*generation));
-    struct zt_error error;
     unsigned rank;
 
     if (generation == NULL)
         return NULL;
     atomic_init(&generation->references, 1);
     generation->store = store;
-    zt_error_clear(&error);
     generation->error = &no_error;
     generation->path = strdup(path);
-    if (generation->path == NULL || !model_path_split(path, &generation->name_length, &rank) ||
-        read_file(generation, store, search, &error) != ZT_OK) {
+    generation->own_path = generation->path;
+    if (generation->path == NULL || !catalog_path_split(path, &generation->name_length, &rank)) {
         generation_release(generation);
         return NULL;
     }
+    generation->is_joined = rank == SPLIT_RANK || model_rank_is_index(rank);
     assert(generation->name_length < strlen(path));
+    return generation;
+}
+
+/* Ends an opening; NULL if there is to be no generation. */
+static struct generation *end(struct generation *generation, enum zt_status status,
+                              struct zt_error *error)
+{
+    if (complete(generation, status, error) != ZT_OK) {
+        generation_release(generation);
+        return NULL;
+    }
     make_etag(generation);
     return generation;
+}
+
+struct generation *generation_open(struct store *store, const char *path,
+                                   struct shard_search *search)
+{
+    struct generation *generation = begin(store, path);
+    struct zt_error error;
+
+    if (generation == NULL)
+        return NULL;
+    zt_error_clear(&error);
+    return end(generation, read_file(generation, search, &error), &error);
+}
+
+struct generation *generation_open_split(struct store *store, const char *path,
+                                         const struct catalog_index *known)
+{
+    struct generation *generation = begin(store, path);
+    struct zt_error error;
+
+    if (generation == NULL)
+        return NULL;
+    zt_error_clear(&error);
+    return end(generation, read_split(generation, known, &error), &error);
 }
 
 struct generation *generation_hold(struct generation *generation)
@@ -159,6 +247,8 @@ void generation_release(void *thing)
     if (generation->shards.items != NULL)
         shard_files_free(&generation->shards);
     zt_source_close(generation->source);
+    if (generation_is_split(generation))
+        free(generation->own_path);
     free(generation->path);
     free(generation);
 }
@@ -183,6 +273,19 @@ struct zt_text generation_name(const struct generation *generation)
 struct zt_files generation_files(const struct generation *generation)
 {
     return (struct zt_files){generation->source, generation->shards.sources};
+}
+
+uint64_t generation_size(const struct generation *generation)
+{
+    uint64_t size_bytes = generation->identity.size_bytes;
+
+    if (!generation->is_joined || generation->model == NULL)
+        return size_bytes;
+    if (!generation_is_split(generation))
+        size_bytes = 0;
+    for (uint32_t i = 0; i < generation->shards.count; i++)
+        size_bytes += generation->shards.items[i].size_bytes;
+    return size_bytes;
 }
 
 size_t generation_open_files(const struct generation *generation)
@@ -238,16 +341,23 @@ const char *generation_format(const struct generation *generation)
 {
     if (generation->model != NULL)
         return generation->model->format_name;
+    if (generation_is_split(generation))
+        return "gguf";
+    if (generation->is_joined)
+        return strstr(generation->path + generation->name_length, ".bin.") != NULL ? "pytorch"
+                                                                                   : "safetensors";
     /* The name is followed by the extension, with its dot. */
     return generation->path + generation->name_length + 1;
 }
 
 /* Considers all files, since a component in a shard changes with the shard. */
-static int64_t last_modified_ns(const struct generation *generation)
+int64_t generation_modified_ns(const struct generation *generation)
 {
     int64_t last_ns = generation->identity.modified_ns;
 
-    for (uint32_t i = 0; generation->model != NULL && i < generation->shards.count; i++) {
+    if (generation->model == NULL && !generation->is_joined)
+        return last_ns;
+    for (uint32_t i = 0; i < generation->shards.count; i++) {
         int64_t modified_ns = generation->shards.items[i].identity.modified_ns;
 
         last_ns = modified_ns > last_ns ? modified_ns : last_ns;
@@ -257,7 +367,7 @@ static int64_t last_modified_ns(const struct generation *generation)
 
 time_t generation_modified(const struct generation *generation)
 {
-    int64_t modified_ns = last_modified_ns(generation);
+    int64_t modified_ns = generation_modified_ns(generation);
     /* Whole seconds, rounded down, also before 1970. */
     time_t seconds = (time_t)(modified_ns / CLOCK_NS_PER_S - (modified_ns % CLOCK_NS_PER_S < 0));
     time_t now = time(NULL);

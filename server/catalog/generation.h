@@ -57,8 +57,13 @@ struct generation {
 
     atomic_uint references;
     struct store *store;
-    char *path;         /* in the store */
+    /* In the store; of a split GGUF, the path that stands for all parts (catalog/split_path.h). */
+    char *path;
+    /* Where the model's own file is: path, except for a split GGUF, whose first part that is. */
+    char *own_path;
     size_t name_length; /* the model's name is the path's first bytes */
+    /* One model of several that are stored: an index, or a split GGUF. Its shards are its parts. */
+    bool is_joined;
     struct file_identity identity;
     /* NULL if the file cannot even be opened (error is ZT_IO), and while the generation is parked:
      * the catalog closes files of unused generations when there are more files than descriptors.
@@ -110,6 +115,17 @@ struct generation {
 struct generation *generation_open(struct store *store, const char *path,
                                    struct shard_search *search);
 
+/* The same for the path of a split GGUF; NULL as well if no part of it is known (the catalog's
+ * index, which may be NULL) or stored. */
+struct generation *generation_open_split(struct store *store, const char *path,
+                                         const struct catalog_index *known);
+
+/* Whether its path is that of no stored file. */
+static inline bool generation_is_split(const struct generation *generation)
+{
+    return generation->own_path != generation->path;
+}
+
 struct generation *generation_hold(struct generation *generation);
 /* Releases a reference; the last one frees the generation. Takes NULL; void * for request_hold. */
 void generation_release(void *generation);
@@ -136,6 +152,12 @@ struct zt_text generation_name(const struct generation *generation);
 
 /* The generation's own file and those of its shards, borrowed. */
 struct zt_files generation_files(const struct generation *generation);
+
+/* Bytes of the model's files; without the index if it has one. */
+uint64_t generation_size(const struct generation *generation);
+
+/* When the latest of its files was modified. */
+int64_t generation_modified_ns(const struct generation *generation);
 
 /* How many descriptors it holds while it is not parked. */
 size_t generation_open_files(const struct generation *generation);

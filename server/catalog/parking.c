@@ -191,7 +191,7 @@ static bool open_files(struct catalog_content *content, struct generation *gener
     struct zt_source *source = NULL;
 
     zt_error_clear(error);
-    if (store->ops->open(store, generation->path, &source, &identity, error) != ZT_OK)
+    if (store->ops->open(store, generation->own_path, &source, &identity, error) != ZT_OK)
         return false;
     if (!store_identity_equal(&identity, &generation->identity) ||
         !shard_files_unpark(&generation->shards, store, error)) {

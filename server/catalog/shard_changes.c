@@ -54,12 +54,29 @@ static bool folder_concerns(const struct generation *generation,
     return false;
 }
 
+/* A split GGUF's own file, which is its first part. */
+static bool own_part_concerns(const struct generation *generation,
+                              const struct catalog_change *changes, size_t count)
+{
+    size_t at;
+
+    if (!generation_is_split(generation))
+        return false;
+    at = bound(changes, count, generation->own_path, strlen(generation->own_path) + 1);
+    if (at == count || strcmp(changes[at].path, generation->own_path) != 0)
+        return false;
+    return changes[at].generation == NULL ||
+           !store_identity_equal(&changes[at].generation->identity, &generation->identity);
+}
+
 bool shard_changes_concern(const struct generation *generation,
                            const struct catalog_change *changes, size_t count)
 {
     bool misses = false;
 
     assert(count > 0);
+    if (own_part_concerns(generation, changes, count))
+        return true;
     for (uint32_t i = 0; i < generation->shards.count; i++) {
         const struct shard_file *file = &generation->shards.items[i];
 

@@ -45,7 +45,8 @@ static bool is_zt2(const struct generation *generation)
 {
     if (generation->model != NULL)
         return generation->model->format == ZT_FORMAT_ZT2;
-    return generation->error->status == ZT_DATA_SHARD || generation->shards.count > 0;
+    return generation->error->status == ZT_DATA_SHARD ||
+           (generation->shards.count > 0 && !generation->is_joined);
 }
 
 static const struct known_digest *recall(const struct shard_search *search,

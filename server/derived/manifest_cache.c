@@ -74,8 +74,12 @@ struct manifest_source manifest_source_of(const struct generation *generation)
 {
     return (struct manifest_source){.name = generation_name(generation),
                                     .path = generation->path,
+                                    .is_joined = generation->is_joined,
+                                    .size_bytes = generation_size(generation),
                                     .etag = generation->etag,
-                                    .modified_ns = generation->identity.modified_ns};
+                                    .modified_ns = generation->is_joined
+                                                       ? generation_modified_ns(generation)
+                                                       : generation->identity.modified_ns};
 }
 
 static struct coded_text write_whole(const struct generation *generation)

@@ -25,6 +25,8 @@ enum manifest_field {
 struct manifest_source {
     struct zt_text name; /* the model's */
     const char *path;    /* in the store; NULL: writes no hrefs */
+    bool is_joined;      /* of several files: none of them is the model */
+    uint64_t size_bytes; /* of all files together, if it is joined */
     const char *etag;    /* NULL: omitted */
     int64_t modified_ns;
 };

@@ -235,6 +235,8 @@ bool store_identity_equal(const struct file_identity *a, const struct file_ident
 /* --- names --- */
 
 #define MODEL_NAME_MAX 255
+/* Of the path of a model's file: a name, the longest extension, and NUL, with room. */
+#define MODEL_PATH_SIZE (MODEL_NAME_MAX + 32)
 
 /* Whether a text is a model's name: parts of [A-Za-z0-9][A-Za-z0-9._-]* joined by '/', at most 255
  * bytes. */
@@ -252,8 +254,12 @@ bool model_path_is_misfit(const char *path);
  * owner may expect it to be served. */
 bool model_path_is_foreign(const char *path);
 
-/* Extensions in order of precedence: ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy"; NULL
- * past the end. */
+/* Extensions in order of precedence: ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy", then
+ * those of indices (model_rank_is_index); NULL past the end. */
 const char *model_extension(unsigned rank);
+
+/* Whether it is the extension of an index, which lists the parts of a model (zt/join.h):
+ * ".safetensors.index.json", ".bin.index.json". */
+bool model_rank_is_index(unsigned rank);
 
 #endif

@@ -22,13 +22,26 @@
 
 /* --- names, and extensions in their order of precedence --- */
 
-static const char *const extensions[] = {".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy"};
+static const char *const extensions[] = {
+    ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy",
+    /* Of indices: behind all that are a model by themselves. */
+    ".safetensors.index.json", ".bin.index.json"};
 
 #define EXTENSION_COUNT (sizeof(extensions) / sizeof(extensions[0]))
+#define INDEX_SUFFIX    ".index.json"
 
 const char *model_extension(unsigned rank)
 {
     return rank < EXTENSION_COUNT ? extensions[rank] : NULL;
+}
+
+bool model_rank_is_index(unsigned rank)
+{
+    const char *extension = model_extension(rank);
+    const size_t length = extension != NULL ? strlen(extension) : 0;
+
+    return length > strlen(INDEX_SUFFIX) &&
+           strcmp(extension + length - strlen(INDEX_SUFFIX), INDEX_SUFFIX) == 0;
 }
 
 /* Not isalnum, which depends on the locale. */
@@ -65,9 +78,27 @@ static const char *last_dot(const char *path)
     return strrchr(slash != NULL ? slash : path, '.');
 }
 
+static bool ends_with(const char *text, size_t length, const char *suffix)
+{
+    const size_t suffix_length = strlen(suffix);
+
+    return length > suffix_length && strcasecmp(text + length - suffix_length, suffix) == 0;
+}
+
+/* Where the extension begins, which is all of that of an index; NULL if there is none. */
+static const char *extension_of(const char *path)
+{
+    const size_t length = strlen(path);
+
+    for (unsigned rank = 0; rank < EXTENSION_COUNT; rank++)
+        if (model_rank_is_index(rank) && ends_with(path, length, extensions[rank]))
+            return path + length - strlen(extensions[rank]);
+    return last_dot(path);
+}
+
 bool model_path_is_misfit(const char *path)
 {
-    const char *dot = last_dot(path);
+    const char *dot = extension_of(path);
     size_t length;
     unsigned rank;
 
@@ -93,7 +124,7 @@ bool model_path_is_foreign(const char *path)
 
 bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_rank)
 {
-    const char *dot = last_dot(path);
+    const char *dot = extension_of(path);
 
     if (dot == NULL)
         return false;

@@ -39,9 +39,11 @@ static unsigned known_count(const struct generation *generation)
     return count;
 }
 
+/* The first part of a split GGUF is the own file of two models. */
 static void name_kind(const struct generation *generation, char out_kind[40])
 {
-    snprintf(out_kind, 40, "digests-%" PRIu64, digest_table_of(generation)->piece_bytes);
+    snprintf(out_kind, 40, "%s-%" PRIu64, generation->is_joined ? "joined-digests" : "digests",
+             digest_table_of(generation)->piece_bytes);
 }
 
 /* --- the job --- */

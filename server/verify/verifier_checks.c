@@ -329,14 +329,14 @@ static enum component_state join_check(struct verifier *verifier, struct generat
     return COMPONENT_CHECKING;
 }
 
-/* A component without a digest is trusted, unless it is in a shard, whose digest covers it. */
+/* A component without a digest is trusted, unless it is in a shard whose digest covers it. */
 static enum component_state ask_undigested(struct verifier *verifier, struct generation *generation,
                                            uint32_t component, struct waiter *waiter)
 {
     const uint32_t shard = generation->model->components[component].shard;
     enum component_state state = COMPONENT_VERIFIED;
 
-    if (shard != 0)
+    if (shard != 0 && generation->model->shards[shard - 1].digest != NULL)
         state = verifier_ask_shard(verifier, generation, shard - 1, waiter);
     return state == COMPONENT_CHECKING || state == COMPONENT_CORRUPT ||
                    state == COMPONENT_UNAVAILABLE

@@ -142,6 +142,15 @@ static void advise_from(const struct generation *generation, uint64_t unit)
         zt_source_read_on(source, component->offset, zt_source_size(source) - component->offset, 0);
 }
 
+/* Whether only the digest of its shard covers a component. */
+static bool is_covered_by_shard(const struct generation *generation, uint32_t index)
+{
+    const struct zt_component *component = &generation->model->components[index];
+
+    return component->digest == NULL && component->shard != 0 &&
+           generation->model->shards[component->shard - 1].digest != NULL;
+}
+
 static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
 {
     const struct generation *generation = run->generation;
@@ -152,8 +161,7 @@ static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
         check_content(verifier, run, (uint32_t)(unit - count));
         return;
     }
-    if (generation->model->components[unit].digest == NULL &&
-        generation->model->components[unit].shard != 0)
+    if (is_covered_by_shard(generation, (uint32_t)unit))
         verifier_check_shard_now(verifier, run->generation,
                                  generation->model->components[unit].shard - 1);
     state = atomic_load(&generation->states[unit]);

@@ -348,7 +348,7 @@ bool s3_listing_visit(struct s3_listing *listing,
 void s3_listing_forget_others(struct s3_listing *listing, struct zt_text name,
                               const struct s3_entries *found, uint64_t notes)
 {
-    char path[MODEL_NAME_MAX + 32];
+    char path[MODEL_PATH_SIZE];
 
     assert(name.length <= MODEL_NAME_MAX);
     memcpy(path, name.bytes, name.length);

@@ -21,7 +21,7 @@
 /* 64 hex digits, NUL. */
 #define S3_SHA256_SIZE 65
 /* A model's name, an extension, NUL. */
-#define S3_KEY_SIZE (MODEL_NAME_MAX + 16)
+#define S3_KEY_SIZE MODEL_PATH_SIZE
 
 /* A claim older than this by the service's clock belongs to a dead writer, and may be taken
  * over. */

@@ -20,8 +20,6 @@
 #include "verify/component_digests.h"
 #include "verify/verifier.h"
 
-/* A name, an extension, NUL. */
-#define PATH_SIZE (MODEL_NAME_MAX + 16)
 /* Changes by writers that do not ask for claims, while one writer tries to publish. */
 #define CHANGES_MOST 3
 
@@ -70,7 +68,7 @@ bool model_preconditions_hold(const struct preconditions *preconditions,
 struct generation *model_find_current(struct server *server, const char *name)
 {
     for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
-        char path[PATH_SIZE];
+        char path[MODEL_PATH_SIZE];
         struct generation *current;
 
         snprintf(path, sizeof(path), "%s%s", name, model_extension(rank));
@@ -105,7 +103,7 @@ bool model_is_current(const struct model_hold *hold, const struct generation *cu
     if (current != NULL)
         return is_there(hold, current->path, &current->identity, failure);
     for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
-        char path[PATH_SIZE];
+        char path[MODEL_PATH_SIZE];
 
         snprintf(path, sizeof(path), "%s%s", hold->lock.name, model_extension(rank));
         if (!is_there(hold, path, NULL, failure))
@@ -202,7 +200,7 @@ static void remove_others(struct publication *publication, const char *extension
     struct server *server = publication->server;
 
     for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
-        char path[PATH_SIZE];
+        char path[MODEL_PATH_SIZE];
         struct zt_error error;
         enum zt_status status;
 
@@ -352,7 +350,7 @@ static bool prepare(struct publication *publication, const char *path, struct fa
 static bool check_and_publish(struct publication *publication, struct findings *findings,
                               struct failure *failure)
 {
-    char path[PATH_SIZE];
+    char path[MODEL_PATH_SIZE];
 
     if (!publication_check(publication, findings, failure))
         return false;

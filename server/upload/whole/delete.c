@@ -12,8 +12,6 @@
 #include "upload/shared/publication.h"
 #include "upload/shared/write_checks.h"
 
-/* A name, an extension, NUL. */
-#define PATH_SIZE (MODEL_NAME_MAX + 16)
 /* Models that are examined in one step. */
 #define PAGE 256
 
@@ -161,7 +159,7 @@ static bool remove_rank(struct removal *removal, const struct generation *curren
     struct server *server = removal->server;
     struct store_expected expected = store_expects_anything;
     struct zt_error error;
-    char path[PATH_SIZE];
+    char path[MODEL_PATH_SIZE];
     enum zt_status status;
 
     snprintf(path, sizeof(path), "%s%s", removal->name, model_extension(rank));
