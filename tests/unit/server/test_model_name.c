@@ -53,7 +53,29 @@ static void paths_split_into_name_and_rank(void **state)
     assert_true(model_path_split("x.npy", &length, &rank));
     assert_int_equal(rank, 5);
     assert_string_equal(model_extension(1), ".safetensors");
-    assert_null(model_extension(6));
+}
+
+static void extension_of_an_index_is_all_that_follows_the_name(void **state)
+{
+    size_t length = 0;
+    unsigned rank = 0;
+
+    (void)state;
+    assert_true(model_path_split("a/m.v2.safetensors.index.json", &length, &rank));
+    assert_int_equal(length, strlen("a/m.v2"));
+    assert_true(model_rank_is_index(rank));
+    assert_true(model_path_split("pytorch_model.bin.index.json", &length, &rank));
+    assert_int_equal(length, strlen("pytorch_model"));
+    assert_string_equal(model_extension(rank), ".bin.index.json");
+    assert_null(model_extension(rank + 1));
+    assert_true(model_path_split("m.safetensors", &length, &rank));
+    assert_false(model_rank_is_index(rank));
+    assert_false(model_path_split("m.index.json", &length, &rank));
+    assert_false(model_path_split(".safetensors.index.json", &length, &rank));
+    assert_false(model_path_split("a/.bin.index.json", &length, &rank));
+    assert_true(model_path_is_misfit("my model.safetensors.index.json"));
+    assert_true(model_path_is_misfit("M.SafeTensors.Index.Json"));
+    assert_false(model_path_is_misfit("m.json"));
 }
 
 static void paths_that_are_no_models_do_not_split(void **state)
@@ -92,6 +114,7 @@ int main(void)
         cmocka_unit_test(names_that_could_leave_the_root_are_refused),
         cmocka_unit_test(names_longer_than_255_bytes_are_refused),
         cmocka_unit_test(paths_split_into_name_and_rank),
+        cmocka_unit_test(extension_of_an_index_is_all_that_follows_the_name),
         cmocka_unit_test(paths_that_are_no_models_do_not_split),
     };
 
