@@ -18,7 +18,10 @@ SLICES = 200
 HOSTILE = "127.0.0.1"
 OTHER = "127.0.0.2"
 
-pytestmark = pytest.mark.skipif(not FAULTS.is_file(), reason="the library that makes reading slow is not built")
+pytestmark = [
+    pytest.mark.folder("how many threads read files"),
+    pytest.mark.skipif(not FAULTS.is_file(), reason="the library that makes reading slow is not built"),
+]
 
 
 @pytest.fixture

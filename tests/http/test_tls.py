@@ -413,6 +413,7 @@ def test_a_client_that_has_ended_its_side_gets_its_answer(server, authority, ver
         assert received.endswith(b'{"status":"ok"}' if path == "/healthz" else BIG[-1000:])
 
 
+@pytest.mark.folder("files that change under a download")
 @pytest.mark.parametrize("first, last", [(0, 2_999_999), (1_000_000, 1_050_000)])
 def test_a_file_that_shrinks_while_it_is_sent_cuts_only_that_answer(start, tmp_path, first, last):
     """Encrypting from a mapping would be killed by SIGBUS."""
