@@ -158,14 +158,46 @@ struct reader {
     uint64_t offset;
     size_t length;
     enum zt_status status;
+    atomic_int tid; /* 0: not running yet */
 };
 
 static void *read_one(void *argument)
 {
     struct reader *reader = argument;
 
+    atomic_store(&reader->tid, gettid());
     reader->status = world_read(reader->source, 1, reader->offset, reader->length);
     return NULL;
+}
+
+/* Whether a thread waits for something. */
+static bool is_asleep(int tid)
+{
+    char path[64];
+    char text[256];
+    FILE *file;
+    size_t length;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    length = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    return strstr(text, ") S ") != NULL;
+}
+
+static void begin_reading(struct reader *readers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(pthread_create(&readers[i].thread, NULL, read_one, &readers[i]), 0);
+}
+
+static void await_waiting(struct reader *readers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        while (atomic_load(&readers[i].tid) == 0 || !is_asleep(atomic_load(&readers[i].tid)))
+            usleep(1000);
 }
 
 static void test_many_readers_share_a_fetch(void **state)
@@ -179,12 +211,11 @@ static void test_many_readers_share_a_fetch(void **state)
     sources[0] = world_open(&world, 1, BIG);
     sources[1] = world_open(&world, 1, BIG);
     world_hold(&world, true);
-    for (size_t i = 0; i < 40; i++) {
+    for (size_t i = 0; i < 40; i++)
         readers[i] =
             (struct reader){.source = sources[i % 2], .offset = 7 * MIB + i * 100, .length = 5000};
-        pthread_create(&readers[i].thread, NULL, read_one, &readers[i]);
-    }
-    usleep(20000);
+    begin_reading(readers, 40);
+    await_waiting(readers, 40);
     world_hold(&world, false);
     for (size_t i = 0; i < 40; i++) {
         pthread_join(readers[i].thread, NULL);
@@ -259,11 +290,10 @@ static void test_who_waits_goes_before_advice(void **state)
     world_begin(&world, 0);
     source = world_open(&world, 1, 600 * MIB);
     world_hold(&world, true);
-    for (size_t i = 0; i < 30; i++) {
+    for (size_t i = 0; i < 30; i++)
         readers[i] = (struct reader){.source = source, .offset = i * 8 * MIB, .length = 8 * MIB};
-        pthread_create(&readers[i].thread, NULL, read_one, &readers[i]);
-    }
-    usleep(50000);
+    begin_reading(readers, 30);
+    await_waiting(readers, 30);
     assert_in_range(atomic_load(&world.running_mib), 100, 128);
     before = atomic_load(&world.fetches);
     zt_source_advise(source, 400 * MIB, 64 * MIB);
