@@ -162,12 +162,15 @@ static enum outcome choose_coding(struct request *request, struct component_view
 
 /* --- the handler --- */
 
-/* A seekable component is decoded one frame at a time, whatever its length. */
-static bool is_too_large(const struct request *request, const struct zt_component *component)
+/* A seekable component is decoded one frame at a time, whatever its length, and a view may be
+ * gathered from the file. */
+static bool is_too_large(const struct request *request, const struct component_view *view)
 {
+    const struct zt_component *component = view->component;
     uint64_t limit = (uint64_t)config_number(&request->server->config->limits.decoded_bytes);
 
-    return !zt_component_is_plain(component) && component->encoding != ZT_ENCODING_ZSTD_SEEKABLE &&
+    return !zt_component_is_plain(component) && view->gathered == NULL &&
+           component->encoding != ZT_ENCODING_ZSTD_SEEKABLE &&
            component->decoded_length != ZT_LENGTH_UNKNOWN && component->decoded_length > limit;
 }
 
@@ -182,7 +185,7 @@ static bool reply_if_undecodable(struct request *request, const struct component
             "its encoding cannot be decoded here; ?representation=stored gives the stored bytes");
         return true;
     }
-    if (is_too_large(request, view->component)) {
+    if (is_too_large(request, view)) {
         component_problem_too_large(request, view);
         return true;
     }

@@ -20,7 +20,9 @@ struct component_view {
     uint32_t index;
     enum view_form form;
     const struct zt_slice *slice; /* NULL: all of it */
-    const uint8_t *npy_head;      /* NULL: not as NPY */
+    /* Where the file holds what is asked of a component with strides; NULL: it is decoded. */
+    const struct zt_slice *gathered;
+    const uint8_t *npy_head; /* NULL: not as NPY */
     size_t npy_head_length;
     uint64_t tensor_bytes;      /* of the whole tensor if it is an array, else ZT_LENGTH_UNKNOWN */
     bool varies_by_accept;      /* an Accept field could make it NPY, or unacceptable */

@@ -3,6 +3,7 @@
  *
  *   stored bytes, plain components   the file itself
  *   zt.zstd-seekable/1, verified     a source that decodes the frames that a range needs
+ *   strides that ascend              a source that gathers runs of the file
  *   every other encoding             decoded once, into the cache
  *
  * A slice is a source over one of these. */
@@ -138,25 +139,26 @@ static enum outcome place(struct request *request, struct zt_source *source, uin
                           uint64_t length)
 {
     const struct component_view *view = request->context;
+    const struct zt_slice *slice = view->gathered != NULL ? view->gathered : view->slice;
     struct representation *reply = &request->reply;
     struct zt_source *gathered;
     struct zt_error error;
 
-    assert(view->slice == NULL || view->slice->length <= length);
+    assert(slice == NULL || slice->length <= length);
     if (view->npy_head != NULL)
         representation_memory(reply, view->npy_head, view->npy_head_length);
-    if (view->slice == NULL) {
+    if (slice == NULL) {
         representation_source(reply, source, base, length);
         return OUTCOME_READY;
     }
-    if (zt_slice_is_contiguous(view->slice)) {
-        representation_source(reply, source, base + view->slice->offset, view->slice->length);
+    if (zt_slice_is_contiguous(slice)) {
+        representation_source(reply, source, base + slice->offset, slice->length);
         return OUTCOME_READY;
     }
-    if (zt_slice_source(view->slice, source, base, &gathered, &error) != ZT_OK)
+    if (zt_slice_source(slice, source, base, &gathered, &error) != ZT_OK)
         return problem_reply_error_as(request, PROBLEM_INTERNAL, &error);
     request_hold(request, gathered, close_source);
-    representation_source(reply, gathered, 0, view->slice->length);
+    representation_source(reply, gathered, 0, slice->length);
     return OUTCOME_READY;
 }
 
@@ -278,7 +280,7 @@ void component_prepare(struct request *request)
 
     assert(view->component == &request->generation->model->components[view->index]);
     representation_step(&request->reply, "verify", step_verify);
-    if (view->form == VIEW_DECODED && !zt_component_is_plain(component)) {
+    if (view->form == VIEW_DECODED && view->gathered == NULL && !zt_component_is_plain(component)) {
         representation_step(&request->reply, "decode", step_decode);
         request->reply.expected_length = expected_length_of(view);
         return;

@@ -258,6 +258,25 @@ static bool make_npy_head(struct request *request, struct component_view *view,
 
 /* --- the view --- */
 
+/* Finds the requested bytes in the file if a component with strides has them in order. False:
+ * replied. */
+static bool gather(struct request *request, struct component_view *view)
+{
+    struct zt_slice found;
+    struct zt_slice *kept;
+
+    if (!zt_slice_of_view(view->slice, view->component, &found))
+        return true;
+    kept = request_allocate(request, sizeof(*kept));
+    if (kept == NULL) {
+        problem_reply_no_memory(request);
+        return false;
+    }
+    *kept = found;
+    view->gathered = kept;
+    return true;
+}
+
 /* False: replied. */
 static bool read_array(struct request *request, struct component_view *view,
                        const struct query *query)
@@ -276,7 +295,8 @@ static bool read_array(struct request *request, struct component_view *view,
                           "only dense tensors of known types can be sliced");
         return false;
     }
-    return cut(request, view, &tensor, query) && choose_npy(request, view, query, &npy) &&
+    return cut(request, view, &tensor, query) && gather(request, view) &&
+           choose_npy(request, view, query, &npy) &&
            (!npy || make_npy_head(request, view, &tensor));
 }
 

@@ -1,5 +1,5 @@
-/* Reads exported components: seekable ones frame by frame, other encodings through the cache of
- * decoded components. The last one read stays open. */
+/* Reads exported components: seekable ones frame by frame, views that ascend from the file, other
+ * encodings through the cache of decoded components. The last one read stays open. */
 #include "derived/export_bytes.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@ struct export_bytes {
     pthread_mutex_t lock; /* guards the members below */
     uint32_t component;   /* the open one, or NONE */
     struct zt_source *source;
-    struct decoded *decoded; /* owner of source; NULL: source reads frames and is closed here */
+    struct decoded *decoded; /* owner of source; NULL: source is closed here */
 };
 
 struct export_bytes *export_bytes_new(struct server *server, struct generation *generation,
@@ -76,12 +76,16 @@ static enum zt_status open_source(struct export_bytes *bytes, uint32_t number,
                                   struct zt_error *error)
 {
     const struct zt_component *component = &bytes->generation->model->components[number];
+    struct zt_slice whole;
     enum zt_status status;
 
     if (bytes->component == number)
         return ZT_OK;
     close_source(bytes);
-    if (component->encoding == ZT_ENCODING_ZSTD_SEEKABLE) {
+    if (zt_slice_of_view(NULL, component, &whole)) {
+        status = zt_slice_source(&whole, file_of(bytes, component), component->offset,
+                                 &bytes->source, error);
+    } else if (component->encoding == ZT_ENCODING_ZSTD_SEEKABLE) {
         status = zt_frames_source(component, file_of(bytes, component), &bytes->source, error);
     } else {
         status =

@@ -218,7 +218,10 @@ static void list_selected(struct export_work *work)
 /* Whether the component is decoded through the cache of decoded components, which has bounds. */
 static bool is_cached(const struct zt_component *component)
 {
-    return !zt_component_is_plain(component) && component->encoding != ZT_ENCODING_ZSTD_SEEKABLE;
+    struct zt_slice whole;
+
+    return !zt_component_is_plain(component) && component->encoding != ZT_ENCODING_ZSTD_SEEKABLE &&
+           !zt_slice_of_view(NULL, component, &whole);
 }
 
 bool export_is_too_large(struct export_work *work, const struct export_origin *origin,

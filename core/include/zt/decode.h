@@ -2,8 +2,8 @@
  *
  * Raw bytes are passed through, big-endian words are swapped, compressed streams are decompressed,
  * and arrays in Fortran order and views with strides are gathered. Memory is bounded by the zstd
- * window (at most 128 MiB) or by the gathering (at most 65 MiB), whatever length is declared. A component in a
- * shard is read from that shard's source (zt/shards.h). */
+ * window (at most 128 MiB) or by the gathering (at most 65 MiB), whatever length is declared. A
+ * component in a shard is read from that shard's source (zt/shards.h). */
 #ifndef ZT_DECODE_H
 #define ZT_DECODE_H
 
@@ -19,8 +19,9 @@ struct zt_decoder;
 /* Starts decoding at the first byte. source is the file that holds the component (zt_files_source);
  * source and model are borrowed until zt_decoder_close. ZT_UNSUPPORTED for an unknown encoding;
  * ZT_CORRUPT if so few stored bytes cannot decode to the declared length (which stops a
- * decompression bomb before anything is decoded) or if a seek table is wrong; ZT_LIMIT for a view of
- * more than 56 MiB of a deflated storage whose elements overlap or repeat; ZT_NO_MEMORY, ZT_IO. */
+ * decompression bomb before anything is decoded) or if a seek table is wrong; ZT_LIMIT for a view
+ * of more than 56 MiB of a deflated storage whose elements overlap or repeat; ZT_NO_MEMORY,
+ * ZT_IO. */
 enum zt_status zt_decoder_open(const struct zt_component *component, struct zt_source *source,
                                struct zt_decoder **out_decoder, struct zt_error *error);
 

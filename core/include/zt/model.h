@@ -84,9 +84,9 @@ struct zt_arrangement {
     uint8_t rank;
     uint8_t flip; /* enum zt_sign_flip; of PyTorch */
     const uint64_t *shape;
-    /* Of PyTorch; NULL: row-major without gaps. For each dimension, how many elements its neighbours
-     * are apart; 0 and overlaps are allowed. Where two elements share a byte, shape and strides count
-     * bytes instead. */
+    /* Of PyTorch; NULL: row-major without gaps. For each dimension, how many elements its
+     * neighbours are apart; 0 and overlaps are allowed. Where two elements share a byte, shape and
+     * strides count bytes instead. */
     const uint64_t *strides;
     /* Of a view into a deflated storage: how many of its inflated bytes come before the view, and
      * whether others may follow it. The view need not be checked by the stream's end then. */
@@ -121,7 +121,8 @@ struct zt_component {
     uint8_t dtype;    /* enum zt_dtype */
     uint8_t logical;  /* enum zt_logical */
     uint8_t encoding; /* enum zt_encoding */
-    /* Stored big-endian (zTensor 0.1, NPY, PyTorch): words are swapped when the component is decoded. */
+    /* Stored big-endian (zTensor 0.1, NPY, PyTorch): words are swapped when the component is
+     * decoded. */
     uint8_t big_endian;
 };
 
@@ -213,8 +214,8 @@ bool zt_component_is_transposed(const struct zt_component *component);
 bool zt_component_is_plain(const struct zt_component *component);
 
 /* Whether digests cover stored bytes (zTensor up to 1.2) rather than decoded ones (zTensor 2). True
- * also for NPZ and PyTorch, although the CRC-32 of a ZIP entry covers neither: it covers the inflated entry,
- * which includes the NPY header and has the stored byte and element order. */
+ * also for NPZ and PyTorch, although the CRC-32 of a ZIP entry covers neither: it covers the
+ * inflated entry, which includes the NPY header and has the stored byte and element order. */
 bool zt_digest_covers_stored(const struct zt_model *model);
 
 /* Whether digests are the CRC-32 of ZIP entries. */

@@ -6,8 +6,7 @@
 #ifndef ZT_SLICE_H
 #define ZT_SLICE_H
 
-#include "zt/dtype.h"
-#include "zt/source.h"
+#include "zt/model.h"
 
 #pragma GCC visibility push(default)
 #ifdef __cplusplus
@@ -37,6 +36,9 @@ struct zt_slice {
         uint64_t count;
         uint64_t stride_bytes;
     } loops[ZT_SLICE_RANK_MAX]; /* each count is at least 2, and no two loops could be merged */
+    /* What is taken of each dimension of the tensor. */
+    uint64_t starts[ZT_SLICE_RANK_MAX];
+    uint64_t counts[ZT_SLICE_RANK_MAX];
 };
 
 enum zt_slice_verdict {
@@ -63,6 +65,13 @@ enum zt_slice_verdict zt_slice_parse(const struct zt_slice_tensor *tensor, struc
 enum zt_slice_verdict zt_slice_shard(const struct zt_slice_tensor *tensor, uint64_t part,
                                      uint64_t parts, int64_t axis, struct zt_slice *out_slice,
                                      struct zt_error *out_error);
+
+/* The same slice (NULL: the whole tensor) as runs of the stored bytes of a component with strides,
+ * relative to zt_component.offset: a slice of a view is a view. False if the bytes must be decoded:
+ * those of any other component, elements that do not ascend in the file, and those that are swapped
+ * or flipped. */
+bool zt_slice_of_view(const struct zt_slice *slice, const struct zt_component *component,
+                      struct zt_slice *out_slice);
 
 static inline bool zt_slice_is_contiguous(const struct zt_slice *slice)
 {

@@ -1,4 +1,5 @@
-/* The axes of an array that is gathered: how its elements lie, and in which blocks they are read. */
+/* The axes of an array that is gathered: how its elements lie, and in which blocks they are
+ * read. */
 #ifndef ZT_CODING_GATHER_AXES_H
 #define ZT_CODING_GATHER_AXES_H
 
@@ -13,8 +14,8 @@ struct gather_axis {
 };
 
 struct gather_axes {
-    /* In row-major order, at least one if the array is not empty. None has extent 1, unless it is the only one, and
-     * neighbours that could be one axis are. */
+    /* In row-major order, at least one if the array is not empty. None has extent 1, unless it is
+     * the only one, and neighbours that could be one axis are. */
     struct gather_axis axes[ZT_RANK_MAX];
     unsigned rank;
     size_t element_bytes;

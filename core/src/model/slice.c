@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "model/layout.h"
+#include "model/slice_loops.h"
 
 /* The part of a dimension that is taken. */
 struct cut {
@@ -257,9 +258,7 @@ static enum zt_slice_verdict cut_dimensions(const struct zt_slice_tensor *tensor
 
 /* --- the bytes --- */
 
-/* Adds the next outer dimension: it extends the run or the outermost loop, or becomes a new loop.
- * Loops are innermost first here. */
-static void add_dimension(struct zt_slice *slice, uint64_t *run, uint64_t count, uint64_t stride)
+void zt_slice_add_dimension(struct zt_slice *slice, uint64_t *run, uint64_t count, uint64_t stride)
 {
     unsigned last = slice->loop_count - 1;
 
@@ -278,7 +277,7 @@ static void add_dimension(struct zt_slice *slice, uint64_t *run, uint64_t count,
     }
 }
 
-static void reverse_loops(struct zt_slice *slice)
+void zt_slice_reverse_loops(struct zt_slice *slice)
 {
     for (unsigned i = 0, j = slice->loop_count; i + 1 < j; i++) {
         uint64_t count, stride;
@@ -334,14 +333,14 @@ static enum zt_slice_verdict lay_out_runs(const struct zt_slice_tensor *tensor,
         return fail_slice(error, ZT_SLICE_OUT_OF_RANGE, "the tensor's bytes do not fit in 64 bits");
     for (unsigned i = tensor->rank; i-- > 0;) {
         slice->offset += cuts[i].start * stride;
-        add_dimension(slice, &run, cuts[i].count, stride);
+        zt_slice_add_dimension(slice, &run, cuts[i].count, stride);
         stride *= tensor->shape[i];
     }
     if (!is_aligned(slice, run, elements, pack))
         return fail_slice(
             error, ZT_SLICE_NOT_ALIGNED,
             "%u elements share a byte, and a run of the slice begins or ends inside one", pack);
-    reverse_loops(slice);
+    zt_slice_reverse_loops(slice);
     count_bytes(slice, run, pack, bits < 8 ? 1 : bits / 8);
     return ZT_SLICE_FITS;
 }
@@ -356,6 +355,8 @@ static enum zt_slice_verdict make_slice(const struct zt_slice_tensor *tensor,
 
     for (unsigned i = 0; i < tensor->rank; i++) {
         is_empty = is_empty || cuts[i].count == 0;
+        slice.starts[i] = cuts[i].count > 0 ? cuts[i].start : 0;
+        slice.counts[i] = cuts[i].count;
         if (!cuts[i].is_dropped)
             slice.shape[slice.rank++] = cuts[i].count;
     }
