@@ -17,6 +17,8 @@
 #include "zt/select.h"
 
 #define EXTENSION ".safetensors"
+/* Instead of a number, for objects of the part that is being filled. */
+#define OPEN_PART UINT32_MAX
 
 /* --- sizes --- */
 
@@ -116,21 +118,47 @@ static void place_objects(const struct zt_model *source, const struct zt_project
     qsort(placed, source->object_count, sizeof(*placed), compare_places);
 }
 
+/* The part that is being filled. */
+struct filling {
+    uint64_t bytes;
+    uint32_t first; /* of its objects, in their order; those of larger tensors lie between them */
+    bool has_objects;
+};
+
+/* Gives the part that was filled the next number. */
+static void close_part(struct split_plan *plan, const struct placed_object *placed, uint32_t end,
+                       struct filling *filling)
+{
+    if (!filling->has_objects)
+        return;
+    for (uint32_t i = filling->first; i < end; i++)
+        if (plan->parts[placed[i].object] == OPEN_PART)
+            plan->parts[placed[i].object] = plan->count;
+    plan->count++;
+    *filling = (struct filling){0};
+}
+
+/* A larger tensor does not end the part that is being filled, and is numbered before it: so the
+ * parts are the same as those of huggingface_hub. */
 static void fill_parts(struct split_plan *plan, const struct placed_object *placed, uint32_t count,
                        uint64_t part_bytes)
 {
-    uint64_t filled = 0;
+    struct filling filling = {0};
 
-    plan->count = 1;
     for (uint32_t i = 0; i < count; i++) {
-        if (i > 0 && (filled >= part_bytes || placed[i].bytes > part_bytes - filled)) {
-            plan->count++;
-            filled = 0;
-        }
-        plan->parts[placed[i].object] = plan->count - 1;
-        filled += placed[i].bytes;
         plan->total_bytes += placed[i].bytes;
+        if (placed[i].bytes > part_bytes) {
+            plan->parts[placed[i].object] = plan->count++;
+            continue;
+        }
+        if (placed[i].bytes > part_bytes - filling.bytes)
+            close_part(plan, placed, i, &filling);
+        if (!filling.has_objects)
+            filling = (struct filling){.first = i, .has_objects = true};
+        plan->parts[placed[i].object] = OPEN_PART;
+        filling.bytes += placed[i].bytes;
     }
+    close_part(plan, placed, count, &filling);
 }
 
 enum zt_status split_plan_make(const struct zt_model *source,

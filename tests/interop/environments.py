@@ -24,6 +24,8 @@ CLIENTS = {
     "2.1.2": ("ztensor==2.1.2", "client_2.py"),
     "safetensors": ("safetensors==0.8.0", "client_safetensors.py"),
     "gguf": ("gguf==0.19.0", "client_gguf.py"),
+    # Several files with an index: huggingface_hub chooses the parts for transformers' save_pretrained.
+    "parts": ("safetensors==0.8.0 huggingface_hub==2.4.0", "client_parts.py"),
     # Clients over HTTP.
     "http": ("fsspec==2026.9.0 aiohttp==3.14.5 huggingface_hub==2.4.0", "client_http.py"),
     # It decodes zstd if that package is installed.
