@@ -234,6 +234,32 @@ static void nothing_outlasts_its_time(void **state)
     service_stop(&service);
 }
 
+/* What would come after its time is not waited for: the last answer is the outcome, at once. Now and
+ * then a try ends just then, and is cut off. */
+static void pause_that_is_too_long_is_not_begun(void **state)
+{
+    const struct step steps[] = {{BUSY, THEN_KEEP, 0, 0}};
+    struct remote *remote = start_remote(2);
+    enum remote_failure failure = REMOTE_FAILURE_NONE;
+    struct service service;
+
+    (void)state;
+    SERVICE_START(&service, steps);
+    for (unsigned i = 0; i < 5 && failure != REMOTE_FAILURE_BUSY; i++) {
+        struct remote_exchange exchange;
+
+        exchange_with(&exchange, &service);
+        exchange.time_ms = 500;
+        exchange.tries = 50;
+        assert_int_equal(remote_run(remote, &exchange), ZT_UNAVAILABLE);
+        failure = exchange.failure;
+        remote_exchange_free(&exchange);
+    }
+    assert_int_equal(failure, REMOTE_FAILURE_BUSY);
+    remote_stop(remote);
+    service_stop(&service);
+}
+
 /* --- many --- */
 
 #define MANY 40
@@ -301,15 +327,14 @@ static void so_many_are_on_their_way_together(void **state)
     free(exchanges);
 }
 
-static void busy_service_gets_fewer_requests(void **state)
+static void assert_fewer_after(const char *busy)
 {
-    const struct step steps[] = {{BUSY, THEN_KEEP, 0, 0}, {OK_HELLO, THEN_KEEP, 0, 0}};
+    const struct step steps[] = {{busy, THEN_KEEP, 0, 0}, {OK_HELLO, THEN_KEEP, 20, 0}};
     struct remote_exchange *exchanges = calloc(MANY, sizeof(*exchanges));
     struct service service;
     struct remote *remote = start_remote(8);
     struct remote_load load;
 
-    (void)state;
     SERVICE_START(&service, steps);
     begin_many(remote, &service, exchanges, 1);
     wait_for_ends(1);
@@ -319,9 +344,17 @@ static void busy_service_gets_fewer_requests(void **state)
     wait_for_ends(MANY);
     remote_load(remote, &load);
     assert_int_equal(load.allowed, 6);
+    assert_in_range(service.busy_most, 4, 6);
     remote_stop(remote);
     service_stop(&service);
     free(exchanges);
+}
+
+static void busy_service_gets_fewer_requests(void **state)
+{
+    (void)state;
+    assert_fewer_after(BUSY);
+    assert_fewer_after("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n");
 }
 
 static void urgent_exchanges_come_first(void **state)
@@ -438,9 +471,10 @@ static void run_signed(const struct step *steps, unsigned count, struct credenti
     signer_free(signer);
 }
 
-#define SKEWED                                                                    \
-    "HTTP/1.1 403 F\r\nDate: Fri, 01 Jan 2038 00:00:00 GMT\r\nContent-Length: 57" \
-    "\r\n\r\n<Error><Code>RequestTimeTooSkewed</Code><Message/></Error>"
+#define SKEWED_AT(date)                                              \
+    "HTTP/1.1 403 F\r\nDate: " date "\r\nContent-Length: 57\r\n\r\n" \
+    "<Error><Code>RequestTimeTooSkewed</Code><Message/></Error>"
+#define SKEWED SKEWED_AT("Fri, 01 Jan 2038 00:00:00 GMT")
 
 static void clock_of_the_service_is_used_once(void **state)
 {
@@ -455,6 +489,23 @@ static void clock_of_the_service_is_used_once(void **state)
     assert_int_equal(exchange.head.status, 403);
     assert_int_equal(service.request_count, 2);
     assert_non_null(strstr(service.requests[1], "\r\nx-amz-date: 20380101T0000"));
+    service_stop(&service);
+}
+
+static void service_without_a_steady_clock_is_asked_once_more(void **state)
+{
+    const struct step steps[] = {{SKEWED, THEN_KEEP, 0, 0},
+                                 {SKEWED_AT("Sat, 01 Jan 2028 00:00:00 GMT"), THEN_KEEP, 0, 0},
+                                 {SKEWED, THEN_KEEP, 0, 0},
+                                 {OK_HELLO, THEN_KEEP, 0, 0}};
+    struct credentials credentials = {.is_available = true};
+    struct remote_exchange exchange;
+    struct service service;
+
+    (void)state;
+    run_signed(steps, 4, &credentials, &service, &exchange, "GET");
+    assert_int_equal(exchange.head.status, 403);
+    assert_int_equal(service.request_count, 2);
     service_stop(&service);
 }
 
@@ -560,6 +611,7 @@ int main(void)
         cmocka_unit_test(strange_origins_are_failures),
         cmocka_unit_test(hanging_service_is_left_and_asked_again),
         cmocka_unit_test(nothing_outlasts_its_time),
+        cmocka_unit_test(pause_that_is_too_long_is_not_begun),
         cmocka_unit_test(so_many_are_on_their_way_together),
         cmocka_unit_test(busy_service_gets_fewer_requests),
         cmocka_unit_test(urgent_exchanges_come_first),
@@ -567,6 +619,7 @@ int main(void)
         cmocka_unit_test(stop_ends_everything_at_once),
         cmocka_unit_test(stop_waits_for_no_name_server),
         cmocka_unit_test(clock_of_the_service_is_used_once),
+        cmocka_unit_test(service_without_a_steady_clock_is_asked_once_more),
         cmocka_unit_test(clock_is_corrected_after_head_which_cannot_say_why),
         cmocka_unit_test(refused_credentials_are_renewed_once),
         cmocka_unit_test(renewal_that_takes_a_while_is_waited_for),
