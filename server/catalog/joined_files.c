@@ -14,6 +14,9 @@
 /* Smaller than any file: what is missing cannot be recognised by its size (shard_files.c). */
 #define NO_SIZE UINT64_MAX
 
+static const char no_index_part[] = "index §Parts MissingPart";
+static const char no_split_part[] = "gguf §Split MissingPart";
+
 struct part {
     char *path;
     struct zt_source *source;
@@ -255,7 +258,7 @@ static enum zt_status name_parts(struct parts *parts, const char *path,
 enum zt_status joined_files_open_index(struct store *store, const char *path, struct zt_source *own,
                                        struct joined_files *out_files, struct zt_error *error)
 {
-    struct parts parts = {.store = store, .rule = "index §Parts MissingPart"};
+    struct parts parts = {.store = store, .rule = no_index_part};
     struct zt_index *index = NULL;
     enum zt_status status = zt_index_read(own, &index, error);
 
@@ -350,7 +353,7 @@ enum zt_status joined_files_open_split(struct store *store, const char *path,
                                        const struct catalog_index *known,
                                        struct joined_files *out_files, struct zt_error *error)
 {
-    struct parts parts = {.store = store, .rule = "gguf §Split MissingPart"};
+    struct parts parts = {.store = store, .rule = no_split_part};
     enum zt_status status = name_split_parts(&parts, path, error);
 
     *out_files = (struct joined_files){.model = NULL};
@@ -370,4 +373,22 @@ enum zt_status joined_files_open_split(struct store *store, const char *path,
         out_files->own = NULL;
     }
     return status;
+}
+
+/* --- what became of it --- */
+
+bool joined_files_lack_a_part(const struct zt_error *error)
+{
+    return error->rule != NULL &&
+           (strcmp(error->rule, no_index_part) == 0 || strcmp(error->rule, no_split_part) == 0);
+}
+
+void joined_files_free(struct joined_files *files)
+{
+    zt_model_free(files->model);
+    if (files->shards.items != NULL)
+        shard_files_free(&files->shards);
+    zt_source_close(files->own);
+    free(files->own_path);
+    *files = (struct joined_files){.model = NULL};
 }

@@ -29,4 +29,10 @@ enum zt_status joined_files_open_split(struct store *store, const char *path,
                                        const struct catalog_index *known,
                                        struct joined_files *out_files, struct zt_error *error);
 
+/* Whether opening failed for want of a part. */
+bool joined_files_lack_a_part(const struct zt_error *error);
+
+/* Closes and frees what nobody took over. */
+void joined_files_free(struct joined_files *files);
+
 #endif

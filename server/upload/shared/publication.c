@@ -16,6 +16,7 @@
 #include "http/fields/digest_fields.h"
 #include "http/fields/uri.h"
 #include "upload/shared/model_hold.h"
+#include "upload/shared/model_parts.h"
 #include "upload/shared/write_checks.h"
 #include "verify/component_digests.h"
 #include "verify/verifier.h"
@@ -76,7 +77,7 @@ struct generation *model_find_current(struct server *server, const char *name)
         if (current != NULL)
             return current;
     }
-    return NULL;
+    return catalog_update_split(server->catalog, zt_text_from(name));
 }
 
 /* Whether the store has exactly this under a path: a version, or nothing. */
@@ -99,6 +100,9 @@ bool model_is_current(const struct model_hold *hold, const struct generation *cu
                       struct failure *failure)
 {
     if (hold->claim == NULL)
+        return true;
+    /* A split GGUF's files have other names, and other claims. */
+    if (current != NULL && generation_is_split(current))
         return true;
     if (current != NULL)
         return is_there(hold, current->path, &current->identity, failure);
@@ -320,18 +324,25 @@ static bool check_held(const struct publication *publication, const struct model
 static bool publish(struct publication *publication, const struct findings *findings,
                     const char *path, struct failure *failure)
 {
+    struct generation *before;
     struct model_hold hold;
     bool exists;
     bool published;
 
     if (!model_hold_take(&hold, publication->server, publication->name, failure))
         return false;
+    before = model_parts_of(publication->server, publication->name);
     published = check_held(publication, &hold, &exists, failure) &&
                 (hold.claim != NULL ? give_name_in_bucket(publication, &hold, path, failure)
                                     : give_name_in_folder(publication, path, exists, failure));
     if (published)
         make_visible(publication, findings, &hold, path);
     model_hold_release(&hold);
+    if (published && before != NULL) {
+        publication->published.replaced = true;
+        model_parts_remove(publication->server, before);
+    }
+    generation_release(before);
     return published;
 }
 

@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "base/workers.h"
+#include "upload/shared/index_check.h"
 #include "zt/shards.h"
 #include "zt/verify.h"
 
@@ -377,7 +378,8 @@ static bool check_shards(struct check *check)
     return true;
 }
 
-/* *out_model is NULL for a data shard, which has nothing to check. */
+/* *out_model is NULL for a data shard, which has nothing to check, and for an index, whose extension
+ * is found. */
 static bool open_model(struct check *check, struct zt_model **out_model)
 {
     const struct publication *publication = check->publication;
@@ -390,6 +392,9 @@ static bool open_model(struct check *check, struct zt_model **out_model)
     check->findings->has_identity =
         store->ops->identity_of(store, check->source, &check->findings->identity);
     status = zt_model_open(check->source, out_model, &error);
+    if (status == ZT_INVALID && index_is_meant(check->source))
+        return index_check(publication, check->source, &check->findings->extension,
+                           &check->failure);
     return status == ZT_OK || status == ZT_DATA_SHARD || fail_model(&check->failure, &error);
 }
 
@@ -403,7 +408,7 @@ bool publication_check(const struct publication *publication, struct findings *o
     *out_findings = (struct findings){0};
     valid = open_model(&check, &model);
     check.model = model;
-    if (valid)
+    if (valid && out_findings->extension == NULL)
         out_findings->extension = extension_of(model);
     valid = valid && check_shards(&check) && (model == NULL || check_data(&check));
     zt_model_free(model);

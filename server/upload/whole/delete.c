@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "upload/shared/model_parts.h"
 #include "upload/shared/publication.h"
 #include "upload/shared/write_checks.h"
 
@@ -129,12 +130,31 @@ static void remove_shards(struct server *server, const struct generation *model)
 
 /* --- the model --- */
 
+/* A part goes with its model; removed alone, it would leave the others useless. */
+static bool check_part(struct removal *removal)
+{
+    static const struct name_filter any_name = {NULL, NULL};
+    char path[MODEL_PATH_SIZE];
+    char model[MODEL_NAME_MAX + 1];
+
+    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
+        snprintf(path, sizeof(path), "%s%s", removal->name, model_extension(rank));
+        if (catalog_part_of(removal->server->catalog, path, any_name, model))
+            return failure_refuse(&removal->failure, PROBLEM_CONFLICT,
+                                  "this is a part of the model %s, with which it is removed",
+                                  model);
+    }
+    return true;
+}
+
 static bool check(struct removal *removal, const struct generation *current)
 {
     struct failure *failure = &removal->failure;
 
     if (current == NULL)
         return failure_refuse(failure, PROBLEM_MODEL_NOT_FOUND, "there is no model of this name");
+    if (!check_part(removal))
+        return false;
     if (!model_preconditions_hold(&removal->preconditions, current))
         return failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
                               "the current model does not meet the request's preconditions");
@@ -185,20 +205,38 @@ static bool remove_files(struct removal *removal, const struct generation *curre
     return true;
 }
 
+/* Nothing of a split GGUF is shown while its parts go; of other joined models the index is gone. */
+static void remove_parts(struct server *server, const struct generation *model)
+{
+    struct catalog_withheld withheld = {.path = model->path};
+
+    if (generation_is_split(model))
+        catalog_withhold(server->catalog, &withheld);
+    model_parts_remove(server, model);
+    if (generation_is_split(model))
+        catalog_let_go(server->catalog, &withheld);
+}
+
 static void run_removal(struct request *request)
 {
     struct removal *removal = request->context;
     struct model_hold hold;
     struct generation *current;
+    bool removed;
 
     if (!model_hold_take(&hold, removal->server, removal->name, &removal->failure))
         return;
     current = model_find_current(removal->server, removal->name);
-    if (model_is_current(&hold, current, &removal->failure) && check(removal, current) &&
-        remove_files(removal, current))
+    removed = model_is_current(&hold, current, &removal->failure) && check(removal, current) &&
+              remove_files(removal, current);
+    if (removed && !current->is_joined)
         remove_shards(removal->server, current);
-    generation_release(current);
     model_hold_release(&hold);
+    /* Without the name: an index may name any file beside it, so that two removals could wait for
+     * each other. */
+    if (removed && current->is_joined)
+        remove_parts(removal->server, current);
+    generation_release(current);
 }
 
 /* --- the request --- */

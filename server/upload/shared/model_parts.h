@@ -1,0 +1,17 @@
+/* The parts of a joined model, which go when the model is removed or replaced. */
+#ifndef UPLOAD_SHARED_MODEL_PARTS_H
+#define UPLOAD_SHARED_MODEL_PARTS_H
+
+#include "catalog/catalog.h"
+
+/* The joined model that a name stands for now, with a reference; NULL if the name stands for
+ * another model or none. On a worker. */
+struct generation *model_parts_of(struct server *server, const char *name);
+
+/* Removes the files of a joined model that no model needs any more, each only if it is what it was
+ * as a part of that model. Of an index whose model could not be read nothing is removed, since it
+ * may name anything. Failures are only logged. Takes each file's name, so the caller holds none. On
+ * a worker. */
+void model_parts_remove(struct server *server, const struct generation *model);
+
+#endif

@@ -1,0 +1,275 @@
+"""Models in several files, written: parts in any order and then the index, replacement, and removal of the whole."""
+
+import itertools
+import json
+import threading
+
+import pytest
+
+import joined
+from clients import Client, write_tokens
+from containers import pattern
+from tus import create, offset_of, patch
+from uploads import files_of, put
+from wire import ask, assert_problem, component_path, connect, eventually, get, model_path, read_exactly, read_head
+
+CONTENTS = [pattern(4000, seed=41), pattern(5000, seed=42), pattern(300, seed=43)]
+BIG_BYTES = 24 << 20
+MAKERS = {"index": joined.files_with_index, "split": joined.files_of_split}
+EXTENSIONS = (joined.INDEX, ".safetensors", ".gguf")
+
+
+@pytest.fixture(params=MAKERS)
+def make(request):
+    return MAKERS[request.param]
+
+
+@pytest.fixture
+def server(start_server, tmp_path):
+    return start_server(tmp_path, "--writable")
+
+
+def name_of(path):
+    return next(path.removesuffix(extension) for extension in EXTENSIONS if path.endswith(extension))
+
+
+def put_all(server, files):
+    """In the order of the files, of which an index is the last."""
+    for path, content in files.items():
+        answer = put(server, name_of(path), content)
+        assert answer.status in (201, 204), (path, answer)
+
+
+def delete(server, name, **fields):
+    return ask(server, "DELETE", model_path(name), {key.replace("_", "-"): value for key, value in fields.items()})
+
+
+def entries(server, query=""):
+    return {entry["name"]: entry for entry in get(server, f"/v1/models{query}").json()["models"]}
+
+
+def contents(server, model="m", count=3):
+    answers = [get(server, component_path(model, f"w{number}")) for number in range(1, count + 1)]
+    return [answer.body if answer.status == 200 else answer.status for answer in answers]
+
+
+def index_for(made, **changes):
+    return joined.index_of(made, **changes)
+
+
+@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+def test_parts_come_in_any_order(server, tmp_path, make, order):
+    files = make("d/m", CONTENTS)
+    written = [path for path in files if not path.endswith(".json")]
+    for number in order:
+        assert put(server, name_of(written[number]), files[written[number]]).status == 201
+    for path in files:
+        if path.endswith(".json"):
+            assert put(server, "d/m", files[path]).status == 201
+    assert contents(server, "d/m") == CONTENTS
+    assert files_of(tmp_path) == sorted(files)
+
+
+def test_index_may_come_before_the_last_part(server):
+    files = joined.files_with_index("m", CONTENTS)
+    last = joined.part_names("m", 3)[2]
+    put_all(server, {path: content for path, content in files.items() if path != last})
+    assert f"part {last} is missing" in entries(server)["m"]["error"]["detail"]
+    put_all(server, {last: files[last]})
+    assert contents(server) == CONTENTS
+
+
+def test_answer_to_the_index_has_the_tag_of_the_whole(server):
+    files = joined.files_with_index("m", CONTENTS)
+    index = files.pop("m" + joined.INDEX)
+    put_all(server, files)
+    answer = put(server, "m", index)
+    assert (answer.status, answer["Location"]) == (201, "/v1/models/m")
+    assert answer["ETag"] == get(server, model_path("m"))["ETag"]
+    assert_problem(put(server, "m", index, If_None_Match="*"), 412, "precondition-failed")
+    assert put(server, "m", index, If_Match=answer["ETag"]).status == 204
+
+
+def test_index_comes_through_tus(server):
+    files = joined.files_with_index("m", CONTENTS)
+    index = files.pop("m" + joined.INDEX)
+    put_all(server, files)
+    upload = create(server, "m", len(index))
+    assert patch(server, upload, 0, index[:50]).status == 204
+    assert offset_of(server, upload) == 50
+    assert patch(server, upload, 50, index[50:]).status == 204
+    assert contents(server) == CONTENTS
+
+
+def test_clients_with_globs_use_and_see_parts_as_they_may(start_server, tmp_path):
+    narrow, wide = Client("narrow", "write", "m"), Client("wide", "write", "m*")
+    tokens = write_tokens(tmp_path / "tokens", narrow, wide, Client("admin", "admin"))
+    (tmp_path / "root").mkdir()
+    server = start_server(tmp_path / "root", "--writable", "--tokens", tokens)
+    files = joined.files_with_index("m", CONTENTS)
+    index = files.pop("m" + joined.INDEX)
+    for path, content in files.items():
+        assert wide.ask(server, "PUT", model_path(name_of(path)), body=content).status == 201
+    answer = narrow.ask(server, "PUT", model_path("m"), body=index)
+    assert_problem(answer, 403, "forbidden")
+    assert narrow.ask(server, "GET", f"/files/{min(files)}").status == 404
+    assert wide.ask(server, "PUT", model_path("m"), body=index).status == 201
+    assert narrow.ask(server, "GET", component_path("m", "w1")).body == CONTENTS[0]
+    assert narrow.ask(server, "GET", f"/files/{min(files)}").body == files[min(files)]
+    assert [entry["name"] for entry in narrow.ask(server, "GET", "/v1/models").json()["models"]] == ["m"]
+
+
+def refused(server, index, detail):
+    answer = put(server, "m", index)
+    assert_problem(answer, 422, "invalid-model")
+    assert detail in answer.json()["detail"], answer
+    assert "m" not in entries(server)
+
+
+MADE = joined.parts_of("m", CONTENTS)
+LIES = {
+    "../x.safetensors": "a part's name",
+    ".x.safetensors": "begins with a dot",
+    "m.safetensors": "the name of the whole model",
+    "x.zt": "neither of safetensors nor of PyTorch",
+    "x 1.safetensors": "cannot be a file of a model",
+    "o.safetensors.index.json": "that of an index",
+}
+
+
+@pytest.mark.parametrize("file", LIES)
+def test_index_with_an_unusable_part_is_refused(server, file):
+    refused(server, json.dumps({"weight_map": {"w1": file}}).encode(), LIES[file])
+
+
+def test_index_that_the_parts_contradict_is_refused(server, tmp_path):
+    files = joined.files_with_index("m", CONTENTS)
+    del files["m" + joined.INDEX]
+    put_all(server, files)
+    refused(server, index_for(MADE, w1="m-00002-of-00003.safetensors"), "m-00002-of-00003.safetensors")
+    refused(server, index_for(MADE, w9="m-00002-of-00003.safetensors"), "m-00002-of-00003.safetensors")
+    refused(server, b'{"weight_map": 1}', "")
+    assert files_of(tmp_path) == sorted(files)
+
+
+def test_extensions_of_the_parts_must_be_of_one_kind(server):
+    refused(server, json.dumps({"weight_map": {"a": "a.safetensors", "b": "b.npz"}}).encode(), "b.npz")
+
+
+def test_removal_takes_index_and_parts_and_nothing_else(server, tmp_path, make):
+    put_all(server, {**make("m", CONTENTS), "m-00004-of-00004.safetensors": joined.safetensors({"w": b"1"})})
+    put_all(server, make("o", CONTENTS))
+    others = [path for path in files_of(tmp_path) if path.startswith("o") or "00004" in path]
+    assert delete(server, "m").status == 204
+    assert files_of(tmp_path) == others
+    assert get(server, model_path("m")).status == 404
+    assert contents(server, "o") == CONTENTS
+
+
+def test_part_is_not_removed_without_its_model(server, tmp_path, make):
+    files = make("m", CONTENTS)
+    put_all(server, files)
+    answer = delete(server, "m-00002-of-00003")
+    assert_problem(answer, 409, "conflict")
+    assert "model m" in answer.json()["detail"]
+    assert files_of(tmp_path) == sorted(files)
+
+
+def test_part_that_two_models_share_stays_with_the_other(server, tmp_path):
+    files = joined.files_with_index("m", CONTENTS)
+    put_all(server, files)
+    assert put(server, "n", index_for(MADE)).status == 201
+    assert delete(server, "m").status == 204
+    assert contents(server, "n") == CONTENTS
+    assert delete(server, "n").status == 204
+    assert files_of(tmp_path) == []
+
+
+def test_index_of_an_unreadable_model_takes_nothing_with_it(server, tmp_path):
+    (tmp_path / "good.safetensors").write_bytes(joined.safetensors({"w": b"1"}))
+    (tmp_path / ("m" + joined.INDEX)).write_bytes(index_for({"good.safetensors": {"v": b"1"}}))
+    eventually(lambda: "error" in entries(server).get("m", {}))
+    assert_problem(delete(server, "good"), 409, "conflict")
+    assert delete(server, "m").status == 204
+    assert files_of(tmp_path) == ["good.safetensors"]
+
+
+def test_removal_disturbs_no_download(server, make):
+    big = [pattern(BIG_BYTES, seed=44), *CONTENTS[1:]]
+    put_all(server, make("m", big))
+    with connect(server, receive_buffer=1 << 16) as connection:
+        connection.sendall(f"GET {component_path('m', 'w1')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        status, _, received = read_head(connection)
+        assert status == 200
+        assert delete(server, "m").status == 204
+        assert read_exactly(connection, BIG_BYTES, received) == big[0]
+
+
+def test_half_a_model_is_never_shown_while_it_is_removed(server, make):
+    files = make("m", [bytes([number]) * 10 for number in range(40)])
+    seen = []
+    over = threading.Event()
+
+    def watch():
+        while not over.is_set():
+            seen.append(get(server, model_path("m")).status)
+
+    put_all(server, files)
+    assert get(server, model_path("m")).status == 200
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    assert delete(server, "m").status == 204
+    over.set()
+    watcher.join()
+    assert set(seen) <= {200, 404}
+
+
+def test_replaced_part_makes_a_new_version(server, make):
+    put_all(server, make("m", CONTENTS))
+    before = get(server, model_path("m"))["ETag"]
+    changed = [CONTENTS[0], bytes(5000), CONTENTS[2]]
+    path, content = next(item for item in make("m", changed).items() if "-00002-" in item[0])
+    assert put(server, name_of(path), content).status == 204
+    assert contents(server) == changed
+    assert get(server, model_path("m"))["ETag"] != before
+    assert_problem(delete(server, "m", If_Match=before), 412, "precondition-failed")
+
+
+def test_new_index_takes_the_old_parts_away_that_it_does_not_name(server, tmp_path):
+    put_all(server, joined.files_with_index("m", CONTENTS))
+    shorter = joined.files_with_index("m", CONTENTS[:2])
+    put_all(server, shorter)
+    assert contents(server, count=2) == CONTENTS[:2]
+    assert files_of(tmp_path) == sorted(shorter)
+
+
+def test_new_index_keeps_the_parts_that_it_names_too(server, tmp_path):
+    put_all(server, joined.files_with_index("m", CONTENTS))
+    extra = {"more.safetensors": {"w4": b"4"}}
+    put_all(server, {"more.safetensors": joined.safetensors({"w4": b"4"})})
+    assert put(server, "m", index_for({**MADE, **extra})).status == 204
+    assert contents(server, count=4) == [*CONTENTS, b"4"]
+    assert len(files_of(tmp_path)) == 5
+
+
+def test_single_file_replaces_the_whole_model(server, tmp_path, make):
+    put_all(server, make("m", CONTENTS))
+    assert put(server, "m", joined.safetensors({"w1": b"one"})).status == 204
+    assert contents(server, count=1) == [b"one"]
+    assert files_of(tmp_path) == ["m.safetensors"]
+
+
+def test_model_in_several_files_replaces_a_single_one(server, tmp_path):
+    assert put(server, "m", joined.gguf({"w1": b"one"})).status == 201
+    files = joined.files_with_index("m", CONTENTS)
+    put_all(server, files)
+    assert contents(server) == CONTENTS
+    assert files_of(tmp_path) == sorted(files)
+
+
+def test_new_index_that_is_refused_changes_nothing(server, tmp_path):
+    files = joined.files_with_index("m", CONTENTS)
+    put_all(server, files)
+    assert_problem(put(server, "m", b'{"weight_map": {}}'), 422, "invalid-model")
+    assert contents(server) == CONTENTS
+    assert files_of(tmp_path) == sorted(files)
