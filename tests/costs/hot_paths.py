@@ -22,6 +22,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -123,11 +124,11 @@ def per_request(short, long):
 
 
 class Callgrind:
-    def __init__(self, root, folder):
+    def __init__(self, root, folder, settings):
         self.folder = folder
         self.prefix = f"--vgdb-prefix={folder}/vgdb"
         launcher = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", f"--log-file={folder}/log"]
-        environment = {**SETTINGS, **ANY_PROCESSOR}
+        environment = {**settings, **ANY_PROCESSOR}
         self.server = ServerProcess(root, environment=environment, launcher=[*launcher, self.prefix])
 
     def take(self):
@@ -161,12 +162,12 @@ def allocations(counts):
     return round(made / (LONG - SHORT), 2)
 
 
-def count_instructions(root, folder):
+def count_instructions(root, folder, names=tuple(PATHS), settings=SETTINGS):
     """Counts of each path."""
-    callgrind = Callgrind(root, folder)
+    callgrind = Callgrind(root, folder, settings)
     try:
         client = Client(callgrind.server.port)
-        counts = {name: callgrind.count(client, name) for name in PATHS}
+        counts = {name: callgrind.count(client, name) for name in names}
         if callgrind.server.stop() != 0:
             raise RuntimeError(f"the server failed under valgrind:\n{callgrind.server.log}")
     finally:
@@ -194,14 +195,14 @@ def read_trace(path):
     return runs
 
 
-def count_system_calls(root, folder):
+def count_system_calls(root, folder, names=tuple(PATHS), settings=SETTINGS):
     trace = folder / "trace"
-    server = ServerProcess(root, environment=SETTINGS, launcher=["strace", "-f", "-o", trace])
+    server = ServerProcess(root, environment=settings, launcher=["strace", "-f", "-o", trace])
     # strace ignores the signal that would stop the server.
     process = traced_process(server.process.pid)
     try:
         client = Client(server.port)
-        for name in PATHS:
+        for name in names:
             client.repeat(name, WARMING)
             for count in (SHORT, LONG):
                 client.ask(MARK)
@@ -216,7 +217,7 @@ def count_system_calls(root, folder):
             server.wait()
     runs = read_trace(trace)
     # Each path has three marks; the third run is the warming of the next one.
-    counts = {name: per_request(runs[3 * i], runs[3 * i + 1]) for i, name in enumerate(PATHS)}
+    counts = {name: per_request(runs[3 * i], runs[3 * i + 1]) for i, name in enumerate(names)}
     return {name: {call: round(n, 2) for call, n in calls.items() if n >= 0.05} for name, calls in counts.items()}
 
 
@@ -233,6 +234,39 @@ def build_name():
     return f"{compiler}, libmicrohttpd {library}, {platform.machine()}"
 
 
+def figures_of(counts, calls):
+    return {
+        name: {"instructions": by_object(counts[name]), "allocations": allocations(counts[name]), "system calls": calls[name]}
+        for name in counts
+    }
+
+
+def measure_bucket(bucket, names):
+    """The figures of paths to the same model in a bucket, whose bytes are in the cache."""
+    with tempfile.TemporaryDirectory(prefix="costs.") as scratch:
+        folder = Path(scratch)
+        bucket.put("m.zt", (write_model(folder) / "m.zt").read_bytes())
+        # Nobody looks at the bucket meanwhile.
+        settings = {**SETTINGS, **bucket.engine.environment, "ZTSERVE_S3_POLL_S": "3600"}
+        settings |= {"ZTSERVE_CACHE_DIR": str(folder / "cache"), "ZTSERVE_STATE_DIR": str(folder / "state")}
+        wait_for_model(bucket.root, settings)
+        counts = count_instructions(bucket.root, folder, names, settings)
+        return figures_of(counts, count_system_calls(bucket.root, folder, names, settings))
+
+
+def wait_for_model(root, settings):
+    """Starts a server until it has the model, and brings all of it: later ones know it from the start."""
+    server = ServerProcess(root, environment=settings)
+    try:
+        end = time.monotonic() + ANSWER_S
+        while Client(server.port).ask(f"{OBJECTS}/large/data")[0] != 200:
+            if time.monotonic() > end:
+                raise RuntimeError("the model of the bucket was not served")
+            time.sleep(0.1)
+    finally:
+        server.stop()
+
+
 def measure():
     """(figures of each path, Counts of each path)"""
     with tempfile.TemporaryDirectory(prefix="costs.") as scratch:
@@ -240,14 +274,7 @@ def measure():
         root = write_model(folder)
         counts = count_instructions(root, folder)
         calls = count_system_calls(root, folder)
-    figures = {
-        name: {
-            "instructions": by_object(counts[name]),
-            "allocations": allocations(counts[name]),
-            "system calls": calls[name],
-        }
-        for name in PATHS
-    }
+    figures = figures_of(counts, calls)
     return figures, counts
 
 
