@@ -13,7 +13,7 @@
  * of 1 MiB and more it finds only memory that nobody has used for long, which on virtual machines
  * is not there yet. 1 GiB takes 0.3 s of processor time in pieces of 64 to 512 KiB, 1.2 to 1.5 s in
  * pieces of 1 to 8 MiB. */
-#define DISK_WRITE_BYTES ((size_t)256 << 10)
+#define DISK_WRITE_BYTES ((size_t)128 << 10)
 
 /* False with errno; EIO if the file is shorter. */
 static inline bool disk_read(int descriptor, uint8_t *bytes, size_t length, uint64_t offset)
