@@ -9,6 +9,8 @@
 #   ZT_SUITES="http cli"              which folders of tests/ pytest runs (default: http cli interop costs)
 #   ZT_CORPUS=DIR                     files with known outcomes; without it, tests that need them are skipped
 #   ZT_S3_ENGINE=SCRIPT               starts a real object store; without it, tests that need one are skipped
+#   ZT_S3_ROUNDS=N ZT_S3_READS=N ZT_S3_STOP_S=S
+#                                     how long the races of writers, the reads beside kills and the outage of a store are
 #   ZT_JOBS=N                         how many test files pytest runs at a time (default: one per processor, at most 4)
 #   ZT_BUILD_DIR=DIR                  where to build (default: build, or a folder named after the options above)
 set -euo pipefail
@@ -70,7 +72,7 @@ run_outside_tests()
         tee "$build/pytest.log"
 }
 
-# What says nothing of a store: connections and bodies on the wire, TLS, tokens, configuration, overload, calls of the system.
+# What says nothing of a store: connections and bodies on the wire, pages, TLS, tokens, configuration, overload, system calls.
 left_out_over_a_bucket=(access_log access_proofs admission browsers bucket connections crash fairness faults hostile_requests
     idle_neighbours kept_bodies long_bodies overload processors protocol read_only_store reload sandbox slow_readers sync_order
     timing tls under_attack)

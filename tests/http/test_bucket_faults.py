@@ -198,10 +198,11 @@ def test_waiting_for_the_store_holds_up_nobody_else(bucket, server, meddler):
     bucket.put("cached.zt", zt1({"w": dense(b"cached")}))
     eventually(lambda: is_right(server, component_path("cached", "w"), b"cached"))
     meddler.meddle(acts.hang, "read")
-    with ThreadPoolExecutor(40) as pool:
-        waiting = [pool.submit(sent_to, server) for _ in range(40)]
+    # More than there are threads that may wait for a store.
+    with ThreadPoolExecutor(100) as pool:
+        waiting = [pool.submit(sent_to, server, f"{TARGET}?slice={number}:") for number in range(100)]
         time.sleep(0.5)
-        for target in ("/healthz", "/v1/models", model_path("m"), component_path("cached", "w")):
+        for target in ("/healthz", "/v1/models", model_path("m"), component_path("cached", "w"), "/metrics"):
             begun = time.monotonic()
             assert get(server, target).status == 200
             assert time.monotonic() - begun < AT_ONCE_S, target
