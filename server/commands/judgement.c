@@ -76,9 +76,22 @@ struct subject {
     struct zt_source *source;
 };
 
+/* Names the part that the component is in, since offsets are those of its file. */
+static void name_part(const struct judgement *judgement, const struct subject *subject,
+                      enum zt_status status, struct zt_error *error)
+{
+    const uint32_t shard = subject->component->shard;
+    const struct zt_shard *part = shard > 0 ? &judgement->file.model->shards[shard - 1] : NULL;
+
+    if (status != ZT_OK && part != NULL && part->kind == ZT_SHARD_PART)
+        zt_fail(error, status, error->rule, error->offset, "part %.*s: %s", (int)part->name_length,
+                part->name, error->message);
+}
+
 static void note_about(struct judgement *judgement, const struct subject *subject,
                        enum zt_status status, struct zt_error *error)
 {
+    name_part(judgement, subject, status, error);
     zt_error_at(error, zt_object_name(subject->object), zt_component_name(subject->component));
     note(judgement, status, error);
 }

@@ -14,6 +14,7 @@ from parts import (
     safetensors_model,
     safetensors_part,
 )
+from pytorch import Storage, Tensor, pt
 
 INDEX = "m.safetensors.index.json"
 ONE, TWO = part_name("m", 1, 2, "safetensors"), part_name("m", 2, 2, "safetensors")
@@ -350,3 +351,50 @@ def test_too_many_parts_are_refused(ztserve, folder, tmp_path):
     assert result.status == 1
     assert "1025 parts" in result.errors
     assert [path.name for path in tmp_path.iterdir()] == ["in.safetensors"]
+
+
+# --- PyTorch's parts ---
+
+
+def pytorch_model():
+    """Views of shared, transposed and deflated storages, in two parts."""
+    first = Storage(struct.pack("<6f", *range(6)))
+    second = Storage(struct.pack("<4h", 1, 2, 3, 4), "i16", deflated=True)
+    one, two = part_name("pytorch_model", 1, 2, "bin"), part_name("pytorch_model", 2, 2, "bin")
+    weight_map = {"w": one, "same": one, "turned": one, "h": two, "tail": two}
+    return {
+        one: pt({"w": Tensor(first, [2, 3]), "same": Tensor(first, [6]), "turned": Tensor(first, [3, 2], [1, 3])}),
+        two: pt({"h": Tensor(second, [4]), "tail": Tensor(second, [2], offset=2)}),
+        "pytorch_model.bin.index.json": index_of(weight_map, 32),
+    }
+
+
+def test_pytorch_parts_are_joined(ztserve, folder, tmp_path):
+    files = folder(pytorch_model())
+    index = files / "pytorch_model.bin.index.json"
+    manifest = json.loads(ztserve("ls", "--json", index).output)
+    assert manifest["name"] == "pytorch_model"
+    assert manifest["source"]["format"] == "pytorch"
+    result = ztserve("verify", index)
+    assert (result.status, result.errors) == (0, "")
+    assert "2 parts" in result.output
+    result = ztserve("convert", index, tmp_path / "out.safetensors")
+    assert (result.status, result.errors) == (0, "")
+    _, tensors = read_safetensors(tmp_path / "out.safetensors")
+    assert tensors == {
+        "w": struct.pack("<6f", *range(6)),
+        "same": struct.pack("<6f", *range(6)),
+        "turned": struct.pack("<6f", 0, 3, 1, 4, 2, 5),
+        "h": struct.pack("<4h", 1, 2, 3, 4),
+        "tail": struct.pack("<2h", 3, 4),
+    }
+
+
+def test_damage_in_a_pytorch_part_is_found(ztserve, folder):
+    files = pytorch_model()
+    name = part_name("pytorch_model", 1, 2, "bin")
+    at = files[name].index(struct.pack("<6f", *range(6)))
+    files[name] = files[name][:at] + b"\xff" + files[name][at + 1 :]
+    result = ztserve("verify", folder(files) / "pytorch_model.bin.index.json")
+    assert result.status == 1
+    assert name in result.errors
