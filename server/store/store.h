@@ -38,6 +38,8 @@ struct store;
 
 /* What a writer has while all others wait; the store's own structure begins with this. */
 struct store_claim {
+    /* A request was not answered, so nobody knows whether it was done, or will be. */
+    bool has_doubt;
     /* The identity of what was last published under the claim, if that could be learned. */
     bool has_published;
     struct file_identity published;
@@ -173,9 +175,11 @@ struct store_ops {
                               const uint8_t sha256[32], struct zt_error *error);
     /* Makes all other writers of this model's name wait, on this machine and on others, and looks
      * up what is there under the name: until release, open and identity_of tell what the store has
-     * now. publish and remove need it. ZT_ARGUMENT: another writer has it for too long;
-     * ZT_UNSUPPORTED: nothing can be written (refusal); ZT_UNAVAILABLE. */
-    enum zt_status (*claim)(struct store *store, struct zt_text name,
+     * now. publish and remove need it. by_ms (clock_ms): whatever the store does, all that is done
+     * under the claim ends by then, or later by the time that sending the bytes of a file takes.
+     * ZT_ARGUMENT: another writer has it for too long; ZT_UNSUPPORTED: nothing can be written
+     * (refusal); ZT_UNAVAILABLE. */
+    enum zt_status (*claim)(struct store *store, struct zt_text name, int64_t by_ms,
                             struct store_claim **out_claim, struct zt_error *error);
     /* Takes NULL. */
     void (*release)(struct store_claim *claim);

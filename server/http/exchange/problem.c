@@ -242,6 +242,9 @@ enum outcome problem_reply_error_as(struct request *request, enum problem proble
         return problem_reply(request, problem, "%s",
                              error->status == ZT_STALE
                                  ? "the model has just got another version: try again"
+                             /* Said by ourselves, to the client. */
+                             : error->status == ZT_ARGUMENT
+                                 ? error->message
                                  : "the object store that holds the model cannot be reached now");
     }
     if (problem != PROBLEM_INTERNAL)

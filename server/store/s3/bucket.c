@@ -7,11 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/s3/object_time.h"
 #include "store/s3/percent.h"
 #include "zt/digest.h"
 
 #define HASH_PIECE_BYTES 65536
+/* Of a request that has no time of its own. */
+#define USUAL_MS 30000
 
 struct file_identity bucket_identity(const char *etag, uint64_t size_bytes, int64_t modified_s)
 {
@@ -110,22 +113,45 @@ static enum zt_status too_long(struct zt_error *error)
                    BUCKET_KEY_SIZE - 1);
 }
 
-/* Runs an exchange and says what its answer means. */
-static enum zt_status run(struct bucket *bucket, enum metric operation,
-                          struct remote_exchange *exchange, struct object_version *out,
-                          struct zt_error *error)
+bool bucket_limit(struct remote_exchange *exchange, int64_t by_ms)
 {
-    enum zt_status status;
+    const int64_t left_ms = by_ms - clock_ms();
 
+    if (by_ms == BUCKET_USUAL_TIME)
+        return true;
+    if (left_ms <= 0)
+        return false;
+    if (exchange->time_ms == 0)
+        exchange->time_ms = USUAL_MS;
+    if ((uint64_t)left_ms < exchange->time_ms)
+        exchange->time_ms = (uint64_t)left_ms;
+    return true;
+}
+
+enum zt_status bucket_run(struct bucket *bucket, enum metric operation,
+                          struct remote_exchange *exchange, int64_t by_ms, struct zt_error *error)
+{
+    if (!bucket_limit(exchange, by_ms))
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                       "the object store takes too long to answer");
     (void)remote_run(bucket->remote, exchange);
-    status = bucket_judge(bucket, operation, exchange, error);
+    return bucket_judge(bucket, operation, exchange, error);
+}
+
+/* The same, and what the answer tells of the object. */
+static enum zt_status run(struct bucket *bucket, enum metric operation,
+                          struct remote_exchange *exchange, int64_t by_ms,
+                          struct object_version *out, struct zt_error *error)
+{
+    const enum zt_status status = bucket_run(bucket, operation, exchange, by_ms, error);
+
     if (status == ZT_OK && out != NULL)
         bucket_version_of(exchange, out);
     return status;
 }
 
-enum zt_status bucket_head(struct bucket *bucket, const char *key, struct object_version *out,
-                           struct zt_error *error)
+enum zt_status bucket_head(struct bucket *bucket, const char *key, int64_t by_ms,
+                           struct object_version *out, struct zt_error *error)
 {
     struct remote_exchange exchange;
     char path[BUCKET_PATH_SIZE];
@@ -134,7 +160,7 @@ enum zt_status bucket_head(struct bucket *bucket, const char *key, struct object
     if (!bucket_path(bucket, key, path))
         return too_long(error);
     bucket_exchange(bucket, &exchange, "HEAD", path);
-    status = run(bucket, METRIC_STORE_READ, &exchange, out, error);
+    status = run(bucket, METRIC_STORE_READ, &exchange, by_ms, out, error);
     /* A size that was not told is not 0. */
     if (status == ZT_OK && exchange.head.content_length == UINT64_MAX)
         status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
@@ -208,7 +234,7 @@ enum zt_status bucket_put(struct bucket *bucket, const struct bucket_put *put,
     exchange.body_length = put->length;
     exchange.body_sha256 = put->sha256 != NULL ? put->sha256 : hex;
     exchange.body_most = BUCKET_REPLY_MOST;
-    status = run(bucket, METRIC_STORE_WRITE, &exchange, out, error);
+    status = run(bucket, METRIC_STORE_WRITE, &exchange, put->by_ms, out, error);
     if (status == ZT_OK && out != NULL)
         out->size_bytes = put->length;
     remote_exchange_free(&exchange);
@@ -223,8 +249,9 @@ static bool is_small(struct remote_exchange *exchange)
            head->content_length <= exchange->body_most;
 }
 
-enum zt_status bucket_get(struct bucket *bucket, const char *key, size_t most, char **out_bytes,
-                          size_t *out_length, struct object_version *out, struct zt_error *error)
+enum zt_status bucket_get(struct bucket *bucket, const char *key, size_t most, int64_t by_ms,
+                          char **out_bytes, size_t *out_length, struct object_version *out,
+                          struct zt_error *error)
 {
     struct remote_exchange exchange;
     char path[BUCKET_PATH_SIZE];
@@ -236,7 +263,7 @@ enum zt_status bucket_get(struct bucket *bucket, const char *key, size_t most, c
     exchange.body_most = most;
     exchange.accept = is_small;
     bucket_be_brief(bucket, &exchange);
-    status = run(bucket, METRIC_STORE_READ, &exchange, out, error);
+    status = run(bucket, METRIC_STORE_READ, &exchange, by_ms, out, error);
     if (status != ZT_OK && exchange.failure == REMOTE_FAILURE_REFUSED)
         status = zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the object has more than %zu bytes",
                          most);
@@ -252,7 +279,8 @@ enum zt_status bucket_get(struct bucket *bucket, const char *key, size_t most, c
     return status;
 }
 
-enum zt_status bucket_delete(struct bucket *bucket, const char *key, struct zt_error *error)
+enum zt_status bucket_delete(struct bucket *bucket, const char *key, int64_t by_ms,
+                             struct zt_error *error)
 {
     struct remote_exchange exchange;
     char path[BUCKET_PATH_SIZE];
@@ -262,7 +290,7 @@ enum zt_status bucket_delete(struct bucket *bucket, const char *key, struct zt_e
         return too_long(error);
     bucket_exchange(bucket, &exchange, "DELETE", path);
     exchange.body_most = BUCKET_REPLY_MOST;
-    status = run(bucket, METRIC_STORE_WRITE, &exchange, NULL, error);
+    status = run(bucket, METRIC_STORE_WRITE, &exchange, by_ms, NULL, error);
     remote_exchange_free(&exchange);
     return status == ZT_NOT_FOUND ? ZT_OK : status;
 }

@@ -65,6 +65,18 @@ bool bucket_path(const struct bucket *bucket, const char *key, char out_path[BUC
 void bucket_exchange(struct bucket *bucket, struct remote_exchange *exchange, const char *method,
                      const char *path);
 
+/* The usual time for a request (30 s), instead of a moment by which it has to be answered. */
+#define BUCKET_USUAL_TIME 0
+
+/* Runs an exchange, waits for it, and judges it (see bucket_judge); not on a loop. by_ms: all of it
+ * ends by then (clock_ms), which several requests may share. When it is over already, nothing is
+ * sent: ZT_UNAVAILABLE with exchange->tried 0. */
+enum zt_status bucket_run(struct bucket *bucket, enum metric operation,
+                          struct remote_exchange *exchange, int64_t by_ms, struct zt_error *error);
+/* Gives an exchange what is left until a moment, or its own time if that is less. False: nothing
+ * is left. */
+bool bucket_limit(struct remote_exchange *exchange, int64_t by_ms);
+
 /* Notes the outcome of any exchange with the bucket: metrics, retries, whether the store is away
  * (logged when that changes). operation: METRIC_STORE_LIST, … Turns it into a status: ZT_OK for
  * 2xx; ZT_NOT_FOUND for 404 of a key; ZT_STALE for 412 and 416; ZT_ARGUMENT for what will not go
@@ -73,10 +85,10 @@ void bucket_exchange(struct bucket *bucket, struct remote_exchange *exchange, co
 enum zt_status bucket_judge(struct bucket *bucket, enum metric operation,
                             struct remote_exchange *exchange, struct zt_error *error);
 
-/* Each runs one exchange and waits for it; not on a loop. ZT_UNAVAILABLE also of a HEAD whose
- * answer does not tell the size. */
-enum zt_status bucket_head(struct bucket *bucket, const char *key, struct object_version *out,
-                           struct zt_error *error);
+/* Each runs one exchange as bucket_run does. ZT_UNAVAILABLE also of a HEAD whose answer does not
+ * tell the size. */
+enum zt_status bucket_head(struct bucket *bucket, const char *key, int64_t by_ms,
+                           struct object_version *out, struct zt_error *error);
 
 enum bucket_condition { BUCKET_ALWAYS, BUCKET_IF_ABSENT, BUCKET_IF_VERSION };
 
@@ -89,6 +101,7 @@ struct bucket_put {
     uint64_t length;
     const char *sha256;      /* hex, of the bytes; NULL: computed */
     const char *meta_sha256; /* hex, kept with the object; NULL: none */
+    int64_t by_ms;
 };
 /* ZT_STALE: the condition does not hold. After ZT_UNAVAILABLE it may have been done all the same.
  * out may be NULL. */
@@ -96,10 +109,12 @@ enum zt_status bucket_put(struct bucket *bucket, const struct bucket_put *put,
                           struct object_version *out, struct zt_error *error);
 /* Reads a small object whole (at most `most` bytes, ZT_LIMIT above). *out_bytes is freed by the
  * caller, and has a NUL behind it. */
-enum zt_status bucket_get(struct bucket *bucket, const char *key, size_t most, char **out_bytes,
-                          size_t *out_length, struct object_version *out, struct zt_error *error);
+enum zt_status bucket_get(struct bucket *bucket, const char *key, size_t most, int64_t by_ms,
+                          char **out_bytes, size_t *out_length, struct object_version *out,
+                          struct zt_error *error);
 /* ZT_OK also if there was none. */
-enum zt_status bucket_delete(struct bucket *bucket, const char *key, struct zt_error *error);
+enum zt_status bucket_delete(struct bucket *bucket, const char *key, int64_t by_ms,
+                             struct zt_error *error);
 
 struct listed_object {
     const char *key;  /* relative to the prefix */
@@ -113,7 +128,7 @@ enum zt_status bucket_check(struct bucket *bucket, struct zt_error *error);
 
 /* Lists all keys that begin with `beginning`, in pages; false from visit ends it. ZT_OK only if the
  * list came whole. Keys that cannot be told are left out; others may be hostile, or come twice. */
-enum zt_status bucket_list(struct bucket *bucket, const char *beginning,
+enum zt_status bucket_list(struct bucket *bucket, const char *beginning, int64_t by_ms,
                            bool (*visit)(void *context, const struct listed_object *object),
                            void *context, struct zt_error *error);
 

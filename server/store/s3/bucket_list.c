@@ -226,6 +226,7 @@ struct walk {
     char prefix[2 * BUCKET_KEY_SIZE];
     char query[QUERY_SIZE];
     bool as_url;
+    int64_t by_ms;
     char token[TOKEN_SIZE];      /* of the next page; empty: begins after `after` */
     char after[BUCKET_KEY_SIZE]; /* the last key that was listed, with the bucket's prefix */
     struct page page;
@@ -288,8 +289,7 @@ static enum zt_status ask(struct walk *walk, const char *keys, struct zt_error *
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "a key of the list is too long");
     exchange->query = walk->query;
     exchange->body_most = PAGE_BYTES_MOST;
-    (void)remote_run(walk->bucket->remote, exchange);
-    return bucket_judge(walk->bucket, METRIC_STORE_LIST, exchange, error);
+    return bucket_run(walk->bucket, METRIC_STORE_LIST, exchange, walk->by_ms, error);
 }
 
 static enum zt_status not_a_list(struct zt_error *error)
@@ -440,8 +440,8 @@ static bool visit_page(const struct walk *walk, object_visitor *visit, void *con
     return true;
 }
 
-enum zt_status bucket_list(struct bucket *bucket, const char *beginning, object_visitor *visit,
-                           void *context, struct zt_error *error)
+enum zt_status bucket_list(struct bucket *bucket, const char *beginning, int64_t by_ms,
+                           object_visitor *visit, void *context, struct zt_error *error)
 {
     struct walk *walk;
     enum zt_status status = ZT_OK;
@@ -453,6 +453,7 @@ enum zt_status bucket_list(struct bucket *bucket, const char *beginning, object_
     walk = walk_new(bucket, beginning, error);
     if (walk == NULL)
         return ZT_NO_MEMORY;
+    walk->by_ms = by_ms;
     while (status == ZT_OK && more) {
         bool again = false;
 

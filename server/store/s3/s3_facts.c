@@ -110,5 +110,6 @@ enum zt_status s3_read_fact(struct store *base, const struct file_identity *iden
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "no such fact");
     if (!bucket_may_ask(&store->bucket))
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the object store is away");
-    return bucket_get(&store->bucket, key, FACT_BYTES_MOST, out_text, out_length, NULL, error);
+    return bucket_get(&store->bucket, key, FACT_BYTES_MOST, BUCKET_USUAL_TIME, out_text, out_length,
+                      NULL, error);
 }

@@ -209,7 +209,8 @@ static void settle_disputes(struct s3_store *store, struct s3_entries *entries)
         if (!entry->is_disputed)
             continue;
         if (asked++ < SETTLED_MAX)
-            is_settled = bucket_head(&store->bucket, entry->path, &version, NULL) == ZT_OK &&
+            is_settled = bucket_head(&store->bucket, entry->path, BUCKET_USUAL_TIME, &version,
+                                     NULL) == ZT_OK &&
                          version.etag[0] != '\0';
         if (is_settled || s3_known_version(store, entry->path, &version))
             (void)s3_entries_settle(entries, i, &version);
@@ -226,7 +227,7 @@ static enum zt_status list_whole(struct s3_store *store, struct zt_error *error)
     enum zt_status status;
 
     skipped_begin(&listing->skipped);
-    status = bucket_list(&store->bucket, "", take, &taking, error);
+    status = bucket_list(&store->bucket, "", BUCKET_USUAL_TIME, take, &taking, error);
     if (status == ZT_OK && taking.out_of_memory)
         status = zt_fail_memory(error, "the list of the bucket");
     skipped_end(&listing->skipped, status == ZT_OK);
@@ -339,7 +340,7 @@ enum zt_status s3_seek(struct store *base, struct zt_text name,
         return ZT_OK;
     memcpy(beginning, name.bytes, name.length);
     strcpy(beginning + name.length, ".");
-    status = bucket_list(&store->bucket, beginning, take, &taking, error);
+    status = bucket_list(&store->bucket, beginning, BUCKET_USUAL_TIME, take, &taking, error);
     if (status == ZT_OK && taking.out_of_memory)
         status = zt_fail_memory(error, "a list of the bucket");
     if (status == ZT_OK) {

@@ -11,8 +11,7 @@
 #include "remote/retry.h"
 #include "store/s3_write/s3_write.h"
 
-/* Of a request under a claim: its time unless it has one, and how often it is made at most. */
-#define RUN_MS    30000
+/* How often a request under a claim is made at most. */
 #define RUN_TRIES 5
 
 /* --- requests under a claim --- */
@@ -100,13 +99,15 @@ enum zt_status s3_claim_run(struct s3_claim *claim, struct remote_exchange *exch
                             struct zt_error *error)
 {
     const struct remote_exchange request = *exchange;
-    const uint64_t time_ms = request.time_ms != 0 ? request.time_ms : RUN_MS;
-    const int64_t deadline_ms = clock_ms() + (int64_t)time_ms;
+    const int64_t deadline_ms = s3_claim_write_by(claim);
     unsigned tried = 0;
     const enum zt_status status = make_sure(claim, error);
 
     if (status != ZT_OK)
         return status;
+    if (clock_ms() >= deadline_ms)
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                       "the object store takes too long to answer");
     do {
         const int64_t left_ms = deadline_ms - clock_ms();
 
@@ -154,7 +155,8 @@ static enum zt_status look_up(struct s3_claim *claim, struct zt_error *error)
     enum zt_status status;
 
     snprintf(path, sizeof(path), "%s.", claim->name);
-    status = bucket_list(&claim->store->bucket, path, take_object, &lookup, error);
+    status = bucket_list(&claim->store->bucket, path, s3_claim_write_by(claim), take_object,
+                         &lookup, error);
     for (unsigned rank = 0; status == ZT_OK && model_extension(rank) != NULL; rank++) {
         snprintf(path, sizeof(path), "%s%s", claim->name, model_extension(rank));
         s3_note_version(claim->store, path, lookup.is_found[rank] ? &lookup.found[rank] : NULL);
@@ -201,27 +203,44 @@ static void withdraw(const struct s3_claim *claim)
     pthread_mutex_unlock(&writing->lock);
 }
 
-enum zt_status s3_claim(struct store *base, struct zt_text name, struct store_claim **out_claim,
-                        struct zt_error *error)
+static struct s3_claim *new_claim(struct s3_store *store, struct zt_text name, int64_t by_ms)
+{
+    struct s3_claim *claim = calloc(1, sizeof(*claim));
+
+    assert(name.length <= MODEL_NAME_MAX && by_ms != BUCKET_USUAL_TIME);
+    if (claim == NULL)
+        return NULL;
+    claim->store = store;
+    claim->by_ms = by_ms;
+    memcpy(claim->name, name.bytes, name.length);
+    s3_nonce(claim->nonce);
+    return claim;
+}
+
+enum zt_status s3_claim(struct store *base, struct zt_text name, int64_t by_ms,
+                        struct store_claim **out_claim, struct zt_error *error)
 {
     struct s3_store *store = (struct s3_store *)base;
     enum zt_status status = check_mode(store, error);
     struct s3_claim *claim;
 
-    assert(name.length <= MODEL_NAME_MAX);
     if (status != ZT_OK)
         return status;
-    claim = calloc(1, sizeof(*claim));
+    claim = new_claim(store, name, by_ms);
     if (claim == NULL)
         return zt_fail_memory(error, "a claim");
-    claim->store = store;
-    memcpy(claim->name, name.bytes, name.length);
-    s3_nonce(claim->nonce);
     status = s3_claim_set_key(claim, error);
-    if (status == ZT_OK && atomic_load(&store->writing->mode) == S3_MODE_CLAIMS)
-        status = s3_claim_take(claim, error);
     if (status != ZT_OK) {
         free(claim);
+        return status;
+    }
+    if (atomic_load(&store->writing->mode) == S3_MODE_CLAIMS)
+        status = s3_claim_take(claim, error);
+    if (status != ZT_OK) {
+        if (status == ZT_UNAVAILABLE)
+            s3_keeper_clear(store, claim);
+        else
+            free(claim);
         return status;
     }
     add(claim);
@@ -239,8 +258,13 @@ void s3_release(struct store_claim *base)
 
     if (claim == NULL)
         return;
-    s3_claim_drop(claim);
     withdraw(claim);
+    if (claim->has_object && !claim->stays && clock_ms() >= s3_claim_write_by(claim)) {
+        s3_keeper_clear(claim->store, claim);
+        return;
+    }
+    if (!claim->stays)
+        s3_claim_drop(claim);
     free(claim);
 }
 

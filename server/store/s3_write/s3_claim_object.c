@@ -92,6 +92,7 @@ static enum zt_status put(struct s3_claim *claim, const char *replaced_etag, str
         .etag = replaced_etag,
         .bytes = claim->nonce,
         .length = S3_NONCE_SIZE - 1,
+        .by_ms = s3_claim_write_by(claim),
     };
     struct object_version made;
     enum zt_status status;
@@ -118,8 +119,8 @@ static enum zt_status look(const struct s3_claim *claim, struct found *out_found
 {
     char *body;
     size_t length;
-    enum zt_status status = bucket_get(&claim->store->claims, claim->key, BODY_MOST, &body, &length,
-                                       &out_found->version, error);
+    enum zt_status status = bucket_get(&claim->store->claims, claim->key, BODY_MOST, claim->by_ms,
+                                       &body, &length, &out_found->version, error);
 
     if (status != ZT_OK)
         return status;
@@ -219,6 +220,8 @@ enum zt_status s3_claim_take(struct s3_claim *claim, struct zt_error *error)
         claim->has_object = turn == TURN_TAKEN && age_ms(claim) < S3_CLAIM_GOOD_MS;
         if (claim->has_object)
             return ZT_OK;
+        /* Any of the requests may have made it. */
+        claim->since_ms = taking.begun_ms;
         if (turn == TURN_FAILED)
             return ZT_UNAVAILABLE;
         if (clock_ms() - taking.begun_ms > WAIT_MS)
@@ -278,8 +281,25 @@ void s3_claim_drop(struct s3_claim *claim)
 {
     if (claim->has_object && s3_claim_refresh(claim, NULL) == ZT_OK &&
         age_ms(claim) < S3_CLAIM_FRESH_MS)
-        (void)bucket_delete(&claim->store->claims, claim->key, NULL);
+        (void)bucket_delete(&claim->store->claims, claim->key, claim->by_ms, NULL);
     claim->has_object = false;
+}
+
+bool s3_claim_clear(struct s3_claim *claim)
+{
+    struct found found;
+
+    /* What is there by now, or still comes, is the sweep's. */
+    if (age_ms(claim) >= S3_CLAIM_DEAD_S * 1000)
+        return true;
+    if (look(claim, &found, NULL) != ZT_OK)
+        return false;
+    if (!found.is_mine)
+        return true;
+    strcpy(claim->etag, found.version.etag);
+    claim->has_object = true;
+    s3_claim_drop(claim);
+    return true;
 }
 
 /* --- sweeping --- */
@@ -309,7 +329,7 @@ static void sweep_one(struct s3_store *store, const char *key)
     s3_nonce(claim.nonce);
     if (look(&claim, &found, NULL) == ZT_OK && found.is_dead &&
         put(&claim, found.version.etag, NULL) == ZT_OK && age_ms(&claim) < S3_CLAIM_FRESH_MS)
-        (void)bucket_delete(&store->claims, key, NULL);
+        (void)bucket_delete(&store->claims, key, BUCKET_USUAL_TIME, NULL);
 }
 
 void s3_claims_sweep(struct s3_store *store)
@@ -318,7 +338,7 @@ void s3_claims_sweep(struct s3_store *store)
 
     if (sweep.keys == NULL)
         return;
-    (void)bucket_list(&store->claims, S3_CLAIMS_PREFIX, take_key, &sweep, NULL);
+    (void)bucket_list(&store->claims, S3_CLAIMS_PREFIX, BUCKET_USUAL_TIME, take_key, &sweep, NULL);
     for (size_t i = 0; i < sweep.count; i++)
         sweep_one(store, sweep.keys[i]);
     free(sweep.keys);

@@ -17,7 +17,9 @@
 /* Longer files are not ours. */
 #define FILE_MOST 8192
 #define FIELDS    4
-/* One more field, in files of uploads whose completion was begun. */
+/* Of one whose id is not known, because its beginning was not answered. */
+#define FIELDS_LEAST 3
+/* One more field for each completion that was begun. */
 #define COMPLETING "completing"
 
 static bool put_all(int descriptor, const char *bytes, size_t length)
@@ -41,8 +43,7 @@ void s3_journal_note(struct s3_store *store, struct s3_multipart *multipart)
     descriptor = openat(writing->journal, multipart->journal,
                         O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     done = descriptor >= 0 && put_field(descriptor, store->bucket.name) &&
-           put_field(descriptor, store->bucket.prefix) && put_field(descriptor, multipart->key) &&
-           put_field(descriptor, multipart->id);
+           put_field(descriptor, store->bucket.prefix) && put_field(descriptor, multipart->key);
     if (descriptor >= 0)
         close(descriptor);
     if (!done)
@@ -52,21 +53,34 @@ void s3_journal_note(struct s3_store *store, struct s3_multipart *multipart)
                   multipart->key);
 }
 
-/* Marked or not, its time is that of the last completion. */
+static int open_again(const struct s3_store *store, const struct s3_multipart *multipart)
+{
+    return multipart->journal[0] != '\0' ? openat(store->writing->journal, multipart->journal,
+                                                  O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW)
+                                         : -1;
+}
+
+void s3_journal_begun(struct s3_store *store, const struct s3_multipart *multipart)
+{
+    const int descriptor = open_again(store, multipart);
+
+    if (descriptor < 0)
+        return;
+    if (!put_field(descriptor, multipart->id))
+        log_write(LOG_LEVEL_WARN, "%s: the id of its upload cannot be noted", multipart->key);
+    close(descriptor);
+}
+
+/* Once more for each completion: the file's time is that of the last one. */
 void s3_journal_completing(struct s3_store *store, struct s3_multipart *multipart)
 {
-    const int descriptor = multipart->journal[0] != '\0'
-                               ? openat(store->writing->journal, multipart->journal,
-                                        O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW)
-                               : -1;
+    const int descriptor = open_again(store, multipart);
     bool done;
 
     if (descriptor < 0)
         return;
-    done =
-        multipart->is_marked ? futimens(descriptor, NULL) == 0 : put_field(descriptor, COMPLETING);
+    done = put_field(descriptor, COMPLETING);
     close(descriptor);
-    multipart->is_marked = true;
     if (!done)
         log_write(LOG_LEVEL_WARN, "%s: that its upload is being completed cannot be noted",
                   multipart->key);
@@ -111,18 +125,17 @@ static bool read_file(int folder, const char *name, struct noted *out_noted)
     if (length <= 0 || bytes[length - 1] != '\0')
         return false;
     for (size_t i = 0; i < FIELDS; i++) {
-        if (at >= (size_t)length)
-            return false;
-        out_noted->fields[i] = bytes + at;
-        at += strlen(bytes + at) + 1;
+        out_noted->fields[i] = at < (size_t)length ? bytes + at : NULL;
+        at += at < (size_t)length ? strlen(bytes + at) + 1 : 0;
     }
     out_noted->is_completing = at < (size_t)length;
-    return true;
+    return out_noted->fields[FIELDS_LEAST - 1] != NULL;
 }
 
-static void set_abort_after(struct s3_multipart *multipart, int64_t age)
+/* What has to be left alone for so long, as old as it is. */
+static int64_t abort_after_ms(int64_t age, int64_t rest)
 {
-    multipart->abort_after_ms = clock_ms() + (age < S3_COMPLETING_MS ? S3_COMPLETING_MS - age : 0);
+    return clock_ms() + (age < rest ? rest - age : 0);
 }
 
 static struct s3_multipart *from_file(const struct s3_store *store, const char *name,
@@ -139,9 +152,14 @@ static struct s3_multipart *from_file(const struct s3_store *store, const char *
     snprintf(multipart->key, sizeof(multipart->key), "%s", fields[2]);
     snprintf(multipart->journal, sizeof(multipart->journal), "%s", name);
     multipart->is_completing = noted->is_completing;
+    multipart->begun_ms = clock_ms() - noted->age_ms;
     if (noted->is_completing)
-        set_abort_after(multipart, noted->age_ms);
-    multipart->id = strdup(fields[3]);
+        multipart->abort_after_ms = abort_after_ms(noted->age_ms, S3_COMPLETING_MS);
+    if (fields[FIELDS_LEAST] == NULL) {
+        multipart->abort_after_ms = abort_after_ms(noted->age_ms, S3_EMPTY_MS);
+        return multipart;
+    }
+    multipart->id = strdup(fields[FIELDS_LEAST]);
     if (multipart->id != NULL)
         return multipart;
     free(multipart);

@@ -2,6 +2,7 @@
  * uploads that are not needed, and sweeps what dead writers left. */
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,6 +15,8 @@
 #define SWEEP_S 20
 /* Between two tries to reach a store that was away at start. */
 #define PROBE_S 3
+/* Of a request: while the store hangs, others wait for their turn. */
+#define REQUEST_MS 10000
 /* Between two sweeps for leftovers of probes. */
 #define PROBES_SWEEP_S 3600
 
@@ -46,21 +49,73 @@ static void give_back(struct s3_writing *writing, struct s3_multipart *multipart
     pthread_mutex_unlock(&writing->lock);
 }
 
-/* Those that cannot be aborted now stay for the next round. */
+/* Those that cannot be aborted now stay for the next round, and so do all others if the store does
+ * not answer. */
 static void abort_unwanted(struct s3_store *store)
 {
     struct s3_multipart *next = take_unwanted(store->writing);
+    enum zt_status status = ZT_OK;
 
     while (next != NULL) {
         struct s3_multipart *one = next;
+        const bool is_left = is_ending(store->writing) || status == ZT_UNAVAILABLE ||
+                             one->abort_after_ms > clock_ms();
         struct zt_error error;
 
         next = one->next;
-        if (is_ending(store->writing) || one->abort_after_ms > clock_ms() ||
-            s3_multipart_abort(store, one, &error) != ZT_OK)
+        if (!is_left)
+            status = s3_multipart_abort(store, one, clock_ms() + REQUEST_MS, &error);
+        if (is_left || status != ZT_OK)
             give_back(store->writing, one);
         else
             s3_multipart_free(one);
+    }
+}
+
+static struct s3_claim *take_claims(struct s3_writing *writing)
+{
+    struct s3_claim *first;
+
+    pthread_mutex_lock(&writing->lock);
+    first = writing->left_claims;
+    writing->left_claims = NULL;
+    pthread_mutex_unlock(&writing->lock);
+    return first;
+}
+
+static void give_claim_back(struct s3_writing *writing, struct s3_claim *claim)
+{
+    pthread_mutex_lock(&writing->lock);
+    claim->next = writing->left_claims;
+    writing->left_claims = claim;
+    pthread_mutex_unlock(&writing->lock);
+}
+
+static void clear_claims(struct s3_store *store)
+{
+    struct s3_claim *next = take_claims(store->writing);
+
+    while (next != NULL) {
+        struct s3_claim *one = next;
+
+        next = one->next;
+        one->by_ms = clock_ms() + REQUEST_MS + S3_SETTLE_MS;
+        if (is_ending(store->writing) || !s3_claim_clear(one))
+            give_claim_back(store->writing, one);
+        else
+            free(one);
+    }
+}
+
+static void free_claims(struct s3_writing *writing)
+{
+    struct s3_claim *next = take_claims(writing);
+
+    while (next != NULL) {
+        struct s3_claim *one = next;
+
+        next = one->next;
+        free(one);
     }
 }
 
@@ -85,6 +140,7 @@ static void work(struct s3_store *store, int64_t *next_probes_ms)
             return;
         log_write(LOG_LEVEL_INFO, "uploads: %s", writing->writes);
     }
+    clear_claims(store);
     abort_unwanted(store);
     if (atomic_load(&writing->mode) == S3_MODE_REFUSED)
         return;
@@ -136,7 +192,9 @@ void s3_keeper_take_over(struct s3_store *store)
         /* A probe's is nobody's upload. */
         if (strncmp(one->key, S3_PROBES_PREFIX, strlen(S3_PROBES_PREFIX)) != 0)
             log_write(LOG_LEVEL_INFO, "%s: an upload that did not end is aborted%s", one->key,
-                      one->is_completing ? " later, as it may be completing" : "");
+                      one->is_completing ? " later, as it may be completing"
+                      : one->id == NULL  ? " later, if it was begun"
+                                         : "");
         give_back(store->writing, one);
     }
 }
@@ -161,6 +219,15 @@ void s3_keeper_stop(struct s3_store *store)
         pthread_join(writing->keeper, NULL);
     writing->has_keeper = false;
     free_unwanted(writing);
+    free_claims(writing);
+}
+
+static void call(struct s3_writing *writing)
+{
+    pthread_mutex_lock(&writing->lock);
+    writing->is_called = true;
+    pthread_cond_signal(&writing->changed);
+    pthread_mutex_unlock(&writing->lock);
 }
 
 void s3_keeper_abort(struct s3_store *store, struct s3_multipart *multipart)
@@ -172,8 +239,11 @@ void s3_keeper_abort(struct s3_store *store, struct s3_multipart *multipart)
     if (multipart->is_completing)
         multipart->abort_after_ms = clock_ms() + S3_COMPLETING_MS;
     give_back(writing, multipart);
-    pthread_mutex_lock(&writing->lock);
-    writing->is_called = true;
-    pthread_cond_signal(&writing->changed);
-    pthread_mutex_unlock(&writing->lock);
+    call(writing);
+}
+
+void s3_keeper_clear(struct s3_store *store, struct s3_claim *claim)
+{
+    give_claim_back(store->writing, claim);
+    call(store->writing);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "input/xml_read.h"
 #include "store/s3/percent.h"
 #include "zt/digest.h"
@@ -16,9 +17,11 @@
 #define PARTS_MOST 9000
 #define IN_FLIGHT  4
 /* Longer ids are not accepted; each byte may take three in a query. */
-#define ID_MOST          1024
-#define QUERY_SIZE       (3 * ID_MOST + 64)
-#define COMPLETE_TIME_MS 240000
+#define ID_MOST    1024
+#define QUERY_SIZE (3 * ID_MOST + 64)
+/* Of beginning one; and of a probe's completion. */
+#define BEGIN_MS    15000
+#define COMPLETE_MS 30000
 
 /* --- what all requests of an upload share --- */
 
@@ -78,6 +81,44 @@ static enum zt_status read_id(const struct remote_exchange *exchange, char **out
                                      "the store gave no id for a multipart upload");
 }
 
+static struct s3_multipart *new_multipart(const char *key, unsigned part_count)
+{
+    struct s3_multipart *multipart = calloc(1, sizeof(*multipart));
+
+    if (multipart == NULL)
+        return NULL;
+    snprintf(multipart->key, sizeof(multipart->key), "%s", key);
+    multipart->part_count = part_count;
+    multipart->etags = calloc(part_count, sizeof(multipart->etags[0]));
+    if (multipart->etags != NULL)
+        return multipart;
+    free(multipart);
+    return NULL;
+}
+
+/* Each request that was not answered may still have begun an upload, without parts, whose id nobody
+ * learns. */
+static void leave_lost(struct s3_store *store, const struct s3_multipart *multipart)
+{
+    struct s3_multipart *lost = new_multipart(multipart->key, 1);
+
+    if (lost == NULL)
+        return;
+    lost->begun_ms = multipart->begun_ms;
+    lost->abort_after_ms = clock_ms() + S3_EMPTY_MS;
+    s3_journal_note(store, lost);
+    s3_keeper_abort(store, lost);
+}
+
+static bool may_have_begun(const struct remote_exchange *exchange, bool is_answered)
+{
+    const bool was_sent = exchange->failure == REMOTE_FAILURE_TIMEOUT ||
+                          exchange->failure == REMOTE_FAILURE_BROKEN ||
+                          exchange->failure == REMOTE_FAILURE_BUSY;
+
+    return exchange->tried > 1 || (!is_answered && was_sent);
+}
+
 static enum zt_status begin(struct s3_store *store, const struct s3_parts *parts,
                             struct s3_multipart *multipart, struct zt_error *error)
 {
@@ -91,13 +132,19 @@ static enum zt_status begin(struct s3_store *store, const struct s3_parts *parts
     exchange.query = "uploads=";
     exchange.body_most = BUCKET_REPLY_MOST;
     add_field(&exchange, "x-amz-meta-ztserve-sha256", parts->sha256);
-    (void)remote_run(store->remote, &exchange);
-    status = bucket_judge(&store->bucket, METRIC_STORE_WRITE, &exchange, error);
+    multipart->begun_ms = clock_ms();
+    s3_journal_note(store, multipart);
+    status =
+        bucket_run(&store->bucket, METRIC_STORE_WRITE, &exchange, clock_ms() + BEGIN_MS, error);
     if (status == ZT_OK)
         status = read_id(&exchange, &multipart->id, error);
+    if (may_have_begun(&exchange, status == ZT_OK))
+        leave_lost(store, multipart);
     remote_exchange_free(&exchange);
     if (status == ZT_OK)
-        s3_journal_note(store, multipart);
+        s3_journal_begun(store, multipart);
+    else
+        s3_multipart_forget(store, multipart);
     return status;
 }
 
@@ -286,21 +333,6 @@ static uint64_t choose_part(const struct s3_parts *parts)
     return parts->part_bytes > least ? parts->part_bytes : (least + MIB - 1) / MIB * MIB;
 }
 
-static struct s3_multipart *new_multipart(const char *key, unsigned part_count)
-{
-    struct s3_multipart *multipart = calloc(1, sizeof(*multipart));
-
-    if (multipart == NULL)
-        return NULL;
-    snprintf(multipart->key, sizeof(multipart->key), "%s", key);
-    multipart->part_count = part_count;
-    multipart->etags = calloc(part_count, sizeof(multipart->etags[0]));
-    if (multipart->etags != NULL)
-        return multipart;
-    free(multipart);
-    return NULL;
-}
-
 enum zt_status s3_multipart_send(struct s3_store *store, const struct s3_parts *parts,
                                  struct s3_multipart **out_multipart, struct zt_error *error)
 {
@@ -368,12 +400,12 @@ static enum zt_status run_completion(struct s3_store *store, struct s3_claim *cl
                                      struct remote_exchange *exchange, struct zt_error *error)
 {
     exchange->body_most = BUCKET_REPLY_MOST;
-    exchange->time_ms = COMPLETE_TIME_MS;
-    exchange->try_ms = COMPLETE_TIME_MS / 2;
+    /* One that hangs is not begun a second time beside the first. */
+    exchange->try_ms = UINT32_MAX;
     if (claim != NULL)
         return s3_claim_run(claim, exchange, error);
-    (void)remote_run(store->remote, exchange);
-    return bucket_judge(&store->bucket, METRIC_STORE_WRITE, exchange, error);
+    return bucket_run(&store->bucket, METRIC_STORE_WRITE, exchange, clock_ms() + COMPLETE_MS,
+                      error);
 }
 
 enum zt_status s3_multipart_complete(struct s3_store *store, struct s3_claim *claim,
@@ -420,20 +452,21 @@ enum zt_status s3_multipart_complete(struct s3_store *store, struct s3_claim *cl
 /* --- the end --- */
 
 enum zt_status s3_multipart_abort(struct s3_store *store, const struct s3_multipart *multipart,
-                                  struct zt_error *error)
+                                  int64_t by_ms, struct zt_error *error)
 {
     struct remote_exchange exchange;
     struct address address;
     enum zt_status status;
 
     assert(!multipart->is_completing || multipart->abort_after_ms > 0);
+    if (multipart->id == NULL)
+        return s3_lost_upload_abort(store, multipart, error);
     if (!address_of(store, multipart->key, multipart->id, 0, &address))
         return too_long(error);
     bucket_exchange(&store->bucket, &exchange, "DELETE", address.path);
     exchange.query = address.query;
     exchange.body_most = BUCKET_REPLY_MOST;
-    (void)remote_run(store->remote, &exchange);
-    status = bucket_judge(&store->bucket, METRIC_STORE_WRITE, &exchange, error);
+    status = bucket_run(&store->bucket, METRIC_STORE_WRITE, &exchange, by_ms, error);
     remote_exchange_free(&exchange);
     if (status != ZT_OK && status != ZT_NOT_FOUND)
         return status;

@@ -17,10 +17,13 @@
 /* Keys of probes that are older than this were left by a crash. Clocks cannot differ by that much:
  * the service would refuse the signature. */
 #define LEFT_S 3600
+/* Of the conditional writes together. */
+#define PROBE_MS 20000
 
 struct probe {
     struct s3_store *store;
     char key[S3_KEY_SIZE];
+    int64_t by_ms; /* a server that starts waits for it */
     struct zt_error *error;
 };
 
@@ -56,8 +59,7 @@ static enum zt_status put(const struct probe *probe, struct bucket *bucket, cons
     exchange.body_length = strlen(BODY);
     exchange.body_sha256 = sha256;
     exchange.body_most = BUCKET_REPLY_MOST;
-    (void)remote_run(bucket->remote, &exchange);
-    status = bucket_judge(bucket, METRIC_STORE_WRITE, &exchange, probe->error);
+    status = bucket_run(bucket, METRIC_STORE_WRITE, &exchange, probe->by_ms, probe->error);
     if (status == ZT_UNAVAILABLE && exchange.status == ZT_OK)
         status = ZT_UNSUPPORTED;
     remote_exchange_free(&exchange);
@@ -81,7 +83,7 @@ static enum zt_status try_puts(const struct probe *probe, struct bucket *bucket,
     /* A first try whose answer was lost makes the second one fail. */
     if (status != ZT_OK && status != ZT_STALE)
         return status;
-    status = bucket_head(bucket, probe->key, &first, probe->error);
+    status = bucket_head(bucket, probe->key, probe->by_ms, &first, probe->error);
     if (status != ZT_OK)
         return status;
     status = put(probe, bucket, "if-none-match", "*");
@@ -143,8 +145,8 @@ static void try_completions(const struct probe *probe, struct s3_multipart *mult
         return;
     status = complete(probe, multipart, S3_COMPLETE_IF_VERSION, OTHER_ETAG);
     *out_done = status == ZT_OK;
-    if (!is_refused(status) ||
-        bucket_head(&probe->store->bucket, probe->key, &version, probe->error) != ZT_OK)
+    if (!is_refused(status) || bucket_head(&probe->store->bucket, probe->key, BUCKET_USUAL_TIME,
+                                           &version, probe->error) != ZT_OK)
         return;
     status = complete(probe, multipart, S3_COMPLETE_IF_VERSION, version.etag);
     *out_done = abilities->complete_if_version = status == ZT_OK;
@@ -179,7 +181,7 @@ static void try_multiparts(struct probe *probe)
         try_completions(probe, multipart, &is_done);
         end_upload(probe->store, multipart, is_done);
     }
-    if (bucket_delete(&probe->store->bucket, probe->key, probe->error) != ZT_OK)
+    if (bucket_delete(&probe->store->bucket, probe->key, BUCKET_USUAL_TIME, probe->error) != ZT_OK)
         abilities->complete_if_absent = abilities->complete_if_version = false;
 }
 
@@ -234,12 +236,12 @@ static enum zt_status try_all(struct probe *probe, bool *out_claims)
     enum zt_status status = try_puts(probe, &store->bucket, &writing->abilities.put);
 
     *out_claims = writing->abilities.put;
-    (void)bucket_delete(&store->bucket, probe->key, NULL);
+    (void)bucket_delete(&store->bucket, probe->key, BUCKET_USUAL_TIME, NULL);
     if (status == ZT_UNSUPPORTED)
         status = ZT_OK;
     if (status == ZT_OK && other && !store->config->s3.single_writer) {
         status = try_puts(probe, &store->claims, out_claims);
-        (void)bucket_delete(&store->claims, probe->key, NULL);
+        (void)bucket_delete(&store->claims, probe->key, BUCKET_USUAL_TIME, NULL);
     }
     return status == ZT_UNSUPPORTED ? ZT_OK : status;
 }
@@ -247,7 +249,8 @@ static enum zt_status try_all(struct probe *probe, bool *out_claims)
 enum zt_status s3_probe(struct s3_store *store, struct zt_error *error)
 {
     struct zt_error own;
-    struct probe probe = {.store = store, .error = error != NULL ? error : &own};
+    struct probe probe = {
+        .store = store, .by_ms = clock_ms() + PROBE_MS, .error = error != NULL ? error : &own};
     struct s3_writing *writing = store->writing;
     bool claims = false;
     enum zt_status status;
@@ -274,11 +277,11 @@ static bool sweep_one(void *context, const struct listed_object *object)
 
     if (strlen(object->key) == strlen(S3_PROBES_PREFIX) + S3_NONCE_SIZE - 1 &&
         object->modified_s > 0 && now_s - object->modified_s > LEFT_S)
-        (void)bucket_delete(&store->bucket, object->key, NULL);
+        (void)bucket_delete(&store->bucket, object->key, BUCKET_USUAL_TIME, NULL);
     return true;
 }
 
 void s3_probes_sweep(struct s3_store *store)
 {
-    (void)bucket_list(&store->bucket, S3_PROBES_PREFIX, sweep_one, store, NULL);
+    (void)bucket_list(&store->bucket, S3_PROBES_PREFIX, BUCKET_USUAL_TIME, sweep_one, store, NULL);
 }

@@ -10,7 +10,12 @@
 #include "store/store_local.h"
 #include "zt/digest.h"
 
-#define PUT_TIME_MS 60000
+/* Beside the time of small requests: of a body, as a try of the client has; and of a completion,
+ * which the service may make of the parts one by one. */
+#define BODY_MS_A_MIB      1000
+#define COMPLETE_MS_A_PART 1000
+#define COMPLETE_MS_MOST   240000
+#define MIB                ((uint64_t)1 << 20)
 
 /* --- before the claim --- */
 
@@ -89,10 +94,11 @@ static enum zt_status as_unavailable(enum zt_status status, struct zt_error *err
     return ZT_UNAVAILABLE;
 }
 
-static enum zt_status look(struct s3_store *store, const char *path, bool *out_exists,
-                           struct object_version *out_version, struct zt_error *error)
+static enum zt_status look(struct s3_store *store, const char *path, int64_t by_ms,
+                           bool *out_exists, struct object_version *out_version,
+                           struct zt_error *error)
 {
-    const enum zt_status status = bucket_head(&store->bucket, path, out_version, error);
+    const enum zt_status status = bucket_head(&store->bucket, path, by_ms, out_version, error);
 
     *out_exists = status == ZT_OK;
     return status == ZT_NOT_FOUND ? ZT_OK : as_unavailable(status, error);
@@ -105,6 +111,7 @@ struct publishing {
     struct s3_claim *claim;
     const struct store_expected *expected;
     char etag[BUCKET_ETAG_SIZE]; /* of STORE_EXPECTS_VERSION */
+    bool is_guarded;             /* by a condition that the store honours */
 };
 
 /* Makes sure of what is expected by asking, and learns the ETag to ask for. A bucket that honours
@@ -121,7 +128,8 @@ static enum zt_status check_expected(struct publishing *publishing, struct zt_er
         (expected->what == STORE_EXPECTS_NOTHING && publishing->upload->multipart == NULL &&
          store->writing->abilities.put))
         return ZT_OK;
-    status = look(store, publishing->upload->path, &exists, &version, error);
+    status = look(store, publishing->upload->path, s3_claim_write_by(publishing->claim), &exists,
+                  &version, error);
     if (status != ZT_OK)
         return status;
     if (!is_expected(expected, exists ? &version : NULL)) {
@@ -140,7 +148,7 @@ static void add_field(struct remote_exchange *exchange, const char *name, const 
 }
 
 /* The ETag goes without quotes: Ceph knows only that. */
-static void add_condition(const struct publishing *publishing, struct remote_exchange *exchange)
+static void add_condition(struct publishing *publishing, struct remote_exchange *exchange)
 {
     if (!s3_store_of(publishing->upload)->writing->abilities.put)
         return;
@@ -148,9 +156,10 @@ static void add_condition(const struct publishing *publishing, struct remote_exc
         add_field(exchange, "if-none-match", "*");
     else if (publishing->etag[0] != '\0')
         add_field(exchange, "if-match", publishing->etag);
+    publishing->is_guarded = exchange->field_count > 0;
 }
 
-static enum zt_status put_whole(const struct publishing *publishing, struct zt_error *error)
+static enum zt_status put_whole(struct publishing *publishing, struct zt_error *error)
 {
     const struct s3_upload *upload = publishing->upload;
     struct s3_store *store = s3_store_of(upload);
@@ -167,7 +176,6 @@ static enum zt_status put_whole(const struct publishing *publishing, struct zt_e
     exchange.body_length = upload->length;
     exchange.body_sha256 = sha256;
     exchange.body_most = BUCKET_REPLY_MOST;
-    exchange.time_ms = PUT_TIME_MS;
     status = s3_hash_range(exchange.body_descriptor, 0, upload->length, sha256, error);
     if (status == ZT_OK && strcmp(sha256, upload->sha256) != 0)
         status =
@@ -176,21 +184,25 @@ static enum zt_status put_whole(const struct publishing *publishing, struct zt_e
         return status;
     add_condition(publishing, &exchange);
     add_field(&exchange, "x-amz-meta-ztserve-sha256", upload->sha256);
+    s3_claim_extend(publishing->claim, upload->length / MIB * BODY_MS_A_MIB);
     status = s3_claim_run(publishing->claim, &exchange, error);
     remote_exchange_free(&exchange);
     return status;
 }
 
-static enum zt_status complete(const struct publishing *publishing, struct zt_error *error)
+static enum zt_status complete(struct publishing *publishing, struct zt_error *error)
 {
     struct s3_store *store = s3_store_of(publishing->upload);
     const struct s3_abilities *abilities = &store->writing->abilities;
+    const uint64_t time_ms = publishing->upload->multipart->part_count * COMPLETE_MS_A_PART;
     enum s3_completion condition = S3_COMPLETE_ALWAYS;
 
+    s3_claim_extend(publishing->claim, time_ms < COMPLETE_MS_MOST ? time_ms : COMPLETE_MS_MOST);
     if (publishing->expected->what == STORE_EXPECTS_NOTHING && abilities->complete_if_absent)
         condition = S3_COMPLETE_IF_ABSENT;
     else if (publishing->etag[0] != '\0' && abilities->complete_if_version)
         condition = S3_COMPLETE_IF_VERSION;
+    publishing->is_guarded = condition != S3_COMPLETE_ALWAYS;
     return s3_multipart_complete(store, publishing->claim, publishing->upload->multipart, condition,
                                  publishing->etag, error);
 }
@@ -204,7 +216,8 @@ static enum zt_status settle(struct publishing *publishing, enum zt_status writt
     struct object_version version;
     struct zt_error ignored;
     bool exists = false;
-    const enum zt_status looked = look(store, upload->path, &exists, &version, &ignored);
+    const enum zt_status looked =
+        look(store, upload->path, publishing->claim->by_ms, &exists, &version, &ignored);
 
     if (looked == ZT_OK && exists && strcmp(version.sha256, upload->sha256) == 0) {
         *out_version = version;
@@ -232,12 +245,15 @@ static enum zt_status end_doubt(struct publishing *publishing, struct object_ver
     if (multipart != NULL) {
         upload->multipart = NULL;
         upload->is_prepared = false;
-        if (!multipart->is_completing && s3_multipart_abort(store, multipart, error) == ZT_OK) {
+        if (!multipart->is_completing &&
+            s3_multipart_abort(store, multipart, publishing->claim->by_ms, error) == ZT_OK) {
             s3_multipart_free(multipart);
             return settle(publishing, ZT_UNAVAILABLE, out_version, error);
         }
         s3_keeper_abort(store, multipart);
     }
+    publishing->claim->base.has_doubt = true;
+    publishing->claim->stays = !publishing->is_guarded;
     return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
                    "the object store does not answer, so it is not known whether the model was "
                    "published");
@@ -349,9 +365,11 @@ static enum zt_status delete_object(struct s3_claim *claim, const char *path,
     bool exists = true;
 
     /* The answer may have been lost. */
-    if (status == ZT_UNAVAILABLE && look(claim->store, path, &exists, &version, NULL) == ZT_OK &&
-        !exists)
+    if (status == ZT_UNAVAILABLE &&
+        look(claim->store, path, claim->by_ms, &exists, &version, NULL) == ZT_OK && !exists)
         status = ZT_OK;
+    claim->base.has_doubt = status == ZT_UNAVAILABLE;
+    claim->stays = claim->stays || status == ZT_UNAVAILABLE;
     if (status == ZT_OK)
         s3_note_version(claim->store, path, NULL);
     return status;
@@ -373,7 +391,7 @@ enum zt_status s3_remove(struct store *base, const char *path,
         return expected->what == STORE_EXPECTS_VERSION ? fail_changed(error) : not_found(error);
     status = s3_claim_refresh(claim, error);
     if (status == ZT_OK)
-        status = look(store, path, &exists, &version, error);
+        status = look(store, path, s3_claim_write_by(claim), &exists, &version, error);
     if (status == ZT_OK)
         status = s3_claim_check(claim, error);
     if (status != ZT_OK)

@@ -31,6 +31,9 @@
 #define S3_CLAIM_GOOD_MS 45000
 /* An older claim is renewed before anything is begun under it, and while something goes on. */
 #define S3_CLAIM_FRESH_MS 15000
+/* The last of the time of a claim's holder is for finding out what a request did that was not
+ * answered, and for the release. */
+#define S3_SETTLE_MS 5000
 
 enum s3_mode {
     S3_MODE_UNKNOWN, /* the store was not reached yet */
@@ -59,6 +62,7 @@ struct s3_writing {
     pthread_mutex_t lock;
     pthread_cond_t changed;        /* for the keeper */
     struct s3_claim *claims;       /* those of this process */
+    struct s3_claim *left_claims;  /* to be removed by the keeper */
     struct s3_multipart *unwanted; /* to be aborted by the keeper */
     pthread_t keeper;
     bool has_keeper;
@@ -132,19 +136,37 @@ struct s3_claim {
     char nonce[S3_NONCE_SIZE];
     char etag[BUCKET_ETAG_SIZE];
     int64_t since_ms; /* monotonic, from before the request that made it */
+    /* When all requests under it have to be answered; BUCKET_USUAL_TIME: nobody waits. */
+    int64_t by_ms;
+    /* An unconditional request may still be done: it is nobody else's turn before the claim is a
+     * dead writer's. */
+    bool stays;
 };
 
+/* The same for a request that changes something, whose outcome may have to be looked at. */
+static inline int64_t s3_claim_write_by(const struct s3_claim *claim)
+{
+    return claim->by_ms == BUCKET_USUAL_TIME ? BUCKET_USUAL_TIME : claim->by_ms - S3_SETTLE_MS;
+}
+
+/* For a request that takes longer than small ones do. */
+static inline void s3_claim_extend(struct s3_claim *claim, uint64_t ms)
+{
+    if (claim->by_ms != BUCKET_USUAL_TIME)
+        claim->by_ms += (int64_t)ms;
+}
+
 /* Operations of store.h. */
-enum zt_status s3_claim(struct store *store, struct zt_text name, struct store_claim **out_claim,
-                        struct zt_error *error);
+enum zt_status s3_claim(struct store *store, struct zt_text name, int64_t by_ms,
+                        struct store_claim **out_claim, struct zt_error *error);
 void s3_release(struct store_claim *claim);
 
 /* The claim under which this process may write a path; NULL: none. */
 struct s3_claim *s3_claim_of(struct s3_store *store, const char *path);
-/* Runs an exchange of the models' bucket, and keeps the claim fresh meanwhile. Repeats it within
- * its time if that may help, but only while the claim is certainly ours. Returns what bucket_judge
- * says of the last try; or ZT_UNAVAILABLE with exchange->tried 0: the claim was lost before the
- * first. */
+/* Runs an exchange of the models' bucket, and keeps the claim fresh meanwhile. Repeats it until
+ * s3_claim_write_by if that may help, but only while the claim is certainly ours. Returns what bucket_judge
+ * says of the last try; or ZT_UNAVAILABLE with exchange->tried 0: the claim was lost, or the time
+ * over, before the first. */
 enum zt_status s3_claim_run(struct s3_claim *claim, struct remote_exchange *exchange,
                             struct zt_error *error);
 
@@ -161,6 +183,8 @@ enum zt_status s3_claim_refresh(struct s3_claim *claim, struct zt_error *error);
 enum zt_status s3_claim_check(const struct s3_claim *claim, struct zt_error *error);
 /* Removes it, if it certainly is one's own. */
 void s3_claim_drop(struct s3_claim *claim);
+/* The same of one of which it is not known whether it is there. False: it may be, or come yet. */
+bool s3_claim_clear(struct s3_claim *claim);
 
 /* Removes the objects of dead writers. */
 void s3_claims_sweep(struct s3_store *store);
@@ -207,6 +231,8 @@ bool s3_keeper_start(struct s3_store *store);
 void s3_keeper_stop(struct s3_store *store);
 /* Takes over a multipart upload that nobody needs any more (or NULL). Never waits. */
 void s3_keeper_abort(struct s3_store *store, struct s3_multipart *multipart);
+/* Takes over a claim that there was no time to remove, or that may have been made. Never waits. */
+void s3_keeper_clear(struct s3_store *store, struct s3_claim *claim);
 
 /* --- s3_fact.c: an operation of store.h --- */
 

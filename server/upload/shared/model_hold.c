@@ -12,6 +12,9 @@
 /* How long a writer of this process is waited for where publishing takes the network: as long as
  * the store waits for another server's. */
 #define LOCK_WAIT_MS 15000
+/* All that a store elsewhere is asked for one publication or removal, while a client waits: from
+ * waiting for the name to its release. */
+#define HOLD_MS 25000
 
 /* --- locks of names --- */
 
@@ -85,11 +88,12 @@ static bool fail_busy(struct failure *failure)
     return false;
 }
 
-static bool take_claim(struct model_hold *hold, struct failure *failure)
+static bool take_claim(struct model_hold *hold, int64_t by_ms, struct failure *failure)
 {
     const struct zt_text name = zt_text_from(hold->lock.name);
     struct zt_error error;
-    const enum zt_status status = hold->store->ops->claim(hold->store, name, &hold->claim, &error);
+    const enum zt_status status =
+        hold->store->ops->claim(hold->store, name, by_ms, &hold->claim, &error);
 
     if (status == ZT_ARGUMENT)
         return fail_busy(failure);
@@ -101,6 +105,8 @@ static bool take_claim(struct model_hold *hold, struct failure *failure)
 bool model_hold_take(struct model_hold *hold, struct server *server, const char *name,
                      struct failure *failure)
 {
+    const int64_t by_ms = clock_ms() + HOLD_MS;
+
     *hold = (struct model_hold){.store = server->store, .lock = {.name = name}};
     if (!store_is_elsewhere(hold->store)) {
         name_lock_take(&hold->lock);
@@ -108,7 +114,7 @@ bool model_hold_take(struct model_hold *hold, struct server *server, const char 
     }
     if (!name_lock_take_within(&hold->lock, LOCK_WAIT_MS))
         return fail_busy(failure);
-    if (take_claim(hold, failure))
+    if (take_claim(hold, by_ms, failure))
         return true;
     name_lock_release(&hold->lock);
     return false;

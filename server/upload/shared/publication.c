@@ -191,6 +191,10 @@ static bool give_name_in_bucket(struct publication *publication, const struct mo
     }
     if (status == ZT_ARGUMENT)
         return fail_changed(publication, failure, &error);
+    if (status == ZT_UNAVAILABLE && hold->claim->has_doubt)
+        return failure_refuse(failure, PROBLEM_STORE_UNAVAILABLE,
+                              "the object store did not answer, so it is not known whether the "
+                              "model was published");
     if (status != ZT_OK)
         return failure_of_store(failure, &error);
     publication->stored = NULL;

@@ -174,7 +174,8 @@ static bool fail_changed(struct removal *removal, const struct zt_error *error)
 }
 
 /* Of the current model's file only the version that was looked at is removed. */
-static bool remove_rank(struct removal *removal, const struct generation *current, unsigned rank)
+static bool remove_rank(struct removal *removal, const struct model_hold *hold,
+                        const struct generation *current, unsigned rank)
 {
     struct server *server = removal->server;
     struct store_expected expected = store_expects_anything;
@@ -190,17 +191,22 @@ static bool remove_rank(struct removal *removal, const struct generation *curren
         generation_release(catalog_update(server->catalog, path));
     if (status == ZT_ARGUMENT)
         return fail_changed(removal, &error);
+    if (status == ZT_UNAVAILABLE && hold->claim != NULL && hold->claim->has_doubt)
+        return failure_refuse(&removal->failure, PROBLEM_STORE_UNAVAILABLE,
+                              "the object store did not answer, so it is not known whether the "
+                              "model was removed");
     return status == ZT_OK || status == ZT_NOT_FOUND || failure_of_store(&removal->failure, &error);
 }
 
-static bool remove_files(struct removal *removal, const struct generation *current)
+static bool remove_files(struct removal *removal, const struct model_hold *hold,
+                         const struct generation *current)
 {
     unsigned ranks = 0;
 
     while (model_extension(ranks) != NULL)
         ranks++;
     while (ranks > 0)
-        if (!remove_rank(removal, current, --ranks))
+        if (!remove_rank(removal, hold, current, --ranks))
             return false;
     return true;
 }
@@ -228,7 +234,7 @@ static void run_removal(struct request *request)
         return;
     current = model_find_current(removal->server, removal->name);
     removed = model_is_current(&hold, current, &removal->failure) && check(removal, current) &&
-              remove_files(removal, current);
+              remove_files(removal, &hold, current);
     if (removed && !current->is_joined)
         remove_shards(removal->server, current);
     model_hold_release(&hold);

@@ -41,7 +41,7 @@ static enum zt_status list(const char *prefix, const char *const *pages, struct 
     for (size_t i = 0; pages[i] != NULL; i++)
         fake.pages[i] = pages[i];
     *seen = (struct seen){.count = 0};
-    return bucket_list(&bucket, "", note, seen, error);
+    return bucket_list(&bucket, "", BUCKET_USUAL_TIME, note, seen, error);
 }
 
 #define PAGES(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -307,7 +307,7 @@ static enum zt_status judge(unsigned status, const char *body, enum metric opera
     if (operation == METRIC_STORE_WRITE)
         return bucket_put(&bucket, &(struct bucket_put){.key = "k", .bytes = "x", .length = 1},
                           &version, error);
-    judged = bucket_get(&bucket, "k", 100, &bytes, &length, NULL, error);
+    judged = bucket_get(&bucket, "k", 100, BUCKET_USUAL_TIME, &bytes, &length, NULL, error);
     free(bytes);
     return judged;
 }
@@ -385,7 +385,8 @@ static void one_write_without_an_answer_does_not_mean_that_the_store_is_away(voi
         if (i == 0) {
             assert_int_equal(bucket_put(&bucket, &put, &version, &error), ZT_UNAVAILABLE);
             fake.failure = REMOTE_FAILURE_NONE;
-            assert_int_equal(bucket_head(&bucket, "k", &version, &error), ZT_NOT_FOUND);
+            assert_int_equal(bucket_head(&bucket, "k", BUCKET_USUAL_TIME, &version, &error),
+                             ZT_NOT_FOUND);
         }
     }
     fake.failure = REMOTE_FAILURE_TIMEOUT;
@@ -403,14 +404,15 @@ static void the_store_is_away_until_it_answers(void **state)
     fake_bucket(&bucket, "");
     fake.failure = REMOTE_FAILURE_CONNECT;
     assert_true(bucket_may_ask(&bucket));
-    assert_int_equal(bucket_head(&bucket, "k", &version, &error), ZT_UNAVAILABLE);
+    assert_int_equal(bucket_head(&bucket, "k", BUCKET_USUAL_TIME, &version, &error),
+                     ZT_UNAVAILABLE);
     assert_true(atomic_load(&bucket.is_away));
     assert_false(atomic_load(&bucket.was_reached));
     /* One request a second finds out whether it is back. */
     assert_true(bucket_may_ask(&bucket));
     assert_false(bucket_may_ask(&bucket));
     fake.failure = REMOTE_FAILURE_NONE;
-    assert_int_equal(bucket_head(&bucket, "k", &version, &error), ZT_NOT_FOUND);
+    assert_int_equal(bucket_head(&bucket, "k", BUCKET_USUAL_TIME, &version, &error), ZT_NOT_FOUND);
     assert_false(atomic_load(&bucket.is_away));
     assert_true(atomic_load(&bucket.was_reached));
     assert_true(bucket_may_ask(&bucket));
@@ -456,9 +458,9 @@ static void conditions_are_sent_without_quotes(void **state)
     put.meta_sha256 = NULL;
     assert_int_equal(bucket_put(&bucket, &put, NULL, &error), ZT_OK);
     assert_string_equal(fake.last_fields, "if-none-match: *;");
-    assert_int_equal(bucket_delete(&bucket, "k", &error), ZT_OK);
+    assert_int_equal(bucket_delete(&bucket, "k", BUCKET_USUAL_TIME, &error), ZT_OK);
     fake.status = 404;
-    assert_int_equal(bucket_delete(&bucket, "k", &error), ZT_OK);
+    assert_int_equal(bucket_delete(&bucket, "k", BUCKET_USUAL_TIME, &error), ZT_OK);
 }
 
 static void a_size_that_is_not_told_is_not_zero(void **state)
@@ -470,10 +472,11 @@ static void a_size_that_is_not_told_is_not_zero(void **state)
     (void)state;
     fake_bucket(&bucket, "");
     fake.objects[0] = (struct fake_object){"k", "e1", (const uint8_t *)"hello", 5};
-    assert_int_equal(bucket_head(&bucket, "k", &version, &error), ZT_OK);
+    assert_int_equal(bucket_head(&bucket, "k", BUCKET_USUAL_TIME, &version, &error), ZT_OK);
     assert_int_equal(version.size_bytes, 5);
     fake.hides_lengths = true;
-    assert_int_equal(bucket_head(&bucket, "k", &version, &error), ZT_UNAVAILABLE);
+    assert_int_equal(bucket_head(&bucket, "k", BUCKET_USUAL_TIME, &version, &error),
+                     ZT_UNAVAILABLE);
 }
 
 static void a_small_object_is_read_whole_and_a_large_one_not(void **state)
@@ -487,15 +490,18 @@ static void a_small_object_is_read_whole_and_a_large_one_not(void **state)
     (void)state;
     fake_bucket(&bucket, "");
     fake.objects[0] = (struct fake_object){"k", "e1", (const uint8_t *)"hello", 5};
-    assert_int_equal(bucket_get(&bucket, "k", 5, &bytes, &length, &version, &error), ZT_OK);
+    assert_int_equal(
+        bucket_get(&bucket, "k", 5, BUCKET_USUAL_TIME, &bytes, &length, &version, &error), ZT_OK);
     assert_int_equal(length, 5);
     assert_string_equal(bytes, "hello");
     assert_string_equal(version.etag, "e1");
     assert_int_equal(version.size_bytes, 5);
     assert_int_equal(version.modified_s, 1767323045);
     free(bytes);
-    assert_int_equal(bucket_get(&bucket, "k", 4, &bytes, &length, NULL, &error), ZT_LIMIT);
-    assert_int_equal(bucket_get(&bucket, "l", 4, &bytes, &length, NULL, &error), ZT_NOT_FOUND);
+    assert_int_equal(bucket_get(&bucket, "k", 4, BUCKET_USUAL_TIME, &bytes, &length, NULL, &error),
+                     ZT_LIMIT);
+    assert_int_equal(bucket_get(&bucket, "l", 4, BUCKET_USUAL_TIME, &bytes, &length, NULL, &error),
+                     ZT_NOT_FOUND);
 }
 
 int main(void)

@@ -49,11 +49,12 @@ static enum zt_status list_unless_away(struct store *store,
     return elsewhere.folder->list(store, visit, context, error);
 }
 
-static enum zt_status claim_nothing(struct store *store, struct zt_text name,
+static enum zt_status claim_nothing(struct store *store, struct zt_text name, int64_t by_ms,
                                     struct store_claim **out_claim, struct zt_error *error)
 {
     (void)store;
     (void)name;
+    (void)by_ms;
     (void)out_claim;
     return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "not in tests");
 }

@@ -10,6 +10,8 @@
 #include "store/s3/s3_listing.h"
 #include "store/s3_write/s3_multipart.h"
 
+/* For all that is done under a claim. */
+#define CLAIM_MS    25000
 #define SMALL_BYTES 1000
 #define LARGE_BYTES 150000
 #define PART_BYTES  65536
@@ -101,7 +103,9 @@ static struct store_claim *claim_ok(struct world *world)
     struct store_claim *claim = NULL;
     struct zt_error error;
 
-    assert_int_equal(s3_claim(&world->store.base, zt_text_from("m"), &claim, &error), ZT_OK);
+    assert_int_equal(
+        s3_claim(&world->store.base, zt_text_from("m"), clock_ms() + CLAIM_MS, &claim, &error),
+        ZT_OK);
     return claim;
 }
 
@@ -197,8 +201,9 @@ static void without_conditions_only_a_single_writer_publishes(void **state)
     shelf.ignores_put_conditions = true;
     probe(world);
     assert_int_equal(world->writing.mode, S3_MODE_REFUSED);
-    assert_int_equal(s3_claim(&world->store.base, zt_text_from("m"), &claim, &error),
-                     ZT_UNSUPPORTED);
+    assert_int_equal(
+        s3_claim(&world->store.base, zt_text_from("m"), clock_ms() + CLAIM_MS, &claim, &error),
+        ZT_UNSUPPORTED);
     atomic_store(&world->writing.mode, S3_MODE_UNKNOWN);
     world->config.s3.single_writer = true;
     probe(world);
@@ -216,8 +221,9 @@ static void store_that_is_away_is_not_judged(void **state)
     shelf.is_away = true;
     assert_int_equal(s3_probe(&world->store, &error), ZT_UNAVAILABLE);
     assert_int_equal(world->writing.mode, S3_MODE_UNKNOWN);
-    assert_int_equal(s3_claim(&world->store.base, zt_text_from("m"), &claim, &error),
-                     ZT_UNAVAILABLE);
+    assert_int_equal(
+        s3_claim(&world->store.base, zt_text_from("m"), clock_ms() + CLAIM_MS, &claim, &error),
+        ZT_UNAVAILABLE);
 }
 
 /* --- claims --- */

@@ -68,11 +68,12 @@ static enum zt_status write_fact(struct store *store, const struct file_identity
     return ZT_OK;
 }
 
-static enum zt_status no_claim(struct store *store, struct zt_text name,
+static enum zt_status no_claim(struct store *store, struct zt_text name, int64_t by_ms,
                                struct store_claim **out_claim, struct zt_error *error)
 {
     (void)store;
     (void)name;
+    (void)by_ms;
     (void)out_claim;
     return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "no claims");
 }
