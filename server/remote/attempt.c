@@ -375,26 +375,41 @@ static bool was_connected(const struct attempt *attempt)
     return ready_us > 0;
 }
 
+/* Whether it is the proxy that could not be connected to, or that refuses to connect further. */
+static bool failed_at_proxy(const struct attempt *attempt, CURLcode code)
+{
+    long connect_status = 0;
+
+    if (!request_uses_proxy(&attempt->peer, attempt->exchange->origin))
+        return false;
+    curl_easy_getinfo(attempt->handle, CURLINFO_HTTP_CONNECTCODE, &connect_status);
+    return code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_COULDNT_CONNECT ||
+           code == CURLE_PROXY || (code == CURLE_OPERATION_TIMEDOUT && !was_connected(attempt)) ||
+           (connect_status != 0 && connect_status / 100 != 2);
+}
+
 static struct attempt_outcome outcome_of(const struct attempt *attempt, CURLcode code)
 {
     const bool was_reached = was_connected(attempt);
 
+    if (failed_at_proxy(attempt, code))
+        return (struct attempt_outcome){REMOTE_FAILURE_PROXY, true};
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_CONNECT:
         return (struct attempt_outcome){REMOTE_FAILURE_CONNECT, true};
     case CURLE_OPERATION_TIMEDOUT:
         return (struct attempt_outcome){
             was_reached ? REMOTE_FAILURE_TIMEOUT : REMOTE_FAILURE_CONNECT, true};
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_ISSUER_ERROR:
+        return (struct attempt_outcome){REMOTE_FAILURE_CERTIFICATE, false};
     /* A connection that broke in the handshake may do better the next time. */
     case CURLE_SSL_CONNECT_ERROR:
         return (struct attempt_outcome){REMOTE_FAILURE_TLS, true};
-    case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CIPHER:
-    case CURLE_SSL_ISSUER_ERROR:
     case CURLE_SSL_ENGINE_INITFAILED:
     case CURLE_USE_SSL_FAILED:
         return (struct attempt_outcome){REMOTE_FAILURE_TLS, false};
@@ -421,7 +436,8 @@ struct attempt_outcome attempt_end(struct attempt *attempt, CURLcode code)
         outcome = judge_whole(attempt);
     else {
         outcome = outcome_of(attempt, code);
-        zt_fail(&attempt->exchange->error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "%s",
+        zt_fail(&attempt->exchange->error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "%s%s",
+                outcome.failure == REMOTE_FAILURE_PROXY ? "the proxy cannot be used: " : "",
                 attempt->message[0] != '\0' ? attempt->message : curl_easy_strerror(code));
     }
     curl_slist_free_all(attempt->fields);

@@ -130,9 +130,11 @@ struct remote_exchange {
     enum remote_failure {
         REMOTE_FAILURE_NONE,
         REMOTE_FAILURE_CONNECT, /* no address, no connection */
+        REMOTE_FAILURE_PROXY,   /* no connection to the proxy, or none through it */
         REMOTE_FAILURE_TIMEOUT,
         REMOTE_FAILURE_BROKEN, /* reset, short or malformed */
         REMOTE_FAILURE_TLS,
+        REMOTE_FAILURE_CERTIFICATE, /* the other side's is not trusted */
         REMOTE_FAILURE_BUSY, /* 408, 429, 500, 502 to 504 until the end; head and answer say more */
         REMOTE_FAILURE_REFUSED,     /* accept said no */
         REMOTE_FAILURE_CREDENTIALS, /* there were none to sign with */

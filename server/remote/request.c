@@ -132,16 +132,19 @@ static bool is_beside(const char *origin)
            strncmp(origin, beginnings[1], strlen(beginnings[1])) == 0;
 }
 
+bool request_uses_proxy(const struct request_peer *peer, const char *origin)
+{
+    return peer->proxy != NULL && !is_beside(origin);
+}
+
 static void set_connection(CURL *handle, const struct request_peer *peer, const char *origin)
 {
-    const bool is_direct = peer->proxy == NULL || is_beside(origin);
-
     curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     /* "": not from the environment either. */
-    curl_easy_setopt(handle, CURLOPT_PROXY, is_direct ? "" : peer->proxy);
+    curl_easy_setopt(handle, CURLOPT_PROXY, request_uses_proxy(peer, origin) ? peer->proxy : "");
     curl_easy_setopt(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
     curl_easy_setopt(handle, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER_BYTES);

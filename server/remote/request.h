@@ -23,4 +23,7 @@ bool request_prepare(CURL *handle, const struct request_peer *peer,
                      const struct remote_exchange *exchange, const struct signed_fields *signature,
                      uint64_t limit_ms, struct curl_slist **out_fields);
 
+/* Whether requests to an origin go by the peer's proxy. */
+bool request_uses_proxy(const struct request_peer *peer, const char *origin);
+
 #endif

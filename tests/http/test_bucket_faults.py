@@ -1,16 +1,13 @@
 """A bucket whose store misbehaves, is slow, goes away and comes back: never a wrong byte, and nothing needs a restart."""
 
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import meddler as acts
-from buckets import bucket_environment
 from containers import dense, pattern, zt1
-from server_process import PROGRAM
-from wire import TIMEOUT_S, assert_problem, component_path, connect, eventually, get, head, model_path
+from wire import assert_problem, component_path, connect, eventually, get, head, model_path
 
 MIB = 1 << 20
 DATA = pattern(10 * MIB, seed=1)
@@ -434,78 +431,3 @@ def test_termination_while_the_store_hangs_takes_no_longer_than_drain(bucket, me
         assert server.stop() == 0
         assert time.monotonic() - begun < AT_ONCE_S
         assert all(one.result()[1] in (b"", DATA) or one.result()[0] == 503 for one in waiting)
-
-
-# --- what a start refuses ---
-
-
-def refusal(bucket, place, variables=None, **options):
-    """The one line of a start that must fail."""
-    place.mkdir(exist_ok=True)
-    environment = {**bucket_environment(bucket, place, **options), **(variables or {})}
-    if "AWS_ENDPOINT_URL" in environment:
-        del environment["ZTSERVE_S3_ENDPOINT"]
-    done = subprocess.run(
-        [PROGRAM, "serve", "--root", bucket.root, "--listen", "127.0.0.1:0"],
-        env={"PATH": "/usr/bin:/bin", **environment},
-        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1, done
-    assert done.stdout == ""
-    # Beside what the log says of the start itself.
-    lines = [line for line in done.stderr.splitlines() if line.startswith("ztserve: ")]
-    assert len(lines) == 1, done.stderr
-    return lines[0]
-
-
-WRONG = {
-    (403, "InvalidAccessKeyId"): ["credentials"],
-    (403, "SignatureDoesNotMatch"): ["credentials"],
-    (403, "AccessDenied"): ["credentials", "denied", "access"],
-    (400, "ExpiredToken"): ["credentials"],
-    (403, "RequestTimeTooSkewed"): ["clock"],
-    (400, "AuthorizationHeaderMalformed"): ["region"],
-    (301, "PermanentRedirect"): ["region", "endpoint"],
-    (404, "NoSuchBucket"): ["bucket"],
-}
-
-
-@pytest.mark.parametrize("status, code", WRONG)
-def test_start_says_in_one_line_what_is_wrong(bucket, meddler, tmp_path, status, code):
-    meddler.meddle(acts.store_error(status, code, "the store's own words"))
-    line = refusal(bucket, tmp_path / "place", endpoint=meddler.endpoint)
-    assert any(word in line.lower() for word in WRONG[status, code]), line
-
-
-def test_certificates_that_are_none_are_refused(bucket, tmp_path):
-    other = tmp_path / "notes.pem"
-    other.write_text("no certificate is in here\n")
-    for path in (other, tmp_path, tmp_path / "absent.pem"):
-        line = refusal(bucket, tmp_path / "place", s3__ca=path)
-        assert "certificates" in line and str(path) in line, line
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:", "a:b:1", "[::1", "x/y"])
-def test_address_of_the_environment_that_cannot_be_one_is_refused(bucket, tmp_path, address):
-    variables = {"AWS_ENDPOINT_URL": f"http://{address}"}
-    line = refusal(bucket, tmp_path / "place", variables)
-    assert "s3.endpoint" in line and address in line, line
-
-
-def test_real_stores_refusals_are_told(engine, tmp_path):
-    bucket = engine.bucket()
-    bucket.name += "-absent"
-    assert "bucket" in refusal(bucket, tmp_path / "place")
-
-
-def test_real_stores_refusal_of_credentials_is_told(ceph, tmp_path):
-    bucket = ceph.bucket()
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        environment = {**bucket_environment(bucket, tmp_path), name: "wrongwrongwrongwrong"}
-        done = subprocess.run(
-            [PROGRAM, "serve", "--root", bucket.root, "--listen", "127.0.0.1:0"],
-            env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
-        )  # fmt: skip
-        assert done.returncode == 1, done
-        assert "credentials" in done.stderr.lower(), done.stderr
-        assert "wrongwrong" not in done.stderr

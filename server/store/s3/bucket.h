@@ -85,6 +85,11 @@ bool bucket_limit(struct remote_exchange *exchange, int64_t by_ms);
 enum zt_status bucket_judge(struct bucket *bucket, enum metric operation,
                             struct remote_exchange *exchange, struct zt_error *error);
 
+/* Whether the body of an answer is an error as object stores write them: XML with a code. */
+bool bucket_is_error(const struct remote_exchange *exchange);
+/* ZT_ARGUMENT: what gave an answer with this status is something else. */
+enum zt_status bucket_is_no_store(unsigned status, struct zt_error *error);
+
 /* Each runs one exchange as bucket_run does. ZT_UNAVAILABLE also of a HEAD whose answer does not
  * tell the size. */
 enum zt_status bucket_head(struct bucket *bucket, const char *key, int64_t by_ms,
@@ -123,7 +128,9 @@ struct listed_object {
     int64_t modified_s;
 };
 /* One list of one key, within a few seconds: whether the address, the credentials, the clock, the
- * region and the bucket are right. As bucket_judge. */
+ * region and the bucket are right. As bucket_judge; ZT_ARGUMENT also for what else will not go
+ * away: a certificate that is not trusted, http where https is spoken and the other way round,
+ * something that is no object store. ZT_UNAVAILABLE: the store, or the proxy, is away. */
 enum zt_status bucket_check(struct bucket *bucket, struct zt_error *error);
 
 /* Lists all keys that begin with `beginning`, in pages; false from visit ends it. ZT_OK only if the

@@ -58,6 +58,14 @@ static void read_body(const struct remote_exchange *exchange, struct said *out_s
         *out_said = said;
 }
 
+bool bucket_is_error(const struct remote_exchange *exchange)
+{
+    struct said said = {.code = ""};
+
+    read_body(exchange, &said);
+    return said.code[0] != '\0';
+}
+
 static bool begins(const char *text, size_t length, size_t *at, const char *with)
 {
     const size_t wanted = strlen(with);
@@ -142,9 +150,11 @@ static enum zt_status judge_failure(struct bucket *bucket, enum metric operation
     static const enum metric metrics[] = {
         [REMOTE_FAILURE_NONE] = METRIC_STORE_ERROR_BROKEN,
         [REMOTE_FAILURE_CONNECT] = METRIC_STORE_ERROR_CONNECT,
+        [REMOTE_FAILURE_PROXY] = METRIC_STORE_ERROR_CONNECT,
         [REMOTE_FAILURE_TIMEOUT] = METRIC_STORE_ERROR_TIMEOUT,
         [REMOTE_FAILURE_BROKEN] = METRIC_STORE_ERROR_BROKEN,
         [REMOTE_FAILURE_TLS] = METRIC_STORE_ERROR_TLS,
+        [REMOTE_FAILURE_CERTIFICATE] = METRIC_STORE_ERROR_TLS,
         [REMOTE_FAILURE_BUSY] = METRIC_STORE_ERROR_BUSY,
         [REMOTE_FAILURE_REFUSED] = METRIC_STORE_ERROR_STALE,
         [REMOTE_FAILURE_CREDENTIALS] = METRIC_STORE_ERROR_REFUSED,
@@ -235,6 +245,14 @@ static enum zt_status say(const struct bucket *bucket, unsigned status, const st
                    said->message[0] != '\0' ? ": " : "", said->message);
 }
 
+enum zt_status bucket_is_no_store(unsigned status, struct zt_error *error)
+{
+    return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                   "what answers is not an object store (S3): its answer is a %u without the XML "
+                   "of one",
+                   status);
+}
+
 /* Whether it says that the object is not there, not the bucket. */
 static bool is_absence(enum metric operation, unsigned status, const struct said *said)
 {
@@ -260,9 +278,11 @@ static enum zt_status judge_answer(struct bucket *bucket, enum metric operation,
         return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
                        "the store has another version of the object");
     }
+    /* A bucket that is missing is called by its name in XML. */
     if (code == 404 && said.code[0] == '\0')
-        strcpy(said.code, "NoSuchBucket");
-    status = say(bucket, code, &said, error);
+        status = bucket_is_no_store(code, error);
+    else
+        status = say(bucket, code, &said, error);
     metric_add(status == ZT_ARGUMENT ? METRIC_STORE_ERROR_REFUSED : METRIC_STORE_ERROR_BUSY, 1);
     return status;
 }

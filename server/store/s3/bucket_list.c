@@ -28,9 +28,6 @@
 /* More than any file has, and less than overflows. */
 #define SIZE_DIGITS_MAX 18
 
-#define CHECK_MS     5000
-#define CHECK_TRY_MS 4000
-#define CHECK_TRIES  2
 /* --- one page --- */
 
 struct page_object {
@@ -475,27 +472,6 @@ enum zt_status bucket_list(struct bucket *bucket, const char *beginning, int64_t
             status =
                 zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the store's list does not end");
     }
-    walk_free(walk);
-    return status;
-}
-
-enum zt_status bucket_check(struct bucket *bucket, struct zt_error *error)
-{
-    struct walk *walk = walk_new(bucket, "", error);
-    enum zt_status status;
-
-    if (walk == NULL)
-        return ZT_NO_MEMORY;
-    walk->as_url = true;
-    bucket_exchange(bucket, &walk->exchange, "GET", walk->path);
-    walk->exchange.time_ms = CHECK_MS;
-    walk->exchange.try_ms = CHECK_TRY_MS;
-    walk->exchange.tries = CHECK_TRIES;
-    status = ask(walk, "1", error);
-    if (status == ZT_OK && !parse(walk, NULL))
-        status = zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                         "what answers is not an object store (S3)");
-    remote_exchange_free(&walk->exchange);
     walk_free(walk);
     return status;
 }

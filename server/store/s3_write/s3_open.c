@@ -194,6 +194,19 @@ static struct s3_writing *new_writing(const char *cache_folder)
     return writing;
 }
 
+/* The bucket of claims, if there are to be any. */
+static enum zt_status check_claims(struct s3_store *store, struct zt_error *error)
+{
+    const struct config *config = store->config;
+    struct zt_error why;
+
+    if (!config->writable || config->s3.single_writer || !atomic_load(&store->bucket.was_reached) ||
+        bucket_check(&store->claims, &why) != ZT_ARGUMENT)
+        return ZT_OK;
+    return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "s3.claims_bucket: %s at %s: %.150s",
+                   store->claims.name, store->claims.origin, why.message);
+}
+
 static enum zt_status connect_all(struct s3_store *store, struct zt_error *error)
 {
     const struct cache_options options = {.folder = store->folder,
@@ -206,9 +219,10 @@ static enum zt_status connect_all(struct s3_store *store, struct zt_error *error
     if (status != ZT_OK)
         return status;
     store->claims = store->bucket;
-    if (store->config->s3.claims_bucket[0] != '\0')
-        s3_other_bucket(store, store->config->s3.claims_bucket, &store->claims);
-    return ZT_OK;
+    if (store->config->s3.claims_bucket[0] == '\0')
+        return ZT_OK;
+    s3_other_bucket(store, store->config->s3.claims_bucket, &store->claims);
+    return check_claims(store, error);
 }
 
 enum zt_status store_s3_open(const struct config *config, const char *cache_folder,

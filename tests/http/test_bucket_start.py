@@ -1,0 +1,220 @@
+"""The start of a server over a bucket: what is wrong is said in one line, and what may go away by itself is waited for."""
+
+import ssl
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import meddler as acts
+from buckets import bucket_environment
+from certificates import Authority
+from containers import dense, pattern, zt1
+from server_process import PROGRAM
+from wire import TIMEOUT_S, eventually, get, model_path
+
+MODEL = zt1({"w": dense(pattern(1000))})
+
+
+@pytest.fixture
+def bucket(moto_bucket):
+    moto_bucket.put("m.zt", MODEL)
+    return moto_bucket
+
+
+def refusal(bucket, place, variables=None, **options):
+    """The one line of a start that must fail."""
+    place.mkdir(exist_ok=True)
+    environment = {**bucket_environment(bucket, place, **options), **(variables or {})}
+    if "AWS_ENDPOINT_URL" in environment:
+        del environment["ZTSERVE_S3_ENDPOINT"]
+    done = subprocess.run(
+        [PROGRAM, "serve", "--root", bucket.root, "--listen", "127.0.0.1:0"],
+        env={"PATH": "/usr/bin:/bin", **environment},
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done
+    assert done.stdout == ""
+    # Beside what the log says of the start itself.
+    lines = [line for line in done.stderr.splitlines() if line.startswith("ztserve: ")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+# --- what a start refuses ---
+
+
+WRONG = {
+    (403, "InvalidAccessKeyId"): ["credentials"],
+    (403, "SignatureDoesNotMatch"): ["credentials"],
+    (403, "AccessDenied"): ["credentials", "denied", "access"],
+    (400, "ExpiredToken"): ["credentials"],
+    (403, "RequestTimeTooSkewed"): ["clock"],
+    (400, "AuthorizationHeaderMalformed"): ["region"],
+    (301, "PermanentRedirect"): ["region", "endpoint"],
+    (404, "NoSuchBucket"): ["bucket"],
+}
+
+
+@pytest.mark.parametrize("status, code", WRONG)
+def test_start_says_in_one_line_what_is_wrong(bucket, meddler, tmp_path, status, code):
+    meddler.meddle(acts.store_error(status, code, "the store's own words"))
+    line = refusal(bucket, tmp_path / "place", endpoint=meddler.endpoint)
+    assert any(word in line.lower() for word in WRONG[status, code]), line
+
+
+def test_certificates_that_are_none_are_refused(bucket, tmp_path):
+    other = tmp_path / "notes.pem"
+    other.write_text("no certificate is in here\n")
+    for path in (other, tmp_path, tmp_path / "absent.pem"):
+        line = refusal(bucket, tmp_path / "place", s3__ca=path)
+        assert "certificates" in line and str(path) in line, line
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:", "a:b:1", "[::1", "x/y"])
+def test_address_of_the_environment_that_cannot_be_one_is_refused(bucket, tmp_path, address):
+    variables = {"AWS_ENDPOINT_URL": f"http://{address}"}
+    line = refusal(bucket, tmp_path / "place", variables)
+    assert "s3.endpoint" in line and address in line, line
+
+
+def test_real_stores_refusals_are_told(engine, tmp_path):
+    bucket = engine.bucket()
+    bucket.name += "-absent"
+    assert "bucket" in refusal(bucket, tmp_path / "place")
+
+
+def test_real_stores_refusal_of_credentials_is_told(ceph, tmp_path):
+    bucket = ceph.bucket()
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        environment = {**bucket_environment(bucket, tmp_path), name: "wrongwrongwrongwrong"}
+        done = subprocess.run(
+            [PROGRAM, "serve", "--root", bucket.root, "--listen", "127.0.0.1:0"],
+            env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1, done
+        assert "credentials" in done.stderr.lower(), done.stderr
+        assert "wrongwrong" not in done.stderr
+
+
+# --- the address ---
+
+
+class Page(BaseHTTPRequestHandler):
+    """What a server that is no object store says of a path that it has not."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        body = b"<!DOCTYPE html><html><body>there is nothing here<br></body></html>"
+        self.send_response(404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+class Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    context = None
+
+    def get_request(self):
+        connection, address = super().get_request()
+        if self.context:
+            connection = self.context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        return connection, address
+
+    def handle_error(self, request, client_address):
+        pass
+
+
+@pytest.fixture
+def listen():
+    """Starts a server of pages; its address without the scheme."""
+    started = []
+
+    def start(certificate=None):
+        listener = Listener(("127.0.0.1", 0), Page)
+        if certificate:
+            listener.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            listener.context.load_cert_chain(certificate.cert, certificate.key)
+        threading.Thread(target=listener.serve_forever, args=(0.02,), daemon=True).start()
+        started.append(listener)
+        return f"127.0.0.1:{listener.server_address[1]}"
+
+    yield start
+    for listener in started:
+        listener.shutdown()
+        listener.server_close()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def certificate(authority):
+    return authority.sign("server")
+
+
+def test_certificate_that_is_not_trusted_is_told(bucket, listen, certificate, tmp_path):
+    line = refusal(bucket, tmp_path / "place", endpoint=f"https://{listen(certificate)}")
+    assert "certificate is not trusted" in line and "s3.ca" in line, line
+
+
+def test_https_to_a_port_of_http_is_told(bucket, listen, tmp_path):
+    line = refusal(bucket, tmp_path / "place", endpoint=f"https://{listen()}")
+    assert "speaks http, and not https" in line, line
+
+
+def test_http_to_a_port_of_https_is_told(bucket, listen, certificate, tmp_path):
+    line = refusal(bucket, tmp_path / "place", endpoint=f"http://{listen(certificate)}")
+    assert "speaks https, and not http" in line, line
+
+
+def test_server_that_is_no_object_store_is_told(bucket, listen, certificate, authority, tmp_path):
+    line = refusal(bucket, tmp_path / "place", endpoint=f"http://{listen()}")
+    assert "not an object store" in line and "404" in line, line
+    line = refusal(bucket, tmp_path / "place", endpoint=f"https://{listen(certificate)}", s3__ca=authority.cert)
+    assert "not an object store" in line and "404" in line, line
+
+
+@pytest.mark.parametrize("status, body", [(200, b"ok"), (302, b""), (400, b"bad request"), (405, b"<html></html>")])
+def test_answers_that_no_object_store_gives_are_told(bucket, meddler, tmp_path, status, body):
+    meddler.meddle(acts.reply(status, body))
+    line = refusal(bucket, tmp_path / "place", endpoint=meddler.endpoint)
+    assert "not an object store" in line and str(status) in line, line
+
+
+def test_bucket_of_claims_that_is_wrong_is_told(bucket, tmp_path):
+    line = refusal(bucket, tmp_path / "place", {"ZTSERVE_WRITABLE": "true"}, s3__claims_bucket="absent-bucket")
+    assert "s3.claims_bucket" in line and "does not exist" in line and "absent-bucket" in line, line
+
+
+def test_bucket_of_claims_does_not_matter_to_a_reader(bucket, serve_bucket):
+    server = serve_bucket(bucket, s3__claims_bucket="absent-bucket")
+    assert get(server, model_path("m")).status == 200
+
+
+# --- what is waited for ---
+
+
+def test_proxy_that_is_down_is_told_and_waited_for(bucket, meddler, serve_bucket):
+    meddler.go_away()
+    server = serve_bucket(bucket, s3__proxy=meddler.endpoint)
+    assert get(server, "/healthz").status == 200
+    assert get(server, "/readyz").status == 503
+    assert any("away" in line and "the proxy cannot be used" in line for line in server.log_lines)
+
+
+@pytest.mark.parametrize("act", [acts.reset, acts.slow_down()])
+def test_store_that_does_not_answer_yet_is_waited_for(bucket, meddler, serve_bucket, act):
+    meddler.meddle(act)
+    server = serve_bucket(bucket, endpoint=meddler.endpoint)
+    assert get(server, "/readyz").status == 503
+    meddler.stop()
+    eventually(lambda: get(server, "/readyz").status == 200, within_s=60)
