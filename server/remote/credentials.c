@@ -16,6 +16,8 @@
 #define RENEW_BEFORE_S 300
 /* The longest pause after a failure. */
 #define AGAIN_MOST_MS 60000
+/* The same where there may be nothing to be found. */
+#define SEEK_MOST_MS 600000
 
 const struct credentials_pace credentials_usual_pace = {
     .look_ms = 2000, .again_ms = 5000, .just_renewed_ms = 5000, .refusal_every_ms = 60000};
@@ -35,6 +37,10 @@ static const struct source {
 
 static const struct source anonymous = {"anonymous", NULL, false};
 
+/* A machine that has just started may not have its metadata service yet. So nobody is anonymous for
+ * good where there might be one. */
+static const struct source *const late = &sources[sizeof(sources) / sizeof(sources[0]) - 1];
+
 /* What tells one version of the file from another. */
 struct file_version {
     dev_t device;
@@ -44,7 +50,6 @@ struct file_version {
 };
 
 struct credentials {
-    const struct source *source;
     const struct credentials_pace *pace;
     struct credential_settings settings;
     struct credential_calls *calls;
@@ -55,6 +60,8 @@ struct credentials {
     pthread_mutex_t lock;
     pthread_cond_t woken;
     /* Under the lock. */
+    const struct source *source;
+    bool is_sought; /* there are none: the late source is asked again and again */
     bool is_stopping;
     bool is_refused; /* to be renewed at once */
     bool is_failing;
@@ -137,11 +144,21 @@ static bool file_changed(struct credentials *credentials)
 /* Under the lock. */
 static bool is_due(const struct credentials *credentials)
 {
-    if (credentials->again_ms != 0)
+    if (credentials->again_ms != 0 && !(credentials->is_sought && credentials->is_refused))
         return clock_ms() >= credentials->again_ms;
     if (credentials->is_refused)
         return true;
     return credentials->renew_at_s != 0 && now_s() >= credentials->renew_at_s;
+}
+
+/* Under the lock: the next time, and a longer pause after it. */
+static void pause_longer(struct credentials *credentials)
+{
+    const int64_t most_ms = credentials->is_sought ? SEEK_MOST_MS : AGAIN_MOST_MS;
+
+    credentials->again_ms = clock_ms() + credentials->pause_ms;
+    if (credentials->pause_ms < most_ms)
+        credentials->pause_ms *= 2;
 }
 
 /* Under the lock. */
@@ -151,9 +168,30 @@ static void note_failure(struct credentials *credentials, const struct zt_error 
         log_write(LOG_LEVEL_WARN, "credentials (%s) could not be renewed, trying again: %s",
                   credentials->source->name, error->message);
     credentials->is_failing = true;
-    credentials->again_ms = clock_ms() + credentials->pause_ms;
-    if (credentials->pause_ms < AGAIN_MOST_MS)
-        credentials->pause_ms *= 2;
+    pause_longer(credentials);
+}
+
+/* Asks the late source while there are no credentials. */
+static void seek(struct credentials *credentials)
+{
+    struct credential credential;
+    struct zt_error error;
+    const enum zt_status status =
+        late->fetch(&credentials->settings, credentials->calls, &credential, &error);
+
+    pthread_mutex_lock(&credentials->lock);
+    credentials->is_refused = false;
+    if (status == ZT_OK) {
+        take(credentials, &credential);
+        credentials->source = late;
+        credentials->is_sought = false;
+        log_write(LOG_LEVEL_INFO, "credentials (%s) were found: requests are signed from now on",
+                  late->name);
+    } else {
+        pause_longer(credentials);
+    }
+    pthread_mutex_unlock(&credentials->lock);
+    explicit_bzero(&credential, sizeof(credential));
 }
 
 static void renew(struct credentials *credentials)
@@ -202,11 +240,15 @@ static void *keep_fresh(void *argument)
 
     while (wait_a_while(credentials)) {
         bool due = file_changed(credentials);
+        bool is_sought;
 
         pthread_mutex_lock(&credentials->lock);
         due = due || is_due(credentials);
+        is_sought = credentials->is_sought;
         pthread_mutex_unlock(&credentials->lock);
-        if (due)
+        if (due && is_sought)
+            seek(credentials);
+        else if (due)
             renew(credentials);
     }
     return NULL;
@@ -228,6 +270,8 @@ static enum zt_status choose(struct credentials *credentials, struct zt_error *e
         if (status != ZT_NOT_FOUND)
             credentials->source = &sources[i];
     }
+    credentials->is_sought =
+        status == ZT_NOT_FOUND && credentials->settings.instance.origin[0] != '\0';
     if (status == ZT_NOT_FOUND)
         status = ZT_OK;
     if (status == ZT_OK)
@@ -265,9 +309,13 @@ static enum zt_status begin_renewing(struct credentials *credentials, enum zt_st
 {
     int failure;
 
-    if (!credentials->source->is_renewed)
+    if (!credentials->source->is_renewed && !credentials->is_sought)
         return status;
-    if (status != ZT_OK) {
+    if (credentials->is_sought) {
+        log_write(LOG_LEVEL_INFO, "no credentials were found: requests are not signed; the "
+                                  "instance's metadata service is asked again");
+        pause_longer(credentials);
+    } else if (status != ZT_OK) {
         credentials->is_failing = true;
         credentials->again_ms = clock_ms() + credentials->pause_ms;
     }
@@ -349,7 +397,8 @@ static bool heed_refusal(struct credentials *credentials)
 
     if (credentials->is_refused)
         return true;
-    if (now_ms - credentials->renewed_ms < credentials->pace->just_renewed_ms)
+    if (now_ms - credentials->renewed_ms < credentials->pace->just_renewed_ms &&
+        !credentials->is_sought)
         return true;
     /* Only the file's owner can change what is in it, and that is seen by itself. */
     if (is_profile(credentials))
@@ -375,9 +424,14 @@ bool credentials_refused(struct credentials *credentials)
     return has_others;
 }
 
-const char *credentials_source(const struct credentials *credentials)
+const char *credentials_source(struct credentials *credentials)
 {
-    return credentials->source->name;
+    const char *name;
+
+    pthread_mutex_lock(&credentials->lock);
+    name = credentials->source->name;
+    pthread_mutex_unlock(&credentials->lock);
+    return name;
 }
 
 void credentials_files(void (*visit)(void *context, const char *path), void *context)

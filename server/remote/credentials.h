@@ -37,7 +37,8 @@ extern const struct credentials_pace credentials_usual_pace;
 /* Chooses the source by environment and files, and gets the first credential; may wait some seconds
  * for a service. ZT_UNAVAILABLE: the chosen service does not answer; *out_credentials is set all
  * the same, and asking goes on in the background. ZT_ARGUMENT: what was found makes no sense (a
- * message for the person who starts the program). region: for the token service's address. pace:
+ * message for the person who starts the program). ZT_OK also without any: an instance's are then
+ * looked for again in the background. region: for the token service's address. pace:
  * credentials_usual_pace; another one only in tests. It is borrowed. */
 enum zt_status credentials_find(struct remote *remote, const char *region,
                                 const struct credentials_pace *pace,
@@ -57,7 +58,7 @@ bool credentials_get(struct credentials *credentials, struct credential *out_cre
 bool credentials_refused(struct credentials *credentials);
 
 /* "environment", "profile", "web identity", "container", "instance", "anonymous". */
-const char *credentials_source(const struct credentials *credentials);
+const char *credentials_source(struct credentials *credentials);
 
 /* The files that are read again, for the sandbox: calls visit with each. */
 void credentials_files(void (*visit)(void *context, const char *path), void *context);

@@ -47,7 +47,7 @@ class Service:
     """Hands out credentials in each of the ways, under another key each time."""
 
     def __init__(self, lifetime_s=3600):
-        self.lifetime_s, self.given, self.status = lifetime_s, 0, 200
+        self.lifetime_s, self.given, self.status, self.is_silent = lifetime_s, 0, 200, False
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.service = self
         self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
@@ -63,6 +63,8 @@ class Service:
         )
 
     def answer(self, method, path, fields, body):
+        while self.is_silent:
+            time.sleep(0.05)
         if self.status != 200:
             return self.status, "<ErrorResponse><Error><Code>InvalidIdentityToken</Code></Error></ErrorResponse>"
         if (method, path) == ("POST", "/"):
@@ -159,6 +161,19 @@ def test_profile_is_read_again_when_it_changes(bucket, meddler, serve_bucket, tm
     assert keys_of(tally) == {"KEY1"}
     profile.write_text(text.format(2))
     eventually(lambda: "KEY2" in keys_of(tally))
+
+
+def test_instance_whose_service_is_silent_at_the_start_is_found_later(bucket, meddler, make_service, serve_bucket, tmp_path):
+    service = make_service()
+    service.is_silent = True
+    tally = meddler.counting()
+    server = serve_bucket(bucket, endpoint=meddler.endpoint, environment={**NONE, **instance(service, tmp_path)})
+    assert keys_of(tally) == {""}
+    assert any("no credentials were found" in line for line in server.log_lines)
+    service.is_silent = False
+    eventually(lambda: "KEY1" in keys_of(tally), within_s=60)
+    assert any("credentials (instance) were found" in line for line in server.log_lines)
+    assert get(server, TARGET).body == DATA
 
 
 def test_nobody_is_anonymous(bucket, meddler, serve_bucket):
