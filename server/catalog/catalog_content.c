@@ -161,8 +161,8 @@ static bool judge_opened(struct catalog_content *content, const struct catalog_f
 static size_t open_together(struct catalog_content *content, const struct catalog_file *files,
                             size_t count, struct catalog_change *out_changes, size_t *out_changed)
 {
-    const size_t most = store_is_elsewhere(content->server->store) ? OPENINGS_AT_ONCE : 1;
-    struct opening openings[OPENINGS_AT_ONCE];
+    const size_t most = openings_at_once(content);
+    struct opening openings[OPENINGS_MOST];
     size_t changed = 0;
 
     count = count < most ? count : most;

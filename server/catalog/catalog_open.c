@@ -12,6 +12,10 @@
 /* Times that a file is opened if there are no descriptors, files of other models being closed in
  * between. */
 #define OPEN_TRIES 2
+/* Threads that open files elsewhere, each of which waits for two or three answers; and what each is
+ * given, because all wait for the last one. */
+#define OPENERS_MOST     192
+#define FILES_FOR_OPENER 16
 /* Beyond so many, nothing is remembered of the others. */
 #define UNOPENED_MAX 4096
 
@@ -126,6 +130,25 @@ static void open_alone(struct catalog_content *content, struct opening *opening)
 
 /* --- several at a time --- */
 
+/* A quarter of the requests that there may be at a time is left to clients. */
+static size_t openers_of(const struct catalog_content *content)
+{
+    const size_t requests = (size_t)content->server->config->s3.connections;
+    const size_t openers = requests - requests / 4;
+
+    assert(requests > 0);
+    return openers < OPENERS_MOST ? openers : OPENERS_MOST;
+}
+
+size_t openings_at_once(const struct catalog_content *content)
+{
+    const size_t files = FILES_FOR_OPENER * openers_of(content);
+
+    if (!store_is_elsewhere(content->server->store))
+        return 1;
+    return files < OPENINGS_MOST ? files : OPENINGS_MOST;
+}
+
 struct crowd {
     struct catalog_content *content;
     struct opening *openings;
@@ -153,8 +176,10 @@ static void *open_some(void *context)
 static void open_all(struct catalog_content *content, struct opening *openings, size_t count)
 {
     struct crowd crowd = {.content = content, .openings = openings, .count = count};
-    const size_t wanted = count - 1 < OPENERS ? count - 1 : OPENERS;
-    pthread_t openers[OPENERS];
+    /* This thread is one of them. */
+    const size_t most = openers_of(content) - 1;
+    const size_t wanted = count - 1 < most ? count - 1 : most;
+    pthread_t openers[OPENERS_MOST];
     size_t started = 0;
 
     while (started < wanted && thread_start(&openers[started], "opener", open_some, &crowd) == 0)
@@ -178,7 +203,7 @@ static bool needs_another(const struct catalog_content *content, const struct op
 
 void openings_run(struct catalog_content *content, struct opening *openings, size_t count)
 {
-    assert(count > 0 && count <= OPENINGS_AT_ONCE);
+    assert(count > 0 && count <= OPENINGS_MOST);
     if (!store_is_elsewhere(content->server->store)) {
         for (size_t i = 0; i < count; i++)
             open_alone(content, &openings[i]);

@@ -17,12 +17,12 @@ struct opening {
     struct generation *opened;
 };
 
-/* So many files are opened at a time, and so many threads do that, if the store is elsewhere: each
- * waits for two or three answers. */
-#define OPENINGS_AT_ONCE 64
-#define OPENERS          16
+/* How many files are opened together at most. */
+#define OPENINGS_MOST 1024
+/* And of this store now: one of a folder; elsewhere as many as keep its openers busy. */
+size_t openings_at_once(const struct catalog_content *content);
 
-/* Opens at most OPENINGS_AT_ONCE files; paths are set. The update lock is held. */
+/* Opens at most openings_at_once files; paths are set. The update lock is held. */
 void openings_run(struct catalog_content *content, struct opening *openings, size_t count);
 
 /* Files of the store that could not be opened because it was away; not those that the index has. */

@@ -2,16 +2,26 @@
  * what the store says has changed. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "catalog/catalog_content.h"
 #include "catalog/catalog_open.h"
 
+/* How often the log says how far the start is. */
+#define PROGRESS_NS (10 * CLOCK_NS_PER_S)
+
 static void update_files(struct catalog_content *content, const struct catalog_files *files)
 {
+    int64_t logged_ns = clock_ns();
     size_t at = 0;
 
-    while (at < files->count && !atomic_load(&content->stopping))
+    while (at < files->count && !atomic_load(&content->stopping)) {
         at += catalog_content_update(content, files->items + at, files->count - at);
+        if (atomic_load(&content->loaded) || clock_ns() - logged_ns < PROGRESS_NS)
+            continue;
+        logged_ns = clock_ns();
+        log_write(LOG_LEVEL_INFO, "%zu of %zu files are read", at, files->count);
+    }
 }
 
 /* --- scans --- */

@@ -53,6 +53,7 @@ struct digest_table {
     atomic_bool is_shared_now;     /* a job of this generation is queued or runs */
     atomic_uint shared_count;      /* how many blocks the replicas' fact has */
     _Atomic(int64_t) next_fact_ms; /* it is not written before, unless there is much more */
+    bool is_owed;                  /* the saver's: what was found last is still to be offered */
 };
 
 /* The generation's table; NULL if it has none. */
@@ -138,6 +139,6 @@ void digest_state_save(struct verifier *verifier, struct generation *generation)
 void shared_digests_recall(struct verifier *verifier, struct generation *generation);
 /* To be called now and then when digests were found: has them written in the background, if this
  * server may write and it is worth it. */
-void shared_digests_offer(struct verifier *verifier, struct generation *generation);
+bool shared_digests_offer(struct verifier *verifier, struct generation *generation);
 
 #endif

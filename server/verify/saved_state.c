@@ -266,8 +266,11 @@ void digest_state_save(struct verifier *verifier, struct generation *generation)
     if (unsaved.count > 0 && folder->descriptor >= 0 && !atomic_load(&generation->retired) &&
         (digest_table_of(generation)->saved_bytes == 0 || !save_more(folder, generation, &unsaved)))
         save_all(folder, generation);
-    if (unsaved.count > 0)
-        shared_digests_offer(verifier, generation);
+    if (unsaved.count > 0 || digest_table_of(generation)->is_owed) {
+        digest_table_of(generation)->is_owed = !shared_digests_offer(verifier, generation);
+        if (digest_table_of(generation)->is_owed)
+            verifier_mark_dirty(verifier, generation);
+    }
     free(unsaved.items);
 }
 

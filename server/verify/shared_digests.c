@@ -89,9 +89,10 @@ static void write_all(struct sharing *sharing)
     if (!image.failed)
         status = store->ops->write_fact(store, &generation->identity, kind,
                                         (const char *)image.bytes, image.length, &error);
-    if (status == ZT_OK)
+    /* What fails for good is not tried again before there is more. */
+    if (status != ZT_UNAVAILABLE)
         atomic_store(&table->shared_count, count);
-    else if (!image.failed)
+    if (status != ZT_OK && !image.failed)
         log_write(LOG_LEVEL_DEBUG, "digests of %s cannot be shared: %s", generation->path,
                   error.message);
     atomic_store(&table->next_fact_ms, clock_ms() + WRITE_AGAIN_MS);
@@ -113,22 +114,26 @@ static void share(struct job *job)
     free(sharing);
 }
 
-static void begin(struct verifier *verifier, struct generation *generation, bool writes)
+/* False: another job of this generation is under way. */
+static bool begin(struct verifier *verifier, struct generation *generation, bool writes)
 {
     struct digest_table *table = digest_table_of(generation);
     struct sharing *sharing;
 
-    if (is_stopped(verifier) || atomic_exchange(&table->is_shared_now, true))
-        return;
+    if (is_stopped(verifier))
+        return true;
+    if (atomic_exchange(&table->is_shared_now, true))
+        return false;
     sharing = calloc(1, sizeof(*sharing));
     if (sharing == NULL) {
         atomic_store(&table->is_shared_now, false);
-        return;
+        return true;
     }
     parking_hold_idle(generation);
     *sharing = (struct sharing){
         .job.run = share, .verifier = verifier, .generation = generation, .writes = writes};
     workers_submit_idle(server_waiters(verifier->server), &sharing->job);
+    return true;
 }
 
 /* --- when --- */
@@ -137,7 +142,7 @@ void shared_digests_recall(struct verifier *verifier, struct generation *generat
 {
     if (store_is_elsewhere(verifier->server->store) &&
         known_count(generation) < generation->model->component_count)
-        begin(verifier, generation, false);
+        (void)begin(verifier, generation, false);
 }
 
 /* A model whose components are found one after another must not be written after each. */
@@ -145,23 +150,22 @@ static bool is_worth_writing(struct verifier *verifier, struct generation *gener
 {
     struct digest_table *table = digest_table_of(generation);
     const unsigned shared = atomic_load(&table->shared_count);
-    const unsigned known = known_count(generation);
+    const unsigned more = known_count(generation) - shared;
     bool is_queued;
 
     pthread_mutex_lock(&verifier->finders.lock);
     is_queued = table->queued;
     pthread_mutex_unlock(&verifier->finders.lock);
-    if (known <= shared)
-        return false;
-    return clock_ms() >= atomic_load(&table->next_fact_ms) ||
-           (!is_queued && known - shared > shared / 4);
+    return clock_ms() >= atomic_load(&table->next_fact_ms) || (!is_queued && more > shared / 4);
 }
 
-void shared_digests_offer(struct verifier *verifier, struct generation *generation)
+bool shared_digests_offer(struct verifier *verifier, struct generation *generation)
 {
     const struct server *server = verifier->server;
 
-    if (store_is_elsewhere(server->store) && server->config->writable &&
-        !atomic_load(&generation->retired) && is_worth_writing(verifier, generation))
-        begin(verifier, generation, true);
+    if (!store_is_elsewhere(server->store) || !server->config->writable ||
+        atomic_load(&generation->retired) || is_stopped(verifier) ||
+        known_count(generation) <= atomic_load(&digest_table_of(generation)->shared_count))
+        return true;
+    return is_worth_writing(verifier, generation) && begin(verifier, generation, true);
 }

@@ -38,10 +38,14 @@ void verifier_mark_dirty(struct verifier *verifier, struct generation *generatio
 /* The lock is held before and after. */
 static void save_dirty(struct verifier *verifier)
 {
-    while (verifier->dirty != NULL) {
-        struct generation *generation = verifier->dirty;
+    struct generation *next = verifier->dirty;
 
-        verifier->dirty = verification_of(generation)->next_dirty;
+    /* Some are marked again at once, for later. */
+    verifier->dirty = NULL;
+    while (next != NULL) {
+        struct generation *generation = next;
+
+        next = verification_of(generation)->next_dirty;
         verification_of(generation)->dirty = false;
         pthread_mutex_unlock(&verifier->lock);
         verification_save(&verifier->folder, generation);
@@ -74,7 +78,9 @@ static void *saver_main(void *argument)
         await_more(verifier);
         save_dirty(verifier);
     }
-    save_dirty(verifier);
+    /* Nothing is left for later now. */
+    while (verifier->dirty != NULL)
+        save_dirty(verifier);
     pthread_mutex_unlock(&verifier->lock);
     return NULL;
 }

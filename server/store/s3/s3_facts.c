@@ -8,7 +8,6 @@
 #include "store/s3/s3_listing.h"
 #include "zt/digest.h"
 
-#define FACTS_PREFIX ".ztserve/facts/"
 /* Digests of a few components up to those of hundreds of thousands. */
 #define FACT_BYTES_MOST ((size_t)64 << 20)
 /* Facts of versions that are gone may stay for long: of more than these no account is kept. */
@@ -22,7 +21,7 @@ void s3_fact_key(const struct file_identity *identity, const char *kind,
     uint64_t words[2];
 
     zt_xxh3_128(inputs, sizeof(inputs), words);
-    snprintf(out_key, S3_FACT_KEY_SIZE, FACTS_PREFIX "%016" PRIx64 "%016" PRIx64 ".%s", words[0],
+    snprintf(out_key, S3_FACT_KEY_SIZE, S3_FACTS_PREFIX "%016" PRIx64 "%016" PRIx64 ".%s", words[0],
              words[1], kind);
 }
 
@@ -38,7 +37,7 @@ static uint64_t name_of(const char *key)
 
 void s3_facts_take(struct s3_facts *facts, const char *key)
 {
-    if (strncmp(key, FACTS_PREFIX, sizeof(FACTS_PREFIX) - 1) != 0 || facts->is_incomplete)
+    if (strncmp(key, S3_FACTS_PREFIX, sizeof(S3_FACTS_PREFIX) - 1) != 0 || facts->is_incomplete)
         return;
     if (facts->count == facts->capacity) {
         const size_t capacity = facts->capacity == 0 ? 64 : 2 * facts->capacity;

@@ -71,8 +71,11 @@ void s3_note_version(struct s3_store *store, const char *path,
                      const struct object_version *version);
 /* The version that is known of a path. False: none. */
 bool s3_known_version(struct s3_store *store, const char *path, struct object_version *out);
-/* The key of a fact about a version: where s3_read_fact looks. */
-#define S3_FACT_KEY_SIZE 128
+/* The key of a fact about a version: where s3_read_fact looks. The prefix, S3_FACT_ID_LENGTH hex
+ * digits for the version, a dot, and the kind. */
+#define S3_FACTS_PREFIX   ".ztserve/facts/"
+#define S3_FACT_ID_LENGTH 32
+#define S3_FACT_KEY_SIZE  128
 void s3_fact_key(const struct file_identity *identity, const char *kind,
                  char out_key[S3_FACT_KEY_SIZE]);
 /* The key of the version in the cache. */

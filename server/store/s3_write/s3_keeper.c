@@ -17,8 +17,8 @@
 #define PROBE_S 3
 /* Of a request: while the store hangs, others wait for their turn. */
 #define REQUEST_MS 10000
-/* Between two sweeps for leftovers of probes. */
-#define PROBES_SWEEP_S 3600
+/* Between two sweeps for leftovers of probes, and for facts about versions that are gone. */
+#define RARE_SWEEP_S 3600
 
 static bool is_ending(struct s3_writing *writing)
 {
@@ -131,7 +131,7 @@ static void free_unwanted(struct s3_writing *writing)
     }
 }
 
-static void work(struct s3_store *store, int64_t *next_probes_ms)
+static void work(struct s3_store *store, int64_t *next_rare_ms)
 {
     struct s3_writing *writing = store->writing;
 
@@ -146,9 +146,10 @@ static void work(struct s3_store *store, int64_t *next_probes_ms)
         return;
     if (atomic_load(&writing->mode) == S3_MODE_CLAIMS && !is_ending(writing))
         s3_claims_sweep(store);
-    if (clock_ms() >= *next_probes_ms && !is_ending(writing)) {
+    if (clock_ms() >= *next_rare_ms && !is_ending(writing)) {
         s3_probes_sweep(store);
-        *next_probes_ms = clock_ms() + (int64_t)PROBES_SWEEP_S * 1000;
+        s3_facts_sweep(store);
+        *next_rare_ms = clock_ms() + (int64_t)RARE_SWEEP_S * 1000;
     }
 }
 
@@ -171,10 +172,10 @@ static void rest(struct s3_writing *writing, int64_t s)
 static void *run(void *argument)
 {
     struct s3_store *store = argument;
-    int64_t next_probes_ms = 0;
+    int64_t next_rare_ms = 0;
 
     while (!is_ending(store->writing)) {
-        work(store, &next_probes_ms);
+        work(store, &next_rare_ms);
         rest(store->writing,
              atomic_load(&store->writing->mode) == S3_MODE_UNKNOWN ? PROBE_S : SWEEP_S);
     }

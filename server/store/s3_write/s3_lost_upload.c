@@ -1,5 +1,5 @@
-/* Multipart uploads that were begun without an answer. Their ids are learned from the service's list
- * of uploads; there they bear no mark of ours. So only those are aborted that can be nobody's: of
+/* Multipart uploads that were begun without an answer. Their ids are learned from the list of
+ * uploads; there they bear no mark of ours. So only those are aborted that can be nobody's: of
  * the key, begun no earlier than ours was, and still empty long afterwards. */
 #include <stdio.h>
 #include <stdlib.h>

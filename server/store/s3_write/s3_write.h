@@ -164,8 +164,8 @@ void s3_release(struct store_claim *claim);
 /* The claim under which this process may write a path; NULL: none. */
 struct s3_claim *s3_claim_of(struct s3_store *store, const char *path);
 /* Runs an exchange of the models' bucket, and keeps the claim fresh meanwhile. Repeats it until
- * s3_claim_write_by if that may help, but only while the claim is certainly ours. Returns what bucket_judge
- * says of the last try; or ZT_UNAVAILABLE with exchange->tried 0: the claim was lost, or the time
+ * s3_claim_write_by if that may help, but only while the claim is certainly ours. Returns what
+ * bucket_judge says of the last try; or ZT_UNAVAILABLE with exchange->tried 0: the claim was lost, or the time
  * over, before the first. */
 enum zt_status s3_claim_run(struct s3_claim *claim, struct remote_exchange *exchange,
                             struct zt_error *error);
@@ -239,5 +239,7 @@ void s3_keeper_clear(struct s3_store *store, struct s3_claim *claim);
 enum zt_status s3_write_fact(struct store *store, const struct file_identity *identity,
                              const char *kind, const char *text, size_t length,
                              struct zt_error *error);
+/* Removes facts about versions that no object of the bucket has any more. */
+void s3_facts_sweep(struct s3_store *store);
 
 #endif
