@@ -138,7 +138,7 @@ void digest_state_save(struct verifier *verifier, struct generation *generation)
 /* Has what other replicas found read in the background, if the store is elsewhere. */
 void shared_digests_recall(struct verifier *verifier, struct generation *generation);
 /* To be called now and then when digests were found: has them written in the background, if this
- * server may write and it is worth it. */
+ * server may write and it is worth it. False: there is more to be written, but not now. */
 bool shared_digests_offer(struct verifier *verifier, struct generation *generation);
 
 #endif

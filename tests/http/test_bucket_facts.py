@@ -1,5 +1,10 @@
 """Digests that one replica has found out are kept in the bucket, and the others know them without reading the models."""
 
+import datetime
+import email.utils
+import re
+
+import meddler as acts
 from containers import dense, pattern, zt1
 from test_metrics import samples
 from wire import component_path, eventually, get, head
@@ -89,3 +94,62 @@ def test_spoilt_facts_are_not_believed(moto_bucket, serve_bucket):
             assert digest(other) in (None, found)
         assert get(other, TARGET).body == DATA
         other.stop()
+
+
+def as_if_old(key):
+    """Lists in which an object is two hours old."""
+
+    def change(true):
+        now = email.utils.parsedate_to_datetime(true.fields["Date"])
+        made = (now - datetime.timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M:%S.000Z").encode()
+
+        def one(found):
+            fits = key.encode() in found[0]
+            return re.sub(rb"(?<=<LastModified>)[^<]*", made, found[0]) if fits else found[0]
+
+        return acts.replace(true, body=re.sub(rb"(?s)<Contents>.*?</Contents>", one, true.body))
+
+    return acts.changed(change)
+
+
+def test_facts_of_versions_that_are_gone_are_swept(moto_bucket, meddler, serve_bucket):
+    gone, young = (f"{FACTS}{digit * 32}.digests-1048576" for digit in "ab")
+    strange = f"{FACTS}alike"
+    for key in (gone, young, strange):
+        moto_bucket.put(key, b"x")
+    meddler.meddle(as_if_old(FACTS + "a"), "list")
+    serve_bucket(moto_bucket, writable=True, endpoint=meddler.endpoint)
+    eventually(lambda: facts(moto_bucket) == sorted([young, strange]), within_s=30)
+
+
+def test_facts_of_a_version_that_is_there_stay_however_old(moto_bucket, meddler, serve_bucket):
+    put_model(moto_bucket)
+    find(serve_bucket(moto_bucket, writable=True))
+    eventually(lambda: len(facts(moto_bucket)) == 1)
+    kept = facts(moto_bucket)
+    gone = f"{FACTS}{'a' * 32}.digests-1048576"
+    moto_bucket.put(gone, b"x")
+    meddler.meddle(as_if_old(FACTS), "list")
+    serve_bucket(moto_bucket, writable=True, endpoint=meddler.endpoint)
+    eventually(lambda: facts(moto_bucket) == kept, within_s=30)
+
+
+def test_last_of_a_burst_is_shared_too(moto_bucket, serve_bucket):
+    """One after another, so that what comes last is too little to be written at once."""
+    names = [f"w{number}" for number in range(12)]
+    data = {name: pattern(2 * MIB, seed=number) for number, name in enumerate(names)}
+    moto_bucket.put("m.zt", zt1({name: dense(data[name], digest=None) for name in names}))
+    server = serve_bucket(moto_bucket, writable=True)
+    for name in names:
+        target = component_path("m", name)
+        assert get(server, target).body == data[name]
+        eventually(lambda target=target: digest(server, target) is not None)
+    eventually(lambda: facts(moto_bucket) != [])
+
+    def other_knows_all():
+        other = serve_bucket(moto_bucket)
+        known = [digest(other, component_path("m", name)) for name in names]
+        assert other.stop() == 0
+        return None not in known
+
+    eventually(other_knows_all, within_s=40)

@@ -7,7 +7,7 @@ import pytest
 
 import meddler as acts
 from containers import dense, pattern, zt1
-from wire import assert_problem, component_path, connect, eventually, get, head, model_path
+from wire import TIMEOUT_S, assert_problem, component_path, connect, eventually, get, head, model_path
 
 MIB = 1 << 20
 DATA = pattern(10 * MIB, seed=1)

@@ -3,6 +3,7 @@
 import ssl
 import subprocess
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -218,3 +219,46 @@ def test_store_that_does_not_answer_yet_is_waited_for(bucket, meddler, serve_buc
     assert get(server, "/readyz").status == 503
     meddler.stop()
     eventually(lambda: get(server, "/readyz").status == 200, within_s=60)
+
+
+# --- many models ---
+
+
+class Slow:
+    """Reads of models take long; how many there were at a time."""
+
+    def __init__(self, meddler, delay_s=0.4):
+        self.lock, self.running, self.most, self.delay_s = threading.Lock(), 0, 0, delay_s
+        meddler.meddle(self.act, "read", when=lambda request: request.key.endswith(".zt"))
+
+    def act(self, request, handler):
+        with self.lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        time.sleep(self.delay_s)
+        with self.lock:
+            self.running -= 1
+        return handler.forward(request)
+
+
+def count_models(server):
+    answer = get(server, "/v1/models?limit=1000")
+    return len(answer.json()["models"]) if answer.status == 200 else 0
+
+
+@pytest.mark.parametrize("connections, most", [(8, 6), (64, 48)])
+def test_models_are_opened_as_many_at_a_time_as_connections_allow_beside_clients(bucket, meddler, serve_bucket, connections, most):
+    for number in range(99):
+        bucket.put(f"m{number}.zt", MODEL)
+    slow = Slow(meddler)
+    server = serve_bucket(bucket, endpoint=meddler.endpoint, s3__connections=connections)
+    eventually(lambda: count_models(server) == 100, within_s=60)
+    assert most * 3 // 4 <= slow.most <= most
+
+
+def test_long_start_says_how_far_it_is(bucket, meddler, serve_bucket):
+    for number in range(59):
+        bucket.put(f"m{number}.zt", MODEL)
+    Slow(meddler, delay_s=0.5)
+    server = serve_bucket(bucket, endpoint=meddler.endpoint, s3__connections=2)
+    eventually(lambda: any("of 60 files are read" in line for line in server.log_lines), within_s=60)
