@@ -49,8 +49,9 @@ enum zt_status s3_multipart_complete(struct s3_store *store, struct s3_claim *cl
                                      const char *etag, struct zt_error *error);
 
 /* Aborts it; one without an id: see s3_lost_upload_abort. by_ms as for bucket_run. ZT_OK also if
- * there is no such upload, because it was completed or aborted. Forgets it on success. Never while it may be completing: Ceph then may do both, and what it removes later
- * are the bytes of the object. */
+ * there is no such upload, because it was completed or aborted. Forgets it on success. Never while
+ * it may be completing: Ceph then may do both, and what it removes later are the bytes of the
+ * object. */
 enum zt_status s3_multipart_abort(struct s3_store *store, const struct s3_multipart *multipart,
                                   int64_t by_ms, struct zt_error *error);
 

@@ -165,8 +165,8 @@ void s3_release(struct store_claim *claim);
 struct s3_claim *s3_claim_of(struct s3_store *store, const char *path);
 /* Runs an exchange of the models' bucket, and keeps the claim fresh meanwhile. Repeats it until
  * s3_claim_write_by if that may help, but only while the claim is certainly ours. Returns what
- * bucket_judge says of the last try; or ZT_UNAVAILABLE with exchange->tried 0: the claim was lost, or the time
- * over, before the first. */
+ * bucket_judge says of the last try; or ZT_UNAVAILABLE with exchange->tried 0: the claim was lost,
+ * or the time over, before the first. */
 enum zt_status s3_claim_run(struct s3_claim *claim, struct remote_exchange *exchange,
                             struct zt_error *error);
 
