@@ -94,12 +94,12 @@ def replicas(bucket, serve_bucket):
 
 
 def test_reads_are_right_whoever_is_killed_and_whatever_becomes_of_its_cache(replicas):
-    left, lock, failed = [READS], threading.Lock(), []
+    left, lock, failed, over = [READS], threading.Lock(), [], threading.Event()
 
     def take():
         with lock:
             left[0] -= 1
-            return left[0] >= 0 or sum(replicas.kills.values()) < KILLS
+            return not over.is_set() and (left[0] >= 0 or sum(replicas.kills.values()) < KILLS)
 
     def read(number):
         chance = random.Random(number)
@@ -111,9 +111,12 @@ def test_reads_are_right_whoever_is_killed_and_whatever_becomes_of_its_cache(rep
 
     with ThreadPoolExecutor(READERS) as pool:
         readers = [pool.submit(read, number) for number in range(READERS)]
-        while not all(reader.done() for reader in readers):
-            time.sleep(replicas.chance.uniform(0, 0.5))
-            replicas.kill_and_damage()
+        try:
+            while not all(reader.done() for reader in readers):
+                time.sleep(replicas.chance.uniform(0, 0.5))
+                replicas.kill_and_damage()
+        finally:
+            over.set()
     for reader in readers:
         reader.result()
     print(f"{READS - left[0]} reads, {sum(replicas.kills.values())} kills, {len(failed)} asked for again: {replicas.kills}")
@@ -161,14 +164,13 @@ def test_disk_that_stands_still_is_lived_through_without_a_restart(ceph, serve_b
                 assert get(server, "/healthz").status == 200
                 assert get(server, model_path(warm)).status == 200
                 time.sleep(0.2)
-        finally:
             ceph.continue_disk()
-        try:
             # Nobody has to do anything: what was absent comes, and what is new is noticed.
             eventually(lambda: is_read(server, component_path(cold, "w"), {}, DATA[cold]), within_s=MENDED_S)
             bucket.put("new.zt", FILES["m0"])
             eventually(lambda: is_read(server, "/files/new.zt", {}, bytes(FILES["m0"])), within_s=MENDED_S)
         finally:
+            ceph.continue_disk()
             over.set()
     for reader in readers:
         reader.result()

@@ -234,8 +234,8 @@ static void nothing_outlasts_its_time(void **state)
     service_stop(&service);
 }
 
-/* What would come after its time is not waited for: the last answer is the outcome, at once. Now and
- * then a try ends just then, and is cut off. */
+/* What would come after its time is not waited for: the last answer is the outcome, at once. Now
+ * and then a try ends just then, and is cut off. */
 static void pause_that_is_too_long_is_not_begun(void **state)
 {
     const struct step steps[] = {{BUSY, THEN_KEEP, 0, 0}};
