@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/opened_file.h"
@@ -36,6 +37,7 @@ struct conversion {
     struct zt_source **files;
     struct zt_projection *projection;
     struct progress_line line;
+    int64_t begun_ns;
 };
 
 static volatile sig_atomic_t stop_signal;
@@ -353,6 +355,22 @@ static void report_lost_attributes(const struct conversion *work)
            count == 1 ? "it" : "them");
 }
 
+/* The bytes are those of the tensors, as they were written before any compression. */
+static void report_summary(const struct conversion *work)
+{
+    const struct zt_model *made = work->projection->model;
+    const double seconds = (double)(clock_ns() - work->begun_ns) / (double)CLOCK_NS_PER_S;
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < made->component_count; i++)
+        if (made->components[i].decoded_length != ZT_LENGTH_UNKNOWN)
+            bytes += made->components[i].decoded_length;
+    plain_text_write(stderr, work->request->out, strlen(work->request->out));
+    fprintf(stderr, ": %" PRIu32 " object%s, %" PRIu64 " byte%s, %.3f seconds\n",
+            made->object_count, made->object_count == 1 ? "" : "s", bytes, bytes == 1 ? "" : "s",
+            seconds);
+}
+
 /* Signals that would end the program stop the conversion instead, so that it leaves no file
  * behind. */
 static void catch_signals(void)
@@ -370,7 +388,7 @@ static void catch_signals(void)
 int command_convert(int argc, char **argv)
 {
     struct conversion_request request = {0};
-    struct conversion work = {.request = &request};
+    struct conversion work = {.request = &request, .begun_ns = clock_ns()};
     struct zt_error error;
     int status = read_arguments(argc, argv, &request);
 
@@ -383,6 +401,7 @@ int command_convert(int argc, char **argv)
     if (status == EXIT_DONE) {
         report_lost_name(&work);
         report_lost_attributes(&work);
+        report_summary(&work);
     }
     close_work(&work);
     return command_finish(status);

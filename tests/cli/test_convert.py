@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import re
 import resource
 import select
 import signal
@@ -34,6 +35,7 @@ from containers import (
 from server_process import PROGRAM, holds_freed_memory
 
 WEIGHTS = struct.pack("<6f", *range(6))
+SUMMARY = r"[0-9]+ objects?, [0-9]+ bytes?, [0-9]+\.[0-9]{3} seconds"
 TARGETS = ["zt", "zt2", "mag", "safetensors", "npz"]
 EXTENSIONS = {"zt": ".zt", "zt2": ".zt", "mag": ".mag", "safetensors": ".safetensors", "npz": ".npz", "npy": ".npy"}
 # Held by every target.
@@ -72,7 +74,9 @@ def convert(ztserve, tmp_path):
     def run(source, name, *arguments):
         out = tmp_path / name
         result = ztserve("convert", source, out, *arguments)
-        assert (result.status, result.errors) == (0, "")
+        assert result.status == 0, result.errors
+        assert len(result.error_lines) == 1, result.errors
+        assert re.fullmatch(SUMMARY, result.errors.removeprefix(f"{out}: ").rstrip("\n")), result.errors
         canonical = ["--canonical"] if "zt2" in arguments and not any("zstd" in text for text in arguments) else []
         verified = ztserve("verify", *canonical, out)
         assert verified.status == 0, verified.errors
@@ -392,7 +396,8 @@ def test_npy_reports_the_name_that_it_drops(ztserve, write, tmp_path):
     source = write("a.zt", zt1({"layer\n1": dense(WEIGHTS, "f32", [6])}))
     result = ztserve("convert", source, tmp_path / "a.npy")
     line = f'{tmp_path / "a.npy"}: the name of the object, "layer\\u000a1", is lost, since NPY cannot hold it\n'
-    assert (result.status, result.output, result.errors) == (0, line, "")
+    assert (result.status, result.output) == (0, line)
+    assert re.fullmatch(rf"{re.escape(str(tmp_path))}/a.npy: 1 object, 24 bytes, [0-9.]+ seconds\n", result.errors)
 
 
 def test_a_file_that_is_not_a_container_leaves_no_output(fails, write):
@@ -528,8 +533,10 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path):
                 break
     os.close(leader)
     assert process.wait() == 0
-    assert not shown or (b"\rconverting: " in shown and shown.endswith(b"\r\x1b[K"))
-    assert b"\n" not in shown
+    progress, _, summary = shown.rpartition(b"\r\x1b[K")
+    assert not progress or b"\rconverting: " in progress
+    assert b"\n" not in progress
+    assert re.fullmatch(rf".*/out.zt: {SUMMARY}\r\n", summary.decode())
 
 
 def peak_kib(process):

@@ -127,6 +127,22 @@ static enum zt_status compare_sides(struct side sides[2], bool *out_equal, struc
     return status;
 }
 
+/* Whether both are views of the same shape and strides, of one kind of words. */
+static bool is_one_view(const struct zt_component *a, const struct zt_component *b)
+{
+    const struct zt_arrangement *x = a->arrangement;
+    const struct zt_arrangement *y = b->arrangement;
+    const size_t bytes = x != NULL ? x->rank * sizeof(*x->shape) : 0;
+
+    if (a->encoding != ZT_ENCODING_STRIDED || b->encoding != ZT_ENCODING_STRIDED || x == NULL ||
+        y == NULL || x->rank != y->rank || x->flip != y->flip || a->dtype != b->dtype ||
+        a->big_endian != b->big_endian || a->decoded_length != b->decoded_length ||
+        x->strides == NULL || y->strides == NULL)
+        return false;
+    return bytes == 0 ||
+           (memcmp(x->shape, y->shape, bytes) == 0 && memcmp(x->strides, y->strides, bytes) == 0);
+}
+
 /* Whether both are the same run of stored bytes, as in a file that shares blobs. */
 static bool is_one_place(const struct zt_conversion *conversion, uint32_t first, uint32_t second)
 {
@@ -135,7 +151,7 @@ static bool is_one_place(const struct zt_conversion *conversion, uint32_t first,
     const struct zt_component *b = &conversion->source->components[origins[second].component];
 
     return a->shard == b->shard && a->offset == b->offset && a->length == b->length &&
-           zt_component_is_plain(a) && zt_component_is_plain(b) &&
+           ((zt_component_is_plain(a) && zt_component_is_plain(b)) || is_one_view(a, b)) &&
            origins[first].change == ZT_CHANGE_NONE && origins[second].change == ZT_CHANGE_NONE;
 }
 
