@@ -1,6 +1,7 @@
 /* Problem details: the table, and which parts of a failure the client sees. */
 #include "support.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "http/exchange/problem.h"
@@ -199,6 +200,29 @@ static void each_status_has_its_problem(void **state)
     assert_int_equal(problem_of_status(ZT_OK), PROBLEM_INTERNAL);
 }
 
+static void each_failure_of_a_write_has_its_problem(void **state)
+{
+    static const struct {
+        enum zt_status status;
+        int os_error;
+        enum problem problem;
+    } rows[] = {
+        {ZT_LIMIT, 0, PROBLEM_INSUFFICIENT_STORAGE}, {ZT_UNAVAILABLE, 0, PROBLEM_STORE_UNAVAILABLE},
+        {ZT_STALE, 0, PROBLEM_STORE_UNAVAILABLE},    {ZT_IO, EROFS, PROBLEM_READ_ONLY},
+        {ZT_IO, EACCES, PROBLEM_READ_ONLY},          {ZT_IO, EIO, PROBLEM_INTERNAL},
+        {ZT_NO_MEMORY, EACCES, PROBLEM_INTERNAL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct zt_error error;
+
+        zt_fail(&error, rows[i].status, NULL, ZT_NO_OFFSET, "x");
+        error.os_error = rows[i].os_error;
+        assert_int_equal(problem_of_write(&error), rows[i].problem);
+    }
+}
+
 static void a_detail_too_long_is_cut_and_still_json(void **state)
 {
     struct request *request;
@@ -226,6 +250,7 @@ int main(void)
         cmocka_unit_test(failures_of_the_disk_are_not_disclosed),
         cmocka_unit_test(a_store_that_is_away_is_not_named_and_may_be_asked_again),
         cmocka_unit_test(each_status_has_its_problem),
+        cmocka_unit_test(each_failure_of_a_write_has_its_problem),
         cmocka_unit_test(a_detail_too_long_is_cut_and_still_json),
     };
 
