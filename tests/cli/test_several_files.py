@@ -84,6 +84,11 @@ def test_a_first_part_with_another_name_is_a_model_of_its_own(ztserve, folder):
     assert ztserve("ls", files / "other.gguf").status == 0
 
 
+def test_a_part_that_is_only_named_as_the_first_is_a_model_of_its_own(ztserve, folder):
+    files = folder({FIRST: gguf_part(PARTS[1], (1, 2, 3))})
+    assert sorted(json.loads(ztserve("ls", "--json", files / FIRST).output)["objects"]) == ["b"]
+
+
 def test_parts_are_found_beside_a_link_to_the_index(ztserve, folder, tmp_path):
     blobs = tmp_path / "blobs"
     snapshot = tmp_path / "snapshot"
@@ -379,11 +384,13 @@ def test_pytorch_parts_are_joined(ztserve, folder, tmp_path):
     assert manifest["name"] == "pytorch_model"
     assert manifest["source"]["format"] == "pytorch"
     result = ztserve("verify", index)
+    assert (result.status, result.errors) == (0, "")
+    assert "2 parts" in result.output
+    # Shared storages are counted once in the index.
+    assert "total_size" not in result.output
+    result = ztserve("convert", index, tmp_path / "out.safetensors")
     assert result.status == 0, result.errors
     assert re.search(r"[0-9]+ objects?, [0-9]+ bytes?, [0-9.]+ seconds\n$", result.errors)
-    assert "2 parts" in result.output
-    result = ztserve("convert", index, tmp_path / "out.safetensors")
-    assert (result.status, result.errors) == (0, "")
     _, tensors = read_safetensors(tmp_path / "out.safetensors")
     assert tensors == {
         "w": struct.pack("<6f", *range(6)),

@@ -54,6 +54,34 @@ static enum zt_status check_as(const struct zt2_file *file, uint64_t stated_size
 
 /* --- telling shards --- */
 
+static enum zt_status check_part(const void *bytes, size_t length, uint64_t stated_size,
+                                 struct zt_error *error)
+{
+    struct zt_shard part = shard_of("p", stated_size, "");
+    struct zt_source *source = source_of(bytes, length);
+    enum zt_status status;
+
+    part.kind = ZT_SHARD_PART;
+    part.digest = NULL;
+    zt_error_clear(error);
+    status = zt_shard_check(&part, source, error);
+    zt_source_close(source);
+    return status;
+}
+
+static void parts_are_models_of_exactly_the_size(void **state)
+{
+    static const char empty[] = "\2\0\0\0\0\0\0\0{}";
+    struct zt_error error;
+
+    (void)state;
+    assert_int_equal(check_part(empty, 10, 10, &error), ZT_OK);
+    assert_int_equal(check_part(empty, 10, 11, &error), ZT_INVALID);
+    assert_failure(&error, ZT_INVALID, "index §Parts PartSize", ZT_NO_OFFSET);
+    assert_int_equal(check_part(empty, 9, 9, &error), ZT_INVALID);
+    assert_memory_equal(error.message, "shard p: ", 9);
+}
+
 static void data_shards_and_whole_models_can_be_shards(void **state)
 {
     struct zt2_file file = make_data_shard("0123");
@@ -265,6 +293,7 @@ static void a_spare_nibble_in_a_shard_must_be_zero(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_are_models_of_exactly_the_size),
         cmocka_unit_test(data_shards_and_whole_models_can_be_shards),
         cmocka_unit_test(a_shard_has_exactly_the_stated_size),
         cmocka_unit_test(a_shard_is_a_valid_container_itself),
