@@ -17,6 +17,8 @@ static int shown(struct zt_text name)
 
 enum problem problem_of_unreadable(const struct generation *generation)
 {
+    if (generation_is_foreign(generation))
+        return PROBLEM_MODEL_NOT_FOUND;
     switch (generation->error->status) {
     case ZT_NO_MEMORY:
         return PROBLEM_INTERNAL;

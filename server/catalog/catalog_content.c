@@ -24,10 +24,24 @@
 /* Someone may still be copying a broken file that was modified more recently than this; the next
  * scan decides. */
 #define SETTLED_NS CLOCK_NS_PER_S
+/* Lines on files that are no models at all. */
+#define FOREIGN_LOGGED_MAX 100
 
 /* --- the log, with the update lock held --- */
 
-static void log_error_once(struct generation *generation)
+/* A folder may be full of them. */
+static void log_foreign(struct catalog_content *content, const struct generation *generation)
+{
+    if (content->foreign_logged > FOREIGN_LOGGED_MAX)
+        return;
+    if (content->foreign_logged++ < FOREIGN_LOGGED_MAX)
+        log_write(LOG_LEVEL_WARN, "%s is not served: %s", generation->path,
+                  generation->error->message);
+    else
+        log_write(LOG_LEVEL_WARN, "more files of no known format are left out");
+}
+
+static void log_error_once(struct catalog_content *content, struct generation *generation)
 {
     const struct zt_error *error = generation->error;
     char where[48] = "";
@@ -35,6 +49,10 @@ static void log_error_once(struct generation *generation)
     if (error->status == ZT_DATA_SHARD || generation->logged_error)
         return;
     generation->logged_error = true;
+    if (generation_is_foreign(generation)) {
+        log_foreign(content, generation);
+        return;
+    }
     if (error->offset != ZT_NO_OFFSET)
         snprintf(where, sizeof(where), ", at byte %" PRIu64, error->offset);
     log_write(LOG_LEVEL_WARN, "%s cannot be read: %s (%s%s)", generation->path, error->message,
@@ -47,7 +65,7 @@ static void log_if_settled(struct catalog_content *content, struct generation *g
 
     if (generation->model == NULL &&
         (!atomic_load(&content->loaded) || age_ns < 0 || age_ns > SETTLED_NS))
-        log_error_once(generation);
+        log_error_once(content, generation);
 }
 
 /* Logs each pair once, in whatever order the two appear, and not again if either is replaced. */
@@ -74,7 +92,7 @@ static void log_shadowed(const struct catalog_content *content, const struct gen
 
         if (!zt_text_equal(generation_name(other), generation_name(added)))
             break;
-        if (other != first && other->error->status != ZT_DATA_SHARD)
+        if (other != first && !generation_is_hidden(other))
             log_shadow(other, first);
     }
 }

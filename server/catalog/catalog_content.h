@@ -19,6 +19,7 @@ struct catalog_content {
     struct shard_search search; /* under update */
     bool by_name;               /* server->shards_by_name as of the last scan; under update */
     struct catalog_withheld *withheld; /* under update */
+    unsigned foreign_logged;           /* files that are no models: lines so far; under update */
     struct zt_progress hashing;
     atomic_bool loaded;     /* the first scan is done */
     atomic_bool stopping;   /* scans end after the current batch */

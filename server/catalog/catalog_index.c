@@ -65,7 +65,7 @@ struct generation *catalog_index_model_at(const struct catalog_index *index, siz
         const struct generation *first = index->by_name[at];
 
         for (; at < index->count && same_name(index->by_name[at], first); at++)
-            if (found == NULL && index->by_name[at]->error->status != ZT_DATA_SHARD)
+            if (found == NULL && !generation_is_hidden(index->by_name[at]))
                 found = index->by_name[at];
     }
     assert(at <= index->count && (found != NULL || at == index->count));

@@ -69,6 +69,28 @@ static enum zt_status open_shards(struct generation *generation, struct store *s
 }
 
 static const struct zt_error no_error = {.offset = ZT_NO_OFFSET};
+/* Of files that are no models at all, of which there may be many. */
+static const struct zt_error foreign_error = {.status = ZT_UNSUPPORTED,
+                                              .rule = "zt §Detection UnknownFormat",
+                                              .offset = ZT_NO_OFFSET,
+                                              .message = "the content is of no known format"};
+
+bool generation_is_hidden(const struct generation *generation)
+{
+    return generation->error->status == ZT_DATA_SHARD || generation_is_foreign(generation);
+}
+
+bool generation_is_foreign(const struct generation *generation)
+{
+    return generation->error == &foreign_error;
+}
+
+/* Whether a file whose extension does not say what it is turned out to be no model. */
+static bool turned_out_foreign(const char *path, const struct zt_error *error)
+{
+    return model_path_is_vague(path) && error->status == ZT_INVALID && error->rule != NULL &&
+           strcmp(error->rule, foreign_error.rule) == 0;
+}
 
 static enum zt_status keep_error(struct generation *generation, const struct zt_error *error)
 {
@@ -150,6 +172,10 @@ static enum zt_status complete(struct generation *generation, enum zt_status sta
         return status;
     if (status != ZT_OK) {
         error->status = status;
+        if (turned_out_foreign(generation->path, error)) {
+            generation->error = &foreign_error;
+            return ZT_OK;
+        }
         return keep_error(generation, error);
     }
     count = generation->model->component_count;
@@ -240,7 +266,7 @@ void generation_release(void *thing)
         if (table != NULL)
             table->free(table, generation);
     }
-    if (generation->error != &no_error)
+    if (generation->error != &no_error && generation->error != &foreign_error)
         free((void *)(uintptr_t)generation->error);
     free(generation->states);
     zt_model_free(generation->model);
@@ -346,6 +372,8 @@ const char *generation_format(const struct generation *generation)
     if (generation->is_joined)
         return strstr(generation->path + generation->name_length, ".bin.") != NULL ? "pytorch"
                                                                                    : "safetensors";
+    if (model_path_is_vague(generation->path))
+        return "pytorch";
     /* The name is followed by the extension, with its dot. */
     return generation->path + generation->name_length + 1;
 }

@@ -172,6 +172,11 @@ bool generation_is_unwritten(const struct generation *generation);
 void generation_etag(const struct generation *generation, const char *suffix, char *out_text,
                      size_t size);
 
+/* Whether it is not a model, and not listed: a data shard, or a file that turned out to be foreign.
+ * A file of another kind under an extension that PyTorch shares with much else is foreign. */
+bool generation_is_hidden(const struct generation *generation);
+bool generation_is_foreign(const struct generation *generation);
+
 /* "zt", "safetensors" …; for an unreadable file the format that its extension names. */
 const char *generation_format(const struct generation *generation);
 

@@ -254,11 +254,16 @@ bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_r
  * owner probably expects it to be served. */
 bool model_path_is_misfit(const char *path);
 
-/* Whether a path has an extension of weights in a format that is not read ("weights.bin"). Its
+/* Whether a path has an extension that PyTorch shares with much else (".pt", ".pth", ".bin",
+ * ".ckpt"): only the content says whether the file is a model. */
+bool model_path_is_vague(const char *path);
+
+/* Whether a path has an extension of weights in a format that is not read ("weights.h5"). Its
  * owner may expect it to be served. */
 bool model_path_is_foreign(const char *path);
 
-/* Extensions in order of precedence: ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy", then
+/* Extensions in order of precedence: ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy",
+ * ".pt", ".pth", ".bin", ".ckpt", then
  * those of indices (model_rank_is_index); NULL past the end. */
 const char *model_extension(unsigned rank);
 

@@ -23,7 +23,7 @@
 /* --- names, and extensions in their order of precedence --- */
 
 static const char *const extensions[] = {
-    ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy",
+    ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy", ".pt", ".pth", ".bin", ".ckpt",
     /* Of indices: behind all that are a model by themselves. */
     ".safetensors.index.json", ".bin.index.json"};
 
@@ -108,12 +108,22 @@ bool model_path_is_misfit(const char *path)
     return false;
 }
 
+bool model_path_is_vague(const char *path)
+{
+    static const char *const vague[] = {".pt", ".pth", ".bin", ".ckpt"};
+    const char *dot = last_dot(path);
+
+    for (size_t i = 0; dot != NULL && i < sizeof(vague) / sizeof(vague[0]); i++)
+        if (strcmp(dot, vague[i]) == 0)
+            return true;
+    return false;
+}
+
 bool model_path_is_foreign(const char *path)
 {
-    static const char *const foreign[] = {".bin",     ".pt",      ".pth", ".ckpt",   ".onnx",
-                                          ".h5",      ".hdf5",    ".pkl", ".pickle", ".msgpack",
-                                          ".keras",   ".tflite",  ".pb",  ".nemo",   ".ggml",
-                                          ".mlmodel", ".pdparams"};
+    static const char *const foreign[] = {".onnx",    ".h5",      ".hdf5",    ".pkl", ".pickle",
+                                          ".msgpack", ".keras",   ".tflite",  ".pb",  ".nemo",
+                                          ".ggml",    ".mlmodel", ".pdparams"};
     const char *dot = last_dot(path);
 
     for (size_t i = 0; dot != NULL && i < sizeof(foreign) / sizeof(foreign[0]); i++)

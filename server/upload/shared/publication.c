@@ -66,6 +66,16 @@ bool model_preconditions_hold(const struct preconditions *preconditions,
     return precondition_check(&others, etag, modified, false) == PRECONDITION_PASS;
 }
 
+bool model_file_is_foreign(struct server *server, const char *path)
+{
+    struct generation *file =
+        model_path_is_vague(path) ? catalog_update(server->catalog, path) : NULL;
+    const bool is_foreign = file != NULL && generation_is_foreign(file);
+
+    generation_release(file);
+    return is_foreign;
+}
+
 struct generation *model_find_current(struct server *server, const char *name)
 {
     for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
@@ -74,8 +84,9 @@ struct generation *model_find_current(struct server *server, const char *name)
 
         snprintf(path, sizeof(path), "%s%s", name, model_extension(rank));
         current = catalog_update(server->catalog, path);
-        if (current != NULL)
+        if (current != NULL && !generation_is_foreign(current))
             return current;
+        generation_release(current);
     }
     return catalog_update_split(server->catalog, zt_text_from(name));
 }
@@ -215,6 +226,8 @@ static void remove_others(struct publication *publication, const char *extension
         if (strcmp(model_extension(rank), extension) == 0)
             continue;
         snprintf(path, sizeof(path), "%s%s", publication->name, model_extension(rank));
+        if (model_file_is_foreign(server, path))
+            continue;
         status = server->store->ops->remove(server->store, path, &store_expects_anything, &error);
         if (status == ZT_OK) {
             publication->published.replaced = true;

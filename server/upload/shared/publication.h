@@ -47,6 +47,9 @@ void published_reply_digest(struct request *request, const struct published *pub
 /* The current model under a name, whatever its format, looked up on disk rather than in what a scan
  * last saw. A reference, or NULL. On a worker. */
 struct generation *model_find_current(struct server *server, const char *name);
+/* Whether a path has a file that turned out to be no model: it is nobody's to replace or remove. On
+ * a worker. */
+bool model_file_is_foreign(struct server *server, const char *path);
 /* Whether a write's preconditions hold for a current model (NULL: none). */
 bool model_preconditions_hold(const struct preconditions *preconditions,
                               const struct generation *current);

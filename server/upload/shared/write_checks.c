@@ -210,8 +210,16 @@ void *write_context(struct request *request, size_t size)
 /* Less than this is hashed before other workers could begin to help. */
 #define CREW_BYTES ((uint64_t)16 << 20)
 
-static const char *extension_of(const struct zt_model *model)
+/* The extension under which a model of that name is stored: its format's name but for PyTorch. */
+static const char *extension_of(const struct zt_model *model, const char *name)
 {
+    const char *slash = strrchr(name, '/');
+
+    if (model != NULL && model->format == ZT_FORMAT_PYTORCH)
+        return zt_text_starts_with(zt_text_from(slash != NULL ? slash + 1 : name),
+                                   zt_text_from("pytorch_model"))
+                   ? ".bin"
+                   : ".pt";
     for (unsigned rank = 0; model != NULL && model_extension(rank) != NULL; rank++)
         if (strcmp(model_extension(rank) + 1, model->format_name) == 0)
             return model_extension(rank);
@@ -409,7 +417,7 @@ bool publication_check(const struct publication *publication, struct findings *o
     valid = open_model(&check, &model);
     check.model = model;
     if (valid && out_findings->extension == NULL)
-        out_findings->extension = extension_of(model);
+        out_findings->extension = extension_of(model, publication->name);
     valid = valid && check_shards(&check) && (model == NULL || check_data(&check));
     zt_model_free(model);
     assert(valid == !check.failure.is_set);

@@ -184,6 +184,8 @@ static bool remove_rank(struct removal *removal, const struct model_hold *hold,
     enum zt_status status;
 
     snprintf(path, sizeof(path), "%s%s", removal->name, model_extension(rank));
+    if (model_file_is_foreign(server, path))
+        return true;
     if (strcmp(path, current->path) == 0)
         expected = (struct store_expected){STORE_EXPECTS_VERSION, current->identity};
     status = server->store->ops->remove(server->store, path, &expected, &error);
