@@ -61,7 +61,7 @@ static enum zt_status copy_text(struct copying *copying, const char **text, size
         return ZT_OK;
     if (length > RUN_BYTES / 8)
         return zt_text_keep(copying->model, (struct zt_text){*text, length}, text, error);
-    if (length > copying->run_left) {
+    if (copying->run == NULL || length > copying->run_left) {
         status = zt_arena_take(&copying->model->storage->arena, RUN_BYTES, &run, error);
         if (status != ZT_OK)
             return status;

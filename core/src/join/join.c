@@ -72,6 +72,7 @@ static enum zt_status check_formats(const struct joining *joining, struct zt_err
 {
     const struct zt_model *first = joining->parts[0].model;
 
+    assert(first != NULL);
     for (size_t i = 0; i < joining->part_count; i++) {
         const struct zt_part *part = &joining->parts[i];
 
@@ -344,9 +345,11 @@ static enum zt_status set_manifest(const struct joining *joining, const struct z
 static enum zt_status assemble(struct joining *joining, const struct zt_source *own,
                                struct zt_error *error)
 {
-    enum zt_status status = zt_models_copy(joining->parts, joining->part_count, joining->shards,
-                                           &joining->model, error);
+    struct zt_model *model = NULL;
+    enum zt_status status =
+        zt_models_copy(joining->parts, joining->part_count, joining->shards, &model, error);
 
+    joining->model = model;
     if (status == ZT_OK)
         status = sort_objects(joining, error);
     if (status == ZT_OK)

@@ -175,6 +175,21 @@ static void joined_model_has_the_tensors_of_all_parts(void **state)
     zt_model_free(model);
 }
 
+static void empty_name_is_a_text_of_no_bytes(void **state)
+{
+    struct fixture fixture = {0};
+    struct zt_model *model;
+
+    (void)state;
+    add_safetensors(&fixture, "p", "{" TENSOR("", 0, 4) "}", 4);
+    set_index(&fixture, "{\"weight_map\":{\"\":\"p\"}}");
+    model = joined(&fixture);
+    assert_non_null(model->objects[0].name);
+    assert_int_equal(model->objects[0].name_length, 0);
+    zt_model_free(model);
+    free_all(&fixture);
+}
+
 static uint64_t hash_of(const char *index, const char *metadata)
 {
     struct fixture fixture = {0};
@@ -399,6 +414,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(joined_model_has_the_tensors_of_all_parts),
+        cmocka_unit_test(empty_name_is_a_text_of_no_bytes),
         cmocka_unit_test(hash_covers_the_index_and_every_part),
         cmocka_unit_test(join_refuses_parts_that_the_index_does_not_describe),
         cmocka_unit_test(join_refuses_other_formats),
