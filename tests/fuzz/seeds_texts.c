@@ -28,6 +28,11 @@ void seeds_decoder(void)
     /* f32, big-endian, Fortran order, 2 × 3 × 4 */
     put_stored("fortran", (const uint8_t[8]){0, 1, 1 | 2 | 4 | 3 << 3, 2, 3, 4}, &stored);
     bytes_free(&stored);
+    /* A view of 3 × 4 u32, big-endian, transposed; the strides come first. */
+    bytes_append(&stored, "\1\3\0", 4);
+    bytes_append(&stored, plain, 96);
+    put_stored("strided", (const uint8_t[8]){0, 9, 0x80 | 1 | 2 << 3, 3, 4}, &stored);
+    bytes_free(&stored);
     bytes_append_zstd(&stored, plain, sizeof(plain), true);
     put_stored("zstd", (const uint8_t[8]){1, 11, 0, 0, 0, 0, 2, 88}, &stored);
     put_stored("zstd-unknown", (const uint8_t[8]){1, 11, 4}, &stored);

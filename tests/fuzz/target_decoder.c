@@ -1,7 +1,8 @@
 /* The decoders, given a component that a reader would allow and any bytes.
  *
  * The first eight bytes are the component: encoding, dtype, flags and rank, three dimensions, lead,
- * and the low byte of the decoded length; the rest is stored data. */
+ * and the low byte of the decoded length; the rest is stored data. The last flag makes it a view:
+ * its three strides and an unused byte come before the data. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "zt/decode.h"
 
 #define HEAD        8
+#define VIEW_HEAD   12
 #define DECODED_MAX ((size_t)4 << 20)
 #define RANK_MAX    3
 /* Small arrays, so that many are tried: one in Fortran order may take 64 MiB of memory. */
@@ -19,6 +21,7 @@ struct input {
     struct zt_component part;
     struct zt_arrangement arrangement;
     uint64_t shape[RANK_MAX];
+    uint64_t strides[RANK_MAX];
     const uint8_t *data;
 };
 
@@ -46,6 +49,33 @@ static bool arrange(struct input *input, const uint8_t *head)
     return true;
 }
 
+/* A view whose elements lie in the data, as readers ensure. */
+static bool arrange_view(struct input *input, const uint8_t *head, size_t length)
+{
+    const uint64_t width = zt_dtype_width((enum zt_dtype)input->part.dtype);
+    uint64_t elements = 1;
+    uint64_t span = 1;
+
+    if (length < VIEW_HEAD)
+        return false;
+    input->part.offset = VIEW_HEAD;
+    input->arrangement.rank = head[2] >> 3 & 3;
+    input->arrangement.shape = input->shape;
+    input->arrangement.strides = input->strides;
+    input->arrangement.flip = head[2] & 2 ? ZT_FLIP_ALL : ZT_FLIP_NONE;
+    for (unsigned i = 0; i < input->arrangement.rank; i++) {
+        input->shape[i] = head[3 + i] % EXTENTS;
+        input->strides[i] = head[HEAD + i];
+        elements *= input->shape[i];
+        span += input->shape[i] > 0 ? (input->shape[i] - 1) * input->strides[i] : 0;
+    }
+    input->part.encoding = ZT_ENCODING_STRIDED;
+    input->part.arrangement = &input->arrangement;
+    input->part.decoded_length = elements * width;
+    input->part.length = elements > 0 ? span * width : 0;
+    return input->part.length <= length - VIEW_HEAD;
+}
+
 static bool read_input(struct input *input, const uint8_t *bytes, size_t length)
 {
     static const uint8_t encodings[] = {ZT_ENCODING_RAW, ZT_ENCODING_ZSTD,
@@ -61,6 +91,8 @@ static bool read_input(struct input *input, const uint8_t *bytes, size_t length)
                                         .offset = HEAD,
                                         .length = length - HEAD};
     input->data = bytes;
+    if ((bytes[2] & 0x80) != 0)
+        return arrange_view(input, bytes, length);
     if (input->part.encoding == ZT_ENCODING_DEFLATE ||
         (input->part.encoding == ZT_ENCODING_RAW && (bytes[2] & 4) != 0))
         return arrange(input, bytes);
@@ -99,6 +131,32 @@ static void check_raw(const struct input *input, const uint8_t *decoded)
             FUZZ_ASSERT(decoded[i * width + b] ==
                         input->data[part->offset + stored * width + from]);
         }
+    }
+}
+
+/* The words of a view, each from its own place. */
+static void check_view(const struct input *input, const uint8_t *decoded)
+{
+    const struct zt_component *part = &input->part;
+    const unsigned width = zt_dtype_width((enum zt_dtype)part->dtype);
+    const bool is_float = part->dtype <= ZT_BF16;
+
+    for (uint64_t i = 0; i < part->decoded_length / width; i++) {
+        uint64_t rest = i;
+        uint64_t at = 0;
+        uint64_t word = 0;
+
+        for (unsigned d = input->arrangement.rank; d-- > 0;) {
+            at += rest % input->shape[d] * input->strides[d];
+            rest /= input->shape[d];
+        }
+        for (unsigned b = 0; b < width; b++)
+            word |= (uint64_t)input->data[part->offset + at * width + b]
+                    << 8 * (part->big_endian ? width - 1 - b : b);
+        if (input->arrangement.flip == ZT_FLIP_ALL)
+            word = is_float ? word ^ (uint64_t)1 << (8 * width - 1) : 0 - word;
+        for (unsigned b = 0; b < width; b++)
+            FUZZ_ASSERT(decoded[i * width + b] == (uint8_t)(word >> 8 * b));
     }
 }
 
@@ -166,6 +224,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         FUZZ_ASSERT(memcmp(whole, pieces, (size_t)first) == 0);
     if (input.part.encoding == ZT_ENCODING_RAW)
         check_raw(&input, whole);
+    if (input.part.encoding == ZT_ENCODING_STRIDED && first < DECODED_MAX)
+        check_view(&input, whole);
     if (input.part.encoding == ZT_ENCODING_ZSTD_SEEKABLE && first < DECODED_MAX)
         check_frames(&input, source, whole);
     zt_source_close(source);
