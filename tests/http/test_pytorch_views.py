@@ -55,8 +55,8 @@ BIG = {
 
 @pytest.fixture(scope="module")
 def server(folder, share_server):
-    (folder / "views.zt").write_bytes(pt(TENSORS))
-    (folder / "big.zt").write_bytes(pt(BIG, byteorder="big"))
+    (folder / "views.pt").write_bytes(pt(TENSORS))
+    (folder / "big.pt").write_bytes(pt(BIG, byteorder="big"))
     return share_server(folder)
 
 
@@ -107,7 +107,7 @@ def test_npy_of_a_view_has_its_shape(server):
 
 
 def test_a_view_of_a_whole_storage_states_the_digest_of_its_entry(folder):
-    listed = subprocess.run([PROGRAM, "ls", "--json", folder / "views.zt"], capture_output=True, check=True).stdout
+    listed = subprocess.run([PROGRAM, "ls", "--json", folder / "views.pt"], capture_output=True, check=True).stdout
     stated = {name: made["components"]["data"].get("digest") for name, made in json.loads(listed)["objects"].items()}
     crc = f"crc32:{zlib.crc32(VALUES.tobytes()):08x}"
     assert stated["whole"] == stated["deflated whole"] == stated["transposed"] == crc
@@ -117,7 +117,7 @@ def test_a_view_of_a_whole_storage_states_the_digest_of_its_entry(folder):
 @pytest.mark.parametrize("form", ["safetensors", "npz"])
 def test_views_are_exported_and_converted(server, folder, tmp_path, form):
     out = tmp_path / f"out.{form}"
-    subprocess.run([PROGRAM, "convert", folder / "views.zt", out], check=True)
+    subprocess.run([PROGRAM, "convert", folder / "views.pt", out], check=True)
     exported = get(server, f"/v1/models/views/export?format={form}")
     assert exported.status == 200
     assert exported.body == out.read_bytes()
@@ -142,9 +142,9 @@ def test_shared_storages_stay_shared_in_zt2(folder, tmp_path):
 
 
 def test_verify_reads_whole_storages(folder, tmp_path):
-    result = subprocess.run([PROGRAM, "verify", folder / "views.zt"], capture_output=True, text=True)
+    result = subprocess.run([PROGRAM, "verify", folder / "views.pt"], capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
-    damaged = bytearray((folder / "views.zt").read_bytes())
+    damaged = bytearray((folder / "views.pt").read_bytes())
     damaged[damaged.index(VALUES.tobytes()) + 5] ^= 1
     (tmp_path / "damaged.pt").write_bytes(damaged)
     result = subprocess.run([PROGRAM, "verify", tmp_path / "damaged.pt"], capture_output=True, text=True)
