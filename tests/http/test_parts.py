@@ -1,6 +1,7 @@
 """Models in several files, read: an index and its parts, or a split GGUF, are one model beside its parts."""
 
 import json
+import signal
 import struct
 import threading
 
@@ -169,6 +170,7 @@ def test_replaced_part_is_a_new_version(start_server, tmp_path, make):
     assert get(server, model_path("m"))["ETag"] != before
 
 
+@pytest.mark.folder("a download of a version that a bucket has no more")
 def test_replaced_part_changes_no_download(start_server, tmp_path, make):
     big = [pattern(BIG_BYTES, seed=34), *CONTENTS[1:]]
     write(tmp_path, make("m", big))
@@ -181,6 +183,17 @@ def test_replaced_part_changes_no_download(start_server, tmp_path, make):
         write(tmp_path, {path: file})
         eventually(lambda: get(server, component_path("m", "w1"), Range="bytes=0-9").body == bytes(10))
         assert read_exactly(connection, BIG_BYTES, received) == big[0]
+
+
+def test_scan_of_everything_leaves_the_model_as_it_is(start_server, tmp_path, make):
+    write(tmp_path, make("m", CONTENTS))
+    server = start_server(tmp_path)
+    before = get(server, model_path("m"))["ETag"]
+    server.signal(signal.SIGHUP)
+    (tmp_path / "new").mkdir()
+    write(tmp_path, {"new/n.gguf": joined.gguf({"w": b"1"})})
+    eventually(lambda: "new/n" in entries(server))
+    assert get(server, model_path("m"))["ETag"] == before
 
 
 def test_model_comes_and_goes_with_its_files(start_server, tmp_path, make):

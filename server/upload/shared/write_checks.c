@@ -386,8 +386,8 @@ static bool check_shards(struct check *check)
     return true;
 }
 
-/* *out_model is NULL for a data shard, which has nothing to check, and for an index, whose extension
- * is found. */
+/* *out_model is NULL for a data shard, which has nothing to check, and for an index, whose
+ * extension is found. */
 static bool open_model(struct check *check, struct zt_model **out_model)
 {
     const struct publication *publication = check->publication;
