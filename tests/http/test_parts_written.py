@@ -8,6 +8,7 @@ import pytest
 
 import joined
 import mirror
+import pytorch
 from clients import Client, write_tokens
 from containers import pattern
 from tus import create, offset_of, patch
@@ -120,6 +121,33 @@ def test_clients_with_globs_use_and_see_parts_as_they_may(start_server, tmp_path
     assert narrow.ask(server, "GET", component_path("m", "w1")).body == CONTENTS[0]
     assert narrow.ask(server, "GET", f"/files/{min(files)}").body == files[min(files)]
     assert [entry["name"] for entry in narrow.ask(server, "GET", "/v1/models").json()["models"]] == ["m"]
+
+
+def pytorch_files(stem, extension):
+    names = joined.part_names(stem, 3, extension)
+    files = {
+        name: pytorch.pt({f"w{number}": pytorch.Tensor(pytorch.Storage(content, "u8"), [len(content)])})
+        for number, (name, content) in enumerate(zip(names, CONTENTS), 1)
+    }
+    return files, index_for({name: {f"w{number}": b""} for number, name in enumerate(names, 1)})
+
+
+@pytest.mark.parametrize("stem, extension", [("pytorch_model", "bin"), ("m", "pt")])
+def test_parts_of_pytorch_are_one_model(server, tmp_path, stem, extension):
+    files, index = pytorch_files(stem, extension)
+    for path, content in files.items():
+        assert put(server, path.removesuffix(f".{extension}"), content).status == 201
+    assert put(server, stem, index).status == 201
+    assert contents(server, stem) == CONTENTS
+    entry = entries(server, "?parts=false")[stem]
+    assert (entry["format"], entry["objects"]) == ("pytorch", 3)
+    assert files_of(tmp_path) == sorted([*files, f"{stem}.bin.index.json"])
+    assert delete(server, stem).status == 204
+    assert files_of(tmp_path) == []
+
+
+def test_index_takes_no_parts_of_two_formats(server):
+    refused(server, json.dumps({"weight_map": {"a": "a.safetensors", "b": "b.bin"}}).encode(), "another extension")
 
 
 def refused(server, index, detail):
