@@ -17,6 +17,8 @@
 #define GROWTH_LIMIT     64
 #define TEXT_SLACK_BYTES (UINT64_C(4) << 20)
 #define NS_PER_SECOND    INT64_C(1000000000)
+/* The most that an object of a joined model takes, with a long name and shape. */
+#define PART_OBJECT_BYTES 4096
 
 /* The state of one call that writes a manifest or an object. */
 struct scribe {
@@ -37,6 +39,9 @@ static void scribe_init(struct scribe *scribe, struct json *json, const struct z
     *scribe = (struct scribe){.json = json, .model = model, .source = source};
     scribe->fields = fields != 0 ? fields : ~0U;
     scribe->limit_bytes = model->manifest_length * GROWTH_LIMIT + TEXT_SLACK_BYTES;
+    /* Most of a joined model's tensors are in other manifests than that of its own file. */
+    if (model->shard_count > 0 && model->shards[0].kind == ZT_SHARD_PART)
+        scribe->limit_bytes += (uint64_t)model->object_count * PART_OBJECT_BYTES;
     href_init(&scribe->href);
     if (source->path != NULL) {
         href_model(&scribe->href, source->name);

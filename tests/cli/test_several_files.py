@@ -71,6 +71,14 @@ def test_the_first_part_of_a_split_is_listed_as_the_model(ztserve, folder):
     assert manifest["attributes"] == {"general.name": "m"}
 
 
+def test_a_manifest_may_be_far_longer_than_that_of_the_first_part(ztserve, folder):
+    tensors = [(f"blk.{number}.weight", b"12") for number in range(60_000)]
+    files = folder(gguf_model("m", [[], tensors]))
+    result = ztserve("ls", "--json", files / FIRST)
+    assert result.status == 0, result.errors
+    assert len(json.loads(result.output)["objects"]) == len(tensors)
+
+
 def test_other_parts_are_models_of_their_own(ztserve, folder):
     files = folder({**gguf_model("m", PARTS), **safetensors_model("m", PARTS)})
     for part, names in ((SECOND, ["b"]), (ONE, ["a", "c"]), (TWO, ["b"])):
