@@ -52,7 +52,7 @@ def gguf_part(tensors, split=None, pairs=()):
             gguf_text("split.count") + struct.pack("<IH", U16, split[1]),
             gguf_text("split.tensors.count") + struct.pack("<Ii", I32, split[2]),
         ]
-    entries = data = b""
+    entries, data = bytearray(), bytearray()
     for name, value in tensors:
         data += bytes(-len(data) % 32)
         entries += gguf_text(name) + struct.pack("<IQIQ", 1, len(value), I8_TENSOR, len(data))
