@@ -43,6 +43,8 @@ run_target()
     folders=("$found" "$build/fuzz/seeds/$name")
     [ ! -d "tests/fuzz/corpus/$name" ] || folders+=("tests/fuzz/corpus/$name")
     [ -z "${ZT_CORPUS:-}" ] || folders+=("$ZT_CORPUS")
+    # PyTorch's two targets share one dictionary.
+    case $name in pickle | pytorch) folders+=("-dict=tests/fuzz/pickle.dict") ;; esac
     "$build/fuzz/fuzz_$name" "${memory[@]}" "${length[@]}" -max_total_time="$seconds" -print_final_stats=1 \
         -use_value_profile=1 -artifact_prefix="$build/fuzz/findings/$name-" "${folders[@]}" >"$log" 2>&1 ||
         verdict="FINDING, see $log"

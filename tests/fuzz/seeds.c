@@ -97,5 +97,6 @@ int main(int count, char **arguments)
     seeds_neighbours();
     seeds_decoder();
     seeds_texts();
+    seeds_pytorch();
     return 0;
 }

@@ -14,5 +14,6 @@ void seeds_mag(void);
 void seeds_neighbours(void);
 void seeds_decoder(void);
 void seeds_texts(void);
+void seeds_pytorch(void);
 
 #endif

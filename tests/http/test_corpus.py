@@ -1,20 +1,23 @@
 """Files with known outcomes ($ZT_CORPUS), all in one root: over HTTP each has the outcome that its expected.tsv states."""
 
+import hashlib
 import shutil
 
 import pytest
 
-from corpus_outcomes import expected_outcomes
+from corpus_outcomes import expected_components, expected_outcomes
 from wire import assert_problem, get, model_path, verify
 
 # A real file that holds one name twice; it is refused, since names must be unique.
 REFUSED_GOLDEN = {"golden/v0.1/dup-names"}
+# Of a format that is named and not read: a tar of before PyTorch 0.1.10.
+KNOWN_UNREAD = {"pt/tar"}
 GOLDEN_VERSIONS = {"v0.1": "0.1.0", "v1.0": "1.0", "v1.1": "1.1.0", "v1.2": "1.2.0", "v2": "2"}
 
 
 @pytest.fixture(scope="module")
 def server(corpus, folder, share_server):
-    for path in corpus.glob("*/**/*.zt"):
+    for path in (*corpus.glob("*/**/*.zt"), *corpus.glob("pt/*.pt")):
         target = folder / path.relative_to(corpus)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
@@ -91,6 +94,23 @@ def test_accepted_files_serve_their_components(server, outcomes):
     assert failures(names, check) == {}
 
 
+def test_components_are_served_as_torch_reads_them(server, corpus, outcomes):
+    accepted = of(outcomes, "accept")
+    listed = [row for row in expected_components(corpus, "pt") if f"pt/{row[0].removesuffix('.pt')}" in accepted]
+    assert len(listed) > 400
+
+    def check(row):
+        file, thing, component, dtype, kind, shape, sha256 = row
+        shown = get(server, model_path(f"pt/{file.removesuffix('.pt')}")).json()["objects"][thing]
+        entry = shown["components"][component]
+        assert entry["dtype"] == dtype and entry.get("type", dtype) == kind
+        assert len(shown["components"]) > 1 or tuple(shown["shape"]) == shape
+        body = get(server, entry["href"]).body
+        assert hashlib.sha256(body).hexdigest() == sha256
+
+    assert failures(listed, check) == {}
+
+
 def test_rejected_files_report_rule_and_offset(server, outcomes, listed):
     def check(name):
         problem = assert_problem(get(server, model_path(name)), 422, "invalid-model")
@@ -98,7 +118,7 @@ def test_rejected_files_report_rule_and_offset(server, outcomes, listed):
         assert isinstance(problem["offset"], int)
         assert listed[name]["error"]["code"] == "invalid-model"
 
-    assert failures(of(outcomes, "reject"), check) == {}
+    assert failures([name for name in of(outcomes, "reject") if name not in KNOWN_UNREAD], check) == {}
 
 
 def test_files_with_wrong_contents_open_and_fail_verification(server, outcomes):

@@ -182,7 +182,7 @@ def test_models_and_verification_are_counted(server):
 def test_what_is_left_out_is_counted(start_server, tmp_path):
     root = tmp_path / "root"
     (root / "with space").mkdir(parents=True)
-    for name in ("a b.zt", "c d.zt", "weights.bin"):
+    for name in ("a b.zt", "c d.zt", "weights.h5"):
         (root / name).write_bytes(b"")
     (tmp_path / "elsewhere.zt").write_bytes(zt1({"w": dense(b"1")}))
     (root / "out.zt").symlink_to(tmp_path / "elsewhere.zt")

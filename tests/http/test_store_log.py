@@ -130,8 +130,8 @@ def test_a_state_folder_that_is_named_may_be_a_link(start_server, tmp_path):
 
 
 def make_weights(folder, outside):
-    (folder / "weights.bin").write_bytes(MODEL)
-    return "weights.bin is not served: files with this extension are not read"
+    (folder / "weights.h5").write_bytes(MODEL)
+    return "weights.h5 is not served: files with this extension are not read"
 
 
 def make_link_to_file(folder, outside):
@@ -179,7 +179,7 @@ def test_what_is_left_out_again_after_it_was_gone_is_a_warning_again(start_serve
     server = start_server(tmp_path)
     text = make_weights(tmp_path, None)
     logged(server, text)
-    (tmp_path / "weights.bin").unlink()
+    (tmp_path / "weights.h5").unlink()
     settle(server, tmp_path)
     make_weights(tmp_path, None)
     logged(server, text, 2)

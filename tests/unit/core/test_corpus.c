@@ -51,6 +51,8 @@ static const char *outcome_of(const char *path, struct zt_error *error)
         outcome = "data-shard";
     } else if (status == ZT_OK) {
         outcome = fails_verification(model, source) ? "verify-fails" : "accept";
+    } else if (status == ZT_UNSUPPORTED) {
+        assert_true(error->message[0] != '\0');
     } else {
         assert_int_equal(status, ZT_INVALID);
         assert_non_null(error->rule);
@@ -88,7 +90,8 @@ static unsigned folder_faults(const char *folder)
         const char *file = strtok(line, "\t\n");
         const char *outcome = strtok(NULL, "\t\n");
 
-        if (file == NULL || outcome == NULL)
+        /* Lines below a file say what is in it: tests over HTTP read them. */
+        if (file == NULL || outcome == NULL || strcmp(outcome, "tensor") == 0)
             continue;
         snprintf(path, sizeof(path), "%s/%s/%s", corpus, folder, file);
         faults += !ends_as(path, outcome);
@@ -124,7 +127,7 @@ static unsigned golden_faults(const char *version)
 
 static void corpus_files_end_as_expected(void **state)
 {
-    static const char *const folders[] = {"zt01-zt1", "zt2-conformance", "zt2-probe"};
+    static const char *const folders[] = {"zt01-zt1", "zt2-conformance", "zt2-probe", "pt"};
     unsigned faults = 0;
 
     (void)state;

@@ -1,0 +1,290 @@
+/* PyTorch: the pickle machine and the readers, on pickles made here. */
+#include "support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pickle/pickle.h"
+#include "zip_file.h"
+#include "zt/model.h"
+
+/* Pieces of pickles. */
+#define TEXT(length, text) "X" length "\0\0\0" text
+#define STORAGE(class, count)                                                                      \
+    "(" TEXT("\x07", "storage") "c" class "\n" TEXT("\x01", "0") TEXT("\x03", "cpu") "K" count "t" \
+                                                                                     "Q"
+#define REBUILD "ctorch._utils\n_rebuild_tensor_v2\n("
+#define HOOKS \
+    "\x89"    \
+    "ccollections\nOrderedDict\n)R"
+/* Of shape (2, 2) over four floats. */
+#define TENSOR(offset, strides) \
+    REBUILD STORAGE("torch\nFloatStorage", "\x04") "K" offset "K\x02K\x02\x86" strides HOOKS "tR"
+#define ROWS    "K\x02K\x01\x86"
+#define COLUMNS "K\x01K\x02\x86"
+#define PLAIN   TENSOR("\0", ROWS)
+
+/* --- the machine --- */
+
+static void assert_stops(const char *pickle, size_t length, const char *rule, uint64_t offset)
+{
+    uint8_t *copy = malloc(length);
+    struct pickle machine;
+    struct zt_error error;
+    pickle_value value;
+
+    assert_non_null(copy);
+    memcpy(copy, pickle, length);
+    pickle_init(&machine, copy, length, 0);
+    assert_int_not_equal(pickle_run(&machine, &value, &error), ZT_OK);
+    assert_string_equal(error.rule, rule);
+    assert_int_equal(error.offset, offset);
+    pickle_free(&machine);
+    free(copy);
+}
+
+#define ASSERT_STOPS(pickle, rule, offset) \
+    assert_stops("" pickle, sizeof(pickle) - 1, "pt §Pickle " rule, offset)
+
+static void machine_stops_at_what_it_does_not_know(void **state)
+{
+    (void)state;
+    ASSERT_STOPS("\x80\x02"
+                 "0.",
+                 "Opcode", 2);
+    ASSERT_STOPS("\x80\x02N2.", "Opcode", 3);
+    ASSERT_STOPS("\x80\x02(ios\nsystem\n.", "Opcode", 3);
+    ASSERT_STOPS("\x80\x02\xff.", "Opcode", 2);
+    ASSERT_STOPS("\x80\x02"
+                 "cos\nsystem\n.",
+                 "Name", 2);
+    ASSERT_STOPS("\x80\x02"
+                 "ctorch.storage\n_load_from_bytes\n.",
+                 "Name", 2);
+    ASSERT_STOPS("\x80\x04\x8c\x02os\x8c\x06system\x93.", "Name", 14);
+    ASSERT_STOPS("\x80\x02"
+                 "c__torch__\nM\n)\x81.",
+                 "Name", 2);
+    ASSERT_STOPS("\x80\x06N.", "Protocol", 0);
+    ASSERT_STOPS("\x80\x02N\x80\x02.", "Protocol", 3);
+}
+
+static void machine_stops_at_a_broken_stack(void **state)
+{
+    (void)state;
+    ASSERT_STOPS("\x80\x02\x85.", "Stack", 2);
+    ASSERT_STOPS("\x80\x02N(\x85.", "Stack", 4);
+    ASSERT_STOPS("\x80\x02t.", "Stack", 2);
+    ASSERT_STOPS("\x80\x02}(Nu.", "Stack", 5);
+    ASSERT_STOPS("\x80\x02](Nu.", "Stack", 5);
+    ASSERT_STOPS("\x80\x02}Na.", "Type", 4);
+    ASSERT_STOPS("\x80\x02NN.", "Stop", 4);
+    ASSERT_STOPS("\x80\x02N(.", "Stop", 4);
+    ASSERT_STOPS("\x80\x02.", "Stop", 2);
+    ASSERT_STOPS("\x80\x02h\0.", "Memo", 2);
+    ASSERT_STOPS("\x80\x02Nr\xff\xff\xff\xff.", "Memo", 3);
+    ASSERT_STOPS("\x80\x02NNR.", "Call", 4);
+    ASSERT_STOPS("\x80\x02"
+                 "ctorch\nTensor\n)R.",
+                 "Call", 17);
+    ASSERT_STOPS("\x80\x02Ix\n.", "Argument", 2);
+    ASSERT_STOPS("\x80\x04\x95\xff\0\0\0\0\0\0\0N.", "Truncated", 2);
+}
+
+static void machine_needs_every_byte_of_a_pickle(void **state)
+{
+    static const char whole[] = "\x80\x02}" TEXT("\x01", "w") PLAIN "s.";
+
+    (void)state;
+    for (size_t length = 0; length < sizeof(whole) - 1; length++) {
+        uint8_t *copy = malloc(length + 1);
+        struct pickle machine;
+        pickle_value value;
+
+        assert_non_null(copy);
+        memcpy(copy, whole, length);
+        pickle_init(&machine, copy, length, 0);
+        assert_int_equal(pickle_run(&machine, &value, NULL), ZT_INVALID);
+        pickle_free(&machine);
+        free(copy);
+    }
+}
+
+static void machine_reads_integers_of_every_width(void **state)
+{
+    static const struct {
+        const char *pickle;
+        size_t length;
+        uint64_t magnitude;
+        bool negative;
+    } cases[] = {
+        {"K\xff.", 3, 255, false},
+        {"M\0\x01.", 4, 256, false},
+        {"J\xff\xff\xff\xff.", 6, 1, true},
+        {"\x8a\0.", 3, 0, false},
+        {"\x8a\x08\0\0\0\0\0\0\0\x80.", 11, (uint64_t)1 << 63, true},
+        {"\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\0.", 12, UINT64_MAX, false},
+        {"I-17\n.", 6, 17, true},
+        {"I139813769770160\n.", 18, 139813769770160, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct pickle machine;
+        pickle_value value = 0;
+        bool negative;
+
+        pickle_init(&machine, (const uint8_t *)cases[i].pickle, cases[i].length, 0);
+        assert_int_equal(pickle_run(&machine, &value, NULL), ZT_OK);
+        assert_int_equal(pickle_kind_of(value), PICKLE_INTEGER);
+        assert_true(pickle_magnitude(&machine, value, &negative) == cases[i].magnitude);
+        assert_int_equal(negative, cases[i].negative);
+        pickle_free(&machine);
+    }
+}
+
+/* --- archives --- */
+
+static const uint8_t floats[16] = {0, 0, 0x80, 0x3f};
+
+static void add(struct zip_file *zip, const char *name, enum zip_file_kind kind, const void *bytes,
+                size_t length)
+{
+    const struct bytes content = {(uint8_t *)(uintptr_t)bytes, length};
+
+    zip_file_add(zip, name, kind, &content);
+}
+
+static void make(struct zip_file *zip, enum zip_file_kind kind, const void *pickle, size_t length)
+{
+    add(zip, "a/data.pkl", kind, pickle, length);
+    add(zip, "a/data/0", kind, floats, sizeof(floats));
+    add(zip, "a/version", kind, "3\n", 2);
+    zip_file_end(zip, "", false);
+}
+
+static enum zt_status open_pickle(enum zip_file_kind kind, const char *pickle, size_t length,
+                                  struct zt_model **out_model, struct zt_error *error)
+{
+    struct zip_file zip = {0};
+    enum zt_status status;
+
+    make(&zip, kind, pickle, length);
+    status = bytes_open(&zip.bytes, zip.bytes.length, out_model, error);
+    zip_file_free(&zip);
+    return status;
+}
+
+static void assert_refused(const char *pickle, size_t length, const char *rule)
+{
+    struct zt_model *model = NULL;
+    struct zt_error error;
+
+    assert_int_equal(open_pickle(ZIP_FILE_STORED, pickle, length, &model, &error), ZT_INVALID);
+    assert_string_equal(error.rule, rule);
+    assert_true(error.offset != ZT_NO_OFFSET);
+}
+
+#define ASSERT_REFUSED(pickle, rule) assert_refused("" pickle, sizeof(pickle) - 1, "pt §" rule)
+
+static void tensors_that_lie_in_order_are_ranges_of_the_file(void **state)
+{
+    static const char pickle[] =
+        "\x80\x02}(" TEXT("\x01", "w") PLAIN TEXT("\x01", "t") TENSOR("\0", COLUMNS) "u.";
+    struct zt_model *model = NULL;
+    const struct zt_component *component;
+
+    (void)state;
+    assert_int_equal(open_pickle(ZIP_FILE_STORED, pickle, sizeof(pickle) - 1, &model, NULL), ZT_OK);
+    assert_int_equal(model->format, ZT_FORMAT_PYTORCH);
+    assert_int_equal(model->object_count, 2);
+    component = zt_object_components(model, &model->objects[1]);
+    assert_int_equal(component->encoding, ZT_ENCODING_RAW);
+    assert_int_equal(component->length, 16);
+    assert_null(component->arrangement);
+    assert_int_equal(component->digest_length, 14);
+    component = zt_object_components(model, &model->objects[0]);
+    assert_int_equal(component->encoding, ZT_ENCODING_STRIDED);
+    assert_int_equal(component->arrangement->strides[1], 2);
+    assert_int_equal(component->decoded_length, 16);
+    zt_model_free(model);
+}
+
+static void deflated_entries_are_read(void **state)
+{
+    static const char pickle[] = "\x80\x02" PLAIN ".";
+    struct zt_model *model = NULL;
+
+    (void)state;
+    assert_int_equal(open_pickle(ZIP_FILE_DEFLATED, pickle, sizeof(pickle) - 1, &model, NULL),
+                     ZT_OK);
+    assert_true(zt_text_is(zt_object_name(&model->objects[0]), "data"));
+    assert_int_equal(zt_object_components(model, &model->objects[0])->encoding,
+                     ZT_ENCODING_DEFLATE);
+    zt_model_free(model);
+}
+
+static void open_refuses_tensors_past_their_storage(void **state)
+{
+    (void)state;
+    ASSERT_REFUSED("\x80\x02" TENSOR("\x01", ROWS) ".", "Tensor Bounds");
+    ASSERT_REFUSED("\x80\x02" TENSOR("\0", "K\x03K\x01\x86") ".", "Tensor Bounds");
+    ASSERT_REFUSED("\x80\x02" TENSOR("\0", "K\x02\x85") ".", "Tensor Shape");
+    ASSERT_REFUSED("\x80\x02" STORAGE("torch\nFloatStorage", "\x05") ".", "Storage Size");
+    ASSERT_REFUSED("\x80\x02"
+                   "NQ.",
+                   "Storage Id");
+}
+
+static void open_refuses_names_that_cannot_be(void **state)
+{
+    (void)state;
+    ASSERT_REFUSED("\x80\x02}" TEXT("\0", "") PLAIN "s.", "Names Name");
+    ASSERT_REFUSED("\x80\x02}" TEXT("\x01", "\xff") PLAIN "s.", "Names Name");
+    ASSERT_REFUSED("\x80\x02}\x88" PLAIN "s.", "Names Name");
+    ASSERT_REFUSED("\x80\x02}" PLAIN "Ns.", "Names Name");
+    ASSERT_REFUSED("\x80\x04\x8f(" PLAIN "\x90.", "Names Name");
+    ASSERT_REFUSED("\x80\x02}(K\x01" PLAIN TEXT("\x01", "1") PLAIN "u.", "Names DuplicateName");
+    ASSERT_REFUSED("\x80\x02]q\0h\0a.", "Tree Size");
+    ASSERT_REFUSED("\x80\x02" PLAIN ".N", "Pickle Trailing");
+}
+
+static void open_refuses_archives_that_are_not_torchs(void **state)
+{
+    static const char pickle[] = "\x80\x02" PLAIN ".";
+    struct zip_file outside = {0};
+    struct zip_file twice = {0};
+    struct zip_file old = {0};
+
+    (void)state;
+    add(&outside, "b/version", ZIP_FILE_STORED, "3\n", 2);
+    make(&outside, ZIP_FILE_STORED, pickle, sizeof(pickle) - 1);
+    bytes_assert_refused(&outside.bytes, "pt §Archive Root", outside.record_at[1]);
+    zip_file_free(&outside);
+    add(&twice, "a/version", ZIP_FILE_STORED, "3\n", 2);
+    make(&twice, ZIP_FILE_STORED, pickle, sizeof(pickle) - 1);
+    bytes_assert_refused(&twice.bytes, "pt §Archive DuplicateEntry", twice.record_at[3]);
+    zip_file_free(&twice);
+    add(&old, "a/data.pkl", ZIP_FILE_STORED, pickle, sizeof(pickle) - 1);
+    add(&old, "a/version", ZIP_FILE_STORED, "11", 2);
+    zip_file_end(&old, "", false);
+    bytes_assert_refused(&old.bytes, "pt §Archive Version", old.record_at[1]);
+    zip_file_free(&old);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(machine_stops_at_what_it_does_not_know),
+        cmocka_unit_test(machine_stops_at_a_broken_stack),
+        cmocka_unit_test(machine_needs_every_byte_of_a_pickle),
+        cmocka_unit_test(machine_reads_integers_of_every_width),
+        cmocka_unit_test(tensors_that_lie_in_order_are_ranges_of_the_file),
+        cmocka_unit_test(deflated_entries_are_read),
+        cmocka_unit_test(open_refuses_tensors_past_their_storage),
+        cmocka_unit_test(open_refuses_names_that_cannot_be),
+        cmocka_unit_test(open_refuses_archives_that_are_not_torchs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
