@@ -177,7 +177,7 @@ struct zt_model {
     const struct zt_shard *shards; /* sorted by name, bytewise */
     uint32_t shard_count;
     uint64_t file_size;
-    /* Of a PyTorch archive, the directory's position, and the length of directory and pickle. */
+    /* Of a PyTorch archive, 0, and the length of directory and pickle, which lie apart. */
     uint64_t manifest_offset;
     uint64_t manifest_length;
     /* XXH3-64 of the manifest's bytes, in every format. */

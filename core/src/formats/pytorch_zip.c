@@ -219,7 +219,10 @@ static void hash_manifest(const struct reading *reading, struct zt_model *model)
                                 zt_xxh3(reading->pickle_bytes, reading->pickle_length)};
 
     model->manifest_hash = zt_xxh3(hashes, sizeof(hashes));
+    model->manifest_offset = 0;
     model->manifest_length += reading->pickle_length;
+    if (model->manifest_length > model->file_size) /* the pickle is deflated */
+        model->manifest_length = model->file_size;
 }
 
 static enum zt_status read_archive(void *state, struct zt_builder *builder, struct zt_error *error)
