@@ -20,6 +20,7 @@ static enum zt_status open_bytes(const void *bytes, size_t length, struct zt_err
 
 static void open_names_formats_that_are_not_read(void **state)
 {
+    static const char tar[] = {[257] = 'u', 's', 't', 'a', 'r'};
     static const struct {
         const char *bytes;
         size_t length;
@@ -27,7 +28,7 @@ static void open_names_formats_that_are_not_read(void **state)
     } cases[] = {
         {"MAG&\1\0\0\0", 8, ".mag"},
         {"\x89HDF\r\n\x1a\n", 8, "HDF5"},
-        {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14, "PyTorch"},
+        {tar, sizeof(tar), "PyTorch wrote before 0.1.10"},
     };
 
     (void)state;
