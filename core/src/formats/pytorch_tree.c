@@ -157,8 +157,9 @@ static enum zt_status take_tensor(struct walk *walk, pickle_value value, struct 
                                             "two tensors have the same name");
     }
     status = check_name(walk, value, error);
-    if (status == ZT_OK)
-        status = count_tensor(walk, value, error);
+    if (status != ZT_OK)
+        return status; /* what is no name is not shown as one */
+    status = count_tensor(walk, value, error);
     if (status == ZT_OK)
         status = pytorch_tensor_add(walk->reading, name, value, error);
     if (status != ZT_OK)
