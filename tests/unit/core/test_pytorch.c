@@ -243,6 +243,7 @@ static void open_refuses_names_that_cannot_be(void **state)
     ASSERT_REFUSED("\x80\x02}" TEXT("\x01", "\xff") PLAIN "s.", "Names Name");
     ASSERT_REFUSED("\x80\x02}\x88" PLAIN "s.", "Names Name");
     ASSERT_REFUSED("\x80\x02}" PLAIN "Ns.", "Names Name");
+    ASSERT_REFUSED("\x80\x02}" TEXT("\x01", "a") "}\x88" PLAIN "ss.", "Names Name");
     ASSERT_REFUSED("\x80\x04\x8f(" PLAIN "\x90.", "Names Name");
     ASSERT_REFUSED("\x80\x02}(K\x01" PLAIN TEXT("\x01", "1") PLAIN "u.", "Names DuplicateName");
     ASSERT_REFUSED("\x80\x02]q\0h\0a.", "Tree Size");
