@@ -263,7 +263,9 @@ static enum zt_status open_shard(struct shard_files *files, uint32_t index,
     enum zt_status status = open_sibling(file, owner->store, shard, source, error);
 
     assert(index < files->count);
-    if ((status != ZT_NOT_FOUND && status != ZT_INVALID) || owner->search == NULL)
+    /* Without a digest there is nothing to find a file by. */
+    if ((status != ZT_NOT_FOUND && status != ZT_INVALID) || owner->search == NULL ||
+        shard->digest == NULL)
         return status;
     owner->search->was_unavailable = false;
     if (find_by_content(owner, shard, file, source))

@@ -38,7 +38,8 @@ static struct zt_files files_of(const struct judgement *judgement)
     return (struct zt_files){judgement->file.source, judgement->file.shards};
 }
 
-/* Notes a digest that cannot be checked: the shard was then accepted by its size alone. */
+/* Notes a digest that is stated and cannot be checked: the shard was then accepted by its size
+ * alone. */
 static void judge_shard_digest(struct judgement *judgement, const struct zt_shard *shard)
 {
     struct zt_digest digest;

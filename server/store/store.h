@@ -263,8 +263,8 @@ bool model_path_is_vague(const char *path);
 bool model_path_is_foreign(const char *path);
 
 /* Extensions in order of precedence: ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy",
- * ".pt", ".pth", ".bin", ".ckpt", then
- * those of indices (model_rank_is_index); NULL past the end. */
+ * ".pt", ".pth", ".bin", ".ckpt", ".onnx", then those of indices (model_rank_is_index); NULL past
+ * the end. */
 const char *model_extension(unsigned rank);
 
 /* Whether it is the extension of an index, which lists the parts of a model (zt/join.h):

@@ -23,7 +23,7 @@
 /* --- names, and extensions in their order of precedence --- */
 
 static const char *const extensions[] = {
-    ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy", ".pt", ".pth", ".bin", ".ckpt",
+    ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy", ".pt", ".pth", ".bin", ".ckpt", ".onnx",
     /* Of indices: behind all that are a model by themselves. */
     ".safetensors.index.json", ".bin.index.json"};
 
@@ -121,9 +121,9 @@ bool model_path_is_vague(const char *path)
 
 bool model_path_is_foreign(const char *path)
 {
-    static const char *const foreign[] = {".onnx",    ".h5",      ".hdf5",    ".pkl", ".pickle",
-                                          ".msgpack", ".keras",   ".tflite",  ".pb",  ".nemo",
-                                          ".ggml",    ".mlmodel", ".pdparams"};
+    static const char *const foreign[] = {".h5",      ".hdf5",  ".pkl",     ".pickle",
+                                          ".msgpack", ".keras", ".tflite",  ".pb",
+                                          ".nemo",    ".ggml",  ".mlmodel", ".pdparams"};
     const char *dot = last_dot(path);
 
     for (size_t i = 0; dot != NULL && i < sizeof(foreign) / sizeof(foreign[0]); i++)

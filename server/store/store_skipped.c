@@ -55,7 +55,7 @@ static void log_skipped(const char *path, enum skip_reason reason, int os_error)
     case SKIP_EXTENSION:
         log_write(LOG_LEVEL_WARN,
                   "%s is not served: files with this extension are not read (.zt, .safetensors, "
-                  ".gguf, .mag, .npz, .npy, .pt, .pth, .bin and .ckpt are)",
+                  ".gguf, .mag, .npz, .npy, .pt, .pth, .bin, .ckpt and .onnx are)",
                   path);
         break;
     case SKIP_OUTSIDE:

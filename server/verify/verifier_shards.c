@@ -183,6 +183,8 @@ enum component_state verifier_ask_shard(struct verifier *verifier, struct genera
     struct hashing *begun = NULL;
     enum component_state state;
 
+    if (generation->model->shards[shard].digest == NULL)
+        return COMPONENT_UNDIGESTED;
     if (verification_of(generation) == NULL)
         return COMPONENT_CORRUPT;
     pthread_mutex_lock(&verification_of(generation)->lock);
@@ -201,6 +203,8 @@ void verifier_check_shard_now(struct verifier *verifier, struct generation *gene
     struct shard_check *known;
     struct hashing *begun = NULL;
 
+    if (generation->model->shards[shard].digest == NULL)
+        return;
     pthread_mutex_lock(&verification->lock);
     known = check_of_shard(verifier, generation, shard);
     if (known != NULL && known->round != verification->round &&

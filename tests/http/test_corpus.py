@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from corpus_outcomes import expected_components, expected_outcomes
+from corpus_outcomes import corpus_files, expected_components, expected_outcomes
 from wire import assert_problem, get, model_path, verify
 
 # A real file that holds one name twice; it is refused, since names must be unique.
@@ -17,7 +17,7 @@ GOLDEN_VERSIONS = {"v0.1": "0.1.0", "v1.0": "1.0", "v1.1": "1.1.0", "v1.2": "1.2
 
 @pytest.fixture(scope="module")
 def server(corpus, folder, share_server):
-    for path in (*corpus.glob("*/**/*.zt"), *corpus.glob("pt/*.pt")):
+    for path in corpus_files(corpus):
         target = folder / path.relative_to(corpus)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
@@ -109,6 +109,20 @@ def test_components_are_served_as_torch_reads_them(server, corpus, outcomes):
         assert hashlib.sha256(body).hexdigest() == sha256
 
     assert failures(listed, check) == {}
+
+
+def test_components_of_onnx_are_served_as_listed(server, corpus):
+    rows = list(expected_components(corpus, "onnx"))
+    assert rows
+
+    def check(row):
+        file, thing, component, dtype, kind, shape, sha256 = row
+        shown = get(server, model_path(f"onnx/{file.removesuffix('.onnx')}")).json()["objects"][thing]
+        entry = shown["components"][component]
+        assert (entry["dtype"], entry["type"], tuple(shown["shape"])) == (dtype, kind, shape)
+        assert hashlib.sha256(get(server, entry["href"]).body).hexdigest() == sha256
+
+    assert failures(rows, check) == {}
 
 
 def test_rejected_files_report_rule_and_offset(server, outcomes, listed):

@@ -63,6 +63,18 @@ static enum zt_status check_part(const struct zt_shard *shard, struct zt_source 
     return status == ZT_OK ? ZT_OK : name_shard(shard, status, error);
 }
 
+/* External data may be any file that holds what the tensors need. */
+static enum zt_status check_data(const struct zt_shard *shard, struct zt_source *source,
+                                 struct zt_error *error)
+{
+    if (zt_source_size(source) < shard->size_bytes)
+        return zt_fail(error, ZT_INVALID, "onnx §External Size", zt_source_size(source),
+                       "data file %.*s has %" PRIu64 " bytes, the tensors need %" PRIu64,
+                       (int)shard->name_length, shard->name, zt_source_size(source),
+                       shard->size_bytes);
+    return ZT_OK;
+}
+
 enum zt_status zt_shard_check(const struct zt_shard *shard, struct zt_source *source,
                               struct zt_error *error)
 {
@@ -71,6 +83,8 @@ enum zt_status zt_shard_check(const struct zt_shard *shard, struct zt_source *so
 
     if (shard->kind == ZT_SHARD_PART)
         return check_part(shard, source, error);
+    if (shard->kind == ZT_SHARD_DATA)
+        return check_data(shard, source, error);
     if (zt_source_size(source) != shard->size_bytes)
         return zt_fail(error, ZT_INVALID, IDENTITY_RULE, ZT_NO_OFFSET,
                        "shard %.*s has %" PRIu64 " bytes instead of %" PRIu64,

@@ -2,8 +2,8 @@
  * storing it.
  *
  * Raw bytes are passed on; big-endian words (zTensor 0.1, NPY, PyTorch) are swapped; zstd,
- * zt.zstd-seekable/1 and deflate are decompressed; arrays in Fortran order and views with strides
- * are gathered (gather.c). */
+ * zt.zstd-seekable/1 and deflate are decompressed; varints become words (varints.c); arrays in
+ * Fortran order and views with strides are gathered (gather.c). */
 #include "zt/decode.h"
 
 #include <assert.h>
@@ -14,6 +14,7 @@
 #include "coding/gather.h"
 #include "coding/inflate_stream.h"
 #include "coding/seek_table.h"
+#include "coding/varints.h"
 #include "coding/zstd_stream.h"
 
 static const struct zt_zstd_rules zstd_rules = {
@@ -38,6 +39,7 @@ struct zt_decoder {
     uint64_t frame_left; /* decoded bytes of the current frame */
     struct zt_inflate_stream *inflated;
     struct zt_gather *gather;
+    struct zt_varints *varints;
     /* A word of an inflated stream that did not fit whole into the caller's buffer. */
     uint8_t word[WORD_MAX];
     size_t word_left; /* number of its last bytes not yet returned */
@@ -200,6 +202,20 @@ static enum zt_status open_deflate(struct zt_decoder *decoder, struct zt_error *
     return status == ZT_OK ? skip_lead(decoder, error) : status;
 }
 
+/* --- varints --- */
+
+static enum zt_status read_varints(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
+                                   size_t *out_length, struct zt_error *error)
+{
+    return zt_varints_read(decoder->varints, buffer, capacity, out_length, error);
+}
+
+static enum zt_status open_varints(struct zt_decoder *decoder, struct zt_error *error)
+{
+    decoder->read = read_varints;
+    return zt_varints_open(decoder->component, decoder->source, &decoder->varints, error);
+}
+
 /* --- zstd --- */
 
 static enum zt_status read_zstd(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
@@ -294,8 +310,9 @@ static enum zt_status open_by_encoding(struct zt_decoder *decoder, struct zt_err
         return open_seekable(decoder, error);
     case ZT_ENCODING_DEFLATE:
         return open_deflate(decoder, error);
-    case ZT_ENCODING_STRIDED:
     case ZT_ENCODING_VARINT:
+        return open_varints(decoder, error);
+    case ZT_ENCODING_STRIDED:
     case ZT_ENCODING_UNKNOWN:
         break;
     }
@@ -352,6 +369,8 @@ uint64_t zt_decoder_consumed(const struct zt_decoder *decoder)
         consumed += zt_zstd_stream_consumed(decoder->stream);
     if (decoder->inflated != NULL)
         consumed += zt_inflate_stream_consumed(decoder->inflated);
+    if (decoder->varints != NULL)
+        consumed += zt_varints_consumed(decoder->varints);
     return consumed;
 }
 
@@ -362,6 +381,7 @@ void zt_decoder_close(struct zt_decoder *decoder)
     zt_zstd_stream_free(decoder->stream);
     zt_inflate_stream_free(decoder->inflated);
     zt_gather_close(decoder->gather);
+    zt_varints_close(decoder->varints);
     free(decoder->table);
     free(decoder);
 }

@@ -63,5 +63,7 @@ enum zt_status pytorch_zip_open(struct zt_source *source, struct zt_model **out_
 /* PyTorch from 0.1.10 to 1.5, and later on demand: stacked pickles. */
 enum zt_status pytorch_legacy_open(struct zt_source *source, struct zt_model **out_model,
                                    struct zt_error *error);
+enum zt_status onnx_open(struct zt_source *source, struct zt_model **out_model,
+                         struct zt_error *error);
 
 #endif

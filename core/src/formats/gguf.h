@@ -4,7 +4,7 @@
 #define ZT_FORMATS_GGUF_H
 
 #include "formats/attribute_list.h"
-#include "formats/cursor.h"
+#include "bytes/cursor.h"
 
 /* One more than the largest number of a tensor type. */
 #define GGUF_TYPE_COUNT 43

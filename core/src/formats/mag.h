@@ -8,7 +8,7 @@
 #define ZT_FORMATS_MAG_H
 
 #include "formats/attribute_list.h"
-#include "formats/cursor.h"
+#include "bytes/cursor.h"
 #include "model/model_build.h"
 
 #define MAG_HEADER_BYTES 24

@@ -10,6 +10,7 @@
 #include "base/little_endian.h"
 #include "formats/formats.h"
 #include "model/extents.h"
+#include "onnx/onnx.h"
 
 /* --- one reader --- */
 
@@ -155,6 +156,26 @@ static enum zt_status read_head(struct zt_source *source, struct head *out_head,
     return status;
 }
 
+/* Content without a magic: a message of ONNX, or nothing that is known. */
+static enum zt_status open_unmarked(struct zt_source *source, struct zt_model **out_model,
+                                    struct zt_error *error)
+{
+    const uint64_t size = zt_source_size(source);
+    bool is_onnx = false;
+    enum zt_status status;
+
+    if (size == 0)
+        return zt_fail(error, ZT_INVALID, "zt §Detection UnknownFormat", 0, "the file is empty");
+    status = onnx_detect(source, &is_onnx, error);
+    if (status != ZT_OK)
+        return status;
+    if (is_onnx)
+        return onnx_open(source, out_model, error);
+    return zt_fail(error, ZT_INVALID, "zt §Detection UnknownFormat", 0,
+                   "the content (%" PRIu64 " byte%s) is of no known format", size,
+                   size == 1 ? "" : "s");
+}
+
 enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_model,
                              struct zt_error *error)
 {
@@ -182,9 +203,5 @@ enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_mod
     status = refuse_tar(source, error);
     if (status != ZT_OK)
         return status;
-    if (head.file_size == 0)
-        return zt_fail(error, ZT_INVALID, "zt §Detection UnknownFormat", 0, "the file is empty");
-    return zt_fail(error, ZT_INVALID, "zt §Detection UnknownFormat", 0,
-                   "the content (%" PRIu64 " byte%s) is of no known format", head.file_size,
-                   head.file_size == 1 ? "" : "s");
+    return open_unmarked(source, out_model, error);
 }

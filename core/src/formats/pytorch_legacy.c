@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/index_sort.h"
-#include "formats/cursor.h"
+#include "bytes/cursor.h"
 #include "formats/pytorch.h"
 
 #define PICKLE_COUNT     5

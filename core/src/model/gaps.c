@@ -205,7 +205,9 @@ enum zt_status zt_gaps_walk(const struct zt_model *model, struct zt_source *sour
                                 {tail_offset(model), model->file_size}}};
     enum zt_status status;
 
-    if (model->format == ZT_FORMAT_NPZ || model->format == ZT_FORMAT_PYTORCH)
+    /* What lies between the data belongs to the archive, or the message. */
+    if (model->format == ZT_FORMAT_NPZ || model->format == ZT_FORMAT_PYTORCH ||
+        model->format == ZT_FORMAT_ONNX)
         return ZT_OK;
     status = zt_extents_sort(model, &walk.order, error);
     if (status == ZT_OK) {

@@ -124,6 +124,18 @@ enum zt_status zt_builder_init(struct zt_builder *builder, struct zt_source *sou
     return status;
 }
 
+void zt_builder_extend(struct zt_builder *builder, uint64_t length)
+{
+    struct zt_model_storage *storage = builder->model->storage;
+
+    assert(builder->model->manifest_length == 0 || storage->manifest == NULL);
+    free(storage->manifest);
+    storage->manifest = NULL;
+    builder->model->manifest_length += length;
+    storage->arena.budget_bytes += ARENA_BUDGET_FACTOR * (size_t)length;
+    builder->budget_bytes += ARRAYS_BUDGET_FACTOR * length;
+}
+
 /* --- adding --- */
 
 enum zt_status zt_builder_object(struct zt_builder *builder, struct zt_object **out_object,

@@ -41,6 +41,11 @@ enum zt_status zt_builder_init(struct zt_builder *builder, struct zt_source *sou
                                uint64_t manifest_offset, uint64_t manifest_length,
                                struct zt_error *error);
 
+/* Says that the manifest has so many more bytes, which the reader brings itself instead of
+ * zt_builder_init: the manifest's length and the budgets grow. For a manifest that lies in pieces;
+ * zt_manifest_position then knows no positions. */
+void zt_builder_extend(struct zt_builder *builder, uint64_t length);
+
 /* Each function adds a zeroed entry, which is valid until the next call of the same function.
  * Components and dimensions belong to the object added last. ZT_LIMIT if the budget would be
  * exceeded; ZT_NO_MEMORY. */

@@ -369,6 +369,17 @@ static bool covers_shard(struct check *check, const char *path, const struct zt_
     return covered || fail_shard(check, shard);
 }
 
+/* The names of external data are no models' names, so their files cannot be uploaded; and a file
+ * that is there already may be any file of the folder, which the client need not be allowed to
+ * see. */
+static bool refuse_external(struct check *check, const struct zt_shard *shard)
+{
+    return failure_refuse(&check->failure, PROBLEM_INVALID_MODEL,
+                          "the model has external data, in %.*s, which cannot be uploaded: upload "
+                          "it as one file, or place its files on the server",
+                          (int)shard->name_length, shard->name);
+}
+
 /* A shard's file is served, and removed, as part of the model: whoever could name any file as a
  * shard would get at models that it may not see. Nothing is said about the file, not even whether
  * it exists. */
@@ -377,6 +388,8 @@ static bool check_shards(struct check *check)
     const struct zt_model *model = check->model;
     char path[MODEL_NAME_MAX + sizeof(".zt")];
 
+    if (model != NULL && model->shard_count > 0 && model->shards[0].kind == ZT_SHARD_DATA)
+        return refuse_external(check, &model->shards[0]);
     if (model == NULL || check->publication->covers.passes == NULL)
         return true;
     snprintf(path, sizeof(path), "%s.zt", check->publication->name);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/cursor.h"
+#include "bytes/cursor.h"
 #include "support.h"
 
 #define RULE "test §Bounds"

@@ -3,8 +3,8 @@
  * A first cursor walks the file through a window to find where the header ends; a second one walks
  * the header in memory to read it. Every length is compared with the remaining bytes before it is
  * used. */
-#ifndef ZT_FORMATS_CURSOR_H
-#define ZT_FORMATS_CURSOR_H
+#ifndef ZT_BYTES_CURSOR_H
+#define ZT_BYTES_CURSOR_H
 
 #include "zt/source.h"
 
@@ -22,6 +22,9 @@ struct zt_cursor {
     struct zt_source *source; /* NULL: the bytes are in memory, all in the window */
     uint8_t *buffer;          /* owned memory of the window */
     size_t fetch_bytes;
+    /* What is read lies scattered in the file, between long runs that are skipped: nothing is
+     * brought ahead of need. The caller sets it. */
+    bool is_scattered;
 };
 
 /* Starts at the beginning of a file. Freed with zt_cursor_close. ZT_NO_MEMORY. */

@@ -1,5 +1,5 @@
 /* Cursors: a window that moves forward over a file, or one that covers bytes in memory. */
-#include "formats/cursor.h"
+#include "bytes/cursor.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -75,7 +75,7 @@ static void advise_ahead(const struct zt_cursor *cursor, size_t fetched)
     const uint64_t at = cursor->position + fetched;
     uint64_t ahead = cursor->end - at;
 
-    if (cursor->position < AHEAD_FROM_BYTES)
+    if (cursor->position < AHEAD_FROM_BYTES || cursor->is_scattered)
         return;
     ahead = ahead < cursor->position ? ahead : cursor->position;
     zt_source_advise(cursor->source, at, ahead < AHEAD_BYTES ? ahead : AHEAD_BYTES);
@@ -142,7 +142,11 @@ enum zt_status zt_cursor_skip(struct zt_cursor *cursor, uint64_t length, struct 
 {
     enum zt_status status = check_left(cursor, length, error);
 
-    if (status == ZT_OK)
-        cursor->position += length;
-    return status;
+    if (status != ZT_OK)
+        return status;
+    cursor->position += length;
+    /* Beyond a long run there may be as little to read as there was before it. */
+    if (cursor->is_scattered && length >= LARGEST_FETCH_BYTES)
+        cursor->fetch_bytes = FIRST_FETCH_BYTES;
+    return ZT_OK;
 }
