@@ -43,8 +43,9 @@ def share_server():
     servers = []
 
     def start(root, *arguments, **options):
-        servers.append(ServerProcess(root, *arguments, **options))
-        return servers[-1]
+        server = ServerProcess(root, *arguments, **options)
+        servers.append(server)
+        return server
 
     yield start
     statuses = [server.stop() for server in servers]

@@ -1,4 +1,6 @@
-"""Writes to a store that takes requests and never answers: the client hears in time, and afterwards nothing is left behind."""
+"""Writes to a store that takes requests and never answers: the client hears in time, and afterwards nothing is left behind.
+
+Each of these takes as long as a client may have to wait, so all go side by side."""
 
 import datetime
 import email.utils
@@ -6,13 +8,18 @@ import os
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 import meddler as acts
 import tus
 import writers
+from buckets import BucketServers
 from containers import dense, pattern, zt1
+from meddler import Meddler
+from s3_client import Bucket
 from uploads import put
 from wire import ask, assert_problem, eventually, get, model_path
 
@@ -24,11 +31,17 @@ SMALL, OTHER = zt1({"w": dense(pattern(1000))}), zt1({"w": dense(pattern(1000, s
 LARGE = zt1({"w": dense(pattern(PART_BYTES + 1000))})
 
 
-@pytest.fixture
-def server(moto_bucket, meddler, serve_bucket):
-    for name in ("deleted", "replaced"):
-        moto_bucket.put(f"{name}.zt", SMALL)
-    return serve_bucket(moto_bucket, "--writable", endpoint=meddler.endpoint)
+@dataclass
+class Place:
+    """A bucket behind a meddler, and the folder of its server."""
+
+    bucket: Bucket
+    meddler: Meddler
+    folder: Path
+    serve_bucket: BucketServers
+
+    def serve(self, **settings):
+        return self.serve_bucket(self.bucket, "--writable", place=self.folder, endpoint=self.meddler.endpoint, **settings)
 
 
 def is_clean(bucket):
@@ -53,8 +66,9 @@ def is_of_a_model(request):
 HANGING = {"everything": lambda request: True, "claims": is_of_a_claim, "models": is_of_a_model}
 
 
-@pytest.mark.parametrize("what", HANGING)
-def test_writes_to_a_store_that_hangs_are_503_in_time_and_leave_nothing(moto_bucket, meddler, server, what):
+def write_while_it_hangs(place, what):
+    """The server, when the store answers again."""
+    server, meddler = place.serve(), place.meddler
     writer = writers.begin(server, "written")
     assert writer.put("w", pattern(1000)).status == 201
     location = tus.create(server, "resumed", len(SMALL))
@@ -75,12 +89,19 @@ def test_writes_to_a_store_that_hangs_are_503_in_time_and_leave_nothing(moto_buc
     meddler.stop()
     meddler.go_away()
     meddler.come_back()
+    return server
+
+
+def hang_writes(place, what):
+    for name in ("deleted", "replaced"):
+        place.bucket.put(f"{name}.zt", SMALL)
+    server = write_while_it_hangs(place, what)
     # A removal that may still be done keeps its claim until nobody can be harmed.
     for name in ("created", "replaced", "written", "resumed"):
         assert put(server, name, OTHER).status in (201, 204)
     if what != "models":
         assert ask(server, "DELETE", model_path("deleted")).status == 204
-        eventually(lambda: is_clean(moto_bucket), within_s=60)
+        eventually(lambda: is_clean(place.bucket), within_s=60)
         assert get(server, model_path("created")).status == 200
 
 
@@ -116,15 +137,16 @@ def begin(bucket):
     return re.search(rb"<UploadId>(.*?)</UploadId>", answer.body)[1].decode()
 
 
-def test_uploads_that_were_begun_without_an_answer_are_aborted_and_no_others(moto_bucket, meddler, serve_bucket):
-    server = serve_bucket(moto_bucket, "--writable", endpoint=meddler.endpoint, s3__part_bytes=PART_BYTES)
-    earlier, with_parts, young = (begin(moto_bucket) for _ in range(3))
-    assert moto_bucket.ask("PUT", "m.zt", query=[("partNumber", "1"), ("uploadId", with_parts)], body=b"x").status == 200
+def hang_beginnings(place):
+    bucket, meddler = place.bucket, place.meddler
+    server = place.serve(s3__part_bytes=PART_BYTES)
+    earlier, with_parts, young = (begin(bucket) for _ in range(3))
+    assert bucket.ask("PUT", "m.zt", query=[("partNumber", "1"), ("uploadId", with_parts)], body=b"x").status == 200
     meddler.meddle(answered_never, "write", key="m.zt", when=lambda request: "uploads" in request.query)
     answer, took_s = timed(lambda: put(server, "m", LARGE))
     assert_problem(answer, 503, "store-unavailable")
     assert took_s < ANSWERED_S
-    lost = {upload for _, upload in moto_bucket.uploads()} - {earlier, with_parts, young}
+    lost = {upload for _, upload in bucket.uploads()} - {earlier, with_parts, young}
     assert len(lost) >= 1
     assert server.stop() == 0
     # It is not judged before two minutes are over; here ten.
@@ -133,14 +155,48 @@ def test_uploads_that_were_begun_without_an_answer_are_aborted_and_no_others(mot
     meddler.stop()
     ages = {earlier: 3600, with_parts: 500, young: 10, **dict.fromkeys(lost, 500)}
     meddler.meddle(aged(**ages), when=is_list_of_uploads)
-    serve_bucket(moto_bucket, "--writable", place=server.place, endpoint=meddler.endpoint, s3__part_bytes=PART_BYTES)
-    eventually(lambda: {upload for _, upload in moto_bucket.uploads()} == {earlier, with_parts, young}, within_s=30)
+    place.serve(s3__part_bytes=PART_BYTES)
+    eventually(lambda: {upload for _, upload in bucket.uploads()} == {earlier, with_parts, young}, within_s=30)
 
 
-def test_completion_that_hangs_is_said_to_be_in_doubt(moto_bucket, meddler, serve_bucket):
-    server = serve_bucket(moto_bucket, "--writable", endpoint=meddler.endpoint, s3__part_bytes=PART_BYTES)
-    meddler.meddle(acts.hang, "write", when=lambda request: "uploadId" in request.query and request.method == "POST")
+def hang_completion(place):
+    server = place.serve(s3__part_bytes=PART_BYTES)
+    place.meddler.meddle(acts.hang, "write", when=lambda request: "uploadId" in request.query and request.method == "POST")
     answer, took_s = timed(lambda: put(server, "m", LARGE))
     assert_problem(answer, 503, "store-unavailable")
     assert "not known" in answer.json()["detail"]
     assert took_s < ANSWERED_S
+
+
+SCENES = {
+    **{what: (hang_writes, what) for what in HANGING},
+    "beginnings": (hang_beginnings,),
+    "completion": (hang_completion,),
+}
+
+
+@pytest.fixture(scope="module")
+def scenes(moto, share_bucket_server):
+    """What became of each."""
+    meddlers = {name: Meddler(moto) for name in SCENES}
+    with ThreadPoolExecutor(len(SCENES)) as pool:
+        futures = {}
+        for name, (play, *arguments) in SCENES.items():
+            place = Place(moto.bucket(), meddlers[name], share_bucket_server.place(), share_bucket_server)
+            futures[name] = pool.submit(play, place, *arguments)
+        yield futures
+    for meddler in meddlers.values():
+        meddler.close()
+
+
+@pytest.mark.parametrize("what", HANGING)
+def test_writes_to_a_store_that_hangs_are_503_in_time_and_leave_nothing(scenes, what):
+    scenes[what].result()
+
+
+def test_uploads_that_were_begun_without_an_answer_are_aborted_and_no_others(scenes):
+    scenes["beginnings"].result()
+
+
+def test_completion_that_hangs_is_said_to_be_in_doubt(scenes):
+    scenes["completion"].result()
