@@ -10,9 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import meddler as acts
+import writers
 from containers import dense, pattern, zt1
 from test_metrics import samples
-from wire import component_path, eventually, get, model_path
+from uploads import put
+from wire import assert_problem, component_path, eventually, get, model_path
 
 MIB = 1 << 20
 DATA = pattern(6 * MIB + 123, seed=1)
@@ -236,6 +238,19 @@ def test_folder_removed_while_running_costs_fetches(bucket, serve_bucket):
     assert_all_right(server)
     bucket.put("n.zt", zt1({"w": dense(pattern(3 * MIB, seed=5))}))
     eventually(lambda: get(server, component_path("n", "w")).body == pattern(3 * MIB, seed=5))
+
+
+def test_uploads_after_the_folder_was_removed_lack_storage_and_are_not_forbidden(moto_bucket, serve_bucket):
+    server = serve_bucket(moto_bucket, "--writable")
+    model = zt1({"w": dense(pattern(1000))})
+    assert put(server, "before", model).status == 201
+    shutil.rmtree(server.place / "cache")
+    answer = put(server, "after", model)
+    assert_problem(answer, 507, "insufficient-storage")
+    assert "folder of uploads" in answer.json()["detail"]
+    assert_problem(writers.create(server, "written"), 507, "insufficient-storage")
+    assert moto_bucket.get("after.zt") is None
+    assert get(server, component_path("before", "w")).body == pattern(1000)
 
 
 # --- damage between two starts ---

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "store/s3_write/s3_multipart.h"
@@ -16,6 +17,16 @@ static struct store *staging_of(const struct store *store)
 static enum zt_status fail_staging(struct zt_error *error)
 {
     return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "this server takes no uploads");
+}
+
+/* Nothing is wrong with the models' place: this server has none for uploads, as if it were full. */
+static enum zt_status judge_staging(enum zt_status status, struct zt_error *error)
+{
+    if (status != ZT_IO || error == NULL)
+        return status;
+    return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                   "the folder of uploads in the cache cannot be written to: %s",
+                   strerrordesc_np(error->os_error));
 }
 
 static const struct store_ops *staged_ops(const struct stored_upload *upload)
@@ -51,7 +62,7 @@ enum zt_status s3_create(struct store *store, uint64_t expected_bytes,
 
     if (staging == NULL)
         return fail_staging(error);
-    status = staging->ops->create(staging, expected_bytes, &staged, error);
+    status = judge_staging(staging->ops->create(staging, expected_bytes, &staged, error), error);
     return status == ZT_OK ? wrap(store, staged, out_upload, error) : status;
 }
 
@@ -120,7 +131,8 @@ enum zt_status s3_keep(struct store *store, const char *id, struct zt_error *err
 {
     struct store *staging = staging_of(store);
 
-    return staging != NULL ? staging->ops->keep(staging, id, error) : fail_staging(error);
+    return staging != NULL ? judge_staging(staging->ops->keep(staging, id, error), error)
+                           : fail_staging(error);
 }
 
 enum zt_status s3_kept_create(struct store *store, const char *id, const char *name,
@@ -133,7 +145,8 @@ enum zt_status s3_kept_create(struct store *store, const char *id, const char *n
 
     if (staging == NULL)
         return fail_staging(error);
-    status = staging->ops->kept_create(staging, id, name, expected_bytes, &staged, error);
+    status = judge_staging(
+        staging->ops->kept_create(staging, id, name, expected_bytes, &staged, error), error);
     return status == ZT_OK ? wrap(store, staged, out_upload, error) : status;
 }
 
