@@ -94,6 +94,7 @@ static const struct {
     {"PK\x05\x06", 4, npz_open, true, NULL}, /* an empty archive */
     {"\x89HDF\r\n\x1a\n", 8, NULL, false, "HDF5"},
     {"\x80\x02" PYTORCH_NUMBER, 15, pytorch_legacy_open, false, NULL},
+    {"\x80\x03" PYTORCH_NUMBER, 15, pytorch_legacy_open, false, NULL},
 };
 
 /* Brings the end of a file that is elsewhere in one piece: a footer, and most manifests. */

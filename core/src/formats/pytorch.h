@@ -9,6 +9,9 @@
 #include "formats/formats.h"
 #include "pickle/pickle.h"
 
+/* Containers around a tensor. */
+#define PYTORCH_DEPTH_MAX 128
+
 /* The bytes of a storage. */
 struct pytorch_blob {
     uint64_t offset; /* absolute */
@@ -41,6 +44,12 @@ void pytorch_set_budget(struct pytorch_reading *reading, uint64_t manifest_bytes
 /* Names all tensors in a value, adds them, and rejects names that occur twice. */
 enum zt_status pytorch_tree_read(struct pytorch_reading *reading, pickle_value root,
                                  struct zt_error *error);
+
+/* Rejects a key that occurs twice in a map, unless all values of the map are tensors. A map that it
+ * was made of is read each time; after most_steps words nothing more is read. ZT_INVALID,
+ * ZT_NO_MEMORY. */
+enum zt_status pytorch_keys_check(const struct pickle *pickle, pickle_value map,
+                                  uint64_t most_steps, struct zt_error *error);
 
 /* Adds one tensor, or a storage as a tensor of one dimension. */
 enum zt_status pytorch_tensor_add(struct pytorch_reading *reading, struct zt_text name,

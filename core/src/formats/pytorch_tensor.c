@@ -372,7 +372,9 @@ void pytorch_set_budget(struct pytorch_reading *reading, uint64_t manifest_bytes
                         uint64_t other_bytes)
 {
     const uint64_t most = MEMORY_FACTOR * manifest_bytes + MEMORY_BASE;
-    const uint64_t taken = pickle_held_bytes(&reading->pickle) + other_bytes;
+    /* Keys are two words or more apart, and comparing them takes 8 bytes each. */
+    const uint64_t keys_bytes = sizeof(uint32_t) * (uint64_t)reading->pickle.arena.count;
+    const uint64_t taken = pickle_held_bytes(&reading->pickle) + keys_bytes + other_bytes;
     const uint64_t left = taken < most ? most - taken : 0;
     struct zt_builder *builder = reading->builder;
 

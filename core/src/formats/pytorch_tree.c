@@ -11,7 +11,6 @@
 #include "formats/pytorch.h"
 #include "zt/utf8.h"
 
-#define DEPTH_MAX      128
 #define NAME_MAX_BYTES 1024
 /* A tensor takes at least so many bytes of a pickle, apart from a few that are shared. */
 #define TENSOR_BYTES_MIN  8
@@ -47,7 +46,7 @@ struct walk {
     struct zt_text wanted;
     unsigned wanted_seen;
     char path[NAME_MAX_BYTES];
-    struct level levels[DEPTH_MAX];
+    struct level levels[PYTORCH_DEPTH_MAX];
 };
 
 /* --- the path --- */
@@ -182,7 +181,7 @@ static enum zt_status enter(struct walk *walk, pickle_value value, enum passage 
 {
     struct level *level;
 
-    if (walk->depth == DEPTH_MAX)
+    if (walk->depth == PYTORCH_DEPTH_MAX)
         return fail(walk, value, "pt §Tree Depth", error, "containers are nested deeper than 128");
     level = &walk->levels[walk->depth++];
     *level = (struct level){.own_length = walk->length,
@@ -211,10 +210,15 @@ static enum zt_status visit(struct walk *walk, pickle_value value, bool is_root,
                             struct zt_error *error)
 {
     const enum pickle_kind kind = pickle_kind_of(value);
+    enum zt_status status = ZT_OK;
 
     if (walk->visits_left-- == 0)
         return fail(walk, value, "pt §Tree Size", error,
                     "shared values come to more than the pickle has bytes");
+    if (kind == PICKLE_MAP)
+        status = pytorch_keys_check(&walk->reading->pickle, value, walk->visits_left, error);
+    if (status != ZT_OK)
+        return status;
     if (is_container(value))
         return enter(walk, value, passage_of(value), is_root, error);
     if (kind == PICKLE_TENSOR || kind == PICKLE_STORAGE)

@@ -24,6 +24,9 @@
 #define COLUMNS "K\x01K\x02\x86"
 #define PLAIN   TENSOR("\0", ROWS)
 
+#define ORDERED "ccollections\nOrderedDict\n"
+#define A       TEXT("\x01", "a")
+
 /* --- the machine --- */
 
 static void assert_stops(const char *pickle, size_t length, const char *rule, uint64_t offset)
@@ -250,6 +253,36 @@ static void open_refuses_names_that_cannot_be(void **state)
     ASSERT_REFUSED("\x80\x02" PLAIN ".N", "Pickle Trailing");
 }
 
+/* Python keeps the last value of a key: a tensor that it drops is not shown. */
+static void open_refuses_a_key_that_occurs_twice(void **state)
+{
+    (void)state;
+    ASSERT_REFUSED("\x80\x02}(" A PLAIN A "Nu.", "Names DuplicateName");
+    ASSERT_REFUSED("\x80\x02}" A "Ns" A PLAIN "s.", "Names DuplicateName");
+    ASSERT_REFUSED("\x80\x02}(" A "}" TEXT("\x01", "b") PLAIN "s" A "}" TEXT("\x01", "c") PLAIN
+                   "su.",
+                   "Names DuplicateName");
+    ASSERT_REFUSED("\x80\x02}(K\x01" PLAIN "J\x01\0\0\0Nu.", "Names DuplicateName");
+    ASSERT_REFUSED("\x80\x02}(K\x01" PLAIN "\x88Nu.", "Names DuplicateName");
+    ASSERT_REFUSED("\x80\x02}(K\x01" PLAIN "G\x3f\xf0\0\0\0\0\0\0Nu.", "Names DuplicateName");
+    ASSERT_REFUSED("\x80\x02" ORDERED "}" A PLAIN "s\x85R" A "Ns.", "Names DuplicateName");
+    ASSERT_REFUSED("\x80\x02" ORDERED "](](" A PLAIN "e](" A "Nee\x85R.", "Names DuplicateName");
+    ASSERT_REFUSED("\x80\x02" ORDERED "](](" A PLAIN "ee\x85R" A "Ns.", "Names DuplicateName");
+}
+
+static void keys_that_python_tells_apart_are_different(void **state)
+{
+    static const char pickle[] =
+        "\x80\x02}(" A PLAIN
+        "K\x01N" TEXT("\x01", "1") "NJ\xff\xff\xff\xffNNN\x88\x85NG\x3f\xf8\0\0\0\0\0\0N\x89Nu.";
+    struct zt_model *model = NULL;
+
+    (void)state;
+    assert_int_equal(open_pickle(ZIP_FILE_STORED, pickle, sizeof(pickle) - 1, &model, NULL), ZT_OK);
+    assert_int_equal(model->object_count, 1);
+    zt_model_free(model);
+}
+
 static void open_refuses_archives_that_are_not_torchs(void **state)
 {
     static const char pickle[] = "\x80\x02" PLAIN ".";
@@ -273,6 +306,33 @@ static void open_refuses_archives_that_are_not_torchs(void **state)
     zip_file_free(&old);
 }
 
+/* The first pickle is the magic number, in the protocol that the caller of torch.save chose. */
+static void stacked_pickles_are_read_in_every_protocol(void **state)
+{
+    static const char magic[] = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
+    static const char rest[] = "\x80\x02M\xe9\x03.\x80\x02}.\x80\x02}.\x80\x02].";
+    static const char frame[] = "\x95\x0d\0\0\0\0\0\0";
+
+    (void)state;
+    for (uint8_t protocol = 2; protocol <= 5; protocol++) {
+        const size_t frame_bytes = protocol < 4 ? 0 : sizeof(frame);
+        uint8_t file[128] = {0x80, protocol};
+        size_t length = 2;
+        const struct bytes bytes = {.at = file};
+        struct zt_model *model = NULL;
+
+        memcpy(file + length, frame, frame_bytes);
+        length += frame_bytes;
+        memcpy(file + length, magic, sizeof(magic) - 1);
+        length += sizeof(magic) - 1;
+        memcpy(file + length, rest, sizeof(rest) - 1);
+        length += sizeof(rest) - 1;
+        assert_int_equal(bytes_open(&bytes, length, &model, NULL), ZT_OK);
+        assert_int_equal(model->format, ZT_FORMAT_PYTORCH);
+        zt_model_free(model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +344,9 @@ int main(void)
         cmocka_unit_test(deflated_entries_are_read),
         cmocka_unit_test(open_refuses_tensors_past_their_storage),
         cmocka_unit_test(open_refuses_names_that_cannot_be),
+        cmocka_unit_test(stacked_pickles_are_read_in_every_protocol),
+        cmocka_unit_test(open_refuses_a_key_that_occurs_twice),
+        cmocka_unit_test(keys_that_python_tells_apart_are_different),
         cmocka_unit_test(open_refuses_archives_that_are_not_torchs),
     };
 
