@@ -98,5 +98,6 @@ int main(int count, char **arguments)
     seeds_decoder();
     seeds_texts();
     seeds_pytorch();
+    seeds_onnx();
     return 0;
 }

@@ -15,5 +15,6 @@ void seeds_neighbours(void);
 void seeds_decoder(void);
 void seeds_texts(void);
 void seeds_pytorch(void);
+void seeds_onnx(void);
 
 #endif

@@ -44,7 +44,7 @@ struct likeness {
     bool only_known; /* so far; and the first field is the version, as all writers have it */
 };
 
-/* Whether the next byte is a tag of the graph's number: what follows may be at fault. */
+/* Whether the next byte is the graph's tag: what follows may be at fault. */
 static bool is_at_graph(struct onnx_reading *reading)
 {
     const uint8_t *tag;
@@ -53,7 +53,7 @@ static bool is_at_graph(struct onnx_reading *reading)
     if (!is_there)
         return false;
     reading->cursor.position--;
-    return *tag >> 3 == GRAPH;
+    return *tag == (GRAPH << 3 | ONNX_BYTES);
 }
 
 static enum zt_status judge_fields(struct onnx_reading *reading, struct likeness *likeness,
