@@ -15,6 +15,7 @@
 #define NO_SIZE UINT64_MAX
 
 static const char no_index_part[] = "index §Parts MissingPart";
+static const char extra_index_part[] = "index §Parts ExtraPart";
 static const char no_split_part[] = "gguf §Split MissingPart";
 
 struct part {
@@ -255,6 +256,37 @@ static enum zt_status name_parts(struct parts *parts, const char *path,
     return status;
 }
 
+/* A part of the same series that the index does not name does not belong to the model: one of both
+ * is of another version. */
+static enum zt_status find_extra(const struct parts *parts, const struct zt_index *index,
+                                 struct zt_error *error)
+{
+    const char *sibling = parts->items[0].path;
+    const int folder = (int)(file_name(sibling).bytes - sibling);
+    const uint32_t series = zt_index_series(index);
+
+    for (uint32_t i = 1; i <= series; i++) {
+        char name[ZT_PART_NAME_SIZE];
+        char path[2 * MODEL_PATH_SIZE];
+        struct file_identity identity;
+        struct zt_source *source;
+        enum zt_status status;
+
+        if (!zt_index_unnamed(index, i, name))
+            continue;
+        snprintf(path, sizeof(path), "%.*s%s", folder, sibling, name);
+        status = parts->store->ops->open(parts->store, path, &source, &identity, error);
+        if (status == ZT_UNAVAILABLE || status == ZT_NO_MEMORY)
+            return status;
+        if (status != ZT_OK)
+            continue;
+        zt_source_close(source);
+        return zt_fail(error, ZT_INVALID, extra_index_part, ZT_NO_OFFSET,
+                       "part %s is not named by the index", name);
+    }
+    return ZT_OK;
+}
+
 enum zt_status joined_files_open_index(struct store *store, const char *path, struct zt_source *own,
                                        struct joined_files *out_files, struct zt_error *error)
 {
@@ -274,6 +306,13 @@ enum zt_status joined_files_open_index(struct store *store, const char *path, st
     status = open_parts(&parts, error);
     if (status == ZT_OK)
         status = join(&parts, index, own, &out_files->model, error);
+    if (status == ZT_OK) {
+        status = find_extra(&parts, index, error);
+        if (status != ZT_OK) {
+            zt_model_free(out_files->model);
+            out_files->model = NULL;
+        }
+    }
     zt_index_free(index);
     return finish(&parts, 0, out_files, keep(status, error), error);
 }
@@ -381,6 +420,11 @@ bool joined_files_lack_a_part(const struct zt_error *error)
 {
     return error->rule != NULL &&
            (strcmp(error->rule, no_index_part) == 0 || strcmp(error->rule, no_split_part) == 0);
+}
+
+bool joined_files_have_another_part(const struct zt_error *error)
+{
+    return error->rule != NULL && strcmp(error->rule, extra_index_part) == 0;
 }
 
 void joined_files_free(struct joined_files *files)

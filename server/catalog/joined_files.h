@@ -32,6 +32,9 @@ enum zt_status joined_files_open_split(struct store *store, const char *path,
 /* Whether opening failed for want of a part. */
 bool joined_files_lack_a_part(const struct zt_error *error);
 
+/* Whether opening failed because there is a part that the index does not name. */
+bool joined_files_have_another_part(const struct zt_error *error);
+
 /* Closes and frees what nobody took over. */
 void joined_files_free(struct joined_files *files);
 

@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "zt/join.h"
+
 /* The index of the first change whose path does not sort before the given one. */
 static size_t bound(const struct catalog_change *changes, size_t count, const char *path,
                     size_t length)
@@ -69,13 +71,53 @@ static bool own_part_concerns(const struct generation *generation,
            !store_identity_equal(&changes[at].generation->identity, &generation->identity);
 }
 
+static bool is_numbered(const char *path, size_t *out_stem, uint32_t *out_number,
+                        uint32_t *out_count)
+{
+    const char *dot = strrchr(path, '.');
+
+    return dot != NULL && zt_part_name_split((struct zt_text){path, (size_t)(dot - path)}, out_stem,
+                                             out_number, out_count);
+}
+
+static bool is_part(const struct generation *generation, const char *path)
+{
+    for (uint32_t i = 0; i < generation->shards.count; i++)
+        if (strcmp(generation->shards.items[i].sibling, path) == 0)
+            return true;
+    return false;
+}
+
+/* A file that is numbered as the parts are and that the index does not name. */
+static bool extra_part_concerns(const struct generation *generation,
+                                const struct catalog_change *changes, size_t count)
+{
+    const char *sibling = generation->shards.count > 0 ? generation->shards.items[0].sibling : NULL;
+    size_t stem, length;
+    uint32_t parts, number;
+
+    if (!generation->is_joined || generation_is_split(generation) || sibling == NULL ||
+        !is_numbered(sibling, &stem, &number, &parts))
+        return false;
+    for (size_t at = bound(changes, count, sibling, stem);
+         at < count && strncmp(changes[at].path, sibling, stem) == 0; at++) {
+        uint32_t others;
+
+        if (is_numbered(changes[at].path, &length, &number, &others) && length == stem &&
+            others == parts && !is_part(generation, changes[at].path))
+            return true;
+    }
+    return false;
+}
+
 bool shard_changes_concern(const struct generation *generation,
                            const struct catalog_change *changes, size_t count)
 {
     bool misses = false;
 
     assert(count > 0);
-    if (own_part_concerns(generation, changes, count))
+    if (own_part_concerns(generation, changes, count) ||
+        extra_part_concerns(generation, changes, count))
         return true;
     for (uint32_t i = 0; i < generation->shards.count; i++) {
         const struct shard_file *file = &generation->shards.items[i];

@@ -214,18 +214,18 @@ static void show_size(FILE *stream, uint64_t bytes)
         fprintf(stream, " (%.1f %s)", size, units[unit]);
 }
 
-static void show_totals(const struct zt_model *model, FILE *stream)
+static void show_totals(const struct zt_model *model, uint64_t bytes, FILE *stream)
 {
     fprintf(stream, "%" PRIu32 " object%s, %" PRIu32 " component%s, ", model->object_count,
             model->object_count == 1 ? "" : "s", model->component_count,
             model->component_count == 1 ? "" : "s");
-    show_size(stream, model->file_size);
+    show_size(stream, bytes);
     fputs(", ", stream);
     model_kind_write(stream, model);
     fputc('\n', stream);
 }
 
-void listing_print(const struct zt_model *model, FILE *stream)
+void listing_print(const struct zt_model *model, uint64_t bytes, FILE *stream)
 {
     struct table table = {.stream = stream};
 
@@ -236,5 +236,5 @@ void listing_print(const struct zt_model *model, FILE *stream)
         show_titles(&table);
         each_row(model, show, &table);
     }
-    show_totals(model, stream);
+    show_totals(model, bytes, stream);
 }

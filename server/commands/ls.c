@@ -9,6 +9,7 @@
 #include "commands/commands.h"
 #include "commands/listing.h"
 #include "commands/opened_file.h"
+#include "commands/part_files.h"
 #include "derived/manifest_json.h"
 
 static int64_t modified_ns(const struct zt_source *source)
@@ -20,11 +21,30 @@ static int64_t modified_ns(const struct zt_source *source)
     return (int64_t)status.st_mtim.tv_sec * CLOCK_NS_PER_S + status.st_mtim.tv_nsec;
 }
 
+static bool is_joined(const struct zt_model *model)
+{
+    return model->shard_count > 0 && model->shards[0].kind == ZT_SHARD_PART;
+}
+
+/* Of a model in several files: of all parts together, as the server tells it. */
+static uint64_t size_of(const struct opened_file *file, const char *path)
+{
+    const struct zt_model *model = file->model;
+    const bool has_index = index_extension_length(zt_text_from(path)) > 0;
+    uint64_t bytes = is_joined(model) && has_index ? 0 : model->file_size;
+
+    for (uint32_t i = 0; is_joined(model) && i < model->shard_count; i++)
+        bytes += model->shards[i].size_bytes;
+    return bytes;
+}
+
 static int print_json(const struct opened_file *file, const char *path)
 {
     struct json json;
     const struct manifest_source source = {.name = opened_file_name(file, path),
-                                           .modified_ns = modified_ns(file->source)};
+                                           .modified_ns = modified_ns(file->source),
+                                           .is_joined = is_joined(file->model),
+                                           .size_bytes = size_of(file, path)};
     int status;
 
     json_init(&json, true);
@@ -50,7 +70,7 @@ static int list(const char *path, bool as_json)
     if (as_json)
         status = print_json(&file, path);
     else
-        listing_print(file.model, stdout);
+        listing_print(file.model, size_of(&file, path), stdout);
     opened_file_close(&file);
     return command_finish(status);
 }

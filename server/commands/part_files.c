@@ -197,6 +197,28 @@ static enum zt_status join(struct parts *parts, const struct zt_index *index,
     return ZT_OK;
 }
 
+/* Parts of the same series that are there though the index does not name them: joining refuses
+ * them. */
+static enum zt_status add_unnamed(struct parts *parts, const struct zt_index *index,
+                                  struct zt_error *error)
+{
+    const uint32_t series = zt_index_series(index);
+    enum zt_status status = ZT_OK;
+    size_t used = 0;
+
+    for (uint32_t i = 1; i <= series && status == ZT_OK; i++) {
+        char name[ZT_PART_NAME_SIZE];
+
+        if (!zt_index_unnamed(index, i, name))
+            continue;
+        parts->names[used] = strdup(name);
+        if (parts->names[used] == NULL)
+            return zt_fail_memory(error, "a path");
+        status = add_part(parts, zt_text_from(parts->names[used++]), error);
+    }
+    return status;
+}
+
 enum zt_status part_files_join_index(const char *path, struct opened_file *file,
                                      struct zt_error *error)
 {
@@ -209,9 +231,11 @@ enum zt_status part_files_join_index(const char *path, struct opened_file *file,
     if (status != ZT_OK)
         return status;
     names = zt_index_parts(index, &count);
-    status = reserve(&parts, count, error);
+    status = reserve(&parts, count + zt_index_series(index), error);
     for (size_t i = 0; i < count && status == ZT_OK; i++)
         status = add_part(&parts, names[i], error);
+    if (status == ZT_OK)
+        status = add_unnamed(&parts, index, error);
     if (status == ZT_OK)
         status = join(&parts, index, file, error);
     file->stated_size.is_stated = zt_index_total_size(index, &file->stated_size.bytes);

@@ -60,6 +60,8 @@ def test_an_index_is_listed_as_the_model(ztserve, folder):
     assert manifest["source"]["format"] == "safetensors"
     assert sorted(manifest["objects"]) == ["a", "b", "c"]
     assert manifest["attributes"] == {"format": "pt"}
+    assert manifest["source"]["size"] == sum(len((files / part).read_bytes()) for part in (ONE, TWO))
+    assert f" {manifest['source']['size']} bytes" in ztserve("ls", files / INDEX).lines[-1]
     assert [line.split()[0] for line in ztserve("ls", files / INDEX).lines if line.split()[1] == "data"] == ["a", "b", "c"]
 
 
@@ -69,6 +71,7 @@ def test_the_first_part_of_a_split_is_listed_as_the_model(ztserve, folder):
     assert manifest["name"] == "m"
     assert sorted(manifest["objects"]) == ["a", "b", "c"]
     assert manifest["attributes"] == {"general.name": "m"}
+    assert manifest["source"]["size"] == sum(len((files / part).read_bytes()) for part in (FIRST, SECOND))
 
 
 def test_a_manifest_may_be_far_longer_than_that_of_the_first_part(ztserve, folder):
@@ -168,6 +171,11 @@ HOSTILE = {
         replaced(INDEX, index_of({"a": ONE, "b": TWO})),
         INDEX,
         [ONE, 'object "c"', "index §Tensors UnknownTensor"],
+    ),
+    "superfluous": (
+        replaced(INDEX, index_of({"a": ONE, "c": ONE})),
+        INDEX,
+        [TWO, "is not named by the index", "index §Parts ExtraPart"],
     ),
     "lacking": (
         replaced(INDEX, index_of({"a": ONE, "b": TWO, "c": ONE, "d": TWO})),

@@ -298,6 +298,25 @@ def test_tensor_that_is_elsewhere_is_told_with_both_files(start_server, tmp_path
     eventually(lambda: contents(server) == CONTENTS)
 
 
+def test_part_that_the_index_does_not_name_is_told(start_server, tmp_path):
+    two = {path: tensors for path, tensors in MADE.items() if "00003-of" not in path}
+    third = joined.files_with_index("m", CONTENTS)["m-00003-of-00003.safetensors"]
+    write(tmp_path, {path: joined.safetensors(tensors) for path, tensors in two.items()})
+    write(tmp_path, {"m.safetensors.index.json": joined.index_of(two)})
+    server = start_server(tmp_path)
+    assert "error" not in entries(server)["m"]
+    for _ in range(2):
+        write(tmp_path, {"m-00003-of-00003.safetensors": third})
+        eventually(lambda: "part m-00003-of-00003.safetensors is not named by the index" in detail_of(server))
+        assert content(server, "m-00003-of-00003", "w3") == CONTENTS[2]
+        assert "part_of" not in entries(server)["m-00003-of-00003"]
+        (tmp_path / "m-00003-of-00003.safetensors").unlink()
+        eventually(lambda: content(server, "m", "w2") == CONTENTS[1])
+    write(tmp_path, {"m-00003-of-00004.safetensors": third, "n-00003-of-00003.safetensors": third})
+    eventually(lambda: len(entries(server)) == 5)
+    assert content(server, "m", "w2") == CONTENTS[1]
+
+
 def test_index_with_an_unusable_name_is_counted_as_such(start_server, tmp_path):
     write(tmp_path, {"no name.safetensors.index.json": b"{}"})
     server = start_server(tmp_path)

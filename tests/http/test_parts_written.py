@@ -276,6 +276,15 @@ def test_new_index_takes_the_old_parts_away_that_it_does_not_name(server, tmp_pa
     assert files_of(tmp_path) == sorted(shorter)
 
 
+def test_new_index_may_name_fewer_parts_of_the_same_count(server, tmp_path):
+    put_all(server, joined.files_with_index("m", CONTENTS))
+    fewer = dict(list(MADE.items())[:2])
+    answer = put(server, "m", index_for(fewer))
+    assert answer.status == 204
+    assert contents(server, count=2) == CONTENTS[:2]
+    assert files_of(tmp_path) == sorted([*fewer, "m" + joined.INDEX])
+
+
 def test_new_index_keeps_the_parts_that_it_names_too(server, tmp_path):
     put_all(server, joined.files_with_index("m", CONTENTS))
     extra = {"more.safetensors": {"w4": b"4"}}

@@ -36,6 +36,18 @@ void zt_index_free(struct zt_index *index);
 /* The names of the parts' files, each once, sorted bytewise. Borrowed from the index. */
 const struct zt_text *zt_index_parts(const struct zt_index *index, size_t *out_count);
 
+/* Room for the name of a part, with its NUL. */
+#define ZT_PART_NAME_SIZE 256
+
+/* How many parts "<stem>-00001-of-00003.<extension>" there are to be, if all parts that the index
+ * names are called so and alike; 0 if they are not, or if there are more than ZT_PARTS_MAX. */
+uint32_t zt_index_series(const struct zt_index *index);
+
+/* The name of a part of the series, counted from 1, that the index does not name: if there is such
+ * a file, it is superfluous. False if the index names it. The series has that many parts. */
+bool zt_index_unnamed(const struct zt_index *index, uint32_t number,
+                      char out_name[ZT_PART_NAME_SIZE]);
+
 /* metadata.total_size in bytes, which many writers get wrong: reported, never trusted. False if the
  * index states none. */
 bool zt_index_total_size(const struct zt_index *index, uint64_t *out_bytes);

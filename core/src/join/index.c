@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -407,6 +408,61 @@ bool zt_index_total_size(const struct zt_index *index, uint64_t *out_bytes)
         *out_bytes = index->total_size_bytes;
     return index->has_total_size;
 }
+
+/* --- parts that are numbered --- */
+
+/* Without number, count and extension: what all parts of a series begin and end with. */
+struct series {
+    struct zt_text stem;
+    struct zt_text extension;
+    uint32_t count;
+};
+
+static bool read_series(struct zt_text name, struct series *out_series)
+{
+    struct zt_text base = name;
+    uint32_t number;
+
+    while (base.length > 0 && base.bytes[base.length - 1] != '.')
+        base.length--;
+    if (base.length == 0)
+        return false;
+    base.length--;
+    out_series->extension = (struct zt_text){name.bytes + base.length, name.length - base.length};
+    out_series->stem.bytes = name.bytes;
+    return zt_part_name_split(base, &out_series->stem.length, &number, &out_series->count);
+}
+
+uint32_t zt_index_series(const struct zt_index *index)
+{
+    struct series first;
+    struct series other;
+
+    if (!read_series(index->parts[0], &first) || first.count > ZT_PARTS_MAX)
+        return 0;
+    for (uint32_t i = 1; i < index->part_count; i++)
+        if (!read_series(index->parts[i], &other) || other.count != first.count ||
+            !zt_text_equal(other.stem, first.stem) ||
+            !zt_text_equal(other.extension, first.extension))
+            return 0;
+    return first.count;
+}
+
+bool zt_index_unnamed(const struct zt_index *index, uint32_t number,
+                      char out_name[ZT_PART_NAME_SIZE])
+{
+    struct series series;
+
+    if (!read_series(index->parts[0], &series))
+        assert(!"the parts are a series");
+    assert(number >= 1 && number <= series.count);
+    snprintf(out_name, ZT_PART_NAME_SIZE, "%.*s-%05" PRIu32 "-of-%05" PRIu32 "%.*s",
+             (int)series.stem.length, series.stem.bytes, number, series.count,
+             (int)series.extension.length, series.extension.bytes);
+    return zt_index_part(index, zt_text_from(out_name)) == index->part_count;
+}
+
+/* --- looking things up --- */
 
 const struct zt_index_entry *zt_index_find(const struct zt_index *index, struct zt_text tensor)
 {

@@ -117,11 +117,12 @@ static bool check_parts(const struct publication *publication, const struct zt_i
 
 /* --- parts that are there --- */
 
+/* A part that the index does not name may be one of the model that is replaced, and goes with it. */
 static bool is_about_the_parts(enum zt_status status, const struct zt_error *error)
 {
     return (status == ZT_INVALID || status == ZT_CORRUPT || status == ZT_UNSUPPORTED ||
             status == ZT_LIMIT) &&
-           !joined_files_lack_a_part(error);
+           !joined_files_lack_a_part(error) && !joined_files_have_another_part(error);
 }
 
 static bool check_joined(const struct publication *publication, struct zt_source *source,
