@@ -6,7 +6,8 @@
 
 #include "zt/model.h"
 
-/* bytes: of all files of the model together. Columns fit their contents. Control characters in names are escaped. */
+/* bytes: of all files of the model together. Columns fit their contents. Control characters in
+ * names are escaped. */
 void listing_print(const struct zt_model *model, uint64_t bytes, FILE *stream);
 
 #endif

@@ -117,7 +117,8 @@ static bool check_parts(const struct publication *publication, const struct zt_i
 
 /* --- parts that are there --- */
 
-/* A part that the index does not name may be one of the model that is replaced, and goes with it. */
+/* A part that the index does not name may be one of the model that is replaced: it goes with that
+ * one. */
 static bool is_about_the_parts(enum zt_status status, const struct zt_error *error)
 {
     return (status == ZT_INVALID || status == ZT_CORRUPT || status == ZT_UNSUPPORTED ||
