@@ -3,8 +3,8 @@
 #ifndef ZT_FORMATS_GGUF_H
 #define ZT_FORMATS_GGUF_H
 
-#include "formats/attribute_list.h"
 #include "bytes/cursor.h"
+#include "formats/attribute_list.h"
 
 /* One more than the largest number of a tensor type. */
 #define GGUF_TYPE_COUNT 43

@@ -7,8 +7,8 @@
 #ifndef ZT_FORMATS_MAG_H
 #define ZT_FORMATS_MAG_H
 
-#include "formats/attribute_list.h"
 #include "bytes/cursor.h"
+#include "formats/attribute_list.h"
 #include "model/model_build.h"
 
 #define MAG_HEADER_BYTES 24

@@ -10,8 +10,8 @@
 #define ONNX_BOUNDS         "onnx §Wire Bounds"
 #define ONNX_DUPLICATE_NAME "onnx §Tensor DuplicateName"
 
-/* A message has no magic, so ONNX is looked for last: whether the content is a message, whole or cut
- * off. ZT_IO, ZT_NO_MEMORY. */
+/* Whether the content is a message, whole or cut off. A message has no magic, so ONNX is looked for
+ * last. ZT_IO, ZT_NO_MEMORY. */
 enum zt_status onnx_detect(struct zt_source *source, bool *out_is_onnx, struct zt_error *error);
 /* Reads a message into a model, whose manifest it is without its data (zt_builder_extend). */
 enum zt_status onnx_read(struct zt_source *source, struct zt_builder *builder,
