@@ -32,7 +32,8 @@ struct call {
 
 static enum zt_status refuse(const struct call *call, const char *rule, const char *message)
 {
-    return pickle_fail(call->pickle, call->pickle->opcode_at, rule, call->error, "%s", message);
+    pickle_fail(call->pickle, call->pickle->opcode_at, rule, call->error, "%s", message);
+    return ZT_INVALID;
 }
 
 static bool is_kind(const struct call *call, uint32_t index, enum pickle_kind kind)
