@@ -54,6 +54,37 @@ static inline void world_wait_loaded(const struct world *world)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
+static inline void world_load(const struct world *world)
+{
+    catalog_refresh(world->server.catalog);
+    world_wait_loaded(world);
+}
+
+static inline struct zt_text text_of(const char *text)
+{
+    return (struct zt_text){text, strlen(text)};
+}
+
+/* What a list begins with, and the name that it comes after. */
+struct world_bounds {
+    const char *prefix;
+    const char *after;
+};
+
+/* Lists at most limit models; the caller releases them. */
+static inline size_t world_list(const struct world *world, struct world_bounds bounds, size_t limit,
+                                struct generation **out_generations, bool *out_more)
+{
+    const struct catalog_page page = {
+        .prefix = text_of(bounds.prefix), .after = text_of(bounds.after), .limit = limit};
+    struct catalog_page_end end;
+    const size_t count = catalog_list(world->server.catalog, &page, out_generations, &end);
+
+    assert_null(end.reached);
+    *out_more = end.more;
+    return count;
+}
+
 static inline void world_stop(struct world *world)
 {
     struct server *server = &world->server;
@@ -222,11 +253,6 @@ static inline enum component_state world_verdict(struct world *world, struct gen
            COMPONENT_CHECKING)
         flag_wait(&flag);
     return state;
-}
-
-static inline struct zt_text text_of(const char *text)
-{
-    return (struct zt_text){text, strlen(text)};
 }
 
 /* The model of that name, with a reference; NULL if there is none. */

@@ -1,14 +1,8 @@
-/* The catalog: which file a name stands for, listing in pages, and following changes. */
+/* The catalog: which file a name stands for, and following changes. */
 #include "model_world.h"
 
 #include <errno.h>
 #include <sys/resource.h>
-
-static void load(struct world *world)
-{
-    catalog_refresh(world->server.catalog);
-    world_wait_loaded(world);
-}
 
 /* Asserts whether there is a model of that name, after at most three seconds. */
 static void assert_comes(struct world *world, const char *name, bool there)
@@ -111,7 +105,7 @@ static void names_stand_for_the_first_extension(void **state)
 
     flag_init(&flag);
     world_command(world, "echo 1 > m.npy; echo 2 > m.safetensors");
-    load(world);
+    world_load(world);
     found = world_find(world, "m");
     assert_string_equal(found->path, "m.safetensors");
     generation_release(found);
@@ -127,134 +121,6 @@ static void names_stand_for_the_first_extension(void **state)
     generation_release(found);
 }
 
-struct bounds {
-    const char *prefix;
-    const char *after;
-};
-
-static size_t list_models(const struct world *world, struct bounds bounds, size_t limit,
-                          struct generation **out_generations, bool *out_more)
-{
-    const struct catalog_page page = {
-        .prefix = text_of(bounds.prefix), .after = text_of(bounds.after), .limit = limit};
-
-    struct catalog_page_end end;
-    const size_t count = catalog_list(world->server.catalog, &page, out_generations, &end);
-
-    assert_null(end.reached);
-    *out_more = end.more;
-    return count;
-}
-
-static void lists_come_in_order_and_in_pages(void **state)
-{
-    struct world *world = *state;
-    static const char *const names[] = {"a", "a-b", "a/b", "a/c", "b"};
-    struct generation *found[8];
-    char after[64] = "";
-    bool more = true;
-
-    world_command(world,
-                  "mkdir a; for n in a a-b a/b a/c b; do echo x > $n.zt; echo y > $n.npz; done");
-    load(world);
-    for (size_t i = 0; i < 5; i++) {
-        assert_int_equal(list_models(world, (struct bounds){"", after}, 1, found, &more), 1);
-        snprintf(after, sizeof(after), "%.*s", (int)found[0]->name_length, found[0]->path);
-        assert_string_equal(after, names[i]);
-        assert_int_equal(more, i < 4);
-        generation_release(found[0]);
-    }
-    assert_int_equal(list_models(world, (struct bounds){"a/", ""}, 8, found, &more), 2);
-    assert_string_equal(found[0]->path, "a/b.zt");
-    assert_string_equal(found[1]->path, "a/c.zt");
-    assert_false(more);
-    generation_release(found[0]);
-    generation_release(found[1]);
-    assert_int_equal(list_models(world, (struct bounds){"a/", "a/c"}, 8, found, &more), 0);
-    assert_int_equal(list_models(world, (struct bounds){"b", "a"}, 8, found, &more), 1);
-    generation_release(found[0]);
-}
-
-static bool is_even(const void *context, struct zt_text name)
-{
-    (void)context;
-    return (name.bytes[name.length - 1] - '0') % 2 == 0;
-}
-
-static void lists_with_a_filter_count_only_what_passes(void **state)
-{
-    struct world *world = *state;
-    struct catalog_page page = {.prefix = text_of("m"), .filter = {is_even, NULL}, .limit = 2};
-    struct generation *found[8];
-    struct catalog_page_end end;
-
-    world_command(world, "for n in m0 m1 m2 m3 m4 m5; do echo x > $n.npy; done");
-    load(world);
-    assert_int_equal(catalog_list(world->server.catalog, &page, found, &end), 2);
-    assert_string_equal(found[0]->path, "m0.npy");
-    assert_string_equal(found[1]->path, "m2.npy");
-    assert_true(end.more);
-    generation_release(found[0]);
-    generation_release(found[1]);
-    page.after = text_of("m2");
-    assert_int_equal(catalog_list(world->server.catalog, &page, found, &end), 1);
-    assert_string_equal(found[0]->path, "m4.npy");
-    /* m5 follows, but does not pass. */
-    assert_false(end.more);
-    generation_release(found[0]);
-}
-
-struct counting_filter {
-    const char *wanted;
-    size_t asked;
-};
-
-static bool is_wanted(const void *context, struct zt_text name)
-{
-    struct counting_filter *filter = (struct counting_filter *)(uintptr_t)context;
-
-    filter->asked++;
-    return zt_text_is(name, filter->wanted);
-}
-
-/* And never at only some of the files of a name, of which each has two here. */
-static void a_list_looks_at_so_many_names_at_a_time(void **state)
-{
-    struct world *world = *state;
-    struct counting_filter filter = {"c", 0};
-    struct catalog_page page = {
-        .prefix = text_of(""), .filter = {is_wanted, &filter}, .limit = 8, .looks = 3};
-    struct generation *found[8];
-    struct catalog_page_end end;
-
-    world_command(world, "for n in a b c d e f g; do echo x > $n.npy; echo y > $n.npz; done");
-    load(world);
-    assert_int_equal(catalog_list(world->server.catalog, &page, found, &end), 0);
-    assert_int_equal(filter.asked, 2);
-    assert_false(end.more);
-    assert_non_null(end.reached);
-    assert_true(zt_text_is(generation_name(end.reached), "b"));
-    page.after = text_of("b");
-    generation_release(end.reached);
-    assert_int_equal(catalog_list(world->server.catalog, &page, found, &end), 1);
-    assert_int_equal(filter.asked, 4);
-    assert_true(zt_text_is(generation_name(found[0]), "c"));
-    generation_release(found[0]);
-    assert_true(zt_text_is(generation_name(end.reached), "d"));
-    generation_release(end.reached);
-    /* Whatever the limit, a step ends; and the last one says so. */
-    page.limit = 0;
-    page.after = text_of("e");
-    assert_int_equal(catalog_list(world->server.catalog, &page, found, &end), 0);
-    assert_null(end.reached);
-    assert_false(end.more);
-    page.after = text_of("b");
-    page.prefix = text_of("c");
-    assert_int_equal(catalog_list(world->server.catalog, &page, found, &end), 0);
-    assert_true(end.more);
-    assert_null(end.reached);
-}
-
 static void files_that_did_not_change_keep_their_generation(void **state)
 {
     struct world *world = *state;
@@ -262,7 +128,7 @@ static void files_that_did_not_change_keep_their_generation(void **state)
     struct generation *after;
 
     world_model(world, "m.zt", true);
-    load(world);
+    world_load(world);
     before = world_find(world, "m");
     world_model(world, "n.zt", true);
     catalog_refresh(world->server.catalog);
@@ -283,7 +149,7 @@ static void files_changed_in_place_are_never_served_as_before(void **state)
     struct generation *after;
 
     world_model(world, "m.zt", true);
-    load(world);
+    world_load(world);
     before = world_find(world, "m");
     world_command(world, "printf x >> m.zt");
     after = world_find(world, "m");
@@ -302,7 +168,7 @@ static void removed_models_stay_readable_while_they_are_held(void **state)
     uint8_t byte;
 
     world_model(world, "m.zt", true);
-    load(world);
+    world_load(world);
     held = world_find(world, "m");
     assert_int_equal(world->server.store->ops->remove(world->server.store, "m.zt",
                                                       &store_expects_anything, NULL),
@@ -319,7 +185,7 @@ static void unreadable_files_are_listed_with_their_error(void **state)
     struct generation *found;
 
     world_command(world, "echo nonsense > m.zt; touch e.zt");
-    load(world);
+    world_load(world);
     found = world_find(world, "m");
     assert_non_null(found);
     assert_null(found->model);
@@ -342,7 +208,7 @@ static void data_shards_are_found_by_path_only(void **state)
     flag_init(&flag);
     memcpy(shard, "ZTEN2000", 8);
     world_write(world, "s.zt", shard, sizeof(shard));
-    load(world);
+    world_load(world);
     assert_int_equal(
         catalog_find_path(world->server.catalog, text_of("s.zt"), &flag.waiter, &found),
         CATALOG_FOUND);
@@ -350,7 +216,7 @@ static void data_shards_are_found_by_path_only(void **state)
     ((struct zt_error *)(uintptr_t)found->error)->status = ZT_DATA_SHARD;
     generation_release(found);
     assert_null(world_find(world, "s"));
-    assert_int_equal(list_models(world, (struct bounds){"", ""}, 2, list, &more), 0);
+    assert_int_equal(world_list(world, (struct world_bounds){"", ""}, 2, list, &more), 0);
 }
 
 static void changes_are_noticed_without_a_request(void **state)
@@ -360,7 +226,7 @@ static void changes_are_noticed_without_a_request(void **state)
     int descriptor = store->ops->watch(store);
 
     assert_true(descriptor >= 0);
-    load(world);
+    world_load(world);
     world_command(world, "mkdir -p d/e");
     if (store->ops->changed(store))
         catalog_refresh(world->server.catalog);
@@ -392,7 +258,7 @@ static void more_models_than_descriptors_are_all_served(void **state)
     world_stop(world);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     world_start(world);
-    load(world);
+    world_load(world);
     for (int i = 800; i > 0; i--) {
         struct generation *found;
 
@@ -426,7 +292,7 @@ static void few_descriptors(struct world *world, rlim_t descriptors, unsigned co
     world_stop(world);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     world_start(world);
-    load(world);
+    world_load(world);
 }
 
 static struct generation *find_number(struct world *world, unsigned number)
@@ -501,7 +367,7 @@ static void a_process_without_descriptors_keeps_what_it_knows(void **state)
                          ZT_OK);
     catalog_refresh(world->server.catalog);
     pause_ms(100);
-    assert_int_equal(list_models(world, (struct bounds){"", ""}, 40, list, &more), 40);
+    assert_int_equal(world_list(world, (struct world_bounds){"", ""}, 40, list, &more), 40);
     for (int i = 0; i < 40; i++) {
         assert_non_null(list[i]->model);
         generation_release(list[i]);
@@ -590,7 +456,7 @@ static void *ask_on(void *argument)
 
     while (!atomic_load(asker->stop)) {
         struct generation *found = world_find(asker->world, "m");
-        size_t count = list_models(asker->world, (struct bounds){"", ""}, 4, list, &more);
+        size_t count = world_list(asker->world, (struct world_bounds){"", ""}, 4, list, &more);
 
         for (size_t i = 0; i < count; i++)
             generation_release(list[i]);
@@ -607,7 +473,7 @@ static void readers_scans_and_updates_may_come_together(void **state)
     pthread_t threads[2];
 
     world_model(world, "m.zt", true);
-    load(world);
+    world_load(world);
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, ask_on, &asker), 0);
     for (int i = 0; i < 100; i++) {
@@ -628,9 +494,6 @@ int main(void)
         WORLD_TEST(find_waits_for_the_first_scan),
         WORLD_TEST(observers_learn_what_is_opened_shown_and_dropped),
         WORLD_TEST(names_stand_for_the_first_extension),
-        WORLD_TEST(lists_come_in_order_and_in_pages),
-        WORLD_TEST(lists_with_a_filter_count_only_what_passes),
-        WORLD_TEST(a_list_looks_at_so_many_names_at_a_time),
         WORLD_TEST(files_that_did_not_change_keep_their_generation),
         WORLD_TEST(files_changed_in_place_are_never_served_as_before),
         WORLD_TEST(removed_models_stay_readable_while_they_are_held),
