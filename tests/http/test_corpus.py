@@ -125,6 +125,14 @@ def test_components_of_onnx_are_served_as_listed(server, corpus):
     assert failures(rows, check) == {}
 
 
+def test_the_description_names_every_format(server, listed):
+    schemas = get(server, "/openapi.json").json()["components"]["schemas"]
+    formats = {model["format"] for model in listed.values() if "format" in model}
+    assert len(formats) > 2
+    for schema in ("ModelEntry", "Source"):
+        assert formats <= set(schemas[schema]["properties"]["format"]["enum"])
+
+
 def test_rejected_files_report_rule_and_offset(server, outcomes, listed):
     def check(name):
         problem = assert_problem(get(server, model_path(name)), 422, "invalid-model")
