@@ -90,8 +90,8 @@ set(CPACK_DEBIAN_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/deploy/package
     ${CMAKE_SOURCE_DIR}/deploy/package/conffiles)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "server for tensor container files")
 set(CPACK_COMPONENT_DEBIAN_DESCRIPTION
-    "ztserve opens zTensor, .mag, safetensors, GGUF, NPZ and NPY files, checks
-them, converts between these formats, and serves models over HTTP: manifests as
-JSON, and components, slices, shards and whole models with ranges and digests.
-It accepts uploads whole, resumably, or component by component.")
+    "ztserve opens zTensor, .mag, safetensors, GGUF, ONNX, PyTorch, NPZ and NPY
+files, checks them, converts between formats, and serves models over HTTP:
+manifests as JSON, and components, slices, shards and whole models with ranges
+and digests. It accepts uploads whole, resumably, or component by component.")
 include(CPack)
