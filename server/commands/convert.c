@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "commands/commands.h"
 #include "commands/opened_file.h"
 #include "commands/output_file.h"
+#include "commands/parallel_conversion.h"
 #include "commands/plain_text.h"
 #include "commands/progress_line.h"
 #include "commands/split_output.h"
@@ -40,7 +42,7 @@ struct conversion {
     int64_t begun_ns;
 };
 
-static volatile sig_atomic_t stop_signal;
+static atomic_int stop_signal; /* read by all threads of the conversion */
 
 static void note_signal(int number)
 {
@@ -244,14 +246,11 @@ static enum zt_status write_output(struct conversion *work, struct output_file *
 {
     struct zt_progress progress = {advance, work};
     struct zt_conversion how = conversion_of(work, &progress);
-    struct zt_sink sink = {output_file_write, output};
     enum zt_status status;
 
     assert(work->projection != NULL && work->files[0] == work->file.source);
     progress_line_start(&work->line, "converting", zt_conversion_work(&how));
-    status = zt_model_convert(&how, &sink, error);
-    if (status == ZT_OK)
-        status = output_file_flush(output, error);
+    status = parallel_conversion_write(&how, output, error);
     if (status == ZT_OK)
         status = output_file_check(output, error);
     progress_line_end(&work->line);

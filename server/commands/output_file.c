@@ -18,14 +18,19 @@
 #define BUFFER_BYTES ((size_t)1 << 20)
 #define FILE_MODE    0666 /* less the umask */
 
-static enum zt_status fail_io(struct output_file *file, struct zt_error *error, const char *what)
+static enum zt_status explain_io(struct zt_error *error, const char *what)
 {
     int number = errno;
 
-    file->failed = true;
     zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s: %s", what, strerrordesc_np(number));
     error->os_error = number;
     return ZT_IO;
+}
+
+static enum zt_status fail_io(struct output_file *file, struct zt_error *error, const char *what)
+{
+    file->failed = true;
+    return explain_io(error, what);
 }
 
 static enum zt_status no_memory(struct output_file *file, struct zt_error *error)
@@ -149,6 +154,25 @@ enum zt_status output_file_write(void *context, const void *bytes, size_t length
         file->filled += length;
     }
     return status;
+}
+
+enum zt_status output_file_write_at(const struct output_file *file, uint64_t offset,
+                                    const void *bytes, size_t length, struct zt_error *error)
+{
+    const uint8_t *at = bytes;
+
+    while (length > 0) {
+        ssize_t written = pwrite(file->descriptor, at, length, (off_t)offset);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return explain_io(error, "cannot write");
+        at += written;
+        offset += (uint64_t)written;
+        length -= (size_t)written;
+    }
+    return ZT_OK;
 }
 
 enum zt_status output_file_rest(struct output_file *file, struct zt_error *error)

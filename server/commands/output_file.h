@@ -29,6 +29,11 @@ enum zt_status output_file_open(const char *path, struct output_file *out_file,
 enum zt_status output_file_write(void *file, const void *bytes, size_t length,
                                  struct zt_error *error);
 
+/* Writes bytes at a position, past the buffer. Several threads may do so at once, and none may
+ * append. ZT_IO; the caller then sets failed. */
+enum zt_status output_file_write_at(const struct output_file *file, uint64_t offset,
+                                    const void *bytes, size_t length, struct zt_error *error);
+
 /* Writes out what is buffered. */
 enum zt_status output_file_flush(struct output_file *file, struct zt_error *error);
 

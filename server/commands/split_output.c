@@ -13,6 +13,7 @@
 
 #include "base/json_write.h"
 #include "commands/output_file.h"
+#include "commands/parallel_conversion.h"
 #include "zt/join.h"
 #include "zt/select.h"
 
@@ -273,7 +274,6 @@ static enum zt_status convert_part(const struct writing *writing, struct output_
                                    const struct zt_selection *selection, struct zt_error *error)
 {
     struct zt_conversion conversion = *writing->whole;
-    struct zt_sink sink = {output_file_write, file};
     struct zt_projection *projection = NULL;
     enum zt_status status =
         zt_model_project(selection->model, ZT_TARGET_SAFETENSORS, &projection, error);
@@ -282,7 +282,7 @@ static enum zt_status convert_part(const struct writing *writing, struct output_
         return status;
     conversion.source = selection->model;
     conversion.projection = projection;
-    status = zt_model_convert(&conversion, &sink, error);
+    status = parallel_conversion_write(&conversion, file, error);
     zt_projection_free(projection);
     return status == ZT_OK ? output_file_rest(file, error) : status;
 }

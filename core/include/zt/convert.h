@@ -58,6 +58,20 @@ enum zt_status zt_fingerprints_match(const struct zt_conversion *conversion,
  * Errors name the object and component of the source. */
 enum zt_status zt_conversion_check(const struct zt_conversion *conversion, struct zt_error *error);
 
+/* The two steps of zt_conversion_check, for callers with several threads: one object of the source
+ * by the source's rules, and, when all objects obey these, all objects by the target's. */
+enum zt_status zt_conversion_check_object(const struct zt_conversion *conversion, uint32_t object,
+                                          struct zt_error *error);
+enum zt_status zt_conversion_check_layouts(const struct zt_conversion *conversion,
+                                           struct zt_error *error);
+
+/* Reads one component of projection->model with all checks of zt_model_convert but those of content
+ * rules, and gives the bytes that the target stores raw to the sink (NULL: nobody). If
+ * options.fingerprints is set, ZT_CORRUPT if the bytes are not those of the fingerprint. Several
+ * threads may do this at once if progress allows it. Fails as zt_model_convert does. */
+enum zt_status zt_component_convert(const struct zt_conversion *conversion, uint32_t component,
+                                    const struct zt_sink *sink, struct zt_error *error);
+
 /* Writes the file that the projection describes into the sink. If the target needs fingerprints and
  * options.fingerprints is NULL, they are computed first. Errors name the component at fault:
  * ZT_CORRUPT if its digest is wrong or its bytes do not decode; ZT_UNSUPPORTED if its encoding is

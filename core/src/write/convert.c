@@ -2,7 +2,6 @@
  * every component from the source to the writer. */
 #include "zt/convert.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "model/locate.h"
@@ -33,59 +32,53 @@ uint64_t zt_conversion_work(const struct zt_conversion *conversion)
 
 /* --- one component --- */
 
-struct copying {
-    const struct zt_conversion *conversion;
-    struct zt_writer *writer;
-    const struct zt_fingerprint *fingerprints;
-    struct zt_error *error;
-};
-
-static enum zt_status fail_changed(const struct copying *copying, uint32_t component)
+static enum zt_status fail_changed(const struct zt_conversion *conversion, uint32_t component,
+                                   struct zt_error *error)
 {
-    const struct zt_model *outline = copying->conversion->projection->model;
+    const struct zt_model *outline = conversion->projection->model;
     const struct zt_component *part = &outline->components[component];
 
-    zt_fail(copying->error, ZT_CORRUPT, NULL, ZT_NO_OFFSET, "the file changed while it was read");
-    zt_error_at(copying->error, zt_object_name(zt_component_owner(outline, part)),
-                zt_component_name(part));
+    zt_fail(error, ZT_CORRUPT, NULL, ZT_NO_OFFSET, "the file changed while it was read");
+    zt_error_at(error, zt_object_name(zt_component_owner(outline, part)), zt_component_name(part));
     return ZT_CORRUPT;
 }
 
-/* hasher is NULL if there is no fingerprint to compare with. */
-static enum zt_status copy_bytes(const struct copying *copying, struct zt_conversion_reader *reader,
-                                 struct zt_hasher *hasher)
+/* hasher is NULL if there is no fingerprint to compare with, sink if nobody takes the bytes. */
+static enum zt_status copy_bytes(struct zt_conversion_reader *reader, struct zt_hasher *hasher,
+                                 const struct zt_sink *sink, struct zt_error *error)
 {
     const uint8_t *bytes;
     size_t length;
     enum zt_status status;
 
     do {
-        status = zt_conversion_reader_read(reader, &bytes, &length, copying->error);
+        status = zt_conversion_reader_read(reader, &bytes, &length, error);
         if (status == ZT_OK && hasher != NULL)
             zt_hasher_update(hasher, bytes, length);
-        if (status == ZT_OK && copying->writer != NULL)
-            status = zt_writer_append(copying->writer, bytes, length, copying->error);
+        if (status == ZT_OK && sink != NULL && length > 0)
+            status = sink->take(sink->context, bytes, length, error);
     } while (status == ZT_OK && length > 0);
     return status;
 }
 
-static enum zt_status copy_component(const struct copying *copying, uint32_t component)
+enum zt_status zt_component_convert(const struct zt_conversion *conversion, uint32_t component,
+                                    const struct zt_sink *sink, struct zt_error *error)
 {
+    const struct zt_fingerprint *fingerprints = conversion->options.fingerprints;
     struct zt_conversion_reader *reader = NULL;
     struct zt_hasher *hasher = NULL;
     struct zt_digest actual;
-    enum zt_status status =
-        zt_conversion_reader_open(copying->conversion, component, &reader, copying->error);
+    enum zt_status status = zt_conversion_reader_open(conversion, component, &reader, error);
 
-    if (status == ZT_OK && copying->fingerprints != NULL &&
-        zt_hasher_new(copying->fingerprints[component].digest.algorithm, &hasher) != ZT_OK)
-        status = zt_fail_memory(copying->error, "converting");
+    if (status == ZT_OK && fingerprints != NULL &&
+        zt_hasher_new(fingerprints[component].digest.algorithm, &hasher) != ZT_OK)
+        status = zt_fail_memory(error, "converting");
     if (status == ZT_OK)
-        status = copy_bytes(copying, reader, hasher);
+        status = copy_bytes(reader, hasher, sink, error);
     if (status == ZT_OK && hasher != NULL) {
         zt_hasher_finish(hasher, &actual);
-        if (!zt_digest_equal(&actual, &copying->fingerprints[component].digest))
-            status = fail_changed(copying, component);
+        if (!zt_digest_equal(&actual, &fingerprints[component].digest))
+            status = fail_changed(conversion, component, error);
     }
     zt_hasher_free(hasher);
     zt_conversion_reader_close(reader);
@@ -96,58 +89,61 @@ static enum zt_status copy_component(const struct copying *copying, uint32_t com
 
 /* An empty component may be damaged too. A writer with a plan does not ask for it, so it is read
  * here. */
-static enum zt_status check_empty(struct copying *copying)
+static enum zt_status check_empty(const struct zt_conversion *conversion, struct zt_error *error)
 {
-    const struct zt_model *outline = copying->conversion->projection->model;
+    const struct zt_model *outline = conversion->projection->model;
     enum zt_status status = ZT_OK;
 
     for (uint32_t i = 0; i < outline->component_count && status == ZT_OK; i++)
         if (outline->components[i].decoded_length == 0)
-            status = copy_component(copying, i);
+            status = zt_component_convert(conversion, i, NULL, error);
     return status;
 }
 
-static enum zt_status copy_all(struct copying *copying, const struct zt_sink *sink)
+static enum zt_status append(void *writer, const void *bytes, size_t length, struct zt_error *error)
 {
-    const struct zt_projection *projection = copying->conversion->projection;
-    struct zt_writer_options options = copying->conversion->options;
-    uint32_t component;
-    enum zt_status status;
+    return zt_writer_append(writer, bytes, length, error);
+}
 
-    assert(copying->writer == NULL);
-    options.fingerprints = copying->fingerprints;
-    status = zt_writer_begin(projection, &options, sink, &copying->writer, copying->error);
-    while (status == ZT_OK && zt_writer_next(copying->writer, &component)) {
-        status = zt_writer_component(copying->writer, component, copying->error);
+static enum zt_status copy_all(const struct zt_conversion *conversion, const struct zt_sink *sink,
+                               struct zt_error *error)
+{
+    struct zt_writer *writer = NULL;
+    uint32_t component;
+    enum zt_status status =
+        zt_writer_begin(conversion->projection, &conversion->options, sink, &writer, error);
+
+    while (status == ZT_OK && zt_writer_next(writer, &component)) {
+        const struct zt_sink appending = {append, writer};
+
+        status = zt_writer_component(writer, component, error);
         if (status == ZT_OK)
-            status = copy_component(copying, component);
+            status = zt_component_convert(conversion, component, &appending, error);
     }
     if (status == ZT_OK)
-        status = zt_writer_finish(copying->writer, copying->error);
-    zt_writer_free(copying->writer);
+        status = zt_writer_finish(writer, error);
+    zt_writer_free(writer);
     return status;
 }
 
 enum zt_status zt_model_convert(const struct zt_conversion *conversion, const struct zt_sink *sink,
                                 struct zt_error *error)
 {
-    struct copying copying = {
-        .conversion = conversion, .fingerprints = conversion->options.fingerprints, .error = error};
+    struct zt_conversion copying = *conversion;
     enum zt_target target = conversion->projection->target;
     struct zt_fingerprint *gathered = NULL;
     enum zt_status status = zt_conversion_check(conversion, error);
 
-    if (status == ZT_OK && needs_fingerprints(target) && copying.fingerprints == NULL)
+    if (status == ZT_OK && needs_fingerprints(target) && copying.options.fingerprints == NULL)
         status = zt_fingerprints_take(conversion, &gathered, error);
     if (gathered != NULL)
-        copying.fingerprints = gathered;
+        copying.options.fingerprints = gathered;
     if (!needs_fingerprints(target))
-        copying.fingerprints = NULL;
-    assert(status != ZT_OK || needs_fingerprints(target) == (copying.fingerprints != NULL));
-    if (status == ZT_OK && copying.fingerprints == NULL)
-        status = check_empty(&copying);
+        copying.options.fingerprints = NULL;
+    if (status == ZT_OK && copying.options.fingerprints == NULL)
+        status = check_empty(&copying, error);
     if (status == ZT_OK)
-        status = copy_all(&copying, sink);
+        status = copy_all(&copying, sink, error);
     free(gathered);
     return status;
 }

@@ -145,7 +145,8 @@ static uint32_t *find_owners(const struct zt_model *source)
     return owners;
 }
 
-static enum zt_status check_targets(const struct zt_conversion *conversion, struct zt_error *error)
+enum zt_status zt_conversion_check_layouts(const struct zt_conversion *conversion,
+                                           struct zt_error *error)
 {
     const struct zt_projection *projection = conversion->projection;
     const struct zt_model *source = conversion->source;
@@ -169,14 +170,23 @@ static enum zt_status check_targets(const struct zt_conversion *conversion, stru
     return status;
 }
 
-enum zt_status zt_conversion_check(const struct zt_conversion *conversion, struct zt_error *error)
+enum zt_status zt_conversion_check_object(const struct zt_conversion *conversion, uint32_t object,
+                                          struct zt_error *error)
 {
     const struct zt_model *source = conversion->source;
     const struct zt_files files = {conversion->files[0], conversion->files + 1};
+
+    assert(object < source->object_count);
+    if (conversion->trusted && !has_rules(source, &source->objects[object]))
+        return ZT_OK;
+    return check_source(source, &source->objects[object], &files, error);
+}
+
+enum zt_status zt_conversion_check(const struct zt_conversion *conversion, struct zt_error *error)
+{
     enum zt_status status = ZT_OK;
 
-    for (uint32_t i = 0; i < source->object_count && status == ZT_OK; i++)
-        if (!conversion->trusted || has_rules(source, &source->objects[i]))
-            status = check_source(source, &source->objects[i], &files, error);
-    return status == ZT_OK ? check_targets(conversion, error) : status;
+    for (uint32_t i = 0; i < conversion->source->object_count && status == ZT_OK; i++)
+        status = zt_conversion_check_object(conversion, i, error);
+    return status == ZT_OK ? zt_conversion_check_layouts(conversion, error) : status;
 }

@@ -1,0 +1,355 @@
+/* Converting with several threads: content checks, fingerprints, and then the components, each of
+ * which one thread reads and writes at the place that the file plan gives it.
+ *
+ * zTensor 1.2 states digests behind the data, so that they are taken while the data is written: its
+ * places are planned with digests of zeros, and what the format adds is written last. */
+#include "commands/parallel_conversion.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/processors.h"
+#include "base/thread.h"
+
+#define THREADS_MAX 8
+
+struct parallel {
+    struct zt_conversion conversion; /* with the fingerprints */
+    const struct zt_progress *progress;
+    struct output_file *output;
+    struct zt_fingerprint *fingerprints; /* NULL if the target needs none */
+    struct zt_file_plan *plan;
+    const struct zt_piece **places; /* of each component; NULL: it is not written */
+    uint32_t *order;                /* components in the order of zt_model_convert */
+    uint32_t order_count;
+    pthread_mutex_t lock; /* of the caller's progress */
+};
+
+struct task {
+    const struct zt_conversion *conversion; /* progress stops it if an earlier task failed */
+    struct parallel *parallel;
+    bool output_failed;
+    struct zt_error error;
+};
+
+/* --- threads --- */
+
+struct crew {
+    struct parallel *parallel;
+    enum zt_status (*work)(struct task *task, uint32_t number);
+    uint32_t count;
+    atomic_uint_least32_t next;
+    /* The first task that failed; tasks begin in order, so that none before it is left out. */
+    atomic_uint_least32_t failed;
+    struct zt_error error;
+    bool output_failed;
+    pthread_mutex_t lock; /* of the last two, and of writing failed */
+};
+
+struct worker {
+    struct crew *crew;
+    uint32_t number; /* of the current task */
+};
+
+static bool advance(void *context, uint64_t bytes)
+{
+    const struct worker *worker = context;
+    struct parallel *parallel = worker->crew->parallel;
+    bool goes_on;
+
+    if (atomic_load(&worker->crew->failed) < worker->number)
+        return false;
+    if (parallel->progress == NULL)
+        return true;
+    pthread_mutex_lock(&parallel->lock);
+    goes_on = parallel->progress->advance(parallel->progress->context, bytes);
+    pthread_mutex_unlock(&parallel->lock);
+    return goes_on;
+}
+
+static void note_failure(struct crew *crew, uint32_t number, const struct task *task)
+{
+    pthread_mutex_lock(&crew->lock);
+    if (number < atomic_load(&crew->failed)) {
+        crew->error = task->error;
+        crew->output_failed = task->output_failed;
+        atomic_store(&crew->failed, number);
+    }
+    pthread_mutex_unlock(&crew->lock);
+}
+
+static void *work_through(void *argument)
+{
+    struct crew *crew = argument;
+    struct worker worker = {.crew = crew};
+    const struct zt_progress progress = {advance, &worker};
+    struct zt_conversion conversion = crew->parallel->conversion;
+
+    conversion.progress = &progress;
+    for (;;) {
+        struct task task = {.conversion = &conversion, .parallel = crew->parallel};
+
+        worker.number = atomic_fetch_add(&crew->next, 1);
+        if (worker.number >= crew->count || atomic_load(&crew->failed) < worker.number)
+            return NULL;
+        zt_error_clear(&task.error);
+        if (crew->work(&task, worker.number) != ZT_OK)
+            note_failure(crew, worker.number, &task);
+    }
+}
+
+static unsigned thread_count(void)
+{
+    const unsigned processors = processors_count();
+
+    return processors < THREADS_MAX ? processors : THREADS_MAX;
+}
+
+/* Does work(task, 0) to work(task, count - 1) and fails as the first that fails. The calling thread
+ * takes part, so that threads that cannot be started are only missed. */
+static enum zt_status run(struct parallel *parallel,
+                          enum zt_status (*work)(struct task *task, uint32_t number),
+                          uint32_t count, struct zt_error *error)
+{
+    struct crew crew = {.parallel = parallel,
+                        .work = work,
+                        .count = count,
+                        .failed = UINT32_MAX,
+                        .lock = PTHREAD_MUTEX_INITIALIZER};
+    pthread_t threads[THREADS_MAX];
+    const unsigned wanted = thread_count();
+    unsigned started = 0;
+
+    while (started + 1 < wanted && started + 1 < count &&
+           thread_start(&threads[started], "convert", work_through, &crew) == 0)
+        started++;
+    work_through(&crew);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    pthread_mutex_destroy(&crew.lock);
+    if (atomic_load(&crew.failed) == UINT32_MAX)
+        return ZT_OK;
+    *error = crew.error;
+    parallel->output->failed = crew.output_failed;
+    return error->status;
+}
+
+/* --- before anything is written --- */
+
+static enum zt_status check_object(struct task *task, uint32_t number)
+{
+    return zt_conversion_check_object(task->conversion, number, &task->error);
+}
+
+static enum zt_status take_fingerprint(struct task *task, uint32_t number)
+{
+    return zt_fingerprint_take(task->conversion, number, &task->parallel->fingerprints[number],
+                               &task->error);
+}
+
+static bool digests_come_last(const struct parallel *parallel)
+{
+    return parallel->conversion.projection->target == ZT_TARGET_ZT1;
+}
+
+/* For zTensor 1.2 only the lengths. */
+static enum zt_status take_fingerprints(struct parallel *parallel, struct zt_error *error)
+{
+    const struct zt_model *outline = parallel->conversion.projection->model;
+    enum zt_digest_algorithm algorithm;
+    enum zt_status status;
+
+    if (!zt_target_fingerprint(parallel->conversion.projection->target, &algorithm))
+        return ZT_OK;
+    parallel->fingerprints =
+        calloc(outline->component_count + (size_t)1, sizeof(*parallel->fingerprints));
+    if (parallel->fingerprints == NULL)
+        return zt_fail_memory(error, "fingerprints");
+    if (digests_come_last(parallel)) {
+        for (uint32_t i = 0; i < outline->component_count; i++)
+            parallel->fingerprints[i] =
+                (struct zt_fingerprint){.length = outline->components[i].decoded_length,
+                                        .same_as = i,
+                                        .digest = {.algorithm = algorithm, .length_bytes = 32}};
+        return ZT_OK;
+    }
+    status = run(parallel, take_fingerprint, outline->component_count, error);
+    if (status == ZT_OK)
+        status = zt_fingerprints_match(&parallel->conversion, parallel->fingerprints, error);
+    parallel->conversion.options.fingerprints = parallel->fingerprints;
+    return status;
+}
+
+/* Empty components come first: they have no place in the file, but may be damaged too. If there are
+ * checked fingerprints, they have been read. */
+static enum zt_status plan_places(struct parallel *parallel, struct zt_error *error)
+{
+    const struct zt_projection *projection = parallel->conversion.projection;
+    const struct zt_model *outline = projection->model;
+    const size_t count = outline->component_count + (size_t)1;
+    enum zt_status status =
+        zt_file_plan_make(projection, parallel->fingerprints, &parallel->plan, error);
+
+    if (status != ZT_OK)
+        return status;
+    parallel->places = calloc(count, sizeof(*parallel->places));
+    parallel->order = calloc(count, sizeof(*parallel->order));
+    if (parallel->places == NULL || parallel->order == NULL)
+        return zt_fail_memory(error, "a file plan");
+    for (uint32_t i = 0; i < outline->component_count; i++)
+        if (parallel->conversion.options.fingerprints == NULL &&
+            outline->components[i].decoded_length == 0)
+            parallel->order[parallel->order_count++] = i;
+    for (size_t i = 0; i < parallel->plan->piece_count; i++) {
+        const struct zt_piece *piece = &parallel->plan->pieces[i];
+
+        if (piece->is_component) {
+            parallel->places[piece->component] = piece;
+            parallel->order[parallel->order_count++] = piece->component;
+        }
+    }
+    return ZT_OK;
+}
+
+/* --- components --- */
+
+/* The bytes of one component on their way to its place. */
+struct placing {
+    struct task *task;
+    uint64_t offset;
+    uint64_t left;
+    struct zt_hasher *hasher; /* NULL if the digest is known or not stated */
+};
+
+static enum zt_status fail_length(struct zt_error *error)
+{
+    return zt_fail(error, ZT_CORRUPT, NULL, ZT_NO_OFFSET, "the file changed while it was read");
+}
+
+static enum zt_status place(void *context, const void *bytes, size_t length, struct zt_error *error)
+{
+    struct placing *placing = context;
+    enum zt_status status;
+
+    if (length > placing->left)
+        return fail_length(error);
+    if (placing->hasher != NULL)
+        zt_hasher_update(placing->hasher, bytes, length);
+    status = output_file_write_at(placing->task->parallel->output, placing->offset, bytes, length,
+                                  error);
+    placing->task->output_failed = status != ZT_OK;
+    placing->offset += length;
+    placing->left -= length;
+    return status;
+}
+
+static enum zt_status write_component(struct task *task, uint32_t number)
+{
+    struct parallel *parallel = task->parallel;
+    const uint32_t component = parallel->order[number];
+    const struct zt_piece *piece = parallel->places[component];
+    struct placing placing = {.task = task};
+    const struct zt_sink sink = {place, &placing};
+    enum zt_status status = ZT_OK;
+
+    if (piece != NULL) {
+        placing.offset = piece->offset;
+        placing.left = piece->length;
+    }
+    if (digests_come_last(parallel) && zt_hasher_new(ZT_DIGEST_SHA256, &placing.hasher) != ZT_OK)
+        status = zt_fail_memory(&task->error, "converting");
+    if (status == ZT_OK)
+        status = zt_component_convert(task->conversion, component, &sink, &task->error);
+    if (status == ZT_OK && placing.left > 0)
+        status = fail_length(&task->error);
+    if (status == ZT_OK && placing.hasher != NULL)
+        zt_hasher_finish(placing.hasher, &parallel->fingerprints[component].digest);
+    zt_hasher_free(placing.hasher);
+    return status;
+}
+
+/* --- the whole --- */
+
+static enum zt_status plan_again(struct parallel *parallel, struct zt_error *error)
+{
+    const uint64_t length = parallel->plan->length;
+
+    zt_file_plan_free(parallel->plan);
+    parallel->plan = NULL;
+    if (zt_file_plan_make(parallel->conversion.projection, parallel->fingerprints, &parallel->plan,
+                          error) != ZT_OK)
+        return error->status;
+    assert(parallel->plan->length == length); /* digests of one algorithm are equally long */
+    return ZT_OK;
+}
+
+static enum zt_status write_added(const struct parallel *parallel, struct zt_error *error)
+{
+    const struct zt_file_plan *plan = parallel->plan;
+    enum zt_status status = ZT_OK;
+
+    for (size_t i = 0; i < plan->piece_count && status == ZT_OK; i++)
+        if (!plan->pieces[i].is_component)
+            status = output_file_write_at(parallel->output, plan->pieces[i].offset,
+                                          plan->added + plan->pieces[i].added_at,
+                                          (size_t)plan->pieces[i].length, error);
+    parallel->output->failed = status != ZT_OK;
+    return status;
+}
+
+static enum zt_status convert(struct parallel *parallel, struct zt_error *error)
+{
+    enum zt_status status =
+        run(parallel, check_object, parallel->conversion.source->object_count, error);
+
+    if (status == ZT_OK)
+        status = zt_conversion_check_layouts(&parallel->conversion, error);
+    if (status == ZT_OK)
+        status = take_fingerprints(parallel, error);
+    if (status == ZT_OK)
+        status = plan_places(parallel, error);
+    if (status == ZT_OK)
+        status = run(parallel, write_component, parallel->order_count, error);
+    if (status == ZT_OK && digests_come_last(parallel))
+        status = plan_again(parallel, error);
+    return status == ZT_OK ? write_added(parallel, error) : status;
+}
+
+/* Compressed data has no place before it is written, nor has anything behind data of unknown
+ * length. */
+static bool knows_places(const struct zt_conversion *conversion)
+{
+    const struct zt_model *outline = conversion->projection->model;
+
+    if (conversion->options.zstd || conversion->projection->target == ZT_TARGET_ZT2)
+        return false;
+    for (uint32_t i = 0; i < outline->component_count; i++)
+        if (conversion->projection->target == ZT_TARGET_ZT1 &&
+            outline->components[i].decoded_length == ZT_LENGTH_UNKNOWN)
+            return false;
+    return true;
+}
+
+enum zt_status parallel_conversion_write(const struct zt_conversion *conversion,
+                                         struct output_file *output, struct zt_error *error)
+{
+    struct parallel parallel = {.conversion = *conversion,
+                                .progress = conversion->progress,
+                                .output = output,
+                                .lock = PTHREAD_MUTEX_INITIALIZER};
+    const struct zt_sink sink = {output_file_write, output};
+    enum zt_status status;
+
+    if (thread_count() < 2 || !knows_places(conversion)) {
+        status = zt_model_convert(conversion, &sink, error);
+        return status == ZT_OK ? output_file_flush(output, error) : status;
+    }
+    status = convert(&parallel, error);
+    zt_file_plan_free(parallel.plan);
+    free(parallel.places);
+    free(parallel.order);
+    free(parallel.fingerprints);
+    pthread_mutex_destroy(&parallel.lock);
+    return status;
+}

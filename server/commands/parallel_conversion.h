@@ -1,0 +1,16 @@
+/* Converting into a file with several threads. */
+#ifndef COMMANDS_PARALLEL_CONVERSION_H
+#define COMMANDS_PARALLEL_CONVERSION_H
+
+#include "commands/output_file.h"
+#include "zt/convert.h"
+
+/* Writes what zt_model_convert writes and fails as it does, with the failure that comes first in
+ * its order. Where the place of every component is known before it is written, components are read,
+ * checked and written by as many threads as there are processors, at most eight; otherwise by one.
+ * Progress is never reported by two threads at once. Nothing remains buffered; output->failed is
+ * set if the output is at fault. */
+enum zt_status parallel_conversion_write(const struct zt_conversion *conversion,
+                                         struct output_file *output, struct zt_error *error);
+
+#endif
