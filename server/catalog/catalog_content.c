@@ -361,6 +361,26 @@ static void follow_shards(struct catalog_content *content, const struct catalog_
     catalog_files_free(&concerned);
 }
 
+bool catalog_content_find_new_data(struct catalog_content *content,
+                                   struct catalog_files *out_models)
+{
+    struct store *store = content->server->store;
+    bool added = true;
+
+    if (store_is_elsewhere(store))
+        return true;
+    pthread_mutex_lock(&content->update);
+    for (size_t i = 0; added && i < content->index.sharded_count; i++) {
+        const struct generation *generation = content->index.sharded[i];
+
+        if (shard_files_have_new_data(&generation->shards, store))
+            added = catalog_files_add(out_models, generation->path, &generation->identity);
+    }
+    pthread_mutex_unlock(&content->update);
+    put_in_order(out_models);
+    return added;
+}
+
 size_t catalog_content_update(struct catalog_content *content, const struct catalog_file *files,
                               size_t count)
 {

@@ -71,6 +71,11 @@ bool catalog_content_look(struct catalog_content *content);
  * call: each must be opened again. False if out of memory. */
 bool catalog_content_rejudge(struct catalog_content *content, struct catalog_files *out_models);
 
+/* Finds the models of a folder whose external data is another than it was, in order of path: each
+ * must be opened again. False if out of memory. */
+bool catalog_content_find_new_data(struct catalog_content *content,
+                                   struct catalog_files *out_models);
+
 /* Records and reports that the first scan is done. */
 void catalog_content_loaded(struct catalog_content *content);
 

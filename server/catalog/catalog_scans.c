@@ -36,6 +36,16 @@ static void rejudge_shards(struct catalog_content *content)
     catalog_files_free(&models);
 }
 
+static void follow_data(struct catalog_content *content)
+{
+    struct catalog_files models = {NULL, 0, 0};
+
+    if (!catalog_content_find_new_data(content, &models))
+        log_write(LOG_LEVEL_ERROR, "no memory to look for the external data of models again");
+    update_files(content, &models);
+    catalog_files_free(&models);
+}
+
 /* A store that is away says so itself, once; other failures are said when they change. */
 static void log_failure(struct catalog_content *content, const struct zt_error *error)
 {
@@ -73,6 +83,7 @@ void catalog_content_scan(struct catalog_content *content)
 
     atomic_store(&content->unlisted, !is_listed);
     rejudge_shards(content);
+    follow_data(content);
     /* What cannot be listed is not known to be empty, unless it is a folder. */
     if ((is_listed || !store_is_elsewhere(content->server->store)) &&
         !atomic_load(&content->loaded) && !atomic_load(&content->stopping))

@@ -221,6 +221,7 @@ static enum zt_status prepare(struct shard_files *files, const char *model_path,
     files->count = model->shard_count;
     for (uint32_t i = 0; i < files->count; i++) {
         files->items[i].size_bytes = model->shards[i].size_bytes;
+        files->items[i].is_data = model->shards[i].kind == ZT_SHARD_DATA;
         files->items[i].sibling = zt_shard_sibling(model_path, &model->shards[i]);
         if (files->items[i].sibling == NULL)
             return no_memory(error);
@@ -263,6 +264,7 @@ static enum zt_status open_shard(struct shard_files *files, uint32_t index,
     enum zt_status status = open_sibling(file, owner->store, shard, source, error);
 
     assert(index < files->count);
+    file->was_asked = true;
     /* Without a digest there is nothing to find a file by. */
     if ((status != ZT_NOT_FOUND && status != ZT_INVALID) || owner->search == NULL ||
         shard->digest == NULL)
@@ -341,6 +343,28 @@ bool shard_files_concern(const struct shard_files *files, const char *path,
 {
     for (uint32_t i = 0; i < files->count; i++)
         if (is_concerned(&files->items[i], path, identity))
+            return true;
+    return false;
+}
+
+static bool has_new_data(const struct shard_file *file, struct store *store)
+{
+    static const struct file_identity missing;
+    struct file_identity now;
+    struct zt_source *source = NULL;
+    const enum zt_status status = store->ops->open(store, file->sibling, &source, &now, NULL);
+
+    zt_source_close(source);
+    if (status == ZT_OK)
+        return !store_identity_equal(&now, &file->identity);
+    return status == ZT_NOT_FOUND && !store_identity_equal(&missing, &file->identity);
+}
+
+bool shard_files_have_new_data(const struct shard_files *files, struct store *store)
+{
+    for (uint32_t i = 0; i < files->count; i++)
+        if (files->items[i].is_data && files->items[i].was_asked &&
+            has_new_data(&files->items[i], store))
             return true;
     return false;
 }

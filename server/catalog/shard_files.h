@@ -40,6 +40,8 @@ struct shard_file {
     char *path;    /* where it was found; NULL if it was not found */
     uint64_t size_bytes;
     struct file_identity identity;
+    bool is_data;   /* of ONNX: the store does not list the file, nor tell of its changes */
+    bool was_asked; /* whether it was looked for, successfully or not */
 };
 
 struct shard_files {
@@ -70,6 +72,10 @@ bool shard_files_are_same(const struct shard_files *files, struct store *store,
  * file is gone). */
 bool shard_files_concern(const struct shard_files *files, const char *path,
                          const struct file_identity *identity);
+
+/* Whether the store has other data files of a model than those that were found, or missed. The
+ * store does not tell of them, so it is asked for each: for a folder, where that costs little. */
+bool shard_files_have_new_data(const struct shard_files *files, struct store *store);
 
 void shard_files_free(struct shard_files *files);
 

@@ -107,8 +107,9 @@ static void remove_shard(struct server *server, const struct shard_file *shard)
     struct model_hold hold;
     struct failure failure = {.is_set = false};
 
-    /* Found elsewhere, by its content, it is another model's. */
-    if ((shard->path != NULL && strcmp(shard->path, shard->sibling) != 0) ||
+    /* External data may be any file of the folder. Found elsewhere, by its content, a shard is
+     * another model's. */
+    if (shard->is_data || (shard->path != NULL && strcmp(shard->path, shard->sibling) != 0) ||
         !model_path_split(shard->sibling, &name_length, &rank))
         return;
     snprintf(name, sizeof(name), "%.*s", (int)name_length, shard->sibling);
