@@ -6,6 +6,7 @@ import pytest
 
 from containers import dense, zt1, zt2
 from neighbours import deflated_npz, gguf, mag, npy, npz, safetensors
+from pytorch import Storage, Tensor, pt
 from uploads import assert_absent, digest_field, files_of, put
 from wire import assert_problem, component_path, get, manifest, model_path, verify
 
@@ -70,6 +71,17 @@ def test_a_file_under_a_wrong_extension_is_replaced_too(server, folder, name):
     assert put(server, name, safetensors(DATA)).status == 204
     assert own_files(folder, name) == [f"{name}.safetensors"]
     assert get(server, component_path(name, "w")).body == DATA
+
+
+@pytest.mark.parametrize("stem, extension", [("weights", "pt"), ("pytorch_model", "bin")])
+def test_a_file_that_is_no_model_is_not_replaced(server, folder, stem, extension):
+    path = folder / "nobodys" / f"{stem}.{extension}"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"somebody else's file")
+    assert_problem(put(server, f"nobodys/{stem}", pt({"w": Tensor(Storage(DATA[:16]), [4])})), 409, "conflict")
+    assert path.read_bytes() == b"somebody else's file"
+    path.unlink()
+    assert_absent(server, folder, f"nobodys/{stem}")
 
 
 @pytest.mark.parametrize("old, new", [("safetensors", "zt"), ("zt", "npz"), ("npy", "gguf")])

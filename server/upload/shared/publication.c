@@ -338,6 +338,14 @@ static bool check_held(const struct publication *publication, const struct model
                                      out_exists, failure);
 }
 
+static bool refuse_foreign(const struct publication *publication, const char *path,
+                           struct failure *failure)
+{
+    return model_file_is_foreign(publication->server, path) &&
+           !failure_refuse(failure, PROBLEM_CONFLICT,
+                           "the file %s is no model, so it is not replaced", path);
+}
+
 static bool publish(struct publication *publication, const struct findings *findings,
                     const char *path, struct failure *failure)
 {
@@ -350,6 +358,7 @@ static bool publish(struct publication *publication, const struct findings *find
         return false;
     before = model_parts_of(publication->server, publication->name);
     published = check_held(publication, &hold, &exists, failure) &&
+                !refuse_foreign(publication, path, failure) &&
                 (hold.claim != NULL ? give_name_in_bucket(publication, &hold, path, failure)
                                     : give_name_in_folder(publication, path, exists, failure));
     if (published)
