@@ -283,7 +283,7 @@ def test_every_outcome_of_the_corpus_is_the_stated_one(corpus, corpus_servers):
         name = str(path.relative_to(corpus).with_suffix(""))
         answer = get(corpus_servers[1], model_path(name))
         if outcome == "reject":
-            assert answer.status == 422, name
+            assert_problem(answer, 422, "invalid-model")
         elif outcome == "verify-fails":
             assert verify(corpus_servers[1], name)["state"] == "failed"
         elif outcome == "data-shard":
