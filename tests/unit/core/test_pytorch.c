@@ -86,7 +86,12 @@ static void machine_stops_at_a_broken_stack(void **state)
     ASSERT_STOPS("\x80\x02.", "Stop", 2);
     ASSERT_STOPS("\x80\x02h\0.", "Memo", 2);
     ASSERT_STOPS("\x80\x02Nr\xff\xff\xff\xff.", "Memo", 3);
+    ASSERT_STOPS("\x80\x02Nr\x09\0\0\0.", "Memo", 3);
     ASSERT_STOPS("\x80\x02NNR.", "Call", 4);
+    ASSERT_STOPS("\x80\x02}}b.", "Call", 4);
+    ASSERT_STOPS("\x80\x02"
+                 "ctorch\ndevice\n]\x85R.",
+                 "Call", 18);
     ASSERT_STOPS("\x80\x02"
                  "ctorch\nTensor\n)R.",
                  "Call", 17);
@@ -253,6 +258,53 @@ static void open_refuses_names_that_cannot_be(void **state)
     ASSERT_REFUSED("\x80\x02" PLAIN ".N", "Pickle Trailing");
 }
 
+static void open_refuses_persistent_ids_that_are_no_storages(void **state)
+{
+    (void)state;
+    ASSERT_REFUSED("\x80\x02(" TEXT("\x07", "storage") "ctorch\nFloatStorage\n" TEXT("\x01", "0")
+                       TEXT("\x04", "meta") "K\x04tQ.",
+                   "Storage Id");
+    ASSERT_REFUSED("\x80\x02(" TEXT("\x07", "storage") "ctorch\nFloatStorage\n" TEXT("\x01", "0")
+                       TEXT("\x03", "cpu") "K\x04NtQ.",
+                   "Storage Id");
+    ASSERT_REFUSED("\x80\x02(" TEXT("\x07", "storage") "ctorch\nfloat32\n" TEXT("\x01", "0")
+                       TEXT("\x03", "cpu") "K\x04tQ.",
+                   "Storage Id");
+}
+
+/* What ends a call of _rebuild_tensor_v2 with metadata. */
+#define WITH(metadata) HOOKS metadata "tR"
+#define FLOATS         REBUILD STORAGE("torch\nFloatStorage", "\x04") "K\0K\x02\x85K\x01\x85"
+#define COMPLEX        REBUILD STORAGE("torch\nComplexFloatStorage", "\x02") "K\0K\x02\x85K\x01\x85"
+#define LONGS(shape, strides) \
+    REBUILD STORAGE("torch\nLongStorage", "\x02") "K\0" shape strides HOOKS "tR"
+#define QUANTIZED(quantizer)                      \
+    "ctorch._utils\n_rebuild_qtensor\n(" STORAGE( \
+        "torch\nQUInt8Storage", "\x10") "K\0"     \
+                                        "K\x02K\x02\x86" ROWS quantizer HOOKS "tR"
+#define CSR(rows, columns, shape)                                                       \
+    "ctorch._utils\n_rebuild_sparse_tensor\n(ctorch.serialization\n_get_layout\n" TEXT( \
+        "\x10", "torch.sparse_csr") "\x85R(" rows columns FLOATS HOOKS "tR" shape "ttR"
+
+static void open_refuses_tensors_that_do_not_fit_together(void **state)
+{
+    (void)state;
+    ASSERT_REFUSED("\x80\x02" COMPLEX WITH("}" TEXT("\x04", "conj") "\x89s") ".",
+                   "Tensor Metadata");
+    ASSERT_REFUSED("\x80\x02" FLOATS WITH("}" TEXT("\x04", "conj") "\x88s") ".", "Tensor Metadata");
+    ASSERT_REFUSED("\x80\x02" FLOATS WITH("}" TEXT("\x03", "odd") "\x88s") ".", "Tensor Metadata");
+    ASSERT_REFUSED("\x80\x02"
+                   "ctorch._utils\n_rebuild_device_tensor_from_cpu_tensor\n(" PLAIN
+                   "ctorch\nfloat16\n" TEXT("\x03", "xla") "\x89tR.",
+                   "Tensor Dtype");
+    ASSERT_REFUSED("\x80\x02" QUANTIZED("(ctorch\nper_channel_affine\n" LONGS(
+                       "K\x01\x85", "K\x01\x85") LONGS("K\x01\x85", "K\x01\x85") "K\0t") ".",
+                   "Tensor Quantizer");
+    ASSERT_REFUSED("\x80\x02" CSR(LONGS("K\x02\x85", "K\x01\x85"), LONGS("K\x02\x85", "K\x01\x85"),
+                                  "K\x02K\x02\x86") ".",
+                   "Tensor Sparse");
+}
+
 /* Python keeps the last value of a key: a tensor that it drops is not shown. */
 static void open_refuses_a_key_that_occurs_twice(void **state)
 {
@@ -344,6 +396,8 @@ int main(void)
         cmocka_unit_test(deflated_entries_are_read),
         cmocka_unit_test(open_refuses_tensors_past_their_storage),
         cmocka_unit_test(open_refuses_names_that_cannot_be),
+        cmocka_unit_test(open_refuses_persistent_ids_that_are_no_storages),
+        cmocka_unit_test(open_refuses_tensors_that_do_not_fit_together),
         cmocka_unit_test(stacked_pickles_are_read_in_every_protocol),
         cmocka_unit_test(open_refuses_a_key_that_occurs_twice),
         cmocka_unit_test(keys_that_python_tells_apart_are_different),
