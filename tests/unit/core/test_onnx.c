@@ -541,6 +541,8 @@ static void open_refuses_shapes_that_cannot_be(void **state)
     (void)state;
     REFUSE("\x08" ALL_ONES "\1" F32 NAME RAW, "Tensor Shape", 0);
     REFUSE(DIMS "\x08" ALL_ONES "\1" F32 NAME RAW, "Tensor Shape", 2);
+    /* Beside a dimension of 0, where the product overflows nothing. */
+    REFUSE("\x08\0\x08\xfe\xff\xff\xff\xff\xff\xff\xff\xff\1" F32 NAME, "Tensor Shape", 2);
     REFUSE(F32 "\x08\x80\x80\x80\x80\x20\x08\x80\x80\x80\x80\x20" NAME "\x4a\0", "Tensor Shape", 2);
     /* 2^59 elements of 32 bits. */
     REFUSE("\x08\x80\x80\x80\x80\x80\x80\x80\x80\x08" F32 NAME "\x4a\0", "Tensor Shape", 0);
