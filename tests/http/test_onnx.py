@@ -171,12 +171,15 @@ def bytes_of(server, name):
 
 
 @beside_the_model
-def test_external_data_that_comes_later_makes_the_model_whole(local, beside, name):
-    (beside / f"{name}.onnx").write_bytes(external_model(f"{name}.bin"))
-    assert f"{name}.bin" in eventually(lambda: problem_of(local, name, 422))["detail"]
-    publish(beside / f"{name}.bin", DATA)
-    assert eventually(lambda: bytes_of(local, name)) == DATA
-    assert verify(local, name)["state"] == "verified"
+@pytest.mark.parametrize("extension", ["data", "bin"])
+def test_external_data_that_comes_later_makes_the_model_whole(local, beside, name, extension):
+    """The store lists files of a model's extension, and no others."""
+    data = beside / f"{name}.{extension}"
+    (beside / f"{name}-model.onnx").write_bytes(external_model(data.name))
+    assert data.name in eventually(lambda: problem_of(local, f"{name}-model", 422))["detail"]
+    publish(data, DATA)
+    assert eventually(lambda: bytes_of(local, f"{name}-model")) == DATA
+    assert verify(local, f"{name}-model")["state"] == "verified"
 
 
 def problem_of(server, name, status):
