@@ -1,152 +1,9 @@
-/* ONNX: messages written byte by byte, whole or broken in one place (docs/rules/onnx.md). */
-#include "support.h"
+/* ONNX: what is read, refused and detected (docs/rules/onnx.md). */
+#include "onnx_message.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "zip_file.h"
-#include "zt/decode.h"
-#include "zt/shards.h"
-
-/* Fields of a tensor, each a tag and a payload. */
-#define DIMS "\x08\2"
-#define F32  "\x10\1"
-#define I32  "\x10\6"
-#define NAME "\x42\1w"
-#define RAW  "\x4a\x08\1\2\3\4\5\6\7\x08"
-/* A tensor without its data: the next field is at 7, and its value at 9. */
-#define HEAD     DIMS F32 NAME
-#define EXTERNAL HEAD "\x70\1"
-/* The first one's value is at 23 of a tensor that begins with EXTERNAL. */
-#define LOCATION(entry, value_length, value) "\x6a" entry "\x0a\x08location\x12" value_length value
-#define OFFSET(entry, value_length, value)   "\x6a" entry "\x0a\6offset\x12" value_length value
-#define LENGTH(entry, value_length, value)   "\x6a" entry "\x0a\6length\x12" value_length value
-#define IN_F                                 LOCATION("\x0d", "\1", "f")
-#define ALL_ONES                             "\xff\xff\xff\xff\xff\xff\xff\xff\xff"
-
-/* Of a graph that has one tensor, both with a length of one byte. */
-#define TENSOR_AT  4
-#define MESSAGE_AT 6
-
-struct text {
-    const char *bytes;
-    size_t length;
-};
-#define TEXT(literal)                   \
-    {                                   \
-        "" literal, sizeof(literal) - 1 \
-    }
-
-/* --- building --- */
-
-static void put_varint(struct bytes *bytes, uint64_t value)
-{
-    for (; value > 0x7f; value >>= 7)
-        bytes_append(bytes, &(uint8_t){(uint8_t)(value | 0x80)}, 1);
-    bytes_append(bytes, &(uint8_t){(uint8_t)value}, 1);
-}
-
-static void put_field(struct bytes *bytes, unsigned number, const void *value, size_t length)
-{
-    put_varint(bytes, number << 3 | 2);
-    put_varint(bytes, length);
-    bytes_append(bytes, value, length);
-}
-
-static void put_model(struct bytes *model, const struct bytes *graph)
-{
-    bytes_append(model, "\x08\x0a", 2);
-    put_field(model, 7, graph->at, graph->length);
-}
-
-static void put_tensor_model(struct bytes *model, const void *tensor, size_t length)
-{
-    struct bytes graph = {0};
-
-    put_field(&graph, 5, tensor, length);
-    put_model(model, &graph);
-    bytes_free(&graph);
-}
-
-static void refuse_tensor(const char *tensor, size_t length, const char *rule, int at)
-{
-    struct bytes model = {0};
-
-    put_tensor_model(&model, tensor, length);
-    assert_true(length < 120);
-    bytes_assert_refused(&model, rule, (uint64_t)(MESSAGE_AT + at));
-    bytes_free(&model);
-}
-
-#define REFUSE(tensor, rule, at) refuse_tensor("" tensor, sizeof(tensor) - 1, "onnx §" rule, at)
-/* The tag of the tensor itself. */
-#define ITSELF (TENSOR_AT - MESSAGE_AT)
-
-struct opened {
-    struct bytes bytes;
-    struct zt_source *source;
-    struct zt_model *model;
-};
-
-static void open_model(struct opened *opened)
-{
-    struct zt_error error;
-
-    zt_error_clear(&error);
-    assert_int_equal(
-        zt_source_from_memory(opened->bytes.at, opened->bytes.length, &opened->source, &error),
-        ZT_OK);
-    if (zt_model_open(opened->source, &opened->model, &error) != ZT_OK)
-        fail_msg("%s: %s", error.rule != NULL ? error.rule : "no rule", error.message);
-    assert_int_equal(opened->model->format, ZT_FORMAT_ONNX);
-}
-
-static void open_tensor(struct opened *opened, const void *tensor, size_t length)
-{
-    *opened = (struct opened){0};
-    put_tensor_model(&opened->bytes, tensor, length);
-    open_model(opened);
-}
-
-static void close_model(struct opened *opened)
-{
-    zt_model_free(opened->model);
-    zt_source_close(opened->source);
-    bytes_free(&opened->bytes);
-}
-
-static const struct zt_component *only_part(const struct opened *opened)
-{
-    assert_int_equal(opened->model->object_count, 1);
-    assert_int_equal(opened->model->component_count, 1);
-    return &opened->model->components[0];
-}
-
-/* Decodes in pieces; returns how that ended. */
-static enum zt_status decode(const struct opened *opened, size_t piece, uint8_t *out,
-                             struct zt_error *error)
-{
-    const struct zt_component *part = only_part(opened);
-    struct zt_decoder *decoder = NULL;
-    uint64_t total = 0;
-    size_t length = 1;
-    enum zt_status status = zt_decoder_open(part, opened->source, &decoder, error);
-
-    while (status == ZT_OK && length > 0) {
-        const uint64_t left = part->decoded_length - total;
-
-        status = zt_decoder_read(decoder, out + total, left < piece && left > 0 ? left : piece,
-                                 &length, error);
-        if (status == ZT_OK)
-            total += length;
-    }
-    if (status == ZT_OK) {
-        assert_int_equal(total, part->decoded_length);
-        assert_int_equal(zt_decoder_consumed(decoder), part->length);
-    }
-    zt_decoder_close(decoder);
-    return status;
-}
+#include "formats/formats.h"
 
 /* --- tensors that are read --- */
 
@@ -321,120 +178,6 @@ static void a_graph_without_initializers_is_a_model_without_objects(void **state
     close_model(&opened);
 }
 
-/* --- integers --- */
-
-/* More stored bytes than one filling brings, and no boundary is one of an integer. */
-#define MANY ((size_t)100003)
-
-static uint64_t nth_integer(size_t n)
-{
-    return (n % 7 == 0 ? UINT64_MAX : (uint64_t)0x9e3779b97f4a7c15) >> (n * 5 % 64);
-}
-
-static void integers_stream_in_pieces_of_any_length(void **state)
-{
-    static const size_t pieces[] = {1, 3, 7, 8, 13, 4096, 1 << 20};
-    uint8_t *got = malloc(MANY * 8);
-    struct bytes data = {0};
-    struct bytes tensor = {0};
-    struct opened opened;
-    struct zt_error error;
-
-    (void)state;
-    assert_non_null(got);
-    data.at = malloc(MANY * 10);
-    for (size_t i = 0; i < MANY; i++) {
-        uint64_t value = nth_integer(i);
-
-        for (; value > 0x7f; value >>= 7)
-            data.at[data.length++] = (uint8_t)(value | 0x80);
-        data.at[data.length++] = (uint8_t)value;
-    }
-    put_varint(&tensor, 1 << 3);
-    put_varint(&tensor, MANY);
-    bytes_append(&tensor, "\x10\x0d" NAME, 5);
-    put_field(&tensor, 11, data.at, data.length);
-    open_tensor(&opened, tensor.at, tensor.length);
-    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
-        memset(got, 0xee, MANY * 8);
-        assert_int_equal(decode(&opened, pieces[i], got, &error), ZT_OK);
-        for (size_t n = 0; n < MANY; n++) {
-            uint64_t value;
-
-            memcpy(&value, got + n * 8, 8);
-            assert_true(value == nth_integer(n));
-        }
-    }
-    close_model(&opened);
-    bytes_free(&tensor);
-    bytes_free(&data);
-    free(got);
-}
-
-static void negative_integers_are_ten_bytes_of_which_the_low_ones_count(void **state)
-{
-    static const char tensor[] = DIMS I32 NAME "\x2a\x14" ALL_ONES "\1"
-                                               "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\1";
-    struct opened opened;
-    struct zt_error error;
-    int32_t got[2];
-
-    (void)state;
-    open_tensor(&opened, tensor, sizeof(tensor) - 1);
-    assert_int_equal(decode(&opened, sizeof(got), (uint8_t *)got, &error), ZT_OK);
-    assert_int_equal(got[0], -1);
-    assert_int_equal(got[1], -2);
-    close_model(&opened);
-}
-
-static void integers_that_changed_after_opening_are_corrupt(void **state)
-{
-    static const struct {
-        uint8_t first, second;
-    } cases[] = {{0x81, 1}, {1, 0x81}, {0x81, 0x81}};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        static const char tensor[] = DIMS I32 NAME "\x2a\2\1\2";
-        struct opened opened;
-        struct zt_error error;
-        uint8_t got[8];
-
-        open_tensor(&opened, tensor, sizeof(tensor) - 1);
-        opened.bytes.at[MESSAGE_AT + 9] = cases[i].first;
-        opened.bytes.at[MESSAGE_AT + 10] = cases[i].second;
-        assert_int_equal(decode(&opened, 3, got, &error), ZT_CORRUPT);
-        assert_string_equal(error.rule, "onnx §Data Varint");
-        close_model(&opened);
-    }
-}
-
-static void integers_left_over_after_opening_are_corrupt(void **state)
-{
-    static const char tensor[] = DIMS I32 NAME "\x2a\3\x81\1\2";
-    struct opened opened;
-    struct zt_error error;
-    uint8_t got[8];
-
-    (void)state;
-    open_tensor(&opened, tensor, sizeof(tensor) - 1);
-    opened.bytes.at[MESSAGE_AT + 9] = 1;
-    assert_int_equal(decode(&opened, 8, got, &error), ZT_CORRUPT);
-    assert_string_equal(error.rule, "onnx §Data Varint");
-    close_model(&opened);
-}
-
-static void integers_are_counted_when_the_file_is_opened(void **state)
-{
-    (void)state;
-    REFUSE(DIMS I32 NAME "\x2a\1\1", "Tensor DataLength", 9);
-    REFUSE(DIMS I32 NAME "\x2a\3\1\1\1", "Tensor DataLength", 9);
-    REFUSE(DIMS I32 NAME "\x2a\0", "Tensor DataLength", 9);
-    REFUSE(DIMS I32 NAME "\x2a\2\1\x80", "Wire Bounds", 10);
-    REFUSE(DIMS I32 NAME "\x2a\x0b\1" ALL_ONES "\2", "Wire Varint", 10);
-    REFUSE(DIMS I32 NAME "\x2a\x0c\1" ALL_ONES "\x81\0", "Wire Varint", 10);
-}
-
 /* --- the wire format --- */
 
 static void open_refuses_broken_fields(void **state)
@@ -554,111 +297,6 @@ static void open_refuses_shapes_that_cannot_be(void **state)
     bytes_free(&tensor);
 }
 
-/* --- external data --- */
-
-static void external_data_is_a_shard(void **state)
-{
-    static const char tensor[] =
-        EXTERNAL IN_F OFFSET("\x0d", "\3", "100") LENGTH("\x0b", "\1", "8") "\x6a\x0e\x0a\x08"
-                                                                            "checksum\x12\2xx";
-    struct opened opened;
-
-    (void)state;
-    open_tensor(&opened, tensor, sizeof(tensor) - 1);
-    assert_int_equal(only_part(&opened)->shard, 1);
-    assert_int_equal(only_part(&opened)->offset, 100);
-    assert_int_equal(only_part(&opened)->length, 8);
-    assert_int_equal(opened.model->shard_count, 1);
-    assert_int_equal(opened.model->shards[0].kind, ZT_SHARD_DATA);
-    assert_int_equal(opened.model->shards[0].size_bytes, 108);
-    assert_int_equal(opened.model->shards[0].name_length, 1);
-    close_model(&opened);
-}
-
-static void external_data_must_hold_what_the_tensors_need(void **state)
-{
-    static const char tensor[] = EXTERNAL IN_F OFFSET("\x0b", "\1", "4");
-    static const uint8_t data[13];
-    struct opened opened;
-    struct zt_error error;
-
-    (void)state;
-    open_tensor(&opened, tensor, sizeof(tensor) - 1);
-    for (size_t length = 0; length <= sizeof(data); length++) {
-        struct zt_source *source;
-        enum zt_status status;
-
-        zt_error_clear(&error);
-        assert_int_equal(zt_source_from_memory(data, length, &source, &error), ZT_OK);
-        status = zt_shard_check(&opened.model->shards[0], source, &error);
-        assert_int_equal(status, length < 12 ? ZT_INVALID : ZT_OK);
-        if (status != ZT_OK)
-            assert_failure(&error, ZT_INVALID, "onnx §External Size", length);
-        zt_source_close(source);
-    }
-    close_model(&opened);
-}
-
-static void open_refuses_external_data_that_is_not_beside_the_model(void **state)
-{
-    struct bytes tensor = {0};
-    struct bytes entry = {0};
-    struct bytes model = {0};
-    char name[256];
-
-    (void)state;
-    REFUSE(EXTERNAL, "External Location", ITSELF);
-    REFUSE(EXTERNAL OFFSET("\x0b", "\1", "0"), "External Location", 9);
-    REFUSE(EXTERNAL LOCATION("\x0c", "\0", ""), "External Location", 23);
-    REFUSE(EXTERNAL LOCATION("\x0d", "\1", "."), "External Location", 23);
-    REFUSE(EXTERNAL LOCATION("\x0e", "\2", ".."), "External Location", 23);
-    REFUSE(EXTERNAL LOCATION("\x0e", "\2", ".f"), "External Location", 23);
-    REFUSE(EXTERNAL LOCATION("\x0e", "\2", "/f"), "External Location", 23);
-    REFUSE(EXTERNAL LOCATION("\x0f", "\3", "a/f"), "External Location", 23);
-    REFUSE(EXTERNAL LOCATION("\x10", "\4", "../f"), "External Location", 23);
-    REFUSE(EXTERNAL LOCATION("\x0f", "\3", "a\\f"), "External Location", 23);
-    REFUSE(EXTERNAL LOCATION("\x0f", "\3", "a\0f"), "External Location", 23);
-    REFUSE(EXTERNAL LOCATION("\x0f", "\3", "a\nf"), "External Location", 23);
-    REFUSE(EXTERNAL LOCATION("\x0d", "\1", "\xff"), "External Location", 23);
-    memset(name, 'n', sizeof(name));
-    put_field(&entry, 1, "location", 8);
-    put_field(&entry, 2, name, sizeof(name));
-    bytes_append(&tensor, EXTERNAL, 9);
-    put_field(&tensor, 13, entry.at, entry.length);
-    put_tensor_model(&model, tensor.at, tensor.length);
-    bytes_assert_refused(&model, "onnx §External Location", MESSAGE_AT + 2 + 9 + 3 + 10 + 3);
-    bytes_free(&model);
-    bytes_free(&tensor);
-    bytes_free(&entry);
-}
-
-static void open_refuses_entries_that_cannot_be(void **state)
-{
-    (void)state;
-    REFUSE(EXTERNAL IN_F IN_F, "External Entry", 26);
-    REFUSE(EXTERNAL IN_F OFFSET("\x0b", "\1", "0") OFFSET("\x0b", "\1", "0"), "External Entry", 39);
-    REFUSE(EXTERNAL IN_F LENGTH("\x0b", "\1", "8") LENGTH("\x0b", "\1", "8"), "External Entry", 39);
-    REFUSE(EXTERNAL "\x6a\6\x0a\1k\x0a\1k", "External Entry", 14);
-    REFUSE(EXTERNAL "\x6a\6\x12\1v\x12\1v", "External Entry", 14);
-    REFUSE(EXTERNAL IN_F OFFSET("\x0a", "\0", ""), "External Entry", 36);
-    REFUSE(EXTERNAL IN_F OFFSET("\x0c", "\2", "-1"), "External Entry", 36);
-    REFUSE(EXTERNAL IN_F OFFSET("\x0c", "\2", "+1"), "External Entry", 36);
-    REFUSE(EXTERNAL IN_F OFFSET("\x0c", "\2", "1 "), "External Entry", 36);
-    REFUSE(EXTERNAL IN_F LENGTH("\x0d", "\3", "0x8"), "External Entry", 36);
-    REFUSE(EXTERNAL IN_F OFFSET("\x1e", "\x14", "18446744073709551616"), "External Entry", 36);
-    REFUSE(EXTERNAL IN_F OFFSET("\x1f", "\x15", "000000000000000000001"), "External Entry", 36);
-}
-
-static void open_refuses_external_ranges_that_cannot_be(void **state)
-{
-    (void)state;
-    REFUSE(EXTERNAL IN_F LENGTH("\x0b", "\1", "7"), "External Length", 9);
-    REFUSE(EXTERNAL IN_F LENGTH("\x0b", "\1", "9"), "External Length", 9);
-    REFUSE(EXTERNAL IN_F OFFSET("\x1d", "\x13", "9223372036854775800"), "External Length", 9);
-    REFUSE(EXTERNAL IN_F OFFSET("\x1e", "\x14", "18446744073709551615"), "External Length", 9);
-    REFUSE(EXTERNAL IN_F RAW, "Tensor Data", 24);
-}
-
 /* --- graph and model --- */
 
 static void open_refuses_a_second_graph_and_sparse_initializers(void **state)
@@ -672,6 +310,22 @@ static void open_refuses_a_second_graph_and_sparse_initializers(void **state)
     bytes_append(&model, "\x08\x0a\x3a\2\x7a\0", 6);
     bytes_assert_refused(&model, "onnx §Graph SparseInitializer", 4);
     bytes_free(&model);
+}
+
+/* As when the file changes after it was detected. */
+static void open_refuses_a_message_without_a_graph(void **state)
+{
+    struct zt_source *source = NULL;
+    struct zt_model *model = NULL;
+    struct zt_error error;
+
+    (void)state;
+    assert_int_equal(zt_source_from_memory("\x08\x0a", 2, &source, NULL), ZT_OK);
+    assert_int_equal(onnx_open(source, &model, &error), ZT_INVALID);
+    assert_string_equal(error.rule, "onnx §Model Graph");
+    assert_int_equal(error.offset, 0);
+    assert_null(model);
+    zt_source_close(source);
 }
 
 static void open_refuses_a_name_that_occurs_twice(void **state)
@@ -771,11 +425,6 @@ int main(void)
         cmocka_unit_test(fields_may_come_in_any_order_and_unknown_ones_are_passed_over),
         cmocka_unit_test(tensors_of_no_elements_and_of_no_dimensions_are_read),
         cmocka_unit_test(a_graph_without_initializers_is_a_model_without_objects),
-        cmocka_unit_test(integers_stream_in_pieces_of_any_length),
-        cmocka_unit_test(negative_integers_are_ten_bytes_of_which_the_low_ones_count),
-        cmocka_unit_test(integers_that_changed_after_opening_are_corrupt),
-        cmocka_unit_test(integers_left_over_after_opening_are_corrupt),
-        cmocka_unit_test(integers_are_counted_when_the_file_is_opened),
         cmocka_unit_test(open_refuses_broken_fields),
         cmocka_unit_test(open_refuses_known_fields_of_another_wire_type),
         cmocka_unit_test(open_refuses_tensors_that_lack_something),
@@ -783,12 +432,8 @@ int main(void)
         cmocka_unit_test(open_refuses_texts_segments_and_unknown_types),
         cmocka_unit_test(open_refuses_names_that_cannot_be),
         cmocka_unit_test(open_refuses_shapes_that_cannot_be),
-        cmocka_unit_test(external_data_is_a_shard),
-        cmocka_unit_test(external_data_must_hold_what_the_tensors_need),
-        cmocka_unit_test(open_refuses_external_data_that_is_not_beside_the_model),
-        cmocka_unit_test(open_refuses_entries_that_cannot_be),
-        cmocka_unit_test(open_refuses_external_ranges_that_cannot_be),
         cmocka_unit_test(open_refuses_a_second_graph_and_sparse_initializers),
+        cmocka_unit_test(open_refuses_a_message_without_a_graph),
         cmocka_unit_test(open_refuses_a_name_that_occurs_twice),
         cmocka_unit_test(every_prefix_of_a_message_is_refused),
         cmocka_unit_test(content_that_is_no_model_stays_of_no_known_format),
