@@ -385,6 +385,49 @@ static void stacked_pickles_are_read_in_every_protocol(void **state)
     }
 }
 
+#define LEGACY_MAGIC   "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
+#define LEGACY_VERSION "\x80\x02M\xe9\x03."
+#define LEGACY_FACTS   "\x80\x02}."
+#define LEGACY_HEAD    LEGACY_MAGIC LEGACY_VERSION LEGACY_FACTS
+#define LEGACY_VIEW(view)                                                         \
+    "\x80\x02(" TEXT("\x07", "storage") "ctorch\nByteStorage\n" TEXT("\x01", "0") \
+        TEXT("\x03", "cpu") "K\x04" view "tQ."
+#define LEGACY_KEYS "\x80\x02]" TEXT("\x01", "0") "a."
+#define LEGACY_DATA "\x04\0\0\0\0\0\0\0abcd"
+
+static void assert_legacy(const char *file, size_t length, const char *rule)
+{
+    const struct bytes bytes = {(uint8_t *)(uintptr_t)file, length};
+    struct zt_model *model = NULL;
+    struct zt_error error;
+    const enum zt_status status = bytes_open(&bytes, length, &model, &error);
+
+    assert_int_equal(status, rule == NULL ? ZT_OK : ZT_INVALID);
+    if (rule != NULL)
+        assert_string_equal(error.rule, rule);
+    zt_model_free(model);
+}
+
+#define ASSERT_LEGACY(file, rule) assert_legacy(file, sizeof(file) - 1, rule)
+
+static void stacked_pickles_and_their_storages_agree(void **state)
+{
+    (void)state;
+    ASSERT_LEGACY(LEGACY_HEAD LEGACY_VIEW("N") LEGACY_KEYS LEGACY_DATA, NULL);
+    ASSERT_LEGACY(LEGACY_HEAD LEGACY_VIEW("(NK\x01K\x03t") LEGACY_KEYS LEGACY_DATA,
+                  "pt §Storage Id");
+    ASSERT_LEGACY(LEGACY_HEAD LEGACY_VIEW("(" TEXT("\x01", "v") "K\x01K\x04t")
+                      LEGACY_KEYS LEGACY_DATA,
+                  "pt §Storage Id");
+    ASSERT_LEGACY(LEGACY_MAGIC "\x80\x02M\xea\x03." LEGACY_FACTS LEGACY_VIEW("N")
+                      LEGACY_KEYS LEGACY_DATA,
+                  "pt §Legacy Version");
+    ASSERT_LEGACY(LEGACY_HEAD LEGACY_VIEW("N") LEGACY_KEYS LEGACY_DATA "e", "pt §Legacy Trailing");
+    ASSERT_LEGACY(LEGACY_HEAD LEGACY_VIEW("N") LEGACY_KEYS "\x03\0\0\0\0\0\0\0abcd",
+                  "pt §Storage Size");
+    ASSERT_LEGACY(LEGACY_HEAD LEGACY_VIEW("N") "\x80\x02].", "pt §Storage Missing");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -398,6 +441,7 @@ int main(void)
         cmocka_unit_test(open_refuses_names_that_cannot_be),
         cmocka_unit_test(open_refuses_persistent_ids_that_are_no_storages),
         cmocka_unit_test(open_refuses_tensors_that_do_not_fit_together),
+        cmocka_unit_test(stacked_pickles_and_their_storages_agree),
         cmocka_unit_test(stacked_pickles_are_read_in_every_protocol),
         cmocka_unit_test(open_refuses_a_key_that_occurs_twice),
         cmocka_unit_test(keys_that_python_tells_apart_are_different),
