@@ -175,6 +175,7 @@ static void make_storage(enum storing storing, struct storage *storage)
     zip_file_add(&zip, "a", ZIP_FILE_DEFLATED, &plain);
     *storage = (struct storage){zip.bytes, zip.data_at[0], zip.bytes.length - zip.data_at[0]};
     bytes_free(&plain);
+    bytes_free(&zip.records);
 }
 
 static void try_view(const struct view *view, const struct kind *kind, bool big_endian,
