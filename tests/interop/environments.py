@@ -1,12 +1,13 @@
 """The virtual environments of the real packages: one for each release, made when a test first needs it.
 
-They are made with the Python that runs the tests. All releases below, and numpy and ml_dtypes at these versions, have
-wheels for CPython 3.11 to 3.13.
+They are made with the Python that runs the tests, except where a release is older than that. All other releases below,
+and numpy and ml_dtypes at these versions, have wheels for CPython 3.11 to 3.13.
 """
 
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ENVIRONMENTS = Path(os.environ.get("ZT_INTEROP_VENVS", HERE.parent.parent / "build" / "interop"))
 ARRAYS = ["numpy==2.2.6", "ml_dtypes==0.5.1"]
+
+TORCH_IMPORTS = "filelock typing_extensions sympy networkx jinja2 fsspec"
 
 # By the name that the tests use: the packages, and the script that writes and reads their files.
 CLIENTS = {
@@ -23,6 +26,7 @@ CLIENTS = {
     "1.2.3": ("ztensor==1.2.3", "client_1_2.py"),
     "2.1.2": ("ztensor==2.1.2", "client_2.py"),
     "safetensors": ("safetensors==0.8.0", "client_safetensors.py"),
+    "onnx": ("onnx==1.23.2 numpy==2.2.6", "client_onnx.py"),
     "gguf": ("gguf==0.19.0", "client_gguf.py"),
     # Several files with an index: huggingface_hub chooses the parts for transformers' save_pretrained.
     "parts": ("safetensors==0.8.0 huggingface_hub==2.4.0", "client_parts.py"),
@@ -39,16 +43,36 @@ CLIENTS = {
     "magnetron-0.1.2": ("magnetron==0.1.2", "client_magnetron.py"),
     "magnetron-0.1.6": ("magnetron==0.1.6", "client_magnetron.py"),
     "magnetron-0.2.2": ("magnetron==0.2.2", "client_magnetron.py"),
+    # What torch imports; torch itself is in ALONE.
+    "torch-1.6.0": ("numpy==1.24.4 future==1.0.0", "client_torch.py"),
+    "torch-2.1.2": (f"{TORCH_IMPORTS} numpy==1.26.4", "client_torch.py"),
+    "torch-2.15.0": (f"{TORCH_IMPORTS} numpy==2.2.6", "client_torch.py"),
 }
 
 
 # Built for fewer platforms than the others: where they are not available, their tests are skipped.
-OPTIONAL = {name for name in CLIENTS if name.startswith("magnetron")}
+OPTIONAL = {name for name in CLIENTS if name.startswith(("magnetron", "torch"))}
+# Installed without what they depend on (CUDA's libraries, see without_cuda.py).
+ALONE = {name: name.replace("-", "==") for name in CLIENTS if name.startswith("torch")}
+# They choose ml_dtypes themselves, or do without.
+OWN_ARRAYS = {"onnx", *ALONE}
+# The releases that the Python of the tests is too new for.
+OLDER_PYTHON = {"torch-1.6.0": "3.8"}
 
 
 def requirements_of(name):
     packages = CLIENTS[name][0]
-    return (packages.split() if packages else []) + ARRAYS
+    return (packages.split() if packages else []) + ([] if name in OWN_ARRAYS else ARRAYS)
+
+
+def interpreter_of(name):
+    """The Python that an environment is made with; None if it is not here."""
+    version = OLDER_PYTHON.get(name)
+    if version is None:
+        return sys.executable
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    found = sorted(kept.glob(f"{version}.*/bin/python{version}"))
+    return found[-1] if found else shutil.which(f"python{version}")
 
 
 def python_of(name):
@@ -62,16 +86,20 @@ def python_of(name):
 
 def make_environment(name):
     # Written into each environment once it is complete; if its text differs, the environment is made again.
-    wanted = " ".join([*requirements_of(name), sys.version.split()[0]])
+    wanted = " ".join([*requirements_of(name), ALONE.get(name, ""), sys.version.split()[0]]).strip()
     folder = ENVIRONMENTS / name
     marker = folder / "complete"
     python = folder / "bin" / "python"
     if not marker.is_file() or marker.read_text() != wanted:
         # --clear would empty the folder that a link leads to.
         assert not folder.is_symlink(), f"{folder} leads elsewhere"
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+        subprocess.run([interpreter_of(name), "-m", "venv", "--clear", folder], check=True)
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*install, *requirements_of(name)], check=True)
+        if name in ALONE:
+            subprocess.run([*install, "--no-deps", ALONE[name]], check=True)
+            package = next(folder.glob("lib/python*/site-packages/torch"))
+            subprocess.run([sys.executable, HERE / "without_cuda.py", package], check=True)
         marker.write_text(wanted)
     return python
 
@@ -80,6 +108,8 @@ def is_available(name):
     """Whether tests of an optional package can run. Packages that are not optional must be available."""
     if name not in OPTIONAL:
         return True
+    if interpreter_of(name) is None:
+        return False
     try:
         return subprocess.run([python_of(name), "-c", f"import {name.split('-')[0]}"]).returncode == 0
     except subprocess.CalledProcessError:
