@@ -188,11 +188,12 @@ static enum zt_status plan_places(struct parallel *parallel, struct zt_error *er
     const struct zt_projection *projection = parallel->conversion.projection;
     const struct zt_model *outline = projection->model;
     const size_t count = outline->component_count + (size_t)1;
-    enum zt_status status =
-        zt_file_plan_make(projection, parallel->fingerprints, &parallel->plan, error);
+    struct zt_file_plan *plan = NULL;
+    enum zt_status status = zt_file_plan_make(projection, parallel->fingerprints, &plan, error);
 
     if (status != ZT_OK)
         return status;
+    parallel->plan = plan;
     parallel->places = calloc(count, sizeof(*parallel->places));
     parallel->order = calloc(count, sizeof(*parallel->order));
     if (parallel->places == NULL || parallel->order == NULL)
@@ -201,8 +202,8 @@ static enum zt_status plan_places(struct parallel *parallel, struct zt_error *er
         if (parallel->conversion.options.fingerprints == NULL &&
             outline->components[i].decoded_length == 0)
             parallel->order[parallel->order_count++] = i;
-    for (size_t i = 0; i < parallel->plan->piece_count; i++) {
-        const struct zt_piece *piece = &parallel->plan->pieces[i];
+    for (size_t i = 0; i < plan->piece_count; i++) {
+        const struct zt_piece *piece = &plan->pieces[i];
 
         if (piece->is_component) {
             parallel->places[piece->component] = piece;
