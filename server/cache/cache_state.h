@@ -63,6 +63,9 @@ struct cached_file {
     bool is_retired;
     atomic_bool is_lost; /* the store has other bytes now: nothing is read from here any more */
     bool was_asked;      /* a run was begun, or there are blocks */
+    atomic_bool is_cut;  /* somebody has cut it short: nothing is written to it, or here */
+    bool is_mending;     /* it is being made as long again */
+    _Atomic(int64_t) looked_ms; /* when its length was looked at */
     unsigned doubts; /* how often the disk is still asked whether it has kept what was written */
     /* While open. */
     struct zt_source *view; /* NULL: nothing can be kept */

@@ -132,6 +132,7 @@ enum zt_status file_load(struct cached_file *file, struct zt_error *error)
 {
     file->was_asked = false;
     file->doubts = 0;
+    file->is_cut = false;
     file->states = calloc(file->block_count + 1, sizeof(*file->states));
     file->checksums = calloc(file->block_count + 1, sizeof(*file->checksums));
     if (file->states == NULL || file->checksums == NULL) {

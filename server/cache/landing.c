@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/thread.h"
+#include "cache/cut.h"
 #include "cache/disk_file.h"
 #include "cache/extents.h"
 #include "cache/files.h"
@@ -147,7 +148,8 @@ static void compare_claimed(struct run *run)
         cache_unlock(cache);
         is_right = block_is_right(run, run->first + i, buffer);
         cache_lock(cache);
-        block_set(file, run->first + i, is_right && !file->is_lost ? BLOCK_HERE : BLOCK_ABSENT);
+        block_set(file, run->first + i,
+                  is_right && !file->is_lost && !file->is_cut ? BLOCK_HERE : BLOCK_ABSENT);
         if (!is_right)
             metric_add(METRIC_CACHE_MISMATCHES, 1);
     }
@@ -176,7 +178,7 @@ static bool may_write(const struct run *run)
 {
     const struct cached_file *file = run->file;
 
-    return file->descriptor >= 0 && !file->is_lost &&
+    return file->descriptor >= 0 && !file->is_lost && !file->is_cut &&
            file->cache->broken_until_ms <= clock_coarse_ms();
 }
 
@@ -224,6 +226,11 @@ static bool write_run(struct run *run)
     int failure;
 
     cache_unlock(cache);
+    /* What is written behind the end would hide that it is too short. */
+    if (cut_is_seen(file)) {
+        cache_lock(cache);
+        return false;
+    }
     failure = write_blocks(run);
     if (failure == ENOSPC || failure == EDQUOT) {
         cache_lock(cache);
@@ -238,7 +245,7 @@ static bool write_run(struct run *run)
     note_outcome(cache, failure);
     file->doubts = DOUBTS;
     file_measured(file, disk_bytes);
-    return failure == 0;
+    return failure == 0 && !file->is_cut;
 }
 
 static void store(struct run *run)
@@ -248,6 +255,11 @@ static void store(struct run *run)
     struct extent *extent = &file->extents[extent_of_block(run->first)];
 
     run->stage = RUN_WRITING;
+    if (file->is_cut) {
+        cache_unlock(cache);
+        cut_mend(file);
+        cache_lock(cache);
+    }
     while (extent->is_punching)
         cache_wait(cache, &cache->settled);
     /* So that it is not evicted to make room for itself. */

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/thread.h"
+#include "cache/cut.h"
 #include "cache/extents.h"
 #include "cache/runs.h"
 #include "cache/source.h"
@@ -100,6 +101,19 @@ static enum zt_status bring(struct cache_source *source, uint32_t first, uint32_
     return status;
 }
 
+/* Before anything is pinned, which would keep the file from being mended. */
+static enum zt_status heed_cut(struct cached_file *file, uint64_t length, bool wait,
+                               struct zt_error *error)
+{
+    if (!cut_is_seen_by_pin(file, length))
+        return ZT_OK;
+    if (!wait)
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the bytes are not here");
+    if (!thread_may_wait())
+        return pins_fail_hurried(error);
+    return cut_mend(file) ? ZT_OK : fail_full(error);
+}
+
 enum zt_status pins_pin(struct zt_source *given, uint64_t offset, uint64_t length, bool wait,
                         struct zt_pin *out_pin, struct zt_error *error)
 {
@@ -111,6 +125,8 @@ enum zt_status pins_pin(struct zt_source *given, uint64_t offset, uint64_t lengt
     uint32_t last_block = block_of(offset + length - 1);
     uint32_t missing;
 
+    if (status == ZT_OK)
+        status = heed_cut(file, length, wait, error);
     if (status != ZT_OK)
         return status;
     hold(file, first, last);

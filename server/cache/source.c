@@ -8,6 +8,7 @@
 
 #include "base/metrics.h"
 #include "base/thread.h"
+#include "cache/cut.h"
 #include "cache/disk_file.h"
 #include "cache/files.h"
 #include "cache/forget.h"
@@ -77,7 +78,8 @@ static size_t read_here(struct cached_file *file, uint64_t offset, uint8_t *buff
     if (end <= last && end * CACHE_BLOCK_BYTES < offset + length)
         length = end > first ? (size_t)(end * CACHE_BLOCK_BYTES - offset) : 0;
     if (length > 0 && !disk_read(file->descriptor, buffer, length, offset)) {
-        forget_blocks(file, first, end - 1);
+        if (!cut_is_seen(file))
+            forget_blocks(file, first, end - 1);
         length = 0;
     }
     if (length > 0) {

@@ -4,6 +4,7 @@
 #include "remote/sign.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <stdatomic.h>
@@ -12,6 +13,8 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+
+#include "base/log.h"
 
 #define SHA256_BYTES 32
 #define HEX_SIZE     65
@@ -34,6 +37,7 @@ struct signer {
     char region[REGION_SIZE];
     char service[SERVICE_SIZE];
     _Atomic(int64_t) offset_s; /* the service's clock less ours */
+    atomic_bool has_told;      /* that there is such an offset */
 };
 
 struct signer *signer_new(struct credentials *credentials, const char *region, const char *service)
@@ -369,13 +373,21 @@ bool signer_heed_clock(struct signer *signer, const char *date,
 {
     int64_t theirs_s;
     int64_t ours_s;
+    int64_t offset_s;
 
     if (!parse_date(date, "%a, %d %b %Y %H:%M:%S GMT", &theirs_s) ||
         !parse_date(signed_date, "%Y%m%dT%H%M%SZ", &ours_s))
         return false;
     if (theirs_s - ours_s < SKEW_S && ours_s - theirs_s < SKEW_S)
         return false;
-    atomic_store(&signer->offset_s, theirs_s - (int64_t)time(NULL));
+    offset_s = theirs_s - (int64_t)time(NULL);
+    atomic_store(&signer->offset_s, offset_s);
+    if (!atomic_exchange(&signer->has_told, true))
+        log_write(LOG_LEVEL_WARN,
+                  "the clock of this machine is %" PRId64
+                  " s %s that of the %s service; requests are signed with the service's time",
+                  offset_s < 0 ? -offset_s : offset_s, offset_s < 0 ? "ahead of" : "behind",
+                  signer->service);
     return true;
 }
 

@@ -404,6 +404,19 @@ def test_damaged_blocks_are_503_while_the_store_is_away(moto_bucket, meddler, se
     eventually(lambda: get(second, TARGET).body == DATA)
 
 
+@pytest.mark.parametrize("left", [0, 3 * MIB + 5])
+def test_image_cut_while_it_is_served_costs_fetches(bucket, serve_bucket, left):
+    server = serve_bucket(bucket)
+    assert_all_right(server)
+    for _ in range(2):
+        os.truncate(largest(server), left)
+        assert_all_right(server)
+    fetched = samples(server)["ztserve_cache_fetched_bytes_total"]
+    assert_all_right(server)
+    assert samples(server)["ztserve_cache_fetched_bytes_total"] == fetched
+    assert "was cut" in server.log
+
+
 @pytest.mark.parametrize("damage", [zero_all, cut_image, remove_image])
 def test_damage_to_a_running_cache_with_digests_is_no_wrong_byte_after_a_restart(moto_bucket, serve_bucket, damage):
     moto_bucket.put("m.zt", zt1({"w": dense(DATA)}))

@@ -209,6 +209,106 @@ static void test_a_cut_file_of_blocks_is_begun_anew(void **state)
     world_end(&world);
 }
 
+/* --- cut while it is open --- */
+
+static void cut(const struct world *world, uint64_t version, uint64_t length)
+{
+    char path[160];
+
+    world_path(world, version, "blocks", path);
+    assert_int_equal(truncate(path, (off_t)length), 0);
+}
+
+static void assert_pin_brings(struct zt_source *source, uint64_t offset, size_t length)
+{
+    struct zt_pin pin = {0};
+
+    assert_int_equal(zt_source_pin(source, offset, length, true, &pin, NULL), ZT_OK);
+    assert_true(world_pin_is(&pin, 1, offset, length));
+    zt_pin_release(&pin);
+}
+
+static void test_a_file_cut_while_it_is_served_is_fetched_again(void **state)
+{
+    static const uint64_t lengths[] = {0, 9 * MIB + 5, BIG - 1};
+    struct world world;
+    struct zt_source *source;
+    struct zt_pin pin = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        world_begin(&world, 0);
+        fill(&world, 1, BIG);
+        source = world_open(&world, 1, BIG);
+        assert_pin_brings(source, 0, BIG);
+        cut(&world, 1, lengths[i]);
+        assert_int_equal(zt_source_pin(source, 0, BIG, false, &pin, NULL), ZT_UNAVAILABLE);
+        assert_pin_brings(source, 0, BIG);
+        atomic_store(&world.fetches, 0);
+        assert_pin_brings(source, 0, BIG);
+        assert_int_equal(world_read(source, 1, 0, BIG), ZT_OK);
+        assert_int_equal(atomic_load(&world.fetches), 0);
+        zt_source_close(source);
+        assert_int_equal(read_again(&world, 1, BIG), 0);
+        world_end(&world);
+    }
+}
+
+/* Whoever sends would send zeros. */
+static void test_a_cut_file_is_not_lengthened_under_a_pin(void **state)
+{
+    struct world world;
+    struct zt_source *source;
+    struct zt_pin held = {0};
+    struct zt_pin pin = {0};
+    char path[160];
+
+    (void)state;
+    world_begin(&world, 0);
+    source = world_open(&world, 1, BIG);
+    assert_int_equal(zt_source_pin(source, 3 * MIB, 5 * MIB, true, &held, NULL), ZT_OK);
+    world_path(&world, 1, "blocks", path);
+    cut(&world, 1, 4 * MIB);
+    assert_int_equal(zt_source_pin(source, 0, 8 * MIB, true, &pin, NULL), ZT_LIMIT);
+    assert_int_equal(world_read(source, 1, 0, BIG), ZT_OK);
+    assert_int_equal(length_of(path), 4 * MIB);
+    zt_pin_release(&held);
+    /* The threads that write pin what they write. */
+    for (int i = 0; i < 2000 && length_of(path) != BIG; i++) {
+        usleep(1000);
+        if (zt_source_pin(source, 0, BIG, true, &pin, NULL) == ZT_OK)
+            zt_pin_release(&pin);
+    }
+    assert_pin_brings(source, 0, BIG);
+    assert_int_equal(length_of(path), BIG);
+    zt_source_close(source);
+    world_end(&world);
+}
+
+/* The block at the end would make the file whole, with a hole before it. */
+static void test_a_write_does_not_hide_a_cut(void **state)
+{
+    struct world world;
+    struct zt_source *source;
+    struct zt_pin pin = {0};
+
+    (void)state;
+    world_begin(&world, 0);
+    source = world_open(&world, 1, BIG);
+    assert_pin_brings(source, 0, 10 * MIB);
+    cut(&world, 1, 5 * MIB);
+    assert_int_equal(world_read(source, 1, BIG - 5, 5), ZT_OK);
+    /* Time to write it, wrongly. */
+    for (int i = 0; i < 50 && zt_source_pin(source, BIG - 5, 5, false, &pin, NULL) != ZT_OK; i++)
+        usleep(1000);
+    if (pin.view != NULL)
+        zt_pin_release(&pin);
+    assert_pin_brings(source, 0, 10 * MIB);
+    assert_pin_brings(source, BIG - 5, 5);
+    zt_source_close(source);
+    world_end(&world);
+}
+
 static void test_the_index_of_another_version_is_not_believed(void **state)
 {
     struct world world;
@@ -416,6 +516,9 @@ int main(void)
         cmocka_unit_test(test_any_flipped_byte_of_the_index_is_harmless),
         cmocka_unit_test(test_a_cut_or_cleared_index_is_harmless),
         cmocka_unit_test(test_a_cut_file_of_blocks_is_begun_anew),
+        cmocka_unit_test(test_a_file_cut_while_it_is_served_is_fetched_again),
+        cmocka_unit_test(test_a_cut_file_is_not_lengthened_under_a_pin),
+        cmocka_unit_test(test_a_write_does_not_hide_a_cut),
         cmocka_unit_test(test_the_index_of_another_version_is_not_believed),
         cmocka_unit_test(test_the_blocks_of_another_version_are_not_believed),
         cmocka_unit_test(test_what_was_evicted_is_not_claimed),

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "remote/sign.h"
 
@@ -310,6 +311,35 @@ static void clock_of_the_service_is_kept_if_it_differs(void **state)
     signer_free(signer);
 }
 
+static void clock_that_is_corrected_is_told_of_once(void **state)
+{
+    struct signer *signer = signer_new(&example, "r", "s3");
+    char written[1024];
+    const char *line;
+    long offset_s = 0;
+    FILE *file = tmpfile();
+    const int saved = dup(STDERR_FILENO);
+
+    (void)state;
+    assert_non_null(file);
+    dup2(fileno(file), STDERR_FILENO);
+    signer_heed_clock(signer, "Fri, 01 Jan 2038 00:00:00 GMT", "20380101T000100Z");
+    for (unsigned i = 0; i < 2; i++)
+        signer_heed_clock(signer, "Fri, 01 Jan 2038 00:00:00 GMT", "20261231T235000Z");
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    rewind(file);
+    written[fread(written, 1, sizeof(written) - 1, file)] = '\0';
+    fclose(file);
+    line = strstr(written, " warn the clock of this machine is ");
+    assert_non_null(line);
+    assert_null(strstr(strchr(line, '\n'), "clock"));
+    assert_int_equal(sscanf(line, " warn the clock of this machine is %ld s behind", &offset_s), 1);
+    assert_in_range(offset_s, 2145916800 - (long)time(NULL) - 60,
+                    2145916800 - (long)time(NULL) + 60);
+    signer_free(signer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +353,7 @@ int main(void)
         cmocka_unit_test(anonymous_requests_are_not_signed),
         cmocka_unit_test(too_long_a_query_is_not_signed),
         cmocka_unit_test(clock_of_the_service_is_kept_if_it_differs),
+        cmocka_unit_test(clock_that_is_corrected_is_told_of_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
