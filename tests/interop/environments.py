@@ -54,6 +54,10 @@ CLIENTS = {
 OPTIONAL = {name for name in CLIENTS if name.startswith(("magnetron", "torch"))}
 # Installed without what they depend on (CUDA's libraries, see without_cuda.py).
 ALONE = {name: name.replace("-", "==") for name in CLIENTS if name.startswith("torch")}
+# Each of these takes up to 2 GB, and more while it is installed.
+ALONE_BYTES_FREE = 8 << 30
+# A machine that takes longer to install an optional package goes without.
+OPTIONAL_INSTALL_S = 100
 # They choose ml_dtypes themselves, or do without.
 OWN_ARRAYS = {"onnx", *ALONE}
 # The releases that the Python of the tests is too new for.
@@ -84,6 +88,13 @@ def python_of(name):
         return make_environment(name)
 
 
+def install(name, python, *arguments):
+    """Within a limit for what tests can be skipped without."""
+    limit_s = OPTIONAL_INSTALL_S if name in OPTIONAL else None
+    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
+    subprocess.run(command, check=True, timeout=limit_s)
+
+
 def make_environment(name):
     # Written into each environment once it is complete; if its text differs, the environment is made again.
     wanted = " ".join([*requirements_of(name), ALONE.get(name, ""), sys.version.split()[0]]).strip()
@@ -94,10 +105,10 @@ def make_environment(name):
         # --clear would empty the folder that a link leads to.
         assert not folder.is_symlink(), f"{folder} leads elsewhere"
         subprocess.run([interpreter_of(name), "-m", "venv", "--clear", folder], check=True)
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*install, *requirements_of(name)], check=True)
+        install(name, python, *requirements_of(name))
         if name in ALONE:
-            subprocess.run([*install, "--no-deps", ALONE[name]], check=True)
+            # Kept once, in the environment: it is large.
+            install(name, python, "--no-cache-dir", "--no-deps", ALONE[name])
             package = next(folder.glob("lib/python*/site-packages/torch"))
             subprocess.run([sys.executable, HERE / "without_cuda.py", package], check=True)
         marker.write_text(wanted)
@@ -108,11 +119,13 @@ def is_available(name):
     """Whether tests of an optional package can run. Packages that are not optional must be available."""
     if name not in OPTIONAL:
         return True
-    if interpreter_of(name) is None:
+    ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
+    if interpreter_of(name) is None or (name in ALONE and shutil.disk_usage(ENVIRONMENTS).free < ALONE_BYTES_FREE):
         return False
     try:
         return subprocess.run([python_of(name), "-c", f"import {name.split('-')[0]}"]).returncode == 0
-    except subprocess.CalledProcessError:
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        shutil.rmtree(ENVIRONMENTS / name, ignore_errors=True)
         return False
 
 
