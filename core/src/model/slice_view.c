@@ -47,14 +47,15 @@ bool zt_slice_of_view(const struct zt_slice *slice, const struct zt_component *c
                       struct zt_slice *out_slice)
 {
     const struct zt_arrangement *arrangement = component->arrangement;
-    struct zt_slice view = {.rank = 0};
+    struct zt_slice view;
     uint64_t width;
 
+    /* Most components have no strides, and a slice is large: it is not cleared for them. */
     if (!is_gathered(component) || (slice != NULL && slice->length == 0))
         return false;
     assert(arrangement->rank <= ZT_SLICE_RANK_MAX);
     width = element_bytes_of(component);
-    view.run_bytes = width;
+    view = (struct zt_slice){.run_bytes = width};
     for (unsigned i = arrangement->rank; i-- > 0;) {
         const uint64_t count = slice != NULL ? slice->counts[i] : arrangement->shape[i];
         const uint64_t stride = arrangement->shape[i] > 1 ? arrangement->strides[i] * width : 0;
