@@ -111,8 +111,12 @@ def test_components_are_served_as_torch_reads_them(server, corpus, outcomes):
     assert failures(listed, check) == {}
 
 
-def test_components_of_onnx_are_served_as_listed(server, corpus):
-    rows = list(expected_components(corpus, "onnx"))
+EXTERNAL = pytest.mark.folder("external data of ONNX is looked for in folders only")
+
+
+@pytest.mark.parametrize("is_external", [False, pytest.param(True, marks=EXTERNAL)], ids=["whole", "external"])
+def test_components_of_onnx_are_served_as_listed(server, corpus, is_external):
+    rows = [row for row in expected_components(corpus, "onnx") if ("-external" in row[0]) == is_external]
     assert rows
 
     def check(row):
