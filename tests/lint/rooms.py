@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the rooms of rooms.txt: no include points upward, no room holds too many files, and each
-header has one room."""
+header has one room. Test files have one name each, since pytest imports them by it."""
 
 import pathlib
 import re
@@ -65,6 +65,11 @@ def namesakes():
     return sorted(core & server)
 
 
+def test_files_of_one_name():
+    names = [path.name for path in (TOP / "tests").rglob("test_*.py")]
+    return sorted({name for name in names if names.count(name) > 1})
+
+
 def main():
     rooms, public = read_rooms()
     complaints, sizes = [], {}
@@ -72,6 +77,7 @@ def main():
         complaints += check_file(path, rooms, public)
         sizes[str(path.parent)] = sizes.get(str(path.parent), 0) + 1
     complaints += [f"core/src/base and server/base both have a {name}" for name in namesakes()]
+    complaints += [f"tests: more than one file is called {name}" for name in test_files_of_one_name()]
     complaints += [f"{room}: {count} files, more than {FILES_MAX}"
                    for room, count in sizes.items() if count > FILES_MAX]
     for complaint in dict.fromkeys(complaints):

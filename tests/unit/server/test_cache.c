@@ -293,8 +293,11 @@ static void test_who_waits_goes_before_advice(void **state)
     for (size_t i = 0; i < 30; i++)
         readers[i] = (struct reader){.source = source, .offset = i * 8 * MIB, .length = 8 * MIB};
     begin_reading(readers, 30);
+    /* A thread also sleeps where it waits for a lock: fetches say that the readers came as far as
+       they may. */
+    while (atomic_load(&world.running_mib) <= 120)
+        usleep(1000);
     await_waiting(readers, 30);
-    assert_in_range(atomic_load(&world.running_mib), 100, 128);
     before = atomic_load(&world.fetches);
     zt_source_advise(source, 400 * MIB, 64 * MIB);
     assert_int_equal(atomic_load(&world.fetches), before);
@@ -303,7 +306,7 @@ static void test_who_waits_goes_before_advice(void **state)
         pthread_join(readers[i].thread, NULL);
         assert_int_equal(readers[i].status, ZT_OK);
     }
-    assert_in_range(atomic_load(&world.most_running_mib), 100, 128);
+    assert_in_range(atomic_load(&world.most_running_mib), 120, 128);
     zt_source_close(source);
     world_end(&world);
 }
