@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "commands/command_table.h"
-#include "commands/plain_text.h"
+#include "terminal/plain_text.h"
 
 /* A path and a sentence. */
 #define LINE_SIZE 8192

@@ -13,11 +13,11 @@
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/opened_file.h"
-#include "commands/output_file.h"
-#include "commands/parallel_conversion.h"
-#include "commands/plain_text.h"
-#include "commands/progress_line.h"
-#include "commands/split_output.h"
+#include "conversion/output_file.h"
+#include "conversion/parallel_conversion.h"
+#include "conversion/split_output.h"
+#include "terminal/plain_text.h"
+#include "terminal/progress_line.h"
 #include "zt/convert.h"
 
 /* Longer names are cut in messages. */

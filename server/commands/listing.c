@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "commands/opened_file.h"
-#include "commands/plain_text.h"
+#include "terminal/plain_text.h"
 
 /* Longer names are cut. Longer shapes are shown whole and shift only their own line. */
 #define WIDTH_MAX 60

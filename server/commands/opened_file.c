@@ -8,9 +8,9 @@
 
 #include "commands/commands.h"
 #include "commands/part_files.h"
-#include "commands/plain_text.h"
 #include "commands/shard_files.h"
 #include "store/store.h"
+#include "terminal/plain_text.h"
 #include "zt/join.h"
 
 /* Longer names are cut: nobody reads more. */

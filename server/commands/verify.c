@@ -8,7 +8,7 @@
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/judgement.h"
-#include "commands/plain_text.h"
+#include "terminal/plain_text.h"
 
 static void print_failure(FILE *stream, const struct zt_error *error, uint32_t count)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "commands/opened_file.h"
-#include "commands/plain_text.h"
+#include "terminal/plain_text.h"
 
 static void assert_shown(const char *text, size_t length, const char *expected, size_t width)
 {

@@ -1,8 +1,8 @@
 /* Converting into a file with several threads. */
-#ifndef COMMANDS_PARALLEL_CONVERSION_H
-#define COMMANDS_PARALLEL_CONVERSION_H
+#ifndef CONVERSION_PARALLEL_CONVERSION_H
+#define CONVERSION_PARALLEL_CONVERSION_H
 
-#include "commands/output_file.h"
+#include "conversion/output_file.h"
 #include "zt/convert.h"
 
 /* Writes what zt_model_convert writes and fails as it does, with the failure that comes first in

@@ -1,5 +1,5 @@
 /* Escapes what a terminal would interpret instead of showing. */
-#include "commands/plain_text.h"
+#include "terminal/plain_text.h"
 
 #include <assert.h>
 #include <stdint.h>

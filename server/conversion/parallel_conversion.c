@@ -3,7 +3,7 @@
  *
  * zTensor 1.2 states digests behind the data, so that they are taken while the data is written: its
  * places are planned with digests of zeros, and what the format adds is written last. */
-#include "commands/parallel_conversion.h"
+#include "conversion/parallel_conversion.h"
 
 #include <assert.h>
 #include <stdatomic.h>

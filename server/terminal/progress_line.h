@@ -1,7 +1,7 @@
 /* The progress of a long operation, as a line on standard error that is overwritten. Only on
  * terminals. */
-#ifndef COMMANDS_PROGRESS_LINE_H
-#define COMMANDS_PROGRESS_LINE_H
+#ifndef TERMINAL_PROGRESS_LINE_H
+#define TERMINAL_PROGRESS_LINE_H
 
 #include <stdbool.h>
 #include <stdint.h>

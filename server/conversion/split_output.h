@@ -3,8 +3,8 @@
  *
  * No file appears before all have been written; the index, without which the others are no model,
  * appears last. */
-#ifndef COMMANDS_SPLIT_OUTPUT_H
-#define COMMANDS_SPLIT_OUTPUT_H
+#ifndef CONVERSION_SPLIT_OUTPUT_H
+#define CONVERSION_SPLIT_OUTPUT_H
 
 #include "zt/convert.h"
 

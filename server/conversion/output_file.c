@@ -1,6 +1,6 @@
 /* Writes a file that appears only when it is complete: it has no name at first, then is linked and
  * renamed, and its folder is synced. */
-#include "commands/output_file.h"
+#include "conversion/output_file.h"
 
 #include <assert.h>
 #include <errno.h>

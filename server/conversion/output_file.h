@@ -2,8 +2,8 @@
  *
  * Data goes to an unnamed file in the target's folder (to a hidden one if the file system has no
  * unnamed files), which gets the target's name when everything has been written. */
-#ifndef COMMANDS_OUTPUT_FILE_H
-#define COMMANDS_OUTPUT_FILE_H
+#ifndef CONVERSION_OUTPUT_FILE_H
+#define CONVERSION_OUTPUT_FILE_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* A progress line: drawn at most five times a second, and erased at the end. */
-#include "commands/progress_line.h"
+#include "terminal/progress_line.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Writes a model as several safetensors files and their index. */
-#include "commands/split_output.h"
+#include "conversion/split_output.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/json_write.h"
-#include "commands/output_file.h"
-#include "commands/parallel_conversion.h"
+#include "conversion/output_file.h"
+#include "conversion/parallel_conversion.h"
 #include "zt/join.h"
 #include "zt/select.h"
 

@@ -1,7 +1,7 @@
 /* Writes texts from files and arguments to a terminal: whatever they contain, a line stays a line,
  * and the terminal receives no commands. */
-#ifndef COMMANDS_PLAIN_TEXT_H
-#define COMMANDS_PLAIN_TEXT_H
+#ifndef TERMINAL_PLAIN_TEXT_H
+#define TERMINAL_PLAIN_TEXT_H
 
 #include <stddef.h>
 #include <stdio.h>
