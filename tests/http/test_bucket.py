@@ -330,6 +330,7 @@ def test_every_read_names_the_version_it_wants(moto_bucket, meddler, serve_bucke
     assert {one.request.fields.get("if-match") for one in reads} <= {f'"{etag}"', etag}
 
 
+@pytest.mark.waits
 def test_a_thousand_small_models_are_listed_and_read(engine, serve_bucket):
     bucket = engine.bucket()
     for number in range(1000):

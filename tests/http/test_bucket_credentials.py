@@ -12,6 +12,8 @@ import pytest
 from containers import dense, pattern, zt1
 from wire import component_path, eventually, get
 
+pytestmark = pytest.mark.waits
+
 DATA = pattern(5000, seed=9)
 TARGET = component_path("m", "w")
 # Not those of the environment, and no file either.

@@ -175,6 +175,7 @@ def test_store_that_says_slow_down_for_a_while_costs_time_only(server, meddler):
     assert rule.used == 6
 
 
+@pytest.mark.waits
 def test_store_that_never_answers_is_503_in_time(server, meddler):
     meddler.meddle(acts.hang, "read")
     begun = time.monotonic()
@@ -185,12 +186,14 @@ def test_store_that_never_answers_is_503_in_time(server, meddler):
     eventually(lambda: is_right(server), within_s=SETTLED_S)
 
 
+@pytest.mark.waits
 def test_store_that_stops_within_a_body_is_left(server, meddler):
     rule = meddler.meddle(acts.stall_after(1000), "read", times=1)
     assert is_right(server)
     assert rule.used == 1
 
 
+@pytest.mark.waits
 def test_waiting_for_the_store_holds_up_nobody_else(bucket, server, meddler):
     bucket.put("cached.zt", zt1({"w": dense(b"cached")}))
     eventually(lambda: is_right(server, component_path("cached", "w"), b"cached"))
@@ -336,6 +339,7 @@ def warm(server):
     return server
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("away", ["refuses", "resets", "hangs", "is busy"])
 def test_store_that_goes_away_leaves_what_is_cached(bucket, meddler, warm, away):
     bucket.put("cold.zt", zt1({"w": dense(pattern(5 * MIB))}))
@@ -356,6 +360,7 @@ def test_store_that_goes_away_leaves_what_is_cached(bucket, meddler, warm, away)
     eventually(lambda: is_right(warm, component_path("cold", "w"), pattern(5 * MIB)), within_s=SETTLED_S)
 
 
+@pytest.mark.waits
 def test_readiness_follows_the_store_if_so_configured(bucket, meddler, serve_bucket):
     server = serve_bucket(bucket, endpoint=meddler.endpoint, s3__ready_when_away=False)
     assert get(server, "/readyz").status == 200
@@ -366,6 +371,7 @@ def test_readiness_follows_the_store_if_so_configured(bucket, meddler, serve_buc
     eventually(lambda: get(server, "/readyz").status == 200, within_s=SETTLED_S)
 
 
+@pytest.mark.waits
 def test_log_tells_once_that_the_store_is_away_and_once_that_it_is_back(meddler, warm):
     meddler.go_away()
     lost = eventually(lambda: store_lines(warm, "away"), within_s=SETTLED_S)
@@ -379,6 +385,7 @@ def store_lines(server, word):
     return [line for line in server.log_lines if "store" in line and word in line]
 
 
+@pytest.mark.waits
 def test_store_that_hangs_holds_no_reader_for_long_once_it_is_known_to(bucket, meddler, warm):
     for number in range(6):
         bucket.put(f"cold-{number}.zt", zt1({"w": dense(pattern(3 * MIB, number))}))

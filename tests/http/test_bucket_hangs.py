@@ -23,6 +23,8 @@ from s3_client import Bucket
 from uploads import put
 from wire import ask, assert_problem, eventually, get, model_path
 
+pytestmark = pytest.mark.waits
+
 # What a publication may ask of the store takes 25 s, whatever hangs.
 ANSWERED_S = 32
 # The least that every service takes.

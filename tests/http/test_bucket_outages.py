@@ -19,6 +19,8 @@ from containers import dense, pattern, zt1
 from test_bucket_cache import DAMAGES, cache_files
 from wire import component_path, eventually, get, model_path
 
+pytestmark = pytest.mark.waits
+
 READS = int(os.environ.get("ZT_S3_READS", "500"))
 STOP_S = float(os.environ.get("ZT_S3_STOP_S", "8"))
 READERS = 4

@@ -166,6 +166,7 @@ def test_killed_servers_lose_nothing_and_leave_nothing(replicas):
     eventually(lambda: forgets_no_parts(replicas), within_s=SWEPT_S)
 
 
+@pytest.mark.waits
 def test_parts_that_a_killed_server_sent_are_removed_at_the_next_start(moto_bucket, meddler, serve_bucket):
     server = serve_bucket(moto_bucket, "--writable", endpoint=meddler.endpoint, s3__part_bytes=PART_BYTES)
     held = meddler.meddle(acts.hang, "write", when=lambda request: request.query.get("partNumber") == "2")
@@ -182,6 +183,7 @@ def test_parts_that_a_killed_server_sent_are_removed_at_the_next_start(moto_buck
     assert put(server, "m", body).status == 201
 
 
+@pytest.mark.waits
 def test_upload_that_may_be_completing_is_not_aborted_at_the_next_start(moto_bucket, meddler, serve_bucket):
     """Ceph may do both at once, and then removes bytes of the object."""
     server = serve_bucket(moto_bucket, "--writable", endpoint=meddler.endpoint, s3__part_bytes=PART_BYTES)
@@ -215,6 +217,7 @@ def long_ago(request, handler):
     return true.with_fields(**{"Last-Modified": email.utils.format_datetime(made, usegmt=True)})
 
 
+@pytest.mark.waits
 def test_claim_of_a_dead_writer_is_taken_over(moto_bucket, meddler, serve_bucket):
     server = serve_bucket(moto_bucket, "--writable", endpoint=meddler.endpoint)
     moto_bucket.put(claim_key(moto_bucket, "m"), b"f" * 32)
@@ -224,6 +227,7 @@ def test_claim_of_a_dead_writer_is_taken_over(moto_bucket, meddler, serve_bucket
     assert is_clean(moto_bucket)
 
 
+@pytest.mark.waits
 def test_claims_of_dead_writers_are_swept_and_no_others(moto_bucket, meddler, serve_bucket):
     keys = [f".ztserve/claims/{letter * 32}" for letter in "01"]
     for key in keys:

@@ -15,6 +15,8 @@ from containers import dense, pattern, zt1
 from server_process import PROGRAM
 from wire import TIMEOUT_S, eventually, get, model_path
 
+pytestmark = pytest.mark.waits
+
 MODEL = zt1({"w": dense(pattern(1000))})
 
 
@@ -209,7 +211,7 @@ def test_proxy_that_is_down_is_told_and_waited_for(bucket, meddler, serve_bucket
     server = serve_bucket(bucket, s3__proxy=meddler.endpoint)
     assert get(server, "/healthz").status == 200
     assert get(server, "/readyz").status == 503
-    assert any("away" in line and "the proxy cannot be used" in line for line in server.log_lines)
+    eventually(lambda: any("away" in line and "the proxy cannot be used" in line for line in server.log_lines))
 
 
 @pytest.mark.parametrize("act", [acts.reset, acts.slow_down()])

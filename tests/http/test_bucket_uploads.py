@@ -86,6 +86,7 @@ def test_large_file_is_published_in_parts(bucket, server, serve_bucket):
     assert is_served(serve_bucket(bucket), "m", LARGE_DATA)
 
 
+@pytest.mark.waits
 def test_bytes_on_their_way_are_checked_by_the_store(moto_bucket, meddler, serve_bucket):
     """Parts are signed with their SHA-256."""
     server = serve_bucket(moto_bucket, "--writable", endpoint=meddler.endpoint)
@@ -98,6 +99,7 @@ def test_bytes_on_their_way_are_checked_by_the_store(moto_bucket, meddler, serve
         assert request.fields["x-amz-content-sha256"] == hashlib.sha256(request.body).hexdigest()
 
 
+@pytest.mark.waits
 def test_what_was_uploaded_is_read_without_the_store(moto_bucket, meddler, serve_bucket):
     server = serve_bucket(moto_bucket, "--writable", endpoint=meddler.endpoint, s3__poll_s=3600)
     assert put(server, "m", LARGE).status == 201
@@ -339,6 +341,7 @@ def failing(kind):
     return {"busy": acts.slow_down(), "reset": acts.reset, "forbidden": acts.store_error(403, "AccessDenied")}[kind]
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("data", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("kind", ["busy", "reset", "forbidden"])
 def test_store_that_takes_no_writes_is_an_error_and_nothing_is_published(moto_bucket, meddler, serve_bucket, kind, data):
@@ -355,6 +358,7 @@ def test_store_that_takes_no_writes_is_an_error_and_nothing_is_published(moto_bu
     eventually(lambda: moto_bucket.unfinished() == [] or None, within_s=SEEN_S)
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("data", [SMALL, LARGE], ids=["small", "large"])
 def test_write_whose_answer_was_lost_is_found_out(moto_bucket, meddler, serve_bucket, data):
     """The store did it, and nobody said so: the client is told the truth."""
@@ -377,6 +381,7 @@ def test_write_whose_answer_was_lost_is_found_out(moto_bucket, meddler, serve_bu
     assert_clean(moto_bucket, "m.zt")
 
 
+@pytest.mark.waits
 def test_completion_that_says_error_under_200_is_no_success(moto_bucket, meddler, serve_bucket):
     server = serve_bucket(moto_bucket, "--writable", endpoint=meddler.endpoint)
     meddler.meddle(acts.store_error(200, "InternalError"), "write", when=lambda request: "uploadId" in request.query and request.method == "POST")
@@ -405,6 +410,7 @@ def test_store_without_conditional_writes_is_501(moto_bucket, meddler, serve_buc
     assert moto_bucket.keys() == ["m.zt"]
 
 
+@pytest.mark.waits
 def test_single_writer_needs_no_conditional_writes(moto_bucket, meddler, serve_bucket):
     meddler.meddle(without_conditions, "write")
     server = serve_bucket(moto_bucket, "--writable", endpoint=meddler.endpoint, s3__single_writer=True)
@@ -425,6 +431,7 @@ def test_claims_may_be_in_another_bucket(engine, bucket, serve_bucket):
     assert claims.keys() == []
 
 
+@pytest.mark.waits
 def test_name_that_another_writer_holds_is_409(moto_bucket, meddler, serve_bucket):
     """A claim that its holder keeps renewing is waited for, but not for ever."""
     server = serve_bucket(moto_bucket, "--writable", endpoint=meddler.endpoint)

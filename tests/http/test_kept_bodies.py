@@ -311,6 +311,7 @@ def test_a_later_body_that_stops_is_answered_408(server, folder, name):
 PART = 40_000
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("kind", ["short", "long", "chunked"])
 def test_a_body_is_idle_only_while_nothing_comes(server, folder, name, kind):
     """Its pieces come with pauses, which together are longer than a connection may be idle; then nothing comes any more.

@@ -48,6 +48,7 @@ def ask_for(server, is_over):
             time.sleep(0.01)
 
 
+@pytest.mark.waits
 @pytest.mark.skipif(shutil.which("slowhttptest") is None, reason="slowhttptest is not installed")
 @pytest.mark.parametrize("mode", MODES)
 def test_slowhttptest_leaves_the_server_answering(server, mode):
