@@ -249,7 +249,7 @@ static enum zt_status write_output(struct conversion *work, struct output_file *
     enum zt_status status;
 
     assert(work->projection != NULL && work->files[0] == work->file.source);
-    progress_line_start(&work->line, "converting", zt_conversion_work(&how));
+    progress_line_start(&work->line, PROGRESS_AUTO, "converting", zt_conversion_work(&how));
     status = parallel_conversion_write(&how, output, error);
     if (status == ZT_OK)
         status = output_file_check(output, error);
@@ -302,7 +302,7 @@ static int make_parts(struct conversion *work, const struct split_plan *plan)
     if (result != EXIT_DONE)
         return result;
     zt_error_clear(&error);
-    progress_line_start(&work->line, "converting", zt_conversion_work(&how));
+    progress_line_start(&work->line, PROGRESS_AUTO, "converting", zt_conversion_work(&how));
     status = split_output_write(plan, &how, work->request->out, &failed, &error);
     progress_line_end(&work->line);
     if (status != ZT_OK)

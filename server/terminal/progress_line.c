@@ -1,54 +1,257 @@
-/* A progress line: drawn at most five times a second, and erased at the end. */
+/* A progress line: drawn at most five times a second, and erased at the end. The time left is what
+ * the rate of the last seconds gives. */
 #include "terminal/progress_line.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json_write.h"
+#include "terminal/plain_text.h"
 
-#define FIRST_MS    500
-#define INTERVAL_MS 200
-#define MIB         (1024.0 * 1024.0)
+#define FIRST_MS  500
+#define DRAW_MS   200
+#define JSON_MS   1000
+#define PLAIN_MS  5000
+#define SAMPLE_MS 500
+#define KIB       1024.0
+/* Characters of a line without the name; and of a name at most. */
+#define FIGURES_WIDTH 60
+#define NAME_WIDTH    40
+#define COLUMNS       80
+/* Longer times are not worth a figure. */
+#define HOURS_MOST 99
+#define TIME_SIZE  32
+#define SIZE_SIZE  24
 
-void progress_line_start(struct progress_line *line, const char *verb, uint64_t total_bytes)
+const char *const progress_mode_words[] = {"auto", "plain", "json", "none", NULL};
+
+bool progress_mode_read(const char *text, enum progress_mode *out_mode)
 {
-    *line = (struct progress_line){
-        .is_shown = isatty(STDERR_FILENO) == 1, .verb = verb, .total_bytes = total_bytes};
-    line->next_ms = line->is_shown ? clock_ms() + FIRST_MS : 0;
+    for (unsigned i = 0; progress_mode_words[i] != NULL; i++)
+        if (strcmp(text, progress_mode_words[i]) == 0) {
+            *out_mode = (enum progress_mode)i;
+            return true;
+        }
+    return false;
 }
 
-static void draw(struct progress_line *line)
+static int64_t interval_ms(const struct progress_line *line)
 {
-    /* The total is an estimate for files that do not state all lengths. */
-    double done = line->total_bytes > 0 ? (double)line->done_bytes / (double)line->total_bytes : 1;
+    return line->mode == PROGRESS_PLAIN  ? PLAIN_MS
+           : line->mode == PROGRESS_JSON ? JSON_MS
+                                         : DRAW_MS;
+}
 
-    fprintf(stderr, "\r%s: %3.0f %%, %.0f of %.0f MiB\033[K", line->verb,
-            done < 1 ? done * 100 : 100, (double)line->done_bytes / MIB,
-            (double)line->total_bytes / MIB);
+void progress_line_start(struct progress_line *line, enum progress_mode mode, const char *verb,
+                         uint64_t total_bytes)
+{
+    *line = (struct progress_line){.mode = mode, .verb = verb, .total_bytes = total_bytes};
+    if (mode == PROGRESS_AUTO && isatty(STDERR_FILENO) != 1)
+        line->mode = PROGRESS_NONE;
+    line->samples[0].at_ms = clock_ms();
+    line->next_ms = line->samples[0].at_ms + FIRST_MS;
+}
+
+/* --- figures --- */
+
+/* The oldest moment that is remembered. */
+static unsigned oldest(const struct progress_line *line)
+{
+    return line->sampled < PROGRESS_SAMPLES ? 0 : (line->sampled + 1) % PROGRESS_SAMPLES;
+}
+
+/* Bytes per second; 0: not known yet. */
+static double rate(const struct progress_line *line, int64_t now_ms)
+{
+    const unsigned at = oldest(line);
+    const int64_t passed_ms = now_ms - line->samples[at].at_ms;
+
+    if (passed_ms <= 0 || line->done_bytes < line->samples[at].bytes)
+        return 0;
+    return (double)(line->done_bytes - line->samples[at].bytes) * 1000 / (double)passed_ms;
+}
+
+static void take_sample(struct progress_line *line, int64_t now_ms)
+{
+    if (now_ms < line->samples[line->sampled % PROGRESS_SAMPLES].at_ms + SAMPLE_MS)
+        return;
+    line->sampled++;
+    line->samples[line->sampled % PROGRESS_SAMPLES].at_ms = now_ms;
+    line->samples[line->sampled % PROGRESS_SAMPLES].bytes = line->done_bytes;
+}
+
+/* Seconds; negative: not known. */
+static double left_s(const struct progress_line *line, double bytes_s)
+{
+    if (bytes_s < 1 || line->total_bytes < line->done_bytes || line->total_bytes == 0)
+        return -1;
+    return (double)(line->total_bytes - line->done_bytes) / bytes_s;
+}
+
+static void format_size(double bytes, char out[SIZE_SIZE])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    unsigned unit = 0;
+
+    for (; bytes >= 1000 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
+        bytes /= KIB;
+    snprintf(out, SIZE_SIZE, bytes < 10 && unit > 0 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+}
+
+/* ", 1:02:03 left"; nothing if that is not known. */
+static void format_left(double seconds, char out[TIME_SIZE])
+{
+    const uint64_t all = seconds > 0 ? (uint64_t)seconds : 0;
+    const unsigned minutes = (unsigned)(all / 60 % 60);
+
+    out[0] = '\0';
+    if (seconds < 0 || all / 3600 > HOURS_MOST)
+        return;
+    if (all >= 3600)
+        snprintf(out, TIME_SIZE, ", %" PRIu64 ":%02u:%02u left", all / 3600, minutes,
+                 (unsigned)(all % 60));
+    else
+        snprintf(out, TIME_SIZE, ", %u:%02u left", minutes, (unsigned)(all % 60));
+}
+
+/* Of the whole, at most 100; the total may be an estimate. */
+static unsigned percent(const struct progress_line *line)
+{
+    if (line->total_bytes == 0 || line->done_bytes >= line->total_bytes)
+        return line->total_bytes == 0 ? 0 : 100;
+    return (unsigned)((double)line->done_bytes / (double)line->total_bytes * 100);
+}
+
+/* --- drawing --- */
+
+static size_t terminal_columns(void)
+{
+    struct winsize size;
+
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : COLUMNS;
+}
+
+static void print_name(const struct progress_line *line)
+{
+    const size_t columns = line->mode == PROGRESS_AUTO ? terminal_columns() : COLUMNS * 2;
+    size_t room = columns > FIGURES_WIDTH + 8 ? columns - FIGURES_WIDTH : 8;
+
+    fprintf(stderr, "%s", line->verb);
+    if (line->files > 1)
+        fprintf(stderr, " %u of %u", line->file, line->files);
+    if (line->name != NULL) {
+        fputc(' ', stderr);
+        if (room > NAME_WIDTH)
+            room = NAME_WIDTH;
+        plain_text_write_short(stderr, line->name, strlen(line->name), room);
+    }
+}
+
+static void print_figures(const struct progress_line *line, int64_t now_ms)
+{
+    const double bytes_s = rate(line, now_ms);
+    char done[SIZE_SIZE];
+    char total[SIZE_SIZE];
+    char speed[SIZE_SIZE];
+    char left[TIME_SIZE];
+
+    format_size((double)line->done_bytes, done);
+    format_size((double)line->total_bytes, total);
+    format_size(bytes_s, speed);
+    format_left(left_s(line, bytes_s), left);
+    if (line->total_bytes > 0)
+        fprintf(stderr, ": %3u %%, %s of %s", percent(line), done, total);
+    else
+        fprintf(stderr, ": %s", done);
+    fprintf(stderr, ", %s/s%s", speed, left);
+}
+
+static void print_object(const struct progress_line *line, int64_t now_ms, bool is_end)
+{
+    const double bytes_s = rate(line, now_ms);
+    const double seconds = left_s(line, bytes_s);
+    struct json json;
+
+    json_init(&json, false);
+    json_object_begin(&json);
+    json_key_string(&json, "event");
+    json_put_string(&json, is_end ? "end" : "progress");
+    json_key_string(&json, "operation");
+    json_put_string(&json, line->verb);
+    if (line->name != NULL) {
+        json_key_string(&json, "name");
+        json_put_string(&json, line->name);
+    }
+    json_key_string(&json, "file");
+    json_uint(&json, line->files > 1 ? line->file : 1);
+    json_key_string(&json, "files");
+    json_uint(&json, line->files > 1 ? line->files : 1);
+    json_key_string(&json, "bytes");
+    json_uint(&json, line->done_bytes);
+    json_key_string(&json, "total_bytes");
+    json_uint(&json, line->total_bytes);
+    json_key_string(&json, "bytes_per_s");
+    json_uint(&json, (uint64_t)bytes_s);
+    json_key_string(&json, "seconds_left");
+    if (seconds < 0)
+        json_put_null(&json);
+    else
+        json_uint(&json, (uint64_t)seconds);
+    json_object_end(&json);
+    if (!json.failed)
+        fprintf(stderr, "%.*s\n", (int)json.length, json.text);
+    json_free(&json);
+}
+
+static void draw(struct progress_line *line, int64_t now_ms)
+{
+    if (line->mode == PROGRESS_JSON) {
+        print_object(line, now_ms, false);
+    } else {
+        if (line->mode == PROGRESS_AUTO)
+            fputc('\r', stderr);
+        print_name(line);
+        print_figures(line, now_ms);
+        fputs(line->mode == PROGRESS_AUTO ? "\033[K" : "\n", stderr);
+    }
     fflush(stderr);
-    line->is_drawn = true;
+    line->is_drawn = line->mode == PROGRESS_AUTO;
+}
+
+void progress_line_skip(struct progress_line *line, uint64_t bytes)
+{
+    line->done_bytes += bytes;
+    for (unsigned i = 0; i < PROGRESS_SAMPLES; i++)
+        line->samples[i].bytes += bytes;
 }
 
 void progress_line_advance(struct progress_line *line, uint64_t bytes)
 {
-    int64_t now;
+    int64_t now_ms;
 
     line->done_bytes += bytes;
-    if (!line->is_shown)
+    if (line->mode == PROGRESS_NONE)
         return;
-    now = clock_ms();
-    if (now >= line->next_ms) {
-        line->next_ms = now + INTERVAL_MS;
-        draw(line);
+    now_ms = clock_ms();
+    take_sample(line, now_ms);
+    if (now_ms >= line->next_ms) {
+        line->next_ms = now_ms + interval_ms(line);
+        draw(line, now_ms);
     }
 }
 
 void progress_line_end(struct progress_line *line)
 {
-    if (line->is_drawn) {
+    if (line->mode == PROGRESS_JSON)
+        print_object(line, clock_ms(), true);
+    else if (line->is_drawn)
         fputs("\r\033[K", stderr);
-        fflush(stderr);
-    }
+    fflush(stderr);
     line->is_drawn = false;
+    line->mode = PROGRESS_NONE;
 }
