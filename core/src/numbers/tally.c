@@ -1,0 +1,291 @@
+/* The first pass: counts, extremes and moments.
+ *
+ * Elements are taken a chunk at a time. The sum of a chunk of finite elements is finite (or
+ * overflows, which is no harm), so only chunks whose sum is not are searched for what must be left
+ * out. Moments of chunks are merged as Chan, Golub and LeVeque do, so that nothing cancels. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "numbers/values.h"
+#include "zt/statistics.h"
+
+enum zt_number_kind zt_number_kind(enum zt_dtype dtype)
+{
+    switch (dtype) {
+    case ZT_I64:
+    case ZT_I32:
+    case ZT_I16:
+    case ZT_I8:
+        return ZT_NUMBER_INTEGER;
+    case ZT_U64:
+    case ZT_U32:
+    case ZT_U16:
+    case ZT_U8:
+    case ZT_BOOL:
+        return ZT_NUMBER_NATURAL;
+    default:
+        return ZT_NUMBER_REAL;
+    }
+}
+
+double zt_number_real(enum zt_number_kind kind, union zt_number number)
+{
+    if (kind == ZT_NUMBER_INTEGER)
+        return (double)number.integer;
+    return kind == ZT_NUMBER_NATURAL ? (double)number.natural : number.real;
+}
+
+/* --- kernels over a chunk --- */
+
+struct chunk {
+    double sum;
+    double low;
+    double high;
+    uint64_t zeros;
+};
+
+/* Two halves side by side, so that additions do not wait for each other as long. An odd value is
+ * left to the caller. */
+static void sum_halves(const double *restrict left, const double *restrict right, size_t count,
+                       struct chunk *out)
+{
+    double sum = 0, other_sum = 0;
+    double low = left[0], other_low = left[0];
+    double high = left[0], other_high = left[0];
+    double zeros = 0;
+
+#pragma omp simd reduction(+ : sum, other_sum, zeros) reduction(min : low, other_low) \
+    reduction(max : high, other_high)
+    for (size_t i = 0; i < count; i++) {
+        sum += left[i];
+        other_sum += right[i];
+        low = left[i] < low ? left[i] : low;
+        other_low = right[i] < other_low ? right[i] : other_low;
+        high = left[i] > high ? left[i] : high;
+        other_high = right[i] > other_high ? right[i] : other_high;
+        zeros += (left[i] == 0 ? 1.0 : 0.0) + (right[i] == 0 ? 1.0 : 0.0);
+    }
+    *out = (struct chunk){.sum = sum + other_sum,
+                          .low = low < other_low ? low : other_low,
+                          .high = high > other_high ? high : other_high,
+                          .zeros = (uint64_t)zeros};
+}
+
+static void sum_up(const double *values, size_t count, struct chunk *out)
+{
+    const size_t half = count / 2;
+    const double last = values[count - 1];
+
+    sum_halves(values, values + half, half, out);
+    if (count % 2 == 0)
+        return;
+    out->sum += last;
+    out->low = last < out->low ? last : out->low;
+    out->high = last > out->high ? last : out->high;
+    out->zeros += last == 0;
+}
+
+/* Sums of the differences from a value, and of their squares. */
+static void sum_differences(const double *restrict values, size_t count, double from,
+                            double *out_sum, double *out_squares)
+{
+    double sum = 0;
+    double squares = 0;
+
+#pragma omp simd reduction(+ : sum, squares)
+    for (size_t i = 0; i < count; i++) {
+        const double difference = values[i] - from;
+
+        sum += difference;
+        squares += difference * difference;
+    }
+    *out_sum = sum;
+    *out_squares = squares;
+}
+
+/* Moves the finite values to the front, counts the others, and returns how many are left. */
+static size_t keep_finite(struct zt_tally *tally, double *values, size_t count)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const double value = values[i];
+
+        if (isfinite(value))
+            values[kept++] = value;
+        else if (isnan(value))
+            tally->nan++;
+        else if (value > 0)
+            tally->positive_inf++;
+        else
+            tally->negative_inf++;
+    }
+    return kept;
+}
+
+/* --- 64-bit integers, which doubles do not hold --- */
+
+static void widen_integers(struct zt_tally *tally, const uint8_t *bytes, size_t count)
+{
+    int64_t low = tally->min.integer;
+    int64_t high = tally->max.integer;
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t value;
+
+        memcpy(&value, bytes + i * sizeof(value), sizeof(value));
+        low = value < low ? value : low;
+        high = value > high ? value : high;
+    }
+    tally->min.integer = low;
+    tally->max.integer = high;
+}
+
+static void widen_naturals(struct zt_tally *tally, const uint8_t *bytes, size_t count)
+{
+    uint64_t low = tally->min.natural;
+    uint64_t high = tally->max.natural;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t value;
+
+        memcpy(&value, bytes + i * sizeof(value), sizeof(value));
+        low = value < low ? value : low;
+        high = value > high ? value : high;
+    }
+    tally->min.natural = low;
+    tally->max.natural = high;
+}
+
+/* --- tallies --- */
+
+static bool is_less(enum zt_number_kind kind, union zt_number a, union zt_number b)
+{
+    if (kind == ZT_NUMBER_INTEGER)
+        return a.integer < b.integer;
+    return kind == ZT_NUMBER_NATURAL ? a.natural < b.natural : a.real < b.real;
+}
+
+static void merge_moments(struct zt_tally *tally, const struct zt_tally *next)
+{
+    const double before = (double)tally->finite;
+    const double added = (double)next->finite;
+    const double difference = next->mean - tally->mean;
+
+    tally->mean += difference * (added / (before + added));
+    tally->squares +=
+        next->squares + difference * difference * (before * (added / (before + added)));
+}
+
+void zt_tally_merge(struct zt_tally *tally, const struct zt_tally *next, enum zt_number_kind kind)
+{
+    if (next->finite > 0 && tally->finite == 0) {
+        tally->min = next->min;
+        tally->max = next->max;
+        tally->mean = next->mean;
+        tally->squares = next->squares;
+    } else if (next->finite > 0) {
+        merge_moments(tally, next);
+        if (is_less(kind, next->min, tally->min))
+            tally->min = next->min;
+        if (is_less(kind, tally->max, next->max))
+            tally->max = next->max;
+    }
+    tally->finite += next->finite;
+    tally->nan += next->nan;
+    tally->positive_inf += next->positive_inf;
+    tally->negative_inf += next->negative_inf;
+    tally->zero += next->zero;
+}
+
+struct tallying {
+    struct zt_tally tally;
+    enum zt_dtype dtype;
+    enum zt_number_kind kind;
+};
+
+/* Extremes of a chunk; stored are the elements, none of which is left out if they are integers. */
+static void set_extremes(struct zt_tally *tally, const struct chunk *chunk,
+                         const struct tallying *tallying, const uint8_t *stored, size_t count)
+{
+    if (tallying->kind == ZT_NUMBER_REAL) {
+        tally->min.real = chunk->low;
+        tally->max.real = chunk->high;
+    } else if (tallying->dtype == ZT_I64) {
+        memcpy(&tally->min, stored, sizeof(int64_t));
+        tally->max = tally->min;
+        widen_integers(tally, stored, count);
+    } else if (tallying->dtype == ZT_U64) {
+        memcpy(&tally->min, stored, sizeof(uint64_t));
+        tally->max = tally->min;
+        widen_naturals(tally, stored, count);
+    } else if (tallying->kind == ZT_NUMBER_INTEGER) {
+        tally->min.integer = (int64_t)chunk->low;
+        tally->max.integer = (int64_t)chunk->high;
+    } else {
+        tally->min.natural = (uint64_t)chunk->low;
+        tally->max.natural = (uint64_t)chunk->high;
+    }
+}
+
+static void add_chunk(void *context, const uint8_t *bytes, double *values, size_t count)
+{
+    struct tallying *tallying = context;
+    struct zt_tally next = {.finite = count};
+    struct chunk chunk;
+    double rest;
+
+    sum_up(values, count, &chunk);
+    if (!isfinite(chunk.sum)) {
+        next.finite = keep_finite(&next, values, count);
+        if (next.finite > 0)
+            sum_up(values, (size_t)next.finite, &chunk);
+    }
+    if (next.finite > 0) {
+        next.zero = chunk.zeros;
+        next.mean = chunk.sum / (double)next.finite;
+        sum_differences(values, (size_t)next.finite, next.mean, &rest, &next.squares);
+        /* What rounding has left. */
+        next.mean += rest / (double)next.finite;
+        set_extremes(&next, &chunk, tallying, bytes, count);
+    }
+    zt_tally_merge(&tallying->tally, &next, tallying->kind);
+}
+
+enum zt_status zt_tally_piece(const struct zt_elements *elements, uint64_t piece,
+                              struct zt_tally *out_tally, struct zt_error *error)
+{
+    struct tallying tallying = {.dtype = elements->dtype, .kind = zt_number_kind(elements->dtype)};
+    enum zt_status status;
+    uint64_t first;
+    uint64_t count;
+
+    zt_elements_piece(elements, piece, &first, &count);
+    status = zt_values_visit(elements, first, count, add_chunk, &tallying, error);
+    if (status == ZT_OK)
+        *out_tally = tallying.tally;
+    return status;
+}
+
+double zt_tally_std(const struct zt_tally *tally)
+{
+    return tally->finite > 0 ? sqrt(tally->squares / (double)tally->finite) : (double)NAN;
+}
+
+union zt_number zt_tally_abs_max(const struct zt_tally *tally, enum zt_number_kind kind)
+{
+    union zt_number result = tally->max;
+
+    if (kind == ZT_NUMBER_INTEGER) {
+        const uint64_t low =
+            tally->min.integer < 0 ? -(uint64_t)tally->min.integer : (uint64_t)tally->min.integer;
+        const uint64_t high =
+            tally->max.integer < 0 ? -(uint64_t)tally->max.integer : (uint64_t)tally->max.integer;
+
+        result.natural = low > high ? low : high;
+    } else if (kind == ZT_NUMBER_REAL) {
+        result.real = fmax(fabs(tally->min.real), fabs(tally->max.real));
+    }
+    return result;
+}
