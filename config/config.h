@@ -36,6 +36,7 @@ struct config {
     int64_t drain_delay_s;
     bool writable;
     bool sandbox;
+    bool ui;
     char hosts[CONFIG_TEXT_SIZE];
     char trusted_proxies[CONFIG_TEXT_SIZE];
     struct {

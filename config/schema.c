@@ -87,6 +87,12 @@ const struct config_key config_keys[] = {
      .number = 1,
      .meaning = "Whether the process gives up what it does not need (new privileges, files outside "
                 "its folders, unused system calls), as far as the kernel can."},
+    {.name = "ui",
+     .type = CONFIG_TYPE_BOOL,
+     .offset = PLACE(ui),
+     .reloads = true,
+     .number = 1,
+     .meaning = "Whether browsers get the viewer, at / and below /ui/."},
     {.name = "hosts",
      .type = CONFIG_TYPE_LIST,
      .offset = PLACE(hosts),

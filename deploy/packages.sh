@@ -2,7 +2,7 @@
 # The Debian packages that building, testing and linting need, and how to install missing ones. Sourced by the scripts
 # that need them. Debian 12 and later have them under these names.
 
-# package_names GROUP: the packages of build, image, package, try, test, store, bench, clang or lint, one per line.
+# package_names GROUP: the packages of build, image, package, try, test, web, store, bench, clang or lint, one per line.
 package_names()
 {
     case $1 in
@@ -23,6 +23,8 @@ package_names()
             nginx-light haproxy caddy apache2-bin prometheus slowhttptest \
             mmdebstrap dpkg-dev file lintian groff-base buildah systemd zsh fish openssl valgrind strace
         ;;
+    # A browser for the tests of the viewer.
+    web) printf '%s\n' chromium chromium-driver ;;
     # A real object store for the tests of buckets.
     store) printf '%s\n' ceph-mon ceph-osd radosgw ceph-common curl uuid-runtime openssl ;;
     clang) printf '%s\n' clang libclang-rt-dev ;;

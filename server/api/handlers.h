@@ -34,6 +34,11 @@ enum outcome openapi_get(struct request *request);
 /* metrics.c: what the server counts, for Prometheus. */
 enum outcome metrics_get(struct request *request);
 
+/* pages.c: what is at the root, the page of the viewer, and its files. */
+enum outcome root_get(struct request *request);
+enum outcome page_get(struct request *request);
+enum outcome asset_get(struct request *request);
+
 /* What openapi_get sends: openapi.json, embedded by the build (embed.cmake), NUL-terminated. */
 extern const char openapi_text[];
 extern const size_t openapi_length;

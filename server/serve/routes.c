@@ -10,6 +10,9 @@
 /* tus requires the field on every answer. */
 #define TUS_ROUTE .field = {"Tus-Resumable", TUS_VERSION}, .options = tus_options
 
+/* The viewer, which asks for a token itself. */
+#define PAGE_ROUTE .is_page = true, .needs_no_models = true, .audience = AUDIENCE_EVERYBODY
+
 const struct route routes[] = {
     {.pattern = "/v1/models", .get = {.handle = models_list}},
     {.pattern = "/v1/models/{model}",
@@ -87,6 +90,10 @@ const struct route routes[] = {
      .audience = AUDIENCE_METRICS},
     {.pattern = "/version", .get = {.handle = version_get}, .needs_no_models = true},
     {.pattern = "/openapi.json", .get = {.handle = openapi_get}, .needs_no_models = true},
+    {.pattern = "/", .get = {.handle = root_get}, PAGE_ROUTE},
+    {.pattern = "/ui", .get = {.handle = page_get}, PAGE_ROUTE},
+    {.pattern = "/ui/assets/{path...}", .get = {.handle = asset_get}, PAGE_ROUTE},
+    {.pattern = "/ui/{path...}", .get = {.handle = page_get}, PAGE_ROUTE},
 };
 
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);

@@ -49,7 +49,7 @@ struct request {
     enum method method;
     const struct route *route;
     /* The values of the {…} in the route's pattern, percent-decoded: valid UTF-8 without NUL.
-     * {path...} is one text with its slashes. */
+     * {path...} is one text with its slashes. Of a page (route.is_page) they are as they came. */
     struct zt_text names[REQUEST_NAMES];
     char id[REQUEST_ID_SIZE];
     struct representation reply;

@@ -60,11 +60,15 @@ bool route_matches(const char *pattern, struct zt_text path,
 
 static const struct route *find_route(struct zt_text path, struct zt_text out_names[REQUEST_NAMES])
 {
-    if (path.bytes[path.length - 1] == '/')
-        return NULL;
-    for (size_t i = 0; i < route_count; i++)
-        if (route_matches(routes[i].pattern, path, out_names))
+    const bool ends_in_slash = path.bytes[path.length - 1] == '/';
+    const struct zt_text page = {path.bytes, path.length - (ends_in_slash && path.length > 1)};
+
+    for (size_t i = 0; i < route_count; i++) {
+        if (ends_in_slash && !routes[i].is_page)
+            continue;
+        if (route_matches(routes[i].pattern, routes[i].is_page ? page : path, out_names))
             return &routes[i];
+    }
     return NULL;
 }
 
@@ -169,6 +173,8 @@ static bool takes_rest(const struct route *route)
 /* False: replied. */
 static bool decode_names(struct request *request, const struct route *route)
 {
+    if (route->is_page)
+        return true;
     for (unsigned i = 0; i < REQUEST_NAMES && request->names[i].bytes != NULL; i++) {
         if (takes_rest(route) && path_has_encoded_slash(request->names[i])) {
             problem_reply(request, PROBLEM_NOT_FOUND,

@@ -63,6 +63,9 @@ struct route {
     void (*options)(struct request *request);
     /* Whether it answers even while the models are still being read. */
     bool needs_no_models;
+    /* A page: what its path means is for its scripts to read. The names stay encoded, whatever they
+     * are, and a slash at the end means nothing. */
+    bool is_page;
     enum audience audience;
 };
 

@@ -1,0 +1,111 @@
+// The server's API: requests with the reader's token, answers and errors as values.
+
+const KEY = "ztserve.token";
+// An integer that a double may not hold.
+const LONG_INTEGER = /[:[,]\s*-?\d{16,}\s*[,\]}]/;
+
+let token = null;
+try {
+  token = sessionStorage.getItem(KEY);
+} catch { /* Storage is turned off: the token lasts as long as the page. */ }
+
+// An answer of problem details (RFC 9457).
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body.detail ?? body.title ?? `status ${status}`);
+    this.status = status;
+    this.code = String(body.code ?? "");
+    this.title = String(body.title ?? "Error");
+    this.detail = String(body.detail ?? "");
+    this.requestId = body.request_id;
+    this.members = body;
+  }
+}
+
+async function problemOf(response) {
+  let body = {};
+
+  try {
+    body = await response.json();
+  } catch { /* Not the server itself: a proxy's page. */ }
+  return new Problem(response.status, body ?? {});
+}
+
+export function hasToken() {
+  return token !== null;
+}
+
+// null forgets it.
+export function setToken(text) {
+  token = text;
+  try {
+    if (text === null)
+      sessionStorage.removeItem(KEY);
+    else
+      sessionStorage.setItem(KEY, text);
+  } catch { /* As above. */ }
+  dispatchEvent(new Event("ztserve:token"));
+}
+
+// The fields that a request of one's own (XMLHttpRequest) needs.
+export function authorization() {
+  return token === null ? {} : { Authorization: `Bearer ${token}` };
+}
+
+// To be called on a 401: the shell then asks for a token (app.js).
+export function unauthorized(problem) {
+  dispatchEvent(new CustomEvent("ztserve:unauthorized", { detail: problem }));
+}
+
+// fetch() with the token. Answers of 400 and above are thrown as Problem.
+export async function request(path, init = {}) {
+  const response = await fetch(path, {
+    ...init,
+    headers: { ...authorization(), ...init.headers },
+    credentials: "same-origin",
+    redirect: "error",
+  });
+
+  if (response.ok || response.status === 304)
+    return response;
+  const problem = await problemOf(response);
+  if (response.status === 401)
+    unauthorized(problem);
+  throw problem;
+}
+
+// JSON in which integers that a double does not hold are BigInt, where the browser can.
+export function parse(text) {
+  if (!LONG_INTEGER.test(text))
+    return JSON.parse(text);
+  return JSON.parse(text, (key, value, context) =>
+    typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "")
+      ? BigInt(context.source)
+      : value);
+}
+
+export async function json(path, init) {
+  return parse(await (await request(path, init)).text());
+}
+
+export function modelPath(model) {
+  return `/v1/models/${encodeURIComponent(model)}`;
+}
+
+export function componentPath(model, object, component) {
+  return `${modelPath(model)}/objects/${encodeURIComponent(object)}/${encodeURIComponent(component)}`;
+}
+
+// Addresses of the viewer's own pages. Browsers resolve the segments "." and "..", escaped or not, and an empty one
+// has no address: null then.
+const reachable = (segment) => segment !== "" && segment !== "." && segment !== "..";
+
+export function modelPage(model) {
+  return `/ui/models/${encodeURIComponent(model)}`;
+}
+
+export function tensorPage(model, object, component) {
+  if (!reachable(object) || !reachable(component))
+    return null;
+  return `${modelPage(model)}/objects/${encodeURIComponent(object)}/${encodeURIComponent(component)}`;
+}

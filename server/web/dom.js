@@ -1,0 +1,72 @@
+// Elements of the page. Whatever comes from a file or the server goes in as text, never as HTML.
+
+const LIMIT = 160; // characters of a name that are shown at once
+const TITLE_LIMIT = 1000; // characters that hovering shows
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === undefined || value === null || value === false)
+      continue;
+    if (name.startsWith("on"))
+      element.addEventListener(name.slice(2), value);
+    else
+      element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+// el("a", {href, class, onclick: function}, "text", node, …): strings become text nodes.
+export function el(tag, attributes, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+export function svg(tag, attributes, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+// Cuts between characters, not within one.
+export function cut(text, limit = LIMIT) {
+  if (text.length <= limit)
+    return text;
+  const end = text.charCodeAt(limit - 1) >= 0xd800 && text.charCodeAt(limit - 1) < 0xdc00 ? limit - 1 : limit;
+  return `${text.slice(0, end)}…`;
+}
+
+// A name from a file: text of its own direction, cut if it is long; hovering shows more.
+export function name(text, limit = LIMIT) {
+  const shown = text === "" ? "(empty)" : cut(text, limit);
+  return el("bdi", { class: "name", title: text.length > 24 ? cut(text, TITLE_LIMIT) : null }, shown);
+}
+
+// The same, with a button that shows all of it.
+export function wholeName(text, limit = LIMIT) {
+  if (text.length <= limit)
+    return name(text, limit);
+  const short = name(text, limit);
+  const button = el("button", { type: "button", class: "small", "aria-expanded": "false" },
+    `Show all ${text.length.toLocaleString("en")} characters`);
+  button.addEventListener("click", () => {
+    const open = button.getAttribute("aria-expanded") === "true";
+    button.setAttribute("aria-expanded", String(!open));
+    button.textContent = open ? `Show all ${text.length.toLocaleString("en")} characters` : "Show less";
+    short.textContent = open ? cut(text, limit) : text;
+  });
+  return el("span", { class: "whole-name" }, short, " ", button);
+}
+
+// What went wrong, with the words of the server (Problem of api.js).
+export function errorBox(error) {
+  const problem = error.detail !== undefined;
+  return el("div", { class: "error", role: "alert" },
+    el("p", {}, el("strong", {}, problem ? error.title : "This did not work."), " ",
+      el("bdi", {}, cut(problem ? error.detail : String(error.message ?? error), 2000))),
+    problem && el("p", { class: "note" }, `${error.status} ${error.code}`,
+      error.requestId ? ` · request ${error.requestId}` : ""));
+}
+
+// Says something to those who cannot see it change.
+export function announce(text) {
+  document.getElementById("status").textContent = text;
+}

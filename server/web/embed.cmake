@@ -1,0 +1,66 @@
+# Makes a C file of the viewer's files: cmake -D FOLDER=… -D OUTPUT=… -P embed.cmake
+# It defines web_page, which is index.html, and web_assets, which are the others, each as it is and coded as zstd and
+# gzip (api/web_files.h). The assets' paths begin with a hash of all of them, so that they can be kept forever and the
+# modules can import each other by relative paths; in index.html @ASSETS@ is the folder that they are in.
+set(MEDIA_html "text/html; charset=utf-8")
+set(MEDIA_css "text/css; charset=utf-8")
+set(MEDIA_js "text/javascript; charset=utf-8")
+set(MEDIA_svg "image/svg+xml")
+set(coded ${OUTPUT}.coded)
+
+# The bytes of a file as the values of a C array.
+function(bytes_of file out_bytes out_length)
+  file(READ "${file}" bytes HEX)
+  # gzip's time of modification (RFC 1952 section 2.3.1): equal sources make equal programs.
+  string(REGEX REPLACE "^(1f8b08..)........" "\\100000000" bytes "${bytes}")
+  string(LENGTH "${bytes}" digits)
+  math(EXPR length "${digits} / 2")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  set(${out_bytes} "${bytes}" PARENT_SCOPE)
+  set(${out_length} ${length} PARENT_SCOPE)
+endfunction()
+
+# Appends the three forms of a file to text, and to out_value what stands for it in C.
+function(embed file path name out_value)
+  get_filename_component(extension ${file} LAST_EXT)
+  string(SUBSTRING ${extension} 1 -1 extension)
+  file(SHA256 "${file}" digest)
+  string(SUBSTRING ${digest} 0 32 tag)
+  foreach(compression None Zstd GZip)
+    set(form "${file}")
+    if(NOT compression STREQUAL None)
+      set(form ${coded})
+      file(ARCHIVE_CREATE OUTPUT ${coded} PATHS "${file}" FORMAT raw COMPRESSION ${compression} COMPRESSION_LEVEL 9)
+    endif()
+    bytes_of("${form}" bytes length)
+    string(APPEND text "static const unsigned char ${name}_${compression}[] = {${bytes}};\n")
+    string(APPEND forms "{${name}_${compression}, ${length}}, ")
+  endforeach()
+  set(text "${text}" PARENT_SCOPE)
+  set(${out_value} "{\"${path}\", \"${MEDIA_${extension}}\", \"\\\"${tag}\\\"\", {${forms}}}" PARENT_SCOPE)
+endfunction()
+
+file(GLOB assets ${FOLDER}/*.css ${FOLDER}/*.js ${FOLDER}/*.svg)
+list(SORT assets)
+foreach(asset ${assets})
+  file(SHA256 "${asset}" digest)
+  string(APPEND digests "${asset} ${digest}\n")
+endforeach()
+string(REPLACE "${FOLDER}" "" digests "${digests}")
+string(SHA256 hash "${digests}")
+string(SUBSTRING ${hash} 0 16 hash)
+
+set(text "#include \"api/web_files.h\"\n\n")
+set(count 0)
+foreach(asset ${assets})
+  get_filename_component(file_name ${asset} NAME)
+  embed(${asset} ${hash}/${file_name} asset_${count} value)
+  string(APPEND values "    ${value},\n")
+  math(EXPR count "${count} + 1")
+endforeach()
+set(ASSETS /ui/assets/${hash})
+configure_file(${FOLDER}/index.html ${OUTPUT}.html @ONLY)
+embed(${OUTPUT}.html "" page value)
+file(WRITE "${OUTPUT}" "${text}\nconst struct web_file web_page = ${value};\n\n"
+                       "const struct web_file web_assets[] = {\n${values}};\nconst size_t web_asset_count = ${count};\n")
+file(REMOVE ${coded} ${OUTPUT}.html)

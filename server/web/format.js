@@ -1,0 +1,71 @@
+// Numbers as people read them.
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const counts = new Intl.NumberFormat("en");
+
+// "1.46 GiB": three digits that count.
+export function bytes(value) {
+  let amount = Number(value);
+  let unit = 0;
+
+  if (!Number.isFinite(amount))
+    return "?";
+  while (amount >= 1024 && unit < UNITS.length - 1) {
+    amount /= 1024;
+    unit++;
+  }
+  if (unit === 0)
+    return `${counts.format(amount)} B`;
+  return `${amount >= 100 ? amount.toFixed(0) : amount.toPrecision(3)} ${UNITS[unit]}`;
+}
+
+// "12,345"
+export function count(value) {
+  return counts.format(value);
+}
+
+// "1 tensor", "2 tensors"
+export function plural(value, word) {
+  return `${count(value)} ${word}${Number(value) === 1 ? "" : "s"}`;
+}
+
+// "768 × 768"; a scalar has no axes.
+export function shape(axes) {
+  return axes === null || axes === undefined ? "" : axes.length === 0 ? "scalar" : axes.join(" × ");
+}
+
+// How many elements a shape has: exact, as a BigInt.
+export function elements(axes) {
+  return (axes ?? []).reduce((product, axis) => product * BigInt(axis), 1n);
+}
+
+// "2026-11-20 09:30", in the reader's time zone.
+export function date(text) {
+  const when = new Date(text);
+  const two = (number) => String(number).padStart(2, "0");
+
+  if (text === null || text === undefined || Number.isNaN(when.getTime()))
+    return "";
+  return `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())} ` +
+    `${two(when.getHours())}:${two(when.getMinutes())}`;
+}
+
+// "42 %"; never 100 % before the end.
+export function percent(part, whole) {
+  if (!(whole > 0))
+    return "100 %";
+  return part >= whole ? "100 %" : `${Math.min(99, Math.floor((part / whole) * 100))} %`;
+}
+
+// "3 s", "2 min 5 s", "1 h 4 min"
+export function duration(seconds) {
+  const whole = Math.ceil(seconds);
+
+  if (!Number.isFinite(seconds))
+    return "";
+  if (whole < 60)
+    return `${whole} s`;
+  if (whole < 3600)
+    return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+}
