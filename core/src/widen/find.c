@@ -1,4 +1,5 @@
 /* Choosing the widener of a component, by its type or its layout. */
+#include <assert.h>
 
 #include "cbor/cbor_read.h"
 #include "widen/kernels.h"
@@ -11,7 +12,7 @@ struct zt_widener {
     uint16_t bytes;
 };
 
-static const struct zt_widener floats[] = {
+static const struct zt_widener float_types[] = {
     {"f32", &zt_widen_f32, 1, 4},
     {"f16", &zt_widen_f16, 1, 2},
     {"bf16", &zt_widen_bf16, 1, 2},
@@ -23,6 +24,22 @@ static const struct zt_widener floats[] = {
     {"f4_e2m1", &zt_widen_f4_e2m1, 2, 1},
 };
 
+static const struct zt_widener block_types[] = {
+    {"q4_0", &zt_widen_q4_0, 32, 18},        {"q4_1", &zt_widen_q4_1, 32, 20},
+    {"q5_0", &zt_widen_q5_0, 32, 22},        {"q5_1", &zt_widen_q5_1, 32, 24},
+    {"q8_0", &zt_widen_q8_0, 32, 34},        {"q2_k", &zt_widen_q2_k, 256, 84},
+    {"q3_k", &zt_widen_q3_k, 256, 110},      {"q4_k", &zt_widen_q4_k, 256, 144},
+    {"q5_k", &zt_widen_q5_k, 256, 176},      {"q6_k", &zt_widen_q6_k, 256, 210},
+    {"iq2_xxs", &zt_widen_iq2_xxs, 256, 66}, {"iq2_xs", &zt_widen_iq2_xs, 256, 74},
+    {"iq3_xxs", &zt_widen_iq3_xxs, 256, 98}, {"iq1_s", &zt_widen_iq1_s, 256, 50},
+    {"iq4_nl", &zt_widen_iq4_nl, 32, 18},    {"iq3_s", &zt_widen_iq3_s, 256, 110},
+    {"iq2_s", &zt_widen_iq2_s, 256, 82},     {"iq4_xs", &zt_widen_iq4_xs, 256, 136},
+    {"iq1_m", &zt_widen_iq1_m, 256, 56},     {"tq1_0", &zt_widen_tq1_0, 256, 54},
+    {"tq2_0", &zt_widen_tq2_0, 256, 66},     {"mxfp4", &zt_widen_mxfp4, 32, 17},
+    {"nvfp4", &zt_widen_nvfp4, 64, 36},      {"q1_0", &zt_widen_q1_0, 128, 18},
+    {"q2_0", &zt_widen_q2_0, 64, 18},
+};
+
 static const struct zt_widener *find_named(const struct zt_widener *wideners, size_t count,
                                            struct zt_text name)
 {
@@ -32,6 +49,8 @@ static const struct zt_widener *find_named(const struct zt_widener *wideners, si
     return NULL;
 }
 
+/* --- floats --- */
+
 static const struct zt_widener *find_float(const struct zt_component *component)
 {
     const enum zt_dtype dtype = (enum zt_dtype)component->dtype;
@@ -40,7 +59,40 @@ static const struct zt_widener *find_float(const struct zt_component *component)
 
     if (name == NULL)
         return NULL;
-    return find_named(floats, sizeof(floats) / sizeof(floats[0]), zt_text_from(name));
+    return find_named(float_types, sizeof(float_types) / sizeof(float_types[0]),
+                      zt_text_from(name));
+}
+
+/* --- blocks: gguf.<type>/1 --- */
+
+static bool states(const struct zt_object *object, const char *key, uint64_t value)
+{
+    const struct zt_text attributes = {(const char *)object->attributes, object->attributes_length};
+    struct zt_cbor_reader reader;
+    struct zt_cbor_item item;
+    struct zt_error ignored;
+
+    return attributes.length > 0 && zt_cbor_map_find(attributes, key, &reader) &&
+           zt_cbor_next(&reader, &item, &ignored) == ZT_OK && item.kind == ZT_CBOR_UINT &&
+           item.value == value;
+}
+
+/* The name of the layout says how blocks are made up, and its attributes how large they are: an
+ * object whose sizes are not those of the type holds something else. */
+static const struct zt_widener *find_blocks(const struct zt_object *object)
+{
+    const struct zt_text head = zt_text_from("gguf.");
+    const struct zt_text tail = zt_text_from("/1");
+    const struct zt_widener *found;
+    struct zt_text name = {object->format, object->format_length};
+
+    assert(zt_text_starts_with(name, head) && zt_text_ends_with(name, tail));
+    name = (struct zt_text){name.bytes + head.length, name.length - head.length - tail.length};
+    found = find_named(block_types, sizeof(block_types) / sizeof(block_types[0]), name);
+    if (found == NULL || !states(object, "elems_per_block", found->elements) ||
+        !states(object, "block_bytes", found->bytes))
+        return NULL;
+    return found;
 }
 
 const struct zt_widener *zt_widener_find(const struct zt_object *object,
@@ -50,7 +102,7 @@ const struct zt_widener *zt_widener_find(const struct zt_object *object,
         return NULL;
     if (object->layout == ZT_LAYOUT_DENSE)
         return find_float(component);
-    return NULL;
+    return object->layout == ZT_LAYOUT_GGUF ? find_blocks(object) : NULL;
 }
 
 unsigned zt_widener_elements(const struct zt_widener *widener)
