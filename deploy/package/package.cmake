@@ -27,6 +27,20 @@ foreach(shell bash zsh fish)
 endforeach()
 add_custom_target(completions ALL DEPENDS ${ZT_COMPLETIONS})
 
+# The program writes a page of the manual for each of its commands, which stand in its table.
+set(table ${CMAKE_SOURCE_DIR}/server/commands/command_table.c)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
+file(STRINGS ${table} rows REGEX "^    {\\.name = ")
+foreach(row ${rows})
+  string(REGEX REPLACE ".*{\\.name = \"([a-z-]+)\".*" "\\1" command "${row}")
+  set(file ${CMAKE_BINARY_DIR}/manual/ztserve-${command}.1)
+  add_custom_command(OUTPUT ${file} COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/manual
+                     COMMAND ztserve help --man ${command} > ${file} DEPENDS ztserve VERBATIM)
+  list(APPEND ZT_COMMAND_PAGES ${file})
+  install(FILES ${file} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endforeach()
+add_custom_target(manual ALL DEPENDS ${ZT_COMMAND_PAGES})
+
 # --- the Debian package: component `debian`, which only packaging installs ---
 set(ZT_MAINTAINER "ztserve maintainers <maintainers@ztserve.example>" CACHE STRING "Maintainer of the Debian package")
 set(ZT_DEBIAN_RELEASE 1 CACHE STRING "Release of the Debian package, what follows the version and a hyphen")
@@ -45,6 +59,10 @@ endfunction()
 
 configure_file(deploy/package/changelog.in debian/changelog.Debian @ONLY)
 zt_debian_gzip(${CMAKE_BINARY_DIR}/ztserve.1 share/man/man1 ztserve.1)
+foreach(file ${ZT_COMMAND_PAGES})
+  get_filename_component(page ${file} NAME)
+  zt_debian_gzip(${file} share/man/man1 ${page})
+endforeach()
 zt_debian_gzip(${CMAKE_BINARY_DIR}/ztserve.json.5 share/man/man5 ztserve.json.5)
 zt_debian_gzip(${CMAKE_BINARY_DIR}/debian/changelog.Debian ${ZT_DEBIAN_DOC} changelog.Debian)
 zt_debian_gzip(${CMAKE_SOURCE_DIR}/CHANGELOG.md ${ZT_DEBIAN_DOC} changelog)

@@ -9,6 +9,7 @@
 #include "access/jwks.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
+#include "commands/option_reader.h"
 #include "commands/settings.h"
 #include "config/bucket.h"
 #include "http/tls/tls.h"
@@ -90,7 +91,9 @@ int command_check_config(int argc, char **argv)
     struct config config;
     struct config_message message;
 
-    if (path == NULL || is_option || arguments_next(&arguments, &more_is_option) != NULL)
+    if (path != NULL && is_option)
+        return option_unknown(command_find("check-config"), path);
+    if (path == NULL || arguments_next(&arguments, &more_is_option) != NULL)
         return command_usage("check-config takes one configuration file");
     if (!settings_load_file(path, &config, &message) || !check_files(&config, &message)) {
         command_complain("%s", message.text);

@@ -1,129 +1,136 @@
-/* Choices that are a key's come from the table of keys (config/schema.h). */
+/* The rows of the table, in the order of the help. Options are in command_options.c. */
 #include "commands/command_table.h"
 
-#include <assert.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
+#include "commands/command_options.h"
 #include "commands/commands.h"
-#include "config/schema.h"
 
-/* Columns in which what is said of a command and an option begins. */
-#define COMMAND_WIDTH 38
-#define OPTION_WIDTH  26
-
-static const char *const *words_of(const char *argument)
-{
-    const struct config_key *key = config_key_find_argument(argument);
-
-    assert(key != NULL && key->choices != NULL);
-    return (const char *const *)key->choices;
-}
-
-static const char *const *verify_words(void)
-{
-    return words_of("--verify");
-}
-
-static const char *const *format_words(void)
-{
-    return words_of("--log-format");
-}
-
-static const char *const *level_words(void)
-{
-    return words_of("--log-level");
-}
-
-static const char *const *target_words(void)
-{
-    static const char *const words[] = {"zt", "zt2", "mag", "safetensors", "npz", "npy", NULL};
-
-    return words;
-}
-
-static const char *const *shell_words(void)
-{
-    static const char *const words[] = {"bash", "zsh", "fish", NULL};
-
-    return words;
-}
-
-static const struct command_option no_options[] = {{.name = NULL}};
-
-static const struct command_option serve_options[] = {
-    {"--root", VALUE_FOLDER, false, "DIR", NULL,
-     "folder of the models to serve, or s3://bucket/prefix"},
-    {"--cache-dir", VALUE_FOLDER, false, "DIR", NULL,
-     "a bucket's block cache, on a local disk; default cache in the state folder"},
-    {"--listen", VALUE_OTHER, false, "ADDRESS:PORT", NULL,
-     "default 127.0.0.1:8080; port 0 picks a free one"},
-    {"--writable", VALUE_NONE, false, NULL, NULL,
-     "accept uploads; with --tokens, or on loopback addresses only"},
-    {"--config", VALUE_FILE, false, "FILE", NULL,
-     "JSON file; the environment and arguments override it"},
-    {"--tokens", VALUE_FILE, false, "FILE", NULL, "who may do what; without it, everybody may"},
-    {"--tls-cert", VALUE_FILE, false, "FILE", NULL, "certificate and its chain; serves https"},
-    {"--tls-key", VALUE_FILE, false, "FILE", NULL, "private key of the certificate"},
-    {"--tls-client-ca", VALUE_FILE, false, "FILE", NULL,
-     "authorities whose certificates clients may show instead of a token"},
-    {"--verify", VALUE_WORD, false, NULL, verify_words,
-     "check digests before a component is first sent (lazy), when a model is loaded (eager), or "
-     "never"},
-    {"--threads", VALUE_OTHER, false, "N", NULL,
-     "event loops; 0, the default, starts one per processor"},
-    {"--log-format", VALUE_WORD, false, NULL, format_words, "default text"},
-    {"--log-level", VALUE_WORD, false, NULL, level_words, "default info"},
-    {.name = NULL},
-};
-
-static const struct command_option ls_options[] = {
-    {"--json", VALUE_NONE, false, NULL, NULL, "print the manifest as JSON"},
-    {.name = NULL},
-};
-
-static const struct command_option verify_options[] = {
-    {"--canonical", VALUE_NONE, false, NULL, NULL, "also require the canonical form of zTensor 2"},
-    {.name = NULL},
-};
-
-static const struct command_option convert_options[] = {
-    {"--to", VALUE_WORD, false, "FORMAT", target_words,
-     "zt (zTensor 1.2), zt2 (zTensor 2, canonical), mag, safetensors, npz or npy"},
-    {"--zstd", VALUE_OTHER, true, "LEVEL", NULL,
-     "compress; for zt and zt2 (then not canonical), level 1 to 22, default 3"},
-    {"--max-shard", VALUE_OTHER, false, "SIZE", NULL,
-     "write safetensors as several files of at most SIZE (5GB, 500MiB) and an index"},
-    {.name = NULL},
-};
-
-static const struct command_option healthcheck_options[] = {
-    {"--config", VALUE_FILE, false, "FILE", NULL,
-     "of the server, for its address; the environment overrides it"},
-    {"--ready", VALUE_NONE, false, NULL, NULL, "ask whether it is ready (/readyz), not only alive"},
-    {.name = NULL},
-};
+#define SEVERAL_FILES                                                                              \
+    "The index of a model in several files (*.safetensors.index.json, *.bin.index.json), or the "  \
+    "first part of a split GGUF (*-00001-of-0000N.gguf), stands for the model that all parts are " \
+    "together. Every other part is a model of its own."
 
 const struct command command_table[] = {
-    {"serve", command_serve, "--root DIR [options]", VALUE_NONE, NULL,
-     "serve every model below DIR", serve_options},
-    {"ls", command_ls, "FILE [--json]", VALUE_FILE, NULL,
-     "show a file's manifest: a table, or JSON", ls_options},
-    {"verify", command_verify, "FILE... [--canonical]", VALUE_FILE, NULL,
-     "check every rule and digest; one line per file", verify_options},
-    {"convert", command_convert, "IN OUT [options]", VALUE_FILE, NULL,
-     "convert to another format, by OUT's extension unless --to is given", convert_options},
-    {"check-config", command_check_config, "FILE", VALUE_FILE, NULL,
-     "check a configuration and the files that it names; print the result", no_options},
-    {"healthcheck", command_healthcheck, "[URL] [options]", VALUE_OTHER, NULL,
-     "ask a server, by default that of the configuration, whether it is alive",
-     healthcheck_options},
-    {"completion", command_completion, "bash|zsh|fish", VALUE_WORD, shell_words,
-     "print what makes a shell complete commands and options", no_options},
+    {.name = "serve",
+     .run = command_serve,
+     .operands = "--root DIR [options]",
+     .meaning = "serve every model below DIR",
+     .options = serve_options,
+     .details =
+         "Serves every model below the folder that --root or the configuration names, until "
+         "SIGTERM or SIGINT. It prints the address once it answers, and logs to standard error. "
+         "SIGHUP reads the configuration again and looks for new models at once.\n"
+         "Every other setting is a key of the configuration file or an environment variable: "
+         "ZTSERVE_UPLOAD_MAX_BYTES is upload.max_bytes.",
+     .examples = {{"ztserve serve --root models", "on http://127.0.0.1:8080"},
+                  {"ztserve serve --root /srv/models --listen 0.0.0.0:9000 --verify eager",
+                   "to the whole network, once every digest has been checked"}}},
+    {.name = "ls",
+     .run = command_ls,
+     .operands = "FILE [--json]",
+     .kind = VALUE_FILE,
+     .meaning = "show a file's manifest: a table, or JSON",
+     .options = ls_options,
+     .details = "Shows what is in a file: a table, or the manifest that a server would "
+                "send.\n" SEVERAL_FILES,
+     .examples = {{"ztserve ls model.gguf", "the tensors of a model"},
+                  {"ztserve ls --json model.safetensors | jq .attributes", "its attributes"}}},
+    {.name = "verify",
+     .run = command_verify,
+     .operands = "FILE... [--canonical]",
+     .kind = VALUE_FILE,
+     .meaning = "check every rule and digest; one line per file",
+     .options = verify_options,
+     .details =
+         "Checks every rule of the format and every digest, and prints one line per file. What "
+         "cannot be judged, such as a digest of an unknown algorithm, is shown as unsupported and "
+         "does not make the file bad.\n" SEVERAL_FILES,
+     .examples = {{"ztserve verify model.zt", "one file"},
+                  {"ztserve verify --canonical *.zt", "zTensor 2 in its canonical form"}}},
+    {.name = "convert",
+     .run = command_convert,
+     .operands = "IN OUT [options]",
+     .kind = VALUE_FILE,
+     .meaning = "convert to another format, by OUT's extension unless --to is given",
+     .options = convert_options,
+     .details =
+         "Writes a model in another format, that of OUT's extension unless --to is given. Digests "
+         "are checked on the way; if anything fails, there is no file.\n"
+         "At the end a line on standard error says how much was converted: OUT: 291 objects, "
+         "13476835328 bytes, 21.384 seconds. The bytes are those of the tensors, before any "
+         "compression.\n"
+         "--max-shard writes safetensors as several files, whose tensors have at most SIZE bytes "
+         "each (a larger tensor has a file of its own), and their index: for OUT "
+         "model.safetensors, model-00001-of-00003.safetensors and so on, and "
+         "model.safetensors.index.json. SIZE is a whole number of bytes, or of KB, MB, GB, TB "
+         "(powers of 1000), KiB, MiB, GiB or TiB (powers of 1024). What fits into one file is "
+         "written as OUT.\n" SEVERAL_FILES,
+     .examples = {{"ztserve convert model.safetensors model.zt", "to zTensor 1.2"},
+                  {"ztserve convert --to zt2 --zstd=19 model.gguf model.zt",
+                   "to zTensor 2, compressed as far as pays"}}},
+    {.name = "check-config",
+     .run = command_check_config,
+     .operands = "FILE",
+     .kind = VALUE_FILE,
+     .meaning = "check a configuration and the files that it names; print the result",
+     .options = no_options,
+     .details = "Checks a configuration, and the files of tokens, keys and certificates that it "
+                "names as serve would, and prints the settings that result from it and the "
+                "environment. What does not exist on this machine is a warning.",
+     .examples = {{"ztserve check-config /etc/ztserve/ztserve.json", "before a restart"},
+                  {"ZTSERVE_LISTEN=0.0.0.0:80 ztserve check-config ztserve.json | jq .listen",
+                   "what the environment makes of a key"}}},
+    {.name = "healthcheck",
+     .run = command_healthcheck,
+     .operands = "[URL] [options]",
+     .kind = VALUE_OTHER,
+     .meaning = "ask a server, by default that of the configuration, whether it is alive",
+     .options = healthcheck_options,
+     .details = "Asks a server whether it is alive: that of the URL, or the one on this machine "
+                "that has this configuration and environment. A URL without a path stands for "
+                "/healthz. Over TLS the certificate of a server on a loopback address, or of the "
+                "configured one, is not checked. Fails unless the answer is 200, and comes within "
+                "5 seconds.",
+     .examples = {{"ztserve healthcheck --ready", "in a container, without curl"},
+                  {"ztserve healthcheck http://models.example:8080", "of another machine"}}},
+    {.name = "completion",
+     .run = command_completion,
+     .operands = "bash|zsh|fish",
+     .kind = VALUE_WORD,
+     .words = shell_words,
+     .meaning = "print what makes a shell complete commands and options",
+     .options = no_options,
+     .details = "Prints a script that makes the shell complete commands, options and their "
+                "values. The packages install it where the shell looks for it.",
+     .examples = {{"source <(ztserve completion bash)", "in this shell, or in ~/.bashrc"},
+                  {"ztserve completion fish > ~/.config/fish/completions/ztserve.fish",
+                   "in every fish from now on"}}},
+    {.name = "help",
+     .run = command_help,
+     .operands = "[COMMAND]",
+     .kind = VALUE_WORD,
+     .words = command_words,
+     .meaning = "print an overview, or all about a command",
+     .options = help_options,
+     .details = "Prints an overview of all commands, or what a command does, its options and "
+                "examples, as COMMAND --help does.",
+     .examples = {{"ztserve help convert", "all about convert"},
+                  {"ztserve help --man convert | man -l -", "the same as a page of the manual"}}},
 };
 
 const unsigned command_table_count = sizeof(command_table) / sizeof(command_table[0]);
+
+const char *const *command_words(void)
+{
+    static const char *words[sizeof(command_table) / sizeof(command_table[0]) + 1];
+
+    for (unsigned i = 0; i < command_table_count; i++)
+        words[i] = command_table[i].name;
+    return words;
+}
 
 const struct command *command_find(const char *name)
 {
@@ -133,55 +140,23 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-/* "--verify lazy|eager|off", "--to FORMAT", "--zstd[=LEVEL]" */
-static void format_option(const struct command_option *option, char *out_text, size_t size)
+const char *command_nearest(const char *name)
 {
-    size_t at = (size_t)snprintf(out_text, size, "%s", option->name);
+    struct nearest nearest;
 
-    if (option->value != NULL) {
-        snprintf(out_text + at, size - at, option->value_is_optional ? "[=%s]" : " %s",
-                 option->value);
-    } else if (option->kind == VALUE_WORD) {
-        const char *const *words = option->words();
-
-        for (unsigned i = 0; words[i] != NULL; i++)
-            at += (size_t)snprintf(out_text + at, size - at, "%c%s", i == 0 ? ' ' : '|', words[i]);
-        assert(at < size);
-    }
-}
-
-static void print_options(const struct command *command)
-{
-    const struct command_option *option = command->options;
-    char text[128];
-
-    if (option->name == NULL)
-        return;
-    printf("\n%s of %s:\n", option[1].name == NULL ? "Option" : "Options", command->name);
-    for (; option->name != NULL; option++) {
-        format_option(option, text, sizeof(text));
-        if (strlen(text) > OPTION_WIDTH)
-            printf("  %s\n  %-*s  %s\n", text, OPTION_WIDTH, "", option->meaning);
-        else
-            printf("  %-*s  %s\n", OPTION_WIDTH, text, option->meaning);
-    }
-}
-
-void command_print_help(void)
-{
-    char text[128];
-
-    printf("ztserve " ZTSERVE_VERSION ": serves tensor container files over HTTP\n\nUsage:\n");
-    for (unsigned i = 0; i < command_table_count; i++) {
-        snprintf(text, sizeof(text), "ztserve %s %s", command_table[i].name,
-                 command_table[i].operands);
-        printf("  %-*s %s\n", COMMAND_WIDTH, text, command_table[i].meaning);
-    }
-    printf("  ztserve --help | --version\n");
+    nearest_begin(&nearest, name);
     for (unsigned i = 0; i < command_table_count; i++)
-        print_options(&command_table[i]);
-    printf("\nAn environment variable can set any key of the configuration: ZTSERVE_LISTEN, "
-           "ZTSERVE_UPLOAD_MAX_BYTES.\n"
-           "Exit status: 0 success; 1 a file is bad or an operation failed; 2 wrong usage or "
-           "configuration.\n");
+        nearest_offer(&nearest, command_table[i].name);
+    return nearest.word;
+}
+
+const char *command_nearest_option(const struct command *command, const char *name)
+{
+    struct nearest nearest;
+
+    nearest_begin(&nearest, name);
+    for (const struct command_option *option = command->options; option->name != NULL; option++)
+        nearest_offer(&nearest, option->name);
+    nearest_offer(&nearest, "--help");
+    return nearest.word;
 }

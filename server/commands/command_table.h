@@ -1,4 +1,5 @@
-/* The table of commands and their options: what the help prints, and what the shells complete. */
+/* The table of commands and their options: what is read from the command line, what the help and
+ * the manual say, and what the shells complete. */
 #ifndef COMMANDS_COMMAND_TABLE_H
 #define COMMANDS_COMMAND_TABLE_H
 
@@ -15,7 +16,16 @@ struct command_option {
     const char *value;                 /* "FILE"; NULL for words and without a value */
     const char *const *(*words)(void); /* of VALUE_WORD: terminated by NULL */
     const char *meaning;
+    char letter; /* 'q' of -q; 0: none */
 };
+
+/* What the help shows for a command, at the end. */
+struct command_example {
+    const char *line;
+    const char *meaning;
+};
+
+#define COMMAND_EXAMPLES 2
 
 struct command {
     const char *name;
@@ -25,6 +35,8 @@ struct command {
     const char *const *(*words)(void);
     const char *meaning;
     const struct command_option *options;
+    const char *details; /* sentences; '\n' separates paragraphs */
+    struct command_example examples[COMMAND_EXAMPLES];
 };
 
 extern const struct command command_table[];
@@ -32,8 +44,9 @@ extern const unsigned command_table_count;
 
 /* The command with this name, or NULL. */
 const struct command *command_find(const char *name);
-
-/* Prints the help of the program on standard output. */
-void command_print_help(void);
+/* The command that was probably meant, or NULL. */
+const char *command_nearest(const char *name);
+/* The option that was probably meant, or NULL; "--" begins it. */
+const char *command_nearest_option(const struct command *command, const char *name);
 
 #endif

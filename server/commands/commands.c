@@ -7,10 +7,16 @@
 #include <string.h>
 
 #include "commands/command_table.h"
+#include "commands/help.h"
 #include "terminal/plain_text.h"
 
 /* A path and a sentence. */
 #define LINE_SIZE 8192
+/* " (see ztserve check-config --help)" */
+#define HINT_SIZE 64
+
+/* The command that was chosen, or NULL; set once, before any thread is started. */
+static const struct command *running;
 
 __attribute__((format(printf, 1, 0))) static void print_line(const char *format, va_list arguments,
                                                              const char *end)
@@ -34,10 +40,13 @@ void command_complain(const char *format, ...)
 
 int command_usage(const char *format, ...)
 {
+    char hint[HINT_SIZE];
     va_list arguments;
 
+    snprintf(hint, sizeof(hint), " (see ztserve %s%s--help)", running != NULL ? running->name : "",
+             running != NULL ? " " : "");
     va_start(arguments, format);
-    print_line(format, arguments, " (see ztserve --help)");
+    print_line(format, arguments, hint);
     va_end(arguments);
     return EXIT_USAGE;
 }
@@ -50,9 +59,21 @@ int command_finish(int status)
     return status == EXIT_DONE ? EXIT_BAD : status;
 }
 
-static int print_help(void)
+int command_unknown(const char *name)
 {
-    command_print_help();
+    const char *nearest = command_nearest(name);
+
+    if (nearest != NULL)
+        return command_usage("there is no command \"%s\"; did you mean \"%s\"?", name, nearest);
+    return command_usage("there is no command \"%s\"", name);
+}
+
+static int print_help(const struct command *command)
+{
+    if (command != NULL)
+        help_print_command(command);
+    else
+        help_print_overview();
     return command_finish(EXIT_DONE);
 }
 
@@ -82,11 +103,13 @@ int commands_run(int argc, char **argv)
     if (argc < 2)
         return command_usage("a command is missing");
     if (is_help(argv[1]))
-        return print_help();
+        return print_help(NULL);
     if (strcmp(argv[1], "--version") == 0)
         return print_version();
     command = command_find(argv[1]);
     if (command == NULL)
-        return command_usage("there is no command \"%s\"", argv[1]);
-    return asks_for_help(argc - 1, argv + 1) ? print_help() : command->run(argc - 1, argv + 1);
+        return command_unknown(argv[1]);
+    running = command;
+    return asks_for_help(argc - 1, argv + 1) ? print_help(command)
+                                             : command->run(argc - 1, argv + 1);
 }

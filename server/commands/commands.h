@@ -19,13 +19,18 @@ int command_convert(int argc, char **argv);
 int command_check_config(int argc, char **argv);
 int command_healthcheck(int argc, char **argv);
 int command_completion(int argc, char **argv);
+int command_help(int argc, char **argv);
 
 /* Prints a line "ztserve: …" on standard error. Escapes control characters, since file names may
  * contain them. */
 void command_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same for wrong usage, with a hint at --help; returns EXIT_USAGE. */
+/* The same for wrong usage, with a hint at the help of the command that runs; returns
+ * EXIT_USAGE. */
 int command_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Says that there is no such command, and which one was probably meant; returns EXIT_USAGE. */
+int command_unknown(const char *name);
 
 /* Flushes standard output and returns status, or EXIT_BAD if it could not be written (a full
  * disk). */

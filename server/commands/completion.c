@@ -218,6 +218,8 @@ static void print_fish_command(const struct command *command)
     for (const struct command_option *option = command->options; option->name != NULL; option++) {
         printf("complete -c ztserve -n '__fish_seen_subcommand_from %s' -l %s", command->name,
                option->name + strlen("--"));
+        if (option->letter != 0)
+            printf(" -s %c", option->letter);
         if (!option->value_is_optional)
             print_fish_value(option->kind, option->words);
         print_fish_meaning(option->meaning);

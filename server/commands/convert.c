@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/opened_file.h"
+#include "commands/option_reader.h"
 #include "conversion/output_file.h"
 #include "conversion/parallel_conversion.h"
 #include "conversion/split_output.h"
@@ -31,6 +31,7 @@ struct conversion_request {
     int zstd_level;
     uint64_t part_bytes; /* 0: one file */
     enum zt_target target;
+    struct reporting reporting;
 };
 
 struct conversion {
@@ -102,14 +103,9 @@ static int choose_target(struct conversion_request *request)
 {
     if (request->in == NULL || request->out == NULL)
         return command_usage("convert needs two files: one to read and one to write");
-    if (!find_target(request)) {
-        return request->to != NULL
-                   ? command_usage(
-                         "--to %s: the format must be zt, zt2, mag, safetensors, npz or npy",
-                         request->to)
-                   : command_usage("%s: the extension belongs to no format; choose one with --to",
-                                   request->out);
-    }
+    if (!find_target(request))
+        return command_usage("%s: the extension belongs to no format; choose one with --to",
+                             request->out);
     if (request->zstd && request->target == ZT_TARGET_ZT2_CANONICAL)
         request->target = ZT_TARGET_ZT2;
     if (request->zstd && request->target != ZT_TARGET_ZT2 && request->target != ZT_TARGET_ZT1)
@@ -140,42 +136,32 @@ static int take_part_size(struct conversion_request *request, const char *text)
                          text);
 }
 
-static int take_option(struct conversion_request *request, struct arguments *arguments,
-                       const char *option)
+static int take_option(struct conversion_request *request, const struct option_reader *option)
 {
-    if (strcmp(option, "--to") == 0) {
-        if (arguments->taken + 1 == arguments->argc)
-            return command_usage("--to needs a format");
-        request->to = arguments->argv[++arguments->taken];
-    } else if (strncmp(option, "--to=", 5) == 0) {
-        request->to = option + 5;
-    } else if (strcmp(option, "--max-shard") == 0) {
-        if (arguments->taken + 1 == arguments->argc)
-            return command_usage("--max-shard needs a size");
-        return take_part_size(request, arguments->argv[++arguments->taken]);
-    } else if (strncmp(option, "--max-shard=", 12) == 0) {
-        return take_part_size(request, option + 12);
-    } else if (strcmp(option, "--zstd") == 0) {
+    if (reporting_take(&request->reporting, option))
+        return EXIT_DONE;
+    if (option_reader_is(option, "--to"))
+        request->to = option->value;
+    else if (option_reader_is(option, "--max-shard"))
+        return take_part_size(request, option->value);
+    else if (option_reader_is(option, "--zstd")) {
         request->zstd = true;
-    } else if (strncmp(option, "--zstd=", 7) == 0) {
-        request->zstd = true;
-        if (!read_level(request, option + 7))
-            return command_usage("%s: the level must be 1 to 22", option);
-    } else {
-        return command_usage("%s: unknown argument", option);
+        if (option->value != NULL && !read_level(request, option->value))
+            return command_usage("--zstd=%s: the level must be 1 to 22", option->value);
     }
     return EXIT_DONE;
 }
 
 static int read_arguments(int argc, char **argv, struct conversion_request *request)
 {
-    struct arguments arguments = {.argc = argc, .argv = argv};
+    struct option_reader reader = option_reader_of(argc, argv);
     int status = EXIT_DONE;
-    bool is_option;
-    const char *text;
+    enum option_found found;
 
-    while (status == EXIT_DONE && (text = arguments_next(&arguments, &is_option)) != NULL)
-        status = is_option ? take_option(request, &arguments, text) : take_path(request, text);
+    while (status == EXIT_DONE && (found = option_reader_next(&reader)) != OPTION_END)
+        status = found == OPTION_WRONG   ? EXIT_USAGE
+                 : found == OPTION_NAMED ? take_option(request, &reader)
+                                         : take_path(request, reader.value);
     return status == EXIT_DONE ? choose_target(request) : status;
 }
 
@@ -249,7 +235,8 @@ static enum zt_status write_output(struct conversion *work, struct output_file *
     enum zt_status status;
 
     assert(work->projection != NULL && work->files[0] == work->file.source);
-    progress_line_start(&work->line, PROGRESS_AUTO, "converting", zt_conversion_work(&how));
+    progress_line_start(&work->line, reporting_progress(&work->request->reporting), "converting",
+                        zt_conversion_work(&how));
     status = parallel_conversion_write(&how, output, error);
     if (status == ZT_OK)
         status = output_file_check(output, error);
@@ -302,7 +289,8 @@ static int make_parts(struct conversion *work, const struct split_plan *plan)
     if (result != EXIT_DONE)
         return result;
     zt_error_clear(&error);
-    progress_line_start(&work->line, PROGRESS_AUTO, "converting", zt_conversion_work(&how));
+    progress_line_start(&work->line, reporting_progress(&work->request->reporting), "converting",
+                        zt_conversion_work(&how));
     status = split_output_write(plan, &how, work->request->out, &failed, &error);
     progress_line_end(&work->line);
     if (status != ZT_OK)
@@ -397,7 +385,7 @@ int command_convert(int argc, char **argv)
     zt_error_clear(&error);
     status = open_work(&work, &error) == ZT_OK ? make_outputs(&work)
                                                : failure_complain(request.in, &error);
-    if (status == EXIT_DONE) {
+    if (status == EXIT_DONE && !request.reporting.is_quiet) {
         report_lost_name(&work);
         report_lost_attributes(&work);
         report_summary(&work);

@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "commands/arguments.h"
 #include "commands/commands.h"
+#include "commands/option_reader.h"
 #include "commands/settings.h"
 #include "http/tls/tls_client.h"
 
@@ -299,28 +299,20 @@ struct given {
 /* Returns EXIT_DONE, or the status of a usage error. */
 static int take_arguments(int argc, char **argv, struct given *given)
 {
-    static const char config[] = "--config";
-    struct arguments arguments = {.argc = argc, .argv = argv};
-    bool is_option;
-    const char *text;
+    struct option_reader reader = option_reader_of(argc, argv);
+    enum option_found found;
 
-    while ((text = arguments_next(&arguments, &is_option)) != NULL) {
-        if (is_option && strcmp(text, "--ready") == 0) {
+    while ((found = option_reader_next(&reader)) != OPTION_END)
+        if (found == OPTION_WRONG)
+            return EXIT_USAGE;
+        else if (option_reader_is(&reader, "--ready"))
             given->ready = true;
-        } else if (is_option && strcmp(text, config) == 0) {
-            given->file = arguments_next(&arguments, &is_option);
-            if (given->file == NULL)
-                return command_usage("--config: needs a value");
-        } else if (is_option && strncmp(text, "--config=", strlen("--config=")) == 0) {
-            given->file = text + strlen("--config=");
-        } else if (is_option) {
-            return command_usage("%s: unknown argument", text);
-        } else if (given->url != NULL) {
+        else if (option_reader_is(&reader, "--config"))
+            given->file = reader.value;
+        else if (given->url != NULL)
             return command_usage("healthcheck takes one URL");
-        } else {
-            given->url = text;
-        }
-    }
+        else
+            given->url = reader.value;
     return EXIT_DONE;
 }
 

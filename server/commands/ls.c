@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/listing.h"
 #include "commands/opened_file.h"
+#include "commands/option_reader.h"
 #include "commands/part_files.h"
 #include "derived/manifest_json.h"
 
@@ -77,20 +77,19 @@ static int list(const char *path, bool as_json)
 
 int command_ls(int argc, char **argv)
 {
-    struct arguments arguments = {.argc = argc, .argv = argv};
+    struct option_reader reader = option_reader_of(argc, argv);
+    enum option_found found;
     const char *path = NULL;
-    const char *argument;
     bool as_json = false;
-    bool is_option;
 
-    while ((argument = arguments_next(&arguments, &is_option)) != NULL)
-        if (is_option && strcmp(argument, "--json") == 0)
+    while ((found = option_reader_next(&reader)) != OPTION_END)
+        if (found == OPTION_WRONG)
+            return EXIT_USAGE;
+        else if (found == OPTION_NAMED)
             as_json = true;
-        else if (is_option)
-            return command_usage("%s: unknown argument", argument);
         else if (path != NULL)
             return command_usage("ls takes one file");
         else
-            path = argument;
+            path = reader.value;
     return path != NULL ? list(path, as_json) : command_usage("ls needs a file");
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "commands/command_table.h"
 #include "config/value.h"
 
 /* Longer than the name of any argument. */
@@ -29,6 +30,19 @@ static bool fail(struct config_message *message, const char *name, const char *r
     return config_fail(message, "%.200s: %s", name, reason);
 }
 
+/* Names the option that was probably meant; a folder alone was meant for --root. */
+static bool fail_unknown(struct config_message *message, const char *name)
+{
+    const char *nearest = command_nearest_option(command_find("serve"), name);
+
+    if (name[0] != '-')
+        return config_fail(message, "%.200s: unknown argument; did you mean --root %.200s?", name,
+                           name);
+    if (nearest != NULL)
+        return config_fail(message, "%.200s: unknown argument; did you mean %s?", name, nearest);
+    return fail(message, name, "unknown argument");
+}
+
 static enum config_argument kind_of(const char *name)
 {
     return strcmp(name, "--config") == 0 ? CONFIG_ARGUMENT_VALUE : config_argument_kind(name);
@@ -43,13 +57,13 @@ static bool walk_take(struct walk *walk, struct argument *argument, struct confi
 
     assert(walk->at <= walk->argc);
     if (strncmp(text, "--", 2) != 0 || length >= sizeof(argument->name))
-        return fail(message, text, "unknown argument");
+        return fail_unknown(message, text);
     memcpy(argument->name, text, length);
     argument->name[length] = '\0';
     argument->value = text[length] == '=' ? text + length + 1 : NULL;
     kind = kind_of(argument->name);
     if (kind == CONFIG_ARGUMENT_UNKNOWN)
-        return fail(message, argument->name, "unknown argument");
+        return fail_unknown(message, argument->name);
     if (kind == CONFIG_ARGUMENT_FLAG)
         return argument->value == NULL || fail(message, argument->name, "takes no value");
     if (argument->value == NULL) {

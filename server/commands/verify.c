@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/judgement.h"
+#include "commands/option_reader.h"
 #include "terminal/plain_text.h"
 
 static void print_failure(FILE *stream, const struct zt_error *error, uint32_t count)
@@ -122,23 +122,21 @@ static int verify_file(const char *path, bool canonical)
 
 int command_verify(int argc, char **argv)
 {
-    struct arguments arguments = {.argc = argc, .argv = argv};
-    char *argument;
+    struct option_reader reader = option_reader_of(argc, argv);
+    enum option_found found;
     bool canonical = false;
-    bool is_option;
     int files = 0;
-    int result;
+    int result = EXIT_DONE;
 
-    while ((argument = arguments_next(&arguments, &is_option)) != NULL)
-        if (is_option && strcmp(argument, "--canonical") == 0)
+    while ((found = option_reader_next(&reader)) != OPTION_END)
+        if (found == OPTION_WRONG)
+            return EXIT_USAGE;
+        else if (found == OPTION_NAMED)
             canonical = true;
-        else if (is_option)
-            return command_usage("%s: unknown argument", argument);
         else
-            argv[1 + files++] = argument;
+            argv[1 + files++] = reader.value;
     if (files == 0)
         return command_usage("verify needs a file");
-    result = EXIT_DONE;
     for (int i = 1; i <= files; i++) {
         int status = verify_file(argv[i], canonical);
 

@@ -47,28 +47,6 @@ def test_version_is_one_line(ztserve):
     assert all(part.isdigit() for part in result.lines[0].split("."))
 
 
-def test_help_names_every_command_that_works(ztserve):
-    result = ztserve("--help")
-    assert result.status == 0
-    for command in ("serve", "ls", "verify", "convert", "check-config"):
-        assert f"ztserve {command}" in result.output
-    assert result.errors == ""
-
-
-@pytest.mark.parametrize("command", ["serve", "ls", "verify", "convert", "check-config"])
-def test_every_command_has_help(ztserve, command):
-    result = ztserve(command, "--help")
-    assert result.status == 0
-    assert "Usage:" in result.output
-
-
-def test_a_short_h_is_help(ztserve):
-    for arguments in (["-h"], ["ls", "-h"], ["verify", "a.zt", "-h"], ["serve", "-h"], ["check-config", "-h"]):
-        result = ztserve(*arguments)
-        assert (result.status, result.errors) == (0, "")
-        assert "Usage:" in result.output
-
-
 def test_two_dashes_end_the_options(ztserve, write, refused):
     path = write("-h", zt1({"w": dense(b"1")}))
     for arguments in (["ls", "--", "-h"], ["verify", "--", "-h"], ["ls", "--json", "--", path], ["verify", "--", path]):
@@ -80,14 +58,6 @@ def test_two_dashes_end_the_options(ztserve, write, refused):
     assert ztserve("convert", "--to", "npz", "--", "-h", "-o.npz", folder=path.parent).status == 0
     refused("ls", "--")
     assert "-h" in refused("serve", "--root", path.parent, "--", "-h")
-
-
-def test_no_command_is_wrong_usage(refused):
-    refused()
-
-
-def test_an_unknown_command_is_named(refused):
-    assert '"frobnicate"' in refused("frobnicate")
 
 
 def test_a_full_disk_is_a_failure(ztserve):

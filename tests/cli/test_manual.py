@@ -1,4 +1,4 @@
-"""The manual pages name every command, option and key, and nothing else; they have no fault that the formatter finds."""
+"""The manual pages name every command, option and key, and nothing else, and say what the help says; they have no fault that the formatter finds."""
 
 import json
 import os
@@ -12,7 +12,6 @@ import pytest
 from server_process import PROGRAM, TOP
 
 BUILD = Path(os.environ.get("ZT_BUILD_DIR", TOP / "build"))
-PAGES = ["ztserve.1", "ztserve.json.5"]
 
 
 def page_text(name):
@@ -21,23 +20,38 @@ def page_text(name):
     return re.sub(r"\\f[BIR]", "", text).replace("\\-", "-").replace("\\&", "").replace("\\e", "\\")
 
 
-def words_of_help():
-    """Commands and options, from the program's own help."""
-    text = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
-    commands = set(re.findall(r"^  ztserve ([a-z][a-z-]*)", text, re.MULTILINE))
-    options = set(re.findall(r"(--[a-z][a-z-]*)", text))
-    return commands, options
+def help_of(*arguments):
+    return subprocess.run([PROGRAM, *arguments, "--help"], capture_output=True, text=True, check=True).stdout
 
 
-def test_every_command_and_option_is_in_the_manual_and_no_other():
-    commands, options = words_of_help()
-    manual = page_text("ztserve.1")
-    synopsis = manual.split(".SH SYNOPSIS")[1].split(".SH ")[0]
-    assert set(re.findall(r"^ztserve ([a-z][a-z-]*)", synopsis, re.MULTILINE)) == commands
-    entries = manual.split(".SH COMMANDS")[1].split(".SH ")[0]
-    assert set(re.findall(r"^\.TP\n([a-z][a-z-]*)", entries, re.MULTILINE)) == commands
-    listed = manual.split(".SH OPTIONS")[1].split(".SH ")[0]
-    assert {option for line in re.findall(r"^\.TP\n(-.*)$", listed, re.MULTILINE) for option in re.findall(r"--[a-z-]+", line)} == options
+COMMANDS = re.findall(r"^  ([a-z][a-z-]*) ", help_of(), re.MULTILINE)
+PAGES = ["ztserve.1", "ztserve.json.5", *(f"manual/ztserve-{command}.1" for command in COMMANDS)]
+
+
+def test_every_command_is_in_the_manual_and_no_other():
+    entries = page_text("ztserve.1").split(".SH COMMANDS")[1].split(".SH ")[0]
+    assert re.findall(r"^\.TP\n([a-z][a-z-]*)\n.*: ztserve-([a-z-]+)\(1\)\.$", entries, re.MULTILINE) == [
+        (command, command) for command in COMMANDS
+    ]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_page_of_a_command_says_what_its_help_says(command):
+    page, shown = page_text(f"manual/ztserve-{command}.1"), help_of(command)
+    assert f".B ztserve {command}" in page
+    listed = page.split(".SH OPTIONS")[1].split(".SH ")[0]
+    options = re.findall(r"^\.TP\n\.B (-.*)$", listed, re.MULTILINE)
+    assert options == re.findall(r"^  (-.*?)(?:  .*)?$", shown.split("\nOptions:")[1].split("\nExamples:")[0], re.MULTILINE)
+    examples = re.findall(r"^\.TP\n\.B (.*)$", page.split(".SH EXAMPLES")[1], re.MULTILINE)
+    assert len(examples) == 2
+    for example in examples:
+        plain = example.replace("\\(cq", "'").replace("\\(ti", "~").replace("\\(ga", "`")
+        assert f"\n  {plain}\n" in shown
+
+
+def test_every_page_is_installed():
+    made = {path.name for path in (BUILD / "manual").glob("ztserve-*.1")}
+    assert made == {f"ztserve-{command}.1" for command in COMMANDS}
 
 
 def keys_of(schema, prefix=""):

@@ -1,0 +1,135 @@
+/* Choices that are a key's come from the table of keys (config/schema.h). */
+#include "commands/command_options.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "config/schema.h"
+#include "terminal/progress_line.h"
+
+/* --- words --- */
+
+static const char *const *words_of(const char *argument)
+{
+    const struct config_key *key = config_key_find_argument(argument);
+
+    assert(key != NULL && key->choices != NULL);
+    return (const char *const *)key->choices;
+}
+
+static const char *const *verify_words(void)
+{
+    return words_of("--verify");
+}
+
+static const char *const *format_words(void)
+{
+    return words_of("--log-format");
+}
+
+static const char *const *level_words(void)
+{
+    return words_of("--log-level");
+}
+
+static const char *const *target_words(void)
+{
+    static const char *const words[] = {"zt", "zt2", "mag", "safetensors", "npz", "npy", NULL};
+
+    return words;
+}
+
+static const char *const *progress_words(void)
+{
+    return progress_mode_words;
+}
+
+const char *const *shell_words(void)
+{
+    static const char *const words[] = {"bash", "zsh", "fish", NULL};
+
+    return words;
+}
+
+/* --- options of several commands --- */
+
+#define OPTION_QUIET                                                       \
+    {                                                                      \
+        "--quiet", VALUE_NONE, false, NULL, NULL, "print errors only", 'q' \
+    }
+#define OPTION_JSON(meaning)                                \
+    {                                                       \
+        "--json", VALUE_NONE, false, NULL, NULL, meaning, 0 \
+    }
+#define OPTION_PROGRESS                                                                          \
+    {                                                                                            \
+        "--progress", VALUE_WORD, false, NULL, progress_words,                                   \
+            "on standard error: a line on a terminal (auto), lines, JSON objects, or nothing", 0 \
+    }
+
+/* --- options of each --- */
+
+const struct command_option no_options[] = {{.name = NULL}};
+
+const struct command_option serve_options[] = {
+    {"--root", VALUE_FOLDER, false, "DIR", NULL,
+     "folder of the models to serve, or s3://bucket/prefix", 0},
+    {"--cache-dir", VALUE_FOLDER, false, "DIR", NULL,
+     "a bucket's block cache, on a local disk; default cache in the state folder", 0},
+    {"--listen", VALUE_OTHER, false, "ADDRESS:PORT", NULL,
+     "default 127.0.0.1:8080; port 0 picks a free one", 0},
+    {"--writable", VALUE_NONE, false, NULL, NULL,
+     "accept uploads; with --tokens, or on loopback addresses only", 0},
+    {"--config", VALUE_FILE, false, "FILE", NULL,
+     "JSON file; the environment and arguments override it", 0},
+    {"--tokens", VALUE_FILE, false, "FILE", NULL, "who may do what; without it, everybody may", 0},
+    {"--tls-cert", VALUE_FILE, false, "FILE", NULL, "certificate and its chain; serves https", 0},
+    {"--tls-key", VALUE_FILE, false, "FILE", NULL, "private key of the certificate", 0},
+    {"--tls-client-ca", VALUE_FILE, false, "FILE", NULL,
+     "authorities whose certificates clients may show instead of a token", 0},
+    {"--verify", VALUE_WORD, false, NULL, verify_words,
+     "check digests before a component is first sent (lazy), when a model is loaded (eager), or "
+     "never",
+     0},
+    {"--threads", VALUE_OTHER, false, "N", NULL,
+     "event loops; 0, the default, starts one per processor", 0},
+    {"--log-format", VALUE_WORD, false, NULL, format_words, "default text", 0},
+    {"--log-level", VALUE_WORD, false, NULL, level_words, "default info", 0},
+    {.name = NULL},
+};
+
+const struct command_option ls_options[] = {
+    OPTION_JSON("print the manifest as JSON"),
+    {.name = NULL},
+};
+
+const struct command_option verify_options[] = {
+    {"--canonical", VALUE_NONE, false, NULL, NULL, "also require the canonical form of zTensor 2",
+     0},
+    {.name = NULL},
+};
+
+const struct command_option convert_options[] = {
+    {"--to", VALUE_WORD, false, "FORMAT", target_words,
+     "zt (zTensor 1.2), zt2 (zTensor 2, canonical), mag, safetensors, npz or npy", 0},
+    {"--zstd", VALUE_OTHER, true, "LEVEL", NULL,
+     "compress; for zt and zt2 (then not canonical), level 1 to 22, default 3", 0},
+    {"--max-shard", VALUE_OTHER, false, "SIZE", NULL,
+     "write safetensors as several files of at most SIZE (5GB, 500MiB) and an index", 0},
+    OPTION_PROGRESS,
+    OPTION_QUIET,
+    {.name = NULL},
+};
+
+const struct command_option help_options[] = {
+    {"--man", VALUE_NONE, false, NULL, NULL, "print a page of the manual, as man formats it", 0},
+    {.name = NULL},
+};
+
+const struct command_option healthcheck_options[] = {
+    {"--config", VALUE_FILE, false, "FILE", NULL,
+     "of the server, for its address; the environment overrides it", 0},
+    {"--ready", VALUE_NONE, false, NULL, NULL, "ask whether it is ready (/readyz), not only alive",
+     0},
+    {.name = NULL},
+};

@@ -1,0 +1,45 @@
+/* Reads the arguments of a command by its table of options: "--name value", "--name=value",
+ * "--name", and "-q" where the option has a letter, in any order with the operands. */
+#ifndef COMMANDS_OPTION_READER_H
+#define COMMANDS_OPTION_READER_H
+
+#include "commands/arguments.h"
+#include "commands/command_table.h"
+#include "terminal/progress_line.h"
+
+enum option_found {
+    OPTION_END,     /* no argument is left */
+    OPTION_OPERAND, /* value is the operand */
+    OPTION_NAMED,   /* name is the long name; value is NULL if there is none */
+    OPTION_WRONG    /* the usage is wrong, and a line about it has been printed */
+};
+
+struct option_reader {
+    const struct command *command;
+    struct arguments arguments;
+    const char *name;
+    char *value;
+};
+
+/* argv[0] is the name of a command of the table. */
+struct option_reader option_reader_of(int argc, char **argv);
+/* Values of VALUE_WORD are among the words. */
+enum option_found option_reader_next(struct option_reader *reader);
+/* Whether the option that was found has this name. */
+bool option_reader_is(const struct option_reader *reader, const char *name);
+
+/* The line that says what is wrong, with the nearest option's name; returns EXIT_USAGE. */
+int option_unknown(const struct command *command, const char *argument);
+
+/* What a command says while it works. */
+struct reporting {
+    enum progress_mode progress;
+    bool is_quiet; /* errors only */
+};
+
+/* Takes --progress and --quiet; false: the option is another one. */
+bool reporting_take(struct reporting *reporting, const struct option_reader *reader);
+/* The progress to show: none if the command is to be quiet. */
+enum progress_mode reporting_progress(const struct reporting *reporting);
+
+#endif
