@@ -47,19 +47,24 @@ CLIENTS = {
     "torch-1.6.0": ("numpy==1.24.4 future==1.0.0", "client_torch.py"),
     "torch-2.1.2": (f"{TORCH_IMPORTS} numpy==1.26.4", "client_torch.py"),
     "torch-2.15.0": (f"{TORCH_IMPORTS} numpy==2.2.6", "client_torch.py"),
+    # The current one, and one that still writes pytorch_model.bin; torch itself is that of the environment in BESIDE.
+    "transformers-5.23.0": ("transformers==5.23.0 numpy==2.2.6", "client_transformers.py"),
+    "transformers-4.46.3": ("transformers==4.46.3 numpy==1.26.4", "client_transformers.py"),
 }
 
 
 # Built for fewer platforms than the others: where they are not available, their tests are skipped.
-OPTIONAL = {name for name in CLIENTS if name.startswith(("magnetron", "torch"))}
+OPTIONAL = {name for name in CLIENTS if name.startswith(("magnetron", "torch", "transformers"))}
 # Installed without what they depend on (CUDA's libraries, see without_cuda.py).
 ALONE = {name: name.replace("-", "==") for name in CLIENTS if name.startswith("torch")}
+# They import the packages of another environment too: a second torch would take its time and room again.
+BESIDE = {"transformers-5.23.0": "torch-2.15.0", "transformers-4.46.3": "torch-2.1.2"}
 # Each of these takes up to 2 GB, and more while it is installed.
 ALONE_BYTES_FREE = 8 << 30
 # A machine that takes longer to install an optional package goes without.
 OPTIONAL_INSTALL_S = 100
 # They choose ml_dtypes themselves, or do without.
-OWN_ARRAYS = {"onnx", *ALONE}
+OWN_ARRAYS = {"onnx", *ALONE, *BESIDE}
 # The releases that the Python of the tests is too new for.
 OLDER_PYTHON = {"torch-1.6.0": "3.8"}
 
@@ -111,6 +116,9 @@ def make_environment(name):
             install(name, python, "--no-cache-dir", "--no-deps", ALONE[name])
             package = next(folder.glob("lib/python*/site-packages/torch"))
             subprocess.run([sys.executable, HERE / "without_cuda.py", package], check=True)
+        if name in BESIDE:
+            packages = next((ENVIRONMENTS / BESIDE[name]).glob("lib/python*/site-packages"))
+            (next(folder.glob("lib/python*/site-packages")) / "beside.pth").write_text(f"{packages}\n")
         marker.write_text(wanted)
     return python
 
@@ -120,6 +128,8 @@ def is_available(name):
     if name not in OPTIONAL:
         return True
     ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
+    if name in BESIDE and not is_available(BESIDE[name]):
+        return False
     if interpreter_of(name) is None or (name in ALONE and shutil.disk_usage(ENVIRONMENTS).free < ALONE_BYTES_FREE):
         return False
     try:
