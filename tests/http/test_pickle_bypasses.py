@@ -236,19 +236,19 @@ BAD = zipped(b"\x80\x02" + RUN + b".")
 GOOD = pt(TENSORS)
 # Archives whose headers lie, and the rule that each breaks; None for what the format allows and is not read.
 ARCHIVES = {
-    "CVE-2025-1944, another name in the local header": (patched(BAD, {30: b"archive/data.txt"}, central=False), "npz §Entry LocalHeader"),
+    "CVE-2025-1944, another name in the local header": (patched(BAD, {30: b"archive/data.txt"}, central=False), "zip §Entry LocalHeader"),
     "CVE-2025-1945, marked as encrypted": (patched(BAD, {8: b"\x01"}), None),
-    "CVE-2025-1945, marked as encrypted locally": (patched(BAD, {6: b"\x01"}, central=False), "npz §Entry LocalHeader"),
+    "CVE-2025-1945, marked as encrypted locally": (patched(BAD, {6: b"\x01"}, central=False), "zip §Entry LocalHeader"),
     "CVE-2025-1945, marked as a patch": (patched(patched(BAD, {8: b"\x20"}), {6: b"\x20"}, central=False), None),
     "CVE-2025-10156, another CRC": (patched(patched(GOOD, {16: b"\1\2\3\4"}), {14: b"\1\2\3\4"}, central=False), "pt §Archive Crc"),
-    "CVE-2025-10156, another CRC locally": (patched(GOOD, {14: b"\1\2\3\4"}, central=False), "npz §Entry LocalHeader"),
+    "CVE-2025-10156, another CRC locally": (patched(GOOD, {14: b"\1\2\3\4"}, central=False), "zip §Entry LocalHeader"),
     "CVE-2025-10156, no CRC": (patched(patched(BAD, {16: bytes(4)}), {14: bytes(4)}, central=False), "pt §Pickle Name"),
     "a method that is unknown": (patched(patched(BAD, {10: b"\x63"}), {8: b"\x63"}, central=False), None),
     "two that are called data.pkl": (zipped(VALID, more=[("data.pkl", b"\x80\x02" + RUN + b".")]), "pt §Archive DuplicateEntry"),
     "another data.pkl elsewhere": (zipped(VALID, more=[("/other/data.pkl", b"\x80\x02" + RUN + b".")]), "pt §Archive Root"),
-    "a shorter length locally": (patched(BAD, {18: b"\x04\0\0\0\x04\0\0\0"}, central=False), "npz §Entry LocalHeader"),
-    "bytes behind the end": (GOOD + b"\x80\x02" + RUN + b".", "npz §Directory EndRecord"),
-    "two archives": (GOOD + BAD, "npz §Directory Bounds"),
+    "a shorter length locally": (patched(BAD, {18: b"\x04\0\0\0\x04\0\0\0"}, central=False), "zip §Entry LocalHeader"),
+    "bytes behind the end": (GOOD + b"\x80\x02" + RUN + b".", "zip §Directory EndRecord"),
+    "two archives": (GOOD + BAD, "zip §Directory Bounds"),
 }
 
 

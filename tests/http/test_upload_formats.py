@@ -112,7 +112,7 @@ BROKEN = {
     "mag": (mag(DATA)[:-1], "mag §"),
     "mag checksum": (flipped(mag(DATA), 8), "mag §Header Checksum"),
     "mag bool": (mag(b"\x02"), "mag §Data LayoutData"),
-    "npz": (npz(DATA)[:-1], "npz §Directory "),
+    "npz": (npz(DATA)[:-1], "zip §Directory "),
     "npy": (npy(DATA)[:-1], "npy §Data DataSize"),
 }
 

@@ -58,7 +58,7 @@ enum zt_status zt_inflate_stream_start_at(struct zt_inflate_stream *stream, uint
                                           struct zt_error *error)
 {
     if (!zt_inflate_ratio_possible(bounds->stored_length, bounds->expected_length))
-        return zt_fail(error, ZT_CORRUPT, "npz §Deflate Ratio", offset,
+        return zt_fail(error, ZT_CORRUPT, "zip §Deflate Ratio", offset,
                        "%" PRIu64 " deflated bytes cannot give %" PRIu64 " bytes",
                        bounds->stored_length, bounds->expected_length);
     inflateReset(&stream->zlib);
@@ -105,9 +105,9 @@ static enum zt_status fail_decoding(const struct zt_inflate_stream *stream, int 
     if (result == Z_MEM_ERROR)
         return zt_fail_memory(error, "a decoder");
     if (result == Z_BUF_ERROR)
-        return zt_fail(error, ZT_CORRUPT, "npz §Deflate Stream", stream->offset,
+        return zt_fail(error, ZT_CORRUPT, "zip §Deflate Stream", stream->offset,
                        "the stored bytes end inside the deflated stream");
-    return zt_fail(error, ZT_CORRUPT, "npz §Deflate Stream", stream->offset, "inflate: %s",
+    return zt_fail(error, ZT_CORRUPT, "zip §Deflate Stream", stream->offset, "inflate: %s",
                    stream->zlib.msg != NULL ? stream->zlib.msg : zError(result));
 }
 
@@ -143,11 +143,11 @@ static enum zt_status check_end(struct zt_inflate_stream *stream, struct zt_erro
     if (status != ZT_OK)
         return status;
     if (length > 0)
-        return zt_fail(error, ZT_CORRUPT, "npz §Deflate Length", stream->offset,
+        return zt_fail(error, ZT_CORRUPT, "zip §Deflate Length", stream->offset,
                        "the stored bytes inflate to more than the %" PRIu64 " bytes declared",
                        stream->expected_length);
     if (stream->zlib.avail_in > 0 || stream->stored_left > 0)
-        return zt_fail(error, ZT_CORRUPT, "npz §Deflate Stream", stream->offset,
+        return zt_fail(error, ZT_CORRUPT, "zip §Deflate Stream", stream->offset,
                        "stored bytes follow the end of the deflated stream");
     return ZT_OK;
 }
@@ -166,7 +166,7 @@ enum zt_status zt_inflate_stream_read(struct zt_inflate_stream *stream, void *bu
     if (status != ZT_OK)
         return status;
     if (length < wanted)
-        return zt_fail(error, ZT_CORRUPT, "npz §Deflate Length", stream->offset,
+        return zt_fail(error, ZT_CORRUPT, "zip §Deflate Length", stream->offset,
                        "the stored bytes inflate to %" PRIu64 " bytes, %" PRIu64 " are declared",
                        stream->produced + length, stream->expected_length);
     if (length == left && !stream->partial && (status = check_end(stream, error)) != ZT_OK)

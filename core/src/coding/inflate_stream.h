@@ -3,7 +3,7 @@
  *
  * The stream never returns more bytes than expected, holds one input buffer and zlib's window, and
  * reports the end only if the deflated data ends there and every stored byte was used. Its rules
- * are those of ZIP entries, "npz §Deflate …". */
+ * are those of ZIP entries, "zip §Deflate …". */
 #ifndef ZT_CODING_INFLATE_STREAM_H
 #define ZT_CODING_INFLATE_STREAM_H
 

@@ -128,7 +128,7 @@ static enum zt_status read_ahead(struct reading *reading, const struct zip_entry
     if (held >= length)
         return ZT_OK;
     if (length > limit)
-        return zt_fail(error, ZT_INVALID, "npz §Entry Bounds", entry->header_offset,
+        return zt_fail(error, ZT_INVALID, "zip §Entry Bounds", entry->header_offset,
                        "the entry does not end before the directory");
     if (held == 0 && length < GLANCE_BYTES)
         length = limit < GLANCE_BYTES ? (size_t)limit : GLANCE_BYTES;
@@ -158,7 +158,7 @@ static enum zt_status read_local_header(struct reading *reading, struct array *a
         return status;
     array->data_offset = entry->header_offset + length;
     if (entry->stored_length > reading->directory.offset - array->data_offset)
-        return zt_fail(error, ZT_INVALID, "npz §Entry Bounds", entry->offset,
+        return zt_fail(error, ZT_INVALID, "zip §Entry Bounds", entry->offset,
                        "the entry does not end before the directory");
     return ZT_OK;
 }
@@ -176,7 +176,7 @@ static enum zt_status read_stored_header(struct reading *reading, struct array *
     enum zt_status status;
 
     if (entry->length != entry->stored_length)
-        return zt_fail(error, ZT_INVALID, "npz §Entry Size", entry->offset,
+        return zt_fail(error, ZT_INVALID, "zip §Entry Size", entry->offset,
                        "a stored entry has %" PRIu64 " bytes and takes %" PRIu64, entry->length,
                        entry->stored_length);
     status = read_ahead(reading, entry, before + first, error);
@@ -366,7 +366,7 @@ static enum zt_status read_entries(struct reading *reading, struct zt_error *err
             return status;
     }
     if (position != directory->length)
-        return zt_fail(error, ZT_INVALID, "npz §Directory EntryCount", directory->offset + position,
+        return zt_fail(error, ZT_INVALID, "zip §Directory EntryCount", directory->offset + position,
                        "the directory goes on after its %" PRIu64 " entries",
                        directory->entry_count);
     if (model->object_count == 0 && directory->entry_count > 0)
@@ -441,7 +441,7 @@ static void drop_leads(struct zt_model *model, const uint32_t *lead_lengths)
 static enum zt_status check_model(void *state, struct zt_model *model, struct zt_error *error)
 {
     const struct reading *reading = state;
-    enum zt_status status = zt_extents_check(model, true, "npz §Entry Overlap", error);
+    enum zt_status status = zt_extents_check(model, true, "zip §Entry Overlap", error);
 
     if (status != ZT_OK)
         return status;

@@ -54,7 +54,7 @@ static enum zt_status hold(const struct pytorch_archive *archive, const struct z
         window->length - (size_t)(at - window->at) >= length)
         return ZT_OK;
     if (length > left)
-        return zt_fail(error, ZT_INVALID, "npz §Entry Bounds", entry->header_offset,
+        return zt_fail(error, ZT_INVALID, "zip §Entry Bounds", entry->header_offset,
                        "the entry does not end before the directory");
     wanted = wanted < length ? length : wanted;
     wanted = wanted < left ? wanted : (size_t)left;
@@ -85,7 +85,7 @@ static enum zt_status read_local(const struct pytorch_archive *archive,
     if (status != ZT_OK)
         return status;
     if (entry->stored_length > archive->directory.offset - entry->header_offset - length)
-        return zt_fail(error, ZT_INVALID, "npz §Entry Bounds", entry->offset,
+        return zt_fail(error, ZT_INVALID, "zip §Entry Bounds", entry->offset,
                        "the entry does not end before the directory");
     *out_data_offset = entry->header_offset + length;
     return ZT_OK;
@@ -101,7 +101,7 @@ static enum zt_status check_entry(const struct zip_entry *entry, struct zt_text 
     if (status != ZT_OK)
         return status;
     if (entry->method == ZIP_STORED && entry->length != entry->stored_length)
-        return zt_fail(error, ZT_INVALID, "npz §Entry Size", entry->offset,
+        return zt_fail(error, ZT_INVALID, "zip §Entry Size", entry->offset,
                        "a stored entry has %" PRIu64 " bytes and takes %" PRIu64, entry->length,
                        entry->stored_length);
     if (!zt_text_starts_with(entry->name, root))
@@ -145,7 +145,7 @@ static enum zt_status read_entries(struct pytorch_archive *archive, struct windo
     }
     if (status == ZT_OK && position != archive->directory.length)
         return zt_fail(
-            error, ZT_INVALID, "npz §Directory EntryCount", archive->directory.offset + position,
+            error, ZT_INVALID, "zip §Directory EntryCount", archive->directory.offset + position,
             "the directory goes on after its %" PRIu64 " entries", archive->directory.entry_count);
     return status;
 }
@@ -184,7 +184,7 @@ static enum zt_status check_overlap(const struct pytorch_archive *archive, struc
 
         pytorch_archive_entry(archive, index, &entry);
         if (entry.header_offset < end)
-            status = zt_fail(error, ZT_INVALID, "npz §Entry Overlap", entry.header_offset,
+            status = zt_fail(error, ZT_INVALID, "zip §Entry Overlap", entry.header_offset,
                              "the entry begins inside another one");
         end = archive->entries[index].data_offset + entry.stored_length;
     }
@@ -321,7 +321,7 @@ static enum zt_status check_size(const struct zip_entry *entry, uint64_t most_by
                        most_bytes);
     if (entry->method == ZIP_DEFLATED &&
         !zt_inflate_ratio_possible(entry->stored_length, entry->length))
-        return zt_fail(error, ZT_INVALID, "npz §Deflate Ratio", entry->offset,
+        return zt_fail(error, ZT_INVALID, "zip §Deflate Ratio", entry->offset,
                        "%" PRIu64 " bytes cannot inflate to %" PRIu64, entry->stored_length,
                        entry->length);
     return ZT_OK;

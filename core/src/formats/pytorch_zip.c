@@ -158,7 +158,7 @@ static enum zt_status check_storage(struct reading *reading, const struct pickle
                            storage->count, storage->type->width_bytes, entry.length);
     if (entry.method == ZIP_DEFLATED &&
         !zt_inflate_ratio_possible(entry.stored_length, entry.length))
-        return zt_fail(error, ZT_INVALID, "npz §Deflate Ratio", entry.offset,
+        return zt_fail(error, ZT_INVALID, "zip §Deflate Ratio", entry.offset,
                        "%" PRIu64 " bytes cannot inflate to %" PRIu64, entry.stored_length,
                        entry.length);
     *out_place = index;

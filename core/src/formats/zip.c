@@ -63,7 +63,7 @@ static enum zt_status read_end(struct zt_source *source, struct end *out_end,
     size_t at;
 
     if (size < END_BYTES)
-        return zt_fail(error, ZT_INVALID, "npz §Directory EndRecord", 0,
+        return zt_fail(error, ZT_INVALID, "zip §Directory EndRecord", 0,
                        "a ZIP archive of %" PRIu64 " bytes", size);
     bytes = malloc(length);
     if (bytes == NULL)
@@ -74,7 +74,7 @@ static enum zt_status read_end(struct zt_source *source, struct end *out_end,
         goto out;
     at = find_end(bytes, length);
     if (at == SIZE_MAX) {
-        status = zt_fail(error, ZT_INVALID, "npz §Directory EndRecord", size - END_BYTES,
+        status = zt_fail(error, ZT_INVALID, "zip §Directory EndRecord", size - END_BYTES,
                          "the file does not end in the end record of a ZIP archive");
         goto out;
     }
@@ -110,7 +110,7 @@ static enum zt_status take_end64(const uint8_t *record, uint64_t record_at, stru
         !agrees(end->directory.entry_count, UINT16_MAX, wide.directory.entry_count) ||
         !agrees(end->directory.length, UINT32_MAX, wide.directory.length) ||
         !agrees(end->directory.offset, UINT32_MAX, wide.directory.offset))
-        return zt_fail(error, ZT_INVALID, "npz §Directory EndRecord", record_at,
+        return zt_fail(error, ZT_INVALID, "zip §Directory EndRecord", record_at,
                        "the two end records contradict each other");
     *end = wide;
     return ZT_OK;
@@ -132,14 +132,14 @@ static enum zt_status read_end64(struct zt_source *source, struct end *end, stru
         return status;
     record_at = zt_load_le64(locator + 8);
     if (record_at > locator_at - END64_BYTES)
-        return zt_fail(error, ZT_INVALID, "npz §Directory EndRecord", locator_at,
+        return zt_fail(error, ZT_INVALID, "zip §Directory EndRecord", locator_at,
                        "the zip64 end record is said to be at %" PRIu64, record_at);
     status = zt_source_read_at(source, record_at, record, sizeof(record), error);
     if (status != ZT_OK)
         return status;
     if (zt_load_le32(record) != END64_MAGIC ||
         zt_load_le64(record + 4) != locator_at - record_at - END64_UNCOUNTED)
-        return zt_fail(error, ZT_INVALID, "npz §Directory EndRecord", record_at,
+        return zt_fail(error, ZT_INVALID, "zip §Directory EndRecord", record_at,
                        "there is no zip64 end record where the locator says");
     return take_end64(record, record_at, end, error);
 }
@@ -160,15 +160,15 @@ enum zt_status zip_directory_find(struct zt_source *source, struct zip_directory
         return zt_fail(error, ZT_UNSUPPORTED, NULL, end.offset,
                        "a ZIP archive of several volumes, which is not read");
     if (directory->offset > end.offset || directory->length != end.offset - directory->offset)
-        return zt_fail(error, ZT_INVALID, "npz §Directory Bounds", end.offset,
+        return zt_fail(error, ZT_INVALID, "zip §Directory Bounds", end.offset,
                        "a directory of %" PRIu64 " bytes at %" PRIu64
                        " does not end at the end record",
                        directory->length, directory->offset);
     if (directory->length > DIRECTORY_MAX)
-        return zt_fail(error, ZT_INVALID, "npz §Directory TooLarge", end.offset,
+        return zt_fail(error, ZT_INVALID, "zip §Directory TooLarge", end.offset,
                        "a directory of %" PRIu64 " bytes, more than 1 GiB", directory->length);
     if (directory->entry_count > directory->length / ENTRY_BYTES)
-        return zt_fail(error, ZT_INVALID, "npz §Directory EntryCount", end.offset,
+        return zt_fail(error, ZT_INVALID, "zip §Directory EntryCount", end.offset,
                        "%" PRIu64 " entries do not fit a directory of %" PRIu64 " bytes",
                        directory->entry_count, directory->length);
     *out_directory = *directory;
@@ -226,7 +226,7 @@ enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8
 
     assert(*position <= directory->length);
     if (left < ENTRY_BYTES || zt_load_le32(record) != ENTRY_MAGIC)
-        return zt_fail(error, ZT_INVALID, "npz §Directory Entry", at,
+        return zt_fail(error, ZT_INVALID, "zip §Directory Entry", at,
                        "no record of an entry begins here");
     name = zt_load_le16(record + 28);
     extra = zt_load_le16(record + 30);
@@ -240,10 +240,10 @@ enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8
                                .header_offset = zt_load_le32(record + 42),
                                .offset = at};
     if (length > left)
-        return zt_fail(error, ZT_INVALID, "npz §Directory Entry", at,
+        return zt_fail(error, ZT_INVALID, "zip §Directory Entry", at,
                        "the record of an entry is longer than the rest of the directory");
     if (!widen(record + ENTRY_BYTES + name, extra, numbers, 3))
-        return zt_fail(error, ZT_INVALID, "npz §Directory Entry", at,
+        return zt_fail(error, ZT_INVALID, "zip §Directory Entry", at,
                        "the extra fields of an entry are malformed");
     if (zt_load_le16(record + 34) != 0 && zt_load_le16(record + 34) != UINT16_MAX)
         return zt_fail(error, ZT_UNSUPPORTED, NULL, at,
@@ -251,7 +251,7 @@ enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8
     if (entry.header_offset > directory->offset ||
         directory->offset - entry.header_offset < ZIP_LOCAL_MIN ||
         entry.stored_length > directory->offset - entry.header_offset - ZIP_LOCAL_MIN)
-        return zt_fail(error, ZT_INVALID, "npz §Entry Bounds", at,
+        return zt_fail(error, ZT_INVALID, "zip §Entry Bounds", at,
                        "an entry of %" PRIu64 " bytes at %" PRIu64
                        " does not lie before the directory",
                        entry.stored_length, entry.header_offset);
@@ -282,7 +282,7 @@ enum zt_status zip_local_measure(const struct zip_entry *entry, const uint8_t *h
                                  size_t *out_length, struct zt_error *error)
 {
     if (zt_load_le32(header) != LOCAL_MAGIC)
-        return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
+        return zt_fail(error, ZT_INVALID, "zip §Entry LocalHeader", entry->header_offset,
                        "no entry begins where the directory says");
     *out_length = ZIP_LOCAL_MIN + zt_load_le16(header + 26) + zt_load_le16(header + 28);
     return ZT_OK;
@@ -299,21 +299,21 @@ enum zt_status zip_local_check(const struct zip_entry *entry, const uint8_t *hea
     uint64_t *const numbers[] = {&length, &stored_length};
 
     if (name != entry->name.length || memcmp(header + ZIP_LOCAL_MIN, entry->name.bytes, name) != 0)
-        return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
+        return zt_fail(error, ZT_INVALID, "zip §Entry LocalHeader", entry->header_offset,
                        "the entry's own header has another name");
     if (zt_load_le16(header + 8) != entry->method ||
         ((flags ^ entry->flags) & (FLAGS_UNSUPPORTED | FLAG_DESCRIPTOR)) != 0)
-        return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
+        return zt_fail(error, ZT_INVALID, "zip §Entry LocalHeader", entry->header_offset,
                        "the entry's own header has another method or other flags");
     if (!widen(header + ZIP_LOCAL_MIN + name, zt_load_le16(header + 28), numbers, 2))
-        return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
+        return zt_fail(error, ZT_INVALID, "zip §Entry LocalHeader", entry->header_offset,
                        "the extra fields of the entry's own header are malformed");
     /* A writer that did not know CRC-32 and sizes in advance put them after the data and into the
      * directory. */
     if ((flags & FLAG_DESCRIPTOR) != 0 && crc32 == 0 && stored_length == 0 && length == 0)
         return ZT_OK;
     if (stored_length != entry->stored_length || length != entry->length || crc32 != entry->crc32)
-        return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
+        return zt_fail(error, ZT_INVALID, "zip §Entry LocalHeader", entry->header_offset,
                        "the entry's own header has other sizes or another CRC-32");
     return ZT_OK;
 }

@@ -2,7 +2,7 @@
  * local headers, with zip64.
  *
  * An archive has one volume: the entries, the central directory, and right after it the end record,
- * which ends the file. Rules: "npz §Directory …" for the directory, "npz §Entry …" for the rest. */
+ * which ends the file. Rules: "zip §Directory …" for the directory, "zip §Entry …" for the rest. */
 #ifndef ZT_FORMATS_ZIP_H
 #define ZT_FORMATS_ZIP_H
 

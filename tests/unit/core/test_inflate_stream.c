@@ -47,9 +47,9 @@ static void read_refuses_more_bytes_than_declared(void **state)
     (void)state;
     /* The last byte declared is not given either. */
     assert_int_equal(inflate_all(hello, sizeof(hello), 4, &error), 2);
-    assert_failure(&error, ZT_CORRUPT, "npz §Deflate Length", 0);
+    assert_failure(&error, ZT_CORRUPT, "zip §Deflate Length", 0);
     assert_int_equal(inflate_all(hello, sizeof(hello), 0, &error), 0);
-    assert_failure(&error, ZT_CORRUPT, "npz §Deflate Length", 0);
+    assert_failure(&error, ZT_CORRUPT, "zip §Deflate Length", 0);
 }
 
 static void read_refuses_fewer_bytes_than_declared(void **state)
@@ -58,7 +58,7 @@ static void read_refuses_fewer_bytes_than_declared(void **state)
 
     (void)state;
     assert_int_equal(inflate_all(hello, sizeof(hello), 6, &error), 4);
-    assert_failure(&error, ZT_CORRUPT, "npz §Deflate Length", 0);
+    assert_failure(&error, ZT_CORRUPT, "zip §Deflate Length", 0);
 }
 
 static void read_refuses_bytes_after_the_end(void **state)
@@ -69,7 +69,7 @@ static void read_refuses_bytes_after_the_end(void **state)
     (void)state;
     memcpy(bytes, hello, sizeof(hello));
     assert_int_equal(inflate_all(bytes, sizeof(bytes), 5, &error), 4);
-    assert_failure(&error, ZT_CORRUPT, "npz §Deflate Stream", 0);
+    assert_failure(&error, ZT_CORRUPT, "zip §Deflate Stream", 0);
 }
 
 static void read_refuses_every_prefix(void **state)
@@ -79,7 +79,7 @@ static void read_refuses_every_prefix(void **state)
     (void)state;
     for (size_t length = 1; length < sizeof(hello); length++) {
         inflate_all(hello, length, 5, &error);
-        assert_failure(&error, ZT_CORRUPT, "npz §Deflate Stream", 0);
+        assert_failure(&error, ZT_CORRUPT, "zip §Deflate Stream", 0);
     }
 }
 
@@ -94,7 +94,7 @@ static void start_refuses_what_deflate_cannot_give(void **state)
     assert_false(zt_inflate_ratio_possible(0, 1));
     assert_false(zt_inflate_ratio_possible(10, UINT64_MAX));
     inflate_all(hello, sizeof(hello), 10321, &error);
-    assert_failure(&error, ZT_CORRUPT, "npz §Deflate Ratio", 0);
+    assert_failure(&error, ZT_CORRUPT, "zip §Deflate Ratio", 0);
 }
 
 int main(void)

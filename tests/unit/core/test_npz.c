@@ -232,14 +232,14 @@ static void open_refuses_directories_with_wrong_numbers(void **state)
         const char *rule;
         bool at_record; /* else at the end record */
     } cases[] = {
-        {true, 16, 4, 0, "npz §Directory Bounds", false},
-        {true, 12, 4, 1, "npz §Directory Bounds", false},
-        {true, 16, 4, 0xFFFFFFF0, "npz §Directory Bounds", false},
-        {false, 0, 4, 0, "npz §Directory Entry", true},
-        {false, RECORD_NAME, 2, 0xFFFF, "npz §Directory Entry", true},
-        {false, RECORD_LENGTH, 4, UINT32_MAX, "npz §Directory Entry", true},
-        {false, RECORD_OFFSET, 4, 0xFFFFFFF0, "npz §Entry Bounds", true},
-        {false, RECORD_STORED, 4, 0x10000, "npz §Entry Bounds", true},
+        {true, 16, 4, 0, "zip §Directory Bounds", false},
+        {true, 12, 4, 1, "zip §Directory Bounds", false},
+        {true, 16, 4, 0xFFFFFFF0, "zip §Directory Bounds", false},
+        {false, 0, 4, 0, "zip §Directory Entry", true},
+        {false, RECORD_NAME, 2, 0xFFFF, "zip §Directory Entry", true},
+        {false, RECORD_LENGTH, 4, UINT32_MAX, "zip §Directory Entry", true},
+        {false, RECORD_OFFSET, 4, 0xFFFFFFF0, "zip §Entry Bounds", true},
+        {false, RECORD_STORED, 4, 0x10000, "zip §Entry Bounds", true},
     };
 
     (void)state;
@@ -268,11 +268,11 @@ static void open_refuses_counts_that_are_not_the_directory_s(void **state)
     (void)state;
     make(&zip, ZIP_FILE_STORED);
     set_counts(&zip, 1);
-    bytes_assert_refused(&zip.bytes, "npz §Directory EntryCount", zip.record_at[1]);
+    bytes_assert_refused(&zip.bytes, "zip §Directory EntryCount", zip.record_at[1]);
     set_counts(&zip, 0);
-    bytes_assert_refused(&zip.bytes, "npz §Directory EntryCount", zip.record_at[0]);
+    bytes_assert_refused(&zip.bytes, "zip §Directory EntryCount", zip.record_at[0]);
     set_counts(&zip, 60000);
-    bytes_assert_refused(&zip.bytes, "npz §Directory EntryCount", zip.end_at);
+    bytes_assert_refused(&zip.bytes, "zip §Directory EntryCount", zip.end_at);
     zip_file_free(&zip);
 }
 
@@ -283,9 +283,9 @@ static void open_refuses_files_without_end_record(void **state)
     (void)state;
     make(&zip, ZIP_FILE_STORED);
     bytes_append(&zip.bytes, "x", 1);
-    bytes_assert_refused(&zip.bytes, "npz §Directory EndRecord", zip.bytes.length - 22);
+    bytes_assert_refused(&zip.bytes, "zip §Directory EndRecord", zip.bytes.length - 22);
     zip.bytes.length = 21;
-    bytes_assert_refused(&zip.bytes, "npz §Directory EndRecord", 0);
+    bytes_assert_refused(&zip.bytes, "zip §Directory EndRecord", 0);
     zip_file_free(&zip);
 }
 
@@ -299,15 +299,15 @@ static void open_refuses_zip64_with_wrong_numbers(void **state)
     zip_file_end(&zip, "", true);
     bytes = zip.bytes.at;
     bytes[zip.end_at - 20 + 8]--;
-    bytes_assert_refused(&zip.bytes, "npz §Directory EndRecord", zip.end64_at - 1);
+    bytes_assert_refused(&zip.bytes, "zip §Directory EndRecord", zip.end64_at - 1);
     bytes_put_le(bytes + zip.end_at - 20 + 8, UINT64_MAX, 8);
-    bytes_assert_refused(&zip.bytes, "npz §Directory EndRecord", zip.end_at - 20);
+    bytes_assert_refused(&zip.bytes, "zip §Directory EndRecord", zip.end_at - 20);
     bytes_put_le(bytes + zip.end_at - 20 + 8, zip.end64_at, 8);
     bytes_put_le(bytes + zip.end_at + 12, 7, 4);
-    bytes_assert_refused(&zip.bytes, "npz §Directory EndRecord", zip.end64_at);
+    bytes_assert_refused(&zip.bytes, "zip §Directory EndRecord", zip.end64_at);
     bytes_put_le(bytes + zip.end_at + 12, UINT32_MAX, 4);
     bytes_put_le(bytes + zip.end64_at + 40, UINT64_MAX, 8);
-    bytes_assert_refused(&zip.bytes, "npz §Directory Bounds", zip.end64_at);
+    bytes_assert_refused(&zip.bytes, "zip §Directory Bounds", zip.end64_at);
     zip_file_free(&zip);
 }
 
@@ -335,7 +335,7 @@ static void open_refuses_local_headers_that_differ(void **state)
 
         make(&zip, ZIP_FILE_STORED);
         bytes_put_le(zip.bytes.at + zip.local_at[1] + cases[i].at, cases[i].value, cases[i].width);
-        bytes_assert_refused(&zip.bytes, "npz §Entry LocalHeader", zip.local_at[1]);
+        bytes_assert_refused(&zip.bytes, "zip §Entry LocalHeader", zip.local_at[1]);
         zip_file_free(&zip);
     }
 }
@@ -354,17 +354,17 @@ static void open_refuses_entries_of_other_sizes(void **state)
     (void)state;
     make(&zip, ZIP_FILE_STORED);
     set_lengths(&zip, 0, RECORD_LENGTH, zip.data_length[0] - 1);
-    bytes_assert_refused(&zip.bytes, "npz §Entry Size", zip.record_at[0]);
+    bytes_assert_refused(&zip.bytes, "zip §Entry Size", zip.record_at[0]);
     set_lengths(&zip, 0, RECORD_STORED, zip.data_length[0] - 1);
     bytes_assert_refused(&zip.bytes, "npz §Entry Size", zip.record_at[0]);
     set_lengths(&zip, 0, RECORD_LENGTH, zip.data_length[0]);
-    bytes_assert_refused(&zip.bytes, "npz §Entry Size", zip.record_at[0]);
+    bytes_assert_refused(&zip.bytes, "zip §Entry Size", zip.record_at[0]);
     zip_file_free(&zip);
     make(&zip, ZIP_FILE_DEFLATED);
     set_lengths(&zip, 0, RECORD_LENGTH, 500);
     bytes_assert_refused(&zip.bytes, "npz §Entry Size", zip.record_at[0]);
     set_lengths(&zip, 0, RECORD_LENGTH, UINT32_MAX - 1);
-    bytes_assert_refused(&zip.bytes, "npz §Deflate Ratio", zip.data_at[0]);
+    bytes_assert_refused(&zip.bytes, "zip §Deflate Ratio", zip.data_at[0]);
     zip_file_free(&zip);
 }
 
@@ -375,7 +375,7 @@ static void open_refuses_streams_that_do_not_inflate(void **state)
     (void)state;
     make(&zip, ZIP_FILE_DEFLATED);
     zip.bytes.at[zip.data_at[1]] = 0x07;
-    bytes_assert_refused(&zip.bytes, "npz §Deflate Stream", zip.data_at[1]);
+    bytes_assert_refused(&zip.bytes, "zip §Deflate Stream", zip.data_at[1]);
     zip_file_free(&zip);
 }
 
@@ -399,7 +399,7 @@ static void open_refuses_entries_that_overlap(void **state)
     zip_file_add_u8(&zip, "a.npy", ZIP_FILE_STORED, 200);
     zip_file_end(&zip, "", false);
     bytes_put_le(zip.bytes.at + zip.record_at[1] + RECORD_OFFSET, inner_at, 4);
-    bytes_assert_refused(&zip.bytes, "npz §Entry Overlap", inner_at);
+    bytes_assert_refused(&zip.bytes, "zip §Entry Overlap", inner_at);
     bytes_free(&array);
     zip_file_free(&inner);
     zip_file_free(&zip);
