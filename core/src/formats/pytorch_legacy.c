@@ -123,11 +123,6 @@ static enum zt_status sort_keys(struct reading *reading, struct zt_error *error)
 
     if (zt_index_make(reading->storage_count, &order, &reading->by_key) != ZT_OK)
         return zt_fail_memory(error, "the order of storages");
-    for (uint32_t i = 1; i < reading->storage_count; i++)
-        if (zt_text_equal(reading->storages[reading->by_key[i - 1]].key,
-                          reading->storages[reading->by_key[i]].key))
-            return pickle_fail(&reading->shared.pickle, reading->position_of_keys,
-                               "pt §Legacy Keys", error, "a storage's key occurs twice");
     return ZT_OK;
 }
 
@@ -187,9 +182,9 @@ static enum zt_status pass_storage(struct reading *reading, struct stored *store
     uint64_t count = 0;
     enum zt_status status;
 
-    if (!stored->is_used)
+    if (!stored->is_used) /* of two equal keys, only one is found */
         return pickle_fail(&reading->shared.pickle, reading->position_of_keys, "pt §Legacy Keys",
-                           error, "the file has a storage that no tensor names");
+                           error, "a key is of a storage that no tensor names, or occurs twice");
     status = zt_cursor_u64(cursor, &count, error);
     if (status != ZT_OK)
         return status;

@@ -5,27 +5,8 @@
 #include <string.h>
 
 #include "pickle/pickle.h"
-#include "zip_file.h"
+#include "pytorch_pieces.h"
 #include "zt/model.h"
-
-/* Pieces of pickles. */
-#define TEXT(length, text) "X" length "\0\0\0" text
-#define STORAGE(class, count)                                                                      \
-    "(" TEXT("\x07", "storage") "c" class "\n" TEXT("\x01", "0") TEXT("\x03", "cpu") "K" count "t" \
-                                                                                     "Q"
-#define REBUILD "ctorch._utils\n_rebuild_tensor_v2\n("
-#define HOOKS \
-    "\x89"    \
-    "ccollections\nOrderedDict\n)R"
-/* Of shape (2, 2) over four floats. */
-#define TENSOR(offset, strides) \
-    REBUILD STORAGE("torch\nFloatStorage", "\x04") "K" offset "K\x02K\x02\x86" strides HOOKS "tR"
-#define ROWS    "K\x02K\x01\x86"
-#define COLUMNS "K\x01K\x02\x86"
-#define PLAIN   TENSOR("\0", ROWS)
-
-#define ORDERED "ccollections\nOrderedDict\n"
-#define A       TEXT("\x01", "a")
 
 /* --- the machine --- */
 
@@ -155,19 +136,11 @@ static void machine_reads_integers_of_every_width(void **state)
 
 static const uint8_t floats[16] = {0, 0, 0x80, 0x3f};
 
-static void add(struct zip_file *zip, const char *name, enum zip_file_kind kind, const void *bytes,
-                size_t length)
-{
-    const struct bytes content = {(uint8_t *)(uintptr_t)bytes, length};
-
-    zip_file_add(zip, name, kind, &content);
-}
-
 static void make(struct zip_file *zip, enum zip_file_kind kind, const void *pickle, size_t length)
 {
-    add(zip, "a/data.pkl", kind, pickle, length);
-    add(zip, "a/data/0", kind, floats, sizeof(floats));
-    add(zip, "a/version", kind, "3\n", 2);
+    pytorch_entry(zip, "a/data.pkl", kind, pickle, length);
+    pytorch_entry(zip, "a/data/0", kind, floats, sizeof(floats));
+    pytorch_entry(zip, "a/version", kind, "3\n", 2);
     zip_file_end(zip, "", false);
 }
 
@@ -343,16 +316,16 @@ static void open_refuses_archives_that_are_not_torchs(void **state)
     struct zip_file old = {0};
 
     (void)state;
-    add(&outside, "b/version", ZIP_FILE_STORED, "3\n", 2);
+    pytorch_entry(&outside, "b/version", ZIP_FILE_STORED, "3\n", 2);
     make(&outside, ZIP_FILE_STORED, pickle, sizeof(pickle) - 1);
     bytes_assert_refused(&outside.bytes, "pt §Archive Root", outside.record_at[1]);
     zip_file_free(&outside);
-    add(&twice, "a/version", ZIP_FILE_STORED, "3\n", 2);
+    pytorch_entry(&twice, "a/version", ZIP_FILE_STORED, "3\n", 2);
     make(&twice, ZIP_FILE_STORED, pickle, sizeof(pickle) - 1);
     bytes_assert_refused(&twice.bytes, "pt §Archive DuplicateEntry", twice.record_at[3]);
     zip_file_free(&twice);
-    add(&old, "a/data.pkl", ZIP_FILE_STORED, pickle, sizeof(pickle) - 1);
-    add(&old, "a/version", ZIP_FILE_STORED, "11", 2);
+    pytorch_entry(&old, "a/data.pkl", ZIP_FILE_STORED, pickle, sizeof(pickle) - 1);
+    pytorch_entry(&old, "a/version", ZIP_FILE_STORED, "11", 2);
     zip_file_end(&old, "", false);
     bytes_assert_refused(&old.bytes, "pt §Archive Version", old.record_at[1]);
     zip_file_free(&old);
@@ -385,10 +358,6 @@ static void stacked_pickles_are_read_in_every_protocol(void **state)
     }
 }
 
-#define LEGACY_MAGIC   "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
-#define LEGACY_VERSION "\x80\x02M\xe9\x03."
-#define LEGACY_FACTS   "\x80\x02}."
-#define LEGACY_HEAD    LEGACY_MAGIC LEGACY_VERSION LEGACY_FACTS
 #define LEGACY_VIEW(view)                                                         \
     "\x80\x02(" TEXT("\x07", "storage") "ctorch\nByteStorage\n" TEXT("\x01", "0") \
         TEXT("\x03", "cpu") "K\x04" view "tQ."

@@ -1,0 +1,288 @@
+/* PyTorch: what ends the pickle machine, each rule at its offset. */
+#include "pytorch_pieces.h"
+
+#include <stdlib.h>
+
+#include "pickle/pickle.h"
+
+/* A pickle that is refused at the opcode with which the second piece begins. */
+struct refused {
+    const char *pickle;
+    size_t length;
+    size_t offset;
+    const char *rule;
+};
+
+#define AT(before, rest, rule)                                                                 \
+    {                                                                                          \
+        "\x80\x02" before rest, sizeof("" before rest) + 1, sizeof("" before) + 1, "pt §" rule \
+    }
+
+static void assert_stops(const struct refused *refused, bool is_torchscript)
+{
+    uint8_t *copy = malloc(refused->length);
+    struct pickle machine;
+    struct zt_error error;
+    pickle_value value;
+
+    assert_non_null(copy);
+    memcpy(copy, refused->pickle, refused->length);
+    pickle_init(&machine, copy, refused->length, 0);
+    machine.is_torchscript = is_torchscript;
+    zt_error_clear(&error);
+    pickle_run(&machine, &value, &error);
+    if (error.rule == NULL || strcmp(error.rule, refused->rule) != 0 ||
+        error.offset != refused->offset)
+        print_error("wanted %s at %d of %.*s\n", refused->rule, (int)refused->offset,
+                    (int)refused->length, refused->pickle);
+    assert_failure(&error, ZT_INVALID, refused->rule, refused->offset);
+    pickle_free(&machine);
+    free(copy);
+}
+
+#define ASSERT_ALL_STOP(cases, is_torchscript)                      \
+    for (size_t i = 0; i < sizeof(cases) / sizeof((cases)[0]); i++) \
+    assert_stops(&(cases)[i], is_torchscript)
+
+/* --- calls --- */
+
+static void calls_take_their_arguments_and_no_others(void **state)
+{
+    static const struct refused cases[] = {
+        AT(ORDERED "K\x01\x85", "R.", "Pickle Call"),
+        AT(ORDERED "}}\x86", "R.", "Pickle Call"),
+        AT("cbuiltins\nset\nK\x01\x85", "R.", "Pickle Call"),
+        AT("cbuiltins\nset\n]]\x86", "R.", "Pickle Call"),
+        AT("ctorch\nSize\n)", "R.", "Pickle Call"),
+        AT("ctorch\nSize\n]\x85", "R.", "Pickle Call"),
+        AT("ctorch.serialization\n_get_layout\n" TEXT("\x0b", "torch.other") "\x85", "R.",
+           "Pickle Call"),
+        AT("ctorch\nSize\n)", "\x81.", "Pickle Call"),
+        AT(ORDERED "N\x85", "\x81.", "Pickle Call"),
+        AT(ORDERED ")RN", "b.", "Pickle Call"),
+        AT(ORDERED "N", "R.", "Pickle Call"),
+        AT("(N", "e.", "Pickle Stack"),
+        AT("", "I\n.", "Pickle Argument"),
+        AT("", "I-\n.", "Pickle Argument"),
+        AT("NN", "\x93.", "Pickle Type"),
+        AT("", "ctorch._utils\n_rebuild_wrapper_subclass\n.", "Pickle Name"),
+    };
+
+    (void)state;
+    ASSERT_ALL_STOP(cases, false);
+}
+
+static void names_of_torchscript_have_no_dots(void **state)
+{
+    static const struct refused cases[] = {
+        AT("", "c__torch__.m\nM.x\n.", "Pickle Name"),
+        AT("", "c__torch__.m\n\n.", "Pickle Name"),
+        AT("", "c__torch\nM\n.", "Pickle Name"),
+        AT("", "ctorch.jit._pickle\nload\n.", "Pickle Name"),
+        AT("ctorch.jit._pickle\nbuild_intlist\n)", "R.", "Pickle Call"),
+    };
+
+    (void)state;
+    ASSERT_ALL_STOP(cases, true);
+}
+
+static void frames_end_within_the_pickle(void **state)
+{
+    static const struct refused longer = AT("", "\x95\x03\0\0\0\0\0\0\0N.", "Pickle Truncated");
+    static const char whole[] = "\x80\x04\x95\x02\0\0\0\0\0\0\0N.";
+    struct pickle machine;
+    pickle_value value = 0;
+
+    (void)state;
+    assert_stops(&longer, false);
+    pickle_init(&machine, (const uint8_t *)whole, sizeof(whole) - 1, 0);
+    assert_int_equal(pickle_run(&machine, &value, NULL), ZT_OK);
+    pickle_free(&machine);
+}
+
+/* Marks take as many words as bytes; the memo, as many as its highest number says. */
+static void values_take_no_more_than_their_budget(void **state)
+{
+    const size_t length = 400000;
+    const size_t put_at = 300000;
+    uint8_t *bytes = malloc(length);
+    struct pickle machine;
+    struct zt_error error;
+    pickle_value value;
+
+    (void)state;
+    assert_non_null(bytes);
+    memset(bytes, '(', length);
+    bytes[put_at - 1] = 'N';
+    bytes[put_at] = 'r';
+    bytes_put_le(bytes + put_at + 1, length - 1, 4);
+    pickle_init(&machine, bytes, length, 0);
+    assert_int_equal(pickle_run(&machine, &value, &error), ZT_LIMIT);
+    assert_failure(&error, ZT_LIMIT, "pt §Pickle Memory", put_at);
+    assert_true(pickle_held_bytes(&machine) <= 9 * length + (256 << 10));
+    pickle_free(&machine);
+    free(bytes);
+}
+
+/* --- storages and tensors --- */
+
+/* As a number of eight bytes. */
+#define HUGE(top) "\x8a\x08\0\0\0\0\0\0\0" top
+
+#define V1      "ctorch._utils\n_rebuild_tensor\n("
+#define V3      "ctorch._utils\n_rebuild_tensor_v3\n("
+#define UNTYPED STORAGE("torch.storage\nUntypedStorage", "\x10")
+/* Eight numbers 1. */
+#define ONES "K\x01K\x01K\x01K\x01K\x01K\x01K\x01K\x01"
+#define RANK_65                                         \
+    "(" ONES ONES ONES ONES ONES ONES ONES ONES "K\x01" \
+    "t"
+
+static void storages_and_shapes_are_numbers_that_fit(void **state)
+{
+    static const struct refused cases[] = {
+        AT("(" TEXT("\x07", "storage") "ctorch\nFloatStorage\n" TEXT("\x01", "0")
+               TEXT("\x03", "cpu") HUGE("\x7f") "t",
+           "Q.", "Storage Id"),
+        AT(REBUILD "Nt", "R.", "Pickle Call"),
+        AT(REBUILD FLOAT_STORAGE "K\0)t", "R.", "Pickle Call"),
+        AT(REBUILD FLOAT_STORAGE "N))" HOOKS "t", "R.", "Tensor Shape"),
+        AT(REBUILD FLOAT_STORAGE "J\xff\xff\xff\xff))" HOOKS "t", "R.", "Tensor Shape"),
+        AT(REBUILD FLOAT_STORAGE "K\0])" HOOKS "t", "R.", "Tensor Shape"),
+        AT(REBUILD FLOAT_STORAGE "K\0N\x85K\x01\x85" HOOKS "t", "R.", "Tensor Shape"),
+        AT(REBUILD FLOAT_STORAGE "K\0" RANK_65 RANK_65 HOOKS "t", "R.", "Tensor Shape"),
+        AT(REBUILD FLOAT_STORAGE "K\0K\x01\x85N\x85" HOOKS "t", "R.", "Tensor Shape"),
+        /* 2^62 floats; 2^62 bytes; 2^62 times 4 times 0. */
+        AT(REBUILD FLOAT_STORAGE "K\0" HUGE("\x40") "\x85K\0\x85" HOOKS "t", "R.", "Tensor Shape"),
+        AT(REBUILD STORAGE("torch\nByteStorage", "\x10") "K\0" HUGE("\x40") "\x85K\0\x85" HOOKS "t",
+           "R.", "Tensor Shape"),
+        AT(REBUILD FLOAT_STORAGE "K\0" HUGE("\x40") "K\x04K\0\x87K\0K\0K\0\x87" HOOKS "t", "R.",
+           "Tensor Shape"),
+        /* A stride of 2^62, once and four times. */
+        AT(REBUILD FLOAT_STORAGE "K\0K\x02\x85" HUGE("\x40") "\x85" HOOKS "t", "R.",
+           "Tensor Bounds"),
+        AT(REBUILD FLOAT_STORAGE "K\0K\x05\x85" HUGE("\x40") "\x85" HOOKS "t", "R.",
+           "Tensor Bounds"),
+        AT(V3 UNTYPED "K\0))" HOOKS "ctorch\nfloat4_e2m1fn_x2\nt", "R.", "Tensor Shape"),
+    };
+
+    (void)state;
+    ASSERT_ALL_STOP(cases, false);
+}
+
+static void tensors_are_made_of_what_torch_gives(void **state)
+{
+    static const struct refused cases[] = {
+        AT(REBUILD FLOAT_STORAGE "K\0))N" ORDERED ")Rt", "R.", "Pickle Call"),
+        AT(REBUILD FLOAT_STORAGE "K\0))\x89K\x01t", "R.", "Pickle Call"),
+        AT(REBUILD FLOAT_STORAGE "K\0))" HOOKS "K\x01t", "R.", "Pickle Call"),
+        AT(REBUILD FLOAT_STORAGE "K\0))" HOOKS "NNt", "R.", "Pickle Call"),
+        AT(V1 FLOAT_STORAGE "K\0))Nt", "R.", "Pickle Call"),
+        AT(V3 UNTYPED "K\0))" HOOKS "Nt", "R.", "Pickle Call"),
+        AT(REBUILD UNTYPED "K\0))" HOOKS "t", "R.", "Tensor Dtype"),
+        AT(REBUILD STORAGE("torch\nQInt8Storage", "\x10") "K\0))" HOOKS "t", "R.", "Tensor Dtype"),
+        AT("ctorch._utils\n_rebuild_parameter\n(N" HOOKS "t", "R.", "Pickle Call"),
+        AT("ctorch._utils\n_rebuild_parameter\n(" PLAIN HOOKS "Nt", "R.", "Pickle Call"),
+        AT("ctorch._utils\n_rebuild_parameter_with_state\n(" PLAIN HOOKS "t", "R.", "Pickle Call"),
+        AT("ctorch._utils\n_rebuild_parameter\n(" PLAIN "NNt", "R.", "Pickle Call"),
+        AT("ctorch._utils\n_rebuild_device_tensor_from_cpu_tensor\n(" PLAIN
+           "ctorch\nfloat32\nN\x89t",
+           "R.", "Pickle Call"),
+        AT("ctorch._tensor\n_rebuild_from_type_v2\n(ctorch\nSize\nctorch\nTensor\n)Nt", "R.",
+           "Pickle Call"),
+        AT("ctorch._tensor\n_rebuild_from_type_v2\n(ctorch\nSize\nctorch\nSize\n)Nt", "R.",
+           "Pickle Call"),
+        AT("ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._tensor\n_rebuild_from_type_v2\nctorch\n"
+           "Tensor\n)Nt",
+           "R.", "Pickle Call"),
+    };
+
+    (void)state;
+    ASSERT_ALL_STOP(cases, false);
+}
+
+#define QTENSOR(class)                                                      \
+    "ctorch._utils\n_rebuild_qtensor\n(" STORAGE("torch\n" class "Storage", \
+                                                 "\x10") "K\0K\x02K\x02\x86" ROWS
+#define PER_TENSOR "(ctorch\nper_tensor_affine\nG\x3f\xf0\0\0\0\0\0\0K\x01t"
+#define PER_AXIS(axis)                                                  \
+    "(ctorch\nper_channel_affine\n" LINE("Double", "\x02", "K\x02\x85") \
+        LINE("Long", "\x02", "K\x02\x85") axis "t"
+
+static void quantizers_say_one_scale_or_one_for_each_slice(void **state)
+{
+    static const struct refused cases[] = {
+        AT(QTENSOR("QInt8") "N" HOOKS "t", "R.", "Tensor Quantizer"),
+        AT(QTENSOR("QInt8") "(ctorch\nper_tensor_affine\nK\x01K\x01t" HOOKS "t", "R.",
+           "Tensor Quantizer"),
+        AT(QTENSOR("QInt8") "(ctorch\nper_tensor_affine\nG\x3f\xf0\0\0\0\0\0\0Nt" HOOKS "t", "R.",
+           "Tensor Quantizer"),
+        AT(QTENSOR("QInt8") "(ctorch\nper_tensor_symmetric\nG\x3f\xf0\0\0\0\0\0\0K\x01t" HOOKS "t",
+           "R.", "Tensor Quantizer"),
+        AT(QTENSOR("QInt8") PER_AXIS("K\x02") HOOKS "t", "R.", "Tensor Quantizer"),
+        AT(QTENSOR("QInt8") "(ctorch\nper_channel_affine\n" LINE("Double", "\x02", "K\x01\x85")
+               LINE("Long", "\x02", "K\x02\x85") "K\0t" HOOKS "t",
+           "R.", "Tensor Quantizer"),
+        AT(QTENSOR("QInt8") PER_TENSOR HOOKS "Nt", "R.", "Pickle Call"),
+        AT(QTENSOR("QInt8") PER_TENSOR "NNt", "R.", "Pickle Call"),
+        AT(QTENSOR("Byte") PER_TENSOR HOOKS "t", "R.", "Tensor Dtype"),
+    };
+
+    (void)state;
+    ASSERT_ALL_STOP(cases, false);
+}
+
+#define SPARSE(layout_length, layout, data)                                             \
+    "ctorch._utils\n_rebuild_sparse_tensor\n(ctorch.serialization\n_get_layout\n" TEXT( \
+        layout_length, layout) "\x85R(" data "tt"
+#define COO(data) SPARSE("\x10", "torch.sparse_coo", data)
+#define CSR(data) SPARSE("\x10", "torch.sparse_csr", data)
+/* Of shape (rows, 3) in memory of 3 times rows. */
+#define PAIRS(class, rows)                                                                         \
+    REBUILD STORAGE("torch\n" class "Storage", "\x06") "K\0K" rows "K\x03\x86K\x03K\x01\x86" HOOKS \
+                                                       "tR"
+#define THREE(class) LINE(class, "\x03", "K\x03\x85")
+#define TWO(class)   LINE(class, "\x02", "K\x02\x85")
+
+static void sparse_tensors_have_parts_that_fit(void **state)
+{
+    static const struct refused cases[] = {
+        AT("ctorch._utils\n_rebuild_sparse_tensor\n(N)t", "R.", "Pickle Call"),
+        AT(SPARSE("\x0d", "torch.strided", PAIRS("Long", "\x02") THREE("Float") "K\x02K\x02\x86"),
+           "R.", "Tensor Sparse"),
+        /* Indices of 32 bits, another rank, another number of values. */
+        AT(COO(PAIRS("Int", "\x02") THREE("Float") "K\x02K\x02\x86"), "R.", "Tensor Sparse"),
+        AT(COO(PAIRS("Long", "\x01") THREE("Float") "K\x02K\x02\x86"), "R.", "Tensor Sparse"),
+        AT(COO(PAIRS("Long", "\x02") TWO("Float") "K\x02K\x02\x86"), "R.", "Tensor Sparse"),
+        AT(COO(PAIRS("Long", "\x02") THREE("Float") ")"), "R.", "Tensor Sparse"),
+        AT(COO(PAIRS("Long", "\x02") THREE("Float") "K\x02K\x02\x86K\x01"), "R.", "Tensor Sparse"),
+        AT(COO(PAIRS("Long", "\x02") THREE("Float") HUGE("\x40") HUGE("\x40") "\x86"), "R.",
+           "Tensor Shape"),
+        /* Rows and columns of two types, or of floats; rows of another number. */
+        AT(CSR(THREE("Long") TWO("Int") TWO("Float") "K\x02K\x02\x86"), "R.", "Tensor Sparse"),
+        AT(CSR(THREE("Int") TWO("Long") TWO("Float") "K\x02K\x02\x86"), "R.", "Tensor Sparse"),
+        AT(CSR(THREE("Float") TWO("Float") TWO("Float") "K\x02K\x02\x86"), "R.", "Tensor Sparse"),
+        AT(CSR(TWO("Long") TWO("Long") TWO("Float") "K\x02K\x02\x86"), "R.", "Tensor Sparse"),
+        AT(CSR(THREE("Long") TWO("Long") THREE("Float") "K\x02K\x02\x86"), "R.", "Tensor Sparse"),
+        AT(CSR(THREE("Long") TWO("Long") TWO("Float") "K\x02\x85"), "R.", "Tensor Sparse"),
+    };
+
+    (void)state;
+    ASSERT_ALL_STOP(cases, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_take_their_arguments_and_no_others),
+        cmocka_unit_test(names_of_torchscript_have_no_dots),
+        cmocka_unit_test(frames_end_within_the_pickle),
+        cmocka_unit_test(values_take_no_more_than_their_budget),
+        cmocka_unit_test(storages_and_shapes_are_numbers_that_fit),
+        cmocka_unit_test(tensors_are_made_of_what_torch_gives),
+        cmocka_unit_test(quantizers_say_one_scale_or_one_for_each_slice),
+        cmocka_unit_test(sparse_tensors_have_parts_that_fit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
