@@ -502,6 +502,17 @@ def test_threads_refuse_damage_as_one_does(fails, write, tmp_path, target, hurt)
     assert fails(source, "--to", target) == alone.stderr.decode()
 
 
+def test_the_first_failure_in_the_files_order_is_reported(fails, write):
+    """The second component is found damaged while the first, which takes a thread much longer, is still being read."""
+    whole = zt1({"a": dense(bytes(32 << 20), digest="sha256"), "b": dense(pattern(64), digest="sha256")})
+    data = bytearray(whole)
+    for name in "ab":
+        data[whole.offsets[name, "data"]] ^= 1
+    source = write("hurt.zt", data)
+    for target in ("zt", "safetensors"):
+        assert '"a"' in fails(source, "--to", target)
+
+
 # --- the file that is written ---
 
 

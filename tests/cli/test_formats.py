@@ -6,6 +6,8 @@ import pytest
 
 from containers import dense, zt01, zt1, zt10, zt2
 from neighbours import deflated_npz, gguf, mag, npy, npz, safetensors
+from onnx_messages import onnx, raw, tensor
+from pytorch import Storage, Tensor, pt
 
 # Zeros and ones: all of them can hold those.
 DATA = bytes(index % 3 % 2 for index in range(3000))
@@ -20,6 +22,8 @@ FORMATS = {
     "mag": (mag(DATA), "mag 1", "w data dense bool [3000] 3000 raw -"),
     "npz": (npz(DATA), "npz", "w data dense u8 [3000] 3000 raw crc32"),
     "npy": (npy(DATA), "npy", "data data dense u8 [3000] 3000 raw -"),
+    "pytorch": (pt({"w": Tensor(Storage(DATA, "u8"), [3000])}), "pytorch", "w data dense u8 [3000] 3000 raw crc32"),
+    "onnx": (onnx(tensor("w", 2, [3000], raw(DATA))), "onnx", "w data dense u8 [3000] 3000 raw -"),
 }
 KINDS = pytest.mark.parametrize("kind", FORMATS)
 

@@ -9,6 +9,7 @@ import numpy
 import pytest
 
 from containers import pattern, zt2_data_shard
+from onnx_messages import external, field, onnx, raw, tensor, varint
 from server_process import PROGRAM
 from uploads import put
 from wire import ask, assert_problem, component_path, eventually, get, manifest, model_path, verify
@@ -17,40 +18,6 @@ VALUES = numpy.arange(1200, dtype="<f4").reshape(30, 40)
 LONGS = numpy.array([0, 1, -1, 300, -(2**63), 2**63 - 1], "<i8")
 SHORTS = numpy.array([[-1, 2], [-32768, 32767]], "<i2")
 DATA = pattern(4000, seed=5)
-
-
-def varint(value):
-    value %= 1 << 64
-    out = b""
-    while value > 0x7F:
-        out += bytes([value & 0x7F | 0x80])
-        value >>= 7
-    return out + bytes([value])
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def tensor(name, kind, shape, *fields):
-    return b"".join([*(field(1, extent) for extent in shape), field(2, kind), field(8, name.encode()), *fields])
-
-
-def onnx(*tensors):
-    graph = field(2, b"graph") + b"".join(field(5, one) for one in tensors)
-    return field(1, 10) + field(2, b"test") + field(7, graph) + field(8, field(2, 21))
-
-
-def raw(data):
-    return field(9, data)
-
-
-def external(location, **numbers):
-    entries = {"location": location, **{key: str(number) for key, number in numbers.items()}}
-    listed = (field(13, field(1, key.encode()) + field(2, value.encode())) for key, value in entries.items())
-    return b"".join(listed) + field(14, 1)
 
 
 def external_model(location, count=1000, **numbers):
