@@ -13,6 +13,7 @@
 #include "commands/commands.h"
 #include "commands/opened_file.h"
 #include "commands/option_reader.h"
+#include "conversion/earlier_parts.h"
 #include "conversion/output_file.h"
 #include "conversion/parallel_conversion.h"
 #include "conversion/split_output.h"
@@ -277,6 +278,27 @@ static int check_unhidden(const char *out)
     return failure_complain(out, &error);
 }
 
+/* Parts of another count would stay beside the new ones, and belong to no model. */
+static int check_alone(const char *out, uint32_t count)
+{
+    struct zt_error error;
+    char *earlier = NULL;
+    int result = EXIT_DONE;
+
+    zt_error_clear(&error);
+    if (earlier_parts_find(out, count, &earlier, &error) != ZT_OK)
+        return failure_complain(out, &error);
+    if (earlier != NULL) {
+        zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                "it is of another split of this name, which is now one of %" PRIu32
+                " parts: remove that one first, or choose another name",
+                count);
+        result = failure_complain(earlier, &error);
+    }
+    free(earlier);
+    return result;
+}
+
 static int make_parts(struct conversion *work, const struct split_plan *plan)
 {
     struct zt_progress progress = {advance, work};
@@ -286,6 +308,8 @@ static int make_parts(struct conversion *work, const struct split_plan *plan)
     enum zt_status status;
     int result = check_unhidden(work->request->out);
 
+    if (result == EXIT_DONE)
+        result = check_alone(work->request->out, plan->count);
     if (result != EXIT_DONE)
         return result;
     zt_error_clear(&error);

@@ -329,6 +329,22 @@ def test_a_file_that_would_hide_the_parts_is_left_alone(ztserve, folder, tmp_pat
     assert not list(tmp_path.glob("out-*"))
 
 
+def test_parts_of_another_count_are_left_alone(ztserve, folder, tmp_path):
+    files = folder({**safetensors_model("m", PARTS), "out-00002-of-00003.safetensors": b"mine", "out-00001-of-00003.safetensors": b"mine"})
+    before = {path: path.read_bytes() for path in files.iterdir()}
+    result = ztserve("convert", files / INDEX, tmp_path / "out.safetensors", "--max-shard", "60")
+    assert result.status == 1
+    assert "out-00001-of-00003.safetensors: it is of another split of this name, which is now one of 2 parts" in result.errors
+    assert {path: path.read_bytes() for path in files.iterdir()} == before
+    # Parts of as many are replaced, and those of other names are none of this split.
+    for name in ("out-00001-of-00003.safetensors", "out-00002-of-00003.safetensors"):
+        (tmp_path / name).unlink()
+    for name in ("out-00002-of-00002.safetensors", "outer-00001-of-00003.safetensors", "out-00001-of-00003.gguf"):
+        (tmp_path / name).write_bytes(b"mine")
+    assert ztserve("convert", files / INDEX, tmp_path / "out.safetensors", "--max-shard", "60").status == 0
+    assert sorted(parts_of(tmp_path, "out")[0]) == [part_name("out", number, 2, "safetensors") for number in (1, 2)]
+
+
 def test_a_failure_leaves_no_part_behind(ztserve, tmp_path):
     broken = zt1({"a": dense(pattern(64)), "b": dense(pattern(64)), "c": dense(pattern(64))})
     at = broken.index(pattern(64), 64 + 64 * 2)
