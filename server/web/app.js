@@ -107,7 +107,7 @@ function followLink(event) {
 
   if (event.defaultPrevented || event.button !== 0 || link === null || link === undefined)
     return;
-  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || link.target !== "" ||
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || link.hasAttribute("target") ||
       link.hasAttribute("download"))
     return;
   const address = new URL(link.getAttribute("href"), location.href);

@@ -1,5 +1,120 @@
-import { el } from "./dom.js";
+// The models that the server has.
 
-export async function show(root) {
-  root.append(el("h1", {}, "catalog"));
+import { choose, chooseSort, chosen, chosenSort } from "./address.js";
+import { cut, el, errorBox, name } from "./dom.js";
+import { bytes, count, date } from "./format.js";
+import { Table, searchField } from "./table.js";
+
+const PAGE = 1000; // models of one request
+
+function format(model) {
+  return model.version ? `${model.format} ${model.version}` : model.format ?? "";
+}
+
+function marks(api, model) {
+  const error = model.error;
+
+  return [
+    error && el("span", { class: "mark bad", title: cut(error.detail ?? "", 1000) }, "unreadable"),
+    model.part_of !== undefined && model.part_of !== null &&
+      el("span", { class: "mark", title: `part of ${cut(model.part_of, 200)}` }, "part"),
+  ];
+}
+
+function nameCell(api, model) {
+  return [el("a", { href: api.modelPage(model.name) }, name(model.name)), " ", marks(api, model),
+    model.error && el("span", { class: "why" }, " ", el("bdi", {}, cut(model.error.detail ?? "", 300)))];
+}
+
+function columns(api) {
+  return [
+    { key: "name", label: "Name", value: (model) => model.name, cell: (model) => nameCell(api, model) },
+    { key: "format", label: "Format", value: format, wide: true },
+    { key: "size", label: "Size", value: (model) => model.size, cell: (model) => bytes(model.size), numeric: true },
+    { key: "objects", label: "Tensors", value: (model) => model.objects, numeric: true, wide: true,
+      cell: (model) => (model.objects === null ? "–" : count(model.objects)) },
+    { key: "modified", label: "Modified", value: (model) => model.modified, cell: (model) => date(model.modified), wide: true },
+  ];
+}
+
+function matches(model, words) {
+  const text = `${model.name} ${format(model)} ${model.error ? "unreadable error" : ""}`.toLowerCase();
+
+  return words.every((word) => text.includes(word));
+}
+
+// Asks for page after page, and shows each as it comes.
+async function load(api, signal, onPage) {
+  const models = [];
+  let cursor = null;
+
+  do {
+    const query = new URLSearchParams({ limit: PAGE });
+    if (cursor !== null)
+      query.set("cursor", cursor);
+    const page = await api.json(`/v1/models?${query}`, { signal });
+    models.push(...page.models);
+    cursor = page.next;
+    onPage(models, cursor === null);
+  } while (cursor !== null);
+}
+
+function partsSwitch(onChange) {
+  const box = el("input", { type: "checkbox", id: "parts" });
+
+  box.checked = chosen("parts") !== "0";
+  box.addEventListener("change", () => {
+    choose("parts", box.checked ? "1" : "0", "1");
+    onChange();
+  });
+  return { box, element: el("span", { hidden: true }, box, " ", el("label", { for: "parts" }, "Parts of models")) };
+}
+
+const NOTHING = [
+  "There are no models yet. Files in the folder that the server was started with appear here within seconds; ",
+  "where writing is on, they can also be ",
+];
+
+export async function show(root, { api, signal }) {
+  const sortable = columns(api);
+  const table = new Table({
+    caption: "Models",
+    columns: sortable,
+    sort: chosenSort(sortable.map(({ key }) => key), "name"),
+    onSort: (sort) => chooseSort(sort, "name"),
+    empty: "No model matches.",
+  });
+  const parts = partsSwitch(() => search.apply());
+  const search = searchField({
+    label: "Search models",
+    table,
+    unit: "models",
+    value: chosen("q") ?? "",
+    match: (model, words) => (parts.box.checked || !model.part_of) && matches(model, words),
+    onChange: (text) => choose("q", text),
+  });
+  const more = el("span", { class: "note", role: "status" }, "Loading…");
+
+  root.append(el("h1", {}, "Models"), el("div", { class: "bar" }, search.field, parts.element, search.result, more),
+    table.element);
+  table.element.hidden = true;
+  search.apply();
+  search.result.textContent = "";
+  try {
+    await load(api, signal, (models, done) => {
+      if (signal.aborted)
+        return;
+      parts.element.hidden = !models.some((model) => model.part_of);
+      table.element.hidden = models.length === 0;
+      table.setRows(models);
+      search.tell();
+      more.textContent = done ? "" : "Loading…";
+      if (done && models.length === 0)
+        root.append(el("p", {}, ...NOTHING, el("a", { href: "/ui/uploads" }, "uploaded"), "."));
+    });
+  } catch (error) {
+    more.textContent = "";
+    if (!signal.aborted)
+      root.append(errorBox(error));
+  }
 }

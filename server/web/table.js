@@ -1,0 +1,259 @@
+// A table of any length: only the rows that can be seen are in the document. Columns sort, rows are reached with the
+// arrow keys.
+//
+// columns: [{key, label, value(row), cell(row), numeric, wide}]. value is what sorting compares (left out: the column
+// does not sort), cell a node or text (left out: the value). Columns that are wide disappear on narrow screens.
+
+import { el } from "./dom.js";
+import { count } from "./format.js";
+
+const ROW_PX = 34; // with style.css
+const SPARE = 12; // rows beyond either edge, so that scrolling does not show gaps
+// Browsers stop placing things at about 17 million pixels; what is beyond it can be found by filtering.
+const ROWS_MAX = 450000;
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+// What has no value comes last, in either direction.
+function compare(a, b, sign) {
+  const noA = a === null || a === undefined;
+  const noB = b === null || b === undefined;
+
+  if (noA || noB)
+    return Number(noA) - Number(noB);
+  return sign * (typeof a === "string" && typeof b === "string" ? collator.compare(a, b) : a < b ? -1 : Number(a > b));
+}
+
+export class Table {
+  // sort: {key, descending}, as the table begins; onSort(sort) hears of changes.
+  constructor({ caption, columns, sort, onSort, empty }) {
+    this.columns = columns;
+    this.sort = sort ?? { key: columns[0].key, descending: false };
+    this.onSort = onSort ?? (() => {});
+    this.rows = [];
+    this.shown = [];
+    this.keep = () => true;
+    this.active = 0;
+    this.drawn = null;
+    this.above = el("tbody", { class: "spacer", "aria-hidden": "true" });
+    this.below = el("tbody", { class: "spacer", "aria-hidden": "true" });
+    this.body = el("tbody");
+    this.head = el("tr", { "aria-rowindex": "1" }, columns.map((column) => this.#headCell(column)));
+    this.empty = el("p", { class: "note", hidden: true }, empty ?? "Nothing matches.");
+    this.table = el("table", {}, el("caption", { class: "unseen" }, caption), el("thead", {}, this.head),
+      this.above, this.body, this.below);
+    this.scroller = el("div", { class: "scroller", role: "region", "aria-label": caption, tabindex: "0" }, this.table);
+    this.element = el("div", { class: "table" }, this.scroller, this.empty);
+    this.scroller.addEventListener("scroll", () => this.#drawSoon(), { passive: true });
+    this.scroller.addEventListener("keydown", (event) => this.#onKey(event));
+    this.body.addEventListener("focusin", (event) => this.#onFocus(event));
+    this.observer = new ResizeObserver(() => this.#drawSoon());
+    this.observer.observe(this.scroller);
+  }
+
+  // Shows these rows, an array that the table does not change.
+  setRows(rows) {
+    this.rows = rows;
+    this.#arrange();
+  }
+
+  // Shows those of the rows for which keep(row) is true, and begins at the first again.
+  setFilter(keep) {
+    this.keep = keep;
+    this.active = 0;
+    this.scroller.scrollTop = 0;
+    this.#arrange();
+  }
+
+  // How many rows the filter leaves.
+  get length() {
+    return this.shown.length;
+  }
+
+  #headCell(column) {
+    const classes = [column.numeric && "numeric", column.wide && "wide", `column-${column.key}`].filter(Boolean).join(" ");
+
+    if (column.value === undefined)
+      return el("th", { scope: "col", class: classes }, column.label);
+    const button = el("button", { type: "button", onclick: () => this.#sortBy(column) }, column.label);
+    return el("th", { scope: "col", class: classes, "data-key": column.key }, button);
+  }
+
+  #sortBy(column) {
+    const same = this.sort.key === column.key;
+
+    // Sizes and counts are looked at from the largest.
+    this.sort = { key: column.key, descending: same ? !this.sort.descending : Boolean(column.numeric) };
+    this.active = 0;
+    this.scroller.scrollTop = 0;
+    this.#arrange();
+    this.onSort(this.sort);
+  }
+
+  #arrange() {
+    const column = this.columns.find(({ key }) => key === this.sort.key) ?? this.columns[0];
+    const sign = this.sort.descending ? -1 : 1;
+    const keyed = [];
+
+    for (const row of this.rows)
+      if (this.keep(row))
+        keyed.push({ row, key: column.value(row) });
+    keyed.sort((a, b) => compare(a.key, b.key, sign));
+    this.shown = keyed.map(({ row }) => row);
+    for (const cell of this.head.children)
+      if (cell.dataset.key === column.key)
+        cell.setAttribute("aria-sort", this.sort.descending ? "descending" : "ascending");
+      else
+        cell.removeAttribute("aria-sort");
+    this.table.setAttribute("aria-rowcount", String(this.shown.length + 1));
+    this.empty.hidden = this.shown.length > 0;
+    this.scroller.hidden = this.shown.length === 0;
+    this.active = Math.max(0, Math.min(this.active, this.shown.length - 1));
+    this.drawn = null;
+    this.#draw();
+  }
+
+  #drawSoon() {
+    if (this.frame !== undefined)
+      return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = undefined;
+      this.#draw();
+    });
+  }
+
+  #draw() {
+    const length = Math.min(this.shown.length, ROWS_MAX);
+    const first = Math.max(0, Math.floor(this.scroller.scrollTop / ROW_PX) - SPARE);
+    const seen = Math.ceil((this.scroller.clientHeight || 600) / ROW_PX);
+    const last = Math.min(length, first + seen + 2 * SPARE);
+    const focused = this.body.contains(document.activeElement);
+
+    if (this.drawn !== null && this.drawn.first === first && this.drawn.last === last)
+      return;
+    this.drawn = { first, last };
+    this.#space(this.above, first);
+    this.#space(this.below, length - last);
+    this.body.replaceChildren(...this.shown.slice(first, last).map((row, index) => this.#row(row, first + index)));
+    if (focused)
+      (this.#target(this.active) ?? this.scroller).focus({ preventScroll: true });
+  }
+
+  #space(body, rows) {
+    if (rows <= 0) {
+      body.replaceChildren();
+      return;
+    }
+    const cell = el("td");
+    cell.style.height = `${rows * ROW_PX}px`;
+    body.replaceChildren(el("tr", {}, cell));
+  }
+
+  #row(row, index) {
+    const cells = this.columns.map((column, at) => {
+      const content = column.cell !== undefined ? column.cell(row) : String(column.value(row) ?? "");
+      const classes = [column.numeric && "numeric", column.wide && "wide"].filter(Boolean).join(" ");
+
+      return el(at === 0 ? "th" : "td", { class: classes || null, scope: at === 0 ? "row" : null }, content);
+    });
+    const element = el("tr", { "aria-rowindex": index + 2, "data-index": index }, cells);
+
+    this.#reach(element, index);
+    return element;
+  }
+
+  // Of all rows, one is reached with the tab key; the arrows lead to the others.
+  #reach(element, index) {
+    const target = element.querySelector("a[href]") ?? element;
+
+    for (const link of element.querySelectorAll("a[href], button"))
+      link.tabIndex = -1;
+    target.tabIndex = index === this.active ? 0 : -1;
+  }
+
+  #target(index) {
+    const element = this.body.querySelector(`tr[data-index="${index}"]`);
+
+    return element === null ? null : element.querySelector("a[href]") ?? element;
+  }
+
+  #onFocus(event) {
+    const row = event.target.closest("tr");
+    const index = Number(row?.dataset.index ?? -1);
+
+    if (index < 0 || index === this.active)
+      return;
+    this.#target(this.active)?.setAttribute("tabindex", "-1");
+    this.active = index;
+    this.#target(index)?.setAttribute("tabindex", "0");
+  }
+
+  #onKey(event) {
+    const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW_PX) - 2);
+    const last = Math.min(this.shown.length, ROWS_MAX) - 1;
+    const steps = {
+      ArrowDown: this.active + 1,
+      ArrowUp: this.active - 1,
+      PageDown: this.active + page,
+      PageUp: this.active - page,
+      Home: 0,
+      End: last,
+    };
+
+    if (!(event.key in steps) || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("thead"))
+      return;
+    event.preventDefault();
+    // From the table itself the first step leads to the row that is there already.
+    const inside = this.body.contains(event.target);
+    this.#goTo(Math.max(0, Math.min(last, inside ? steps[event.key] : this.active)));
+  }
+
+  #goTo(index) {
+    const headPx = this.head.offsetHeight;
+    const top = index * ROW_PX;
+    const { scrollTop, clientHeight } = this.scroller;
+
+    this.active = index;
+    if (top < scrollTop)
+      this.scroller.scrollTop = top;
+    else if (top + ROW_PX + headPx > scrollTop + clientHeight)
+      this.scroller.scrollTop = top + ROW_PX + headPx - clientHeight;
+    this.drawn = null;
+    this.#draw();
+    this.#target(index)?.focus({ preventScroll: true });
+  }
+}
+
+// A field that filters a table, with the number of rows that are left beside it. match(row, words) tells whether a row
+// is found; words are in lower case.
+export function searchField({ label, table, match, unit, value = "", onChange = () => {} }) {
+  const field = el("input", { type: "search", "aria-label": label, placeholder: label, autocomplete: "off",
+    spellcheck: "false", "aria-keyshortcuts": "/" });
+  const result = el("output", { class: "note" });
+  const tell = () => {
+    result.textContent = table.length === table.rows.length
+      ? `${count(table.length)} ${unit}`
+      : `${count(table.length)} of ${count(table.rows.length)} ${unit}`;
+  };
+  const apply = () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+
+    table.setFilter((row) => match(row, words));
+    tell();
+  };
+
+  field.value = value;
+  field.addEventListener("input", () => {
+    apply();
+    onChange(field.value);
+  });
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && field.value !== "") {
+      event.preventDefault();
+      field.value = "";
+      apply();
+      onChange("");
+    }
+  });
+  return { field, result, apply, tell };
+}

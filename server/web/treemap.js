@@ -1,0 +1,203 @@
+// A picture of where a model's bytes are: a rectangle for each module and tensor, its area the bytes below it. Choosing
+// a module goes into it, choosing a tensor opens its page. The tree beside it says the same in words.
+
+import { announce, cut, el, svg } from "./dom.js";
+import { bytes, percent, plural } from "./format.js";
+import { childrenOf, moduleAt } from "./modules.js";
+
+const HEIGHT_PX = 320;
+const CELLS_MAX = 80; // smaller ones are drawn as one
+const INNER_MAX = 40; // of what is inside a cell
+const COLOURS = 8; // of style.css
+const LETTER_PX = 7.5; // about the width of one
+
+// --- where the rectangles are (Bruls, Huizing, van Wijk: Squarified Treemaps) ---
+
+// How far the worst rectangle of a row is from a square.
+function worst(row, sum, side) {
+  const thickness = sum / side;
+  let ratio = 1;
+
+  for (const { area } of row) {
+    const length = area / thickness;
+    ratio = Math.max(ratio, length / thickness, thickness / length);
+  }
+  return ratio;
+}
+
+// Places items ({area}, from the largest) in a rectangle of their total area.
+function place(items, x, y, width, height) {
+  const placed = [];
+  let at = 0;
+
+  while (at < items.length) {
+    const side = Math.min(width, height);
+    const row = [items[at]];
+    let sum = items[at].area;
+
+    while (at + row.length < items.length) {
+      const next = items[at + row.length];
+      if (worst([...row, next], sum + next.area, side) > worst(row, sum, side))
+        break;
+      row.push(next);
+      sum += next.area;
+    }
+    const thickness = side > 0 ? sum / side : 0;
+    let along = 0;
+    for (const item of row) {
+      const length = thickness > 0 ? item.area / thickness : 0;
+      placed.push(width >= height
+        ? { ...item, x, y: y + along, width: thickness, height: length }
+        : { ...item, x: x + along, y, width: length, height: thickness });
+      along += length;
+    }
+    if (width >= height) {
+      x += thickness;
+      width -= thickness;
+    } else {
+      y += thickness;
+      height -= thickness;
+    }
+    at += row.length;
+  }
+  return placed;
+}
+
+// The largest children as they are, and one cell for the others.
+function cellsOf(module, separator, area, most) {
+  let children = childrenOf(module, separator, "bytes").filter((child) => child.bytes > 0);
+
+  // A map of one rectangle says nothing.
+  if (children.length === 1 && children[0].children !== null)
+    children = childrenOf(children[0], separator, "bytes").filter((child) => child.bytes > 0);
+  const large = children.slice(0, most).map((child) => ({ child, bytes: child.bytes }));
+  const small = children.slice(most);
+
+  if (small.length > 0)
+    large.push({ child: null, others: small.length, bytes: small.reduce((sum, child) => sum + child.bytes, 0) });
+  large.sort((a, b) => b.bytes - a.bytes);
+  return large.map((cell) => ({ ...cell, area: (cell.bytes / module.bytes) * area }));
+}
+
+// --- drawing ---
+
+// The same name has the same colour at every level.
+function colourOf(text) {
+  let hash = 7;
+
+  for (let i = 0; i < Math.min(text.length, 64); i++)
+    hash = (hash * 31 + text.charCodeAt(i)) % 65521;
+  return hash % COLOURS;
+}
+
+function labels(cell, text) {
+  const letters = Math.floor((cell.width - 10) / LETTER_PX);
+
+  return [
+    letters >= 3 && cell.height >= 20 && svg("text", { x: cell.x + 5, y: cell.y + 16 }, cut(text, letters)),
+    letters >= 7 && cell.height >= 38 &&
+      svg("text", { x: cell.x + 5, y: cell.y + 33, class: "amount" }, bytes(cell.bytes)),
+  ];
+}
+
+// What is inside a module, as outlines below its label.
+function outlines(cell, separator) {
+  const [x, y, width, height] = [cell.x + 4, cell.y + 40, cell.width - 8, cell.height - 44];
+
+  if (cell.child?.children === null || cell.child === null || width < 24 || height < 24)
+    return null;
+  return place(cellsOf(cell.child, separator, width * height, INNER_MAX), x, y, width, height)
+    .map((inner) => svg("rect", { class: "inner", x: inner.x, y: inner.y, width: inner.width, height: inner.height }));
+}
+
+function draw(cell, whole, context) {
+  const text = cell.child === null ? `${plural(cell.others, "smaller one")}` : cell.child.label;
+  const said = `${cut(text, 200)}: ${bytes(cell.bytes)}, ${percent(cell.bytes, whole)}`;
+  const drawn = [
+    svg("title", {}, said),
+    svg("rect", { x: cell.x + 0.5, y: cell.y + 0.5, width: Math.max(0, cell.width - 1),
+      height: Math.max(0, cell.height - 1), class: `map-${cell.child === null ? 7 : colourOf(text)}` }),
+    outlines(cell, context.separator),
+    labels(cell, text),
+  ];
+
+  if (cell.child === null)
+    return svg("g", { role: "img", "aria-label": said }, drawn);
+  if (cell.child.children === null) {
+    const address = context.addressOf(cell.child.row);
+    return address === null
+      ? svg("g", { role: "img", "aria-label": said }, drawn)
+      : svg("a", { href: address, "aria-label": said }, drawn);
+  }
+  const enter = () => context.enter(cell.child.path);
+  return svg("g", {
+    role: "button",
+    tabindex: "0",
+    "aria-label": said,
+    onclick: enter,
+    onkeydown: (event) => {
+      if (event.key !== "Enter" && event.key !== " ")
+        return;
+      event.preventDefault();
+      enter();
+    },
+  }, drawn);
+}
+
+// The way from the whole model to the module, as buttons.
+function trail(top, module, enter) {
+  const steps = [{ label: "whole model", path: "" }];
+  let at = top;
+
+  while (at !== module && at.path !== module.path) {
+    at = [...at.children.values()].find((child) => child.children !== null &&
+      (child.path === module.path || module.path.startsWith(child.path + top.separator)));
+    if (at === undefined)
+      break;
+    steps.push({ label: at.label, path: at.path });
+  }
+  return el("nav", { class: "trail", "aria-label": "Path in the model" }, steps.map((step, index) => [
+    index > 0 && el("span", { "aria-hidden": "true" }, " › "),
+    index === steps.length - 1
+      ? el("strong", { "aria-current": "location" }, el("bdi", {}, cut(step.label, 60)))
+      : el("button", { type: "button", class: "small", onclick: () => enter(step.path) }, el("bdi", {}, cut(step.label, 60))),
+  ]));
+}
+
+// The map, at the module of that path; addressOf(row) is the page of a tensor, or null; onEnter hears of each step.
+export function treemap(top, path, addressOf, onEnter) {
+  const picture = svg("svg", { role: "group", height: HEIGHT_PX });
+  const above = el("div");
+  const element = el("div", { class: "treemap" }, above, picture);
+  let module = moduleAt(top, path);
+  let widthPx = 0;
+
+  const redraw = () => {
+    const cells = place(cellsOf(module, top.separator, widthPx * HEIGHT_PX, CELLS_MAX), 0, 0, widthPx, HEIGHT_PX);
+
+    above.replaceChildren(trail(top, module, enter));
+    picture.setAttribute("viewBox", `0 0 ${widthPx} ${HEIGHT_PX}`);
+    picture.setAttribute("aria-label",
+      `Bytes of ${module.path === "" ? "the whole model" : cut(module.path, 200)}: ${bytes(module.bytes)} in ${plural(module.count, "tensor")}`);
+    picture.replaceChildren(...cells.map((cell) => draw(cell, module.bytes, { addressOf, enter, separator: top.separator })));
+  };
+  const enter = (to) => {
+    const hadFocus = element.contains(document.activeElement);
+
+    module = moduleAt(top, to);
+    onEnter(to);
+    redraw();
+    announce(picture.getAttribute("aria-label"));
+    if (hadFocus)
+      (picture.querySelector("[tabindex], a") ?? above.querySelector("button"))?.focus();
+  };
+
+  new ResizeObserver(() => {
+    const width = Math.floor(element.clientWidth);
+    if (width > 0 && width !== widthPx) {
+      widthPx = width;
+      redraw();
+    }
+  }).observe(element);
+  return element;
+}
