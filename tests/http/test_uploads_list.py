@@ -51,7 +51,7 @@ def test_a_body_in_progress_is_listed_with_the_bytes_received(server, name):
     with begin_put(server, name) as connection:
         connection.sendall(b"x" * 10)
         (entry,) = eventually(lambda: [one for one in listed(server) if one["received"] == 10])
-    assert (entry["kind"], entry["model"]) == ("file", name)
+    assert (entry["kind"], entry["model"], entry["length"]) == ("file", name, 1000)
     assert len(entry["id"]) == 32 and entry["created"] <= entry["active"]
     eventually(lambda: listed(server) == [])
 

@@ -171,6 +171,10 @@ static void write_entry(struct json *json, const struct registry_entry *entry, i
     write_time(json, "active", active);
     json_key_string(json, "received");
     json_uint(json, atomic_load(&entry->received));
+    if (entry->length > 0) {
+        json_key_string(json, "length");
+        json_uint(json, entry->length);
+    }
     if (entry->kind != UPLOAD_KIND_FILE)
         write_time(json, "expires", active + (time_t)expire_s);
     json_object_end(json);

@@ -26,6 +26,7 @@ struct registry_entry {
     time_t created;
     _Atomic(time_t) active;        /* last byte or command */
     atomic_uint_fast64_t received; /* bytes */
+    uint64_t length;               /* that will have been received at the end; 0: not known */
     struct registry_entry *next;
 };
 
@@ -52,8 +53,8 @@ bool registry_add(struct registry *registry, struct registry_entry *entry, unsig
 /* Harmless for an entry that is not in the registry. */
 void registry_remove(struct registry *registry, struct registry_entry *entry);
 
-/* {"uploads": [{"id","kind","model","created","active","received"[, "expires"]}]} by time of
- * creation; those of models that pass the filter. */
+/* {"uploads": [{"id","kind","model","created","active","received"[, "length"][, "expires"]}]}
+ * by time of creation; those of models that pass the filter. */
 void registry_write(struct registry *registry, struct name_filter filter, struct json *json);
 /* The handler of GET /v1/uploads. */
 enum outcome uploads_list(struct request *request);

@@ -384,7 +384,7 @@ static enum kept_opened open_created(struct server *server, const char *id,
     if (resumable == NULL)
         return KEPT_UNREADABLE;
     memcpy(resumable->kept.entry.model, creation->model, sizeof(creation->model));
-    resumable->length = creation->length;
+    resumable->length = resumable->kept.entry.length = creation->length;
     resumable->kept.entry.created = (time_t)creation->created;
     opened = open_files(resumable);
     if (opened == KEPT_NOT_OURS || opened == KEPT_UNREADABLE)

@@ -136,7 +136,7 @@ static struct resumable *new_resumable(struct request *request, const struct cre
         return NULL;
     }
     strcpy(resumable->kept.entry.model, creation->model);
-    resumable->length = creation->length;
+    resumable->length = resumable->kept.entry.length = creation->length;
     registry_client(request, resumable->kept.entry.client);
     return resumable;
 }

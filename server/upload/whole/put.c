@@ -136,6 +136,8 @@ static bool refuse_crowd(struct request *request, struct put *put)
     strcpy(entry->model, put->name);
     registry_client(request, entry->client);
     entry->created = time(NULL);
+    if (request_body_length(request) != UINT64_MAX)
+        entry->length = request_body_length(request);
     atomic_init(&entry->active, entry->created);
     put->is_registered = registry_add(request->server->registry, entry, limit);
     if (put->is_registered)
