@@ -39,6 +39,13 @@ static const char *const *target_words(void)
     return words;
 }
 
+static const char *const *dtype_words(void)
+{
+    static const char *const words[] = {"f32", NULL};
+
+    return words;
+}
+
 static const char *const *progress_words(void)
 {
     return progress_mode_words;
@@ -112,6 +119,8 @@ const struct command_option verify_options[] = {
 const struct command_option convert_options[] = {
     {"--to", VALUE_WORD, false, "FORMAT", target_words,
      "zt (zTensor 1.2), zt2 (zTensor 2, canonical), mag, safetensors, npz or npy", 0},
+    {"--dtype", VALUE_WORD, false, "f32", dtype_words,
+     "floats of 16 bits and fewer, and quantized GGUF tensors, become f32, exactly", 0},
     {"--zstd", VALUE_OTHER, true, "LEVEL", NULL,
      "compress; for zt and zt2 (then not canonical), level 1 to 22, default 3", 0},
     {"--max-shard", VALUE_OTHER, false, "SIZE", NULL,

@@ -62,6 +62,8 @@ const struct command command_table[] = {
          "At the end a line on standard error says how much was converted: OUT: 291 objects, "
          "13476835328 bytes, 21.384 seconds. The bytes are those of the tensors, before any "
          "compression.\n"
+         "--dtype f32 widens floats of 16 bits and fewer, and dequantizes the tensors of a GGUF "
+         "file as ggml does; every other tensor stays as it is.\n"
          "--max-shard writes safetensors as several files, whose tensors have at most SIZE bytes "
          "each (a larger tensor has a file of its own), and their index: for OUT "
          "model.safetensors, model-00001-of-00003.safetensors and so on, and "

@@ -28,6 +28,7 @@ struct conversion_request {
     const char *in;
     const char *out;
     const char *to; /* NULL: by the extension of out */
+    bool to_f32;
     bool zstd;
     int zstd_level;
     uint64_t part_bytes; /* 0: one file */
@@ -143,6 +144,8 @@ static int take_option(struct conversion_request *request, const struct option_r
         return EXIT_DONE;
     if (option_reader_is(option, "--to"))
         request->to = option->value;
+    else if (option_reader_is(option, "--dtype"))
+        request->to_f32 = true; /* the only word */
     else if (option_reader_is(option, "--max-shard"))
         return take_part_size(request, option->value);
     else if (option_reader_is(option, "--zstd")) {
@@ -192,11 +195,10 @@ static enum zt_status open_work(struct conversion *work, struct zt_error *error)
 
     if (status == ZT_OK)
         status = open_shards(work, error);
-    if (status == ZT_OK) {
-        status =
-            zt_model_project(work->file.model, work->request->target, &work->projection, error);
-    }
-    return status;
+    if (status != ZT_OK)
+        return status;
+    return (work->request->to_f32 ? zt_model_project_widened : zt_model_project)(
+        work->file.model, work->request->target, &work->projection, error);
 }
 
 static void close_work(struct conversion *work)

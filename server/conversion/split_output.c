@@ -275,8 +275,10 @@ static enum zt_status convert_part(const struct writing *writing, struct output_
 {
     struct zt_conversion conversion = *writing->whole;
     struct zt_projection *projection = NULL;
-    enum zt_status status =
-        zt_model_project(selection->model, ZT_TARGET_SAFETENSORS, &projection, error);
+    enum zt_status (*const project)(const struct zt_model *, enum zt_target,
+                                    struct zt_projection **, struct zt_error *) =
+        conversion.projection->is_widened ? zt_model_project_widened : zt_model_project;
+    enum zt_status status = project(selection->model, ZT_TARGET_SAFETENSORS, &projection, error);
 
     if (status != ZT_OK)
         return status;

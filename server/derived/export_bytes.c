@@ -156,7 +156,8 @@ bool export_bytes_stored(const struct export_bytes *bytes, const struct export_o
     struct zt_slice slice;
     struct zt_component_view from;
 
-    if (!zt_component_is_plain(component) || origin->widening.to_width > 0)
+    if (!zt_component_is_plain(component) || origin->widening.to_width > 0 ||
+        origin->widening.widener != NULL)
         return false;
     make_view(bytes, origin, &slice, &from);
     if (from.cut != NULL && !zt_slice_is_contiguous(&slice))

@@ -185,9 +185,10 @@ static void make_origins(struct export_work *work)
         const struct zt_origin *origin = &projection->origins[i];
 
         origins[i] = work->selected[origin->component];
-        origins[i].widening = zt_widening_of((enum zt_change)origin->change,
-                                             &work->selection.model->components[origin->component],
-                                             &projection->model->components[i]);
+        if (origin->change != ZT_CHANGE_NONE)
+            origins[i].widening =
+                zt_widening_of(origin, &work->selection.model->components[origin->component],
+                               &projection->model->components[i]);
     }
     work->result.origins = origins;
     work->result.origin_count = count;

@@ -2,28 +2,31 @@
  * component of the source.
  *
  * A view shows the source component's decoded bytes: all of them, cut to a slice, or with integers
- * widened. It keeps nothing in memory. */
+ * or floats widened. It keeps nothing in memory. */
 #ifndef ZT_COMPONENT_VIEW_H
 #define ZT_COMPONENT_VIEW_H
 
 #include "zt/project.h"
 #include "zt/slice.h"
+#include "zt/widen.h"
 
 #pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Little-endian words of from_width bytes become unsigned words of to_width bytes (to_width >=
- * from_width). If both are 0, bytes are left unchanged. */
+/* Elements become f32, or little-endian words of from_width bytes become unsigned words of to_width
+ * bytes (to_width >= from_width). All zeros: bytes are left unchanged. */
 struct zt_widening {
+    const struct zt_widener *widener; /* to f32; NULL: not */
+    uint64_t elements;                /* that it widens */
     uint8_t from_width;
     uint8_t to_width;
     bool is_signed;
 };
 
-/* The widening that performs a change (zt/project.h) of component `from` into component `to`. */
-struct zt_widening zt_widening_of(enum zt_change change, const struct zt_component *from,
+/* The widening that makes component `to` out of component `from`, its origin (zt/project.h). */
+struct zt_widening zt_widening_of(const struct zt_origin *origin, const struct zt_component *from,
                                   const struct zt_component *to);
 
 /* Widens one word of from_width bytes to to_width bytes. False if the word is negative. */
@@ -32,7 +35,7 @@ bool zt_widen(const struct zt_widening *widening, const uint8_t *word, uint8_t *
 struct zt_component_view {
     struct zt_source *source;   /* borrowed */
     uint64_t base;              /* where the component's decoded bytes begin in source */
-    const struct zt_slice *cut; /* NULL: all of it */
+    const struct zt_slice *cut; /* NULL: all of it; of the widened elements if they become f32 */
     struct zt_widening widening;
 };
 

@@ -34,17 +34,24 @@ enum zt_change {
     ZT_CHANGE_NONE,
     /* Integers of the source's dtype become unsigned integers of the target's dtype. A negative one
      * makes the conversion fail when it is read. */
-    ZT_CHANGE_INDEX
+    ZT_CHANGE_INDEX,
+    /* Elements become f32 (zt/widen.h). */
+    ZT_CHANGE_FLOAT
 };
+
+struct zt_widener;
 
 /* Where the bytes of a component come from. */
 struct zt_origin {
     uint32_t component; /* index into the source's components */
     uint8_t change;     /* enum zt_change */
+    /* Of ZT_CHANGE_FLOAT, else NULL. */
+    const struct zt_widener *widener;
 };
 
 struct zt_projection {
     enum zt_target target;
+    bool is_widened; /* by zt_model_project_widened */
     /* All components are raw. Lengths are decoded lengths, or ZT_LENGTH_UNKNOWN if the source does
      * not state them; offsets and digests are not set. Objects and components are sorted as in
      * every model, but an object's components need not follow those of the previous object. */
@@ -59,6 +66,12 @@ struct zt_projection {
  * ZT_NO_MEMORY. Freed with zt_projection_free. */
 enum zt_status zt_model_project(const struct zt_model *source, enum zt_target target,
                                 struct zt_projection **out_projection, struct zt_error *error);
+
+/* The same with every tensor that can be widened exactly (zt/widen.h) as dense f32; all others are
+ * projected as they are. */
+enum zt_status zt_model_project_widened(const struct zt_model *source, enum zt_target target,
+                                        struct zt_projection **out_projection,
+                                        struct zt_error *error);
 
 /* Takes NULL. */
 void zt_projection_free(struct zt_projection *projection);

@@ -26,6 +26,9 @@ const struct zt_widener *zt_widener_find(const struct zt_object *object,
 unsigned zt_widener_elements(const struct zt_widener *widener);
 unsigned zt_widener_bytes(const struct zt_widener *widener);
 
+/* Whether the elements are f32 already. */
+bool zt_widener_passes(const struct zt_widener *widener);
+
 /* The most elements of any widener's block. */
 #define ZT_WIDEN_ELEMENTS_MAX 256
 

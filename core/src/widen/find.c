@@ -115,6 +115,11 @@ unsigned zt_widener_bytes(const struct zt_widener *widener)
     return widener->bytes;
 }
 
+bool zt_widener_passes(const struct zt_widener *widener)
+{
+    return widener->kernel == &zt_widen_f32;
+}
+
 void zt_widen_blocks(const struct zt_widener *widener, const uint8_t *blocks, size_t count,
                      float *out_values)
 {

@@ -1,5 +1,5 @@
-/* Component views. A cut is read through a slice source that is made for each read; integers are
- * widened in blocks. */
+/* Component views. A cut is read through a slice source that is made for each read, and so are
+ * widened floats; integers are widened in blocks. */
 #include "zt/component_view.h"
 
 #include <assert.h>
@@ -9,13 +9,18 @@
 #define BLOCK_BYTES 4096
 #define WIDTH_MAX   8
 
-struct zt_widening zt_widening_of(enum zt_change change, const struct zt_component *from,
+struct zt_widening zt_widening_of(const struct zt_origin *origin, const struct zt_component *from,
                                   const struct zt_component *to)
 {
     enum zt_dtype dtype = (enum zt_dtype)from->dtype;
     struct zt_widening widening = {.from_width = 0};
 
-    if (change != ZT_CHANGE_INDEX)
+    if (origin->change == ZT_CHANGE_FLOAT) {
+        assert(origin->widener != NULL && to->decoded_length % sizeof(float) == 0);
+        widening.widener = origin->widener;
+        widening.elements = to->decoded_length / sizeof(float);
+    }
+    if (origin->change != ZT_CHANGE_INDEX)
         return widening;
     widening.from_width = (uint8_t)zt_dtype_width(dtype);
     widening.to_width = (uint8_t)zt_dtype_width((enum zt_dtype)to->dtype);
@@ -104,6 +109,22 @@ static enum zt_status read_wider(const struct zt_component_view *view, uint64_t 
     return ZT_OK;
 }
 
+/* --- floats --- */
+
+static enum zt_status read_floats(const struct zt_component_view *view, uint64_t offset,
+                                  void *buffer, size_t length, struct zt_error *error)
+{
+    struct zt_component_view inner = {.cut = view->cut};
+    enum zt_status status = zt_widened_open(view->widening.widener, view->source, view->base,
+                                            view->widening.elements, &inner.source, error);
+
+    if (status != ZT_OK)
+        return status;
+    status = zt_component_view_read(&inner, offset, buffer, length, error);
+    zt_source_close(inner.source);
+    return status;
+}
+
 enum zt_status zt_component_view_read(const struct zt_component_view *view, uint64_t offset,
                                       void *buffer, size_t length, struct zt_error *error)
 {
@@ -111,6 +132,8 @@ enum zt_status zt_component_view_read(const struct zt_component_view *view, uint
     assert(view->cut == NULL || view->widening.to_width == 0);
     if (length == 0)
         return ZT_OK;
+    if (view->widening.widener != NULL)
+        return read_floats(view, offset, buffer, length, error);
     if (view->cut != NULL)
         return read_cut(view, offset, buffer, length, error);
     if (view->widening.to_width > 0)

@@ -1,10 +1,12 @@
-/* Reading a component for conversion: decoder, digest and widened integers, one block at a time. */
+/* Reading a component for conversion: decoder, digest, and widened integers and floats, one block at
+ * a time. */
 #include "write/conversion_reader.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/byte_order.h"
 #include "model/locate.h"
 #include "zt/component_view.h"
 
@@ -12,6 +14,8 @@
 /* Widening makes integers at most eight times as wide. */
 #define GROWTH_MAX 8
 #define WORD_MAX   8
+/* What becomes of a block stays in the second-level cache. */
+#define VALUES_BYTES ((size_t)256 << 10)
 
 struct zt_conversion_reader {
     const struct zt_conversion *conversion;
@@ -24,6 +28,7 @@ struct zt_conversion_reader {
     size_t block_size;
     struct zt_widening widening;
     uint8_t *widened; /* NULL if nothing is widened */
+    uint64_t left;    /* elements that are still to become f32 */
     size_t kept;      /* bytes of an incomplete word at the block's start */
 };
 
@@ -109,11 +114,59 @@ static enum zt_status compare_digest(struct zt_conversion_reader *reader, struct
     return wrong_digest(reader, actual_text, stated_text, error);
 }
 
+/* --- wider floats --- */
+
+static bool widens_floats(const struct zt_conversion_reader *reader)
+{
+    return reader->widening.widener != NULL;
+}
+
+static enum zt_status wrong_length(const struct zt_conversion_reader *reader,
+                                   struct zt_error *error)
+{
+    return zt_fail(error, ZT_CORRUPT, NULL, reader->from->offset,
+                   "the data is not as long as its shape requires");
+}
+
+/* As widen_block, for blocks of elements. The last one may have more than are left. */
+static enum zt_status widen_floats(struct zt_conversion_reader *reader, size_t length,
+                                   size_t *out_length, struct zt_error *error)
+{
+    const struct zt_widener *widener = reader->widening.widener;
+    const size_t bytes = zt_widener_bytes(widener);
+    const size_t blocks = length / bytes;
+    size_t values = blocks * zt_widener_elements(widener);
+
+    zt_widen_blocks(widener, reader->block, blocks, (float *)(void *)reader->widened);
+    if (values > reader->left) {
+        if (values - reader->left >= zt_widener_elements(widener))
+            return wrong_length(reader, error);
+        values = (size_t)reader->left;
+    }
+    reader->left -= values;
+    reader->kept = length - blocks * bytes;
+    memmove(reader->block, reader->block + blocks * bytes, reader->kept);
+    *out_length = values * sizeof(float);
+    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+        zt_words_reverse(reader->widened, *out_length, sizeof(float));
+    return ZT_OK;
+}
+
+/* How many blocks to widen at a time: no more than there are. */
+static size_t blocks_at_once(const struct zt_conversion_reader *reader)
+{
+    const size_t elements = zt_widener_elements(reader->widening.widener);
+    const uint64_t blocks = reader->widening.elements / elements + 1;
+    const size_t most = VALUES_BYTES / (elements * sizeof(float));
+
+    return blocks < most ? (size_t)blocks : most;
+}
+
 /* --- wider integers --- */
 
 static bool widens(const struct zt_conversion_reader *reader)
 {
-    return reader->widening.to_width > 0;
+    return reader->widening.to_width > 0 || widens_floats(reader);
 }
 
 /* The block holds length bytes; the last of them may be an incomplete word. */
@@ -121,9 +174,12 @@ static enum zt_status widen_block(struct zt_conversion_reader *reader, size_t le
                                   size_t *out_length, struct zt_error *error)
 {
     const struct zt_widening *widening = &reader->widening;
-    size_t words = length / widening->from_width;
+    size_t words;
 
     assert(length <= reader->block_size);
+    if (widens_floats(reader))
+        return widen_floats(reader, length, out_length, error);
+    words = length / widening->from_width;
     for (size_t i = 0; i < words; i++)
         if (!zt_widen(widening, reader->block + i * widening->from_width,
                       reader->widened + i * widening->to_width))
@@ -140,12 +196,19 @@ static enum zt_status widen_block(struct zt_conversion_reader *reader, size_t le
 /* Chooses the smallest block that suffices, because models may have a million small components. */
 static enum zt_status make_blocks(struct zt_conversion_reader *reader, struct zt_error *error)
 {
+    const struct zt_widener *widener = reader->widening.widener;
     uint64_t length = reader->from->decoded_length;
+    size_t widened_size;
 
     reader->block_size = length < BLOCK_BYTES ? (size_t)length + WORD_MAX : BLOCK_BYTES;
+    widened_size = reader->block_size * GROWTH_MAX;
+    if (widens_floats(reader)) {
+        reader->block_size = blocks_at_once(reader) * zt_widener_bytes(widener);
+        widened_size = blocks_at_once(reader) * zt_widener_elements(widener) * sizeof(float);
+    }
     reader->block = malloc(reader->block_size);
     if (widens(reader))
-        reader->widened = malloc(reader->block_size * GROWTH_MAX);
+        reader->widened = malloc(widened_size);
     return reader->block != NULL && (reader->widened != NULL || !widens(reader))
                ? ZT_OK
                : zt_fail_memory(error, "converting");
@@ -179,8 +242,9 @@ enum zt_status zt_conversion_reader_open(const struct zt_conversion *conversion,
         return zt_fail_memory(error, "converting");
     reader->conversion = conversion;
     reader->from = &conversion->source->components[origin->component];
-    reader->widening = zt_widening_of((enum zt_change)origin->change, reader->from,
-                                      &conversion->projection->model->components[component]);
+    reader->widening =
+        zt_widening_of(origin, reader->from, &conversion->projection->model->components[component]);
+    reader->left = reader->widening.elements;
     status = open_decoder(reader, error);
     if (status != ZT_OK) {
         name_failure(reader, status, error);
@@ -196,6 +260,8 @@ static enum zt_status check_end(struct zt_conversion_reader *reader, struct zt_e
     if (reader->kept > 0)
         return zt_fail(error, ZT_CORRUPT, NULL, reader->from->offset,
                        "the data ends inside a word");
+    if (reader->left > 0)
+        return wrong_length(reader, error);
     return compare_digest(reader, error);
 }
 

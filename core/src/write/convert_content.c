@@ -110,10 +110,14 @@ static enum zt_status check_target(const struct zt_conversion *conversion,
                                    const struct zt_object *object, const struct zt_object *from,
                                    struct zt_error *error)
 {
+    const struct zt_projection *projection = conversion->projection;
     struct zt_error found;
     struct zt_component *parts;
     enum zt_status status;
 
+    /* Any f32 is valid content. */
+    if (projection->origins[object->first_component].change == ZT_CHANGE_FLOAT)
+        return ZT_OK;
     if (!promises_more(conversion, object, from) ||
         (conversion->trusted && !has_rules(conversion->projection->model, object)))
         return ZT_OK;

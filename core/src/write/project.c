@@ -11,6 +11,7 @@
 #include "base/name.h"
 #include "model/model_build.h"
 #include "write/projecting.h"
+#include "write/widening.h"
 
 const char *zt_target_name(enum zt_target target)
 {
@@ -164,13 +165,15 @@ static enum zt_status sort_components(const struct zt_projecting *projecting)
     for (size_t i = 0; i < array.count; i++) {
         const struct zt_origin *origin = zt_projecting_origin(projecting, &parts[i]);
 
+        assert(origin->widener == NULL || array.count == 1);
         parts[i].offset = (uint64_t)origin->component << 8 | origin->change;
     }
     status = zt_names_sort(&array, projecting->error);
     for (size_t i = 0; i < array.count; i++) {
         struct zt_origin *origin = zt_projecting_origin(projecting, &parts[i]);
 
-        *origin = (struct zt_origin){(uint32_t)(parts[i].offset >> 8), (uint8_t)parts[i].offset};
+        origin->component = (uint32_t)(parts[i].offset >> 8);
+        origin->change = (uint8_t)parts[i].offset;
         parts[i].offset = 0;
     }
     if (status != ZT_OK)
@@ -180,6 +183,26 @@ static enum zt_status sort_components(const struct zt_projecting *projecting)
         return zt_project_fail(projecting, &parts[second],
                                "two components whose names become equal");
     return ZT_OK;
+}
+
+/* --- wider elements --- */
+
+static enum zt_status widen(struct zt_projecting *projecting)
+{
+    const struct zt_widener *widener = zt_object_widener(projecting->source, projecting->from);
+    struct zt_component *part = zt_projecting_parts(projecting);
+    struct zt_origin *origin;
+    enum zt_status status;
+
+    if (widener == NULL)
+        return ZT_OK;
+    origin = zt_projecting_origin(projecting, part);
+    origin->change = ZT_CHANGE_FLOAT;
+    origin->widener = widener;
+    status = zt_object_widen(zt_object_elements(projecting->source, projecting->from),
+                             projecting->object, part, projecting->arena, projecting->error);
+    return status == ZT_LIMIT ? zt_project_fail(projecting, part, "so many elements as f32")
+                              : status;
 }
 
 static enum zt_status project_object(struct zt_projecting *projecting, uint32_t number)
@@ -195,6 +218,8 @@ static enum zt_status project_object(struct zt_projecting *projecting, uint32_t 
         status = compose(projecting, &object->name, &object->name_length);
     if (status == ZT_OK)
         status = copy_components(projecting);
+    if (status == ZT_OK && projecting->projection->is_widened)
+        status = widen(projecting);
     if (status == ZT_OK)
         status = is_zt(projecting->projection->target) ? zt_project_zt(projecting)
                                                        : zt_project_dense(projecting);
@@ -306,8 +331,8 @@ static enum zt_status project_model(struct zt_projecting *projecting)
     return status == ZT_OK ? sort_objects(projecting) : status;
 }
 
-enum zt_status zt_model_project(const struct zt_model *source, enum zt_target target,
-                                struct zt_projection **out_projection, struct zt_error *error)
+static enum zt_status project(const struct zt_model *source, enum zt_target target, bool widens,
+                              struct zt_projection **out_projection, struct zt_error *error)
 {
     struct zt_projecting projecting = {.source = source, .error = error};
     enum zt_status status;
@@ -316,6 +341,7 @@ enum zt_status zt_model_project(const struct zt_model *source, enum zt_target ta
     if (projecting.projection == NULL)
         return zt_fail_memory(error, "a projection");
     projecting.projection->target = target;
+    projecting.projection->is_widened = widens;
     status = project_model(&projecting);
     if (status != ZT_OK) {
         zt_projection_free(projecting.projection);
@@ -323,6 +349,19 @@ enum zt_status zt_model_project(const struct zt_model *source, enum zt_target ta
     }
     *out_projection = projecting.projection;
     return ZT_OK;
+}
+
+enum zt_status zt_model_project(const struct zt_model *source, enum zt_target target,
+                                struct zt_projection **out_projection, struct zt_error *error)
+{
+    return project(source, target, false, out_projection, error);
+}
+
+enum zt_status zt_model_project_widened(const struct zt_model *source, enum zt_target target,
+                                        struct zt_projection **out_projection,
+                                        struct zt_error *error)
+{
+    return project(source, target, true, out_projection, error);
 }
 
 void zt_projection_free(struct zt_projection *projection)

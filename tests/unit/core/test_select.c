@@ -211,7 +211,7 @@ static void integers_become_wider_from_anywhere(void **state)
     for (size_t i = 0; i < 4; i++)
         memcpy(expected + i * 8, words + i * 2, 2);
     assert_int_equal(zt_source_from_memory(words, sizeof(words), &part.source, &error), ZT_OK);
-    part.widening = zt_widening_of(ZT_CHANGE_INDEX, &from, &to);
+    part.widening = zt_widening_of(&(struct zt_origin){.change = ZT_CHANGE_INDEX}, &from, &to);
     assert_part(&part, expected, sizeof(expected));
     zt_source_close(part.source);
 }
@@ -228,7 +228,7 @@ static void more_integers_than_a_block_become_wider(void **state)
     for (size_t i = 0; i < sizeof(words); i++)
         words[i] = (uint8_t)(i * 7 + 1);
     assert_int_equal(zt_source_from_memory(words, sizeof(words), &part.source, &error), ZT_OK);
-    part.widening = zt_widening_of(ZT_CHANGE_INDEX, &from, &to);
+    part.widening = zt_widening_of(&(struct zt_origin){.change = ZT_CHANGE_INDEX}, &from, &to);
     assert_int_equal(zt_component_view_read(&part, 5, wide, sizeof(wide), &error), ZT_OK);
     for (size_t i = 0; i < sizeof(wide); i++)
         assert_int_equal(wide[i], (i + 5) % 4 == 0 ? words[(i + 5) / 4] : 0);
@@ -245,7 +245,7 @@ static void negative_integers_are_refused_when_met(void **state)
 
     (void)state;
     assert_int_equal(zt_source_from_memory(words, sizeof(words), &part.source, &error), ZT_OK);
-    part.widening = zt_widening_of(ZT_CHANGE_INDEX, &from, &to);
+    part.widening = zt_widening_of(&(struct zt_origin){.change = ZT_CHANGE_INDEX}, &from, &to);
     assert_int_equal(zt_component_view_read(&part, 0, wide, 4, &error), ZT_OK);
     assert_int_equal(zt_component_view_read(&part, 0, wide, 5, &error), ZT_INVALID);
     zt_source_close(part.source);
