@@ -77,6 +77,7 @@ struct config {
         int64_t send_buffer_bytes;       /* 0: left to the kernel */
         int64_t decoded_bytes;
         int64_t decoded_cache_bytes;
+        int64_t statistics_bytes;
         int64_t digest_piece_bytes; /* 0: no piece digests */
     } limits;
     struct {

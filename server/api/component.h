@@ -44,6 +44,14 @@ void component_view_tag(const struct component_view *view, char out_suffix[COMPO
 const uint64_t *component_view_shape(const struct request *request,
                                      const struct component_view *view, unsigned *out_rank);
 
+/* Reads slice, or shard and axis, of the query for a tensor, into view->slice. False: replied. */
+bool component_view_cut(struct request *request, struct component_view *view,
+                        const struct zt_slice_tensor *tensor);
+
+/* Has the component verified, as before any answer from its bytes, and sets view->state. May be
+ * WAITING; a component that must not be sent has been replied to. */
+enum outcome component_verify(struct request *request, struct component_view *view);
+
 /* Puts the bytes into the reply, or the steps that first verify and decode them. request->context
  * is the view. */
 void component_prepare(struct request *request);

@@ -101,10 +101,8 @@ static enum component_state ask(struct request *request, uint32_t component)
     return known == COMPONENT_CHECKING ? COMPONENT_UNCHECKED : (enum component_state)known;
 }
 
-static enum outcome step_verify(struct request *request)
+enum outcome component_verify(struct request *request, struct component_view *view)
 {
-    struct component_view *view = request->context;
-
     view->state = ask(request, view->index);
     switch (view->state) {
     case COMPONENT_CHECKING:
@@ -122,8 +120,17 @@ static enum outcome step_verify(struct request *request)
     case COMPONENT_UNSUPPORTED:
         break;
     }
-    state_digests(request, view);
     return OUTCOME_READY;
+}
+
+static enum outcome step_verify(struct request *request)
+{
+    struct component_view *view = request->context;
+    const enum outcome outcome = component_verify(request, view);
+
+    if (outcome == OUTCOME_READY && !request->replied)
+        state_digests(request, view);
+    return outcome;
 }
 
 /* --- the bytes --- */

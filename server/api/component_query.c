@@ -177,6 +177,28 @@ static bool cut(struct request *request, struct component_view *view,
                                   : cut_shard(request, view, tensor, slice);
 }
 
+bool component_view_cut(struct request *request, struct component_view *view,
+                        const struct zt_slice_tensor *tensor)
+{
+    struct query query;
+    const char *conflict;
+
+    if (!read_parameters(request, &query))
+        return false;
+    /* Those of other resources have other meanings. */
+    query.values[FORMAT] = query.values[REPRESENTATION] = (struct zt_text){NULL, 0};
+    conflict = find_conflict(&query);
+    if (conflict != NULL) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s", conflict);
+        return false;
+    }
+    if (is_given(&query, SLICE) && query.values[SLICE].length == 0) {
+        problem_reply(request, PROBLEM_INVALID_SLICE, "slice is empty");
+        return false;
+    }
+    return cut(request, view, tensor, &query);
+}
+
 /* --- NPY --- */
 
 /* Whether an Accept field prefers NPY to plain bytes. At equal weights, a named type wins over one

@@ -16,6 +16,10 @@ enum outcome models_list(struct request *request);
 /* component.c: the bytes of a component. */
 enum outcome component_get(struct request *request);
 
+/* statistics.c, preview.c: what a component's numbers are like. */
+enum outcome statistics_get(struct request *request);
+enum outcome preview_get(struct request *request);
+
 /* export.c: selected objects as a file of another format. */
 enum outcome export_get(struct request *request);
 

@@ -15,6 +15,7 @@ struct kept_uploads;
 struct digest_memory;
 struct digest_queue;
 struct export_cache;
+struct finding_cache;
 struct loop;
 struct registry;
 struct store;
@@ -38,6 +39,7 @@ struct server {
     struct registry *registry;
     struct kept_uploads *kept;
     struct export_cache *exports;
+    struct finding_cache *findings;
     struct digest_memory *digests;
     struct digest_queue *digest_queue;
     /* Whether the catalog's first scan has ended. NULL (in tests) counts as true. */

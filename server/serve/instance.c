@@ -24,6 +24,7 @@
 #include "http/tls/tls.h"
 #include "http/wire/listener.h"
 #include "http/wire/loop.h"
+#include "numbers/findings.h"
 #include "serve/confinement.h"
 #include "serve/root.h"
 #include "store/store.h"
@@ -109,6 +110,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
 
     server->decoded = decoded_cache_new(server);
     server->exports = export_cache_new(server);
+    server->findings = finding_cache_new(server);
     server->digests = digest_memory_new();
     server->digest_queue =
         digest_queue_new(server_waiters(server), worker_count(&instance->config) / 2);
@@ -119,9 +121,9 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->catalog = catalog_new(server, &observer);
     server->is_loaded = catalog_is_loaded;
     server->heed = catalog_heed;
-    if (server->decoded == NULL || server->exports == NULL || server->digests == NULL ||
-        server->digest_queue == NULL || server->verifier == NULL || server->registry == NULL ||
-        server->kept == NULL || server->catalog == NULL) {
+    if (server->decoded == NULL || server->exports == NULL || server->findings == NULL ||
+        server->digests == NULL || server->digest_queue == NULL || server->verifier == NULL ||
+        server->registry == NULL || server->kept == NULL || server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }
@@ -414,6 +416,7 @@ unsigned instance_active(const struct instance *instance)
 static void stop_work(struct server *server)
 {
     verifier_stop(server->verifier);
+    finding_cache_stop(server->findings);
     export_cache_stop(server->exports);
     decoded_cache_stop(server->decoded);
     digest_queue_stop(server->digest_queue);
@@ -424,6 +427,7 @@ static void free_parts(struct server *server)
 {
     assert(server->loop_count == 0);
     catalog_free(server->catalog);
+    finding_cache_free(server->findings);
     export_cache_free(server->exports);
     decoded_cache_free(server->decoded);
     verifier_free(server->verifier);

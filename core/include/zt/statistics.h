@@ -39,7 +39,8 @@ struct zt_tally {
     union zt_number min;
     union zt_number max;
     double mean;
-    double squares; /* the sum of the squares of the differences from the mean */
+    double mean_rest; /* what rounding has left out of mean; far less than it */
+    double squares;   /* the sum of the squares of the differences from the mean */
 };
 
 /* The first pass over one piece; *out_tally is replaced. ZT_NO_MEMORY, or the source's status. */

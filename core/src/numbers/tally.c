@@ -167,15 +167,20 @@ static bool is_less(enum zt_number_kind kind, union zt_number a, union zt_number
     return kind == ZT_NUMBER_NATURAL ? a.natural < b.natural : a.real < b.real;
 }
 
+/* Means far from zero differ in digits that a double no longer has, hence their rests. */
 static void merge_moments(struct zt_tally *tally, const struct zt_tally *next)
 {
     const double before = (double)tally->finite;
     const double added = (double)next->finite;
-    const double difference = next->mean - tally->mean;
+    const double share = added / (before + added);
+    const double difference = (next->mean - tally->mean) + (next->mean_rest - tally->mean_rest);
+    const double step = difference * share + tally->mean_rest;
+    const double mean = tally->mean + step;
+    const double taken = mean - tally->mean;
 
-    tally->mean += difference * (added / (before + added));
-    tally->squares +=
-        next->squares + difference * difference * (before * (added / (before + added)));
+    tally->mean_rest = (tally->mean - (mean - taken)) + (step - taken);
+    tally->mean = mean;
+    tally->squares += next->squares + difference * difference * (before * share);
 }
 
 void zt_tally_merge(struct zt_tally *tally, const struct zt_tally *next, enum zt_number_kind kind)
@@ -184,6 +189,7 @@ void zt_tally_merge(struct zt_tally *tally, const struct zt_tally *next, enum zt
         tally->min = next->min;
         tally->max = next->max;
         tally->mean = next->mean;
+        tally->mean_rest = next->mean_rest;
         tally->squares = next->squares;
     } else if (next->finite > 0) {
         merge_moments(tally, next);
@@ -246,8 +252,8 @@ static void add_chunk(void *context, const uint8_t *bytes, double *values, size_
         next.zero = chunk.zeros;
         next.mean = chunk.sum / (double)next.finite;
         sum_differences(values, (size_t)next.finite, next.mean, &rest, &next.squares);
-        /* What rounding has left. */
-        next.mean += rest / (double)next.finite;
+        next.mean_rest = rest / (double)next.finite;
+        next.squares -= rest * next.mean_rest;
         set_extremes(&next, &chunk, tallying, bytes, count);
     }
     zt_tally_merge(&tallying->tally, &next, tallying->kind);
