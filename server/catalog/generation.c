@@ -70,10 +70,12 @@ static enum zt_status open_shards(struct generation *generation, struct store *s
 
 static const struct zt_error no_error = {.offset = ZT_NO_OFFSET};
 /* Of files that are no models at all, of which there may be many. */
-static const struct zt_error foreign_error = {.status = ZT_UNSUPPORTED,
-                                              .rule = "zt §Detection UnknownFormat",
-                                              .offset = ZT_NO_OFFSET,
-                                              .message = "the content is of no known format"};
+static const struct zt_error foreign_error = {
+    .status = ZT_UNSUPPORTED,
+    .rule = "zt §Detection UnknownFormat",
+    .offset = ZT_NO_OFFSET,
+    .message = "the content is of no known format; "
+               "files with this extension are models if torch.save wrote them"};
 
 bool generation_is_hidden(const struct generation *generation)
 {

@@ -106,7 +106,9 @@ const struct command_option serve_options[] = {
 };
 
 const struct command_option ls_options[] = {
-    OPTION_JSON("print the manifest as JSON"),
+    OPTION_JSON("print JSON: a file's manifest; an array for several files or a folder"),
+    {"--quiet", VALUE_NONE, false, NULL, NULL,
+     "print only names: of a file's objects, of a folder's models", 'q'},
     {.name = NULL},
 };
 

@@ -34,10 +34,14 @@ const struct command command_table[] = {
      .kind = VALUE_FILE,
      .meaning = "show a file's manifest: a table, or JSON",
      .options = ls_options,
-     .details = "Shows what is in a file: a table, or the manifest that a server would "
-                "send.\n" SEVERAL_FILES,
+     .details =
+         "Shows what is in a file: its objects and attributes as a table, or the manifest that "
+         "a server would send. Of a folder it shows the models below it, as a server would "
+         "list them: name, format, objects, size, and why one cannot be read, which makes "
+         "the exit status 1. Parts of a model whose index is there are left out.\n" SEVERAL_FILES,
      .examples = {{"ztserve ls model.gguf", "the tensors of a model"},
-                  {"ztserve ls --json model.safetensors | jq .attributes", "its attributes"}}},
+                  {"ztserve ls --json models | jq -r '.[] | select(.error) | .path'",
+                   "the files below a folder that cannot be read"}}},
     {.name = "verify",
      .run = command_verify,
      .operands = "FILE... [--canonical]",

@@ -196,25 +196,35 @@ static void show_titles(struct table *table)
     fputc('\n', table->stream);
 }
 
+void listing_format_size(uint64_t bytes, char *out_text, size_t size)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double shown = (double)bytes / 1024;
+    unsigned unit = 0;
+
+    if (bytes < 1024) {
+        snprintf(out_text, size, "%" PRIu64 " byte%s", bytes, bytes == 1 ? "" : "s");
+        return;
+    }
+    while (shown >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+        shown /= 1024;
+        unit++;
+    }
+    snprintf(out_text, size, "%.1f %s", shown, units[unit]);
+}
+
 /* "2359296 bytes (2.2 MiB)" */
 static void show_size(FILE *stream, uint64_t bytes)
 {
-    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double size;
-    unsigned unit;
+    char text[32];
 
     fprintf(stream, "%" PRIu64 " byte%s", bytes, bytes == 1 ? "" : "s");
-    size = (double)bytes / 1024;
-    unit = 0;
-    while (size >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-        size /= 1024;
-        unit++;
-    }
+    listing_format_size(bytes, text, sizeof(text));
     if (bytes >= 1024)
-        fprintf(stream, " (%.1f %s)", size, units[unit]);
+        fprintf(stream, " (%s)", text);
 }
 
-static void show_totals(const struct zt_model *model, uint64_t bytes, FILE *stream)
+void listing_print_totals(const struct zt_model *model, uint64_t bytes, FILE *stream)
 {
     fprintf(stream, "%" PRIu32 " object%s, %" PRIu32 " component%s, ", model->object_count,
             model->object_count == 1 ? "" : "s", model->component_count,
@@ -225,16 +235,15 @@ static void show_totals(const struct zt_model *model, uint64_t bytes, FILE *stre
     fputc('\n', stream);
 }
 
-void listing_print(const struct zt_model *model, uint64_t bytes, FILE *stream)
+void listing_print(const struct zt_model *model, FILE *stream)
 {
     struct table table = {.stream = stream};
 
     for (int column = 0; column < COLUMNS; column++)
         table.widths[column] = strlen(titles[column]);
-    if (model->object_count > 0) {
-        each_row(model, measure, &table);
-        show_titles(&table);
-        each_row(model, show, &table);
-    }
-    show_totals(model, bytes, stream);
+    if (model->object_count == 0)
+        return;
+    each_row(model, measure, &table);
+    show_titles(&table);
+    each_row(model, show, &table);
 }

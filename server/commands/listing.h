@@ -6,8 +6,13 @@
 
 #include "zt/model.h"
 
-/* bytes: of all files of the model together. Columns fit their contents. Control characters in
- * names are escaped. */
-void listing_print(const struct zt_model *model, uint64_t bytes, FILE *stream);
+/* Columns fit their contents. Control characters in names are escaped. Nothing for a model without
+ * objects. */
+void listing_print(const struct zt_model *model, FILE *stream);
+/* bytes: of all files of the model together. */
+void listing_print_totals(const struct zt_model *model, uint64_t bytes, FILE *stream);
+
+/* "2.2 MiB" */
+void listing_format_size(uint64_t bytes, char *out_text, size_t size);
 
 #endif

@@ -1,50 +1,39 @@
-/* ztserve ls: shows the contents of a file as a table, or as the JSON manifest that the server
- * sends. */
+/* ztserve ls: shows the contents of files as tables, or as the JSON manifest that the server sends,
+ * and the models below folders. */
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "commands/attribute_listing.h"
 #include "commands/commands.h"
+#include "commands/folder_listing.h"
 #include "commands/listing.h"
+#include "commands/model_folder.h"
 #include "commands/opened_file.h"
 #include "commands/option_reader.h"
-#include "commands/part_files.h"
 #include "derived/manifest_json.h"
+#include "terminal/plain_text.h"
 
-static int64_t modified_ns(const struct zt_source *source)
-{
-    struct stat status;
+/* What the arguments ask for. */
+struct request {
+    int count; /* of files and folders */
+    char **paths;
+    bool as_json;
+    bool only_names;
+    bool as_array;  /* JSON of several files, or of a folder */
+    bool has_items; /* of the array, already printed */
+};
 
-    if (fstat(zt_source_descriptor(source), &status) != 0)
-        return 0;
-    return (int64_t)status.st_mtim.tv_sec * CLOCK_NS_PER_S + status.st_mtim.tv_nsec;
-}
+/* --- one file --- */
 
-static bool is_joined(const struct zt_model *model)
-{
-    return model->shard_count > 0 && model->shards[0].kind == ZT_SHARD_PART;
-}
-
-/* Of a model in several files: of all parts together, as the server tells it. */
-static uint64_t size_of(const struct opened_file *file, const char *path)
-{
-    const struct zt_model *model = file->model;
-    const bool has_index = index_extension_length(zt_text_from(path)) > 0;
-    uint64_t bytes = is_joined(model) && has_index ? 0 : model->file_size;
-
-    for (uint32_t i = 0; is_joined(model) && i < model->shard_count; i++)
-        bytes += model->shards[i].size_bytes;
-    return bytes;
-}
-
-static int print_json(const struct opened_file *file, const char *path)
+static int print_manifest(const struct opened_file *file, const char *path)
 {
     struct json json;
     const struct manifest_source source = {.name = opened_file_name(file, path),
-                                           .modified_ns = modified_ns(file->source),
-                                           .is_joined = is_joined(file->model),
-                                           .size_bytes = size_of(file, path)};
+                                           .modified_ns = opened_file_modified_ns(file),
+                                           .is_joined = opened_file_is_joined(file),
+                                           .size_bytes = opened_file_size(file, path)};
     int status;
 
     json_init(&json, true);
@@ -58,38 +47,127 @@ static int print_json(const struct opened_file *file, const char *path)
     return status;
 }
 
-static int list(const char *path, bool as_json)
+static void print_names(const struct zt_model *model)
+{
+    for (uint32_t i = 0; i < model->object_count; i++) {
+        plain_text_write(stdout, model->objects[i].name, model->objects[i].name_length);
+        putchar('\n');
+    }
+}
+
+static void print_table(const struct request *request, const struct opened_file *file,
+                        const char *path)
+{
+    if (request->count > 1) {
+        plain_text_write(stdout, path, strlen(path));
+        puts(":");
+    }
+    listing_print(file->model, stdout);
+    attribute_listing_print(file->model, stdout);
+    listing_print_totals(file->model, opened_file_size(file, path), stdout);
+}
+
+static void begin_item(struct request *request)
+{
+    if (request->as_array && request->has_items)
+        puts(",");
+    else if (request->count > 1 && request->has_items && !request->only_names)
+        putchar('\n');
+    request->has_items = true;
+}
+
+static int list_file(struct request *request, const char *path)
 {
     struct opened_file file;
     struct zt_error error;
+    int status = EXIT_DONE;
+
+    if (opened_file_open(path, &file, &error) != ZT_OK) {
+        fflush(stdout);
+        return failure_complain(path, &error);
+    }
+    begin_item(request);
+    if (request->as_json)
+        status = print_manifest(&file, path);
+    else if (request->only_names)
+        print_names(file.model);
+    else
+        print_table(request, &file, path);
+    opened_file_close(&file);
+    return status;
+}
+
+/* --- a folder --- */
+
+static int list_folder(struct request *request, const char *path)
+{
+    struct folder_listing listing;
+    struct zt_error error;
     int status;
 
-    if (opened_file_open(path, &file, &error) != ZT_OK)
+    if (folder_listing_make(path, &listing, &error) != ZT_OK) {
+        fflush(stdout);
         return failure_complain(path, &error);
-    status = EXIT_DONE;
-    if (as_json)
-        status = print_json(&file, path);
+    }
+    if (listing.count > 0 || !request->as_json)
+        begin_item(request);
+    if (request->count > 1 && !request->as_json && !request->only_names) {
+        plain_text_write(stdout, path, strlen(path));
+        puts(":");
+    }
+    if (request->as_json)
+        folder_listing_print_json(&listing, stdout);
+    else if (request->only_names)
+        folder_listing_print_names(&listing, stdout);
     else
-        listing_print(file.model, size_of(&file, path), stdout);
-    opened_file_close(&file);
-    return command_finish(status);
+        folder_listing_print(&listing, stdout);
+    status = listing.bad > 0 ? EXIT_BAD : EXIT_DONE;
+    folder_listing_free(&listing);
+    return status;
+}
+
+/* --- the whole --- */
+
+static int read_arguments(int argc, char **argv, struct request *request)
+{
+    struct option_reader reader = option_reader_of(argc, argv);
+    enum option_found found;
+
+    request->paths = argv + 1;
+    while ((found = option_reader_next(&reader)) != OPTION_END)
+        if (found == OPTION_WRONG)
+            return EXIT_USAGE;
+        else if (option_reader_is(&reader, "--json"))
+            request->as_json = true;
+        else if (option_reader_is(&reader, "--quiet"))
+            request->only_names = true;
+        else
+            request->paths[request->count++] = reader.value;
+    if (request->count == 0)
+        return command_usage("ls needs a file or a folder");
+    if (request->as_json && request->only_names)
+        return command_usage("--json and --quiet exclude each other");
+    request->as_array = request->as_json && (request->count > 1 || is_folder(request->paths[0]));
+    return EXIT_DONE;
 }
 
 int command_ls(int argc, char **argv)
 {
-    struct option_reader reader = option_reader_of(argc, argv);
-    enum option_found found;
-    const char *path = NULL;
-    bool as_json = false;
+    struct request request = {.count = 0};
+    int result = read_arguments(argc, argv, &request);
 
-    while ((found = option_reader_next(&reader)) != OPTION_END)
-        if (found == OPTION_WRONG)
-            return EXIT_USAGE;
-        else if (found == OPTION_NAMED)
-            as_json = true;
-        else if (path != NULL)
-            return command_usage("ls takes one file");
-        else
-            path = reader.value;
-    return path != NULL ? list(path, as_json) : command_usage("ls needs a file");
+    if (result != EXIT_DONE)
+        return result;
+    if (request.as_array)
+        puts("[");
+    for (int i = 0; i < request.count; i++) {
+        const char *path = request.paths[i];
+        const int status =
+            is_folder(path) ? list_folder(&request, path) : list_file(&request, path);
+
+        result = status != EXIT_DONE ? status : result;
+    }
+    if (request.as_array)
+        puts("]");
+    return command_finish(result);
 }

@@ -5,7 +5,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/clock.h"
 #include "commands/commands.h"
 #include "commands/part_files.h"
 #include "commands/shard_files.h"
@@ -33,6 +35,16 @@ static enum zt_status open_model(const char *path, struct opened_file *file, str
     return ZT_OK;
 }
 
+/* An extension that PyTorch shares with much else promises nothing. */
+static void explain_vague(const char *path, struct zt_error *error)
+{
+    if (model_path_is_vague(path) && error->rule != NULL &&
+        strcmp(error->rule, "zt §Detection UnknownFormat") == 0)
+        zt_fail(error, error->status, error->rule, error->offset,
+                "%s; files with this extension are models if torch.save wrote them",
+                error->message);
+}
+
 enum zt_status opened_file_open(const char *path, struct opened_file *out_file,
                                 struct zt_error *error)
 {
@@ -45,6 +57,7 @@ enum zt_status opened_file_open(const char *path, struct opened_file *out_file,
                  ? part_files_join_index(path, &file, error)
                  : open_model(path, &file, error);
     if (status != ZT_OK) {
+        explain_vague(path, error);
         opened_file_close(&file);
         return status;
     }
@@ -91,9 +104,47 @@ struct zt_text opened_file_name(const struct opened_file *file, const char *path
     if (index_length > 0)
         return (struct zt_text){name.bytes, name.length - index_length};
     name.length -= extension_length(name);
-    if (file->model->shard_count > 0 && file->model->shards[0].kind == ZT_SHARD_PART)
+    if (opened_file_is_joined(file))
         zt_part_name_split(name, &name.length, &number, &count);
     return name;
+}
+
+bool opened_file_is_joined(const struct opened_file *file)
+{
+    return file->model->shard_count > 0 && file->model->shards[0].kind == ZT_SHARD_PART;
+}
+
+uint64_t opened_file_size(const struct opened_file *file, const char *path)
+{
+    const struct zt_model *model = file->model;
+    const bool is_joined = opened_file_is_joined(file);
+    const bool has_index = index_extension_length(zt_text_from(path)) > 0;
+    uint64_t bytes = is_joined && has_index ? 0 : model->file_size;
+
+    for (uint32_t i = 0; is_joined && i < model->shard_count; i++)
+        bytes += model->shards[i].size_bytes;
+    return bytes;
+}
+
+static int64_t modified_ns(const struct stat *info)
+{
+    return (int64_t)info->st_mtim.tv_sec * CLOCK_NS_PER_S + info->st_mtim.tv_nsec;
+}
+
+int64_t opened_file_modified_ns(const struct opened_file *file)
+{
+    struct stat info;
+
+    return fstat(zt_source_descriptor(file->source), &info) == 0 ? modified_ns(&info) : 0;
+}
+
+struct stated_file stated_file_of(const char *path)
+{
+    struct stat info;
+
+    if (stat(path, &info) != 0)
+        return (struct stated_file){0, 0};
+    return (struct stated_file){(uint64_t)info.st_size, modified_ns(&info)};
 }
 
 /* The text before the next item of the bracketed list. */

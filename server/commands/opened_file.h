@@ -39,6 +39,20 @@ void opened_file_close(struct opened_file *file);
  * makes it an index or a first part. Borrowed from path. */
 struct zt_text opened_file_name(const struct opened_file *file, const char *path);
 
+/* Of a model in several files: of all parts together, as the server states it. */
+uint64_t opened_file_size(const struct opened_file *file, const char *path);
+/* Whether the model is that of several files together. */
+bool opened_file_is_joined(const struct opened_file *file);
+/* 0: not known */
+int64_t opened_file_modified_ns(const struct opened_file *file);
+
+/* What the file system says of a file that could not be opened; zeros if it says nothing. */
+struct stated_file {
+    uint64_t size_bytes;
+    int64_t modified_ns;
+};
+struct stated_file stated_file_of(const char *path);
+
 /* Writes "message [rule, object \"x\", component \"y\", offset 64]", where the brackets hold only
  * what is known. Control characters are escaped, and long names are cut and end in "…". */
 void failure_write(FILE *stream, const struct zt_error *error);

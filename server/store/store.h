@@ -231,6 +231,9 @@ enum zt_status store_local_check(const char *root, struct zt_error *error);
 enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct store **out_store,
                                 struct zt_error *error);
 
+/* The same for a command that only reads: nothing that a crash left is removed. */
+enum zt_status store_local_view(const char *root, struct store **out_store, struct zt_error *error);
+
 /* Whether a root names a bucket: "s3://bucket" or "s3://bucket/prefix". */
 bool store_root_is_bucket(const char *root);
 

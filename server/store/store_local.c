@@ -263,8 +263,7 @@ enum zt_status store_local_check(const char *root, struct zt_error *error)
     return status;
 }
 
-enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct store **out_store,
-                                struct zt_error *error)
+enum zt_status store_local_view(const char *root, struct store **out_store, struct zt_error *error)
 {
     struct local_store *local;
     int descriptor;
@@ -282,11 +281,22 @@ enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct
     }
     local->base.ops = &local_ops;
     local->root = descriptor;
-    atomic_init(&local->reserve_bytes, reserve_bytes);
+    atomic_init(&local->reserve_bytes, 0);
     store_watch_init(&local->watch);
     pthread_mutex_init(&local->places_lock, NULL);
-    sweep_root(descriptor);
     *out_store = &local->base;
+    return ZT_OK;
+}
+
+enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct store **out_store,
+                                struct zt_error *error)
+{
+    const enum zt_status status = store_local_view(root, out_store, error);
+
+    if (status != ZT_OK)
+        return status;
+    local_set_reserve(*out_store, reserve_bytes);
+    sweep_root(((const struct local_store *)*out_store)->root);
     return ZT_OK;
 }
 

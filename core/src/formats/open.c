@@ -157,24 +157,52 @@ static enum zt_status read_head(struct zt_source *source, struct head *out_head,
     return status;
 }
 
-/* Content without a magic: a message of ONNX, or nothing that is known. */
-static enum zt_status open_unmarked(struct zt_source *source, struct zt_model **out_model,
-                                    struct zt_error *error)
+static bool head_begins(const struct head *head, const char *text)
 {
-    const uint64_t size = zt_source_size(source);
-    bool is_onnx = false;
-    enum zt_status status;
+    const size_t length = strlen(text);
 
-    if (size == 0)
-        return zt_fail(error, ZT_INVALID, "zt §Detection UnknownFormat", 0, "the file is empty");
-    status = onnx_detect(source, &is_onnx, error);
+    return head->length >= length && memcmp(head->bytes, text, length) == 0;
+}
+
+/* Names what people have in place of a model: what git leaves without git-lfs, a page that a
+ * browser would show, and pickles of something else. */
+static enum zt_status refuse_unknown(const struct head *head, struct zt_error *error)
+{
+    static const char rule[] = "zt §Detection UnknownFormat";
+
+    if (head->file_size == 0)
+        return zt_fail(error, ZT_INVALID, rule, 0, "the file is empty");
+    if (head_begins(head, "version https://git-lfs.") ||
+        head_begins(head, "version https://hawser."))
+        return zt_fail(error, ZT_INVALID, "zt §Detection GitLfsPointer", 0,
+                       "the content is a git-LFS pointer in place of the file itself, which "
+                       "\"git lfs pull\" in its repository fetches");
+    if (head_begins(head, "<!DOCTYPE") || head_begins(head, "<!doctype") ||
+        head_begins(head, "<html"))
+        return zt_fail(error, ZT_INVALID, rule, 0,
+                       "the content is a web page, as a failed or unauthorized download leaves it");
+    if (head->length > 2 && head->bytes[0] == 0x80 && head->bytes[1] >= 2 && head->bytes[1] <= 5)
+        return zt_fail(error, ZT_INVALID, rule, 0,
+                       "the content looks like a pickle, but not like one that torch.save wrote");
+    return zt_fail(error, ZT_INVALID, rule, 0,
+                   "the content (%" PRIu64 " byte%s) is of no known format", head->file_size,
+                   head->file_size == 1 ? "" : "s");
+}
+
+/* Content without a magic: a message of ONNX, or nothing that is known. */
+static enum zt_status open_unmarked(struct zt_source *source, const struct head *head,
+                                    struct zt_model **out_model, struct zt_error *error)
+{
+    bool is_onnx = false;
+    enum zt_status status = ZT_OK;
+
+    if (head->file_size > 0)
+        status = onnx_detect(source, &is_onnx, error);
     if (status != ZT_OK)
         return status;
     if (is_onnx)
         return onnx_open(source, out_model, error);
-    return zt_fail(error, ZT_INVALID, "zt §Detection UnknownFormat", 0,
-                   "the content (%" PRIu64 " byte%s) is of no known format", size,
-                   size == 1 ? "" : "s");
+    return refuse_unknown(head, error);
 }
 
 enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_model,
@@ -204,5 +232,5 @@ enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_mod
     status = refuse_tar(source, error);
     if (status != ZT_OK)
         return status;
-    return open_unmarked(source, out_model, error);
+    return open_unmarked(source, &head, out_model, error);
 }

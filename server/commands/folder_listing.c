@@ -1,0 +1,279 @@
+/* The models below a folder: name, format, objects, size, and why one cannot be read. */
+#include "commands/folder_listing.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/listing.h"
+#include "commands/opened_file.h"
+#include "derived/manifest_json.h"
+#include "store/store.h"
+#include "terminal/plain_text.h"
+
+/* Longer names are cut in the table. */
+#define NAME_WIDTH_MAX 60
+#define KIND_SIZE      32
+#define VERSION_SIZE   24
+#define SIZE_SIZE      32
+
+struct listed_model {
+    const struct model_file *file;
+    struct zt_text name;
+    char format[KIND_SIZE];
+    char version[VERSION_SIZE];
+    uint32_t object_count;
+    uint64_t size_bytes;
+    int64_t modified_ns;
+    struct zt_error *error; /* NULL: it can be read */
+};
+
+/* --- reading --- */
+
+static void describe(const struct opened_file *opened, struct listed_model *model)
+{
+    const struct zt_text version = opened->model->version;
+
+    model->name = opened_file_name(opened, model->file->below);
+    /* The folders above it are part of the name too. */
+    model->name.length += (size_t)(model->name.bytes - model->file->below);
+    model->name.bytes = model->file->below;
+    snprintf(model->format, sizeof(model->format), "%s", opened->model->format_name);
+    snprintf(model->version, sizeof(model->version), "%.*s", (int)version.length, version.bytes);
+    model->object_count = opened->model->object_count;
+    model->size_bytes = opened_file_size(opened, model->file->path);
+    model->modified_ns = opened_file_modified_ns(opened);
+}
+
+/* The format that the extension promises, as the server shows it. */
+static enum zt_status note_error(struct folder_listing *listing, struct listed_model *model,
+                                 const struct zt_error *why, struct zt_error *error)
+{
+    const char *extension = model_extension(model->file->rank);
+    struct stated_file stated = stated_file_of(model->file->path);
+
+    model->error = malloc(sizeof(*model->error));
+    if (model->error == NULL)
+        return zt_fail_memory(error, "a listing");
+    *model->error = *why;
+    model->name = (struct zt_text){model->file->below, model->file->name_length};
+    snprintf(model->format, sizeof(model->format), "%.*s", (int)strcspn(extension + 1, "."),
+             extension + 1);
+    model->size_bytes = stated.size_bytes;
+    model->modified_ns = stated.modified_ns;
+    listing->bad++;
+    return ZT_OK;
+}
+
+static enum zt_status add_model(struct folder_listing *listing, const struct model_file *file,
+                                struct zt_error *error)
+{
+    struct listed_model model = {.file = file};
+    struct opened_file opened;
+    struct zt_error why;
+
+    if (opened_file_open(file->path, &opened, &why) == ZT_OK) {
+        describe(&opened, &model);
+        opened_file_close(&opened);
+    } else if (model_file_is_hidden(file, &why)) {
+        return ZT_OK;
+    } else if (note_error(listing, &model, &why, error) != ZT_OK) {
+        return error->status;
+    }
+    listing->models[listing->count++] = model;
+    return ZT_OK;
+}
+
+enum zt_status folder_listing_make(const char *path, struct folder_listing *out_listing,
+                                   struct zt_error *error)
+{
+    struct folder_listing listing = {.count = 0};
+    enum zt_status status = model_folder_list(path, &listing.folder, error);
+
+    if (status != ZT_OK)
+        return status;
+    listing.models = calloc(listing.folder.count + 1, sizeof(*listing.models));
+    if (listing.models == NULL)
+        status = zt_fail_memory(error, "a listing");
+    for (size_t i = 0; i < listing.folder.count && status == ZT_OK; i++)
+        status = add_model(&listing, &listing.folder.files[i], error);
+    if (status != ZT_OK) {
+        folder_listing_free(&listing);
+        return status;
+    }
+    *out_listing = listing;
+    return ZT_OK;
+}
+
+void folder_listing_free(struct folder_listing *listing)
+{
+    for (size_t i = 0; i < listing->count; i++)
+        free(listing->models[i].error);
+    free(listing->models);
+    model_folder_free(&listing->folder);
+}
+
+/* --- the table --- */
+
+enum column { NAME, FORMAT, OBJECTS, SIZE, COLUMNS };
+
+static const char *const titles[COLUMNS] = {"NAME", "FORMAT", "OBJECTS", "SIZE"};
+
+static bool is_number(enum column column)
+{
+    return column == OBJECTS || column == SIZE;
+}
+
+static size_t write_cell(FILE *stream, const struct listed_model *model, enum column column)
+{
+    char text[KIND_SIZE + VERSION_SIZE];
+
+    switch (column) {
+    case NAME:
+        return plain_text_write_short(stream, model->name.bytes, model->name.length,
+                                      NAME_WIDTH_MAX);
+    case FORMAT:
+        snprintf(text, sizeof(text), "%s%s%s", model->format, model->version[0] != '\0' ? " " : "",
+                 model->version);
+        break;
+    case OBJECTS:
+        snprintf(text, sizeof(text), "%" PRIu32, model->object_count);
+        if (model->error != NULL)
+            snprintf(text, sizeof(text), "-");
+        break;
+    default:
+        listing_format_size(model->size_bytes, text, sizeof(text));
+        break;
+    }
+    return plain_text_write(stream, text, strlen(text));
+}
+
+static void write_padded(FILE *stream, const struct listed_model *model, enum column column,
+                         size_t width)
+{
+    const size_t used = model != NULL ? write_cell(NULL, model, column) : strlen(titles[column]);
+    const int padding = (int)(width > used ? width - used : 0);
+
+    if (is_number(column))
+        fprintf(stream, "%*s", padding, "");
+    if (model != NULL)
+        write_cell(stream, model, column);
+    else
+        fputs(titles[column], stream);
+    if (!is_number(column))
+        fprintf(stream, "%*s", padding, "");
+}
+
+/* model NULL: the titles. */
+static void write_row(const struct folder_listing *listing, const struct listed_model *model,
+                      const size_t widths[COLUMNS], FILE *stream)
+{
+    for (int column = 0; column < COLUMNS; column++) {
+        if (column > 0)
+            fputs("  ", stream);
+        write_padded(stream, model, (enum column)column, widths[column]);
+    }
+    if (model == NULL && listing->bad > 0)
+        fputs("  ERROR", stream);
+    if (model != NULL && model->error != NULL) {
+        fputs("  ", stream);
+        failure_write(stream, model->error);
+    }
+    fputc('\n', stream);
+}
+
+void folder_listing_print(const struct folder_listing *listing, FILE *stream)
+{
+    size_t widths[COLUMNS];
+    uint64_t bytes = 0;
+    char size[SIZE_SIZE];
+
+    for (int column = 0; column < COLUMNS; column++) {
+        widths[column] = strlen(titles[column]);
+        for (size_t i = 0; i < listing->count; i++) {
+            const size_t width = write_cell(NULL, &listing->models[i], (enum column)column);
+
+            widths[column] = width > widths[column] ? width : widths[column];
+        }
+    }
+    if (listing->count > 0)
+        write_row(listing, NULL, widths, stream);
+    for (size_t i = 0; i < listing->count; i++) {
+        write_row(listing, &listing->models[i], widths, stream);
+        bytes += listing->models[i].size_bytes;
+    }
+    listing_format_size(bytes, size, sizeof(size));
+    fprintf(stream, "%zu model%s, %s", listing->count, listing->count == 1 ? "" : "s", size);
+    if (listing->bad > 0)
+        fprintf(stream, "; %zu cannot be read", listing->bad);
+    if (listing->folder.misfits > 0)
+        fprintf(stream, "; %zu file%s left out, whose name%s cannot be served",
+                listing->folder.misfits, listing->folder.misfits == 1 ? "" : "s",
+                listing->folder.misfits == 1 ? "" : "s");
+    fputc('\n', stream);
+}
+
+void folder_listing_print_names(const struct folder_listing *listing, FILE *stream)
+{
+    for (size_t i = 0; i < listing->count; i++) {
+        plain_text_write(stream, listing->models[i].name.bytes, listing->models[i].name.length);
+        fputc('\n', stream);
+    }
+}
+
+/* --- JSON --- */
+
+static void put_error(struct json *json, const struct zt_error *error)
+{
+    json_key_string(json, "error");
+    json_object_begin(json);
+    json_key_string(json, "code");
+    json_put_string(json, error->status == ZT_IO || error->status == ZT_NO_MEMORY
+                              ? "internal"
+                              : "invalid-model");
+    json_key_string(json, "detail");
+    json_put_string(json, error->message);
+    json_object_end(json);
+}
+
+static void put_model(struct json *json, const struct listed_model *model)
+{
+    json_object_begin(json);
+    json_key_string(json, "name");
+    json_text(json, model->name);
+    json_key_string(json, "path");
+    json_put_string(json, model->file->path);
+    json_key_string(json, "format");
+    json_put_string(json, model->format);
+    json_key_string(json, "version");
+    if (model->error == NULL)
+        json_put_string(json, model->version);
+    else
+        json_put_null(json);
+    json_key_string(json, "size");
+    json_uint(json, model->size_bytes);
+    json_key_string(json, "objects");
+    if (model->error == NULL)
+        json_uint(json, model->object_count);
+    else
+        json_put_null(json);
+    json_key_string(json, "modified");
+    manifest_write_time(json, model->modified_ns);
+    if (model->error != NULL)
+        put_error(json, model->error);
+    json_object_end(json);
+}
+
+void folder_listing_print_json(const struct folder_listing *listing, FILE *stream)
+{
+    for (size_t i = 0; i < listing->count; i++) {
+        struct json json;
+
+        json_init(&json, true);
+        put_model(&json, &listing->models[i]);
+        if (!json.failed)
+            fprintf(stream, "%s%.*s", i > 0 ? ",\n" : "", (int)json.length, json.text);
+        json_free(&json);
+    }
+}
