@@ -115,6 +115,9 @@ const struct command_option ls_options[] = {
 const struct command_option verify_options[] = {
     {"--canonical", VALUE_NONE, false, NULL, NULL, "also require the canonical form of zTensor 2",
      0},
+    OPTION_JSON("print JSON: an object for a file; an array for several, or a folder"),
+    OPTION_PROGRESS,
+    OPTION_QUIET,
     {.name = NULL},
 };
 

@@ -44,16 +44,18 @@ const struct command command_table[] = {
                    "the files below a folder that cannot be read"}}},
     {.name = "verify",
      .run = command_verify,
-     .operands = "FILE... [--canonical]",
+     .operands = "FILE|FOLDER... [options]",
      .kind = VALUE_FILE,
-     .meaning = "check every rule and digest; one line per file",
+     .meaning = "check every rule and digest of files, or of all below folders",
      .options = verify_options,
      .details =
          "Checks every rule of the format and every digest, and prints one line per file. What "
          "cannot be judged, such as a digest of an unknown algorithm, is shown as unsupported and "
-         "does not make the file bad.\n" SEVERAL_FILES,
+         "does not make the file bad; nor do digests that are missing, of which it says so. Of a "
+         "folder it checks the models that a server would list, and data shards.\n" SEVERAL_FILES,
      .examples = {{"ztserve verify model.zt", "one file"},
-                  {"ztserve verify --canonical *.zt", "zTensor 2 in its canonical form"}}},
+                  {"ztserve verify --quiet /srv/models",
+                   "all below a folder; only what is bad is printed"}}},
     {.name = "convert",
      .run = command_convert,
      .operands = "IN OUT [options]",

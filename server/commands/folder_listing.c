@@ -50,7 +50,8 @@ static void describe(const struct opened_file *opened, struct listed_model *mode
 static enum zt_status note_error(struct folder_listing *listing, struct listed_model *model,
                                  const struct zt_error *why, struct zt_error *error)
 {
-    const char *extension = model_extension(model->file->rank);
+    const char *extension =
+        model_path_is_vague(model->file->path) ? ".pytorch" : model_extension(model->file->rank);
     struct stated_file stated = stated_file_of(model->file->path);
 
     model->error = malloc(sizeof(*model->error));

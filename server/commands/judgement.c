@@ -8,7 +8,6 @@
 
 #include "base/index_sort.h"
 #include "zt/gaps.h"
-#include "zt/verify.h"
 
 #define BLOCK_BYTES ((size_t)1 << 18)
 
@@ -116,8 +115,8 @@ static bool judge_digest(struct judgement *judgement, const struct subject *subj
     enum zt_status status;
 
     zt_error_clear(&error);
-    status = zt_component_check(judgement->file.model, subject->component, subject->source, NULL,
-                                &check, &error);
+    status = zt_component_check(judgement->file.model, subject->component, subject->source,
+                                judgement->progress, &check, &error);
     if (status != ZT_OK) {
         note_about(judgement, subject, status, &error);
         return false;
@@ -160,7 +159,8 @@ static void judge_kind(struct judgement *judgement, const struct subject *subjec
 }
 
 /* Decodes everything: the result must have exactly the declared length. */
-static enum zt_status decode_all(const struct subject *subject, struct zt_error *error)
+static enum zt_status decode_all(const struct judgement *judgement, const struct subject *subject,
+                                 struct zt_error *error)
 {
     struct zt_decoder *decoder = NULL;
     size_t length = 1;
@@ -170,11 +170,20 @@ static enum zt_status decode_all(const struct subject *subject, struct zt_error 
     if (block == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to decode with");
     status = zt_decoder_open(subject->component, subject->source, &decoder, error);
-    while (status == ZT_OK && length > 0)
+    while (status == ZT_OK && length > 0) {
         status = zt_decoder_read(decoder, block, BLOCK_BYTES, &length, error);
+        if (status == ZT_OK && judgement->progress != NULL)
+            judgement->progress->advance(judgement->progress->context, length);
+    }
     zt_decoder_close(decoder);
     free(block);
     return status;
+}
+
+static bool is_encoded(const struct zt_component *component)
+{
+    return component->encoding != ZT_ENCODING_RAW && component->encoding != ZT_ENCODING_STRIDED &&
+           component->encoding != ZT_ENCODING_UNKNOWN;
 }
 
 /* verified: whether the digest matched. If it covers the decoded bytes, that proves that they
@@ -182,15 +191,13 @@ static enum zt_status decode_all(const struct subject *subject, struct zt_error 
 static bool judge_decoding(struct judgement *judgement, const struct subject *subject,
                            bool verified)
 {
-    const uint8_t encoding = subject->component->encoding;
-    bool compressed = encoding != ZT_ENCODING_RAW && encoding != ZT_ENCODING_STRIDED &&
-                      encoding != ZT_ENCODING_UNKNOWN;
+    const bool compressed = is_encoded(subject->component);
     struct zt_error error;
     enum zt_status status;
 
     if (!compressed || (verified && !zt_digest_covers_stored(judgement->file.model)))
         return true;
-    status = decode_all(subject, &error);
+    status = decode_all(judgement, subject, &error);
     if (status != ZT_OK)
         note_about(judgement, subject, status, &error);
     return status == ZT_OK;
@@ -338,6 +345,22 @@ static void judge_stated_size(struct judgement *judgement)
     }
     if (shared_bytes(model, &shared) && stated->bytes != all && stated->bytes != all - shared)
         judgement->differing_size_bytes = all;
+}
+
+uint64_t judgement_work(const struct zt_model *model)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < model->component_count; i++) {
+        const struct zt_component *component = &model->components[i];
+
+        if (component->digest != NULL)
+            bytes += component->length;
+        if (is_encoded(component) && component->decoded_length != ZT_LENGTH_UNKNOWN &&
+            (component->digest == NULL || zt_digest_covers_stored(model)))
+            bytes += component->decoded_length;
+    }
+    return bytes;
 }
 
 void judgement_make(struct judgement *judgement, bool canonical)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "commands/opened_file.h"
+#include "zt/verify.h"
 
 /* Bytes that nothing in the file refers to. They do not make the file bad. */
 struct judged_gaps {
@@ -23,6 +24,7 @@ struct judged_gaps {
 struct judgement {
     const char *path;
     struct opened_file file;
+    const struct zt_progress *progress; /* of the bytes of judgement_work; NULL: none */
     uint32_t verified;
     uint32_t undigested;
     uint32_t unsupported;
@@ -33,6 +35,10 @@ struct judgement {
     /* Bytes of all tensors, if the index states another number; otherwise 0. */
     uint64_t differing_size_bytes;
 };
+
+/* The bytes that judging the model will report as progress: those with a digest, and what encoded
+ * ones decode to. */
+uint64_t judgement_work(const struct zt_model *model);
 
 /* Judges the model of judgement->file, which was opened from judgement->path. canonical: also
  * require the canonical form of zTensor 2. */

@@ -1,4 +1,5 @@
-/* ztserve verify: checks every rule and digest of each file and prints one line per file.
+/* ztserve verify: checks every rule and digest of each file, also of those below folders, and prints
+ * one line per file, or JSON.
  *
  * A violation makes the file bad; what cannot be judged, and harmless irregularities, are only
  * reported. */
@@ -7,6 +8,8 @@
 
 #include "commands/commands.h"
 #include "commands/judgement.h"
+#include "commands/judgement_json.h"
+#include "commands/model_folder.h"
 #include "commands/option_reader.h"
 #include "terminal/plain_text.h"
 
@@ -73,18 +76,32 @@ static uint32_t part_count(const struct zt_model *model)
     return model->shard_count + (model->format == ZT_FORMAT_GGUF);
 }
 
-static int print_ok(const struct judgement *judgement)
+static bool states_no_digest(const struct judgement *judgement)
+{
+    return judgement->file.model->component_count > 0 &&
+           judgement->undigested == judgement->file.model->component_count;
+}
+
+static void print_kind(const struct judgement *judgement)
 {
     const struct zt_model *model = judgement->file.model;
 
-    print_path(stdout, judgement->path, "ok (");
     model_kind_write(stdout, model);
     print_count(model->object_count, "object");
     print_count(model->component_count, "component");
-    if (model->shard_count > 0 && model->shards[0].kind == ZT_SHARD_PART)
+    if (opened_file_is_joined(&judgement->file))
         print_count(part_count(model), "part");
-    printf(", %" PRIu32 " verified, %" PRIu32 " without digest)", judgement->verified,
-           judgement->undigested);
+}
+
+static void print_ok(const struct judgement *judgement)
+{
+    print_path(stdout, judgement->path, "ok (");
+    print_kind(judgement);
+    if (states_no_digest(judgement))
+        printf("; the file states no digests, so its bytes cannot be verified)");
+    else
+        printf(", %" PRIu32 " verified, %" PRIu32 " without digest)", judgement->verified,
+               judgement->undigested);
     if (judgement->unsupported > 0) {
         fputs("; unsupported: ", stdout);
         print_failure(stdout, &judgement->first_unsupported, judgement->unsupported);
@@ -94,53 +111,158 @@ static int print_ok(const struct judgement *judgement)
         printf("; total_size: the index states %" PRIu64 " bytes, the tensors have %" PRIu64,
                judgement->file.stated_size.bytes, judgement->differing_size_bytes);
     fputc('\n', stdout);
-    return EXIT_DONE;
 }
 
-static int verify_file(const char *path, bool canonical)
-{
-    struct judgement judgement = {.path = path};
-    struct zt_error error;
-    enum zt_status status = opened_file_open(path, &judgement.file, &error);
-    int result;
+/* --- one file --- */
 
-    zt_source_allow_mapped();
-    if (status == ZT_DATA_SHARD) {
+/* What the arguments ask for, and how far it is. */
+struct request {
+    int count; /* of files and folders */
+    char **paths;
+    bool canonical;
+    bool as_json;
+    struct reporting reporting;
+    struct progress_line line;
+    bool as_array;  /* JSON of several files, or of a folder */
+    bool has_items; /* of the array, already printed */
+};
+
+static bool advance(void *context, uint64_t bytes)
+{
+    struct request *request = context;
+
+    progress_line_advance(&request->line, bytes);
+    return true;
+}
+
+static void print_json(struct request *request, const struct judgement *judgement,
+                       const struct zt_error *error)
+{
+    if (request->has_items)
+        puts(",");
+    request->has_items = true;
+    judgement_print_json(judgement, error, stdout);
+}
+
+static int show_unopened(struct request *request, const char *path, const struct zt_error *error)
+{
+    const struct judgement judgement = {.path = path};
+    const bool is_shard = error->status == ZT_DATA_SHARD;
+
+    if (request->as_json)
+        print_json(request, &judgement, error);
+    else if (is_shard && !request->reporting.is_quiet)
         print_path(stdout, path,
                    "ok (data shard of a zTensor 2 model: it has no manifest; the model states its "
                    "digests)\n");
-        return EXIT_DONE;
-    }
-    if (status != ZT_OK)
-        return print_bad(path, &error, 1);
-    judgement_make(&judgement, canonical);
-    result = judgement.bad > 0 ? print_bad(path, &judgement.first_bad, judgement.bad)
-                               : print_ok(&judgement);
-    opened_file_close(&judgement.file);
+    return is_shard ? EXIT_DONE : print_bad(path, error, 1);
+}
+
+static int show(struct request *request, const struct judgement *judgement)
+{
+    const bool is_bad = judgement->bad > 0;
+
+    if (request->as_json)
+        print_json(request, judgement, is_bad ? &judgement->first_bad : NULL);
+    else if (!is_bad && !request->reporting.is_quiet)
+        print_ok(judgement);
+    return is_bad ? print_bad(judgement->path, &judgement->first_bad, judgement->bad) : EXIT_DONE;
+}
+
+static int verify_opened(struct request *request, struct judgement *judgement)
+{
+    const struct zt_progress progress = {advance, request};
+    int result;
+
+    judgement->progress = &progress;
+    progress_line_start(&request->line, reporting_progress(&request->reporting), "verifying",
+                        judgement_work(judgement->file.model));
+    request->line.name = judgement->path;
+    judgement_make(judgement, request->canonical);
+    progress_line_end(&request->line);
+    result = show(request, judgement);
+    opened_file_close(&judgement->file);
     return result;
+}
+
+/* file: where the path was found in a folder; otherwise NULL. */
+static int verify_file(struct request *request, const char *path, const struct model_file *file)
+{
+    struct judgement judgement = {.path = path};
+    struct zt_error error;
+    const enum zt_status status = opened_file_open(path, &judgement.file, &error);
+
+    if (status == ZT_OK)
+        return verify_opened(request, &judgement);
+    if (file != NULL && status != ZT_DATA_SHARD && model_file_is_hidden(file, &error))
+        return EXIT_DONE;
+    return show_unopened(request, path, &error);
+}
+
+/* --- folders --- */
+
+static int verify_folder(struct request *request, const char *path)
+{
+    struct model_folder folder;
+    struct zt_error error;
+    int result = EXIT_DONE;
+
+    if (model_folder_list(path, &folder, &error) != ZT_OK)
+        return print_bad(path, &error, 1);
+    for (size_t i = 0; i < folder.count; i++) {
+        const int status = verify_file(request, folder.files[i].path, &folder.files[i]);
+
+        result = status != EXIT_DONE ? status : result;
+    }
+    if (folder.count == 0 && !request->as_json && !request->reporting.is_quiet)
+        print_path(stdout, path, "ok (a folder without models)\n");
+    model_folder_free(&folder);
+    return result;
+}
+
+/* --- the whole --- */
+
+static int read_arguments(int argc, char **argv, struct request *request)
+{
+    struct option_reader reader = option_reader_of(argc, argv);
+    enum option_found found;
+
+    request->paths = argv + 1;
+    while ((found = option_reader_next(&reader)) != OPTION_END)
+        if (found == OPTION_WRONG)
+            return EXIT_USAGE;
+        else if (option_reader_is(&reader, "--canonical"))
+            request->canonical = true;
+        else if (option_reader_is(&reader, "--json"))
+            request->as_json = true;
+        else if (found == OPTION_OPERAND)
+            request->paths[request->count++] = reader.value;
+        else
+            reporting_take(&request->reporting, &reader);
+    if (request->count == 0)
+        return command_usage("verify needs a file or a folder");
+    request->as_array = request->as_json && (request->count > 1 || is_folder(request->paths[0]));
+    return EXIT_DONE;
 }
 
 int command_verify(int argc, char **argv)
 {
-    struct option_reader reader = option_reader_of(argc, argv);
-    enum option_found found;
-    bool canonical = false;
-    int files = 0;
-    int result = EXIT_DONE;
+    struct request request = {.count = 0};
+    int result = read_arguments(argc, argv, &request);
 
-    while ((found = option_reader_next(&reader)) != OPTION_END)
-        if (found == OPTION_WRONG)
-            return EXIT_USAGE;
-        else if (found == OPTION_NAMED)
-            canonical = true;
-        else
-            argv[1 + files++] = reader.value;
-    if (files == 0)
-        return command_usage("verify needs a file");
-    for (int i = 1; i <= files; i++) {
-        int status = verify_file(argv[i], canonical);
+    if (result != EXIT_DONE)
+        return result;
+    zt_source_allow_mapped();
+    if (request.as_array)
+        puts("[");
+    for (int i = 0; i < request.count; i++) {
+        char *path = request.paths[i];
+        const int status =
+            is_folder(path) ? verify_folder(&request, path) : verify_file(&request, path, NULL);
 
         result = status != EXIT_DONE ? status : result;
     }
+    if (request.as_array)
+        puts("]");
     return command_finish(result);
 }

@@ -119,8 +119,8 @@ def test_verify_reads_all_parts(ztserve, folder):
     result = ztserve("verify", files / INDEX, files / FIRST)
     assert (result.status, result.errors) == (0, "")
     assert result.lines == [
-        f"{files / INDEX}: ok (safetensors, 3 objects, 3 components, 2 parts, 0 verified, 3 without digest)",
-        f"{files / FIRST}: ok (gguf 3, 3 objects, 3 components, 2 parts, 0 verified, 3 without digest)",
+        f"{files / INDEX}: ok (safetensors, 3 objects, 3 components, 2 parts; the file states no digests, so its bytes cannot be verified)",
+        f"{files / FIRST}: ok (gguf 3, 3 objects, 3 components, 2 parts; the file states no digests, so its bytes cannot be verified)",
     ]
 
 
@@ -288,7 +288,7 @@ def test_convert_splits_into_parts_of_at_most_that_size(ztserve, folder, tmp_pat
     assert {name: value for part in parts.values() for name, value in part.items()} == dict(tensors)
     assert all(read_safetensors(tmp_path / name)[0] == {"format": "pt"} for name in parts)
     assert not (tmp_path / "out.safetensors").exists()
-    assert ztserve("verify", tmp_path / "out.safetensors.index.json").output.endswith("without digest)\n")
+    assert ztserve("verify", tmp_path / "out.safetensors.index.json").output.endswith("cannot be verified)\n")
 
 
 def test_a_larger_tensor_has_a_part_of_its_own(ztserve, folder, tmp_path):
