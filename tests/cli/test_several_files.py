@@ -62,7 +62,7 @@ def test_an_index_is_listed_as_the_model(ztserve, folder):
     assert manifest["attributes"] == {"format": "pt"}
     assert manifest["source"]["size"] == sum(len((files / part).read_bytes()) for part in (ONE, TWO))
     assert f" {manifest['source']['size']} bytes" in ztserve("ls", files / INDEX).lines[-1]
-    assert [line.split()[0] for line in ztserve("ls", files / INDEX).lines if line.split()[1] == "data"] == ["a", "b", "c"]
+    assert [line.split()[0] for line in ztserve("ls", files / INDEX).lines if line.split()[1:2] == ["data"]] == ["a", "b", "c"]
 
 
 def test_the_first_part_of_a_split_is_listed_as_the_model(ztserve, folder):
