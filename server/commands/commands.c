@@ -8,6 +8,7 @@
 
 #include "commands/command_table.h"
 #include "commands/help.h"
+#include "files/opened_file.h"
 #include "terminal/plain_text.h"
 
 /* A path and a sentence. */
@@ -49,6 +50,16 @@ int command_usage(const char *format, ...)
     print_line(format, arguments, hint);
     va_end(arguments);
     return EXIT_USAGE;
+}
+
+int failure_complain(const char *path, const struct zt_error *error)
+{
+    fputs("ztserve: ", stderr);
+    plain_text_write(stderr, path, strlen(path));
+    fputs(": ", stderr);
+    failure_write(stderr, error);
+    fputc('\n', stderr);
+    return EXIT_BAD;
 }
 
 int command_finish(int status)

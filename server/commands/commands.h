@@ -3,6 +3,8 @@
 #ifndef COMMANDS_COMMANDS_H
 #define COMMANDS_COMMANDS_H
 
+#include "zt/status.h"
+
 enum exit_status {
     EXIT_DONE,  /* 0 */
     EXIT_BAD,   /* 1: a file is bad, or an operation failed */
@@ -31,6 +33,9 @@ int command_usage(const char *format, ...) __attribute__((format(printf, 1, 2)))
 
 /* Says that there is no such command, and which one was probably meant; returns EXIT_USAGE. */
 int command_unknown(const char *name);
+
+/* Writes "ztserve: path: …" and the failure on a line of standard error; returns EXIT_BAD. */
+int failure_complain(const char *path, const struct zt_error *error);
 
 /* Flushes standard output and returns status, or EXIT_BAD if it could not be written (a full
  * disk). */

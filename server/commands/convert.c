@@ -11,12 +11,12 @@
 
 #include "base/clock.h"
 #include "commands/commands.h"
-#include "commands/opened_file.h"
 #include "commands/option_reader.h"
 #include "conversion/earlier_parts.h"
 #include "conversion/output_file.h"
 #include "conversion/parallel_conversion.h"
 #include "conversion/split_output.h"
+#include "files/opened_file.h"
 #include "terminal/plain_text.h"
 #include "terminal/progress_line.h"
 #include "zt/convert.h"

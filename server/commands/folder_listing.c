@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "commands/listing.h"
-#include "commands/opened_file.h"
 #include "derived/manifest_json.h"
+#include "files/opened_file.h"
 #include "store/store.h"
 #include "terminal/plain_text.h"
 

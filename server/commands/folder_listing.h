@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "commands/model_folder.h"
+#include "files/model_folder.h"
 
 struct listed_model;
 

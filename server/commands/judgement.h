@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "commands/opened_file.h"
+#include "files/opened_file.h"
 #include "zt/verify.h"
 
 /* Bytes that nothing in the file refers to. They do not make the file bad. */

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "commands/opened_file.h"
+#include "files/opened_file.h"
 #include "terminal/plain_text.h"
 
 /* Longer names are cut. Longer shapes are shown whole and shift only their own line. */

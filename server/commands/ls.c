@@ -9,10 +9,10 @@
 #include "commands/commands.h"
 #include "commands/folder_listing.h"
 #include "commands/listing.h"
-#include "commands/model_folder.h"
-#include "commands/opened_file.h"
 #include "commands/option_reader.h"
 #include "derived/manifest_json.h"
+#include "files/model_folder.h"
+#include "files/opened_file.h"
 #include "terminal/plain_text.h"
 
 /* What the arguments ask for. */

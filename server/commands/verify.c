@@ -1,5 +1,5 @@
-/* ztserve verify: checks every rule and digest of each file, also of those below folders, and prints
- * one line per file, or JSON.
+/* ztserve verify: checks every rule and digest of each file, also of those below folders, and
+ * prints one line per file, or JSON.
  *
  * A violation makes the file bad; what cannot be judged, and harmless irregularities, are only
  * reported. */
@@ -9,8 +9,8 @@
 #include "commands/commands.h"
 #include "commands/judgement.h"
 #include "commands/judgement_json.h"
-#include "commands/model_folder.h"
 #include "commands/option_reader.h"
+#include "files/model_folder.h"
 #include "terminal/plain_text.h"
 
 static void print_failure(FILE *stream, const struct zt_error *error, uint32_t count)

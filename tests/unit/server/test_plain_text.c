@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/opened_file.h"
+#include "files/opened_file.h"
 #include "terminal/plain_text.h"
 
 static void assert_shown(const char *text, size_t length, const char *expected, size_t width)

@@ -1,7 +1,7 @@
 /* Finds the files of a model's shards (zTensor 2 section 9), as the server does: a container of the
  * right size and name beside the model is the shard, whatever its bytes; otherwise the content
  * decides. Only files of exactly the stated size are read. */
-#include "commands/shard_files.h"
+#include "files/shard_files.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
  *
  * The index of a model in several files, and the first part of a split GGUF, stand for the model
  * that all parts are together (zt/join.h). Any other part is a model of its own. */
-#ifndef COMMANDS_OPENED_FILE_H
-#define COMMANDS_OPENED_FILE_H
+#ifndef FILES_OPENED_FILE_H
+#define FILES_OPENED_FILE_H
 
 #include <stdio.h>
 
@@ -56,9 +56,6 @@ struct stated_file stated_file_of(const char *path);
 /* Writes "message [rule, object \"x\", component \"y\", offset 64]", where the brackets hold only
  * what is known. Control characters are escaped, and long names are cut and end in "…". */
 void failure_write(FILE *stream, const struct zt_error *error);
-
-/* Writes "ztserve: path: …" and the failure on a line of standard error; returns EXIT_BAD. */
-int failure_complain(const char *path, const struct zt_error *error);
 
 /* The format of a model, and its version if it has one: "zt 1.2.0", "npz". */
 void model_kind_write(FILE *stream, const struct zt_model *model);

@@ -1,7 +1,7 @@
 /* Finds the shards of a zTensor 2 model in its folder: "<stem>-<name>.zt" if that is a container of
  * the stated size, else any file with the stated size and digest. */
-#ifndef COMMANDS_SHARD_FILES_H
-#define COMMANDS_SHARD_FILES_H
+#ifndef FILES_SHARD_FILES_H
+#define FILES_SHARD_FILES_H
 
 #include "zt/model.h"
 

@@ -1,6 +1,6 @@
 /* Opens the parts of a model and joins them. Each is opened once, so that what was joined is what
  * is read later, whatever takes its name meanwhile. */
-#include "commands/part_files.h"
+#include "files/part_files.h"
 
 #include <assert.h>
 #include <errno.h>

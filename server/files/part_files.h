@@ -1,9 +1,9 @@
 /* The parts of a model in several files: finds and opens them beside the index, or beside the first
  * part of a split GGUF, and joins them. */
-#ifndef COMMANDS_PART_FILES_H
-#define COMMANDS_PART_FILES_H
+#ifndef FILES_PART_FILES_H
+#define FILES_PART_FILES_H
 
-#include "commands/opened_file.h"
+#include "files/opened_file.h"
 
 /* The length of ".safetensors.index.json" or ".bin.index.json" at the end of a path; 0 if it has
  * neither, or nothing before it. */

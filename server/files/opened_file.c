@@ -1,5 +1,5 @@
 /* Opens files for commands, and describes failures. */
-#include "commands/opened_file.h"
+#include "files/opened_file.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -8,9 +8,8 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "commands/commands.h"
-#include "commands/part_files.h"
-#include "commands/shard_files.h"
+#include "files/part_files.h"
+#include "files/shard_files.h"
 #include "store/store.h"
 #include "terminal/plain_text.h"
 #include "zt/join.h"
@@ -179,16 +178,6 @@ void failure_write(FILE *stream, const struct zt_error *error)
         fprintf(stream, "%soffset %" PRIu64, separator(&items), error->offset);
     if (items > 0)
         fputc(']', stream);
-}
-
-int failure_complain(const char *path, const struct zt_error *error)
-{
-    fputs("ztserve: ", stderr);
-    plain_text_write(stderr, path, strlen(path));
-    fputs(": ", stderr);
-    failure_write(stderr, error);
-    fputc('\n', stderr);
-    return EXIT_BAD;
 }
 
 void model_kind_write(FILE *stream, const struct zt_model *model)

@@ -1,6 +1,6 @@
 /* The models below a folder, for commands that take folders: those that a server would list. */
-#ifndef COMMANDS_MODEL_FOLDER_H
-#define COMMANDS_MODEL_FOLDER_H
+#ifndef FILES_MODEL_FOLDER_H
+#define FILES_MODEL_FOLDER_H
 
 #include <stdbool.h>
 
@@ -30,8 +30,8 @@ enum zt_status model_folder_list(const char *path, struct model_folder *out_fold
 /* Takes a cleared folder. */
 void model_folder_free(struct model_folder *folder);
 
-/* Whether a file that could not be opened is none of the folder's models: a data shard of zTensor 2,
- * or content that an extension shared with much else (".bin") did not promise. */
+/* Whether a file that could not be opened is none of the folder's models: a data shard of zTensor
+ * 2, or content that an extension shared with much else (".bin") did not promise. */
 bool model_file_is_hidden(const struct model_file *file, const struct zt_error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* Lists a folder through the store, so that the commands and the server agree on names and links. */
-#include "commands/model_folder.h"
+/* Lists a folder through the store, so that commands and server agree on names and links. */
+#include "files/model_folder.h"
 
 #include <inttypes.h>
 #include <stdio.h>
