@@ -24,7 +24,7 @@ package_names()
             mmdebstrap dpkg-dev file lintian groff-base buildah systemd zsh fish openssl valgrind strace
         ;;
     # A browser for the tests of the viewer.
-    web) printf '%s\n' chromium chromium-driver ;;
+    web) printf '%s\n' chromium chromium-driver fonts-dejavu-core ;;
     # A real object store for the tests of buckets.
     store) printf '%s\n' ceph-mon ceph-osd radosgw ceph-common curl uuid-runtime openssl ;;
     clang) printf '%s\n' clang libclang-rt-dev ;;

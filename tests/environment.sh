@@ -7,13 +7,14 @@ venv=$PWD/.venv
 make_venv()
 {
     local wanted
-    wanted=$(python3 --version && cat tests/requirements.txt)
+    wanted=$(python3 --version && cat tests/requirements.txt tests/requirements-alone.txt)
     [ "$(cat "$venv/complete" 2>/dev/null)" != "$wanted" ] || return 0
     echo "==> making $venv"
     python3 -m venv --clear "$venv"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt || {
-        echo "error: pip could not install tests/requirements.txt (see its message above)" >&2
+    local install=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+    if ! "${install[@]}" -r tests/requirements.txt || ! "${install[@]}" --no-deps -r tests/requirements-alone.txt; then
+        echo "error: pip could not install tests/requirements.txt and tests/requirements-alone.txt (see its message above)" >&2
         return 1
-    }
+    fi
     echo "$wanted" >"$venv/complete"
 }

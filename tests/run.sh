@@ -6,7 +6,7 @@
 #   CC=clang                          another compiler
 #   ZT_SANITIZE=address,undefined     sanitizers to build with
 #   ZT_WERROR=ON                      warnings are errors
-#   ZT_SUITES="http cli"              which folders of tests/ pytest runs (default: http cli interop costs)
+#   ZT_SUITES="http cli"              which folders of tests/ pytest runs (default: http cli interop costs web)
 #   ZT_CORPUS=DIR                     files with known outcomes; without it, tests that need them are skipped
 #   ZT_S3_ENGINE=SCRIPT               starts a real object store; without it, tests that need one are skipped
 #   ZT_S3_ROUNDS=N ZT_S3_READS=N ZT_S3_STOP_S=S
@@ -38,6 +38,7 @@ install_tools()
     local groups=(build test)
     [[ $compiler != *clang* ]] || groups+=(clang)
     [ -z "${ZT_S3_ENGINE:-}" ] || groups+=(store)
+    ! outside_suites | grep -qx tests/web || groups+=(web)
     packages_install "${groups[@]}"
 }
 
@@ -52,7 +53,7 @@ run_unit_tests()
 outside_suites()
 {
     local suite
-    for suite in ${ZT_SUITES-http cli interop costs}; do
+    for suite in ${ZT_SUITES-http cli interop costs web}; do
         [ -z "$(find "tests/$suite" -name 'test_*.py' -print -quit 2>/dev/null)" ] || echo "tests/$suite"
     done
 }

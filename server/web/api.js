@@ -1,6 +1,8 @@
 // The server's API: requests with the reader's token, answers and errors as values.
 
 const KEY = "ztserve.token";
+// The server takes targets of up to 8192 bytes; some are left for the query.
+const ADDRESS_MAX = 7800;
 // An integer that a double may not hold.
 const LONG_INTEGER = /[:[,]\s*-?\d{16,}\s*[,\]}]/;
 
@@ -107,5 +109,6 @@ export function modelPage(model) {
 export function tensorPage(model, object, component) {
   if (!reachable(object) || !reachable(component))
     return null;
-  return `${modelPage(model)}/objects/${encodeURIComponent(object)}/${encodeURIComponent(component)}`;
+  const page = `${modelPage(model)}/objects/${encodeURIComponent(object)}/${encodeURIComponent(component)}`;
+  return page.length > ADDRESS_MAX ? null : page;
 }

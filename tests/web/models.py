@@ -1,0 +1,70 @@
+"""Models for the browser to show."""
+
+import numpy
+
+from containers import Component, Object, dense, zt1
+
+SCRIPT = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+RIGHT_TO_LEFT = "evil\u202egnp.\u2066exe"
+LONG = "long." + "x" * 9_995
+QUOTES = "it's \"$(touch owned)\" `id` \\ & [*] ?"
+HOSTILE = [SCRIPT, RIGHT_TO_LEFT, "y" * 1_000, QUOTES, "a/b?c#d%e", "line\nbreak", "javascript:alert(1)"]
+
+
+def array(values, dtype=None, shape=None):
+    return dense(values.tobytes(), dtype or values.dtype.str.replace("<", "").replace("|", "")[0] + str(values.itemsize * 8),
+                 list(values.shape) if shape is None else shape)
+
+
+def waves(rows, columns):
+    down, right = numpy.mgrid[0:rows, 0:columns]
+    noise = numpy.random.default_rng(7).normal(scale=0.3, size=(rows, columns))
+    return (numpy.sin(down / rows * 9) * numpy.cos(right / columns * 7) + noise).astype("<f4")
+
+
+def odd():
+    values = numpy.arange(40, dtype="<f4").reshape(5, 8) - 20
+    values[1, 2], values[3, 4], values[4, 7] = numpy.nan, numpy.inf, -numpy.inf
+    return values
+
+
+def bfloat16(values):
+    return (values.astype("<f4").view("<u4") >> 16).astype("<u2")
+
+
+def small():
+    """One tensor of each kind, and what cannot be drawn."""
+    random = numpy.random.default_rng(3)
+    many = random.normal(size=(3, 4, 20, 30)).astype("<f4")
+    whole = random.integers(-(2**62), 2**62, size=(6, 5), dtype="<i8")
+    return zt1({
+        "waves": array(waves(600, 500)),
+        "odd": array(odd()),
+        "cube": array(many),
+        "half": array(random.normal(size=(20, 12)).astype("<f2")),
+        "brain": dense(bfloat16(random.normal(size=(8, 9))).tobytes(), "bf16", [8, 9]),
+        "wide": array(whole),
+        "unsigned": array(numpy.array([0, 2**64 - 1, 2**53 + 1], "<u8")),
+        "vector": array(numpy.arange(1000, dtype="<i4")),
+        "scalar": array(numpy.array(2.5, "<f4")),
+        "nothing": array(numpy.zeros((0, 4), "<f4")),
+        "flags": dense(bytes([0, 1, 1, 0]), "bool", [2, 2]),
+        "complex": Object([2], {"data": Component(numpy.array([1 + 2j, -3.5j], "<c8").tobytes(), "f32", "complex64")}),
+        "eight": Object([256], {"data": Component(bytes(range(256)), "u8", "f8_e4m3fn")}),
+        "sparse": Object([4, 4], {
+            "values": Component(numpy.array([1.5, -2, 4], "<f4").tobytes(), "f32"),
+            "indices": Component(numpy.array([0, 2, 3], "<u4").tobytes(), "u32"),
+            "indptr": Component(numpy.array([0, 1, 1, 2, 3], "<u4").tobytes(), "u32"),
+        }, "sparse_csr"),
+    }, attributes={"framework": "NumPy", "epochs": 12})  # fmt: skip
+
+
+def hostile():
+    objects = {name: array(numpy.arange(6, dtype="<f4").reshape(2, 3)) for name in [*HOSTILE, LONG]}
+    objects[SCRIPT].attributes = {SCRIPT: SCRIPT, RIGHT_TO_LEFT: RIGHT_TO_LEFT, "long": LONG}
+    return zt1(objects, attributes={SCRIPT: SCRIPT, "direction": RIGHT_TO_LEFT, "long": LONG})
+
+
+def many(count=100_000):
+    """Very many tensors of one element."""
+    return zt1({f"block.{i // 100}.part.{i % 100}": dense(bytes([i % 251]), "u8", [1]) for i in range(count)})

@@ -1,0 +1,132 @@
+"""Names and attributes of files are text on every page, and words in the lines to copy."""
+
+import io
+import subprocess
+import sys
+from urllib.parse import quote
+
+import numpy
+import pytest
+import requests
+
+import models
+
+EXPECTED = numpy.arange(6, dtype="<f4").reshape(2, 3)
+
+
+@pytest.fixture(scope="module")
+def site(folder, share_server):
+    (folder / "hostile.zt").write_bytes(models.hostile())
+    (folder / "small.zt").write_bytes(models.small())
+    return share_server(folder)
+
+
+def tensor_page(site, name):
+    return f"{site.url}/ui/models/hostile/objects/{quote(name, safe='')}/data"
+
+
+def nothing_ran(browser):
+    return browser.get("document.title") != "owned"
+
+
+def test_the_models_page_shows_them_as_text(site, browser):
+    browser.open(f"{site.url}/ui/models/hostile")
+    shown = browser.get("document.querySelector('main').textContent")
+    assert models.SCRIPT in shown
+    assert models.RIGHT_TO_LEFT in shown
+    assert models.QUOTES in shown
+    assert browser.get("document.querySelectorAll('main script, main img').length") == 0
+    assert nothing_ran(browser)
+    # Each name keeps its direction to itself.
+    assert browser.get(
+        "[...document.querySelectorAll('main a, main td')].filter((e) => e.children.length === 0 && "
+        "e.textContent.includes('\\u202e')).length"
+    ) == 0  # fmt: skip
+    assert browser.get("document.documentElement.scrollWidth") <= 1280
+
+
+def test_links_go_to_each_of_them(site, browser):
+    browser.open(f"{site.url}/ui/models/hostile")
+    hrefs = set(browser.get("[...document.querySelectorAll('main a')].map((e) => e.getAttribute('href'))"))
+    for name in models.HOSTILE:
+        assert any(requests.utils.unquote(href).endswith(f"/objects/{name}/data") for href in hrefs), name[:40]
+    assert [href for href in hrefs if not href.startswith(("/", "#", "?"))] == []
+
+
+@pytest.mark.parametrize("name", models.HOSTILE, ids=range(len(models.HOSTILE)))
+def test_a_tensors_page_shows_its_name_as_text(site, browser, name):
+    browser.resize(380)
+    browser.open(tensor_page(site, name))
+    heading = browser.get("document.querySelector('h1 bdi').textContent")
+    assert heading.rstrip("…") == name[: len(heading.rstrip("…"))]
+    assert len(heading) >= min(len(name), 100)
+    assert browser.get("document.querySelectorAll('main script, main img').length") == 0
+    assert nothing_ran(browser)
+    assert browser.get("document.documentElement.scrollWidth") <= 380
+    assert [float(text) for text in browser.texts("table.values td") if text] == EXPECTED.ravel().tolist()
+
+
+def test_a_name_too_long_for_an_address_is_no_link(site, browser):
+    browser.open(f"{site.url}/ui/models/hostile")
+    assert any("long.xxx" in text for text in browser.texts("main table bdi"))
+    assert browser.get("[...document.querySelectorAll('main a')].filter((e) => e.textContent.includes('long.xxx')).length") == 0
+    assert requests.get(tensor_page(site, models.LONG)).status_code == 414
+
+
+def test_attributes_are_text(site, browser):
+    browser.open(tensor_page(site, models.SCRIPT))
+    browser.click("details:has(dl) summary")
+    texts = browser.texts("details dt bdi") + browser.texts("details dd bdi")
+    assert texts.count(models.SCRIPT) == 2
+    assert texts.count(models.RIGHT_TO_LEFT) == 2
+    assert nothing_ran(browser)
+
+
+def lines(browser):
+    return dict(zip(("curl", "python", "ztserve"), browser.texts(".snippet code")))
+
+
+def in_bash(line, folder, before=""):
+    done = subprocess.run(["bash", "-c", f"{before}\n{line}"], cwd=folder, capture_output=True)
+    assert done.returncode == 0, (line, done.stderr)
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", models.HOSTILE, ids=range(len(models.HOSTILE)))
+def test_the_lines_to_copy_fetch_the_tensor(site, browser, tmp_path, name):
+    browser.open(tensor_page(site, name))
+    copied = lines(browser)
+    in_bash(copied["curl"], tmp_path)
+    assert numpy.array_equal(numpy.load(next(tmp_path.glob("*.npy"))), EXPECTED)
+
+    saved = f"{copied['python']}\nimport sys; sys.stdout.buffer.write(tensor.tobytes())"
+    done = subprocess.run([sys.executable, "-c", saved], cwd=tmp_path, capture_output=True, check=True)
+    assert done.stdout == EXPECTED.tobytes()
+
+    words = in_bash(copied["ztserve"], tmp_path, "ztserve() { printf '%s\\0' \"$@\"; }").decode().split("\0")
+    assert words[:2] == ["pull", f"{site.url}/v1/models/hostile"]
+    manifest = requests.get(f"{words[1]}?match={quote(words[2].removeprefix('--match='))}").json()
+    assert list(manifest["objects"]) == [name]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [next(tmp_path.glob("*.npy")).name]
+    unseen = [letter for line in copied.values() for letter in line if not letter.isprintable() and letter != "\n"]
+    assert unseen == []
+
+
+def test_the_lines_follow_the_part_shown(site, browser, tmp_path):
+    browser.open(f"{site.url}/ui/models/small/objects/cube/data?index=2,1&slice=...,3:9,10:20")
+    in_bash(lines(browser)["curl"], tmp_path)
+    cube = numpy.load(io.BytesIO(requests.get(f"{site.url}/v1/models/small/objects/cube/data?format=npy").content))
+    assert numpy.array_equal(numpy.load(tmp_path / "cube.npy"), cube[2, 1, 3:9, 10:20])
+
+
+def test_types_that_numpy_does_not_have_come_widened(site, browser):
+    browser.open(f"{site.url}/ui/models/small/objects/brain/data")
+    assert "format=npy&dtype=f32" in lines(browser)["curl"]
+
+
+def test_the_button_copies(site, browser):
+    browser.open(f"{site.url}/ui/models/small/objects/brain/data")
+    browser.cdp("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"], origin=site.url)
+    browser.click("#copy-python")
+    browser.wait("document.querySelector('#copy-python').textContent === 'Copied'")
+    assert browser.run_async("return await navigator.clipboard.readText();") == lines(browser)["python"]
