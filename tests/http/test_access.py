@@ -97,7 +97,7 @@ def test_a_token_in_the_query_is_none(server):
 def test_unknown_paths_and_methods_do_not_show_themselves_to_strangers(server):
     for method, target in (("GET", "/nothing"), ("POST", "/v1/models"), ("GET", "/v1/models/other%2Fsecret"),
                            ("GET", "/v1/models/missing"), ("BREW", "/v1/models"), ("GET", "//"), ("GET", "/v1/models/"),
-                           ("GET", "/v1/models/%zz"), ("TRACE", "/")):  # fmt: skip
+                           ("GET", "/v1/models/%zz"), ("TRACE", "/nothing")):  # fmt: skip
         answer = ask(server, method, target)
         assert_unauthorized(answer, CHALLENGE)
         assert "Allow" not in answer.fields, answer

@@ -61,7 +61,8 @@ bool route_matches(const char *pattern, struct zt_text path,
 static const struct route *find_route(struct zt_text path, struct zt_text out_names[REQUEST_NAMES])
 {
     const bool ends_in_slash = path.bytes[path.length - 1] == '/';
-    const struct zt_text page = {path.bytes, path.length - (ends_in_slash && path.length > 1)};
+    const bool is_cut = ends_in_slash && path.length > 1 && path.bytes[path.length - 2] != '/';
+    const struct zt_text page = {path.bytes, path.length - is_cut};
 
     for (size_t i = 0; i < route_count; i++) {
         if (ends_in_slash && !routes[i].is_page)
