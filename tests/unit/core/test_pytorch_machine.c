@@ -61,6 +61,7 @@ static void calls_take_their_arguments_and_no_others(void **state)
         AT(ORDERED "N\x85", "\x81.", "Pickle Call"),
         AT(ORDERED ")RN", "b.", "Pickle Call"),
         AT(ORDERED "N", "R.", "Pickle Call"),
+        AT("N)", "R.", "Pickle Call"),
         AT("(N", "e.", "Pickle Stack"),
         AT("", "I\n.", "Pickle Argument"),
         AT("", "I-\n.", "Pickle Argument"),
@@ -192,6 +193,9 @@ static void tensors_are_made_of_what_torch_gives(void **state)
            "Pickle Call"),
         AT("ctorch._tensor\n_rebuild_from_type_v2\n(ctorch\nSize\nctorch\nSize\n)Nt", "R.",
            "Pickle Call"),
+        AT("ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_parameter\nctorch\n"
+           "Size\n(" PLAIN HOOKS "tNt",
+           "R.", "Pickle Call"),
         AT("ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._tensor\n_rebuild_from_type_v2\nctorch\n"
            "Tensor\n)Nt",
            "R.", "Pickle Call"),

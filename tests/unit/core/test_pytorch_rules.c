@@ -231,6 +231,17 @@ static void deflated_entries_are_no_longer_than_they_can_be(void **state)
     zip_file_free(&zip);
 }
 
+/* Where in the pickle is said by the message. */
+static void faults_of_a_deflated_pickle_are_where_its_bytes_begin(void **state)
+{
+    static const struct made bad = MADE("\x80\x02]]]0.");
+    struct made deflated = bad;
+
+    (void)state;
+    deflated.kind = ZIP_FILE_DEFLATED;
+    assert_pickle(&deflated, "pt §Pickle Opcode", 0);
+}
+
 /* --- storages and tensors --- */
 
 static void storages_have_the_elements_that_the_pickle_says(void **state)
@@ -474,6 +485,7 @@ int main(void)
         cmocka_unit_test(small_texts_have_no_nul),
         cmocka_unit_test(crcs_of_0_are_none),
         cmocka_unit_test(deflated_entries_are_no_longer_than_they_can_be),
+        cmocka_unit_test(faults_of_a_deflated_pickle_are_where_its_bytes_begin),
         cmocka_unit_test(storages_have_the_elements_that_the_pickle_says),
         cmocka_unit_test(a_part_of_an_entry_has_no_digest),
         cmocka_unit_test(expanded_tensors_are_counted_together),
