@@ -478,6 +478,26 @@ struct generation *catalog_update_split(struct catalog *catalog, struct zt_text 
     return current;
 }
 
+static struct generation *find_behind(const struct catalog_index *index, struct zt_text name)
+{
+    const struct generation *first = catalog_index_find_name(index, name);
+    size_t at = catalog_index_lower_bound(index, name);
+
+    for (; at < index->count && zt_text_equal(generation_name(index->by_name[at]), name); at++)
+        if (index->by_name[at]->is_joined && index->by_name[at] != first)
+            return index->by_name[at];
+    return NULL;
+}
+
+struct generation *catalog_update_behind(struct catalog *catalog, struct zt_text name)
+{
+    struct generation *known = catalog_content_find(&catalog->content, find_behind, name);
+    struct generation *current = known != NULL ? catalog_update(catalog, known->path) : NULL;
+
+    generation_release(known);
+    return current;
+}
+
 void catalog_withhold(struct catalog *catalog, struct catalog_withheld *withheld)
 {
     catalog_content_withhold(&catalog->content, withheld);

@@ -88,6 +88,10 @@ bool catalog_part_of(struct catalog *catalog, const char *path, struct name_filt
  * worker. */
 struct generation *catalog_update_split(struct catalog *catalog, struct zt_text name);
 
+/* The current generation of a joined model of that name before which another model stands; with a
+ * reference, NULL if there is none. To be called on a worker. */
+struct generation *catalog_update_behind(struct catalog *catalog, struct zt_text name);
+
 /* What the index has for a name, which need not be current; with a reference, or NULL. */
 struct generation *catalog_peek(struct catalog *catalog, struct zt_text name);
 

@@ -11,11 +11,13 @@ import mirror
 import pytorch
 from clients import Client, write_tokens
 from containers import pattern
+from neighbours import npz
 from tus import create, offset_of, patch
 from uploads import files_of, put
 from wire import ask, assert_problem, component_path, connect, eventually, get, model_path, read_exactly, read_head
 
 CONTENTS = [pattern(4000, seed=41), pattern(5000, seed=42), pattern(300, seed=43)]
+SINGLE = npz(b"one")
 BIG_BYTES = 24 << 20
 # Parts whose removal takes long enough to look on.
 MANY = 20 if mirror.wanted else 600
@@ -195,6 +197,21 @@ def test_removal_takes_index_and_parts_and_nothing_else(server, tmp_path, make):
     assert files_of(tmp_path) == others
     assert get(server, model_path("m")).status == 404
     assert contents(server, "o") == CONTENTS
+
+
+def test_model_behind_a_single_file_is_neither_removed_nor_replaced(server, tmp_path, make):
+    files = make("m", CONTENTS)
+    put_all(server, files)
+    (tmp_path / "m.npz").write_bytes(SINGLE)
+    eventually(lambda: entries(server)["m"]["format"] == "npz")
+    behind = next((path for path in files if path.endswith(".json")), "m-00001-of-00003.gguf")
+    for content in (SINGLE, joined.gguf({"w": b"1"}), files[behind]):
+        answer = put(server, "m", content)
+        assert_problem(answer, 409, "conflict")
+        assert behind in answer.json()["detail"]
+    assert delete(server, "m").status == 204
+    assert contents(server) == CONTENTS
+    assert files_of(tmp_path) == sorted(files)
 
 
 def test_part_is_not_removed_without_its_model(server, tmp_path, make):

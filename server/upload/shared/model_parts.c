@@ -19,6 +19,19 @@ struct generation *model_parts_of(struct server *server, const char *name)
     return current;
 }
 
+bool model_parts_lie_behind(struct server *server, const char *name, char out_path[MODEL_PATH_SIZE])
+{
+    struct generation *behind = catalog_update_behind(server->catalog, zt_text_from(name));
+
+    if (behind == NULL)
+        return false;
+    snprintf(out_path, MODEL_PATH_SIZE, "%s",
+             generation_is_split(behind) && behind->own_path != NULL ? behind->own_path
+                                                                     : behind->path);
+    generation_release(behind);
+    return true;
+}
+
 static void log_left(const char *path, const char *why)
 {
     log_write(LOG_LEVEL_WARN, "%s: its model was removed, but it was not: %s", path, why);

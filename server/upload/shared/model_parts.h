@@ -8,6 +8,12 @@
  * another model or none. On a worker. */
 struct generation *model_parts_of(struct server *server, const char *name);
 
+/* Whether a joined model lies behind the one that a name stands for. Whoever replaces or removes
+ * that one leaves it as it is. *out_path is its index, or the first part of its split. On a
+ * worker. */
+bool model_parts_lie_behind(struct server *server, const char *name,
+                            char out_path[MODEL_PATH_SIZE]);
+
 /* Removes the files of a joined model that no model needs any more, each only if it is what it was
  * as a part of that model. Of an index whose model could not be read nothing is removed, since it
  * may name anything. Failures are only logged. Takes each file's name, so the caller holds none. On

@@ -346,6 +346,18 @@ static bool refuse_foreign(const struct publication *publication, const char *pa
                            "the file %s is no model, so it is not replaced", path);
 }
 
+/* It would be lost, or hidden by what is published. */
+static bool refuse_behind(const struct publication *publication, struct failure *failure)
+{
+    char path[MODEL_PATH_SIZE];
+
+    return model_parts_lie_behind(publication->server, publication->name, path) &&
+           !failure_refuse(failure, PROBLEM_CONFLICT,
+                           "another model of this name, %s, lies behind the one that would be "
+                           "replaced",
+                           path);
+}
+
 static bool publish(struct publication *publication, const struct findings *findings,
                     const char *path, struct failure *failure)
 {
@@ -359,6 +371,7 @@ static bool publish(struct publication *publication, const struct findings *find
     before = model_parts_of(publication->server, publication->name);
     published = check_held(publication, &hold, &exists, failure) &&
                 !refuse_foreign(publication, path, failure) &&
+                !refuse_behind(publication, failure) &&
                 (hold.claim != NULL ? give_name_in_bucket(publication, &hold, path, failure)
                                     : give_name_in_folder(publication, path, exists, failure));
     if (published)

@@ -174,7 +174,8 @@ static bool fail_changed(struct removal *removal, const struct zt_error *error)
     return false;
 }
 
-/* Of the current model's file only the version that was looked at is removed. */
+/* Of the current model's file only the version that was looked at is removed. An index behind it is
+ * of another model, which is served from then on. */
 static bool remove_rank(struct removal *removal, const struct model_hold *hold,
                         const struct generation *current, unsigned rank)
 {
@@ -185,7 +186,8 @@ static bool remove_rank(struct removal *removal, const struct model_hold *hold,
     enum zt_status status;
 
     snprintf(path, sizeof(path), "%s%s", removal->name, model_extension(rank));
-    if (model_file_is_foreign(server, path))
+    if (model_file_is_foreign(server, path) ||
+        (model_rank_is_index(rank) && strcmp(path, current->path) != 0))
         return true;
     if (strcmp(path, current->path) == 0)
         expected = (struct store_expected){STORE_EXPECTS_VERSION, current->identity};
