@@ -85,12 +85,16 @@ static void add_descriptions(struct request *request, const struct component_vie
     const char *type = component->type != NULL
                            ? field_text(request, component->type, component->type_length)
                            : dtype;
+    const char *format = field_text(request, view->object->format, view->object->format_length);
 
+    if (view->widener != NULL) {
+        dtype = type = zt_dtype_name(ZT_F32);
+        format = "dense";
+    }
     representation_field(reply, "ZT-Dtype", dtype);
     representation_field(reply, "ZT-Type", type);
     representation_field(reply, "ZT-Shape", shape_text(request, view));
-    representation_field(reply, "ZT-Format",
-                         field_text(request, view->object->format, view->object->format_length));
+    representation_field(reply, "ZT-Format", format);
     if (view->npy_head != NULL)
         representation_field(reply, "Content-Disposition", disposition(request, view));
 }
@@ -142,7 +146,8 @@ static enum outcome choose_coding(struct request *request, struct component_view
     const char *field = request_header(request, "Accept-Encoding");
     bool fit;
 
-    assert(view->form == VIEW_DECODED && view->slice == NULL && view->npy_head == NULL);
+    assert(view->form == VIEW_DECODED && view->slice == NULL && view->npy_head == NULL &&
+           view->widener == NULL);
     if (negotiate_coding(field, offered, 2) == CODING_ZSTD) {
         if (find_passthrough(request, view, &fit) == OUTCOME_WAITING)
             return OUTCOME_WAITING;

@@ -7,6 +7,7 @@
 #include "http/exchange/problem.h"
 #include "http/exchange/request.h"
 #include "zt/slice.h"
+#include "zt/widen.h"
 
 /* VIEW_CODED: the stored bytes as the content coding zstd. */
 enum view_form { VIEW_DECODED, VIEW_STORED, VIEW_CODED };
@@ -20,11 +21,14 @@ struct component_view {
     uint32_t index;
     enum view_form form;
     const struct zt_slice *slice; /* NULL: all of it */
-    /* Where the file holds what is asked of a component with strides; NULL: it is decoded. */
+    /* Where the file holds what is asked of a component with strides, or all of it if it is
+     * widened; NULL: it is decoded. */
     const struct zt_slice *gathered;
+    /* Makes f32 of the elements; NULL: they are sent as they are. slice is then one of f32. */
+    const struct zt_widener *widener;
     const uint8_t *npy_head; /* NULL: not as NPY */
     size_t npy_head_length;
-    uint64_t tensor_bytes;      /* of the whole tensor if it is an array, else ZT_LENGTH_UNKNOWN */
+    uint64_t tensor_bytes;      /* decoded, of the whole tensor, or ZT_LENGTH_UNKNOWN: no array */
     bool varies_by_accept;      /* an Accept field could make it NPY, or unacceptable */
     bool varies_by_coding;      /* an Accept-Encoding field could make it coded */
     bool passthrough_sought;    /* a worker has called passthrough_find */
@@ -51,6 +55,10 @@ bool component_view_cut(struct request *request, struct component_view *view,
 /* Has the component verified, as before any answer from its bytes, and sets view->state. May be
  * WAITING; a component that must not be sent has been replied to. */
 enum outcome component_verify(struct request *request, struct component_view *view);
+
+/* Bytes of all elements as f32. */
+uint64_t component_view_widened_bytes(const struct request *request,
+                                      const struct component_view *view);
 
 /* Puts the bytes into the reply, or the steps that first verify and decode them. request->context
  * is the view. */

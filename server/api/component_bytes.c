@@ -6,7 +6,7 @@
  *   strides that ascend              a source that gathers runs of the file
  *   every other encoding             decoded once, into the cache
  *
- * A slice is a source over one of these. */
+ * Widened elements are a source over one of these, and a slice is one over any of them. */
 #include "api/component.h"
 
 #include <assert.h>
@@ -31,7 +31,7 @@ struct frames_opening {
 /* Whether the bytes that are sent are the stored ones. */
 static bool is_as_stored(const struct component_view *view)
 {
-    if (view->slice != NULL || view->npy_head != NULL)
+    if (view->slice != NULL || view->npy_head != NULL || view->widener != NULL)
         return false;
     return view->form != VIEW_DECODED || zt_component_is_plain(view->component);
 }
@@ -45,7 +45,7 @@ static bool find_sha256(const struct request *request, const struct component_vi
     bool checked = view->state == COMPONENT_VERIFIED;
     struct zt_fingerprint kept;
 
-    if (view->slice != NULL || view->npy_head != NULL)
+    if (view->slice != NULL || view->npy_head != NULL || view->widener != NULL)
         return false;
     if (checked && view->form == VIEW_DECODED &&
         zt_component_decoded_sha256(model, view->component, out_sha256))
@@ -140,20 +140,15 @@ static void close_source(void *source)
     zt_source_close(source);
 }
 
-/* Adds what the view selects of a component to the reply. The component is length bytes at base of
- * a source that the request holds. */
-static enum outcome place(struct request *request, struct zt_source *source, uint64_t base,
-                          uint64_t length)
+/* Adds a slice of length bytes at base of a source to the reply, or all of them. */
+static enum outcome place_slice(struct request *request, const struct zt_slice *slice,
+                                struct zt_source *source, uint64_t base, uint64_t length)
 {
-    const struct component_view *view = request->context;
-    const struct zt_slice *slice = view->gathered != NULL ? view->gathered : view->slice;
     struct representation *reply = &request->reply;
     struct zt_source *gathered;
     struct zt_error error;
 
     assert(slice == NULL || slice->length <= length);
-    if (view->npy_head != NULL)
-        representation_memory(reply, view->npy_head, view->npy_head_length);
     if (slice == NULL) {
         representation_source(reply, source, base, length);
         return OUTCOME_READY;
@@ -167,6 +162,44 @@ static enum outcome place(struct request *request, struct zt_source *source, uin
     request_hold(request, gathered, close_source);
     representation_source(reply, gathered, 0, slice->length);
     return OUTCOME_READY;
+}
+
+/* The same of a component that is widened. */
+static enum outcome place_widened(struct request *request, struct zt_source *source, uint64_t base)
+{
+    const struct component_view *view = request->context;
+    const uint64_t length = component_view_widened_bytes(request, view);
+    struct zt_source *gathered;
+    struct zt_source *widened;
+    struct zt_error error;
+
+    if (view->gathered != NULL) {
+        if (zt_slice_source(view->gathered, source, base, &gathered, &error) != ZT_OK)
+            return problem_reply_error_as(request, PROBLEM_INTERNAL, &error);
+        request_hold(request, gathered, close_source);
+        source = gathered;
+        base = 0;
+    }
+    if (zt_widened_open(view->widener, source, base, length / sizeof(float), &widened, &error) !=
+        ZT_OK)
+        return problem_reply_error_as(request, PROBLEM_INTERNAL, &error);
+    request_hold(request, widened, close_source);
+    return place_slice(request, view->slice, widened, 0, length);
+}
+
+/* Adds what the view selects of a component to the reply. The component is length bytes at base of
+ * a source that the request holds. */
+static enum outcome place(struct request *request, struct zt_source *source, uint64_t base,
+                          uint64_t length)
+{
+    const struct component_view *view = request->context;
+
+    if (view->npy_head != NULL)
+        representation_memory(&request->reply, view->npy_head, view->npy_head_length);
+    if (view->widener != NULL)
+        return place_widened(request, source, base);
+    return place_slice(request, view->gathered != NULL ? view->gathered : view->slice, source, base,
+                       length);
 }
 
 /* --- step: decode, into the cache --- */
@@ -269,10 +302,12 @@ static enum outcome step_decode(struct request *request)
 }
 
 /* The length that decoding will give; 0 if it is not known before. */
-static uint64_t expected_length_of(const struct component_view *view)
+static uint64_t expected_length_of(const struct request *request, const struct component_view *view)
 {
     if (view->slice != NULL)
         return view->npy_head_length + view->slice->length;
+    if (view->widener != NULL)
+        return view->npy_head_length + component_view_widened_bytes(request, view);
     if (view->tensor_bytes != ZT_LENGTH_UNKNOWN)
         return view->npy_head_length + view->tensor_bytes;
     return view->component->decoded_length != ZT_LENGTH_UNKNOWN ? view->component->decoded_length
@@ -289,7 +324,7 @@ void component_prepare(struct request *request)
     representation_step(&request->reply, "verify", step_verify);
     if (view->form == VIEW_DECODED && view->gathered == NULL && !zt_component_is_plain(component)) {
         representation_step(&request->reply, "decode", step_decode);
-        request->reply.expected_length = expected_length_of(view);
+        request->reply.expected_length = expected_length_of(request, view);
         return;
     }
     files = generation_files(request->generation);

@@ -19,11 +19,13 @@
 #define RAW_TYPE "application/octet-stream"
 /* To be raised when the head made by zt_npy_head changes, so that tags change too. */
 #define NPY_REVISION 1
+/* The same for what zt_widen_blocks makes of a type. */
+#define WIDENING_REVISION 1
 
-enum parameter { SLICE, SHARD, AXIS, FORMAT, REPRESENTATION, PARAMETERS };
+enum parameter { SLICE, SHARD, AXIS, FORMAT, REPRESENTATION, DTYPE, PARAMETERS };
 
-static const char *const parameter_names[PARAMETERS] = {"slice", "shard", "axis", "format",
-                                                        "representation"};
+static const char *const parameter_names[PARAMETERS] = {"slice",  "shard",          "axis",
+                                                        "format", "representation", "dtype"};
 
 struct query {
     struct zt_text values[PARAMETERS]; /* bytes NULL: absent */
@@ -85,14 +87,21 @@ static const char *find_conflict(const struct query *query)
         return "representation must be stored or decoded";
     if (is_given(query, FORMAT) && !zt_text_is(query->values[FORMAT], "npy"))
         return "format must be npy";
-    if (stored && (cut || is_given(query, FORMAT)))
-        return "representation=stored excludes slice, shard and format";
+    if (is_given(query, DTYPE) && !zt_text_is(query->values[DTYPE], "f32"))
+        return "dtype must be f32";
+    if (stored && (cut || is_given(query, FORMAT) || is_given(query, DTYPE)))
+        return "representation=stored excludes slice, shard, format and dtype";
     if (is_given(query, SLICE) && is_given(query, SHARD))
         return "slice and shard exclude each other";
     return is_given(query, AXIS) && !is_given(query, SHARD) ? "axis needs shard" : NULL;
 }
 
 /* --- the tensor --- */
+
+static bool has_length(const struct zt_component *component, uint64_t bytes)
+{
+    return component->decoded_length == ZT_LENGTH_UNKNOWN || component->decoded_length == bytes;
+}
 
 /* Whether the component is an array: its element size is known, and its length agrees with its
  * shape. */
@@ -111,9 +120,48 @@ static bool find_tensor(const struct request *request, struct component_view *vi
         zt_element_bytes(out_tensor->dtype, out_tensor->logical,
                          zt_object_elements(model, view->object), &bytes) != ZT_OK)
         return false;
-    if (component->decoded_length != ZT_LENGTH_UNKNOWN && component->decoded_length != bytes)
+    if (!has_length(component, bytes))
         return false;
     view->tensor_bytes = bytes;
+    return true;
+}
+
+uint64_t component_view_widened_bytes(const struct request *request,
+                                      const struct component_view *view)
+{
+    assert(view->widener != NULL);
+    return zt_object_elements(request->generation->model, view->object) * sizeof(float);
+}
+
+/* Makes the tensor one of f32, if that is asked for. Then its length is known as well. False:
+ * replied. */
+static bool widen(struct request *request, struct component_view *view, const struct query *query,
+                  struct zt_slice_tensor *tensor, bool *is_array)
+{
+    const struct zt_model *model = request->generation->model;
+    const uint64_t elements = zt_object_elements(model, view->object);
+    const struct zt_widener *widener;
+    uint64_t bytes;
+
+    if (!is_given(query, DTYPE))
+        return true;
+    widener = zt_widener_find(view->object, view->component);
+    if (widener != NULL)
+        view->tensor_bytes = (elements + zt_widener_elements(widener) - 1) /
+                             zt_widener_elements(widener) * zt_widener_bytes(widener);
+    if (widener == NULL || !has_length(view->component, view->tensor_bytes) ||
+        zt_element_bytes(ZT_F32, ZT_LOGICAL_NONE, elements, &bytes) != ZT_OK) {
+        component_problem(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
+                          "only floats of 16 bits and fewer, f32, and the quantized tensors of "
+                          "GGUF can be had as f32");
+        return false;
+    }
+    if (zt_widener_passes(widener))
+        return true;
+    tensor->dtype = ZT_F32;
+    tensor->logical = ZT_LOGICAL_NONE;
+    view->widener = widener;
+    *is_array = true;
     return true;
 }
 
@@ -223,6 +271,8 @@ static bool has_npy_form(const struct component_view *view)
 {
     const struct zt_component *component = view->component;
 
+    if (view->widener != NULL)
+        return true;
     return view->tensor_bytes != ZT_LENGTH_UNKNOWN &&
            zt_element_bits((enum zt_dtype)component->dtype, (enum zt_logical)component->logical) >=
                8;
@@ -287,7 +337,7 @@ static bool gather(struct request *request, struct component_view *view)
     struct zt_slice found;
     struct zt_slice *kept;
 
-    if (!zt_slice_of_view(view->slice, view->component, &found))
+    if (!zt_slice_of_view(view->widener == NULL ? view->slice : NULL, view->component, &found))
         return true;
     kept = request_allocate(request, sizeof(*kept));
     if (kept == NULL) {
@@ -312,6 +362,8 @@ static bool read_array(struct request *request, struct component_view *view,
         problem_reply(request, PROBLEM_INVALID_SLICE, "slice is empty");
         return false;
     }
+    if (!widen(request, view, query, &tensor, &is_array))
+        return false;
     if (!is_array && (is_given(query, SLICE) || is_given(query, SHARD))) {
         component_problem(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
                           "only dense tensors of known types can be sliced");
@@ -357,8 +409,8 @@ struct component_view *component_view_read(struct request *request)
         request->reply.vary = view->varies_by_accept ? "Accept" : NULL;
         return NULL;
     }
-    view->varies_by_coding =
-        view->slice == NULL && view->npy_head == NULL && passthrough_is_possible(component);
+    view->varies_by_coding = view->slice == NULL && view->npy_head == NULL &&
+                             view->widener == NULL && passthrough_is_possible(component);
     return view;
 }
 
@@ -404,6 +456,9 @@ void component_view_tag(const struct component_view *view, char out_suffix[COMPO
         length += snprintf(out_suffix + length, COMPONENT_TAG_SIZE - (size_t)length,
                            "-%016" PRIx64 "%016" PRIx64, words[0], words[1]);
     }
+    if (view->widener != NULL)
+        length += snprintf(out_suffix + length, COMPONENT_TAG_SIZE - (size_t)length, "-f32.%d",
+                           WIDENING_REVISION);
     assert(length > 0 && length < COMPONENT_TAG_SIZE);
     if (view->npy_head != NULL)
         snprintf(out_suffix + length, COMPONENT_TAG_SIZE - (size_t)length, "-npy%d", NPY_REVISION);

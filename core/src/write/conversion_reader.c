@@ -1,5 +1,5 @@
-/* Reading a component for conversion: decoder, digest, and widened integers and floats, one block at
- * a time. */
+/* Reading a component for conversion: decoder, digest, and widened integers and floats, one block
+ * at a time. */
 #include "write/conversion_reader.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* Reading a component's bytes for conversion: they are decoded, integers and floats are
- * widened as the projection requires, and the bytes are compared with the digest that the source states. */
+/* Reading a component's bytes for conversion: they are decoded, integers and floats are widened as
+ * the projection requires, and the bytes are compared with the digest that the source states. */
 #ifndef ZT_WRITE_CONVERSION_READER_H
 #define ZT_WRITE_CONVERSION_READER_H
 
