@@ -112,6 +112,11 @@ const struct command_option ls_options[] = {
     {.name = NULL},
 };
 
+const struct command_option stats_options[] = {
+    OPTION_JSON("print what the server would send for each tensor, by its name"),
+    {.name = NULL},
+};
+
 const struct command_option verify_options[] = {
     {"--canonical", VALUE_NONE, false, NULL, NULL, "also require the canonical form of zTensor 2",
      0},

@@ -56,6 +56,21 @@ const struct command command_table[] = {
      .examples = {{"ztserve verify model.zt", "one file"},
                   {"ztserve verify --quiet /srv/models",
                    "all below a folder; only what is bad is printed"}}},
+    {.name = "stats",
+     .run = command_stats,
+     .operands = "FILE... [--json]",
+     .kind = VALUE_FILE,
+     .meaning = "show extremes, mean, deviation and histogram of every tensor",
+     .options = stats_options,
+     .details =
+         "Shows the numbers of every dense tensor, and of every quantized one of GGUF as it is "
+         "dequantized: extremes, mean, standard deviation and a histogram of the finite elements, "
+         "and how many are zero or not finite. All processors share the work. Tensors of complex "
+         "numbers and of other layouts have no statistics. Digests are not checked; that is what "
+         "verify does.\n" SEVERAL_FILES,
+     .examples = {{"ztserve stats model.safetensors", "a table with small histograms"},
+                  {"ztserve stats --json model.gguf | jq 'map_values(.nan)'",
+                   "how many elements of each tensor are not a number"}}},
     {.name = "convert",
      .run = command_convert,
      .operands = "IN OUT [options]",

@@ -17,6 +17,7 @@ int commands_run(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_ls(int argc, char **argv);
 int command_verify(int argc, char **argv);
+int command_stats(int argc, char **argv);
 int command_convert(int argc, char **argv);
 int command_check_config(int argc, char **argv);
 int command_healthcheck(int argc, char **argv);
