@@ -46,6 +46,13 @@ static const char *const *dtype_words(void)
     return words;
 }
 
+static const char *const *export_words(void)
+{
+    static const char *const words[] = {"zt", "zt2", "safetensors", "npz", NULL};
+
+    return words;
+}
+
 static const char *const *progress_words(void)
 {
     return progress_mode_words;
@@ -72,6 +79,24 @@ const char *const *shell_words(void)
     {                                                                                            \
         "--progress", VALUE_WORD, false, NULL, progress_words,                                   \
             "on standard error: a line on a terminal (auto), lines, JSON objects, or nothing", 0 \
+    }
+
+#define OPTIONS_SERVER                                                            \
+    {"--token-file",                                                              \
+     VALUE_FILE,                                                                  \
+     false,                                                                       \
+     "FILE",                                                                      \
+     NULL,                                                                        \
+     "for URLs: the token is in this file, otherwise in ZTSERVE_TOKEN",           \
+     0},                                                                          \
+    {                                                                             \
+        "--ca", VALUE_FILE, false, "FILE", NULL,                                  \
+            "for URLs: trust these certificates (PEM) instead of the system's", 0 \
+    }
+#define OPTION_TIMEOUT                                                            \
+    {                                                                             \
+        "--timeout", VALUE_OTHER, false, "SECONDS", NULL,                         \
+            "a connection that brings no byte for so long is dead; default 30", 0 \
     }
 
 /* --- options of each --- */
@@ -109,6 +134,7 @@ const struct command_option ls_options[] = {
     OPTION_JSON("print JSON: a file's manifest; an array for several files or a folder"),
     {"--quiet", VALUE_NONE, false, NULL, NULL,
      "print only names: of a file's objects, of a folder's models", 'q'},
+    OPTIONS_SERVER,
     {.name = NULL},
 };
 
@@ -121,6 +147,7 @@ const struct command_option verify_options[] = {
     {"--canonical", VALUE_NONE, false, NULL, NULL, "also require the canonical form of zTensor 2",
      0},
     OPTION_JSON("print JSON: an object for a file; an array for several, or a folder"),
+    OPTIONS_SERVER,
     OPTION_PROGRESS,
     OPTION_QUIET,
     {.name = NULL},
@@ -135,6 +162,26 @@ const struct command_option convert_options[] = {
      "compress; for zt and zt2 (then not canonical), level 1 to 22, default 3", 0},
     {"--max-shard", VALUE_OTHER, false, "SIZE", NULL,
      "write safetensors as several files of at most SIZE (5GB, 500MiB) and an index", 0},
+    OPTION_PROGRESS,
+    OPTION_QUIET,
+    {.name = NULL},
+};
+
+const struct command_option pull_options[] = {
+    {"--output", VALUE_FILE, false, "PATH", NULL,
+     "where to: a folder or a file; default: the file's own name, in this folder", 'o'},
+    {"--format", VALUE_WORD, false, "FORMAT", export_words,
+     "in another format, which the server makes: zt, zt2, safetensors or npz", 0},
+    {"--match", VALUE_OTHER, false, "GLOB", NULL,
+     "only objects whose names match; repeated, any of them", 0},
+    {"--shard", VALUE_OTHER, false, "R/N", NULL, "the R-th, from 0, of N equal parts of each", 0},
+    {"--axis", VALUE_OTHER, false, "[GLOB:]AXIS", NULL,
+     "with --shard: the axis that is divided, or none; repeated, the first that matches counts", 0},
+    {"--dtype", VALUE_WORD, false, NULL, dtype_words, "widen small floats and quantized tensors",
+     0},
+    {"--jobs", VALUE_OTHER, false, "N", NULL, "requests at a time; default 4", 0},
+    OPTIONS_SERVER,
+    OPTION_TIMEOUT,
     OPTION_PROGRESS,
     OPTION_QUIET,
     {.name = NULL},

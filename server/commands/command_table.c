@@ -94,6 +94,28 @@ const struct command command_table[] = {
      .examples = {{"ztserve convert model.safetensors model.zt", "to zTensor 1.2"},
                   {"ztserve convert --to zt2 --zstd=19 model.gguf model.zt",
                    "to zTensor 2, compressed as far as pays"}}},
+    {.name = "pull",
+     .run = command_pull,
+     .operands = "URL [options]",
+     .kind = VALUE_OTHER,
+     .meaning = "bring a model from a server, whole and verified; resumes",
+     .options = pull_options,
+     .details =
+         "Brings a model from a server by several requests at a time, checks its digests while it "
+         "comes, and gives it its name when all of it is there and right; until then it is in "
+         "PATH.part. The same command takes up what an interruption has left, unless the server "
+         "has another version by then. If PATH has the server's bytes already, nothing is "
+         "transferred.\n"
+         "URL: a model (http://host/v1/models/NAME, or http://host/NAME), or any file of an HTTP "
+         "server. What a request selects or converts (--format, --match, --shard, --axis, --dtype) "
+         "is made by the server, of models only. A model in several files comes with all of "
+         "them.\n"
+         "A token goes to the server of the URL and to no other that it redirects to. The proxy is "
+         "that of http_proxy, https_proxy and no_proxy.",
+     .examples = {{"ztserve pull https://models.example/meta-llama/Llama-3-8B -o llama.safetensors",
+                   "a whole model"},
+                  {"ztserve pull http://host:8080/bert --match 'layer1.*' --format npz",
+                   "some of its tensors, for NumPy"}}},
     {.name = "check-config",
      .run = command_check_config,
      .operands = "FILE",

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "client/model_source.h"
 #include "commands/attribute_listing.h"
 #include "commands/commands.h"
 #include "commands/folder_listing.h"
@@ -141,7 +142,7 @@ static int read_arguments(int argc, char **argv, struct request *request)
             request->as_json = true;
         else if (option_reader_is(&reader, "--quiet"))
             request->only_names = true;
-        else
+        else if (!server_option_take(model_source_settings(), &reader))
             request->paths[request->count++] = reader.value;
     if (request->count == 0)
         return command_usage("ls needs a file or a folder");

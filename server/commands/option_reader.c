@@ -149,3 +149,14 @@ bool reporting_take(struct reporting *reporting, const struct option_reader *rea
         return false;
     return true;
 }
+
+bool server_option_take(struct client_settings *settings, const struct option_reader *reader)
+{
+    if (option_reader_is(reader, "--token-file"))
+        settings->token_file = reader->value;
+    else if (option_reader_is(reader, "--ca"))
+        settings->ca_file = reader->value;
+    else
+        return false;
+    return true;
+}

@@ -3,6 +3,7 @@
 #ifndef COMMANDS_OPTION_READER_H
 #define COMMANDS_OPTION_READER_H
 
+#include "client/client_settings.h"
 #include "commands/arguments.h"
 #include "commands/command_table.h"
 #include "terminal/progress_line.h"
@@ -41,5 +42,8 @@ struct reporting {
 bool reporting_take(struct reporting *reporting, const struct option_reader *reader);
 /* The progress to show: none if the command is to be quiet. */
 enum progress_mode reporting_progress(const struct reporting *reporting);
+
+/* Takes --token-file and --ca; false: the option is another one. */
+bool server_option_take(struct client_settings *settings, const struct option_reader *reader);
 
 #endif

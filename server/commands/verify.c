@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "client/model_source.h"
 #include "commands/commands.h"
 #include "commands/judgement.h"
 #include "commands/judgement_json.h"
@@ -237,7 +238,7 @@ static int read_arguments(int argc, char **argv, struct request *request)
             request->as_json = true;
         else if (found == OPTION_OPERAND)
             request->paths[request->count++] = reader.value;
-        else
+        else if (!server_option_take(model_source_settings(), &reader))
             reporting_take(&request->reporting, &reader);
     if (request->count == 0)
         return command_usage("verify needs a file or a folder");

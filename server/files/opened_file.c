@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "client/model_source.h"
 #include "files/part_files.h"
 #include "files/shard_files.h"
 #include "store/store.h"
@@ -44,14 +45,12 @@ static void explain_vague(const char *path, struct zt_error *error)
                 error->message);
 }
 
-enum zt_status opened_file_open(const char *path, struct opened_file *out_file,
-                                struct zt_error *error)
+enum zt_status opened_file_adopt(const char *path, struct zt_source *source,
+                                 struct opened_file *out_file, struct zt_error *error)
 {
-    struct opened_file file = {0};
-    enum zt_status status = zt_source_open_file(path, &file.source, error);
+    struct opened_file file = {.source = source};
+    enum zt_status status;
 
-    if (status != ZT_OK)
-        return status;
     status = index_extension_length(zt_text_from(path)) > 0
                  ? part_files_join_index(path, &file, error)
                  : open_model(path, &file, error);
@@ -64,13 +63,35 @@ enum zt_status opened_file_open(const char *path, struct opened_file *out_file,
     return ZT_OK;
 }
 
+enum zt_status opened_file_open(const char *path, struct opened_file *out_file,
+                                struct zt_error *error)
+{
+    struct zt_source *source = NULL;
+    char *location = NULL;
+    enum zt_status status = model_source_find(path, &source, &location, error);
+
+    if (status == ZT_OK)
+        status = opened_file_adopt(location != NULL ? location : path, source, out_file, error);
+    if (status == ZT_OK)
+        out_file->location = location;
+    else
+        free(location);
+    return status;
+}
+
+static const char *location_of(const struct opened_file *file, const char *path)
+{
+    return file->location != NULL ? file->location : path;
+}
+
 enum zt_status opened_file_shard(struct opened_file *file, const char *path, uint32_t shard,
                                  struct zt_error *error)
 {
     assert(shard < file->model->shard_count);
     if (file->shards[shard] != NULL)
         return ZT_OK;
-    return shard_file_open(path, &file->model->shards[shard], &file->shards[shard], error);
+    return shard_file_open(location_of(file, path), &file->model->shards[shard],
+                           &file->shards[shard], error);
 }
 
 void opened_file_close(struct opened_file *file)
@@ -80,6 +101,7 @@ void opened_file_close(struct opened_file *file)
     free(file->shards);
     zt_model_free(file->model);
     zt_source_close(file->source);
+    free(file->location);
 }
 
 static size_t extension_length(struct zt_text base)
@@ -95,8 +117,9 @@ static size_t extension_length(struct zt_text base)
 
 struct zt_text opened_file_name(const struct opened_file *file, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    struct zt_text name = zt_text_from(slash != NULL ? slash + 1 : path);
+    const char *location = location_of(file, path);
+    const char *slash = strrchr(location, '/');
+    struct zt_text name = zt_text_from(slash != NULL ? slash + 1 : location);
     const size_t index_length = index_extension_length(name);
     uint32_t number, count;
 
@@ -117,7 +140,7 @@ uint64_t opened_file_size(const struct opened_file *file, const char *path)
 {
     const struct zt_model *model = file->model;
     const bool is_joined = opened_file_is_joined(file);
-    const bool has_index = index_extension_length(zt_text_from(path)) > 0;
+    const bool has_index = index_extension_length(zt_text_from(location_of(file, path))) > 0;
     uint64_t bytes = is_joined && has_index ? 0 : model->file_size;
 
     for (uint32_t i = 0; is_joined && i < model->shard_count; i++)

@@ -23,12 +23,17 @@ struct opened_file {
      * beginning. NULL if the model has no shards. */
     struct zt_source **shards;
     struct stated_size stated_size;
+    /* Where the model's own file is, if it was named by another URL; else NULL. */
+    char *location;
 };
 
-/* Fails as zt_source_open_file, zt_model_open, zt_index_read and zt_model_join do. On success the
- * caller closes the file. */
+/* path: of a file, or a URL (client/model_source.h). Fails as model_source_find, zt_model_open,
+ * zt_index_read and zt_model_join do. On success the caller closes the file. */
 enum zt_status opened_file_open(const char *path, struct opened_file *out_file,
                                 struct zt_error *error);
+/* The same of a source that is open, of a file at this path; takes it over, also on failure. */
+enum zt_status opened_file_adopt(const char *path, struct zt_source *source,
+                                 struct opened_file *out_file, struct zt_error *error);
 /* Opens a shard of the model at path unless it is open. Fails as shard_file_open does. */
 enum zt_status opened_file_shard(struct opened_file *file, const char *path, uint32_t shard,
                                  struct zt_error *error);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "client/model_source.h"
 #include "zt/join.h"
 
 struct parts {
@@ -110,7 +111,7 @@ static enum zt_status open_part(const struct parts *parts, struct zt_text name,
     if (asprintf(&path, "%.*s%.*s", (int)(base_of(parts->path) - parts->path), parts->path,
                  (int)name.length, name.bytes) < 0)
         return zt_fail_memory(error, "a path");
-    status = zt_source_open_file(path, out_source, error);
+    status = model_source_open(path, out_source, error);
     free(path);
     if (status == ZT_OK) {
         status = zt_model_open(*out_source, out_model, error);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/model_source.h"
 #include "zt/digest.h"
 #include "zt/shards.h"
 
@@ -61,7 +62,7 @@ static enum zt_status open_sibling(const char *model_path, const struct zt_shard
 
     if (path == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a path");
-    status = zt_source_open_file(path, &source, error);
+    status = model_source_open(path, &source, error);
     free(path);
     if (status == ZT_IO && is_absence(error->os_error)) {
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "shard %.*s is missing",

@@ -72,6 +72,13 @@ bool json_member_exists(const struct json_t *object, const char *name)
     return json_object_get(object, name) != NULL;
 }
 
+const struct json_t *json_member_object(const struct json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+
+    return json_is_object(value) ? value : NULL;
+}
+
 const struct json_t *json_member_list(const struct json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);

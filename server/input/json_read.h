@@ -32,6 +32,9 @@ enum json_member json_member_number(const struct json_t *object, const char *nam
                                     int64_t *out_number);
 bool json_member_exists(const struct json_t *object, const char *name);
 
+/* NULL if the member is absent or no object. */
+const struct json_t *json_member_object(const struct json_t *object, const char *name);
+
 /* A list; NULL if the member is absent or something else. */
 const struct json_t *json_member_list(const struct json_t *object, const char *name);
 size_t json_list_length(const struct json_t *list);

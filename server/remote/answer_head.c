@@ -11,6 +11,7 @@ void answer_head_clear(struct answer_head *head)
 {
     memset(head, 0, sizeof(*head));
     head->fields.content_length = UINT64_MAX;
+    head->fields.upload_offset = UINT64_MAX;
 }
 
 static bool is_blank(char character)
@@ -71,6 +72,14 @@ static void keep_content_length(struct answer_head *head, struct zt_text value)
         head->is_broken = true;
     else
         head->fields.content_length = length;
+}
+
+static void keep_upload_offset(struct answer_head *head, struct zt_text value)
+{
+    uint64_t offset;
+
+    if (take_number(&value, &offset) && value.length == 0)
+        head->fields.upload_offset = offset;
 }
 
 /* "bytes 0-99/1000". Without a size, or with "*" for the range, it is not what was asked for. */
@@ -138,6 +147,12 @@ static void keep_field(struct answer_head *head, struct zt_text name, struct zt_
         keep_text(head, fields->version_id, sizeof(fields->version_id), value);
     else if (name_is(name, "x-amz-meta-ztserve-sha256"))
         keep_text(head, fields->digest, sizeof(fields->digest), value);
+    else if (name_is(name, "repr-digest"))
+        keep_text(head, fields->repr_digest, sizeof(fields->repr_digest), value);
+    else if (name_is(name, "location"))
+        keep_text(head, fields->location, sizeof(fields->location), value);
+    else if (name_is(name, "upload-offset"))
+        keep_upload_offset(head, value);
 }
 
 /* "HTTP/1.1 206 Partial Content" */

@@ -18,7 +18,7 @@
 #define UNWANTED_MOST 65536
 
 /* Where a body goes. */
-enum target { TARGET_INTO, TARGET_KEPT, TARGET_EXCUSE, TARGET_DROPPED };
+enum target { TARGET_INTO, TARGET_TAKEN, TARGET_KEPT, TARGET_EXCUSE, TARGET_DROPPED };
 
 struct attempt {
     CURL *handle;
@@ -37,13 +37,13 @@ struct attempt {
     char message[CURL_ERROR_SIZE];
 };
 
-struct attempt *attempt_new(const char *ca_file, const char *proxy)
+struct attempt *attempt_new(const struct request_peer *peer)
 {
     struct attempt *attempt = calloc(1, sizeof(*attempt));
 
     if (attempt == NULL)
         return NULL;
-    attempt->peer = (struct request_peer){ca_file, proxy};
+    attempt->peer = *peer;
     attempt->handle = curl_easy_init();
     if (attempt->handle == NULL) {
         free(attempt);
@@ -169,6 +169,7 @@ static bool accept_head(struct attempt *attempt)
     if (!is_success(attempt))
         return true;
     attempt->target = exchange->into != NULL     ? TARGET_INTO
+                      : exchange->take != NULL   ? TARGET_TAKEN
                       : exchange->body_most != 0 ? TARGET_KEPT
                                                  : TARGET_DROPPED;
     if (exchange->accept != NULL && !exchange->accept(exchange))
@@ -233,6 +234,16 @@ static bool keep_excuse(struct attempt *attempt, const char *bytes, size_t lengt
     return keep(attempt, bytes, length < room ? length : room) && !attempt->is_enough;
 }
 
+static bool take_piece(struct attempt *attempt, const char *bytes, size_t length)
+{
+    const uint64_t expected = expected_length(attempt);
+
+    if (expected != UINT64_MAX && attempt->received > expected)
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "an answer that is too long");
+    return attempt->exchange->take(attempt->exchange, bytes, length) ||
+           judge(attempt, REMOTE_FAILURE_REFUSED, false, "the rest of the answer is not wanted");
+}
+
 static bool take(struct attempt *attempt, const char *bytes, size_t length)
 {
     struct remote_exchange *exchange = attempt->exchange;
@@ -242,6 +253,8 @@ static bool take(struct attempt *attempt, const char *bytes, size_t length)
     attempt->received += length;
     if (attempt->target == TARGET_EXCUSE)
         return keep_excuse(attempt, bytes, length);
+    if (attempt->target == TARGET_TAKEN)
+        return take_piece(attempt, bytes, length);
     if (attempt->target == TARGET_INTO)
         fits = length <= exchange->into_length - received;
     else if (attempt->target == TARGET_KEPT)
@@ -289,6 +302,8 @@ static size_t give_body(char *buffer, size_t size, size_t count, void *context)
         return CURL_READFUNC_ABORT;
     }
     attempt->sent += (uint64_t)got;
+    if (exchange->gave != NULL)
+        exchange->gave(attempt->exchange, (size_t)got);
     return (size_t)got;
 }
 

@@ -6,13 +6,14 @@
 #include <curl/curl.h>
 
 #include "remote/remote.h"
+#include "remote/request.h"
 #include "remote/sign.h"
 
 struct attempt;
 
 /* Handles are kept and used again. The texts are borrowed, for as long as the attempt is there.
  * NULL without memory. */
-struct attempt *attempt_new(const char *ca_file, const char *proxy);
+struct attempt *attempt_new(const struct request_peer *peer);
 void attempt_free(struct attempt *attempt);
 
 struct attempt_outcome {

@@ -21,6 +21,7 @@ struct remote {
     CURLM *multi;
     char *ca_file;
     char *proxy;
+    bool system_proxy;
     pthread_t thread;
     pthread_mutex_t lock;
     /* Under the lock. */

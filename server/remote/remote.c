@@ -53,6 +53,7 @@ void remote_begin(struct remote *remote, struct remote_exchange *exchange)
 
     assert(exchange->done != NULL && exchange->field_count <= REMOTE_FIELDS);
     assert(exchange->path[0] == '/');
+    assert(exchange->take == NULL || (exchange->into == NULL && exchange->tries == 1));
     exchange->tried = 0;
     exchange->answer = NULL;
     exchange->answer_length = 0;
@@ -173,13 +174,15 @@ static bool copy_text(char **out_copy, const char *text)
 
 static bool make_carriers(struct remote *remote, unsigned count)
 {
+    const struct request_peer peer = {remote->ca_file, remote->proxy, remote->system_proxy};
+
     remote->carriers = calloc(count, sizeof(remote->carriers[0]));
     if (remote->carriers == NULL)
         return false;
     for (; remote->carrier_count < count; remote->carrier_count++) {
         struct carrier *carrier = &remote->carriers[remote->carrier_count];
 
-        carrier->attempt = attempt_new(remote->ca_file, remote->proxy);
+        carrier->attempt = attempt_new(&peer);
         if (carrier->attempt == NULL)
             return false;
         carrier->next = remote->idle;
@@ -227,6 +230,7 @@ static enum zt_status fill(struct remote *remote, const struct remote_options *o
                        options->ca_file);
     if (connections == 0 || connections > CONNECTIONS_MOST)
         connections = connections == 0 ? 1 : CONNECTIONS_MOST;
+    remote->system_proxy = options->system_proxy;
     remote->multi = curl_multi_init();
     if (remote->multi == NULL || !copy_text(&remote->ca_file, ca_file) ||
         !copy_text(&remote->proxy, options->proxy) || !make_carriers(remote, connections))

@@ -2,7 +2,8 @@
  * thread may begin. It knows nothing of stores.
  *
  * Each exchange is one request that is repeated, with growing pauses, as long as repeating may help
- * and its time lasts. Nothing waits without a limit in time. Redirects are never followed. */
+ * and its time lasts. Nothing waits without a limit in time. Redirects are never followed: they are
+ * answers, whose location the caller may ask. */
 #ifndef REMOTE_REMOTE_H
 #define REMOTE_REMOTE_H
 
@@ -28,6 +29,7 @@ void remote_files(const char *ca_file, void (*visit)(void *context, const char *
 struct remote_options {
     const char *ca_file;  /* PEM; NULL: the system's */
     const char *proxy;    /* NULL: none */
+    bool system_proxy;    /* what http_proxy, https_proxy and no_proxy say, instead */
     unsigned connections; /* at most so many requests are on their way */
 };
 
@@ -60,6 +62,8 @@ struct remote_field {
 #define REMOTE_FIELDS 16
 /* Longer values of the answer's fields count as absent. */
 #define REMOTE_VALUE_SIZE 1100
+/* Addresses with a signature in them are long. */
+#define REMOTE_LOCATION_SIZE 4096
 
 /* What is remembered of an answer's header; empty texts: absent. */
 struct remote_head {
@@ -74,6 +78,9 @@ struct remote_head {
     char date[64];
     char version_id[REMOTE_VALUE_SIZE]; /* x-amz-version-id */
     char digest[128];                   /* x-amz-meta-ztserve-sha256 */
+    char repr_digest[256];              /* RFC 9530 */
+    char location[REMOTE_LOCATION_SIZE];
+    uint64_t upload_offset; /* of tus; UINT64_MAX: not told */
 };
 
 enum remote_body {
@@ -105,7 +112,13 @@ struct remote_exchange {
     uint64_t time_ms;        /* for waiting, all tries and pauses together; 0: 30 s */
     uint64_t try_ms;         /* for one try; 0: 15 s and 1 s a MiB */
     unsigned tries;          /* 0: 5 */
-    bool is_urgent;          /* before those that are not, when many wait */
+    /* Seconds without a byte after which a try is dead; one that moves may take as long as time_ms
+     * allows. 0: bodies have to come at the pace of a service nearby. */
+    unsigned stall_s;
+    bool is_urgent; /* before those that are not, when many wait */
+    /* Called on the thread with the number of bytes of the body that are on their way. May be
+     * NULL. */
+    void (*gave)(struct remote_exchange *exchange, size_t length);
     /* Where the answer's body goes if its status is 2xx. With into: exactly what fits; an answer
      * of another length is a failure that is tried again (short) or not (long). Without: memory of
      * at most body_most bytes, the exchange's, NUL-terminated; with 0, a short body is dropped.
@@ -115,6 +128,9 @@ struct remote_exchange {
     uint8_t *into;
     size_t into_length;
     size_t body_most;
+    /* Takes the body of a 2xx piece by piece instead, on the thread; false: no more is wanted, the
+     * exchange ends with REMOTE_FAILURE_REFUSED. tries must then be 1. May be NULL. */
+    bool (*take)(struct remote_exchange *exchange, const void *bytes, size_t length);
     /* Looks at the header of an answer with a 2xx (exchange->head) before its body is taken, and
      * before its range and length are checked; false: the body is not wanted, the exchange ends
      * with ZT_UNAVAILABLE and is not repeated. On the thread. May be NULL. */

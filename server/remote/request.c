@@ -10,6 +10,8 @@
 #define MIB UINT64_C(1048576)
 
 #define CONNECT_MS 3000L
+/* To a server that is not ours and may be on the other side of the world. */
+#define PATIENT_CONNECT_MS 15000
 /* Smaller ones cost half as much processor time again. */
 #define BUFFER_BYTES 262144L
 /* Slower than this for so long counts as dead. */
@@ -144,7 +146,9 @@ static void set_connection(CURL *handle, const struct request_peer *peer, const 
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     /* "": not from the environment either. */
-    curl_easy_setopt(handle, CURLOPT_PROXY, request_uses_proxy(peer, origin) ? peer->proxy : "");
+    if (!peer->system_proxy)
+        curl_easy_setopt(handle, CURLOPT_PROXY,
+                         request_uses_proxy(peer, origin) ? peer->proxy : "");
     curl_easy_setopt(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
     curl_easy_setopt(handle, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER_BYTES);
@@ -177,11 +181,27 @@ static uint64_t longest_body(const struct remote_exchange *exchange)
     return length;
 }
 
+/* Far away and over slow lines: only what does not move at all is dead. */
+static void set_stall_limits(CURL *handle, unsigned stall_s, uint64_t limit_ms)
+{
+    const uint64_t connect_ms = (uint64_t)stall_s * 1000;
+
+    curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS,
+                     (long)(connect_ms < PATIENT_CONNECT_MS ? connect_ms : PATIENT_CONNECT_MS));
+    curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, (long)limit_ms);
+    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, (long)stall_s);
+}
+
 static void set_limits(CURL *handle, const struct remote_exchange *exchange, uint64_t limit_ms)
 {
     const uint64_t length = longest_body(exchange);
     uint64_t try_ms = exchange->try_ms;
 
+    if (exchange->stall_s > 0) {
+        set_stall_limits(handle, exchange->stall_s, limit_ms);
+        return;
+    }
     if (try_ms == 0)
         try_ms = TRY_MS + length / MIB * TRY_MS_A_MIB;
     if (try_ms < limit_ms)

@@ -15,6 +15,7 @@ bool request_host(const char *origin, char out_host[REQUEST_HOST_SIZE]);
 struct request_peer {
     const char *ca_file; /* NULL: libcurl's own choice */
     const char *proxy;   /* NULL: none */
+    bool system_proxy;   /* libcurl looks for one in the environment */
 };
 
 /* signature: NULL or empty: none. limit_ms: for the whole request. out_fields: to be freed after

@@ -1,0 +1,230 @@
+/* Redirects are followed here and not by libcurl, which would send the range and the conditions to
+ * wherever it is led, and tell nobody where that was. */
+#include "client/client.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "input/json_read.h"
+
+#define REDIRECTS_MOST 10
+/* One exchange may move for so long; what does not move ends after stall_s. */
+#define WEEK_MS (UINT64_C(7) * 24 * 3600 * 1000)
+/* Of a problem's detail. */
+#define DETAIL_SHOWN 160
+#define TRIES        4
+
+struct client {
+    struct remote *remote;
+    char *authorization; /* "Bearer …"; NULL: none */
+    unsigned stall_s;
+};
+
+/* --- beginning and end --- */
+
+static bool is_token(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text <= ' ' || *text > '~')
+            return false;
+    return true;
+}
+
+static enum zt_status fill(struct client *client, const struct client_options *options,
+                           struct zt_error *error)
+{
+    const struct remote_options remote = {
+        .ca_file = options->ca_file, .system_proxy = true, .connections = options->connections};
+
+    client->stall_s = options->stall_s;
+    if (options->token != NULL && !is_token(options->token))
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                       "the token has characters that no token has");
+    if (options->token != NULL &&
+        asprintf(&client->authorization, "Bearer %s", options->token) < 0) {
+        client->authorization = NULL;
+        return zt_fail_memory(error, "a token");
+    }
+    return remote_start(&remote, &client->remote, error);
+}
+
+enum zt_status client_open(const struct client_options *options, struct client **out_client,
+                           struct zt_error *error)
+{
+    struct client *client = calloc(1, sizeof(*client));
+    enum zt_status status;
+
+    assert(options->stall_s > 0);
+    if (client == NULL)
+        return zt_fail_memory(error, "connections");
+    status = fill(client, options, error);
+    if (status != ZT_OK) {
+        client_close(client);
+        return status;
+    }
+    *out_client = client;
+    return ZT_OK;
+}
+
+void client_interrupt(struct client *client)
+{
+    remote_interrupt(client->remote);
+}
+
+void client_close(struct client *client)
+{
+    if (client == NULL)
+        return;
+    remote_stop(client->remote);
+    free(client->authorization);
+    free(client);
+}
+
+/* --- places --- */
+
+enum zt_status client_place_read(const char *url, struct client_place *out_place,
+                                 struct zt_error *error)
+{
+    if (!web_address_read(url, &out_place->address))
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                       "this is not a URL of http or https (a user's name in it is not taken)");
+    out_place->is_trusted = true;
+    return ZT_OK;
+}
+
+enum zt_status client_place_beside(const struct client_place *place, const char *target,
+                                   struct client_place *out_place, struct zt_error *error)
+{
+    struct client_place beside = *place;
+
+    if (target[0] != '/' || !web_address_follow(&place->address, target, &beside.address) ||
+        strcmp(beside.address.origin, place->address.origin) != 0)
+        return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
+                       "the server names a place that is no path of its own");
+    *out_place = beside;
+    return ZT_OK;
+}
+
+/* --- asking --- */
+
+void client_prepare(struct client *client, const struct client_place *place,
+                    struct remote_exchange *exchange)
+{
+    remote_exchange_init(exchange);
+    exchange->method = "GET";
+    exchange->origin = place->address.origin;
+    exchange->path = place->address.target;
+    exchange->stall_s = client->stall_s;
+    exchange->time_ms = WEEK_MS;
+    exchange->tries = TRIES;
+    if (place->is_trusted && client->authorization != NULL)
+        exchange->fields[exchange->field_count++] =
+            (struct remote_field){"authorization", client->authorization};
+}
+
+void client_begin(struct client *client, struct remote_exchange *exchange)
+{
+    remote_begin(client->remote, exchange);
+}
+
+static bool is_redirect(const struct remote_exchange *exchange)
+{
+    const unsigned status = exchange->head.status;
+
+    return (status >= 301 && status <= 303) || status == 307 || status == 308;
+}
+
+static void drop_token(struct remote_exchange *exchange)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < exchange->field_count; i++)
+        if (strcmp(exchange->fields[i].name, "authorization") != 0)
+            exchange->fields[kept++] = exchange->fields[i];
+    exchange->field_count = kept;
+}
+
+/* Turns the exchange to where the answer says. */
+static enum zt_status follow(struct client_place *place, struct remote_exchange *exchange,
+                             struct zt_error *error)
+{
+    struct web_address next;
+
+    if (strcmp(exchange->method, "GET") != 0 && strcmp(exchange->method, "HEAD") != 0)
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                       "the server redirects what is sent to it: name the place itself");
+    if (!web_address_follow(&place->address, exchange->head.location, &next))
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                       "the server redirects to no valid URL");
+    if (web_address_is_tls(&place->address) && !web_address_is_tls(&next))
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                       "the server redirects from https to http");
+    if (strcmp(next.origin, place->address.origin) != 0) {
+        place->is_trusted = false;
+        drop_token(exchange);
+    }
+    place->address = next;
+    return ZT_OK;
+}
+
+enum zt_status client_ask(struct client *client, struct client_place *place,
+                          struct remote_exchange *exchange, struct zt_error *error)
+{
+    for (unsigned redirects = 0; redirects <= REDIRECTS_MOST; redirects++) {
+        enum zt_status status = remote_run(client->remote, exchange);
+
+        if (status != ZT_OK) {
+            *error = exchange->error;
+            return status;
+        }
+        if (!is_redirect(exchange))
+            return ZT_OK;
+        status = follow(place, exchange, error);
+        if (status != ZT_OK)
+            return status;
+        remote_exchange_free(exchange);
+    }
+    return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                   "the server redirects in circles, or more than %d times", REDIRECTS_MOST);
+}
+
+/* --- refusals --- */
+
+static const char *meaning_of(unsigned status)
+{
+    switch (status) {
+    case 401:
+        return "the server wants a token (ZTSERVE_TOKEN or --token-file)";
+    case 403:
+        return "the server does not allow it";
+    case 404:
+    case 410:
+        return "there is nothing of that name";
+    default:
+        return "the server refuses";
+    }
+}
+
+enum zt_status client_refusal(const struct remote_exchange *exchange, struct zt_error *error)
+{
+    const unsigned status = exchange->head.status;
+    const bool is_absent = status == 404 || status == 410;
+    struct json_t *problem = NULL;
+    struct zt_text detail = {"", 0};
+
+    if (exchange->answer != NULL)
+        problem =
+            json_object_read((struct zt_text){exchange->answer, exchange->answer_length}, NULL);
+    if (problem != NULL && json_member_text(problem, "detail", &detail) != JSON_FOUND)
+        detail.length = 0;
+    if (detail.length > DETAIL_SHOWN)
+        detail.length = DETAIL_SHOWN;
+    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s (%u%s%.*s)", meaning_of(status), status,
+            detail.length > 0 ? ": " : "", (int)detail.length, detail.bytes);
+    error->os_error = is_absent ? ENOENT : EIO;
+    json_object_free(problem);
+    return error->status;
+}

@@ -1,0 +1,359 @@
+#include "client/model_address.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "http/fields/uri.h"
+#include "input/json_read.h"
+#include "store/store.h"
+#include "zt/join.h"
+
+#define MODELS "/v1/models/"
+#define FILES  "/files/"
+/* Of a manifest without objects, and of a page of the listing with one model. */
+#define ANSWER_MOST ((size_t)8 << 20)
+
+bool model_wish_is_set(const struct model_wish *wish)
+{
+    return wish->format != NULL || wish->shard != NULL || wish->dtype != NULL ||
+           wish->glob_count > 0 || wish->axis_count > 0;
+}
+
+/* --- what kind of URL --- */
+
+static bool begins(struct zt_text text, const char *with)
+{
+    const size_t length = strlen(with);
+
+    return text.length >= length && memcmp(text.bytes, with, length) == 0;
+}
+
+static bool ends_like(struct zt_text name, const char *extension)
+{
+    const size_t length = strlen(extension);
+
+    return name.length > length &&
+           strncasecmp(name.bytes + name.length - length, extension, length) == 0;
+}
+
+bool model_address_is_index(struct zt_text name)
+{
+    for (unsigned rank = 0; model_extension(rank) != NULL; rank++)
+        if (model_rank_is_index(rank) && ends_like(name, model_extension(rank)))
+            return true;
+    return false;
+}
+
+bool model_address_is_file(struct zt_text name)
+{
+    for (unsigned rank = 0; model_extension(rank) != NULL; rank++)
+        if (ends_like(name, model_extension(rank)))
+            return true;
+    return false;
+}
+
+/* Below a model: one of its resources, and no name. */
+static bool has_reserved_segment(struct zt_text path)
+{
+    static const char *const reserved[] = {"objects", "export", "verification", "uploads"};
+    size_t start = strlen(MODELS);
+
+    while (start < path.length) {
+        const char *slash = memchr(path.bytes + start, '/', path.length - start);
+        const size_t end = slash != NULL ? (size_t)(slash - path.bytes) : path.length;
+
+        for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
+            if (zt_text_is((struct zt_text){path.bytes + start, end - start}, reserved[i]))
+                return true;
+        start = end + 1;
+    }
+    return false;
+}
+
+/* A file as it is, and no model of the API. */
+static bool is_plain(const struct web_address *address)
+{
+    const struct zt_text path = web_address_path(address);
+
+    if (begins(path, MODELS))
+        return has_reserved_segment(path) || address->target[path.length] == '?';
+    return begins(path, FILES) || model_address_is_file(path) ||
+           address->target[path.length] == '?';
+}
+
+/* --- names --- */
+
+/* Escapes again what was written in one way or another, slashes as %2F. */
+static enum zt_status encode_model(struct zt_text raw, const char *name,
+                                   char out_path[WEB_TARGET_SIZE], struct zt_error *error)
+{
+    char decoded[WEB_TARGET_SIZE];
+    struct href href;
+    size_t length;
+    bool fits;
+
+    if (raw.length + (name != NULL ? strlen(name) : 0) >= sizeof(decoded) ||
+        !percent_decode(raw, decoded, &length))
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the URL has a malformed escape");
+    if (length == 0 || decoded[length - 1] == '/') {
+        if (name == NULL)
+            return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the URL names no model");
+        strcpy(decoded + length, name);
+        length += strlen(name);
+    }
+    href_init(&href);
+    href_model(&href, (struct zt_text){decoded, length});
+    fits = !href.failed && href.length < WEB_TARGET_SIZE;
+    if (fits)
+        memcpy(out_path, href.text, href.length + 1);
+    href_free(&href);
+    return fits ? ZT_OK
+                : zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the model's name is too long");
+}
+
+enum zt_status model_address_of_api(const struct web_address *address, const char *name,
+                                    char out_path[WEB_TARGET_SIZE], struct zt_error *error)
+{
+    struct zt_text path = web_address_path(address);
+    const size_t skipped = begins(path, MODELS) ? strlen(MODELS) : 1;
+
+    path.bytes += skipped;
+    path.length -= skipped;
+    if (zt_text_is(path, "v1/models") && name == NULL)
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the URL names no model");
+    return encode_model(path, name, out_path, error);
+}
+
+static enum zt_status name_file(struct model_file *file, struct zt_error *error)
+{
+    if (web_address_file_name(&file->place.address, file->name, sizeof(file->name)))
+        return ZT_OK;
+    return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                   "the URL ends in no name for a file: name one with -o");
+}
+
+/* --- exports --- */
+
+static void add(struct href *href, const char *name, const char *value)
+{
+    href_plain(href, href->text != NULL && strchr(href->text, '?') != NULL ? "&" : "?");
+    href_plain(href, name);
+    href_plain(href, "=");
+    href_segment(href, zt_text_from(value));
+}
+
+static enum zt_status find_export(const struct client_place *place, const char *model_path,
+                                  const struct model_wish *wish, struct model_file *out_file,
+                                  struct zt_error *error)
+{
+    const char *format = wish->format != NULL ? wish->format : "zt";
+    const char *extension = strcmp(format, "zt2") == 0 ? "zt" : format;
+    const char *slash = strrchr(model_path, '/');
+    char decoded[MODEL_FILE_NAME_SIZE];
+    struct href href;
+    enum zt_status status;
+    const char *base;
+    size_t length;
+
+    href_init(&href);
+    href_plain(&href, model_path);
+    href_plain(&href, "/export");
+    add(&href, "format", format);
+    for (unsigned i = 0; i < wish->glob_count; i++)
+        add(&href, "match", wish->globs[i]);
+    if (wish->shard != NULL)
+        add(&href, "shard", wish->shard);
+    for (unsigned i = 0; i < wish->axis_count; i++)
+        add(&href, "axis", wish->axes[i]);
+    if (wish->dtype != NULL)
+        add(&href, "dtype", wish->dtype);
+    status = href.failed ? zt_fail_memory(error, "a URL")
+                         : client_place_beside(place, href.text, &out_file->place, error);
+    href_free(&href);
+    if (status != ZT_OK)
+        return status;
+    if (strlen(slash + 1) >= sizeof(decoded) ||
+        !percent_decode(zt_text_from(slash + 1), decoded, &length))
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the model's name is too long");
+    decoded[length] = '\0';
+    base = strrchr(decoded, '/') != NULL ? strrchr(decoded, '/') + 1 : decoded;
+    snprintf(out_file->name, sizeof(out_file->name), "%.*s.%s", (int)(sizeof(out_file->name) - 16),
+             base, extension);
+    return ZT_OK;
+}
+
+/* --- models of the API --- */
+
+/* The JSON that a path gives. */
+static enum zt_status ask_json(struct client *client, struct client_place *place,
+                               struct json_t **out_object, struct zt_error *error)
+{
+    struct remote_exchange exchange;
+    enum zt_status status;
+
+    client_prepare(client, place, &exchange);
+    exchange.body_most = ANSWER_MOST;
+    status = client_ask(client, place, &exchange, error);
+    if (status == ZT_OK && exchange.head.status != 200)
+        status = client_refusal(&exchange, error);
+    if (status == ZT_OK) {
+        *out_object =
+            json_object_read((struct zt_text){exchange.answer, exchange.answer_length}, NULL);
+        if (*out_object == NULL)
+            status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
+                             "the server's answer is no JSON: is it a server of models?");
+    }
+    remote_exchange_free(&exchange);
+    return status;
+}
+
+/* The first model of the listing that begins so, with a file of its own. */
+static enum zt_status find_listed(struct client *client, const struct client_place *place,
+                                  const char *beginning, struct model_file *out_file,
+                                  struct zt_error *error)
+{
+    struct client_place listing;
+    struct json_t *answer = NULL;
+    const struct json_t *first;
+    struct zt_text format;
+    struct zt_text name;
+    struct href href;
+    enum zt_status status;
+    bool is_split;
+
+    href_init(&href);
+    href_plain(&href, "/v1/models?limit=1&prefix=");
+    href_segment(&href, zt_text_from(beginning));
+    status = href.failed ? zt_fail_memory(error, "a URL")
+                         : client_place_beside(place, href.text, &listing, error);
+    href_free(&href);
+    if (status == ZT_OK)
+        status = ask_json(client, &listing, &answer, error);
+    if (status != ZT_OK)
+        return status;
+    first = json_list_object(json_member_list(answer, "models"), 0);
+    is_split = first != NULL && json_member_text(first, "format", &format) == JSON_FOUND &&
+               zt_text_is(format, "gguf") && json_member_text(first, "name", &name) == JSON_FOUND;
+    if (is_split) {
+        href_init(&href);
+        href_plain(&href, FILES);
+        href_path(&href, name);
+        href_plain(&href, ".gguf");
+        status = href.failed ? zt_fail_memory(error, "a URL")
+                             : client_place_beside(place, href.text, &out_file->place, error);
+        href_free(&href);
+    } else {
+        status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
+                         "the model is in several files, and none of them is its index");
+    }
+    json_object_free(answer);
+    return status;
+}
+
+static bool is_there(struct client *client, const struct client_place *place)
+{
+    struct client_place asked = *place;
+    struct remote_exchange exchange;
+    struct zt_error error;
+    bool is_found;
+
+    client_prepare(client, &asked, &exchange);
+    exchange.method = "HEAD";
+    is_found =
+        client_ask(client, &asked, &exchange, &error) == ZT_OK && exchange.head.status == 200;
+    remote_exchange_free(&exchange);
+    return is_found;
+}
+
+/* A model in several files: its index, or the first part of a split GGUF. */
+static enum zt_status find_main_file(struct client *client, const struct client_place *place,
+                                     struct zt_text name, struct model_file *out_file,
+                                     struct zt_error *error)
+{
+    char beginning[MODEL_FILE_NAME_SIZE];
+
+    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
+        enum zt_status status;
+        struct href href;
+
+        if (!model_rank_is_index(rank))
+            continue;
+        href_init(&href);
+        href_plain(&href, FILES);
+        href_path(&href, name);
+        href_plain(&href, model_extension(rank));
+        status = href.failed ? zt_fail_memory(error, "a URL")
+                             : client_place_beside(place, href.text, &out_file->place, error);
+        href_free(&href);
+        if (status != ZT_OK || is_there(client, &out_file->place))
+            return status;
+    }
+    snprintf(beginning, sizeof(beginning), "%.*s-00001-of-", (int)name.length, name.bytes);
+    return find_listed(client, place, beginning, out_file, error);
+}
+
+/* The file that the manifest names. */
+static enum zt_status find_source(struct client *client, const struct client_place *place,
+                                  const char *model_path, struct model_file *out_file,
+                                  struct zt_error *error)
+{
+    struct client_place manifest;
+    struct json_t *answer = NULL;
+    struct zt_text href;
+    struct zt_text name;
+    char target[WEB_TARGET_SIZE + 64];
+    const struct json_t *source;
+    enum zt_status status;
+
+    /* Without its objects. */
+    snprintf(target, sizeof(target), "%s?fields=shape&prefix=%%01", model_path);
+    status = client_place_beside(place, target, &manifest, error);
+    if (status == ZT_OK)
+        status = ask_json(client, &manifest, &answer, error);
+    if (status != ZT_OK)
+        return status;
+    source = json_member_object(answer, "source");
+    if (source != NULL && json_member_text(source, "href", &href) == JSON_FOUND)
+        status = client_place_beside(place, href.bytes, &out_file->place, error);
+    else if (source != NULL && json_member_text(answer, "name", &name) == JSON_FOUND)
+        status = find_main_file(client, place, name, out_file, error);
+    else
+        status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
+                         "the server's answer is no manifest: is it a server of models?");
+    json_object_free(answer);
+    return status;
+}
+
+enum zt_status model_address_find(struct client *client, const char *url,
+                                  const struct model_wish *wish, struct model_file *out_file,
+                                  struct zt_error *error)
+{
+    struct model_file file = {.name = ""};
+    struct client_place place;
+    char model_path[WEB_TARGET_SIZE];
+    enum zt_status status = client_place_read(url, &place, error);
+
+    if (status != ZT_OK)
+        return status;
+    file.place = place;
+    if (is_plain(&place.address)) {
+        if (model_wish_is_set(wish))
+            return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                           "a part or another form can only be had of a model, not of a file: name "
+                           "it as http://host/v1/models/NAME");
+        status = name_file(&file, error);
+    } else {
+        status = model_address_of_api(&place.address, NULL, model_path, error);
+        if (status == ZT_OK && model_wish_is_set(wish))
+            status = find_export(&place, model_path, wish, &file, error);
+        else if (status == ZT_OK)
+            status = find_source(client, &place, model_path, &file, error);
+        if (status == ZT_OK && file.name[0] == '\0')
+            status = name_file(&file, error);
+    }
+    if (status == ZT_OK)
+        *out_file = file;
+    return status;
+}

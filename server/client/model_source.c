@@ -1,0 +1,87 @@
+#include "client/model_source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/model_address.h"
+#include "client/web_source.h"
+
+#define CONNECTIONS 8
+
+static struct client_settings settings = CLIENT_SETTINGS_DEFAULT;
+/* Made with the first URL; ends with the process. */
+static struct client *client;
+
+struct client_settings *model_source_settings(void)
+{
+    return &settings;
+}
+
+static enum zt_status need_client(struct zt_error *error)
+{
+    struct client_options options;
+    enum zt_status status;
+
+    if (client != NULL)
+        return ZT_OK;
+    settings.jobs = CONNECTIONS;
+    status = client_settings_finish(&settings, &options, error);
+    return status == ZT_OK ? client_open(&options, &client, error) : status;
+}
+
+static enum zt_status open_place(const struct client_place *place, struct zt_source **out_source,
+                                 struct zt_error *error)
+{
+    struct web_file file;
+    enum zt_status status = web_file_open(client, place, &file, error);
+
+    if (status != ZT_OK)
+        return status;
+    if (!file.has_ranges)
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
+                       "the server gives no parts of this file, or nothing to tell its versions "
+                       "apart: pull it first");
+    return web_source_open(client, &file, out_source, error);
+}
+
+enum zt_status model_source_open(const char *path, struct zt_source **out_source,
+                                 struct zt_error *error)
+{
+    struct client_place place;
+    enum zt_status status;
+
+    if (!web_address_is_meant(path))
+        return zt_source_open_file(path, out_source, error);
+    status = client_place_read(path, &place, error);
+    if (status == ZT_OK)
+        status = need_client(error);
+    return status == ZT_OK ? open_place(&place, out_source, error) : status;
+}
+
+enum zt_status model_source_find(const char *path, struct zt_source **out_source,
+                                 char **out_location, struct zt_error *error)
+{
+    const struct model_wish nothing = {.format = NULL};
+    struct model_file file;
+    enum zt_status status;
+
+    *out_location = NULL;
+    if (!web_address_is_meant(path))
+        return zt_source_open_file(path, out_source, error);
+    status = need_client(error);
+    if (status == ZT_OK)
+        status = model_address_find(client, path, &nothing, &file, error);
+    if (status == ZT_OK &&
+        asprintf(out_location, "%s%s", file.place.address.origin, file.place.address.target) < 0) {
+        *out_location = NULL;
+        status = zt_fail_memory(error, "a URL");
+    }
+    if (status == ZT_OK)
+        status = open_place(&file.place, out_source, error);
+    if (status != ZT_OK) {
+        free(*out_location);
+        *out_location = NULL;
+    }
+    return status;
+}

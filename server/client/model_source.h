@@ -1,0 +1,22 @@
+/* Files that commands read, on this machine or on a server: whoever opens one need not know. */
+#ifndef CLIENT_MODEL_SOURCE_H
+#define CLIENT_MODEL_SOURCE_H
+
+#include "client/client_settings.h"
+#include "zt/source.h"
+
+/* How servers are asked; to be changed before the first URL is opened. Texts are borrowed for the
+ * life of the process. */
+struct client_settings *model_source_settings(void);
+
+/* Opens a path, or a file's URL ("http://…", "https://…"). Fails as zt_source_open_file does, also
+ * for URLs: ZT_IO, with ENOENT if the server has no such file; ZT_UNAVAILABLE. */
+enum zt_status model_source_open(const char *path, struct zt_source **out_source,
+                                 struct zt_error *error);
+
+/* The same for what users name: a URL may be that of a model (client/model_address.h);
+ * *out_location is then the URL of its file, to be freed, else NULL. */
+enum zt_status model_source_find(const char *path, struct zt_source **out_source,
+                                 char **out_location, struct zt_error *error);
+
+#endif

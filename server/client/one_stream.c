@@ -1,0 +1,191 @@
+#include "client/one_stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "zt/digest.h"
+
+#define TRIES   3
+#define TURN_MS 100
+
+struct stream {
+    const struct download *download;
+    struct web_file file;
+    int descriptor;
+    struct remote_exchange exchange;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_done;
+    uint64_t received; /* under the lock, as is_done */
+    struct zt_hasher *hasher;
+    int os_error; /* of writing; 0: none */
+};
+
+/* --- on the remote's thread --- */
+
+static bool accept(struct remote_exchange *exchange)
+{
+    const struct stream *stream = exchange->context;
+
+    return exchange->head.status == 200 && web_file_is_same(&stream->file, &exchange->head);
+}
+
+static bool take(struct remote_exchange *exchange, const void *bytes, size_t length)
+{
+    struct stream *stream = exchange->context;
+    const char *from = bytes;
+
+    zt_hasher_update(stream->hasher, bytes, length);
+    for (size_t left = length; left > 0;) {
+        const ssize_t written = write(stream->descriptor, from, left);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0) {
+            stream->os_error = errno;
+            return false;
+        }
+        from += written;
+        left -= (size_t)written;
+    }
+    pthread_mutex_lock(&stream->lock);
+    stream->received += length;
+    pthread_mutex_unlock(&stream->lock);
+    return true;
+}
+
+static void done(struct remote_exchange *exchange)
+{
+    struct stream *stream = exchange->context;
+
+    pthread_mutex_lock(&stream->lock);
+    stream->is_done = true;
+    pthread_cond_signal(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+/* --- on the caller's --- */
+
+static void await(struct stream *stream)
+{
+    const struct download *download = stream->download;
+    const uint64_t total = stream->file.size != UINT64_MAX ? stream->file.size : 0;
+
+    pthread_mutex_lock(&stream->lock);
+    while (!stream->is_done) {
+        struct timespec until;
+
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += TURN_MS * CLOCK_NS_PER_MS;
+        until.tv_sec += until.tv_nsec / CLOCK_NS_PER_S;
+        until.tv_nsec %= CLOCK_NS_PER_S;
+        pthread_cond_timedwait(&stream->changed, &stream->lock, &until);
+        download->tell(download->context, total, 0, stream->received);
+    }
+    pthread_mutex_unlock(&stream->lock);
+}
+
+static enum zt_status judge(struct stream *stream, struct zt_error *error)
+{
+    const struct remote_exchange *exchange = &stream->exchange;
+
+    if (stream->os_error != 0)
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the part file cannot be written: %s",
+                       strerrordesc_np(stream->os_error));
+    if (exchange->status != ZT_OK || exchange->head.status != 200)
+        return web_file_failure(&stream->file, exchange, error);
+    if (stream->file.size != UINT64_MAX && stream->received != stream->file.size)
+        return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
+                       "the file on the server has become another one");
+    return ZT_OK;
+}
+
+static enum zt_status try_once(struct stream *stream, struct client *client, struct zt_error *error)
+{
+    enum zt_status status;
+
+    zt_hasher_free(stream->hasher);
+    stream->hasher = NULL;
+    if (zt_hasher_new(ZT_DIGEST_SHA256, &stream->hasher) != ZT_OK)
+        return zt_fail_memory(error, "a digest");
+    if (ftruncate(stream->descriptor, 0) != 0 || lseek(stream->descriptor, 0, SEEK_SET) != 0)
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the part file cannot be written: %s",
+                       strerrordesc_np(errno));
+    stream->is_done = false;
+    stream->received = 0;
+    web_file_prepare(client, &stream->file, 0, 0, &stream->exchange);
+    stream->exchange.accept = accept;
+    stream->exchange.take = take;
+    stream->exchange.done = done;
+    stream->exchange.context = stream;
+    client_begin(client, &stream->exchange);
+    await(stream);
+    status = judge(stream, error);
+    remote_exchange_free(&stream->exchange);
+    return status;
+}
+
+/* The part file is whole: checks it, and gives it its name. */
+static enum zt_status finish(struct stream *stream, const struct part_paths *paths,
+                             struct download_result *result, struct zt_error *error)
+{
+    const struct download *download = stream->download;
+    struct zt_source *source = NULL;
+    struct zt_digest digest;
+    enum zt_status status;
+
+    zt_hasher_finish(stream->hasher, &digest);
+    status = part_digest_check(download, &stream->file, digest.bytes, error);
+    if (status == ZT_OK)
+        status = zt_source_open_file(paths->part, &source, error);
+    if (status == ZT_OK)
+        status = download->check(download->context, source, error);
+    result->size = stream->received;
+    result->has_sha256 = stream->file.has_sha256;
+    return status == ZT_OK ? part_publish(paths, stream->descriptor, error) : status;
+}
+
+static enum zt_status open_part(struct stream *stream, const char *path, struct zt_error *error)
+{
+    stream->descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (stream->descriptor < 0)
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the part file cannot be made: %s",
+                       strerrordesc_np(errno));
+    if (flock(stream->descriptor, LOCK_EX | LOCK_NB) == 0)
+        return ZT_OK;
+    close(stream->descriptor);
+    return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "another process is pulling to here");
+}
+
+enum zt_status one_stream_run(const struct download *download, struct client *client,
+                              const struct part_paths *paths, const struct web_file *file,
+                              struct download_result *result, struct zt_error *error)
+{
+    struct stream stream = {.download = download,
+                            .file = *file,
+                            .lock = PTHREAD_MUTEX_INITIALIZER,
+                            .changed = PTHREAD_COND_INITIALIZER};
+    enum zt_status status = open_part(&stream, paths->part, error);
+
+    if (status != ZT_OK)
+        return status;
+    status = ZT_UNAVAILABLE;
+    for (unsigned i = 0; i < TRIES && status == ZT_UNAVAILABLE; i++)
+        status = try_once(&stream, client, error);
+    if (status == ZT_OK)
+        status = finish(&stream, paths, result, error);
+    zt_hasher_free(stream.hasher);
+    close(stream.descriptor);
+    /* Nothing of it could be taken up. */
+    if (status != ZT_OK)
+        part_forget(paths);
+    return status;
+}

@@ -1,0 +1,187 @@
+#include "client/related_files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "client/web_source.h"
+#include "http/fields/uri.h"
+#include "zt/join.h"
+#include "zt/model.h"
+#include "zt/shards.h"
+
+void related_files_free(struct related_files *files)
+{
+    free(files->names);
+    *files = (struct related_files){.names = NULL};
+}
+
+/* False: no name for a file in the same folder. */
+static bool is_file_name(struct zt_text name)
+{
+    if (name.length == 0 || name.length >= MODEL_FILE_NAME_SIZE || name.bytes[0] == '.')
+        return false;
+    for (size_t i = 0; i < name.length; i++)
+        if ((unsigned char)name.bytes[i] < ' ' || name.bytes[i] == '/' || name.bytes[i] == 0x7F)
+            return false;
+    return true;
+}
+
+static enum zt_status add(struct related_files *files, struct zt_text name, struct zt_error *error)
+{
+    if (!is_file_name(name))
+        return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
+                       "the model names a part that cannot be a file beside it");
+    if (files->count == RELATED_MOST)
+        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the model has more than %d parts",
+                       RELATED_MOST);
+    if (files->names == NULL)
+        files->names = calloc(RELATED_MOST, sizeof(*files->names));
+    if (files->names == NULL)
+        return zt_fail_memory(error, "parts");
+    memcpy(files->names[files->count], name.bytes, name.length);
+    files->names[files->count++][name.length] = '\0';
+    return ZT_OK;
+}
+
+/* --- kinds --- */
+
+static enum zt_status add_indexed(struct related_files *files, struct zt_source *source,
+                                  struct zt_error *error)
+{
+    struct zt_index *index = NULL;
+    enum zt_status status = zt_index_read(source, &index, error);
+    const struct zt_text *names;
+    size_t count;
+
+    if (status != ZT_OK)
+        return status;
+    names = zt_index_parts(index, &count);
+    for (size_t i = 0; i < count && status == ZT_OK; i++)
+        status = add(files, names[i], error);
+    zt_index_free(index);
+    files->own_names = true;
+    return status;
+}
+
+/* zTensor 2 names its shards itself; they are called after the model. */
+static enum zt_status add_shards(struct related_files *files, const struct model_file *file,
+                                 struct zt_source *source, struct zt_error *error)
+{
+    struct zt_model *model = NULL;
+    struct zt_error ignored;
+    enum zt_status status = ZT_OK;
+
+    if (zt_model_open(source, &model, &ignored) != ZT_OK)
+        return ZT_OK;
+    for (uint32_t i = 0; i < model->shard_count && status == ZT_OK; i++) {
+        char *sibling = zt_shard_sibling(file->name, &model->shards[i]);
+
+        if (sibling == NULL)
+            status = zt_fail_memory(error, "a path");
+        else
+            status = add(files, zt_text_from(sibling), error);
+        free(sibling);
+    }
+    zt_model_free(model);
+    return status;
+}
+
+/* "m-00001-of-00003.gguf" */
+static enum zt_status add_split(struct related_files *files, const struct model_file *file,
+                                struct zt_error *error)
+{
+    const size_t base = strlen(file->name) - strlen(".gguf");
+    enum zt_status status = ZT_OK;
+    uint32_t number;
+    uint32_t count;
+    size_t stem;
+
+    if (!zt_part_name_split((struct zt_text){file->name, base}, &stem, &number, &count) ||
+        number != 1)
+        return ZT_OK;
+    for (uint32_t i = 2; i <= count && status == ZT_OK; i++) {
+        char name[MODEL_FILE_NAME_SIZE + 32];
+
+        snprintf(name, sizeof(name), "%.*s-%05u-of-%05u%s", (int)stem, file->name, i, count,
+                 file->name + base);
+        status = add(files, zt_text_from(name), error);
+    }
+    files->own_names = true;
+    return status;
+}
+
+static bool ends_like(const char *name, const char *extension)
+{
+    const size_t length = strlen(name);
+
+    return length > strlen(extension) &&
+           strcasecmp(name + length - strlen(extension), extension) == 0;
+}
+
+/* Only zTensor 2 has shards; eight bytes tell. */
+static bool may_have_shards(struct client *client, const struct web_file *web)
+{
+    static const uint8_t magic[8] = {0x89, 'Z', 'T', '2', '\r', '\n', 0x1A, '\n'};
+    struct remote_exchange exchange;
+    struct client_place place = web->place;
+    uint8_t bytes[sizeof(magic)];
+    struct zt_error error;
+    bool has_magic;
+
+    if (web->size < sizeof(magic))
+        return false;
+    web_file_prepare(client, web, 0, sizeof(magic) - 1, &exchange);
+    exchange.into = bytes;
+    exchange.into_length = sizeof(bytes);
+    has_magic = client_ask(client, &place, &exchange, &error) == ZT_OK &&
+                exchange.head.status == 206 && memcmp(bytes, magic, sizeof(magic)) == 0;
+    remote_exchange_free(&exchange);
+    return has_magic;
+}
+
+enum zt_status related_files_find(struct client *client, const struct model_file *file,
+                                  struct related_files *out_files, struct zt_error *error)
+{
+    const bool is_index = model_address_is_index(zt_text_from(file->name));
+    struct related_files files = {.names = NULL};
+    struct zt_source *source = NULL;
+    struct web_file web;
+    enum zt_status status = ZT_OK;
+
+    if (ends_like(file->name, ".gguf")) {
+        status = add_split(&files, file, error);
+    } else if (is_index || ends_like(file->name, ".zt")) {
+        status = web_file_open(client, &file->place, &web, error);
+        if (status == ZT_OK && web.has_ranges && (is_index || may_have_shards(client, &web)))
+            status = web_source_open(client, &web, &source, error);
+        if (status == ZT_OK && source != NULL)
+            status = is_index ? add_indexed(&files, source, error)
+                              : add_shards(&files, file, source, error);
+        zt_source_close(source);
+    }
+    if (status != ZT_OK)
+        related_files_free(&files);
+    else
+        *out_files = files;
+    return status;
+}
+
+enum zt_status related_file_place(const struct model_file *file, const char *name,
+                                  struct client_place *out_place, struct zt_error *error)
+{
+    struct web_address next;
+    struct href href;
+    bool is_found;
+
+    href_init(&href);
+    href_segment(&href, zt_text_from(name));
+    is_found = !href.failed && web_address_follow(&file->place.address, href.text, &next);
+    href_free(&href);
+    if (!is_found)
+        return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET, "a part's name is too long");
+    *out_place = file->place;
+    out_place->address = next;
+    return ZT_OK;
+}

@@ -1,0 +1,41 @@
+/* Addresses that people type and servers redirect to: http and https URLs, taken apart for
+ * requests (RFC 3986). */
+#ifndef CLIENT_WEB_ADDRESS_H
+#define CLIENT_WEB_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "zt/text.h"
+
+#define WEB_ORIGIN_SIZE 320
+#define WEB_TARGET_SIZE 4096
+
+struct web_address {
+    char origin[WEB_ORIGIN_SIZE]; /* "https://host:8443", scheme and host in lower case, without
+                                     the scheme's own port */
+    char target[WEB_TARGET_SIZE]; /* path and query as they are sent; begins with '/' */
+};
+
+/* Whether a text begins like a URL that the commands take. */
+bool web_address_is_meant(const char *text);
+
+/* Reads a URL. Spaces and bytes that are not ASCII are escaped, a fragment is dropped. False: no
+ * URL of http or https, or one with a user's name in it, or too long. */
+bool web_address_read(const char *text, struct web_address *out_address);
+
+/* Where a location leads that was sent by the server of base (RFC 3986 section 5.2): a whole URL,
+ * or "//host/…", "/path", "name", "?query". */
+bool web_address_follow(const struct web_address *base, const char *location,
+                        struct web_address *out_address);
+
+bool web_address_is_tls(const struct web_address *address);
+
+/* The path alone, without the query; borrowed. */
+struct zt_text web_address_path(const struct web_address *address);
+
+/* The last segment of the path, decoded. False: it is empty, or no name for a file ("..", one that
+ * has a slash or a control character). */
+bool web_address_file_name(const struct web_address *address, char *out_name, size_t size);
+
+#endif

@@ -1,0 +1,169 @@
+#include "client/web_file.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "http/fields/digest_fields.h"
+
+/* A modification this long before the answer is followed by no other within the same second
+ * (RFC 9110 section 8.8.2.2). */
+#define DATE_IS_STRONG_S 60
+
+static bool parse_date(const char *text, time_t *out_time)
+{
+    struct tm fields = {0};
+    const char *end = strptime(text, "%a, %d %b %Y %H:%M:%S GMT", &fields);
+
+    if (end == NULL || *end != '\0')
+        return false;
+    *out_time = timegm(&fields);
+    return true;
+}
+
+static void keep_validator(struct web_file *file, const struct remote_head *head)
+{
+    time_t modified;
+    time_t answered;
+
+    if (head->etag[0] == '"')
+        strcpy(file->etag, head->etag);
+    else if (parse_date(head->last_modified, &modified) && parse_date(head->date, &answered) &&
+             answered - modified >= DATE_IS_STRONG_S)
+        strcpy(file->last_modified, head->last_modified);
+}
+
+static void keep_digest(struct web_file *file, const struct remote_head *head)
+{
+    struct digest_field field = {0};
+
+    if (head->repr_digest[0] == '\0' || !digest_field_parse(head->repr_digest, &field) ||
+        !field.has_sha256)
+        return;
+    file->has_sha256 = true;
+    memcpy(file->sha256, field.sha256, sizeof(file->sha256));
+}
+
+/* The whole instead of a part: its header is enough. */
+static bool accept_part(struct remote_exchange *exchange)
+{
+    return exchange->head.status == 206;
+}
+
+static bool is_whole_instead(const struct remote_exchange *exchange)
+{
+    return exchange->failure == REMOTE_FAILURE_REFUSED && exchange->head.status == 200;
+}
+
+/* What the answer to the request for the first byte says. */
+static enum zt_status read_head(struct web_file *file, const struct remote_exchange *exchange,
+                                struct zt_error *error)
+{
+    const struct remote_head *head = &exchange->head;
+
+    if (head->status == 416)
+        return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET, "the file is empty");
+    if (head->status != 200 && head->status != 206)
+        return client_refusal(exchange, error);
+    keep_validator(file, head);
+    keep_digest(file, head);
+    file->size = head->status == 206 ? head->range_size : head->content_length;
+    file->has_ranges =
+        head->status == 206 && (file->etag[0] != '\0' || file->last_modified[0] != '\0');
+    return ZT_OK;
+}
+
+enum zt_status web_file_open(struct client *client, const struct client_place *place,
+                             struct web_file *out_file, struct zt_error *error)
+{
+    struct web_file file = {.place = *place, .size = UINT64_MAX};
+    struct remote_exchange exchange;
+    enum zt_status status;
+
+    client_prepare(client, &file.place, &exchange);
+    exchange.has_range = true;
+    exchange.body_most = 1;
+    exchange.accept = accept_part;
+    exchange.fields[exchange.field_count++] = (struct remote_field){"accept-encoding", "identity"};
+    status = client_ask(client, &file.place, &exchange, error);
+    if (status == ZT_OK || is_whole_instead(&exchange))
+        status = read_head(&file, &exchange, error);
+    remote_exchange_free(&exchange);
+    if (status == ZT_OK)
+        *out_file = file;
+    return status;
+}
+
+static void add_condition(const struct web_file *file, struct remote_exchange *exchange)
+{
+    if (file->etag[0] != '\0')
+        exchange->fields[exchange->field_count++] = (struct remote_field){"if-match", file->etag};
+    else if (file->last_modified[0] != '\0')
+        exchange->fields[exchange->field_count++] =
+            (struct remote_field){"if-unmodified-since", file->last_modified};
+}
+
+bool web_file_ask_digest(struct client *client, struct web_file *file)
+{
+    struct client_place place = file->place;
+    struct remote_exchange exchange;
+    struct zt_error error;
+    bool is_same = true;
+
+    if (file->has_sha256)
+        return true;
+    client_prepare(client, &place, &exchange);
+    exchange.method = "HEAD";
+    exchange.fields[exchange.field_count++] =
+        (struct remote_field){"want-repr-digest", "sha-256=10"};
+    add_condition(file, &exchange);
+    if (client_ask(client, &place, &exchange, &error) == ZT_OK) {
+        is_same = exchange.head.status != 412;
+        if (exchange.head.status == 200 && web_file_is_same(file, &exchange.head))
+            keep_digest(file, &exchange.head);
+    }
+    remote_exchange_free(&exchange);
+    return is_same;
+}
+
+void web_file_prepare(struct client *client, const struct web_file *file, uint64_t first,
+                      uint64_t last, struct remote_exchange *exchange)
+{
+    client_prepare(client, &file->place, exchange);
+    exchange->has_range = file->has_ranges;
+    exchange->range_first = first;
+    exchange->range_last = last;
+    exchange->tries = 1;
+    exchange->fields[exchange->field_count++] =
+        (struct remote_field){"accept-encoding", "identity"};
+    if (file->has_ranges)
+        add_condition(file, exchange);
+}
+
+bool web_file_is_same(const struct web_file *file, const struct remote_head *head)
+{
+    const uint64_t size =
+        head->status == 206 && head->has_range ? head->range_size : head->content_length;
+
+    if (file->size != UINT64_MAX && size != UINT64_MAX && size != file->size)
+        return false;
+    if (file->etag[0] != '\0')
+        return strcmp(head->etag, file->etag) == 0;
+    return file->last_modified[0] == '\0' || strcmp(head->last_modified, file->last_modified) == 0;
+}
+
+enum zt_status web_file_failure(const struct web_file *file, const struct remote_exchange *exchange,
+                                struct zt_error *error)
+{
+    const unsigned status = exchange->head.status;
+
+    if (status == 412 || status == 416 ||
+        ((status == 200 || status == 206) && !web_file_is_same(file, &exchange->head)))
+        return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
+                       "the file on the server has become another one");
+    if (exchange->status != ZT_OK) {
+        *error = exchange->error;
+        error->status = ZT_UNAVAILABLE;
+        return ZT_UNAVAILABLE;
+    }
+    return client_refusal(exchange, error);
+}

@@ -1,0 +1,260 @@
+/* Blocks of one size in slots. A slot whose block is on its way belongs to the exchange; all others
+ * are given up in the order in which they were last read. */
+#include "client/web_source.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A manifest's head or tail costs one request; the whole cache takes 16 MiB. */
+#define BLOCK_BYTES ((uint64_t)1 << 18)
+#define SLOTS       64
+#define AHEAD_MOST  24
+#define NO_BLOCK    UINT64_MAX
+
+enum slot_state { SLOT_EMPTY, SLOT_FLYING, SLOT_READY, SLOT_FAILED };
+
+struct web_source;
+
+struct slot {
+    struct web_source *owner;
+    enum slot_state state;
+    uint64_t block;
+    uint64_t used; /* by the source's count of reads */
+    unsigned waiting;
+    uint8_t *bytes;
+    struct remote_exchange exchange;
+    struct zt_error error;
+};
+
+struct web_source {
+    struct zt_source source;
+    struct client *client;
+    struct web_file file;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct slot slots[SLOTS];
+    uint64_t reads;
+    uint64_t next_block; /* of whoever reads in order */
+    unsigned ahead;
+};
+
+static struct web_source *cast(const struct zt_source *source)
+{
+    return (struct web_source *)(uintptr_t)source;
+}
+
+static uint64_t block_length(const struct web_source *web, uint64_t block)
+{
+    const uint64_t left = web->file.size - block * BLOCK_BYTES;
+
+    return left < BLOCK_BYTES ? left : BLOCK_BYTES;
+}
+
+/* --- bringing a block --- */
+
+static bool accept(struct remote_exchange *exchange)
+{
+    const struct slot *slot = exchange->context;
+
+    return web_file_is_same(&slot->owner->file, &exchange->head);
+}
+
+static void done(struct remote_exchange *exchange)
+{
+    struct slot *slot = exchange->context;
+    struct web_source *web = slot->owner;
+
+    pthread_mutex_lock(&web->lock);
+    slot->state = SLOT_READY;
+    if (exchange->status != ZT_OK || exchange->head.status != 206) {
+        slot->state = SLOT_FAILED;
+        if (web_file_failure(&web->file, exchange, &slot->error) == ZT_UNAVAILABLE)
+            slot->error.status = ZT_IO;
+    }
+    remote_exchange_free(exchange);
+    pthread_cond_broadcast(&web->changed);
+    pthread_mutex_unlock(&web->lock);
+}
+
+/* Fills in the request; the caller sends it without the lock. */
+static void prepare(struct web_source *web, struct slot *slot, uint64_t block)
+{
+    const uint64_t length = block_length(web, block);
+
+    slot->owner = web;
+    slot->state = SLOT_FLYING;
+    slot->block = block;
+    slot->used = ++web->reads;
+    web_file_prepare(web->client, &web->file, block * BLOCK_BYTES, block * BLOCK_BYTES + length - 1,
+                     &slot->exchange);
+    slot->exchange.tries = 4;
+    slot->exchange.into = slot->bytes;
+    slot->exchange.into_length = length;
+    slot->exchange.accept = accept;
+    slot->exchange.done = done;
+    slot->exchange.context = slot;
+}
+
+static struct slot *find(struct web_source *web, uint64_t block)
+{
+    for (unsigned i = 0; i < SLOTS; i++)
+        if (web->slots[i].state != SLOT_EMPTY && web->slots[i].block == block)
+            return &web->slots[i];
+    return NULL;
+}
+
+/* A slot that nobody needs, with memory; NULL: none. */
+static struct slot *take_slot(struct web_source *web)
+{
+    struct slot *oldest = NULL;
+
+    for (unsigned i = 0; i < SLOTS; i++) {
+        struct slot *slot = &web->slots[i];
+
+        if (slot->state != SLOT_FLYING && slot->waiting == 0 &&
+            (oldest == NULL || slot->used < oldest->used))
+            oldest = slot;
+    }
+    if (oldest != NULL && oldest->bytes == NULL)
+        oldest->bytes = malloc(BLOCK_BYTES);
+    return oldest != NULL && oldest->bytes != NULL ? oldest : NULL;
+}
+
+/* Under the lock, which is given up while the request is handed over. */
+static struct slot *bring(struct web_source *web, uint64_t block)
+{
+    struct slot *slot = take_slot(web);
+
+    if (slot == NULL)
+        return NULL;
+    prepare(web, slot, block);
+    pthread_mutex_unlock(&web->lock);
+    client_begin(web->client, &slot->exchange);
+    pthread_mutex_lock(&web->lock);
+    return slot;
+}
+
+/* Twice as far ahead with each block that is read in order. */
+static void read_ahead(struct web_source *web, uint64_t block)
+{
+    const uint64_t blocks = (web->file.size + BLOCK_BYTES - 1) / BLOCK_BYTES;
+
+    if (block + 1 == web->next_block)
+        return;
+    web->ahead = block == web->next_block ? web->ahead * 2 + 1 : 0;
+    if (web->ahead > AHEAD_MOST)
+        web->ahead = AHEAD_MOST;
+    web->next_block = block + 1;
+    for (uint64_t next = block + 1; next <= block + web->ahead && next < blocks; next++)
+        if (find(web, next) == NULL && bring(web, next) == NULL)
+            return;
+}
+
+/* --- reading --- */
+
+/* The slot of a block that is here, under the lock. */
+static enum zt_status obtain(struct web_source *web, uint64_t block, struct slot **out_slot,
+                             struct zt_error *error)
+{
+    struct slot *slot = find(web, block);
+
+    while (slot == NULL && (slot = bring(web, block)) == NULL)
+        pthread_cond_wait(&web->changed, &web->lock);
+    slot->waiting++;
+    read_ahead(web, block);
+    while (slot->state == SLOT_FLYING)
+        pthread_cond_wait(&web->changed, &web->lock);
+    slot->waiting--;
+    slot->used = ++web->reads;
+    if (slot->state == SLOT_FAILED) {
+        *error = slot->error;
+        return error->status;
+    }
+    *out_slot = slot;
+    return ZT_OK;
+}
+
+static enum zt_status read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                              size_t length, struct zt_error *error)
+{
+    struct web_source *web = cast(source);
+    enum zt_status status = ZT_OK;
+    uint8_t *to = buffer;
+
+    if (offset > web->file.size || length > web->file.size - offset)
+        return zt_fail(error, ZT_IO, NULL, offset, "the file ends before");
+    pthread_mutex_lock(&web->lock);
+    while (length > 0 && status == ZT_OK) {
+        const uint64_t block = offset / BLOCK_BYTES;
+        const uint64_t from = offset - block * BLOCK_BYTES;
+        const uint64_t here = block_length(web, block) - from;
+        const size_t count = here < length ? (size_t)here : length;
+        struct slot *slot = NULL;
+
+        status = obtain(web, block, &slot, error);
+        if (status != ZT_OK)
+            break;
+        memcpy(to, slot->bytes + from, count);
+        to += count;
+        offset += count;
+        length -= count;
+    }
+    pthread_mutex_unlock(&web->lock);
+    return status;
+}
+
+static uint64_t size(const struct zt_source *source)
+{
+    return cast(source)->file.size;
+}
+
+static const uint8_t *map(struct zt_source *source)
+{
+    (void)source;
+    return NULL;
+}
+
+static bool is_flying(const struct web_source *web)
+{
+    for (unsigned i = 0; i < SLOTS; i++)
+        if (web->slots[i].state == SLOT_FLYING)
+            return true;
+    return false;
+}
+
+static void close_source(struct zt_source *source)
+{
+    struct web_source *web = cast(source);
+
+    pthread_mutex_lock(&web->lock);
+    while (is_flying(web))
+        pthread_cond_wait(&web->changed, &web->lock);
+    pthread_mutex_unlock(&web->lock);
+    for (unsigned i = 0; i < SLOTS; i++)
+        free(web->slots[i].bytes);
+    pthread_cond_destroy(&web->changed);
+    pthread_mutex_destroy(&web->lock);
+    free(web);
+}
+
+enum zt_status web_source_open(struct client *client, const struct web_file *file,
+                               struct zt_source **out_source, struct zt_error *error)
+{
+    static const struct zt_source_ops ops = {
+        .size = size, .read_at = read_at, .map = map, .close = close_source};
+    struct web_source *web = calloc(1, sizeof(*web));
+
+    assert(file->has_ranges && file->size != UINT64_MAX);
+    if (web == NULL)
+        return zt_fail_memory(error, "a file on a server");
+    web->source.ops = &ops;
+    web->client = client;
+    web->file = *file;
+    web->next_block = NO_BLOCK;
+    pthread_mutex_init(&web->lock, NULL);
+    pthread_cond_init(&web->changed, NULL);
+    *out_source = &web->source;
+    return ZT_OK;
+}

@@ -1,0 +1,374 @@
+/* ztserve pull: brings a model, or what is selected of it, whole and verified, or nothing.
+ *
+ * A model in several files comes part by part, its own file last: until then nothing has its
+ * name. */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/download.h"
+#include "client/related_files.h"
+#include "commands/commands.h"
+#include "commands/judgement.h"
+#include "terminal/plain_text.h"
+#include "transfers/transfer_options.h"
+
+#define WISHES_MOST 256
+
+struct request {
+    const char *url;
+    const char *output;
+    struct model_wish wish;
+    const char *globs[WISHES_MOST];
+    const char *axes[WISHES_MOST];
+    struct transfer_options given;
+    struct client_options options;
+};
+
+/* What checking one file has found. */
+struct checked {
+    bool is_model; /* else a shard without a manifest */
+    uint32_t objects;
+    uint32_t verified;
+    uint32_t undigested;
+    uint32_t unsupported;
+};
+
+/* One file at a time. */
+struct pull {
+    const struct request *request;
+    struct progress_line line;
+    uint64_t told;
+    const char *path;
+    struct checked checked;
+};
+
+/* --- checking --- */
+
+static void keep_findings(struct checked *checked, const struct judgement *judgement)
+{
+    checked->is_model = true;
+    checked->objects = judgement->file.model->object_count;
+    checked->verified = judgement->verified;
+    checked->undigested = judgement->undigested;
+    checked->unsupported = judgement->unsupported;
+}
+
+static enum zt_status check(void *context, struct zt_source *source, struct zt_error *error)
+{
+    struct pull *pull = context;
+    struct judgement *judgement = calloc(1, sizeof(*judgement));
+    enum zt_status status;
+
+    if (judgement == NULL)
+        return zt_fail_memory(error, "a verdict");
+    judgement->path = pull->path;
+    pull->checked = (struct checked){.is_model = false};
+    status = opened_file_adopt(pull->path, source, &judgement->file, error);
+    if (status == ZT_OK) {
+        judgement_make(judgement, false);
+        if (judgement->bad > 0) {
+            *error = judgement->first_bad;
+            status = error->status;
+        }
+        keep_findings(&pull->checked, judgement);
+        opened_file_close(&judgement->file);
+    } else if (status == ZT_DATA_SHARD) {
+        status = ZT_OK;
+    }
+    free(judgement);
+    return status;
+}
+
+/* --- progress --- */
+
+static void tell(void *context, uint64_t total, uint64_t before, uint64_t come)
+{
+    struct pull *pull = context;
+
+    pull->line.total_bytes = total;
+    if (pull->line.done_bytes == 0 && before > 0)
+        progress_line_skip(&pull->line, before);
+    progress_line_advance(&pull->line, come - pull->told);
+    pull->told = come;
+}
+
+static void print_result(const struct pull *pull, const struct download_result *result)
+{
+    const struct checked *checked = &pull->checked;
+
+    if (pull->request->given.reporting.is_quiet)
+        return;
+    plain_text_write(stdout, pull->path, strlen(pull->path));
+    if (result->was_there) {
+        printf(": is there already, with the same %" PRIu64 " bytes\n", result->size);
+        return;
+    }
+    printf(": %" PRIu64 " bytes", result->size);
+    if (result->resumed > 0)
+        printf(", %" PRIu64 " of them from before", result->resumed);
+    if (checked->is_model)
+        printf("; %" PRIu32 " object%s, %" PRIu32 " verified, %" PRIu32 " without digest",
+               checked->objects, checked->objects == 1 ? "" : "s", checked->verified,
+               checked->undigested);
+    if (checked->unsupported > 0)
+        printf(", %" PRIu32 " unsupported", checked->unsupported);
+    if (result->has_sha256)
+        printf("; SHA-256 as the server states");
+    putchar('\n');
+}
+
+/* --- files --- */
+
+static int pull_file(struct pull *pull, const struct client_place *place, const char *url,
+                     const char *path)
+{
+    const struct request *request = pull->request;
+    const struct transfer_options *given = &request->given;
+    const size_t length = strlen(path);
+    const struct download download = {
+        .options = &request->options,
+        .url = url,
+        .place = *place,
+        .path = path,
+        .jobs = given->settings.jobs,
+        /* zTensor states digests of its own. */
+        .wants_digest = length < 3 || strcmp(path + length - 3, ".zt") != 0,
+        .check = check,
+        .tell = tell,
+        .context = pull,
+    };
+    const unsigned file = pull->line.file;
+    const unsigned files = pull->line.files;
+    struct download_result result;
+    struct zt_error error;
+    enum zt_status status;
+
+    pull->path = path;
+    pull->told = 0;
+    progress_line_start(&pull->line, reporting_progress(&given->reporting), "pulling", 0);
+    pull->line.name = path;
+    pull->line.file = file;
+    pull->line.files = files;
+    zt_error_clear(&error);
+    status = download_run(&download, &result, &error);
+    progress_line_end(&pull->line);
+    if (status != ZT_OK)
+        return failure_complain(path, &error);
+    print_result(pull, &result);
+    return EXIT_DONE;
+}
+
+static bool is_folder(const char *path)
+{
+    const size_t length = strlen(path);
+    struct stat status;
+
+    return (length > 0 && path[length - 1] == '/') ||
+           (stat(path, &status) == 0 && S_ISDIR(status.st_mode));
+}
+
+/* Where a file goes: into the folder of -o, or beside what -o names; NULL without memory. */
+static char *path_of(const struct request *request, const char *name)
+{
+    const char *output = request->output;
+    const char *slash = output != NULL ? strrchr(output, '/') : NULL;
+    char *path = NULL;
+    int length;
+
+    if (output != NULL && is_folder(output))
+        length =
+            asprintf(&path, "%s%s%s", output, output[strlen(output) - 1] == '/' ? "" : "/", name);
+    else if (slash != NULL)
+        length = asprintf(&path, "%.*s%s", (int)(slash + 1 - output), output, name);
+    else
+        length = asprintf(&path, "%s", name);
+    return length < 0 ? NULL : path;
+}
+
+/* The model's own file, which -o may call otherwise. */
+static char *main_path_of(const struct request *request, const char *name)
+{
+    if (request->output == NULL || is_folder(request->output))
+        return path_of(request, name);
+    return strdup(request->output);
+}
+
+/* A shard of zTensor 2 is called after its model, whatever that is called here: "stem-name.zt". */
+static char *shard_path_of(const char *main_path, const char *main_name, const char *name)
+{
+    const size_t stem = strlen(main_name) - strlen(".zt");
+    const size_t length = strlen(main_path);
+    const size_t kept =
+        length > 3 && strcmp(main_path + length - 3, ".zt") == 0 ? length - 3 : length;
+    char *path = NULL;
+
+    assert(strlen(name) > stem);
+    return asprintf(&path, "%.*s%s", (int)kept, main_path, name + stem) < 0 ? NULL : path;
+}
+
+static int pull_related(struct pull *pull, const struct model_file *file,
+                        const struct related_files *related, const char *main_path)
+{
+    int result = EXIT_DONE;
+
+    for (unsigned i = 0; i < related->count && result == EXIT_DONE; i++) {
+        const char *name = related->names[i];
+        char *path = related->own_names ? path_of(pull->request, name)
+                                        : shard_path_of(main_path, file->name, name);
+        struct client_place place;
+        struct zt_error error;
+
+        if (path == NULL)
+            zt_fail_memory(&error, "a path");
+        if (path == NULL || related_file_place(file, name, &place, &error) != ZT_OK) {
+            result = failure_complain(name, &error);
+        } else {
+            pull->line.file = i + 1;
+            pull->line.files = related->count + 1;
+            result = pull_file(pull, &place, place.address.target, path);
+        }
+        free(path);
+    }
+    return result;
+}
+
+static int pull_model(const struct request *request, const struct model_file *file,
+                      const struct related_files *related)
+{
+    struct pull pull = {.request = request};
+    char *path = main_path_of(request, file->name);
+    int result;
+
+    if (path == NULL) {
+        command_complain("%s: out of memory", request->url);
+        return EXIT_BAD;
+    }
+    result = pull_related(&pull, file, related, path);
+    pull.line.file = related->count + 1;
+    pull.line.files = related->count + 1;
+    if (result == EXIT_DONE)
+        result = pull_file(&pull, &file->place, request->url, path);
+    free(path);
+    return result;
+}
+
+/* The first part of a split is known by its name, so that it cannot have another. */
+static bool may_be_renamed(const struct request *request, const struct model_file *file,
+                           const struct related_files *related)
+{
+    return request->output == NULL || is_folder(request->output) || related->count == 0 ||
+           !related->own_names || model_address_is_index(zt_text_from(file->name));
+}
+
+static int pull_url(const struct request *request)
+{
+    struct related_files related = {.names = NULL};
+    struct client *client = NULL;
+    struct model_file file;
+    struct zt_error error;
+    enum zt_status status;
+    int result;
+
+    zt_error_clear(&error);
+    status = client_open(&request->options, &client, &error);
+    if (status == ZT_OK)
+        status = model_address_find(client, request->url, &request->wish, &file, &error);
+    if (status == ZT_OK && !model_wish_is_set(&request->wish))
+        status = related_files_find(client, &file, &related, &error);
+    client_close(client);
+    if (status != ZT_OK) {
+        failure_complain(request->url, &error);
+        return status == ZT_ARGUMENT ? EXIT_USAGE : EXIT_BAD;
+    }
+    if (may_be_renamed(request, &file, &related))
+        result = pull_model(request, &file, &related);
+    else
+        result = command_usage("-o: the parts of a split keep their names: give a folder");
+    related_files_free(&related);
+    return command_finish(result);
+}
+
+/* --- arguments --- */
+
+static int add_repeated(const struct option_reader *reader, const char **list, unsigned *count)
+{
+    if (*count == WISHES_MOST)
+        return command_usage("%s: more than %d times", reader->name, WISHES_MOST);
+    list[(*count)++] = reader->value;
+    return EXIT_DONE;
+}
+
+static int take_option(struct request *request, const struct option_reader *reader)
+{
+    struct model_wish *wish = &request->wish;
+    const enum option_taken taken = transfer_option_take(&request->given, reader);
+
+    if (taken != OPTION_OTHER)
+        return taken == OPTION_TAKEN ? EXIT_DONE : EXIT_USAGE;
+    if (option_reader_is(reader, "--match"))
+        return add_repeated(reader, request->globs, &wish->glob_count);
+    if (option_reader_is(reader, "--axis"))
+        return add_repeated(reader, request->axes, &wish->axis_count);
+    if (option_reader_is(reader, "--format"))
+        wish->format = reader->value;
+    else if (option_reader_is(reader, "--shard"))
+        wish->shard = reader->value;
+    else if (option_reader_is(reader, "--dtype"))
+        wish->dtype = reader->value;
+    else
+        request->output = reader->value;
+    return EXIT_DONE;
+}
+
+static int take_url(struct request *request, const char *url)
+{
+    if (request->url != NULL)
+        return command_usage("pull takes one URL");
+    if (!web_address_is_meant(url))
+        return command_usage("%s: this is no URL of http or https", url);
+    request->url = url;
+    return EXIT_DONE;
+}
+
+static int read_arguments(int argc, char **argv, struct request *request)
+{
+    struct option_reader reader = option_reader_of(argc, argv);
+    int status = EXIT_DONE;
+    enum option_found found;
+
+    while (status == EXIT_DONE && (found = option_reader_next(&reader)) != OPTION_END)
+        status = found == OPTION_WRONG   ? EXIT_USAGE
+                 : found == OPTION_NAMED ? take_option(request, &reader)
+                                         : take_url(request, reader.value);
+    if (status != EXIT_DONE)
+        return status;
+    if (request->url == NULL)
+        return command_usage("pull needs a URL");
+    if (request->wish.axis_count > 0 && request->wish.shard == NULL)
+        return command_usage("--axis: only with --shard");
+    if (request->output != NULL && request->output[0] == '\0')
+        return command_usage("--output: needs a path");
+    return EXIT_DONE;
+}
+
+int command_pull(int argc, char **argv)
+{
+    struct request request = {.given = TRANSFER_OPTIONS_DEFAULT};
+    struct zt_error error;
+    int result;
+
+    request.wish.globs = request.globs;
+    request.wish.axes = request.axes;
+    result = read_arguments(argc, argv, &request);
+    if (result == EXIT_DONE)
+        result = client_settings_finish(&request.given.settings, &request.options, &error) == ZT_OK
+                     ? pull_url(&request)
+                     : failure_complain(request.url, &error);
+    client_settings_free(&request.given.settings);
+    return result;
+}

@@ -1,0 +1,35 @@
+#include "transfers/transfer_options.h"
+
+#include <stdlib.h>
+
+#include "commands/commands.h"
+
+#define STALL_MOST 86400
+
+static enum option_taken take_number(const struct option_reader *reader, unsigned most,
+                                     unsigned *out_number)
+{
+    const char *text = reader->value;
+    char *end;
+    const unsigned long number = strtoul(text, &end, 10);
+
+    if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && number >= 1 && number <= most) {
+        *out_number = (unsigned)number;
+        return OPTION_TAKEN;
+    }
+    command_usage("%s %s: it must be a number from 1 to %u", reader->name, text, most);
+    return OPTION_REFUSED;
+}
+
+enum option_taken transfer_option_take(struct transfer_options *options,
+                                       const struct option_reader *reader)
+{
+    if (reporting_take(&options->reporting, reader) ||
+        server_option_take(&options->settings, reader))
+        return OPTION_TAKEN;
+    if (option_reader_is(reader, "--jobs"))
+        return take_number(reader, CLIENT_JOBS_MAX, &options->settings.jobs);
+    if (option_reader_is(reader, "--timeout"))
+        return take_number(reader, STALL_MOST, &options->settings.stall_s);
+    return OPTION_OTHER;
+}
