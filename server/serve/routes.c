@@ -10,27 +10,34 @@
 /* tus requires the field on every answer. */
 #define TUS_ROUTE .field = {"Tus-Resumable", TUS_VERSION}, .options = tus_options
 
+/* The names of an operation's query parameters. */
+#define TAKES(names) .parameters = names " " PARAMETERS_OF_ALL
+
 /* The viewer, which asks for a token itself. */
 #define PAGE_ROUTE .is_page = true, .needs_no_models = true, .audience = AUDIENCE_EVERYBODY
 
 const struct route routes[] = {
-    {.pattern = "/v1/models", .get = {.handle = models_list}},
+    {.pattern = "/v1/models",
+     .get = {.handle = models_list, TAKES("prefix limit cursor parts pretty")}},
     {.pattern = "/v1/models/{model}",
-     .get = {.handle = model_get},
+     .get = {.handle = model_get, TAKES("prefix match fields pretty")},
      .put = {.begin = model_put_begin,
              .receive = model_put_receive,
              .store = model_put_store,
              .digest = model_put_digest,
              .handle = model_put_handle},
      .delete = {.begin = model_delete_begin, .handle = model_delete_handle}},
-    {.pattern = "/v1/models/{model}/objects/{object}", .get = {.handle = object_get}},
+    {.pattern = "/v1/models/{model}/objects/{object}",
+     .get = {.handle = object_get, TAKES("fields pretty")}},
     {.pattern = "/v1/models/{model}/objects/{object}/{component}",
-     .get = {.handle = component_get}},
+     .get = {.handle = component_get, TAKES("slice shard axis format representation dtype")}},
     {.pattern = "/v1/models/{model}/objects/{object}/{component}/statistics",
-     .get = {.handle = statistics_get}},
+     .get = {.handle = statistics_get, TAKES("slice shard axis bins")}},
     {.pattern = "/v1/models/{model}/objects/{object}/{component}/preview",
-     .get = {.handle = preview_get}},
-    {.pattern = "/v1/models/{model}/export", .get = {.handle = export_get}},
+     .get = {.handle = preview_get,
+             TAKES("slice shard axis rows cols index reduce format map low high")}},
+    {.pattern = "/v1/models/{model}/export",
+     .get = {.handle = export_get, TAKES("format prefix match shard axis")}},
     {.pattern = "/v1/models/{model}/verification",
      .get = {.handle = verification_get},
      .post = {.handle = verification_post, .needs = NEEDS_READ}},
@@ -38,7 +45,8 @@ const struct route routes[] = {
      .post = {.begin = writer_create_begin,
               .receive = writer_create_receive,
               .handle = writer_create_handle}},
-    {.pattern = "/v1/uploads", .get = {.handle = uploads_list, .needs = NEEDS_ADMIN}},
+    {.pattern = "/v1/uploads",
+     .get = {.handle = uploads_list, .needs = NEEDS_ADMIN, TAKES("pretty")}},
     {.pattern = "/v1/uploads/{id}",
      .get = {.begin = writer_status_begin, .handle = writer_status_handle},
      .delete = {.begin = writer_delete_begin, .handle = writer_delete_handle}},
@@ -51,7 +59,8 @@ const struct route routes[] = {
              .receive = writer_put_receive,
              .store = writer_put_store,
              .digest = writer_put_digest,
-             .handle = writer_put_handle}},
+             .handle = writer_put_handle,
+             TAKES("dtype shape type encoding level digest")}},
     {.pattern = "/v1/uploads/{id}/commit",
      .post = {.begin = writer_commit_begin, .handle = writer_commit_handle}},
     {.pattern = "/v1/resumable",
@@ -79,7 +88,7 @@ const struct route routes[] = {
                .handle = tus_patch_handle},
      TUS_ROUTE},
     {.pattern = "/v1/blobs/sha256/{hex}", .get = {.handle = blob_get}},
-    {.pattern = "/files/{path...}", .get = {.handle = files_get}},
+    {.pattern = "/files/{path...}", .get = {.handle = files_get}, .ignores_parameters = true},
     {.pattern = "/healthz",
      .get = {.handle = healthz_get},
      .needs_no_models = true,

@@ -2,8 +2,11 @@
 #include "http/exchange/exchange.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/nearest.h"
 #include "http/exchange/answer.h"
 #include "http/exchange/answer_digest.h"
 #include "http/exchange/authorize.h"
@@ -15,6 +18,7 @@
 #include "http/exchange/trace.h"
 #include "http/fields/conditional.h"
 #include "http/fields/framing.h"
+#include "http/fields/uri.h"
 #include "store/store.h"
 
 /* The limit of nginx and Apache. Two names of the greatest length fit, with every byte
@@ -111,6 +115,47 @@ static void check_query(struct request *request)
                       name);
 }
 
+/* Longer names are cut in what the client is told. */
+#define SHOWN_NAME_SIZE 64
+
+static void reply_unknown_parameter(struct request *request, struct zt_text raw, const char *known)
+{
+    char words[SHOWN_NAME_SIZE * 4];
+    char name[SHOWN_NAME_SIZE];
+    struct nearest nearest;
+    char *rest = words;
+
+    assert(strlen(known) < sizeof(words));
+    snprintf(name, sizeof(name), "%.*s", (int)(raw.length < sizeof(name) ? raw.length : 0),
+             raw.bytes);
+    snprintf(words, sizeof(words), "%s", known);
+    nearest_begin(&nearest, name);
+    for (char *word; (word = strsep(&rest, " ")) != NULL;)
+        nearest_offer(&nearest, word);
+    if (nearest.word != NULL)
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "there is no parameter %s here: did you mean %s?", name, nearest.word);
+    else
+        problem_reply(
+            request, PROBLEM_INVALID_REQUEST, "there is no parameter %.*s here: there are %s",
+            (int)(raw.length < SHOWN_NAME_SIZE ? raw.length : SHOWN_NAME_SIZE), raw.bytes, known);
+}
+
+/* After what a client may not do at all, and before a body can have effects. */
+static void check_parameters(struct request *request)
+{
+    const struct request_state *state = request_state_const(request);
+    const char *known = state->operation->parameters;
+    struct zt_text raw;
+
+    if (request->route->is_page || request->route->ignores_parameters)
+        return;
+    if (known == NULL)
+        known = PARAMETERS_OF_ALL;
+    if (query_find_other(state->target, known, &raw))
+        reply_unknown_parameter(request, raw, known);
+}
+
 static void find_operation(struct request *request)
 {
     request_state(request)->operation = router_match(request);
@@ -166,6 +211,8 @@ static void begin_operation(struct request *request)
     /* Before a body can have effects. */
     if (!request->replied)
         check_query(request);
+    if (!request->replied)
+        check_parameters(request);
     if (!request->replied && state->operation->receive == NULL &&
         state->body_length > DROPPED_MAX && state->body_length != FRAMING_CHUNKED)
         problem_reply(request, PROBLEM_TOO_LARGE, "this resource takes no body");

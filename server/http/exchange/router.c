@@ -1,5 +1,6 @@
 /* Routing: the raw path is matched, then the names in it are decoded; dot segments are names like
- * any other.
+ * any other. A model's name may have its slashes as they are, since proxies and clients undo "%2F":
+ * it is the first segment and those up to the first that names a resource of the model.
  *
  * Checked in this order: an unknown method (501), an invalid path (400), an unknown path (404), an
  * invalid name (400), OPTIONS (204), a method that the path does not have (405). Preflight requests
@@ -17,6 +18,9 @@
 /* "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS" fits. */
 #define ALLOW_SIZE 64
 
+/* The name that may be written with its slashes. */
+#define MODEL_PLACEHOLDER "{model}"
+
 /* Reads one "{name}", or "{name...}" if *out_rest, of a pattern. Returns what follows it. */
 static const char *skip_placeholder(const char *pattern, bool *out_rest)
 {
@@ -27,6 +31,35 @@ static const char *skip_placeholder(const char *pattern, bool *out_rest)
     return close + 1;
 }
 
+/* Whether a segment ends a model's name that is written with its slashes: what follows is a resource
+ * of the model. */
+static bool is_resource(struct zt_text segment)
+{
+    static const char *const resources[] = {"objects", "export", "verification", "uploads"};
+
+    for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++)
+        if (segment.bytes[0] == resources[i][0] && zt_text_is(segment, resources[i]))
+            return true;
+    return false;
+}
+
+/* Where a name of one segment ends, or of several: a model's. */
+static const char *name_end(const char *at, const char *end, bool is_model)
+{
+    const char *slash = at < end ? memchr(at, '/', (size_t)(end - at)) : NULL;
+
+    while (is_model && slash != NULL && slash + 1 < end) {
+        const char *next = memchr(slash + 1, '/', (size_t)(end - slash - 1));
+        const char *stop = next != NULL ? next : end;
+
+        if (stop == slash + 1 ||
+            is_resource((struct zt_text){slash + 1, (size_t)(stop - slash - 1)}))
+            return slash;
+        slash = next;
+    }
+    return slash != NULL ? slash : end;
+}
+
 bool route_matches(const char *pattern, struct zt_text path,
                    struct zt_text out_names[REQUEST_NAMES])
 {
@@ -35,9 +68,9 @@ bool route_matches(const char *pattern, struct zt_text path,
     unsigned count = 0;
 
     while (*pattern != '\0') {
+        const bool is_model = strncmp(pattern, MODEL_PLACEHOLDER, strlen(MODEL_PLACEHOLDER)) == 0;
+        const char *stop;
         bool rest;
-        const char *slash;
-        const char *name_end;
 
         if (*pattern != '{') {
             if (at == end || *at != *pattern)
@@ -47,13 +80,12 @@ bool route_matches(const char *pattern, struct zt_text path,
             continue;
         }
         pattern = skip_placeholder(pattern, &rest);
-        slash = rest || at == end ? NULL : memchr(at, '/', (size_t)(end - at));
-        name_end = slash != NULL ? slash : end;
-        if (name_end == at)
+        stop = rest ? end : name_end(at, end, is_model);
+        if (stop == at)
             return false;
         assert(count < REQUEST_NAMES);
-        out_names[count++] = (struct zt_text){at, (size_t)(name_end - at)};
-        at = name_end;
+        out_names[count++] = (struct zt_text){at, (size_t)(stop - at)};
+        at = stop;
     }
     return at == end;
 }

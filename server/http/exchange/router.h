@@ -5,6 +5,9 @@
 
 #include "http/exchange/request.h"
 
+/* The query parameters that every operation has. */
+#define PARAMETERS_OF_ALL "timing"
+
 /* A piece of a body, in memory. */
 struct body_piece {
     const void *bytes;
@@ -46,11 +49,14 @@ struct operation {
     /* Called when everything is in, and again after OUTCOME_WAITING. */
     enum outcome (*handle)(struct request *request);
     enum needs needs;
+    /* The names of its query parameters, separated by spaces; NULL: those of all. A request with
+     * another one is refused: the client would get other bytes than it asked for. */
+    const char *parameters;
 };
 
 struct route {
-    /* "/v1/models/{model}/objects/{object}"; a last "{path...}" takes the rest of the path, slashes
-     * included. */
+    /* "/v1/models/{model}/objects/{object}"; "{model}" takes slashes too, up to a segment that
+     * names a resource of the model; a last "{path...}" takes the rest of the path. */
     const char *pattern;
     struct operation get;
     struct operation put;
@@ -66,6 +72,8 @@ struct route {
     /* A page: what its path means is for its scripts to read. The names stay encoded, whatever they
      * are, and a slash at the end means nothing. */
     bool is_page;
+    /* Unknown query parameters mean nothing. A page's never do. */
+    bool ignores_parameters;
     enum audience audience;
 };
 

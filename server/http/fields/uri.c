@@ -148,6 +148,44 @@ bool query_find(const char *target, const char *name, unsigned nth, struct zt_te
     return false;
 }
 
+/* Whether one of the words decodes to the same. */
+static bool is_among(struct zt_text raw, const char *words)
+{
+    char byte;
+
+    while (*words != '\0') {
+        const size_t length = strcspn(words, " ");
+        size_t matched = 0;
+        size_t at = 0;
+
+        while (at < raw.length && matched < length && take_byte(raw, &at, &byte) &&
+               byte == words[matched])
+            matched++;
+        if (at == raw.length && matched == length)
+            return true;
+        words += length + (words[length] == ' ');
+    }
+    return false;
+}
+
+bool query_find_other(const char *target, const char *known, struct zt_text *out_raw)
+{
+    const char *at = strchr(target, '?');
+
+    while (at != NULL) {
+        const char *pair = at + 1;
+        const size_t length = strcspn(pair, "&");
+        const struct zt_text name = {pair, strcspn(pair, "&=")};
+
+        at = pair[length] == '&' ? pair + length : NULL;
+        if (length > 0 && !is_among(name, known)) {
+            *out_raw = name;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* --- building paths, in a buffer that is reused for many names --- */
 
 /* "%2F" for one byte. */

@@ -32,6 +32,10 @@ bool percent_decode(struct zt_text raw, char *buffer, size_t *out_length);
  * Names are compared decoded; *out_raw is the value as it was sent, borrowed from target. */
 bool query_find(const char *target, const char *name, unsigned nth, struct zt_text *out_raw);
 
+/* Finds the first parameter of the query whose name is none of the known ones, which are separated
+ * by spaces. *out_raw is its name as it was sent, borrowed from target. */
+bool query_find_other(const char *target, const char *known, struct zt_text *out_raw);
+
 /* --- building paths --- */
 
 /* A growing path, NUL-terminated unless failed (out of memory). It is ASCII that needs no escaping

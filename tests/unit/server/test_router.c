@@ -226,10 +226,39 @@ static void a_name_is_never_empty(void **state)
     assert_false(route_matches("/a/{x...}", (struct zt_text){"/a/", 3}, names));
 }
 
+static void assert_model(const char *pattern, const char *path, const char *model)
+{
+    struct zt_text names[REQUEST_NAMES];
+
+    assert_int_equal(route_matches(pattern, zt_text_from(path), names), model != NULL);
+    if (model != NULL)
+        assert_true(zt_text_is(names[0], model));
+}
+
+static void a_model_is_its_first_segment_and_those_up_to_a_resource(void **state)
+{
+    (void)state;
+    assert_model("/m/{model}", "/m/a/b/c", "a/b/c");
+    assert_model("/m/{model}", "/m/a/", NULL);
+    assert_model("/m/{model}", "/m/a/b/", NULL);
+    assert_model("/m/{model}", "/m/a//b", NULL);
+    assert_model("/m/{model}", "/m/objects", "objects");
+    assert_model("/m/{model}", "/m/a/objects", NULL);
+    assert_model("/m/{model}", "/m/a/objectsx/uploadsy", "a/objectsx/uploadsy");
+    assert_model("/m/{model}/objects/{object}", "/m/a/b/objects/c", "a/b");
+    assert_model("/m/{model}/objects/{object}", "/m/objects/objects/objects", "objects");
+    assert_model("/m/{model}/objects/{object}", "/m/a/objects/b/c", NULL);
+    assert_model("/m/{model}/export", "/m/a/b/export", "a/b");
+    assert_model("/m/{model}/export", "/m/export/export", "export");
+    assert_model("/m/{model}/export", "/m/a/objects/export", NULL);
+    assert_model("/m/{x}/export", "/m/a/b/export", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_find_their_route),
+        cmocka_unit_test(a_model_is_its_first_segment_and_those_up_to_a_resource),
         cmocka_unit_test(names_are_decoded_after_the_shape_is_known),
         cmocka_unit_test(dot_segments_are_names),
         cmocka_unit_test(an_absolute_target_means_its_path),

@@ -1,0 +1,84 @@
+"""A parameter that a resource does not have is refused: a slip must not send everything."""
+
+import pytest
+
+from containers import dense, pattern, zt1
+from wire import ask, assert_problem, component_path, get, model_path
+
+
+@pytest.fixture(scope="module")
+def server(folder, share_server):
+    (folder / "m.zt").write_bytes(zt1({"w": dense(pattern(8), dtype="u8")}))
+    return share_server(folder, "--writable")
+
+
+COMPONENT = component_path("m", "w", "data")
+
+
+@pytest.mark.parametrize(
+    "target, near",
+    [
+        (COMPONENT + "?slices=0:8", "slice"),
+        (COMPONENT + "?slice=0:8&fromat=npy", "format"),
+        ("/v1/models?limits=3", "limit"),
+        (model_path("m") + "?field=shape", "fields"),
+        (model_path("m") + "?pertty", "pretty"),
+        (model_path("m") + "/export?format=zt&matches=a", "match"),
+        ("/healthz?timeing", "timing"),
+    ],
+)
+def test_the_nearest_name_is_suggested(server, target, near):
+    problem = assert_problem(get(server, target), 400, "invalid-request")
+    assert problem["detail"].endswith(f"did you mean {near}?")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        COMPONENT + "?dtypes_of_all_kinds=f32",
+        COMPONENT + "?=3",
+        pytest.param(COMPONENT + "?" + "x" * 5000, id="long"),
+        COMPONENT + "?Slice=0:8",
+        model_path("m") + "/objects/w?slice=0",
+        model_path("m") + "/verification?x",
+        "/v1/blobs/sha256/" + "0" * 64 + "?x",
+        "/version?x",
+        "/openapi.json?x",
+        "/metrics?x",
+    ],
+)
+def test_what_no_resource_has_is_refused(server, target):
+    assert_problem(get(server, target), 400, "invalid-request")
+
+
+@pytest.mark.parametrize(
+    "method, target",
+    [
+        ("PUT", model_path("new") + "?force"),
+        ("DELETE", model_path("m") + "?recursive=1"),
+        ("POST", model_path("new") + "/uploads?version=2"),
+        ("POST", "/v1/resumable?model=x"),
+        ("PUT", "/v1/uploads/" + "0" * 32 + "/objects/w/data?shapes=3"),
+    ],
+)
+def test_writes_refuse_them_before_anything_is_written(server, folder, method, target):
+    before = sorted(folder.iterdir())
+    fields = {"Tus-Resumable": "1.0.0", "Upload-Length": "3", "Upload-Metadata": "model eA=="} if "resumable" in target else {}
+    body = b"{}" if method == "PUT" or "uploads" in target else None
+    assert ask(server, method, target, fields, body).status in (400, 404)
+    assert sorted(folder.iterdir()) == before
+    assert get(server, model_path("m")).status == 200
+
+
+@pytest.mark.parametrize("target", ["/files/m.zt?x=1&slice=2", "/ui/?x", "/ui/m/objects?x"])
+def test_files_and_pages_ignore_them(server, target):
+    assert get(server, target).status == 200
+
+
+@pytest.mark.parametrize("target", [COMPONENT + "?", COMPONENT + "?&&", COMPONENT + "?timing", COMPONENT + "?sl%69ce=0:2", COMPONENT + "?slice=0:2&&", "/v1/models?pretty&timing=1"])
+def test_what_a_resource_has_is_taken(server, target):
+    assert get(server, target).status == 200
+
+
+def test_options_takes_anything(server):
+    assert ask(server, "OPTIONS", model_path("m") + "?x").status == 204
