@@ -46,7 +46,8 @@ def pattern_of(path):
     """A regular expression that finds the path of a route among the URLs of the page."""
     name = r"[^?']+" if path == "/files/{path}" else r"[^/?']+"
     parts = [re.escape(part) for part in re.split(r"\{[a-z]+\}", path)]
-    return re.compile(re.escape("http://127.0.0.1:8080") + name.join(parts) + r"(\?|'|\s|$)")
+    pattern = name.join(parts).replace(r"/v1/models/" + name, r"/v1/models/[^/?' ]+(/(?!(objects|export|verification|uploads)\b)[^/?' ]+)*", 1)
+    return re.compile(re.escape("http://127.0.0.1:8080") + pattern + r"(\?|'|\s|$)")
 
 
 def method_of(command):

@@ -80,5 +80,9 @@ def test_what_a_resource_has_is_taken(server, target):
     assert get(server, target).status == 200
 
 
+def test_a_server_that_takes_no_writes_says_that_first(share_server, folder):
+    assert_problem(ask(share_server(folder), "PUT", model_path("new") + "?force", body=b"x"), 403, "read-only")
+
+
 def test_options_takes_anything(server):
     assert ask(server, "OPTIONS", model_path("m") + "?x").status == 204

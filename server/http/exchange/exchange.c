@@ -141,14 +141,21 @@ static void reply_unknown_parameter(struct request *request, struct zt_text raw,
             (int)(raw.length < SHOWN_NAME_SIZE ? raw.length : SHOWN_NAME_SIZE), raw.bytes, known);
 }
 
-/* After what a client may not do at all, and before a body can have effects. */
+static bool is_read(const struct request *request)
+{
+    return request->method == METHOD_GET || request->method == METHOD_HEAD;
+}
+
+/* Before anything is done. On a server that takes no writes at all, their refusals come first. */
 static void check_parameters(struct request *request)
 {
     const struct request_state *state = request_state_const(request);
     const char *known = state->operation->parameters;
     struct zt_text raw;
 
-    if (request->route->is_page || request->route->ignores_parameters)
+    if (request->route->is_page || request->route->ignores_parameters ||
+        (!is_read(request) && state->operation->begin != NULL &&
+         !request->server->config->writable))
         return;
     if (known == NULL)
         known = PARAMETERS_OF_ALL;
@@ -211,8 +218,6 @@ static void begin_operation(struct request *request)
     /* Before a body can have effects. */
     if (!request->replied)
         check_query(request);
-    if (!request->replied)
-        check_parameters(request);
     if (!request->replied && state->operation->receive == NULL &&
         state->body_length > DROPPED_MAX && state->body_length != FRAMING_CHUNKED)
         problem_reply(request, PROBLEM_TOO_LARGE, "this resource takes no body");
@@ -221,9 +226,9 @@ static void begin_operation(struct request *request)
 bool exchange_begin(struct request *request)
 {
     static void (*const checks[])(struct request * request) = {
-        check_method,        check_framing,    check_target, timing_begin,
-        router_find,         authorize_client, cors_check,   find_operation,
-        authorize_operation, check_loaded,     check_load,   begin_operation};
+        check_method,     check_framing, check_target,   timing_begin,        router_find,
+        authorize_client, cors_check,    find_operation, authorize_operation, check_parameters,
+        check_loaded,     check_load,    begin_operation};
 
     /* This comes first, since a refusal carries the request's id too. */
     trace_identify(request);
@@ -254,11 +259,6 @@ bool exchange_receive(struct request *request, const void *bytes, size_t length)
 }
 
 /* --- handle, preconditions --- */
-
-static bool is_read(const struct request *request)
-{
-    return request->method == METHOD_GET || request->method == METHOD_HEAD;
-}
 
 /* Done before any step, so that a 304 costs no verification or decoding. */
 static void check_preconditions(struct request *request)
