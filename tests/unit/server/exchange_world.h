@@ -115,10 +115,10 @@ static enum outcome handle_put(struct request *request)
 }
 
 const struct route routes[] = {
-    {.pattern = "/bytes", .get = {.handle = handle_bytes}},
+    {.pattern = "/bytes", .get = {.handle = handle_bytes}, .ignores_parameters = true},
     {.pattern = "/corrupt", .get = {.handle = handle_corrupt}},
     {.pattern = "/healthz", .get = {.handle = handle_health}, .needs_no_models = true},
-    {.pattern = "/query", .get = {.handle = handle_query}},
+    {.pattern = "/query", .get = {.handle = handle_query, .parameters = "q slice"}},
     {.pattern = "/unknown", .get = {.handle = handle_unknown}},
     {.pattern = "/upload",
      .put = {.begin = begin_put, .receive = receive_put, .handle = handle_put}},
