@@ -37,7 +37,7 @@ const struct route routes[] = {
      .get = {.handle = preview_get,
              TAKES("slice shard axis rows cols index reduce format map low high")}},
     {.pattern = "/v1/models/{model}/export",
-     .get = {.handle = export_get, TAKES("format prefix match shard axis")}},
+     .get = {.handle = export_get, TAKES("format prefix match shard axis dtype")}},
     {.pattern = "/v1/models/{model}/verification",
      .get = {.handle = verification_get},
      .post = {.handle = verification_post, .needs = NEEDS_READ}},
