@@ -78,7 +78,7 @@ static bool read_query(struct request *request, struct export_query *query)
 
     if (!read_format(request, &query->target) || !parameter_prefix(request, &query->prefix) ||
         !parameter_matches(request, &globs, &query->match_count) ||
-        !parameter_shard(request, &query->cut))
+        !parameter_shard(request, &query->cut) || !parameter_dtype(request, &query->to_f32))
         return false;
     query->matches = globs;
     return true;
@@ -202,8 +202,8 @@ static enum outcome step_assemble(struct request *request)
     assert(view->plan->file != NULL);
     if (view->segments != NULL)
         return take_segments(request);
-    view->segments =
-        export_segments_new(request->server, view->plan, request->generation, cut_of(view));
+    view->segments = export_segments_new(request->server, view->plan, request->generation,
+                                         cut_of(view), view->query.to_f32);
     if (view->segments == NULL)
         return problem_reply_no_memory(request);
     request_hold(request, view->segments, export_segments_free);

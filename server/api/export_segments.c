@@ -28,7 +28,8 @@ static enum zt_status read_component(void *context, uint32_t component, uint64_t
 }
 
 struct export_segments *export_segments_new(struct server *server, const struct export_plan *plan,
-                                            struct generation *generation, const struct zt_cut *cut)
+                                            struct generation *generation, const struct zt_cut *cut,
+                                            bool to_f32)
 {
     struct export_segments *segments = calloc(1, sizeof(*segments));
     const struct zt_component_bytes bytes = {read_component, segments};
@@ -36,7 +37,7 @@ struct export_segments *export_segments_new(struct server *server, const struct 
     if (segments == NULL)
         return NULL;
     segments->plan = plan;
-    segments->bytes = export_bytes_new(server, generation, cut);
+    segments->bytes = export_bytes_new(server, generation, cut, to_f32);
     if (segments->bytes == NULL ||
         zt_file_plan_source(plan->file, &bytes, &segments->file, NULL) != ZT_OK) {
         export_segments_free(segments);

@@ -17,8 +17,8 @@ struct export_segments {
 
 /* Borrows plan, generation and cut (NULL: none). NULL if out of memory. */
 struct export_segments *export_segments_new(struct server *server, const struct export_plan *plan,
-                                            struct generation *generation,
-                                            const struct zt_cut *cut);
+                                            struct generation *generation, const struct zt_cut *cut,
+                                            bool to_f32);
 
 /* Fills the list; takes about 0.1 µs per component. */
 void export_segments_fill(struct export_segments *segments);

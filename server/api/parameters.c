@@ -81,6 +81,20 @@ bool parameter_switch_off(struct request *request, const char *name, bool *out_v
     return !request_query(request, name, 0, &value) || parameter_switch(request, name, out_value);
 }
 
+/* --- dtype=f32 --- */
+
+bool parameter_dtype(struct request *request, bool *out_to_f32)
+{
+    struct zt_text value;
+    struct zt_text again;
+
+    *out_to_f32 = request_query(request, "dtype", 0, &value);
+    if (!*out_to_f32 || (zt_text_is(value, "f32") && !request_query(request, "dtype", 1, &again)))
+        return true;
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "dtype must be f32, given once");
+    return false;
+}
+
 /* --- shard=R/N and axis=A --- */
 
 /* Numbers past the largest are clipped to it: no tensor has as many parts. */

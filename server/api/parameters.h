@@ -17,6 +17,9 @@ bool parameter_switch(struct request *request, const char *name, bool *out_value
 /* The same for a switch that is true where it is absent. */
 bool parameter_switch_off(struct request *request, const char *name, bool *out_value);
 
+/* dtype=f32: false where it is absent. */
+bool parameter_dtype(struct request *request, bool *out_to_f32);
+
 /* shard=R/N and axis=A: parts is 0 where they are absent. */
 bool parameter_shard(struct request *request, struct zt_cut *out_cut);
 

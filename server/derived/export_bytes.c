@@ -15,6 +15,7 @@ struct export_bytes {
     struct server *server;
     struct generation *generation;
     const struct zt_cut *cut;
+    bool to_f32;
     pthread_mutex_t lock; /* guards the members below */
     uint32_t component;   /* the open one, or NONE */
     struct zt_source *source;
@@ -22,7 +23,7 @@ struct export_bytes {
 };
 
 struct export_bytes *export_bytes_new(struct server *server, struct generation *generation,
-                                      const struct zt_cut *cut)
+                                      const struct zt_cut *cut, bool to_f32)
 {
     struct export_bytes *bytes = calloc(1, sizeof(*bytes));
 
@@ -31,6 +32,7 @@ struct export_bytes *export_bytes_new(struct server *server, struct generation *
     bytes->server = server;
     bytes->generation = generation;
     bytes->cut = cut;
+    bytes->to_f32 = to_f32;
     bytes->component = NONE;
     pthread_mutex_init(&bytes->lock, NULL);
     return bytes;
@@ -105,7 +107,7 @@ static void make_view(const struct export_bytes *bytes, const struct export_orig
 
     *out_view = (struct zt_component_view){.widening = origin->widening};
     if (bytes->cut != NULL) {
-        zt_object_cut(model, &model->objects[origin->object], bytes->cut, slice);
+        zt_object_cut(model, &model->objects[origin->object], bytes->cut, bytes->to_f32, slice);
         out_view->cut = slice;
     }
 }

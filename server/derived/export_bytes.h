@@ -23,10 +23,10 @@ struct export_buffer {
 
 struct export_bytes;
 
-/* Borrows the generation and cut, which is applied to every component (NULL: none). NULL if out of
- * memory. */
+/* Borrows the generation and cut, which is applied to every component (NULL: none); if to_f32, to
+ * what it is widened to. NULL if out of memory. */
 struct export_bytes *export_bytes_new(struct server *server, struct generation *generation,
-                                      const struct zt_cut *cut);
+                                      const struct zt_cut *cut, bool to_f32);
 /* Takes NULL; void * for request_hold. */
 void export_bytes_free(void *bytes);
 

@@ -95,6 +95,8 @@ static void write_query(FILE *stream, const struct export_query *query)
         fprintf(stream, " %zu:", query->matches[i].length);
         fwrite(query->matches[i].bytes, 1, query->matches[i].length, stream);
     }
+    if (query->to_f32)
+        fputs(" f32", stream);
 }
 
 static bool describe_query(struct plan *plan)

@@ -26,6 +26,7 @@ struct export_query {
     const struct zt_text *matches; /* and any of these globs (base/glob.h); none: any name */
     size_t match_count;
     struct zt_cut cut; /* parts 0: whole objects */
+    bool to_f32;       /* what can be widened is */
 };
 
 enum export_failure {

@@ -70,7 +70,8 @@ static struct zt_conversion conversion_of(const struct export_work *work,
 static bool is_whole(const struct export_work *work, uint32_t component)
 {
     return (work->cut == NULL || work->cut->parts == 1) &&
-           work->projection->origins[component].change == ZT_CHANGE_NONE;
+           work->projection->origins[component].change == ZT_CHANGE_NONE &&
+           origin_of(work, component)->widening.widener == NULL;
 }
 
 /* Finds a fingerprint that an earlier export or the background hashing has computed. */
@@ -109,8 +110,8 @@ static void compute_fingerprint(struct export_runner *runner)
         zt_fingerprint_take(&conversion, runner->component, fingerprint, &error);
     const struct export_origin *origin = origin_of(work, runner->component);
 
-    if (status == ZT_OK && !export_is_too_large(work, origin, fingerprint->length) &&
-        is_whole(work, runner->component))
+    if (status == ZT_OK && is_whole(work, runner->component) &&
+        !export_is_too_large(work, origin, fingerprint->length))
         decoded_digest_add(work->order.generation, origin->component, fingerprint);
     if (status != ZT_OK && export_is_wanted(work))
         export_fail(work, export_failure_of(status, EXPORT_UNSUPPORTED_ENCODING), &error);
@@ -305,7 +306,8 @@ static bool make_runner(struct export_work *work, struct export_runner *runner)
     runner->waiter.client = work->order.client;
     runner->job.client = work->order.client;
     runner->files = calloc(shards + (size_t)2, sizeof(struct zt_source *));
-    runner->bytes = export_bytes_new(work->order.server, generation, work->cut);
+    runner->bytes =
+        export_bytes_new(work->order.server, generation, work->cut, work->order.query->to_f32);
     if (runner->files == NULL || runner->bytes == NULL ||
         zt_file_plan_source(&work->selection.cuts, &bytes, &runner->cuts, NULL) != ZT_OK)
         return false;

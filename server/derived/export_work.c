@@ -178,7 +178,7 @@ static void select_objects(struct export_work *work)
 {
     const struct zt_model *model = work->order.generation->model;
     bool *chosen = choose_objects(work);
-    const struct zt_choice choice = {chosen, work->cut};
+    const struct zt_choice choice = {chosen, work->cut, work->order.query->to_f32};
     struct zt_error error;
     enum zt_status status;
 
@@ -190,6 +190,16 @@ static void select_objects(struct export_work *work)
         export_fail(work, EXPORT_NOT_CUT, &error);
     else if (status != ZT_OK)
         export_fail(work, export_failure_of(status, EXPORT_NOT_REPRESENTABLE), &error);
+}
+
+/* How the selection widens an object of the generation: only what it cuts. */
+static struct zt_widening widening_of(const struct export_work *work, uint32_t object)
+{
+    const struct zt_model *model = work->order.generation->model;
+
+    if (work->cut == NULL || !work->order.query->to_f32)
+        return (struct zt_widening){.widener = NULL};
+    return zt_widening_to_f32(model, &model->objects[object]);
 }
 
 /* Finds the component of the generation for each component of the selection. */
@@ -208,8 +218,10 @@ static void list_selected(struct export_work *work)
 
         for (uint32_t j = object->first_component;
              j < object->first_component + object->component_count; j++)
-            work->selected[j] = (struct export_origin){.object = work->selection.objects[i],
-                                                       .component = work->selection.components[j]};
+            work->selected[j] =
+                (struct export_origin){.object = work->selection.objects[i],
+                                       .component = work->selection.components[j],
+                                       .widening = widening_of(work, work->selection.objects[i])};
     }
 }
 
@@ -253,8 +265,9 @@ static void check_encodings(struct export_work *work)
 static void project(struct export_work *work)
 {
     struct zt_error error;
-    enum zt_status status = zt_model_project(work->selection.model, work->order.query->target,
-                                             &work->projection, &error);
+    const struct export_query *query = work->order.query;
+    enum zt_status status = (query->to_f32 ? zt_model_project_widened : zt_model_project)(
+        work->selection.model, query->target, &work->projection, &error);
 
     if (status != ZT_OK)
         export_fail(work, export_failure_of(status, EXPORT_NOT_REPRESENTABLE), &error);

@@ -27,6 +27,9 @@ struct zt_choice {
     const bool *objects;
     /* NULL: whole objects. */
     const struct zt_cut *cut;
+    /* Objects that are cut and can be widened (zt/widen.h) become f32 first, since blocks cannot be
+     * cut. Whole objects stay as they are, for zt_model_project_widened. */
+    bool to_f32;
 };
 
 struct zt_selection {
@@ -49,9 +52,10 @@ enum zt_status zt_model_select(const struct zt_model *source, const struct zt_ch
                                struct zt_selection *out_selection,
                                enum zt_slice_verdict *out_verdict, struct zt_error *error);
 
-/* The slice that a cut makes of an object. zt_model_select must have accepted the cut. */
+/* The slice that a cut makes of an object. zt_model_select must have accepted the cut, with the
+ * same to_f32: of an object that became f32, the slice is one of its widened elements. */
 void zt_object_cut(const struct zt_model *model, const struct zt_object *object,
-                   const struct zt_cut *cut, struct zt_slice *out_slice);
+                   const struct zt_cut *cut, bool to_f32, struct zt_slice *out_slice);
 
 /* Frees what the selection holds, not the structure; a zeroed selection is allowed. */
 void zt_selection_free(struct zt_selection *selection);

@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "write/widening.h"
+
 /* Size of a block of the source's words on the stack. */
 #define BLOCK_BYTES 4096
 #define WIDTH_MAX   8
@@ -27,6 +29,15 @@ struct zt_widening zt_widening_of(const struct zt_origin *origin, const struct z
     widening.is_signed = dtype >= ZT_I64 && dtype <= ZT_I8;
     assert(widening.from_width <= widening.to_width && widening.to_width <= WIDTH_MAX);
     return widening;
+}
+
+struct zt_widening zt_widening_to_f32(const struct zt_model *model, const struct zt_object *object)
+{
+    const struct zt_widener *widener = zt_object_widener(model, object);
+
+    if (widener == NULL)
+        return (struct zt_widening){.widener = NULL};
+    return (struct zt_widening){.widener = widener, .elements = zt_object_elements(model, object)};
 }
 
 bool zt_widen(const struct zt_widening *widening, const uint8_t *word, uint8_t *out_wide)

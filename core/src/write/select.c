@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "model/model_build.h"
+#include "write/widening.h"
 #include "zt/decode.h"
 
 struct selecting {
@@ -65,8 +66,11 @@ static enum zt_status allocate(struct selecting *selecting)
     selection->objects = calloc(objects + 1, sizeof(*selection->objects));
     if (selecting->choice->cut != NULL)
         selection->cuts.pieces = calloc(objects + 1, sizeof(*selection->cuts.pieces));
-    if (model->objects == NULL || model->components == NULL || model->dimensions == NULL ||
-        selection->components == NULL || selection->objects == NULL ||
+    model->storage = calloc(1, sizeof(*model->storage));
+    if (model->storage != NULL)
+        zt_arena_init(&model->storage->arena, SIZE_MAX / 2);
+    if (model->storage == NULL || model->objects == NULL || model->components == NULL ||
+        model->dimensions == NULL || selection->components == NULL || selection->objects == NULL ||
         (selecting->choice->cut != NULL && selection->cuts.pieces == NULL))
         return zt_fail_memory(selecting->error, "a selection");
     return ZT_OK;
@@ -75,21 +79,26 @@ static enum zt_status allocate(struct selecting *selecting)
 /* --- cutting --- */
 
 static struct zt_slice_tensor tensor_of(const struct zt_model *model,
-                                        const struct zt_object *object)
+                                        const struct zt_object *object, bool to_f32)
 {
     const struct zt_component *data = zt_object_components(model, object);
 
+    if (to_f32 && zt_object_widener(model, object) != NULL)
+        return (struct zt_slice_tensor){zt_object_shape(model, object), object->rank, ZT_F32,
+                                        ZT_LOGICAL_NONE};
     return (struct zt_slice_tensor){zt_object_shape(model, object), object->rank,
                                     (enum zt_dtype)data->dtype, (enum zt_logical)data->logical};
 }
 
 /* Whether an object can be cut: it must be dense, with a single component of exactly the size that
  * the shape requires. */
-static bool is_cuttable(const struct zt_model *model, const struct zt_object *object)
+static bool is_cuttable(const struct zt_model *model, const struct zt_object *object, bool to_f32)
 {
     const struct zt_component *data = zt_object_components(model, object);
     uint64_t bytes;
 
+    if (to_f32 && zt_object_widener(model, object) != NULL)
+        return object->rank <= ZT_SLICE_RANK_MAX && data->encoding != ZT_ENCODING_UNKNOWN;
     if (object->layout != ZT_LAYOUT_DENSE || object->component_count != 1 ||
         object->rank > ZT_SLICE_RANK_MAX || data->encoding == ZT_ENCODING_UNKNOWN)
         return false;
@@ -104,13 +113,13 @@ static enum zt_status find_slice(const struct selecting *selecting, const struct
     const struct zt_cut *cut = selecting->choice->cut;
     struct zt_slice_tensor tensor;
 
-    if (!is_cuttable(selecting->source, object)) {
+    if (!is_cuttable(selecting->source, object, selecting->choice->to_f32)) {
         zt_fail(selecting->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
                 "only dense tensors of a known type can be cut into parts");
         zt_error_at(selecting->error, zt_object_name(object), (struct zt_text){"", 0});
         return ZT_UNSUPPORTED;
     }
-    tensor = tensor_of(selecting->source, object);
+    tensor = tensor_of(selecting->source, object, selecting->choice->to_f32);
     *selecting->verdict =
         zt_slice_shard(&tensor, cut->part, cut->parts, cut->axis, out_slice, selecting->error);
     if (*selecting->verdict == ZT_SLICE_FITS)
@@ -141,6 +150,11 @@ static enum zt_status place(const struct selecting *selecting, uint32_t number,
     return ZT_OK;
 }
 
+static bool is_widened(const struct selecting *selecting, const struct zt_object *object)
+{
+    return selecting->choice->to_f32 && zt_object_widener(selecting->source, object) != NULL;
+}
+
 static enum zt_status cut_object(const struct selecting *selecting, const struct zt_object *from,
                                  struct zt_object *object)
 {
@@ -149,6 +163,11 @@ static enum zt_status cut_object(const struct selecting *selecting, const struct
     bool is_plain = zt_component_is_plain(data);
     enum zt_status status = find_slice(selecting, from, &slice);
 
+    if (status == ZT_OK && is_widened(selecting, from)) {
+        status = zt_object_widen(zt_object_elements(selecting->source, from), object, data,
+                                 &selecting->selection->model->storage->arena, selecting->error);
+        is_plain = false;
+    }
     if (status != ZT_OK)
         return status;
     memcpy(selecting->dimensions + object->first_dimension, slice.shape,
@@ -170,14 +189,14 @@ static enum zt_status cut_object(const struct selecting *selecting, const struct
 }
 
 void zt_object_cut(const struct zt_model *model, const struct zt_object *object,
-                   const struct zt_cut *cut, struct zt_slice *out_slice)
+                   const struct zt_cut *cut, bool to_f32, struct zt_slice *out_slice)
 {
     struct zt_slice_tensor tensor;
     struct zt_error ignored;
     enum zt_slice_verdict verdict;
 
-    assert(is_cuttable(model, object));
-    tensor = tensor_of(model, object);
+    assert(is_cuttable(model, object, to_f32));
+    tensor = tensor_of(model, object, to_f32);
     verdict = zt_slice_shard(&tensor, cut->part, cut->parts, cut->axis, out_slice, &ignored);
     assert(verdict == ZT_SLICE_FITS);
     (void)verdict;

@@ -47,7 +47,7 @@ static void chosen_free(struct chosen *chosen)
 static void assert_refused(const char *manifest, struct zt_cut cut, enum zt_status status,
                            enum zt_slice_verdict verdict)
 {
-    struct zt_choice choice = {NULL, &cut};
+    struct zt_choice choice = {NULL, &cut, false};
     struct chosen chosen;
 
     assert_int_equal(choose(&chosen, manifest, &choice), status);
@@ -63,7 +63,7 @@ static void assert_refused(const char *manifest, struct zt_cut cut, enum zt_stat
 static void only_wanted_objects_are_there(void **state)
 {
     const bool wanted[] = {true, false, true};
-    const struct zt_choice choice = {wanted, NULL};
+    const struct zt_choice choice = {wanted, NULL, false};
     struct chosen chosen;
     const struct zt_model *model;
     const struct zt_object *last;
@@ -88,7 +88,7 @@ static void only_wanted_objects_are_there(void **state)
 static void nothing_chosen_is_an_empty_model(void **state)
 {
     const bool wanted[] = {false, false, false};
-    const struct zt_choice choice = {wanted, NULL};
+    const struct zt_choice choice = {wanted, NULL, false};
     struct chosen chosen;
 
     (void)state;
@@ -102,7 +102,7 @@ static void nothing_chosen_is_an_empty_model(void **state)
 static void one_run_stays_where_it_lies(void **state)
 {
     const struct zt_cut cut = {1, 2, 0};
-    const struct zt_choice choice = {NULL, &cut};
+    const struct zt_choice choice = {NULL, &cut, false};
     struct chosen chosen;
     const struct zt_component *parts;
 
@@ -125,7 +125,7 @@ static void many_runs_get_a_place_in_the_file_of_cuts(void **state)
 {
     const bool wanted[] = {true, false, true};
     const struct zt_cut cut = {1, 2, -1};
-    const struct zt_choice choice = {wanted, &cut};
+    const struct zt_choice choice = {wanted, &cut, false};
     struct chosen chosen;
     const struct zt_component *parts;
 
@@ -190,7 +190,7 @@ static void a_cut_part_is_gathered_from_anywhere(void **state)
 
     (void)state;
     written_from_text(&from, DATA_LENGTH, THREE);
-    zt_object_cut(from.model, &from.model->objects[0], &cut, &slice);
+    zt_object_cut(from.model, &from.model->objects[0], &cut, false, &slice);
     part = (struct zt_component_view){.source = from.source, .base = 64, .cut = &slice};
     for (size_t row = 0; row < 4; row++)
         memcpy(expected + row * 12, from.bytes.bytes + 64 + row * 24 + 12, 12);
