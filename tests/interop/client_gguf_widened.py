@@ -9,8 +9,8 @@ from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFWriter, quants
 
 ROWS = 12
 BLOCKS_IN_ROW = 8
-# The package has no dequantizer of its own for these; ggml has.
-UNLIKE_GGML = {"Q1_0", "Q8_K", "Q8_1"}
+# The package has no dequantizer for these.
+WITHOUT = {"Q1_0", "Q8_K", "Q8_1"}
 
 
 def dequantized(blocks, kind):
@@ -21,7 +21,7 @@ def dequantized(blocks, kind):
 def covered():
     """The types with a dequantizer."""
     for kind in GGMLQuantizationType:
-        if GGML_QUANT_SIZES[kind][0] == 1 or kind.name in UNLIKE_GGML:
+        if GGML_QUANT_SIZES[kind][0] == 1 or kind.name in WITHOUT:
             continue
         try:
             dequantized(np.zeros((1, GGML_QUANT_SIZES[kind][1]), np.uint8), kind)

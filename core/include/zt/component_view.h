@@ -32,8 +32,8 @@ struct zt_widening zt_widening_of(const struct zt_origin *origin, const struct z
 /* Widens one word of from_width bytes to to_width bytes. False if the word is negative. */
 bool zt_widen(const struct zt_widening *widening, const uint8_t *word, uint8_t *out_wide);
 
-/* The widening of the elements of an object's only component, for choices with to_f32 (zt/select.h).
- * All zeros if it cannot be widened, or is f32 already. */
+/* The widening of the elements of an object's only component, for choices with to_f32
+ * (zt/select.h). All zeros if it cannot be widened, or is f32 already. */
 struct zt_widening zt_widening_to_f32(const struct zt_model *model, const struct zt_object *object);
 
 struct zt_component_view {
