@@ -1,0 +1,222 @@
+/* Statistics and previews of elements in memory, against sums that are made one by one. */
+#include "support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "zt/preview.h"
+#include "zt/statistics.h"
+
+/* More than two pieces of f64. */
+#define COUNT 300000
+
+static struct zt_elements open_elements(const void *values, uint64_t count, enum zt_dtype dtype)
+{
+    struct zt_elements elements = {.count = count, .dtype = dtype};
+
+    assert_int_equal(zt_source_from_memory(values, (size_t)count * zt_dtype_width(dtype),
+                                           &elements.source, NULL),
+                     ZT_OK);
+    return elements;
+}
+
+static struct zt_tally tally_of(const struct zt_elements *elements)
+{
+    struct zt_tally all = {0};
+
+    for (uint64_t piece = 0; piece < zt_elements_pieces(elements); piece++) {
+        struct zt_tally next;
+
+        assert_int_equal(zt_tally_piece(elements, piece, &next, NULL), ZT_OK);
+        zt_tally_merge(&all, &next, zt_number_kind(elements->dtype));
+    }
+    return all;
+}
+
+static void count_bins(const struct zt_elements *elements, const struct zt_axis *axis,
+                       uint64_t *counts)
+{
+    memset(counts, 0, axis->bins * sizeof(*counts));
+    for (uint64_t piece = 0; piece < zt_elements_pieces(elements); piece++)
+        assert_int_equal(zt_histogram_piece(elements, piece, axis, counts, NULL), ZT_OK);
+}
+
+static double *make_values(void)
+{
+    double *values = malloc(COUNT * sizeof(*values));
+    uint64_t state = 1;
+
+    assert_non_null(values);
+    for (size_t i = 0; i < COUNT; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        values[i] = (double)(state >> 40) / 1000 - 5000;
+    }
+    values[7] = NAN;
+    values[COUNT - 1] = INFINITY;
+    values[COUNT / 2] = -INFINITY;
+    return values;
+}
+
+static void moments_are_of_the_finite_elements(void **state)
+{
+    double *values = make_values();
+    struct zt_elements elements = open_elements(values, COUNT, ZT_F64);
+    struct zt_tally tally = tally_of(&elements);
+    long double sum = 0;
+    long double squares = 0;
+
+    (void)state;
+    assert_true(zt_elements_pieces(&elements) > 2);
+    for (size_t i = 0; i < COUNT; i++)
+        sum += isfinite(values[i]) ? (long double)values[i] : 0;
+    sum /= COUNT - 3;
+    for (size_t i = 0; i < COUNT; i++)
+        squares += isfinite(values[i]) ? (values[i] - sum) * (values[i] - sum) : 0;
+    assert_int_equal(tally.finite, COUNT - 3);
+    assert_int_equal(tally.nan, 1);
+    assert_int_equal(tally.positive_inf, 1);
+    assert_int_equal(tally.negative_inf, 1);
+    assert_true(fabs(tally.mean + tally.mean_rest - (double)sum) <= 1e-12 * fabs((double)sum));
+    assert_true(fabs(tally.squares / (double)squares - 1) <= 1e-12);
+    zt_source_close(elements.source);
+    free(values);
+}
+
+/* The slow way: the last bin whose lower edge is not above the value. */
+static void each_element_is_in_the_bin_of_its_edges(void **state)
+{
+    double *values = make_values();
+    struct zt_elements elements = open_elements(values, COUNT, ZT_F64);
+    const struct zt_tally tally = tally_of(&elements);
+    struct zt_axis *axis = calloc(1, sizeof(*axis));
+    uint64_t counts[ZT_BINS_MAX];
+    uint64_t expected[ZT_BINS_MAX];
+
+    (void)state;
+    assert_non_null(axis);
+    for (unsigned bins = 1; bins <= ZT_BINS_MAX; bins = bins * 3 + 1) {
+        assert_true(zt_axis_make(&tally, ZT_NUMBER_REAL, bins, axis));
+        assert_true(axis->is_even);
+        memset(expected, 0, sizeof(expected));
+        for (size_t i = 0; i < COUNT; i++) {
+            unsigned bin = bins - 1;
+
+            while (bin > 0 && values[i] < axis->edges[bin])
+                bin--;
+            expected[bin] += isfinite(values[i]) ? 1 : 0;
+        }
+        count_bins(&elements, axis, counts);
+        assert_memory_equal(counts, expected, bins * sizeof(*counts));
+        /* The same without computing bins. */
+        axis->is_even = false;
+        count_bins(&elements, axis, counts);
+        assert_memory_equal(counts, expected, bins * sizeof(*counts));
+    }
+    free(axis);
+    zt_source_close(elements.source);
+    free(values);
+}
+
+static void integers_beyond_doubles_are_exact(void **state)
+{
+    const int64_t values[] = {INT64_MAX, INT64_MIN, (INT64_C(1) << 53) + 1};
+    const uint64_t naturals[] = {UINT64_MAX - 1, UINT64_MAX - 2};
+    struct zt_elements elements = open_elements(values, 3, ZT_I64);
+    struct zt_tally tally = tally_of(&elements);
+
+    (void)state;
+    assert_true(tally.min.integer == INT64_MIN && tally.max.integer == INT64_MAX);
+    assert_true(zt_tally_abs_max(&tally, ZT_NUMBER_INTEGER).natural == UINT64_C(1) << 63);
+    zt_source_close(elements.source);
+    elements = open_elements(naturals, 2, ZT_U64);
+    tally = tally_of(&elements);
+    assert_true(tally.min.natural == UINT64_MAX - 2 && tally.max.natural == UINT64_MAX - 1);
+    zt_source_close(elements.source);
+}
+
+static void equal_elements_have_a_range_of_one(void **state)
+{
+    const uint8_t values[] = {7, 7, 7};
+    struct zt_elements elements = open_elements(values, 3, ZT_U8);
+    const struct zt_tally tally = tally_of(&elements);
+    const struct zt_tally nothing = {0};
+    struct zt_axis axis;
+    uint64_t counts[2];
+
+    (void)state;
+    assert_true(zt_axis_make(&tally, ZT_NUMBER_NATURAL, 2, &axis));
+    assert_true(axis.edges[0] == 6.5 && axis.edges[1] == 7 && axis.edges[2] == 7.5);
+    count_bins(&elements, &axis, counts);
+    assert_true(counts[0] == 0 && counts[1] == 3);
+    assert_false(zt_axis_make(&nothing, ZT_NUMBER_NATURAL, 2, &axis));
+    assert_true(isnan(zt_tally_std(&nothing)));
+    zt_source_close(elements.source);
+}
+
+static void a_short_source_is_an_error(void **state)
+{
+    const float values[] = {1, 2, 3};
+    struct zt_elements elements = open_elements(values, 3, ZT_F32);
+    struct zt_tally tally = {.finite = 99};
+
+    (void)state;
+    elements.count = 4;
+    assert_int_equal(zt_tally_piece(&elements, 0, &tally, NULL), ZT_IO);
+    assert_int_equal(tally.finite, 99);
+    zt_source_close(elements.source);
+}
+
+static void a_preview_reduces_blocks(void **state)
+{
+    const float values[] = {1, 2, -9, NAN, 4, INFINITY, 3, NAN, NAN};
+    const uint64_t shape[] = {3, 3};
+    const float expected[][4] = {{7.0f / 3, -9, 3, NAN}, {4, 9, 3, NAN}, {1, -9, 3, NAN}};
+    struct zt_elements elements = open_elements(values, 9, ZT_F32);
+    struct zt_preview preview;
+    float cells[4];
+
+    (void)state;
+    assert_true(zt_preview_plan(shape, 2, NULL, 0, 2, 2, &preview));
+    assert_true(preview.out_rows == 2 && preview.out_cols == 2 && preview.block_rows == 2);
+    for (int reduction = 0; reduction < 3; reduction++) {
+        preview.reduction = (enum zt_reduction)reduction;
+        for (uint32_t row = 0; row < 2; row++)
+            assert_int_equal(
+                zt_preview_row(&preview, &elements, row, cells + (size_t)2 * row, NULL), ZT_OK);
+        for (int i = 0; i < 4; i++)
+            assert_true(cells[i] == expected[reduction][i] ||
+                        (isnan(cells[i]) && isnan(expected[reduction][i])));
+    }
+    zt_source_close(elements.source);
+}
+
+static void a_preview_has_an_index_for_each_leading_axis(void **state)
+{
+    const uint64_t shape[] = {2, 3, 4, 5};
+    const int64_t places[] = {-1, 2, 0};
+    struct zt_preview preview;
+
+    (void)state;
+    assert_true(zt_preview_plan(shape, 4, places, 2, 9, 9, &preview));
+    assert_true(preview.first == 100 && preview.count == 20);
+    assert_false(zt_preview_plan(shape, 4, places, 3, 9, 9, &preview));
+    assert_false(zt_preview_plan(shape, 4, (int64_t[]){2}, 1, 9, 9, &preview));
+    assert_false(zt_preview_plan(shape, 4, (int64_t[]){-3}, 1, 9, 9, &preview));
+    assert_false(zt_preview_plan(shape, 4, (int64_t[]){INT64_MIN}, 1, 9, 9, &preview));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(moments_are_of_the_finite_elements),
+        cmocka_unit_test(each_element_is_in_the_bin_of_its_edges),
+        cmocka_unit_test(integers_beyond_doubles_are_exact),
+        cmocka_unit_test(equal_elements_have_a_range_of_one),
+        cmocka_unit_test(a_short_source_is_an_error),
+        cmocka_unit_test(a_preview_reduces_blocks),
+        cmocka_unit_test(a_preview_has_an_index_for_each_leading_axis),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
