@@ -101,13 +101,14 @@ def test_compressed_manifests_tag_counts_too(server, name):
     assert delete(server, name, If_Match=etag).status == 204
 
 
-def test_shadowed_formats_go_as_well(server, folder, name):
+def test_another_file_of_the_name_stays_and_is_served_from_then_on(server, folder, name):
     put(server, name, SMALL)
     (folder / f"{name}.npz").write_bytes(b"whatever")
     (folder / f"{name}.gguf").write_bytes(b"whatever")
-    assert delete(server, name).status == 204
-    assert mine(folder, name) == []
-    assert get(server, model_path(name)).status == 404
+    for left in ([f"{name}.gguf", f"{name}.npz"], [f"{name}.npz"], []):
+        assert delete(server, name).status == 204
+        assert mine(folder, name) == left
+        assert get(server, model_path(name)).status == (422 if left else 404)
 
 
 def test_unreadable_model_can_be_deleted(server, folder, name):

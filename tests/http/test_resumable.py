@@ -1,5 +1,6 @@
 """/v1/resumable (tus 1.0.0): the protocol, creating an upload, and sending its pieces."""
 
+import base64
 import time
 
 import pytest
@@ -60,6 +61,16 @@ def test_every_answer_carries_the_version(server):
 # --- creation ---
 
 
+@pytest.mark.parametrize("filename", ["browser.zt", "browser.safetensors", "browser"])
+def test_a_filename_without_its_extension_names_the_model(server, filename):
+    encoded = base64.b64encode(filename.encode()).decode()
+    fields = {**TUS, "Upload-Metadata": f"filetype,filename {encoded}", "Upload-Length": str(len(SMALL))}
+    created = ask(server, "POST", "/v1/resumable", {**fields, "Content-Type": "application/offset+octet-stream"}, SMALL)
+    assert created.status == 201
+    assert get(server, "/v1/models/browser").status == 200
+    assert ask(server, "DELETE", "/v1/models/browser").status == 204
+
+
 def test_a_created_upload_shows_offset_length_and_metadata(server, name):
     fields = {"Upload-Metadata": f"filename d29ybGQ=,{metadata(name)},empty"}
     answer = ask(server, "POST", "/v1/resumable", {**TUS, **fields, "Upload-Length": "1256"}, b"")
@@ -84,7 +95,7 @@ BAD_CREATIONS = {
     "length of letters": {"Upload_Length": "ten"},
     "length past 63 bits": {"Upload_Length": "9223372036854775808"},
     "no metadata": {"Upload_Metadata": None},
-    "no model": {"Upload_Metadata": "filename bQ=="},
+    "no model": {"Upload_Metadata": "name bQ=="},
     "model twice": {"Upload_Metadata": "model bQ==,model bQ=="},
     "not base64": {"Upload_Metadata": "model b!=="},
     "unpadded base64": {"Upload_Metadata": "model bQ"},

@@ -222,3 +222,15 @@ def test_readers_beside_writers_see_whole_versions_only(server, name):
     assert statuses == {204}
     assert {(status, kinds, length) for status, _, _, kinds, length in seen} == {(200, 1, 50_000)}
     assert len({tag for _, tag, _, _, _ in seen}) == len({(tag, first) for _, tag, first, _, _ in seen})
+
+
+def test_nothing_is_replaced_while_yet_another_file_has_the_name(server, folder, name):
+    (folder / f"{name}.safetensors").write_bytes(b"whatever")
+    (folder / f"{name}.npz").write_bytes(b"someone's")
+    problem = assert_problem(put(server, name, SMALL), 409, "conflict")
+    assert f"{name}.npz" in problem["detail"]
+    assert (folder / f"{name}.npz").read_bytes() == b"someone's"
+    assert [path for path in files_of(folder) if path.startswith(name)] == [f"{name}.npz", f"{name}.safetensors"]
+    (folder / f"{name}.npz").unlink()
+    assert put(server, name, SMALL).status == 204
+    assert [path for path in files_of(folder) if path.startswith(name)] == [f"{name}.zt"]

@@ -212,30 +212,25 @@ static bool give_name_in_bucket(struct publication *publication, const struct mo
     return true;
 }
 
-/* A file of another format under the name would hide the new one, or appear when that is
- * removed. */
-static void remove_others(struct publication *publication, const char *extension)
+/* The file of the model that is replaced would hide the new one, or appear when that is removed. It
+ * goes only if it is still the one that was looked at. */
+static void remove_replaced(struct publication *publication, const struct generation *replaced,
+                            const char *path)
 {
     struct server *server = publication->server;
+    const struct store_expected expected = {STORE_EXPECTS_VERSION, replaced->identity};
+    struct zt_error error;
+    enum zt_status status;
 
-    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
-        char path[MODEL_PATH_SIZE];
-        struct zt_error error;
-        enum zt_status status;
-
-        if (strcmp(model_extension(rank), extension) == 0)
-            continue;
-        snprintf(path, sizeof(path), "%s%s", publication->name, model_extension(rank));
-        if (model_file_is_foreign(server, path))
-            continue;
-        status = server->store->ops->remove(server->store, path, &store_expects_anything, &error);
-        if (status == ZT_OK) {
-            publication->published.replaced = true;
-            generation_release(catalog_update(server->catalog, path));
-        } else if (status != ZT_NOT_FOUND) {
-            log_write(LOG_LEVEL_WARN, "%s: replaced by %s%s, but not removed: %s", path,
-                      publication->name, extension, error.message);
-        }
+    if (strcmp(replaced->path, path) == 0)
+        return;
+    status = server->store->ops->remove(server->store, replaced->path, &expected, &error);
+    if (status == ZT_OK) {
+        publication->published.replaced = true;
+        generation_release(catalog_update(server->catalog, replaced->path));
+    } else if (status != ZT_NOT_FOUND) {
+        log_write(LOG_LEVEL_WARN, "%s: replaced by %s, but not removed: %s", replaced->path, path,
+                  error.message);
     }
 }
 
@@ -301,15 +296,17 @@ static void share_findings(const struct publication *publication, const struct f
     changes_note();
 }
 
-/* The model's file is there: the files it replaces go, and the catalog serves it from now on. */
+/* The model's file is there: the one that it replaces goes, and the catalog serves it from now on. */
 static void make_visible(struct publication *publication, const struct findings *findings,
-                         const struct model_hold *hold, const char *path)
+                         const struct model_hold *hold, const char *path,
+                         const struct generation *replaced)
 {
     struct generation *generation;
     bool is_mine;
 
     assert(publication->stored == NULL);
-    remove_others(publication, findings->extension);
+    if (replaced != NULL)
+        remove_replaced(publication, replaced, path);
     generation = catalog_update(publication->server->catalog, path);
     is_mine = generation != NULL && is_what_was_checked(findings, hold->claim, generation);
     /* What a bucket has now may not be known yet, and the catalog still have what was replaced. */
@@ -346,22 +343,52 @@ static bool refuse_foreign(const struct publication *publication, const char *pa
                            "the file %s is no model, so it is not replaced", path);
 }
 
-/* It would be lost, or hidden by what is published. */
+static bool fail_behind(const char *path, struct failure *failure)
+{
+    return failure_refuse(failure, PROBLEM_CONFLICT,
+                          "another model of this name, %s, lies behind the one that would be "
+                          "replaced",
+                          path);
+}
+
+/* Finds the file that the name stands for, which is replaced; NULL if there is none. False if yet
+ * another one has the name: it would be lost, or hidden by what is published. */
+static bool find_replaced(const struct publication *publication, struct generation **out_replaced,
+                          struct failure *failure)
+{
+    bool is_alone = true;
+
+    *out_replaced = NULL;
+    for (unsigned rank = 0; is_alone && model_extension(rank) != NULL; rank++) {
+        char path[MODEL_PATH_SIZE];
+        struct generation *file;
+
+        snprintf(path, sizeof(path), "%s%s", publication->name, model_extension(rank));
+        file = catalog_update(publication->server->catalog, path);
+        if (file == NULL || generation_is_foreign(file)) {
+            generation_release(file);
+            continue;
+        }
+        is_alone = *out_replaced == NULL || fail_behind(path, failure);
+        generation_release(*out_replaced);
+        *out_replaced = file;
+    }
+    return is_alone;
+}
+
 static bool refuse_behind(const struct publication *publication, struct failure *failure)
 {
     char path[MODEL_PATH_SIZE];
 
     return model_parts_lie_behind(publication->server, publication->name, path) &&
-           !failure_refuse(failure, PROBLEM_CONFLICT,
-                           "another model of this name, %s, lies behind the one that would be "
-                           "replaced",
-                           path);
+           !fail_behind(path, failure);
 }
 
 static bool publish(struct publication *publication, const struct findings *findings,
                     const char *path, struct failure *failure)
 {
     struct generation *before;
+    struct generation *replaced = NULL;
     struct model_hold hold;
     bool exists;
     bool published;
@@ -372,11 +399,13 @@ static bool publish(struct publication *publication, const struct findings *find
     published = check_held(publication, &hold, &exists, failure) &&
                 !refuse_foreign(publication, path, failure) &&
                 !refuse_behind(publication, failure) &&
+                find_replaced(publication, &replaced, failure) &&
                 (hold.claim != NULL ? give_name_in_bucket(publication, &hold, path, failure)
                                     : give_name_in_folder(publication, path, exists, failure));
     if (published)
-        make_visible(publication, findings, &hold, path);
+        make_visible(publication, findings, &hold, path, replaced);
     model_hold_release(&hold);
+    generation_release(replaced);
     if (published && before != NULL) {
         publication->published.replaced = true;
         model_parts_remove(publication->server, before);

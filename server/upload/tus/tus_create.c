@@ -17,6 +17,26 @@ struct creation {
 
 /* --- refusals, in the order in which clients see them; true: replied --- */
 
+/* What browsers' clients send in place of a model: the file's name, whose known extension is not
+ * part of the model's. */
+static enum tus_metadata find_filename(const char *metadata, char out_model[MODEL_NAME_MAX + 1])
+{
+    char path[MODEL_PATH_SIZE];
+    enum tus_metadata answer = tus_metadata_find(metadata, "filename", path, sizeof(path));
+    size_t length;
+    unsigned rank;
+
+    if (answer != TUS_METADATA_FOUND)
+        return answer;
+    length = strlen(path);
+    (void)model_path_split(path, &length, &rank);
+    if (length > MODEL_NAME_MAX)
+        return TUS_METADATA_MALFORMED;
+    memcpy(out_model, path, length);
+    out_model[length] = '\0';
+    return TUS_METADATA_FOUND;
+}
+
 static bool refuse_metadata(struct request *request, struct creation *creation)
 {
     const char *metadata = request_header(request, "Upload-Metadata");
@@ -24,12 +44,14 @@ static bool refuse_metadata(struct request *request, struct creation *creation)
 
     if (metadata != NULL)
         answer = tus_metadata_find(metadata, "model", creation->model, sizeof(creation->model));
+    if (metadata != NULL && answer == TUS_METADATA_ABSENT)
+        answer = find_filename(metadata, creation->model);
     if (answer == TUS_METADATA_FOUND)
         return write_refuse_name(request,
                                  (struct zt_text){creation->model, strlen(creation->model)});
     problem_reply(request, PROBLEM_INVALID_REQUEST, "%s",
                   answer == TUS_METADATA_ABSENT
-                      ? "Upload-Metadata must name the model: model <base64>"
+                      ? "Upload-Metadata must name the model: model <base64>, or filename <base64>"
                       : "Upload-Metadata is malformed, or its model is not a valid name");
     return true;
 }

@@ -1,5 +1,5 @@
-/* Removes a model: every file that could be served under its name, shadowed files first, so that
- * none of them appears in between; then the shards that no other model uses.
+/* Removes a model: its own file, and then the shards that no other model uses. Another file of the
+ * name is another model, which is served from then on.
  *
  * Requests that read one of the files have it open and are not disturbed. */
 #include "upload/whole/delete.h"
@@ -174,26 +174,23 @@ static bool fail_changed(struct removal *removal, const struct zt_error *error)
     return false;
 }
 
-/* Of the current model's file only the version that was looked at is removed. An index behind it is
- * of another model, which is served from then on. */
-static bool remove_rank(struct removal *removal, const struct model_hold *hold,
-                        const struct generation *current, unsigned rank)
+/* Only the version that was looked at. A split GGUF has no file but its parts. */
+static bool remove_own(struct removal *removal, const struct model_hold *hold,
+                       const struct generation *current)
 {
     struct server *server = removal->server;
-    struct store_expected expected = store_expects_anything;
+    const struct store_expected expected = {STORE_EXPECTS_VERSION, current->identity};
     struct zt_error error;
-    char path[MODEL_PATH_SIZE];
     enum zt_status status;
 
-    snprintf(path, sizeof(path), "%s%s", removal->name, model_extension(rank));
-    if (model_file_is_foreign(server, path) ||
-        (model_rank_is_index(rank) && strcmp(path, current->path) != 0))
+    if (generation_is_split(current))
         return true;
-    if (strcmp(path, current->path) == 0)
-        expected = (struct store_expected){STORE_EXPECTS_VERSION, current->identity};
-    status = server->store->ops->remove(server->store, path, &expected, &error);
-    if (status == ZT_OK)
-        generation_release(catalog_update(server->catalog, path));
+    status = server->store->ops->remove(server->store, current->path, &expected, &error);
+    if (status == ZT_OK) {
+        generation_release(catalog_update(server->catalog, current->path));
+        /* What lay behind is served at once. */
+        generation_release(model_find_current(server, removal->name));
+    }
     if (status == ZT_ARGUMENT)
         return fail_changed(removal, &error);
     if (status == ZT_UNAVAILABLE && hold->claim != NULL && hold->claim->has_doubt)
@@ -201,19 +198,6 @@ static bool remove_rank(struct removal *removal, const struct model_hold *hold,
                               "the object store did not answer, so it is not known whether the "
                               "model was removed");
     return status == ZT_OK || status == ZT_NOT_FOUND || failure_of_store(&removal->failure, &error);
-}
-
-static bool remove_files(struct removal *removal, const struct model_hold *hold,
-                         const struct generation *current)
-{
-    unsigned ranks = 0;
-
-    while (model_extension(ranks) != NULL)
-        ranks++;
-    while (ranks > 0)
-        if (!remove_rank(removal, hold, current, --ranks))
-            return false;
-    return true;
 }
 
 /* Nothing of a split GGUF is shown while its parts go; of other joined models the index is gone. */
@@ -239,7 +223,7 @@ static void run_removal(struct request *request)
         return;
     current = model_find_current(removal->server, removal->name);
     removed = model_is_current(&hold, current, &removal->failure) && check(removal, current) &&
-              remove_files(removal, &hold, current);
+              remove_own(removal, &hold, current);
     if (removed && !current->is_joined)
         remove_shards(removal->server, current);
     model_hold_release(&hold);

@@ -53,7 +53,10 @@ static void metadata_names_the_model(void **state)
 {
     struct world *world = *state;
 
-    assert_refused(world, create_named("filename bQ=="), 400, "invalid-request");
+    assert_refused(world, create_named("name bQ=="), 400, "invalid-request");
+    /* ".m", and "m m.zt" */
+    assert_refused(world, create_named("filename Lm0="), 400, "invalid-name");
+    assert_refused(world, create_named("filename bSBtLnp0"), 400, "invalid-name");
     assert_refused(world, create_named("model"), 400, "invalid-name");
     assert_refused(world, create_named("model !"), 400, "invalid-request");
     assert_refused(world, create_named("model bQ==,model bQ=="), 400, "invalid-request");
@@ -61,6 +64,7 @@ static void metadata_names_the_model(void **state)
     assert_refused(world, create_named("model Li4="), 400, "invalid-name");
     assert_refused(world, create_named("model YS8vYg=="), 400, "invalid-name");
     assert_status(world, create_named("filename eA==,model bQ=="), 201);
+    assert_status(world, create_named("filename bQ=="), 201);
 }
 
 static void length_is_a_number_of_bytes(void **state)
