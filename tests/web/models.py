@@ -1,5 +1,8 @@
 """Models for the browser to show."""
 
+import json
+import struct
+
 import numpy
 
 from containers import Component, Object, dense, zt1
@@ -7,13 +10,16 @@ from containers import Component, Object, dense, zt1
 SCRIPT = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 RIGHT_TO_LEFT = "evil\u202egnp.\u2066exe"
 LONG = "long." + "x" * 9_995
-QUOTES = "it's \"$(touch owned)\" `id` \\ & [*] ?"
+QUOTES = 'it\'s "$(touch owned)" `id` \\ & [*] ?'
 HOSTILE = [SCRIPT, RIGHT_TO_LEFT, "y" * 1_000, QUOTES, "a/b?c#d%e", "line\nbreak", "javascript:alert(1)"]
 
 
 def array(values, dtype=None, shape=None):
-    return dense(values.tobytes(), dtype or values.dtype.str.replace("<", "").replace("|", "")[0] + str(values.itemsize * 8),
-                 list(values.shape) if shape is None else shape)
+    return dense(
+        values.tobytes(),
+        dtype or values.dtype.str.replace("<", "").replace("|", "")[0] + str(values.itemsize * 8),
+        list(values.shape) if shape is None else shape,
+    )
 
 
 def waves(rows, columns):
@@ -66,5 +72,10 @@ def hostile():
 
 
 def many(count=100_000):
-    """Very many tensors of one element."""
-    return zt1({f"block.{i // 100}.part.{i % 100}": dense(bytes([i % 251]), "u8", [1]) for i in range(count)})
+    """Very many tensors of one element, as safetensors."""
+    header = {
+        f"block.{i // 100}.part.{i % 100}": {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]}
+        for i in range(count)
+    }
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(i % 251 for i in range(count))

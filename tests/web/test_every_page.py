@@ -99,7 +99,8 @@ def test_scripts_and_styles_within_the_page_are_refused(site, browser):
     browser.run(
         "const script = document.createElement('script'); script.textContent = 'window.ran = true';"
         "document.body.append(script); const box = document.createElement('div'); box.innerHTML = '<img src=x onerror="
-        '"window.ran = true"' ">'; document.body.append(box);"
+        '"window.ran = true"'
+        ">'; document.body.append(box);"
     )
     assert browser.get("window.ran") is None
     assert browser.log()

@@ -69,7 +69,10 @@ def test_a_tensors_page_shows_its_name_as_text(site, browser, name):
 def test_a_name_too_long_for_an_address_is_no_link(site, browser):
     browser.open(f"{site.url}/ui/models/hostile")
     assert any("long.xxx" in text for text in browser.texts("main table bdi"))
-    assert browser.get("[...document.querySelectorAll('main a')].filter((e) => e.textContent.includes('long.xxx')).length") == 0
+    assert (
+        browser.get("[...document.querySelectorAll('main a')].filter((e) => e.textContent.includes('long.xxx')).length")
+        == 0
+    )
     assert requests.get(tensor_page(site, models.LONG)).status_code == 414
 
 
@@ -126,7 +129,9 @@ def test_types_that_numpy_does_not_have_come_widened(site, browser):
 
 def test_the_button_copies(site, browser):
     browser.open(f"{site.url}/ui/models/small/objects/brain/data")
-    browser.cdp("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"], origin=site.url)
+    browser.cdp(
+        "Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"], origin=site.url
+    )
     browser.click("#copy-python")
     browser.wait("document.querySelector('#copy-python').textContent === 'Copied'")
     assert browser.run_async("return await navigator.clipboard.readText();") == lines(browser)["python"]

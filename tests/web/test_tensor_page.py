@@ -52,7 +52,9 @@ def shown_values(browser):
 # --- statistics ---
 
 
-@pytest.mark.parametrize("name", ["waves", "odd", "cube", "wide", "unsigned", "half", "brain", "flags", "scalar", "eight"])
+@pytest.mark.parametrize(
+    "name", ["waves", "odd", "cube", "wide", "unsigned", "half", "brain", "flags", "scalar", "eight"]
+)
 def test_statistics_are_those_of_the_api(show, browser, ask, name):
     show(name)
     expected = ask(name, "/statistics")
@@ -81,8 +83,12 @@ def test_histogram_has_the_counts_of_the_api(show, browser, ask):
     show("waves")
     expected = ask("waves", "/statistics")["histogram"]
     counts = [int(text.replace(",", "")) for text in browser.texts("table.bins tbody td:nth-child(3)")]
-    heights = browser.get("[...document.querySelectorAll('.histogram .column')].map((e) => Number(e.getAttribute('height')))")
-    edges = browser.get("[...document.querySelectorAll('table.bins tbody td:nth-child(1)')].map((e) => Number(e.title))")
+    heights = browser.get(
+        "[...document.querySelectorAll('.histogram .column')].map((e) => Number(e.getAttribute('height')))"
+    )
+    edges = browser.get(
+        "[...document.querySelectorAll('table.bins tbody td:nth-child(1)')].map((e) => Number(e.title))"
+    )
     assert counts == expected["counts"]
     assert edges == expected["edges"][:-1]
     assert heights.index(max(heights)) == counts.index(max(counts))
@@ -206,7 +212,9 @@ def e4m3(bits):
     return -value if bits & 0x80 else value
 
 
-@pytest.mark.parametrize("name, kind", [("half", "<f2"), ("waves", "<f4"), ("wide", "<i8"), ("unsigned", "<u8"), ("vector", "<i4")])
+@pytest.mark.parametrize(
+    "name, kind", [("half", "<f2"), ("waves", "<f4"), ("wide", "<i8"), ("unsigned", "<u8"), ("vector", "<i4")]
+)
 def test_values_are_those_of_the_tensor(site, show, browser, name, kind):
     show(name)
     content = requests.get(f"{site.url}/v1/models/small/objects/{name}/data")
