@@ -16,7 +16,7 @@ ZT_WIDEN_INLINE uint32_t even_signs(uint32_t seven)
 
 ZT_WIDEN_INLINE float with_sign(int value, uint32_t signs, unsigned i)
 {
-    return (float)((signs >> i & 1) != 0 ? -value : value);
+    return (float)zt_widen_signed(value, signs >> i & 1);
 }
 
 /* --- iq2: eight elements of 8, 25 and 43 --- */
@@ -135,10 +135,10 @@ ZT_WIDEN_KERNEL(iq3_s)
             const uint32_t points = first | second << 16;
             const int nibble = blocks[106 + i / 8] >> (i / 4 % 2 * 4) & 0xf;
             const float scale = factor * (float)(1 + 2 * nibble);
+            const uint32_t sign = signs[i];
 
             for (unsigned j = 0; j < 8; j++)
-                out[8 * i + j] =
-                    scale * with_sign(1 + 2 * (int)(points >> (4 * j) & 7), signs[i], j);
+                out[8 * i + j] = scale * with_sign(1 + 2 * (int)(points >> (4 * j) & 7), sign, j);
         }
     }
 }

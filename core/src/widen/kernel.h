@@ -89,6 +89,12 @@ ZT_WIDEN_INLINE uint32_t zt_widen_finite(uint32_t magnitude, uint32_t fraction_b
     return magnitude < 1u << fraction_bits ? subnormal : normal;
 }
 
+/* The value, negated if sign is 1, without a branch on bits that nobody can predict. */
+ZT_WIDEN_INLINE int zt_widen_signed(int value, uint32_t sign)
+{
+    return (value ^ -(int)sign) + (int)sign;
+}
+
 /* f16 by its 16 bits. Infinities stay, NaNs keep sign and payload. */
 ZT_WIDEN_INLINE float zt_widen_half(uint32_t half)
 {

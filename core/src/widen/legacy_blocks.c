@@ -122,7 +122,7 @@ ZT_WIDEN_INLINE float doubled_f4(uint32_t code)
     const int step = (int)(code & 7);
     const int value = step + (step > 4 ? step - 4 : 0) + (step == 7 ? 2 : 0);
 
-    return (float)((code & 8) != 0 ? -value : value);
+    return (float)zt_widen_signed(value, code >> 3);
 }
 
 /* Half of the power of two that an f8_e8m0 is. 255 is no NaN here. */
