@@ -267,15 +267,26 @@ static bool accept_wants_npy(struct request *request, bool *out_only)
            (npy > 0 && npy == raw && negotiate_media_type(accept, RAW_TYPE, true) == 0);
 }
 
+/* NumPy has no bf16 and no floats of 8 bits and fewer: integers in place of their numbers would be
+ * silently wrong. */
 static bool has_npy_form(const struct component_view *view)
 {
     const struct zt_component *component = view->component;
 
     if (view->widener != NULL)
         return true;
-    return view->tensor_bytes != ZT_LENGTH_UNKNOWN &&
-           zt_element_bits((enum zt_dtype)component->dtype, (enum zt_logical)component->logical) >=
-               8;
+    if (view->tensor_bytes == ZT_LENGTH_UNKNOWN)
+        return false;
+    switch ((enum zt_logical)component->logical) {
+    case ZT_LOGICAL_NONE:
+        return component->dtype != ZT_BF16;
+    case ZT_LOGICAL_BOOL:
+    case ZT_LOGICAL_COMPLEX64:
+    case ZT_LOGICAL_COMPLEX128:
+        return true;
+    default:
+        return false;
+    }
 }
 
 /* Decides by the parameter format if given, else by Accept. False: replied. */
@@ -292,7 +303,9 @@ static bool choose_npy(struct request *request, struct component_view *view,
         view->varies_by_accept = true;
     if (*out_npy && !possible && only) {
         component_problem(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
-                          "only dense tensors of known types with whole bytes have an NPY form");
+                          "only dense tensors of types that NumPy has have an NPY form; dtype=f32 "
+                          "widens bf16 and smaller floats exactly, and without format the answer "
+                          "is the bytes, which ml_dtypes can view");
         return false;
     }
     *out_npy = *out_npy && possible;

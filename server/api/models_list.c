@@ -9,6 +9,7 @@
 #include "api/json_reply.h"
 #include "api/parameters.h"
 #include "api/resolve.h"
+#include "base/glob.h"
 #include "catalog/catalog.h"
 #include "derived/manifest_json.h"
 #include "http/exchange/authorize.h"
@@ -22,6 +23,8 @@
  * index. A page that needs more, since the client may see few of many models, is continued on a
  * worker. */
 #define LOOKS_AT_ONCE 2048
+/* The same where names are compared with globs, which can be made expensive. */
+#define MATCHES_AT_ONCE 64
 
 struct page {
     struct catalog *catalog;
@@ -264,6 +267,38 @@ static void list_rest(struct request *request)
         list_step(page);
 }
 
+static bool matches(const void *globs, struct zt_text name)
+{
+    return glob_set_matches(globs, name);
+}
+
+static void free_globs(void *globs)
+{
+    glob_set_free(globs);
+}
+
+/* False: replied. */
+static bool read_matches(struct request *request, struct catalog_page *wanted)
+{
+    struct zt_text *globs;
+    struct glob_set *set;
+    size_t count;
+
+    if (!parameter_matches(request, &globs, &count))
+        return false;
+    if (count == 0)
+        return true;
+    set = glob_set_new(globs, count);
+    if (set == NULL) {
+        problem_reply_no_memory(request);
+        return false;
+    }
+    request_hold(request, set, free_globs);
+    wanted->match = (struct name_filter){matches, set};
+    wanted->looks = MATCHES_AT_ONCE;
+    return true;
+}
+
 static struct page *page_new(struct request *request, const struct catalog_page *wanted)
 {
     struct page *page =
@@ -295,7 +330,7 @@ static struct listing *begin(struct request *request)
     if (!read_limit(request, &wanted.limit) || !read_cursor(request, &wanted.after) ||
         !parameter_prefix(request, &wanted.prefix) ||
         !parameter_switch(request, "pretty", &pretty) ||
-        !parameter_switch_off(request, "parts", &parts) ||
+        !parameter_switch_off(request, "parts", &parts) || !read_matches(request, &wanted) ||
         !json_reply_negotiate(request, &listing->reply))
         return NULL;
     listing->reply.json = json_reply_new(request, pretty);

@@ -60,8 +60,9 @@ enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text pa
 struct catalog_page {
     struct zt_text prefix;
     struct zt_text after;
-    struct name_filter filter;
-    bool without_parts; /* of joined models */
+    struct name_filter filter; /* what may be known at all */
+    struct name_filter match;  /* and of that what is wanted */
+    bool without_parts;        /* of joined models */
     size_t limit;
     size_t looks;
 };

@@ -18,7 +18,7 @@
 
 const struct route routes[] = {
     {.pattern = "/v1/models",
-     .get = {.handle = models_list, TAKES("prefix limit cursor parts pretty")}},
+     .get = {.handle = models_list, TAKES("prefix match limit cursor parts pretty")}},
     {.pattern = "/v1/models/{model}",
      .get = {.handle = model_get, TAKES("prefix match fields pretty")},
      .put = {.begin = model_put_begin,

@@ -157,6 +157,18 @@ def test_senseless_parameters_are_refused(server, query):
     assert_problem(get(server, f"/v1/models?{query}"), 400, "invalid-request")
 
 
+def test_match_selects_by_globs(server):
+    every = names(server, "?limit=1000")
+    assert names(server, "?match=a*&limit=1000") == [name for name in every if name.startswith("a")]
+    assert names(server, "?match=a&match=tw?") == ["a", "two"]
+    assert names(server, "?match=*&prefix=tw") == ["two"]
+    assert names(server, "?match=no*such") == []
+    first = listing(server, "?match=[!x]*&limit=1")
+    rest = names(server, f"?match=[!x]*&limit=1000&cursor={first['next']}")
+    assert [first["models"][0]["name"], *rest] == [name for name in every if not name.startswith("x")]
+    assert_problem(get(server, "/v1/models?match=[a"), 400, "invalid-request")
+
+
 def test_head_equals_get(server):
     got, asked = get(server, "/v1/models"), head(server, "/v1/models")
     assert asked.status == 200 and asked.body == b""

@@ -36,6 +36,7 @@ SAFETENSORS = {"<f8": "F64", "<f4": "F32", "<f2": "F16", "<i8": "I64", "<i4": "I
                "<u8": "U64", "<u4": "U32", "<u2": "U16", "|u1": "U8", "|b1": "BOOL"}  # fmt: skip
 SHAPES = [[], [0], [1], [7], [2, 3], [5, 1, 4], [6, 4, 8], [3, 0, 2], [2, 3, 2, 5], [1, 2, 1, 3, 2], [40, 9], [8, 200]]
 # Larger than what is sent from memory, or decoded in one frame.
+NOT_OF_NUMPY = ("bf16", "f8_e4m3fn", "f8_e5m2")
 LARGE = [512, 96, 5]
 RAW, NPY = "application/octet-stream", "application/x-npy"
 
@@ -248,6 +249,9 @@ def test_npy_answers_are_read_by_numpy(server, model):
         text, index = random_slice(random_, array.shape)
         for query, expected in (("?format=npy", array), (f"?slice={text}&format=npy", array[index])):
             answer = ask(server, model, key, query)
+            if name == "bf16" or (name in NOT_OF_NUMPY and answer.status != 200):
+                assert "dtype=f32" in assert_problem(answer, 422, "not-representable")["detail"]
+                continue
             assert (answer.status, answer["Content-Type"]) == (200, NPY), (model, key, query)
             loaded = numpy.load(io.BytesIO(answer.body))
             assert loaded.dtype == numpy.dtype(TYPES[name][1]) and loaded.shape == expected.shape, (key, query)

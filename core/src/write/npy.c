@@ -29,21 +29,6 @@ static const char *exact_type(enum zt_dtype dtype, enum zt_logical logical)
     return logical == ZT_LOGICAL_NONE ? names[dtype] : NULL;
 }
 
-/* Like exact_type, but for types that NumPy lacks the unsigned integer of the same width, so that
- * the bits can be read. */
-static const char *readable_type(enum zt_dtype dtype, enum zt_logical logical)
-{
-    const char *exact = exact_type(dtype, logical);
-
-    if (exact != NULL)
-        return exact;
-    if (logical == ZT_LOGICAL_BOOL)
-        return "|b1";
-    if (logical == ZT_LOGICAL_NONE && dtype == ZT_BF16)
-        return "<u2";
-    return zt_element_bits(dtype, logical) == 8 ? "|u1" : NULL;
-}
-
 const char *npy_type(const struct zt_component *component)
 {
     return exact_type((enum zt_dtype)component->dtype, (enum zt_logical)component->logical);
@@ -105,7 +90,8 @@ void npy_put_head(const struct zt_model *outline, const struct zt_object *object
 enum zt_status zt_npy_head(const struct zt_slice_tensor *tensor, uint8_t **out_head,
                            size_t *out_length, struct zt_error *error)
 {
-    const char *type = readable_type(tensor->dtype, tensor->logical);
+    const char *type =
+        tensor->logical == ZT_LOGICAL_BOOL ? "|b1" : exact_type(tensor->dtype, tensor->logical);
     struct zt_buffer head = {0};
 
     if (type == NULL)
