@@ -9,7 +9,7 @@ import pytest
 import tus
 import writers
 from containers import dense, pattern, zt1, zt2_data_shard
-from uploads import OTHER, SMALL, assert_absent, content_of, files_of, put
+from uploads import OTHER, SMALL, assert_absent, content_of, digest_field, files_of, put
 from wire import TIMEOUT_S, ask, assert_problem, component_path, connect, eventually, get, manifest, model_path, read_head
 
 
@@ -234,3 +234,17 @@ def test_nothing_is_replaced_while_yet_another_file_has_the_name(server, folder,
     (folder / f"{name}.npz").unlink()
     assert put(server, name, SMALL).status == 204
     assert [path for path in files_of(folder) if path.startswith(name)] == [f"{name}.zt"]
+
+
+def test_a_retry_after_a_lost_answer_is_a_success(server, folder, name):
+    fields = {"If_None_Match": "*", "Repr_Digest": digest_field("sha-256", SMALL)}
+    first = put(server, name, SMALL, **fields)
+    again = put(server, name, SMALL, **fields)
+    assert (first.status, again.status) == (201, 204)
+    for field in ("ETag", "Location", "Repr-Digest"):
+        assert again[field] == first[field]
+    assert put(server, name, SMALL, If_Match='"other"', Repr_Digest=digest_field("sha-256", SMALL)).status == 204
+    assert_problem(put(server, name, SMALL, If_None_Match="*"), 412, "precondition-failed")
+    other = {**fields, "Repr_Digest": digest_field("sha-256", OTHER)}
+    assert_problem(put(server, name, OTHER, **other), 412, "precondition-failed")
+    assert content_of(server, name) == pattern(1000)

@@ -155,6 +155,30 @@ static bool refuse_malformed(struct request *request, const char *if_none_match)
     return true;
 }
 
+/* Whether the request's Repr-Digest is that of the file that is there: the request, or one like it,
+ * was successful before, and its answer was lost (RFC 9110 section 13.2.1). */
+static bool is_done_already(struct request *request, const struct generation *current)
+{
+    const char *text = request_header(request, "Repr-Digest");
+    struct digest_field stated = {0};
+
+    return text != NULL && current != NULL && atomic_load(&current->has_file_sha256) &&
+           digest_field_parse(text, &stated) && stated.has_sha256 &&
+           memcmp(stated.sha256, current->file_sha256, sizeof(stated.sha256)) == 0;
+}
+
+static void reply_done_already(struct request *request, const struct generation *current,
+                               struct zt_text name)
+{
+    struct published published = {.replaced = true};
+
+    memcpy(published.sha256, current->file_sha256, sizeof(published.sha256));
+    snprintf(published.etag, sizeof(published.etag), "%s", current->etag);
+    reply_empty(request, 204);
+    published_reply_location(request, name);
+    published_reply_digest(request, &published);
+}
+
 bool write_refuse_preconditions(struct request *request, struct zt_text name,
                                 struct preconditions *out_preconditions)
 {
@@ -167,11 +191,13 @@ bool write_refuse_preconditions(struct request *request, struct zt_text name,
     if (!preconditions_are_given(out_preconditions) || !find_now(request, name, &current))
         return false;
     hold = model_preconditions_hold(out_preconditions, current);
-    generation_release(current);
-    if (!hold) {
+    if (!hold && request->method == METHOD_PUT && is_done_already(request, current)) {
+        reply_done_already(request, current, name);
+    } else if (!hold) {
         problem_reply(request, PROBLEM_PRECONDITION_FAILED,
                       "the current model does not meet the request's preconditions");
     }
+    generation_release(current);
     return !hold;
 }
 

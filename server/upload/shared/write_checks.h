@@ -24,7 +24,8 @@ bool write_refuse_large(struct request *request, uint64_t length);
 /* The preconditions that a write can have; their texts are the request's. */
 struct preconditions write_preconditions(struct request *request);
 /* Reads the preconditions and compares them with the model that is known to have the name. If that
- * is not known yet, only publication checks them. */
+ * is not known yet, only publication checks them. A PUT that fails them is answered 204 if the file
+ * that is there is known to have the digest of its Repr-Digest. */
 bool write_refuse_preconditions(struct request *request, struct zt_text name,
                                 struct preconditions *out_preconditions);
 /* Memory for a request's context: cleared, and freed with the request. NULL: replied. */
