@@ -187,6 +187,16 @@ const struct command_option pull_options[] = {
     {.name = NULL},
 };
 
+const struct command_option push_options[] = {
+    {"--if-absent", VALUE_NONE, false, NULL, NULL, "only if the server has no model of that name",
+     0},
+    OPTIONS_SERVER,
+    OPTION_TIMEOUT,
+    OPTION_PROGRESS,
+    OPTION_QUIET,
+    {.name = NULL},
+};
+
 const struct command_option help_options[] = {
     {"--man", VALUE_NONE, false, NULL, NULL, "print a page of the manual, as man formats it", 0},
     {.name = NULL},

@@ -11,6 +11,7 @@ extern const struct command_option verify_options[];
 extern const struct command_option stats_options[];
 extern const struct command_option convert_options[];
 extern const struct command_option pull_options[];
+extern const struct command_option push_options[];
 extern const struct command_option healthcheck_options[];
 extern const struct command_option help_options[];
 

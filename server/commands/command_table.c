@@ -116,6 +116,24 @@ const struct command command_table[] = {
                    "a whole model"},
                   {"ztserve pull http://host:8080/bert --match 'layer1.*' --format npz",
                    "some of its tensors, for NumPy"}}},
+    {.name = "push",
+     .run = command_push,
+     .operands = "FILE... URL [options]",
+     .kind = VALUE_FILE,
+     .meaning = "send files to a server to be its models; resumes",
+     .options = push_options,
+     .details =
+         "Sends files to a server, which checks each and publishes it as a model when all of it is "
+         "there. The same command takes up what an interruption has left, of the network, of the "
+         "server or of this program; where an upload is, is kept below $XDG_STATE_HOME "
+         "(~/.local/state) for a week. If the server has the same bytes under that name, nothing "
+         "is sent.\n"
+         "URL: the model (http://host/v1/models/NAME, or http://host/NAME); if it ends in /, and "
+         "always for several files, each is called as the file without its extension. Of a model "
+         "in several files name all of them: the index is sent last.",
+     .examples = {{"ztserve push llama.safetensors https://models.example/meta-llama/Llama-3-8B",
+                   "a model under another name"},
+                  {"ztserve push *.gguf http://host:8080/team/", "several, under their own"}}},
     {.name = "check-config",
      .run = command_check_config,
      .operands = "FILE",

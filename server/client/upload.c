@@ -1,0 +1,376 @@
+#include "client/upload.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "client/model_address.h"
+#include "client/part_paths.h"
+#include "client/upload_memory.h"
+#include "remote/retry.h"
+
+/* Of one request. */
+#define CHUNK_BYTES ((uint64_t)64 << 20)
+/* Tries in which nothing got on: a server that restarts needs some seconds. */
+#define FAILURES_MOST 10
+/* Uploads that the server may have lost. */
+#define CREATIONS_MOST 3
+/* The answer to the last bytes comes when the whole has been checked; they go alone, so that the
+ * others need not wait for a connection that is dead. */
+#define CHECK_S        600
+#define LAST_BYTES     ((uint64_t)1 << 16)
+#define TURN_MS        100
+#define NAME_MAX_BYTES 4096
+
+struct sending {
+    const struct upload *upload;
+    int descriptor;
+    uint64_t size;
+    struct client_place place; /* of the upload */
+    struct upload_memory memory;
+    uint64_t offset; /* what the server has */
+    uint64_t before;
+    atomic_uint_least64_t given;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_done;
+};
+
+/* --- requests --- */
+
+static void gave(struct remote_exchange *exchange, size_t length)
+{
+    struct sending *sending = exchange->context;
+
+    atomic_fetch_add(&sending->given, length);
+}
+
+static void done(struct remote_exchange *exchange)
+{
+    struct sending *sending = exchange->context;
+
+    pthread_mutex_lock(&sending->lock);
+    sending->is_done = true;
+    pthread_cond_signal(&sending->changed);
+    pthread_mutex_unlock(&sending->lock);
+}
+
+/* Waits for the end of an exchange, and tells how far it is. */
+static void run(struct sending *sending, struct remote_exchange *exchange, uint64_t begun)
+{
+    const struct upload *upload = sending->upload;
+
+    sending->is_done = false;
+    exchange->done = done;
+    exchange->context = sending;
+    client_begin(upload->client, exchange);
+    pthread_mutex_lock(&sending->lock);
+    while (!sending->is_done) {
+        struct timespec until;
+        uint64_t at = begun + atomic_load(&sending->given);
+
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += TURN_MS * CLOCK_NS_PER_MS;
+        until.tv_sec += until.tv_nsec / CLOCK_NS_PER_S;
+        until.tv_nsec %= CLOCK_NS_PER_S;
+        pthread_cond_timedwait(&sending->changed, &sending->lock, &until);
+        if (at > sending->size)
+            at = sending->size;
+        if (at > sending->before)
+            upload->tell(upload->context, sending->size, sending->before, at - sending->before);
+    }
+    pthread_mutex_unlock(&sending->lock);
+}
+
+static void add_field(struct remote_exchange *exchange, const char *name, const char *value)
+{
+    exchange->fields[exchange->field_count++] = (struct remote_field){name, value};
+}
+
+static void prepare(struct sending *sending, const struct client_place *place,
+                    struct remote_exchange *exchange)
+{
+    client_prepare(sending->upload->client, place, exchange);
+    add_field(exchange, "tus-resumable", "1.0.0");
+}
+
+/* --- creation --- */
+
+static void encode_base64(const char *text, char *out)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const size_t length = strlen(text);
+
+    for (size_t i = 0; i < length; i += 3) {
+        uint32_t bits = (uint32_t)(uint8_t)text[i] << 16;
+
+        if (i + 1 < length)
+            bits |= (uint32_t)(uint8_t)text[i + 1] << 8;
+        if (i + 2 < length)
+            bits |= (uint8_t)text[i + 2];
+        *out++ = digits[bits >> 18];
+        *out++ = digits[bits >> 12 & 63];
+        *out++ = i + 1 < length ? digits[bits >> 6 & 63] : '=';
+        *out++ = i + 2 < length ? digits[bits & 63] : '=';
+    }
+    *out = '\0';
+}
+
+static enum zt_status create(struct sending *sending, struct zt_error *error)
+{
+    const struct upload *upload = sending->upload;
+    char metadata[2 * NAME_MAX_BYTES] = "model ";
+    struct remote_exchange exchange;
+    struct client_place place;
+    char length[24];
+    enum zt_status status = client_place_beside(&upload->model, "/v1/resumable", &place, error);
+
+    assert(strlen(upload->name) < NAME_MAX_BYTES);
+    if (status != ZT_OK)
+        return status;
+    encode_base64(upload->name, metadata + strlen(metadata));
+    snprintf(length, sizeof(length), "%" PRIu64, sending->size);
+    prepare(sending, &place, &exchange);
+    exchange.method = "POST";
+    add_field(&exchange, "upload-length", length);
+    add_field(&exchange, "upload-metadata", metadata);
+    if (upload->only_new)
+        add_field(&exchange, "if-none-match", "*");
+    status = client_ask(upload->client, &place, &exchange, error);
+    if (status == ZT_OK && exchange.head.status != 201)
+        status = client_refusal(&exchange, error);
+    if (status == ZT_OK &&
+        (!web_address_follow(&place.address, exchange.head.location, &sending->place.address) ||
+         strcmp(sending->place.address.origin, place.address.origin) != 0))
+        status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
+                         "the server names a place for the upload that is none of its own");
+    sending->place.is_trusted = place.is_trusted;
+    sending->offset = 0;
+    remote_exchange_free(&exchange);
+    if (status == ZT_OK)
+        upload_memory_write(&sending->memory, &sending->place.address);
+    return status;
+}
+
+/* --- sending --- */
+
+/* What the server has of it. ZT_NOT_FOUND: nothing any more. */
+static enum zt_status ask_offset(struct sending *sending, struct zt_error *error)
+{
+    struct client_place place = sending->place;
+    struct remote_exchange exchange;
+    enum zt_status status;
+
+    prepare(sending, &sending->place, &exchange);
+    exchange.method = "HEAD";
+    status = client_ask(sending->upload->client, &place, &exchange, error);
+    if (status == ZT_OK && (exchange.head.status == 404 || exchange.head.status == 410))
+        status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
+                         "the server has lost the upload, or found that it is no model");
+    else if (status == ZT_OK && exchange.head.status / 100 != 2)
+        status = client_refusal(&exchange, error);
+    else if (status == ZT_OK && exchange.head.upload_offset > sending->size)
+        status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
+                         "the server does not say how much it has");
+    else if (status == ZT_OK)
+        sending->offset = exchange.head.upload_offset;
+    remote_exchange_free(&exchange);
+    return status;
+}
+
+/* What an answer to bytes means that did not take them; ZT_UNAVAILABLE: ask how much it has. */
+static enum zt_status judge(const struct remote_exchange *exchange, struct zt_error *error)
+{
+    const unsigned status = exchange->head.status;
+
+    if (exchange->status != ZT_OK) {
+        *error = exchange->error;
+        return ZT_UNAVAILABLE;
+    }
+    client_refusal(exchange, error);
+    /* Another offset, or the server is busy with what came before. */
+    return status == 409 || status == 423 ? ZT_UNAVAILABLE : error->status;
+}
+
+static uint64_t chunk_length(uint64_t left)
+{
+    if (left <= LAST_BYTES)
+        return left;
+    left -= LAST_BYTES;
+    return left < CHUNK_BYTES ? left : CHUNK_BYTES;
+}
+
+static enum zt_status send_chunk(struct sending *sending, struct zt_error *error)
+{
+    const uint64_t begun = sending->offset;
+    const uint64_t left = sending->size - begun;
+    struct remote_exchange exchange;
+    enum zt_status status = ZT_OK;
+    char offset[24];
+
+    snprintf(offset, sizeof(offset), "%" PRIu64, begun);
+    prepare(sending, &sending->place, &exchange);
+    exchange.method = "PATCH";
+    add_field(&exchange, "content-type", "application/offset+octet-stream");
+    add_field(&exchange, "upload-offset", offset);
+    exchange.body = REMOTE_BODY_FILE;
+    exchange.body_descriptor = sending->descriptor;
+    exchange.body_offset = begun;
+    exchange.body_length = chunk_length(left);
+    exchange.tries = 1;
+    if (left <= LAST_BYTES)
+        exchange.stall_s = CHECK_S;
+    exchange.gave = gave;
+    atomic_store(&sending->given, 0);
+    run(sending, &exchange, begun);
+    if (exchange.status == ZT_OK && exchange.head.status == 204 &&
+        exchange.head.upload_offset == begun + exchange.body_length)
+        sending->offset = exchange.head.upload_offset;
+    else
+        status = judge(&exchange, error);
+    remote_exchange_free(&exchange);
+    return status;
+}
+
+static void pause_before_try(unsigned failures)
+{
+    uint64_t seed = (uint64_t)clock_wall_ns() | 1;
+    const uint64_t pause_ms = retry_pause_ms(failures, &seed);
+    const struct timespec pause = {(time_t)(pause_ms / 1000),
+                                   (long)(pause_ms % 1000) * CLOCK_NS_PER_MS};
+
+    nanosleep(&pause, NULL);
+}
+
+/* Sends what the server does not have yet. ZT_NOT_FOUND: the upload is gone. */
+static enum zt_status send_rest(struct sending *sending, struct zt_error *error)
+{
+    unsigned failures = 0;
+
+    while (sending->offset < sending->size) {
+        const uint64_t begun = sending->offset;
+        enum zt_status status = send_chunk(sending, error);
+
+        while (status == ZT_UNAVAILABLE && failures < FAILURES_MOST) {
+            pause_before_try(failures++);
+            status = ask_offset(sending, error);
+        }
+        if (status != ZT_OK)
+            return status;
+        if (sending->offset > begun)
+            failures = 0;
+        else if (failures >= FAILURES_MOST)
+            return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                           "the server takes no more bytes");
+    }
+    return ZT_OK;
+}
+
+static enum zt_status send_all(struct sending *sending, struct zt_error *error)
+{
+    enum zt_status status = ZT_NOT_FOUND;
+
+    if (upload_memory_read(&sending->memory, &sending->place.address) &&
+        strcmp(sending->place.address.origin, sending->upload->model.address.origin) == 0) {
+        sending->place.is_trusted = true;
+        status = ask_offset(sending, error);
+        sending->before = status == ZT_OK ? sending->offset : 0;
+        if (status == ZT_OK)
+            status = send_rest(sending, error);
+    }
+    for (unsigned i = 0; i < CREATIONS_MOST && status == ZT_NOT_FOUND; i++) {
+        sending->before = 0;
+        status = create(sending, error);
+        if (status == ZT_OK)
+            status = send_rest(sending, error);
+    }
+    if (status != ZT_UNAVAILABLE)
+        upload_memory_forget(&sending->memory);
+    return status;
+}
+
+/* --- what is there already --- */
+
+/* ZT_OK with *out_same: the model of that name has these bytes. */
+static enum zt_status compare(const struct upload *upload, uint64_t size, bool *out_same,
+                              bool *out_exists, struct zt_error *error)
+{
+    const struct model_wish nothing = {.format = NULL};
+    struct part_paths paths = {.path = upload->path};
+    struct model_file file;
+    struct web_file web;
+    char url[WEB_ORIGIN_SIZE + WEB_TARGET_SIZE];
+    enum zt_status status;
+
+    snprintf(url, sizeof(url), "%s%s", upload->model.address.origin, upload->model.address.target);
+    status = model_address_find(upload->client, url, &nothing, &file, error);
+    if (status == ZT_OK)
+        status = web_file_open(upload->client, &file.place, &web, error);
+    if (status == ZT_IO && error->os_error == ENOENT)
+        return ZT_OK;
+    /* A model that is there and cannot be read may be replaced. */
+    *out_exists = true;
+    if (status != ZT_OK)
+        return status == ZT_UNAVAILABLE ? status : ZT_OK;
+    *out_same = web.size == size && part_is_there(upload->client, &paths, &web);
+    return ZT_OK;
+}
+
+static enum zt_status run_with(struct sending *sending, const struct stat *file,
+                               struct upload_result *result, struct zt_error *error)
+{
+    const struct upload *upload = sending->upload;
+    char url[WEB_ORIGIN_SIZE + WEB_TARGET_SIZE];
+    bool exists = false;
+    enum zt_status status = compare(upload, sending->size, &result->was_there, &exists, error);
+
+    result->size = sending->size;
+    if (status != ZT_OK || result->was_there)
+        return status;
+    if (exists && upload->only_new)
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
+                       "the server has another model of this name");
+    snprintf(url, sizeof(url), "%s%s", upload->model.address.origin, upload->model.address.target);
+    upload_memory_open(&sending->memory, url, upload->path, file);
+    status = send_all(sending, error);
+    result->resumed = sending->before;
+    upload_memory_close(&sending->memory);
+    return status;
+}
+
+enum zt_status upload_run(const struct upload *upload, struct upload_result *out_result,
+                          struct zt_error *error)
+{
+    struct sending sending = {
+        .upload = upload, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    struct upload_result result = {0};
+    struct stat file;
+    enum zt_status status;
+
+    sending.descriptor = open(upload->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (sending.descriptor < 0 || fstat(sending.descriptor, &file) != 0) {
+        zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s", strerrordesc_np(errno));
+        if (sending.descriptor >= 0)
+            close(sending.descriptor);
+        return ZT_IO;
+    }
+    sending.size = (uint64_t)file.st_size;
+    if (!S_ISREG(file.st_mode) || file.st_size == 0)
+        status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
+                         "this is no model: it is empty, or no regular file");
+    else
+        status = run_with(&sending, &file, &result, error);
+    close(sending.descriptor);
+    if (status == ZT_OK)
+        *out_result = result;
+    return status;
+}

@@ -1,0 +1,30 @@
+/* Pushes one file to be a model of a server, by tus 1.0.0 at /v1/resumable: goes on after
+ * interruptions of the connection, restarts of the server and of this program. */
+#ifndef CLIENT_UPLOAD_H
+#define CLIENT_UPLOAD_H
+
+#include "client/client.h"
+
+struct upload {
+    struct client *client;
+    struct client_place model; /* its path of the API */
+    const char *name;          /* of the model, decoded */
+    const char *path;          /* of the file */
+    bool only_new;             /* replaces nothing */
+    /* Called several times a second: bytes in all, there before, and sent since. */
+    void (*tell)(void *context, uint64_t total, uint64_t before, uint64_t sent);
+    void *context;
+};
+
+struct upload_result {
+    uint64_t size;
+    uint64_t resumed; /* bytes that the server had from before */
+    bool was_there;   /* the server has these bytes as this model: nothing was sent */
+};
+
+/* Success: the server has published the model. ZT_IO with its reason, ZT_UNAVAILABLE; what has been
+ * sent stays there for another run, unless the server says that it is no model. */
+enum zt_status upload_run(const struct upload *upload, struct upload_result *out_result,
+                          struct zt_error *error);
+
+#endif

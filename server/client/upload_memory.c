@@ -1,0 +1,144 @@
+#include "client/upload_memory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "zt/digest.h"
+
+#define KEPT_S    (7 * 24 * 3600)
+#define FOLDER    "ztserve/push"
+#define KEY_BYTES 16
+
+/* Makes each folder of a path that ends in one. */
+static bool make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void)mkdir(path, 0700);
+        *slash = '/';
+    }
+    (void)mkdir(path, 0700);
+    return access(path, W_OK) == 0;
+}
+
+static char *folder_of_state(void)
+{
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    char *path = NULL;
+    int length = -1;
+
+    if (state != NULL && state[0] == '/')
+        length = asprintf(&path, "%s/" FOLDER, state);
+    else if (home != NULL && home[0] == '/')
+        length = asprintf(&path, "%s/.local/state/" FOLDER, home);
+    if (length < 0)
+        return NULL;
+    if (make_folders(path))
+        return path;
+    free(path);
+    return NULL;
+}
+
+static void remove_old(const char *folder)
+{
+    DIR *stream = opendir(folder);
+    const time_t oldest = time(NULL) - KEPT_S;
+    const struct dirent *entry;
+    struct stat file;
+
+    while (stream != NULL && (entry = readdir(stream)) != NULL)
+        if (fstatat(dirfd(stream), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(file.st_mode) && file.st_mtime < oldest)
+            unlinkat(dirfd(stream), entry->d_name, 0);
+    if (stream != NULL)
+        closedir(stream);
+}
+
+/* The name under which an upload is remembered: a digest of all that makes it this one. */
+static bool make_key(const char *model_url, const char *file_path, const struct stat *file,
+                     char out_key[2 * KEY_BYTES + 1])
+{
+    struct zt_hasher *hasher = NULL;
+    struct zt_digest digest;
+    char *text = NULL;
+    char *real = realpath(file_path, NULL);
+    const int length =
+        asprintf(&text, "%s\n%s\n%jd %jd %ld %ju", model_url, real != NULL ? real : file_path,
+                 (intmax_t)file->st_size, (intmax_t)file->st_mtim.tv_sec, file->st_mtim.tv_nsec,
+                 (uintmax_t)file->st_ino);
+    const bool made = length >= 0 && zt_hasher_new(ZT_DIGEST_SHA256, &hasher) == ZT_OK;
+
+    if (made) {
+        zt_hasher_update(hasher, text, (size_t)length);
+        zt_hasher_finish(hasher, &digest);
+        for (unsigned i = 0; i < KEY_BYTES; i++)
+            snprintf(out_key + 2 * i, 3, "%02x", digest.bytes[i]);
+    }
+    zt_hasher_free(hasher);
+    free(real);
+    if (length >= 0)
+        free(text);
+    return made;
+}
+
+void upload_memory_open(struct upload_memory *memory, const char *model_url, const char *file_path,
+                        const struct stat *file)
+{
+    char *folder = folder_of_state();
+    char key[2 * KEY_BYTES + 1];
+
+    memory->path = NULL;
+    if (folder != NULL && make_key(model_url, file_path, file, key)) {
+        remove_old(folder);
+        if (asprintf(&memory->path, "%s/%s", folder, key) < 0)
+            memory->path = NULL;
+    }
+    free(folder);
+}
+
+void upload_memory_close(struct upload_memory *memory)
+{
+    free(memory->path);
+}
+
+bool upload_memory_read(const struct upload_memory *memory, struct web_address *out_upload)
+{
+    FILE *file = memory->path != NULL ? fopen(memory->path, "re") : NULL;
+    char line[WEB_ORIGIN_SIZE + WEB_TARGET_SIZE];
+    bool is_read = false;
+
+    if (file == NULL)
+        return false;
+    if (fgets(line, sizeof(line), file) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        is_read = web_address_read(line, out_upload);
+    }
+    fclose(file);
+    return is_read;
+}
+
+void upload_memory_write(const struct upload_memory *memory, const struct web_address *upload)
+{
+    int descriptor = -1;
+
+    if (memory->path != NULL)
+        descriptor =
+            open(memory->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (descriptor < 0)
+        return;
+    dprintf(descriptor, "%s%s\n", upload->origin, upload->target);
+    close(descriptor);
+}
+
+void upload_memory_forget(const struct upload_memory *memory)
+{
+    if (memory->path != NULL)
+        unlink(memory->path);
+}

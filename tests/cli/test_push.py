@@ -1,0 +1,208 @@
+"""push ends with the file's bytes on the server, whatever breaks on the way, and sends nothing that is there."""
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from contextlib import suppress
+
+import joined
+import pytest
+from containers import dense, pattern, zt1
+from server_process import PROGRAM
+
+SIZE = 6_000_000
+MODEL = zt1({"a": dense(pattern(SIZE, seed=21), digest="sha256")})
+OTHER = zt1({"a": dense(pattern(5000, seed=22), digest="sha256")})
+
+
+class Line:
+    """A connection to a server that breaks after so many bytes of the client, or is slow, and counts them."""
+
+    def __init__(self, port):
+        self.port, self.limits, self.passed, self.pause_s = port, [], 0, 0
+        self.ends = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                threading.Thread(target=self.carry, args=(client,), daemon=True).start()
+
+    def carry(self, client):
+        with suppress(OSError):
+            server = socket.create_connection(("127.0.0.1", self.port))
+            threading.Thread(target=self.answer, args=(server, client), daemon=True).start()
+            self.ends += [client, server]
+            carried = 0
+            while data := client.recv(65536):
+                carried += len(data)
+                self.passed += len(data)
+                server.sendall(data)
+                if self.limits and carried > self.limits[0]:
+                    self.limits.pop(0)
+                    self.cut([server])
+                    break
+                time.sleep(self.pause_s)
+        self.cut([client])
+        client.close()
+
+    def cut(self, ends):
+        for end in ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def answer(self, server, client):
+        with suppress(OSError):
+            while data := server.recv(65536):
+                client.sendall(data)
+        self.cut([client, server])
+
+    def close(self):
+        self.listener.close()
+        self.cut(self.ends)
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "root").mkdir()
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def server(start_server, root):
+    return start_server(root, "--writable")
+
+
+@pytest.fixture
+def line(server):
+    made = Line(server.port)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def environment(tmp_path):
+    return {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+
+
+@pytest.fixture
+def push(ztserve, environment):
+    def run(*arguments):
+        return ztserve("push", *arguments, environment=environment)
+
+    return run
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "m.zt"
+    path.write_bytes(MODEL)
+    return path
+
+
+def kept(tmp_path):
+    folder = tmp_path / "state/ztserve/push"
+    return list(folder.iterdir()) if folder.exists() else []
+
+
+@pytest.mark.parametrize("path, stored", [("/org/x", "org/x.zt"), ("/v1/models/org/x", "org/x.zt"), ("/org/", "org/m.zt"), ("/", "m.zt")])
+def test_a_file_becomes_the_model_that_the_url_names(server, root, push, model, tmp_path, path, stored):
+    result = push(model, server.url + path)
+    assert (result.status, result.errors) == (0, "")
+    assert (root / stored).read_bytes() == MODEL
+    assert kept(tmp_path) == []
+
+
+def test_identical_bytes_are_not_sent_again(line, push, model):
+    assert push(model, line.url + "/m").status == 0
+    line.passed = 0
+    result = push(model, line.url + "/m")
+    assert result.status == 0 and "there already" in result.output
+    assert line.passed < 5000
+
+
+def test_another_model_is_replaced_unless_it_is_to_be_absent(server, root, push, model, tmp_path):
+    other = tmp_path / "other.zt"
+    other.write_bytes(OTHER)
+    assert push(other, server.url + "/m").status == 0
+    refused = push(model, server.url + "/m", "--if-absent")
+    assert refused.status == 1 and "another model" in refused.errors
+    assert (root / "m.zt").read_bytes() == OTHER
+    assert push(model, server.url + "/m").status == 0
+    assert (root / "m.zt").read_bytes() == MODEL
+    assert push(model, server.url + "/m", "--if-absent").status == 0
+
+
+def test_several_files_go_under_their_names_and_the_index_last(server, root, push, tmp_path, ztserve):
+    files = joined.files_with_index("s", [pattern(4000, seed=23), pattern(3000, seed=24)])
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    index_first = sorted(files, key=lambda name: "index" not in name)
+    result = push(*(tmp_path / name for name in index_first), server.url + "/team/")
+    assert (result.status, result.errors) == (0, "")
+    assert "index" in result.lines[-1]
+    assert {path.name: path.read_bytes() for path in (root / "team").iterdir()} == files
+
+
+def test_connections_that_break_cost_little(line, root, push, model):
+    line.limits = [10_000, 700_000, 1, 2_000_000, 300, 1_000_000]
+    result = push(model, line.url + "/m")
+    assert (result.status, result.errors) == (0, "")
+    assert (root / "m.zt").read_bytes() == MODEL
+    assert line.limits == []
+
+
+def test_a_push_that_is_killed_goes_on_where_it_was(line, root, push, model, environment, tmp_path):
+    line.pause_s = 0.02
+    process = subprocess.Popen([str(PROGRAM), "push", model, line.url + "/m"], env=environment, stdout=subprocess.PIPE)
+    while line.passed < 3_000_000 and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert len(kept(tmp_path)) == 1
+    line.pause_s, line.passed = 0, 0
+    line.cut(line.ends)
+    result = push(model, line.url + "/m")
+    assert (result.status, result.errors) == (0, "")
+    assert (root / "m.zt").read_bytes() == MODEL
+    assert "of them from before" in result.output
+    assert line.passed < SIZE
+    assert kept(tmp_path) == []
+
+
+def test_a_restart_of_the_server_is_survived(start_server, root, line, server, push, model, environment):
+    line.pause_s = 0.02
+    process = subprocess.Popen([str(PROGRAM), "push", model, line.url + "/m"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while line.passed < 3_000_000 and process.poll() is None:
+        time.sleep(0.01)
+    server.kill()
+    line.pause_s = 0
+    again = start_server(root, "--writable", listen=f"127.0.0.1:{server.port}")
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, b"")
+    assert (root / "m.zt").read_bytes() == MODEL
+    assert again.process.poll() is None
+
+
+def test_what_is_no_model_is_refused_with_the_servers_reason(server, root, push, tmp_path):
+    path = tmp_path / "x.zt"
+    path.write_bytes(b"nonsense" * 100)
+    result = push(path, server.url + "/x")
+    assert result.status == 1 and "422" in result.errors and len(result.error_lines) == 1
+    assert kept(tmp_path) == []
+
+
+def test_a_server_that_takes_no_models_says_so(start_server, root, push, model):
+    result = push(model, start_server(root).url + "/m")
+    assert result.status == 1 and "403" in result.errors
+
+
+@pytest.mark.parametrize("arguments", [[], ["m.zt"], ["m.zt", "x"], ["a.zt", "b.zt", "http://h/x"]])
+def test_wrong_usage_is_told(refused, arguments):
+    refused("push", *arguments)
