@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "commands/commands.h"
-#include "commands/option_reader.h"
+#include "commands/convert_request.h"
 #include "conversion/earlier_parts.h"
 #include "conversion/output_file.h"
 #include "conversion/parallel_conversion.h"
@@ -24,18 +24,6 @@
 /* Longer names are cut in messages. */
 #define NAME_CHARACTERS_MAX ((size_t)200)
 
-struct conversion_request {
-    const char *in;
-    const char *out;
-    const char *to; /* NULL: by the extension of out */
-    bool to_f32;
-    bool zstd;
-    int zstd_level;
-    uint64_t part_bytes; /* 0: one file */
-    enum zt_target target;
-    struct reporting reporting;
-};
-
 struct conversion {
     const struct conversion_request *request;
     struct opened_file file;
@@ -43,6 +31,7 @@ struct conversion {
     struct zt_projection *projection;
     struct progress_line line;
     int64_t begun_ns;
+    bool has_replaced; /* a file that was there */
 };
 
 static atomic_int stop_signal; /* read by all threads of the conversion */
@@ -50,123 +39,6 @@ static atomic_int stop_signal; /* read by all threads of the conversion */
 static void note_signal(int number)
 {
     stop_signal = number;
-}
-
-/* --- arguments --- */
-
-static const struct {
-    const char *name;
-    const char *extension;
-    enum zt_target target;
-} targets[] = {
-    {"zt", ".zt", ZT_TARGET_ZT1},   {"zt2", NULL, ZT_TARGET_ZT2_CANONICAL},
-    {"mag", ".mag", ZT_TARGET_MAG}, {"safetensors", ".safetensors", ZT_TARGET_SAFETENSORS},
-    {"npz", ".npz", ZT_TARGET_NPZ}, {"npy", ".npy", ZT_TARGET_NPY},
-};
-
-static bool ends_in(const char *path, const char *extension)
-{
-    size_t length = strlen(path);
-    size_t extension_length = strlen(extension);
-
-    return length > extension_length && strcmp(path + length - extension_length, extension) == 0;
-}
-
-static bool find_target(struct conversion_request *request)
-{
-    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
-        bool found = request->to != NULL ? strcmp(request->to, targets[i].name) == 0
-                                         : targets[i].extension != NULL &&
-                                               ends_in(request->out, targets[i].extension);
-
-        if (found) {
-            request->target = targets[i].target;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Reads the level of "--zstd=LEVEL". */
-static bool read_level(struct conversion_request *request, const char *text)
-{
-    char *end;
-    long level;
-
-    errno = 0;
-    level = strtol(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || level < 1 || level > 22)
-        return false;
-    request->zstd_level = (int)level;
-    return true;
-}
-
-static int choose_target(struct conversion_request *request)
-{
-    if (request->in == NULL || request->out == NULL)
-        return command_usage("convert needs two files: one to read and one to write");
-    if (!find_target(request))
-        return command_usage("%s: the extension belongs to no format; choose one with --to",
-                             request->out);
-    if (request->zstd && request->target == ZT_TARGET_ZT2_CANONICAL)
-        request->target = ZT_TARGET_ZT2;
-    if (request->zstd && request->target != ZT_TARGET_ZT2 && request->target != ZT_TARGET_ZT1)
-        return command_usage("--zstd: %s has no zstd compression", zt_target_name(request->target));
-    if (request->part_bytes > 0 && request->target != ZT_TARGET_SAFETENSORS)
-        return command_usage("--max-shard: %s is written as one file, only safetensors as several",
-                             zt_target_name(request->target));
-    return EXIT_DONE;
-}
-
-static int take_path(struct conversion_request *request, const char *path)
-{
-    if (request->in == NULL)
-        request->in = path;
-    else if (request->out == NULL)
-        request->out = path;
-    else
-        return command_usage("convert takes only two files");
-    return EXIT_DONE;
-}
-
-static int take_part_size(struct conversion_request *request, const char *text)
-{
-    if (split_size_read(text, &request->part_bytes))
-        return EXIT_DONE;
-    return command_usage("--max-shard %s: a size is a whole number of bytes, KB, MB, GB, TB, KiB, "
-                         "MiB, GiB or TiB",
-                         text);
-}
-
-static int take_option(struct conversion_request *request, const struct option_reader *option)
-{
-    if (reporting_take(&request->reporting, option))
-        return EXIT_DONE;
-    if (option_reader_is(option, "--to"))
-        request->to = option->value;
-    else if (option_reader_is(option, "--dtype"))
-        request->to_f32 = true; /* the only word */
-    else if (option_reader_is(option, "--max-shard"))
-        return take_part_size(request, option->value);
-    else if (option_reader_is(option, "--zstd")) {
-        request->zstd = true;
-        if (option->value != NULL && !read_level(request, option->value))
-            return command_usage("--zstd=%s: the level must be 1 to 22", option->value);
-    }
-    return EXIT_DONE;
-}
-
-static int read_arguments(int argc, char **argv, struct conversion_request *request)
-{
-    struct option_reader reader = option_reader_of(argc, argv);
-    int status = EXIT_DONE;
-    enum option_found found;
-
-    while (status == EXIT_DONE && (found = option_reader_next(&reader)) != OPTION_END)
-        status = found == OPTION_WRONG   ? EXIT_USAGE
-                 : found == OPTION_NAMED ? take_option(request, &reader)
-                                         : take_path(request, reader.value);
-    return status == EXIT_DONE ? choose_target(request) : status;
 }
 
 /* --- reading --- */
@@ -256,6 +128,7 @@ static int make_output(struct conversion *work)
     zt_error_clear(&error);
     if (output_file_open(work->request->out, &output, &error) != ZT_OK)
         return failure_complain(work->request->out, &error);
+    output.never_replaces = work->request->keeps_output;
     status = write_output(work, &output, &error);
     if (status != ZT_OK) {
         bool is_output = output.failed;
@@ -265,6 +138,7 @@ static int make_output(struct conversion *work)
     }
     if (output_file_publish(&output, &error) != ZT_OK)
         return failure_complain(work->request->out, &error);
+    work->has_replaced = output.has_replaced;
     return EXIT_DONE;
 }
 
@@ -305,6 +179,7 @@ static int make_parts(struct conversion *work, const struct split_plan *plan)
 {
     struct zt_progress progress = {advance, work};
     const struct zt_conversion how = conversion_of(work, &progress);
+    struct split_replacing replacing = {.is_refused = work->request->keeps_output};
     char *failed = NULL;
     struct zt_error error;
     enum zt_status status;
@@ -317,8 +192,9 @@ static int make_parts(struct conversion *work, const struct split_plan *plan)
     zt_error_clear(&error);
     progress_line_start(&work->line, reporting_progress(&work->request->reporting), "converting",
                         zt_conversion_work(&how));
-    status = split_output_write(plan, &how, work->request->out, &failed, &error);
+    status = split_output_write(plan, &how, work->request->out, &replacing, &failed, &error);
     progress_line_end(&work->line);
+    work->has_replaced = replacing.has_happened;
     if (status != ZT_OK)
         result = failure_complain(failed != NULL ? failed : work->request->in, &error);
     free(failed);
@@ -379,9 +255,9 @@ static void report_summary(const struct conversion *work)
         if (made->components[i].decoded_length != ZT_LENGTH_UNKNOWN)
             bytes += made->components[i].decoded_length;
     plain_text_write(stderr, work->request->out, strlen(work->request->out));
-    fprintf(stderr, ": %" PRIu32 " object%s, %" PRIu64 " byte%s, %.3f seconds\n",
+    fprintf(stderr, ": %" PRIu32 " object%s, %" PRIu64 " byte%s, %.3f seconds%s\n",
             made->object_count, made->object_count == 1 ? "" : "s", bytes, bytes == 1 ? "" : "s",
-            seconds);
+            seconds, work->has_replaced ? ", replaced" : "");
 }
 
 /* Signals that would end the program stop the conversion instead, so that it leaves no file
@@ -403,11 +279,17 @@ int command_convert(int argc, char **argv)
     struct conversion_request request = {0};
     struct conversion work = {.request = &request, .begun_ns = clock_ns()};
     struct zt_error error;
-    int status = read_arguments(argc, argv, &request);
+    int status = convert_request_read(argc, argv, &request);
 
     if (status != EXIT_DONE)
         return status;
+    if (request.keeps_output && access(request.out, F_OK) == 0) {
+        zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                "it exists, and --no-clobber leaves it as it is");
+        return failure_complain(request.out, &error);
+    }
     catch_signals();
+    parallel_conversion_set_jobs(request.jobs);
     zt_error_clear(&error);
     status = open_work(&work, &error) == ZT_OK ? make_outputs(&work)
                                                : failure_complain(request.in, &error);

@@ -243,6 +243,28 @@ static void release(struct output_file *file)
     free(file->target);
 }
 
+/* Takes the target's name, in one step. */
+static enum zt_status take_name(struct output_file *file, struct zt_error *error)
+{
+    const bool exists = faccessat(AT_FDCWD, file->target, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+
+    if (!file->never_replaces && rename(file->temporary, file->target) == 0) {
+        file->has_replaced = exists;
+        return ZT_OK;
+    }
+    /* Not every file system has renames that replace nothing; nearly all have links. */
+    if (file->never_replaces && link(file->temporary, file->target) == 0) {
+        unlink(file->temporary);
+        return ZT_OK;
+    }
+    if (file->never_replaces && errno == EEXIST) {
+        file->failed = true;
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                       "it exists, and --no-clobber leaves it as it is");
+    }
+    return fail_io(file, error, "cannot name the file");
+}
+
 enum zt_status output_file_publish(struct output_file *file, struct zt_error *error)
 {
     enum zt_status status = output_file_flush(file, error);
@@ -251,8 +273,8 @@ enum zt_status output_file_publish(struct output_file *file, struct zt_error *er
         status = fail_io(file, error, "cannot write to the disk");
     if (status == ZT_OK)
         status = give_name(file, error);
-    if (status == ZT_OK && rename(file->temporary, file->target) != 0)
-        status = fail_io(file, error, "cannot name the file");
+    if (status == ZT_OK)
+        status = take_name(file, error);
     if (status != ZT_OK) {
         output_file_discard(file);
         return status;

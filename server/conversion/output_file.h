@@ -17,7 +17,9 @@ struct output_file {
     int descriptor;
     uint8_t *buffer;
     size_t filled;
-    bool failed; /* the last failure was the output's, not the input's */
+    bool failed;         /* the last failure was the output's, not the input's */
+    bool never_replaces; /* may be set until the file is published */
+    bool has_replaced;   /* set when it is */
 };
 
 /* ZT_IO if the folder cannot be written, ZT_ARGUMENT if the target exists and is not a regular
@@ -45,8 +47,8 @@ enum zt_status output_file_rest(struct output_file *file, struct zt_error *error
  * is not published. Fails as zt_model_open does. */
 enum zt_status output_file_check(struct output_file *file, struct zt_error *error);
 
-/* Syncs the file and gives it the target's name, replacing an existing file. On failure discards
- * it. */
+/* Syncs the file and gives it the target's name, replacing an existing file unless it never does:
+ * then ZT_ARGUMENT. On failure discards it. */
 enum zt_status output_file_publish(struct output_file *file, struct zt_error *error);
 
 /* Leaves nothing behind. */

@@ -99,11 +99,18 @@ static void *work_through(void *argument)
     }
 }
 
+static unsigned wanted_jobs; /* 0: as many as there are processors */
+
+void parallel_conversion_set_jobs(unsigned jobs)
+{
+    wanted_jobs = jobs;
+}
+
 static unsigned thread_count(void)
 {
-    const unsigned processors = processors_count();
+    const unsigned wanted = wanted_jobs > 0 ? wanted_jobs : processors_count();
 
-    return processors < THREADS_MAX ? processors : THREADS_MAX;
+    return wanted < THREADS_MAX ? wanted : THREADS_MAX;
 }
 
 /* Does work(task, 0) to work(task, count - 1) and fails as the first that fails. The calling thread

@@ -5,6 +5,10 @@
 #include "conversion/output_file.h"
 #include "zt/convert.h"
 
+/* How many threads conversions take, from now on: at most eight, 0 for one for each processor, which
+ * is the default. To be called while there is no conversion. */
+void parallel_conversion_set_jobs(unsigned jobs);
+
 /* Writes what zt_model_convert writes and fails as it does, with the failure that comes first in
  * its order. Where the place of every component is known before it is written, components are read,
  * checked and written by as many threads as there are processors, at most eight; otherwise by one.

@@ -199,6 +199,7 @@ void split_plan_free(struct split_plan *plan)
 struct writing {
     const struct split_plan *plan;
     const struct zt_conversion *whole;
+    struct split_replacing *replacing;
     int stem_length; /* of path */
     const char *path;
     char **paths;              /* of the parts, and then of the index */
@@ -265,6 +266,7 @@ static enum zt_status open_output(struct writing *writing, struct output_file **
         writing->failed = number;
         return status;
     }
+    writing->files[number].never_replaces = writing->replacing->is_refused;
     writing->open_count++;
     *out_file = &writing->files[number];
     return ZT_OK;
@@ -366,8 +368,11 @@ static enum zt_status publish_all(struct writing *writing, struct zt_error *erro
     uint32_t published = 0;
     enum zt_status status = ZT_OK;
 
-    for (; published < count && status == ZT_OK; published++)
+    for (; published < count && status == ZT_OK; published++) {
         status = output_file_publish(&writing->files[published], error);
+        if (writing->files[published].has_replaced)
+            writing->replacing->has_happened = true;
+    }
     if (status == ZT_OK) {
         writing->open_count = 0;
         return ZT_OK;
@@ -399,9 +404,11 @@ static void finish(struct writing *writing, char **out_failed)
 }
 
 enum zt_status split_output_write(const struct split_plan *plan, const struct zt_conversion *whole,
-                                  const char *path, char **out_failed, struct zt_error *error)
+                                  const char *path, struct split_replacing *replacing,
+                                  char **out_failed, struct zt_error *error)
 {
-    struct writing writing = {.plan = plan, .whole = whole, .failed = UINT32_MAX};
+    struct writing writing = {
+        .plan = plan, .whole = whole, .replacing = replacing, .failed = UINT32_MAX};
     enum zt_status status = begin(&writing, path, error);
 
     for (uint32_t part = 0; part < plan->count && status == ZT_OK; part++)

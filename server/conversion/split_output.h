@@ -26,11 +26,18 @@ enum zt_status split_plan_make(const struct zt_model *source,
                                struct split_plan *out_plan, struct zt_error *error);
 void split_plan_free(struct split_plan *plan);
 
+/* What becomes of files that are there already. */
+struct split_replacing {
+    bool is_refused;   /* then writing fails as output_file_publish does */
+    bool has_happened; /* set */
+};
+
 /* Writes the parts and the index; path is that of a single file. whole is the conversion into one
  * file, to safetensors. Fails as zt_model_convert and output_file_open do. *out_failed is the path
  * of the file that could not be written, which the caller frees; NULL if the source is at fault. On
  * failure nothing new remains. */
 enum zt_status split_output_write(const struct split_plan *plan, const struct zt_conversion *whole,
-                                  const char *path, char **out_failed, struct zt_error *error);
+                                  const char *path, struct split_replacing *replacing,
+                                  char **out_failed, struct zt_error *error);
 
 #endif

@@ -36,7 +36,7 @@ static const char *advice(int os_error)
 {
     switch (os_error) {
     case EADDRINUSE:
-        return "; ss -ltnp shows which program has the port, and --listen takes another one";
+        return "; ss -ltnp shows which program has the port";
     case EADDRNOTAVAIL:
         return "; ip address shows the addresses of this machine";
     case EACCES:
@@ -48,9 +48,20 @@ static const char *advice(int os_error)
 
 static int fail_to_bind(char *error, size_t error_size, const char *listen)
 {
-    char why[256];
+    char why[512];
+    const int os_error = errno;
+    const int length =
+        snprintf(why, sizeof(why), "%s%s", strerrordesc_np(os_error), advice(os_error));
+    struct config_message message;
+    struct config_listen place;
 
-    snprintf(why, sizeof(why), "%s%s", strerrordesc_np(errno), advice(errno));
+    if (os_error == EADDRINUSE && config_listen_parse(listen, &place, &message)) {
+        const int host = (int)(strrchr(listen, ':') - listen);
+
+        snprintf(why + length, sizeof(why) - (size_t)length,
+                 "; --listen %.*s:%u takes another one, --listen %.*s:0 one that is free", host,
+                 listen, place.port < UINT16_MAX ? place.port + 1U : 1024U, host, listen);
+    }
     return fail(error, error_size, listen, why);
 }
 

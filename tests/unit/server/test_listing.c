@@ -13,7 +13,8 @@ static void assert_listed(const struct zt_model *model, const char *expected)
     FILE *stream = open_memstream(&text, &length);
 
     assert_non_null(stream);
-    listing_print(model, model->file_size, stream);
+    listing_print(model, stream);
+    listing_print_totals(model, model->file_size, stream);
     fclose(stream);
     assert_string_equal(text, expected);
     free(text);

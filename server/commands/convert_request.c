@@ -1,0 +1,141 @@
+/* Reads and checks the arguments of `convert`. */
+#include "commands/convert_request.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/commands.h"
+#include "conversion/split_output.h"
+
+#define JOBS_MAX 256
+
+static const struct {
+    const char *name;
+    const char *extension;
+    enum zt_target target;
+} targets[] = {
+    {"zt", ".zt", ZT_TARGET_ZT1},   {"zt2", NULL, ZT_TARGET_ZT2_CANONICAL},
+    {"mag", ".mag", ZT_TARGET_MAG}, {"safetensors", ".safetensors", ZT_TARGET_SAFETENSORS},
+    {"npz", ".npz", ZT_TARGET_NPZ}, {"npy", ".npy", ZT_TARGET_NPY},
+};
+
+static bool ends_in(const char *path, const char *extension)
+{
+    size_t length = strlen(path);
+    size_t extension_length = strlen(extension);
+
+    return length > extension_length && strcmp(path + length - extension_length, extension) == 0;
+}
+
+static bool find_target(struct conversion_request *request)
+{
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+        bool found = request->to != NULL ? strcmp(request->to, targets[i].name) == 0
+                                         : targets[i].extension != NULL &&
+                                               ends_in(request->out, targets[i].extension);
+
+        if (found) {
+            request->target = targets[i].target;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reads the level of "--zstd=LEVEL". */
+static bool read_level(struct conversion_request *request, const char *text)
+{
+    char *end;
+    long level;
+
+    errno = 0;
+    level = strtol(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || level < 1 || level > 22)
+        return false;
+    request->zstd_level = (int)level;
+    return true;
+}
+
+static int choose_target(struct conversion_request *request)
+{
+    if (request->in == NULL || request->out == NULL)
+        return command_usage("convert needs two files: one to read and one to write");
+    if (!find_target(request))
+        return command_usage("%s: the extension belongs to no format; choose one with --to",
+                             request->out);
+    if (request->zstd && request->target == ZT_TARGET_ZT2_CANONICAL)
+        request->target = ZT_TARGET_ZT2;
+    if (request->zstd && request->target != ZT_TARGET_ZT2 && request->target != ZT_TARGET_ZT1)
+        return command_usage("--zstd: %s has no zstd compression", zt_target_name(request->target));
+    if (request->part_bytes > 0 && request->target != ZT_TARGET_SAFETENSORS)
+        return command_usage("--max-shard: %s is written as one file, only safetensors as several",
+                             zt_target_name(request->target));
+    return EXIT_DONE;
+}
+
+static int take_path(struct conversion_request *request, const char *path)
+{
+    if (request->in == NULL)
+        request->in = path;
+    else if (request->out == NULL)
+        request->out = path;
+    else
+        return command_usage("convert takes only two files");
+    return EXIT_DONE;
+}
+
+static int take_part_size(struct conversion_request *request, const char *text)
+{
+    if (split_size_read(text, &request->part_bytes))
+        return EXIT_DONE;
+    return command_usage("--max-shard %s: a size is a whole number of bytes, KB, MB, GB, TB, KiB, "
+                         "MiB, GiB or TiB",
+                         text);
+}
+
+static int take_jobs(struct conversion_request *request, const char *text)
+{
+    char *end;
+    unsigned long jobs = strtoul(text, &end, 10);
+
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || jobs < 1 || jobs > JOBS_MAX)
+        return command_usage("--jobs %s: it must be a number from 1 to %d", text, JOBS_MAX);
+    request->jobs = (unsigned)jobs;
+    return EXIT_DONE;
+}
+
+static int take_option(struct conversion_request *request, const struct option_reader *option)
+{
+    if (reporting_take(&request->reporting, option))
+        return EXIT_DONE;
+    if (option_reader_is(option, "--to"))
+        request->to = option->value;
+    else if (option_reader_is(option, "--dtype"))
+        request->to_f32 = true; /* the only word */
+    else if (option_reader_is(option, "--max-shard"))
+        return take_part_size(request, option->value);
+    else if (option_reader_is(option, "--jobs"))
+        return take_jobs(request, option->value);
+    else if (option_reader_is(option, "--no-clobber"))
+        request->keeps_output = true;
+    else if (option_reader_is(option, "--zstd")) {
+        request->zstd = true;
+        if (option->value != NULL && !read_level(request, option->value))
+            return command_usage("--zstd=%s: the level must be 1 to 22", option->value);
+    }
+    return EXIT_DONE;
+}
+
+int convert_request_read(int argc, char **argv, struct conversion_request *request)
+{
+    struct option_reader reader = option_reader_of(argc, argv);
+    int status = EXIT_DONE;
+    enum option_found found;
+
+    while (status == EXIT_DONE && (found = option_reader_next(&reader)) != OPTION_END)
+        status = found == OPTION_WRONG   ? EXIT_USAGE
+                 : found == OPTION_NAMED ? take_option(request, &reader)
+                                         : take_path(request, reader.value);
+    return status == EXIT_DONE ? choose_target(request) : status;
+}

@@ -1,0 +1,143 @@
+"""convert: the file that it writes, whatever happens meanwhile."""
+
+import json
+import os
+import pty
+import re
+import resource
+import select
+import signal
+import stat
+import struct
+import subprocess
+import time
+
+import pytest
+
+from containers import dense, pattern, zt1, zt2
+from conversions import PLAIN, SUMMARY, write, convert  # noqa: F401
+from server_process import PROGRAM, holds_freed_memory
+
+
+def test_a_failure_leaves_the_older_file(ztserve, write):
+    source = write("hurt.zt", zt1({"hurt": dense(pattern(50))}).flipped("hurt"))
+    out = write("out.zt", b"older")
+    assert ztserve("convert", source, out).status == 1
+    assert out.read_bytes() == b"older"
+
+
+def test_an_older_file_is_replaced_and_a_link_followed(convert, write, tmp_path):
+    source = write("a.zt", zt1(PLAIN))
+    real = write("real.zt", b"older")
+    (tmp_path / "link.zt").symlink_to(real)
+    convert(source, "link.zt")
+    assert (tmp_path / "link.zt").is_symlink()
+    assert real.read_bytes() != b"older"
+
+
+def test_a_file_can_be_converted_onto_itself(convert, write):
+    source = write("a.zt", zt1(PLAIN))
+    convert(source, "a.zt", "--to", "zt2")
+
+
+def test_the_umask_holds(convert, write):
+    before = os.umask(0o027)
+    try:
+        out = convert(write("a.zt", zt1(PLAIN)), "out.zt")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(out.stat().st_mode) == 0o640
+
+
+def test_a_file_that_is_not_regular_is_not_replaced(ztserve, write, tmp_path):
+    source = write("a.zt", zt1(PLAIN))
+    for out in (tmp_path, "/dev/null"):
+        result = ztserve("convert", source, out, "--to", "zt")
+        assert result.status == 1
+        assert len(result.error_lines) == 1
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_a_missing_folder(ztserve, write, tmp_path):
+    result = ztserve("convert", write("a.zt", zt1(PLAIN)), tmp_path / "missing" / "out.zt")
+    assert result.status == 1
+    assert "out.zt" in result.errors
+
+
+def test_a_full_disk_leaves_nothing(write, tmp_path):
+    """A limit on the size of files stands for the disk."""
+    source = write("a.zt", zt1({"x": dense(pattern(1 << 20))}))
+    limit = 1 << 19
+    result = subprocess.run(
+        [PROGRAM, "convert", source, tmp_path / "out.zt"],
+        capture_output=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert b"out.zt" in result.stderr
+    assert os.listdir(tmp_path) == ["a.zt"]
+
+
+def make_large(tmp_path, size):
+    path = tmp_path / "large.safetensors"
+    header = json.dumps({"x": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+    header += b" " * (-len(header) % 8)
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        file.truncate(8 + len(header) + size)
+    return path
+
+
+def test_a_signal_leaves_nothing(tmp_path):
+    source = make_large(tmp_path, 1 << 30)
+    process = subprocess.Popen(
+        [PROGRAM, "convert", source, tmp_path / "out.zt", "--zstd=22"], stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert len(errors.splitlines()) == 1
+    assert os.listdir(tmp_path) == ["large.safetensors"]
+
+
+def test_progress_is_shown_on_a_terminal_only(tmp_path):
+    source = make_large(tmp_path, 1 << 28)
+    leader, follower = pty.openpty()
+    process = subprocess.Popen([PROGRAM, "convert", source, tmp_path / "out.zt", "--zstd=12"], stderr=follower)
+    os.close(follower)
+    shown = b""
+    while process.poll() is None or select.select([leader], [], [], 0)[0]:
+        if select.select([leader], [], [], 0.1)[0]:
+            try:
+                shown += os.read(leader, 4096)
+            except OSError:
+                break
+    os.close(leader)
+    assert process.wait() == 0
+    progress, _, summary = shown.rpartition(b"\r\x1b[K")
+    assert not progress or b"\rconverting: " in progress
+    assert b"\n" not in progress
+    assert re.fullmatch(rf".*/out.zt: {SUMMARY}\r\n", summary.decode())
+
+
+def peak_kib(process):
+    """The peak memory of a running process."""
+    peak = 0
+    while process.poll() is None:
+        with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+            peak = max([peak, *(int(line.split()[1]) for line in status if line.startswith("VmHWM"))])
+        time.sleep(0.01)
+    return peak
+
+
+@pytest.mark.parametrize("target", ["zt2", "npz", "zt"])
+def test_memory_does_not_follow_the_size(tmp_path, target):
+    if holds_freed_memory():
+        pytest.skip("a sanitizer holds memory of its own")
+    process = subprocess.Popen([PROGRAM, "convert", make_large(tmp_path, 3 << 28), tmp_path / "out", "--to", target])
+    peak = peak_kib(process)
+    assert process.returncode == 0
+    assert peak < 64 << 10
