@@ -350,7 +350,8 @@ enum zt_status parallel_conversion_write(const struct zt_conversion *conversion,
     enum zt_status status;
 
     if (thread_count() < 2 || !knows_places(conversion)) {
-        status = zt_model_convert(conversion, &sink, error);
+        parallel.conversion.options.zstd_threads = thread_count();
+        status = zt_model_convert(&parallel.conversion, &sink, error);
         return status == ZT_OK ? output_file_flush(output, error) : status;
     }
     status = convert(&parallel, error);

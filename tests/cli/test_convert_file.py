@@ -15,7 +15,7 @@ import time
 import pytest
 
 from containers import dense, pattern, zt1, zt2
-from conversions import PLAIN, SUMMARY, write, convert  # noqa: F401
+from conversions import WEIGHTS, PLAIN, SUMMARY, write, convert  # noqa: F401
 from server_process import PROGRAM, holds_freed_memory
 
 
@@ -141,3 +141,36 @@ def test_memory_does_not_follow_the_size(tmp_path, target):
     peak = peak_kib(process)
     assert process.returncode == 0
     assert peak < 64 << 10
+
+
+def test_a_replaced_file_is_called_replaced(ztserve, write, tmp_path):
+    source, out = write("a.zt", zt1({"w": dense(WEIGHTS)})), tmp_path / "out.zt"
+    assert ztserve("convert", source, out).errors.endswith(" seconds\n")
+    assert ztserve("convert", source, out).errors.endswith(" seconds, replaced\n")
+
+
+def test_no_clobber_leaves_a_file_as_it_is(ztserve, write, tmp_path):
+    source, out = write("a.zt", zt1({"w": dense(WEIGHTS)})), write("out.zt", b"older")
+    result = ztserve("convert", "--no-clobber", source, out)
+    assert (result.status, result.errors) == (1, f"ztserve: {out}: it exists, and --no-clobber leaves it as it is\n")
+    assert out.read_bytes() == b"older"
+    assert ztserve("convert", "--no-clobber", source, tmp_path / "new.zt").status == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"a.zt", "out.zt", "new.zt"}
+
+
+def test_no_clobber_leaves_parts_as_they_are(ztserve, write, tmp_path):
+    source = write("a.zt", zt1({"v": dense(WEIGHTS), "w": dense(WEIGHTS)}))
+    arguments = ["convert", "--no-clobber", "--max-shard", "30", source, tmp_path / "m.safetensors"]
+    write("m-00002-of-00002.safetensors", b"older")
+    result = ztserve(*arguments)
+    assert result.status == 1
+    assert "m-00002-of-00002.safetensors: it exists" in result.errors
+    assert {path.name for path in tmp_path.iterdir()} == {"a.zt", "m-00002-of-00002.safetensors"}
+    (tmp_path / "m-00002-of-00002.safetensors").unlink()
+    assert ztserve(*arguments).status == 0
+
+
+def test_quiet_says_nothing(ztserve, write, tmp_path):
+    source = write("a.zt", zt1({"w": dense(WEIGHTS)}, attributes={"a": 1}))
+    result = ztserve("convert", "-q", source, tmp_path / "out.safetensors")
+    assert (result.status, result.output, result.errors) == (0, "", "")

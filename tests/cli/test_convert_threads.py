@@ -88,3 +88,12 @@ def test_the_first_failure_in_the_files_order_is_reported(fails, write):
     source = write("hurt.zt", data)
     for target in ("zt", "safetensors"):
         assert '"a"' in fails(source, "--to", target)
+
+
+@pytest.mark.parametrize("target", ["zt", "zt2"])
+def test_any_number_of_jobs_compresses_to_the_same_bytes(convert, write, target):
+    large = bytes(range(256)) * (11 << 10) + pattern(300_000)
+    source = write("source.zt", zt1({"a": dense(large), "b": dense(pattern(5000)), "c": dense(b"", "u8", [0])}))
+    made = [convert(source, f"{jobs}.zt", "--to", target, "--zstd=1", "--jobs", jobs).read_bytes() for jobs in "123"]
+    assert made[0] == made[1] == made[2]
+    assert len(made[0]) < len(large) // 2

@@ -16,6 +16,8 @@ extern "C" {
 
 struct zt_encoder;
 
+#define ZT_ENCODER_THREADS_MAX 64
+
 struct zt_encoder_options {
     enum zt_encoding encoding; /* ZT_ENCODING_ZSTD or ZT_ENCODING_ZSTD_SEEKABLE */
     int level;                 /* 1 to 22; 0 for zstd's default, 3 */
@@ -23,6 +25,9 @@ struct zt_encoder_options {
      * encoders may be open at once. From level 4 on this limits the window to 1 MiB, so the output
      * differs. */
     bool bounds_memory;
+    /* Threads of zstd's own, beside the caller's, at most 64; 0: none. The output is the same for any number but
+     * 0. */
+    unsigned threads;
 };
 
 /* Starts a stream. Compressed bytes go to out, which is copied; its context is borrowed until

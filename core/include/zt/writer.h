@@ -26,6 +26,8 @@ struct zt_writer_options {
     /* Compress, as zstd in zTensor 1.2 and as zt.zstd-seekable/1 in zTensor 2 (not canonical). */
     bool zstd;
     int zstd_level; /* 1 to 22; 0 for zstd's default, 3 */
+    /* Threads of zstd's own that compress (zt/encode.h); 0: none. */
+    unsigned zstd_threads;
     /* Write no digests in zTensor 1.2. */
     bool without_digests;
     /* One for each component, for targets whose zt_target_fingerprint is true; borrowed until

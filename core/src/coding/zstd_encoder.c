@@ -29,6 +29,17 @@
 #define FOOTER_LENGTH   9
 #define ENTRY_LENGTH    8
 
+/* A frame may be compressed by several threads in pieces of a block. Each piece after the first sees
+ * this share of the window before it: 1/8. */
+#define OVERLAP_LOG 6
+
+/* Frames of a seekable stream that are being compressed by threads of zstd's, one each. */
+struct frame {
+    ZSTD_CCtx *context;
+    uint8_t *packed;
+    uint32_t decoded; /* bytes in it; 0: none is being compressed */
+};
+
 struct zt_encoder {
     ZSTD_CCtx *context;
     struct zt_sink out;
@@ -37,23 +48,49 @@ struct zt_encoder {
     size_t filled;
     uint8_t *packed;
     size_t packed_size;
+    struct frame *frames; /* a ring; NULL: there are no threads, or the stream is one frame */
+    unsigned frame_count;
+    unsigned next_frame;    /* of the ring; the oldest one if it is not empty */
     struct zt_buffer table; /* entries, eight bytes for each block */
 };
 
 static void set_parameters(const struct zt_encoder *encoder,
-                           const struct zt_encoder_options *options)
+                           const struct zt_encoder_options *options, ZSTD_CCtx *context)
 {
-    ZSTD_CCtx *context = encoder->context;
-
     ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel,
                            options->level == 0 ? ZSTD_CLEVEL_DEFAULT : options->level);
     ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
     ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, encoder->seekable ? 1 : 0);
+    /* A zstd that was built without threads refuses the first and works without. */
+    if (options->threads > 0) {
+        ZSTD_CCtx_setParameter(context, ZSTD_c_nbWorkers,
+                               encoder->seekable ? 1 : (int)options->threads);
+        ZSTD_CCtx_setParameter(context, ZSTD_c_jobSize, (int)BLOCK_BYTES);
+        ZSTD_CCtx_setParameter(context, ZSTD_c_overlapLog, OVERLAP_LOG);
+    }
     if (!options->bounds_memory || options->level < BOUNDED_LEVEL_MIN)
         return;
     ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, BOUNDED_WINDOW_LOG);
     ZSTD_CCtx_setParameter(context, ZSTD_c_chainLog, BOUNDED_TABLE_LOG);
     ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, BOUNDED_TABLE_LOG);
+}
+
+static bool open_frames(struct zt_encoder *encoder, const struct zt_encoder_options *options)
+{
+    encoder->frames = calloc(options->threads, sizeof(*encoder->frames));
+    if (encoder->frames == NULL)
+        return false;
+    encoder->frame_count = options->threads;
+    for (unsigned i = 0; i < encoder->frame_count; i++) {
+        struct frame *frame = &encoder->frames[i];
+
+        frame->context = ZSTD_createCCtx();
+        frame->packed = malloc(encoder->packed_size);
+        if (frame->context == NULL || frame->packed == NULL)
+            return false;
+        set_parameters(encoder, options, frame->context);
+    }
+    return true;
 }
 
 enum zt_status zt_encoder_open(const struct zt_encoder_options *options, const struct zt_sink *out,
@@ -62,6 +99,7 @@ enum zt_status zt_encoder_open(const struct zt_encoder_options *options, const s
     struct zt_encoder *encoder;
 
     assert(options->encoding == ZT_ENCODING_ZSTD || options->encoding == ZT_ENCODING_ZSTD_SEEKABLE);
+    assert(options->threads <= ZT_ENCODER_THREADS_MAX);
     if (options->level < 0 || options->level > LEVEL_MAX)
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "zstd has no level %d: 1 to %d",
                        options->level, LEVEL_MAX);
@@ -74,11 +112,12 @@ enum zt_status zt_encoder_open(const struct zt_encoder_options *options, const s
     encoder->context = ZSTD_createCCtx();
     encoder->block = malloc(BLOCK_BYTES);
     encoder->packed = malloc(encoder->packed_size);
-    if (encoder->context == NULL || encoder->block == NULL || encoder->packed == NULL) {
+    if (encoder->context == NULL || encoder->block == NULL || encoder->packed == NULL ||
+        (encoder->seekable && options->threads > 0 && !open_frames(encoder, options))) {
         zt_encoder_close(encoder);
         return zt_fail_memory(error, "compressing");
     }
-    set_parameters(encoder, options);
+    set_parameters(encoder, options, encoder->context);
     *out_encoder = encoder;
     return ZT_OK;
 }
@@ -111,18 +150,82 @@ static enum zt_status compress_block(struct zt_encoder *encoder, bool ends_frame
     return ZT_OK;
 }
 
-static enum zt_status end_block(struct zt_encoder *encoder, struct zt_error *error)
+static enum zt_status note_frame(struct zt_encoder *encoder, uint64_t stored, uint32_t decoded,
+                                 struct zt_error *error)
 {
-    uint32_t decoded = (uint32_t)encoder->filled;
-    uint64_t stored;
-    enum zt_status status = compress_block(encoder, encoder->seekable, &stored, error);
-
-    if (status != ZT_OK || !encoder->seekable)
-        return status;
     assert(stored > 0 && stored <= UINT32_MAX);
     zt_buffer_append_le32(&encoder->table, (uint32_t)stored);
     zt_buffer_append_le32(&encoder->table, decoded);
     return encoder->table.failed ? zt_fail_memory(error, "a seek table") : ZT_OK;
+}
+
+/* Waits for the oldest frame of the ring, unless it is empty, and passes it on. */
+static enum zt_status take_frame(struct zt_encoder *encoder, struct zt_error *error)
+{
+    struct frame *frame = &encoder->frames[encoder->next_frame];
+    ZSTD_inBuffer input = {NULL, 0, 0};
+    ZSTD_outBuffer output = {frame->packed, encoder->packed_size, 0};
+    const uint32_t decoded = frame->decoded;
+    enum zt_status status;
+    size_t left;
+
+    if (decoded == 0)
+        return ZT_OK;
+    frame->decoded = 0;
+    left = ZSTD_compressStream2(frame->context, &output, &input, ZSTD_e_end);
+    if (ZSTD_isError(left))
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "cannot compress: %s",
+                       ZSTD_getErrorName(left));
+    assert(left == 0);
+    status = encoder->out.take(encoder->out.context, output.dst, output.pos, error);
+    return status == ZT_OK ? note_frame(encoder, output.pos, decoded, error) : status;
+}
+
+/* Without room for output the call returns as soon as a thread has the block. */
+static enum zt_status start_frame(struct zt_encoder *encoder, struct zt_error *error)
+{
+    struct frame *frame = &encoder->frames[encoder->next_frame];
+    ZSTD_inBuffer input = {encoder->block, encoder->filled, 0};
+    ZSTD_outBuffer output = {frame->packed, 0, 0};
+    const enum zt_status status = take_frame(encoder, error);
+    size_t left;
+
+    if (status != ZT_OK)
+        return status;
+    left = ZSTD_compressStream2(frame->context, &output, &input, ZSTD_e_end);
+    if (ZSTD_isError(left))
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "cannot compress: %s",
+                       ZSTD_getErrorName(left));
+    assert(input.pos == input.size);
+    frame->decoded = (uint32_t)encoder->filled;
+    encoder->filled = 0;
+    encoder->next_frame = (encoder->next_frame + 1) % encoder->frame_count;
+    return ZT_OK;
+}
+
+static enum zt_status end_block(struct zt_encoder *encoder, struct zt_error *error)
+{
+    const uint32_t decoded = (uint32_t)encoder->filled;
+    uint64_t stored;
+    enum zt_status status;
+
+    if (encoder->frames != NULL)
+        return start_frame(encoder, error);
+    status = compress_block(encoder, encoder->seekable, &stored, error);
+    if (status != ZT_OK || !encoder->seekable)
+        return status;
+    return note_frame(encoder, stored, decoded, error);
+}
+
+static enum zt_status take_all_frames(struct zt_encoder *encoder, struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+
+    for (unsigned i = 0; i < encoder->frame_count && status == ZT_OK; i++) {
+        status = take_frame(encoder, error);
+        encoder->next_frame = (encoder->next_frame + 1) % encoder->frame_count;
+    }
+    return status;
 }
 
 enum zt_status zt_encoder_append(struct zt_encoder *encoder, const void *bytes, size_t length,
@@ -179,6 +282,8 @@ enum zt_status zt_encoder_finish(struct zt_encoder *encoder, struct zt_error *er
         return compress_block(encoder, true, &stored, error);
     if (encoder->filled > 0)
         status = end_block(encoder, error);
+    if (status == ZT_OK)
+        status = take_all_frames(encoder, error);
     return status == ZT_OK ? put_table(encoder, error) : status;
 }
 
@@ -186,6 +291,11 @@ void zt_encoder_close(struct zt_encoder *encoder)
 {
     if (encoder == NULL)
         return;
+    for (unsigned i = 0; i < encoder->frame_count; i++) {
+        ZSTD_freeCCtx(encoder->frames[i].context);
+        free(encoder->frames[i].packed);
+    }
+    free(encoder->frames);
     ZSTD_freeCCtx(encoder->context);
     free(encoder->block);
     free(encoder->packed);

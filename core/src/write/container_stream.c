@@ -76,9 +76,11 @@ enum zt_status zt_container_stream_begin(const struct zt_projection *projection,
     stream->with_digests = !options->without_digests || projection->target != ZT_TARGET_ZT1;
     status = zt_placed_init(&stream->placed, projection->model, error);
     if (status == ZT_OK && options->zstd)
-        status = zt_encoder_open(
-            &(struct zt_encoder_options){stream->container->encoding, options->zstd_level, false},
-            &stream->packed, &stream->encoder, error);
+        status =
+            zt_encoder_open(&(struct zt_encoder_options){.encoding = stream->container->encoding,
+                                                         .level = options->zstd_level,
+                                                         .threads = options->zstd_threads},
+                            &stream->packed, &stream->encoder, error);
     if (status == ZT_OK)
         status = put(stream, stream->container->magic, sizeof(stream->container->magic), error);
     if (status != ZT_OK) {
