@@ -29,8 +29,8 @@
 #define FOOTER_LENGTH   9
 #define ENTRY_LENGTH    8
 
-/* A frame may be compressed by several threads in pieces of a block. Each piece after the first sees
- * this share of the window before it: 1/8. */
+/* A frame may be compressed by several threads in pieces of a block. Each piece after the first
+ * sees this share of the window before it: 1/8. */
 #define OVERLAP_LOG 6
 
 /* Frames of a seekable stream that are being compressed by threads of zstd's, one each. */
