@@ -1,0 +1,145 @@
+/* What is remembered of a pull: which pieces of which version of which file. */
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/pull_journal.h"
+
+#define SIZE ((uint64_t)10 * 65536 + 5)
+
+static char path[64];
+static struct web_file file;
+static struct piece_map map;
+static struct pull_journal journal = {path, "http://h/m", &file};
+
+static int begin(void **state)
+{
+    struct zt_error error;
+
+    (void)state;
+    snprintf(path, sizeof(path), "/tmp/pull_journal.%d", (int)getpid());
+    file = (struct web_file){.size = SIZE, .etag = "\"v1\""};
+    journal.url = "http://h/m";
+    piece_map_init(&map, SIZE);
+    piece_map_set(&map, 1, PIECE_HERE);
+    piece_map_set(&map, 9, PIECE_FLYING);
+    piece_map_set(&map, 10, PIECE_HERE);
+    assert_int_equal(pull_journal_write(&journal, &map, NULL, &error), ZT_OK);
+    piece_map_init(&map, SIZE);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unlink(path);
+    return 0;
+}
+
+static void pieces_that_were_there_are_there_again(void **state)
+{
+    (void)state;
+    pull_journal_read(&journal, &map);
+    assert_int_equal(map.here, 2);
+    assert_int_equal(piece_map_bytes(&map), 65536 + 5);
+    assert_true(piece_map_has(&map, 65536, 65536));
+    assert_true(piece_map_has(&map, SIZE - 5, 5));
+    assert_false(piece_map_has(&map, 9 * 65536, 1));
+}
+
+static void another_version_url_or_size_has_none(void **state)
+{
+    (void)state;
+    strcpy(file.etag, "\"v2\"");
+    pull_journal_read(&journal, &map);
+    assert_int_equal(map.here, 0);
+    strcpy(file.etag, "\"v1\"");
+    journal.url = "http://h/n";
+    pull_journal_read(&journal, &map);
+    assert_int_equal(map.here, 0);
+    journal.url = "http://h/m";
+    file.size++;
+    pull_journal_read(&journal, &map);
+    assert_int_equal(map.here, 0);
+}
+
+/* As after a crash of the machine: only what was synced counts. */
+static void another_boot_has_what_was_synced(void **state)
+{
+    char text[4096] = "";
+    char *boot;
+    FILE *stream = fopen(path, "r+");
+    size_t length;
+
+    (void)state;
+    assert_non_null(stream);
+    length = fread(text, 1, sizeof(text) - 1, stream);
+    boot = strstr(text, "\"boot\":\"");
+    assert_non_null(boot);
+    boot[8] = boot[8] == 'x' ? 'y' : 'x';
+    rewind(stream);
+    assert_int_equal(fwrite(text, 1, length, stream), length);
+    fclose(stream);
+    pull_journal_read(&journal, &map);
+    assert_int_equal(map.here, 0);
+}
+
+static void every_prefix_of_a_journal_is_none(void **state)
+{
+    FILE *stream = fopen(path, "r");
+    char text[4096];
+    size_t length;
+
+    (void)state;
+    assert_non_null(stream);
+    length = fread(text, 1, sizeof(text), stream);
+    fclose(stream);
+    while (length-- > 0) {
+        assert_int_equal(truncate(path, (off_t)length), 0);
+        pull_journal_read(&journal, &map);
+        assert_int_equal(map.here, 0);
+    }
+}
+
+static void the_next_run_begins_where_it_is_wanted_and_wraps(void **state)
+{
+    uint32_t first;
+    uint32_t past;
+
+    (void)state;
+    pull_journal_read(&journal, &map);
+    assert_true(piece_map_find(&map, 0, 1 << 20, &first, &past));
+    assert_int_equal(first, 0);
+    assert_int_equal(past, 1);
+    assert_true(piece_map_find(&map, 4, 3 * 65536, &first, &past));
+    assert_int_equal(first, 4);
+    assert_int_equal(past, 7);
+    assert_true(piece_map_find(&map, 10, 1, &first, &past));
+    assert_int_equal(first, 0);
+}
+
+static void the_largest_file_has_a_bounded_number_of_pieces(void **state)
+{
+    (void)state;
+    piece_map_init(&map, UINT64_C(1) << 60);
+    assert_in_range(map.count, 1, PIECES_MAX);
+    assert_int_equal(piece_map_end(&map, map.count - 1), UINT64_C(1) << 60);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(pieces_that_were_there_are_there_again, begin, end),
+        cmocka_unit_test_setup_teardown(another_version_url_or_size_has_none, begin, end),
+        cmocka_unit_test_setup_teardown(another_boot_has_what_was_synced, begin, end),
+        cmocka_unit_test_setup_teardown(every_prefix_of_a_journal_is_none, begin, end),
+        cmocka_unit_test_setup_teardown(the_next_run_begins_where_it_is_wanted_and_wraps, begin,
+                                        end),
+        cmocka_unit_test(the_largest_file_has_a_bounded_number_of_pieces),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
