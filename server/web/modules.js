@@ -1,6 +1,7 @@
 // The modules of a model: a tree of the parts of its tensors' dotted names, with what lies below each.
 //
-// A node is {label, path, bytes, count, children: Map or null, row}. row is the tensor of a leaf.
+// A node is {label, path, bytes, count, modules, rows, row}: a module has modules (a Map by name, or null) and rows, the
+// tensors right in it; a leaf has row, its tensor. Leaves are made when they are asked for: there may be very many.
 
 const DEPTH_MAX = 32; // of names; what follows is one part
 
@@ -23,17 +24,25 @@ function split(name, separator) {
     : [...parts.slice(0, DEPTH_MAX - 1), parts.slice(DEPTH_MAX - 1).join(separator)];
 }
 
-function node(label, path) {
-  return { label, path, bytes: 0, count: 0, children: null, row: null };
+function moduleNode(label, path) {
+  return { label, path, bytes: 0, count: 0, modules: null, rows: [], row: null };
 }
 
-// A child of that name; a tensor may be called as a module is, so their keys differ.
-function childOf(parent, key, label, path) {
-  parent.children ??= new Map();
-  let child = parent.children.get(key);
+function leafNode(row, separator) {
+  const parts = split(row.object, separator);
+  const last = parts[parts.length - 1];
+
+  return { label: row.component === "data" ? last : `${last} (${row.component})`, path: row.object, bytes: row.bytes,
+    count: 1, modules: null, rows: [], row };
+}
+
+function moduleIn(parent, part, separator) {
+  let child = parent.modules?.get(part);
+
   if (child === undefined) {
-    child = node(label, path);
-    parent.children.set(key, child);
+    child = moduleNode(part, parent.path === "" ? part : parent.path + separator + part);
+    parent.modules ??= new Map();
+    parent.modules.set(part, child);
   }
   return child;
 }
@@ -41,26 +50,20 @@ function childOf(parent, key, label, path) {
 // The tree of rows ({object, component, bytes}).
 export function modulesOf(rows) {
   const separator = separatorOf(rows);
-  const top = node("", "");
+  const top = moduleNode("", "");
 
   for (const row of rows) {
     const parts = split(row.object, separator);
-    const label = row.component === "data" ? parts[parts.length - 1] : `${parts[parts.length - 1]} (${row.component})`;
     let at = top;
-    let path = "";
 
     at.bytes += row.bytes;
     at.count++;
-    for (const part of parts.slice(0, -1)) {
-      path = path === "" ? part : path + separator + part;
-      at = childOf(at, `m${part}`, part, path);
+    for (let i = 0; i < parts.length - 1; i++) {
+      at = moduleIn(at, parts[i], separator);
       at.bytes += row.bytes;
       at.count++;
     }
-    const leaf = childOf(at, `t${label}\0${row.component}`, label, row.object);
-    leaf.bytes += row.bytes;
-    leaf.count++;
-    leaf.row = row;
+    at.rows.push(row);
   }
   top.separator = separator;
   return top;
@@ -71,35 +74,36 @@ function joined(child, separator) {
   let at = child;
   let label = child.label;
 
-  while (at.children !== null && at.children.size === 1) {
-    const [only] = at.children.values();
-    if (only.children === null)
-      break;
-    label += separator + only.label;
-    at = only;
+  while (at.rows.length === 0 && at.modules?.size === 1) {
+    [at] = at.modules.values();
+    label += separator + at.label;
   }
   return at === child ? child : { ...at, label };
 }
 
 // What is in a module, by name as people count, or from the largest.
 export function childrenOf(parent, separator, order) {
-  const children = [...(parent.children?.values() ?? [])].map((child) => joined(child, separator));
+  const children = [
+    ...[...(parent.modules?.values() ?? [])].map((child) => joined(child, separator)),
+    ...parent.rows.map((row) => leafNode(row, separator)),
+  ];
 
   return children.sort(order === "bytes"
     ? (a, b) => b.bytes - a.bytes
     : (a, b) => collator.compare(a.label, b.label));
 }
 
+// The module in another one that is on the way to a path.
+export function towards(module, path, separator) {
+  return [...(module.modules?.values() ?? [])]
+    .find((child) => child.path === path || path.startsWith(child.path + separator));
+}
+
 // The module at a path, or the whole model.
 export function moduleAt(top, path) {
   let at = top;
 
-  while (at.path !== path) {
-    const next = [...(at.children?.values() ?? [])]
-      .find((child) => child.children !== null && (child.path === path || path.startsWith(child.path + top.separator)));
-    if (next === undefined)
-      return top;
-    at = next;
-  }
-  return at;
+  while (at !== undefined && at.path !== path)
+    at = towards(at, path, top.separator);
+  return at ?? top;
 }

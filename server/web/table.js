@@ -31,6 +31,7 @@ export class Table {
     this.sort = sort ?? { key: columns[0].key, descending: false };
     this.onSort = onSort ?? (() => {});
     this.rows = [];
+    this.sorted = [];
     this.shown = [];
     this.keep = () => true;
     this.active = 0;
@@ -54,6 +55,7 @@ export class Table {
   // Shows these rows, an array that the table does not change.
   setRows(rows) {
     this.rows = rows;
+    this.#order();
     this.#arrange();
   }
 
@@ -86,22 +88,25 @@ export class Table {
     this.sort = { key: column.key, descending: same ? !this.sort.descending : Boolean(column.numeric) };
     this.active = 0;
     this.scroller.scrollTop = 0;
+    this.#order();
     this.#arrange();
     this.onSort(this.sort);
   }
 
-  #arrange() {
+  // Sorting is what takes long, so filters choose from rows that are sorted already.
+  #order() {
     const column = this.columns.find(({ key }) => key === this.sort.key) ?? this.columns[0];
     const sign = this.sort.descending ? -1 : 1;
-    const keyed = [];
+    const keyed = this.rows.map((row) => ({ row, key: column.value(row) }));
 
-    for (const row of this.rows)
-      if (this.keep(row))
-        keyed.push({ row, key: column.value(row) });
     keyed.sort((a, b) => compare(a.key, b.key, sign));
-    this.shown = keyed.map(({ row }) => row);
+    this.sorted = keyed.map(({ row }) => row);
+  }
+
+  #arrange() {
+    this.shown = this.sorted.filter((row) => this.keep(row));
     for (const cell of this.head.children)
-      if (cell.dataset.key === column.key)
+      if (cell.dataset.key === this.sort.key)
         cell.setAttribute("aria-sort", this.sort.descending ? "descending" : "ascending");
       else
         cell.removeAttribute("aria-sort");

@@ -11,7 +11,7 @@ function measure(node, whole) {
 
   share.style.setProperty("--share", String(whole > 0 ? node.bytes / whole : 0));
   return [share, el("span", { class: "note" }, bytes(node.bytes), ` · ${percent(node.bytes, whole)}`,
-    node.children !== null && ` · ${plural(node.count, "tensor")}`)];
+    node.row === null && ` · ${plural(node.count, "tensor")}`)];
 }
 
 function leaf(node, context) {
@@ -38,7 +38,7 @@ function level(node, context) {
   const addSome = (from) => {
     const some = children.slice(from, from + AT_ONCE);
 
-    list.append(...some.map((child) => (child.children === null ? leaf(child, context) : branch(child, context))));
+    list.append(...some.map((child) => (child.row !== null ? leaf(child, context) : branch(child, context))));
     const left = children.length - from - some.length;
     if (left > 0) {
       const button = el("button", { type: "button", class: "small" }, `Show more (${left} left)`);

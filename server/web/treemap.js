@@ -3,7 +3,7 @@
 
 import { announce, cut, el, svg } from "./dom.js";
 import { bytes, percent, plural } from "./format.js";
-import { childrenOf, moduleAt } from "./modules.js";
+import { childrenOf, moduleAt, towards } from "./modules.js";
 
 const HEIGHT_PX = 320;
 const CELLS_MAX = 80; // smaller ones are drawn as one
@@ -68,7 +68,7 @@ function cellsOf(module, separator, area, most) {
   let children = childrenOf(module, separator, "bytes").filter((child) => child.bytes > 0);
 
   // A map of one rectangle says nothing.
-  if (children.length === 1 && children[0].children !== null)
+  if (children.length === 1 && children[0].row === null)
     children = childrenOf(children[0], separator, "bytes").filter((child) => child.bytes > 0);
   const large = children.slice(0, most).map((child) => ({ child, bytes: child.bytes }));
   const small = children.slice(most);
@@ -104,7 +104,7 @@ function labels(cell, text) {
 function outlines(cell, separator) {
   const [x, y, width, height] = [cell.x + 4, cell.y + 40, cell.width - 8, cell.height - 44];
 
-  if (cell.child?.children === null || cell.child === null || width < 24 || height < 24)
+  if (cell.child === null || cell.child.row !== null || width < 24 || height < 24)
     return null;
   return place(cellsOf(cell.child, separator, width * height, INNER_MAX), x, y, width, height)
     .map((inner) => svg("rect", { class: "inner", x: inner.x, y: inner.y, width: inner.width, height: inner.height }));
@@ -123,7 +123,7 @@ function draw(cell, whole, context) {
 
   if (cell.child === null)
     return svg("g", { role: "img", "aria-label": said }, drawn);
-  if (cell.child.children === null) {
+  if (cell.child.row !== null) {
     const address = context.addressOf(cell.child.row);
     return address === null
       ? svg("g", { role: "img", "aria-label": said }, drawn)
@@ -150,8 +150,7 @@ function trail(top, module, enter) {
   let at = top;
 
   while (at !== module && at.path !== module.path) {
-    at = [...at.children.values()].find((child) => child.children !== null &&
-      (child.path === module.path || module.path.startsWith(child.path + top.separator)));
+    at = towards(at, module.path, top.separator);
     if (at === undefined)
       break;
     steps.push({ label: at.label, path: at.path });
