@@ -102,7 +102,7 @@ static enum zt_status widen_object(const struct zt_model *model, const struct zt
 
 int main(int argc, char **argv)
 {
-    const unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
+    const unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
     struct zt_source *file = NULL;
     struct zt_model *model = NULL;
     struct zt_error error;
