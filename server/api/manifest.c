@@ -60,6 +60,7 @@ static struct selection *read_selection(struct request *request)
 {
     struct selection *selection = request_allocate(request, sizeof(*selection));
     struct zt_text *globs;
+    bool attributes;
 
     if (selection == NULL) {
         problem_reply_no_memory(request);
@@ -70,12 +71,14 @@ static struct selection *read_selection(struct request *request)
         !parameter_matches(request, &globs, &selection->manifest.match_count) ||
         !read_fields(request, &selection->manifest) ||
         !parameter_switch(request, "pretty", &selection->pretty) ||
+        !parameter_switch_off(request, "attributes", &attributes) ||
         !json_reply_negotiate(request, &selection->reply))
         return NULL;
     selection->manifest.matches = globs;
+    selection->manifest.without_attributes = !attributes;
     selection->is_whole = selection->manifest.prefix.length == 0 &&
                           selection->manifest.match_count == 0 && selection->manifest.fields == 0 &&
-                          !selection->pretty;
+                          !selection->manifest.without_attributes && !selection->pretty;
     return selection;
 }
 
@@ -86,8 +89,8 @@ static void describe(FILE *stream, const struct selection *selection, const char
 {
     const struct manifest_selection *manifest = &selection->manifest;
 
-    fprintf(stream, "%s %d %u %d %zu:", what, selection->reply.coding, manifest->fields,
-            selection->pretty, manifest->prefix.length);
+    fprintf(stream, "%s %d %u %d %d %zu:", what, selection->reply.coding, manifest->fields,
+            manifest->without_attributes, selection->pretty, manifest->prefix.length);
     fwrite(manifest->prefix.bytes, 1, manifest->prefix.length, stream);
     for (size_t i = 0; i < manifest->match_count; i++) {
         fprintf(stream, " %zu:", manifest->matches[i].length);

@@ -309,6 +309,8 @@ void manifest_write(struct json *json, const struct zt_model *model,
     struct scribe scribe;
 
     scribe_init(&scribe, json, model, source, chosen->fields);
+    if (chosen->without_attributes)
+        scribe.fields &= ~(unsigned)MANIFEST_ATTRIBUTES;
     if (chosen->match_count > 0) {
         scribe.globs = glob_set_new(chosen->matches, chosen->match_count);
         json->failed = json->failed || scribe.globs == NULL;
@@ -317,7 +319,8 @@ void manifest_write(struct json *json, const struct zt_model *model,
     json_key_string(json, "name");
     json_text(json, source->name);
     write_source(json, model, source);
-    write_attributes(&scribe, model->attributes.bytes, model->attributes.length);
+    if (!chosen->without_attributes)
+        write_attributes(&scribe, model->attributes.bytes, model->attributes.length);
     write_objects(&scribe, chosen);
     json_object_end(json);
     scribe_end(&scribe);

@@ -11,7 +11,8 @@ struct manifest_selection {
     struct zt_text prefix;         /* of objects' names; empty: any */
     const struct zt_text *matches; /* and any of these globs; none: any name */
     size_t match_count;
-    unsigned fields; /* bits of enum manifest_field; 0: all */
+    unsigned fields;         /* bits of enum manifest_field; 0: all */
+    bool without_attributes; /* of objects, whatever fields says, and of the model */
 };
 
 enum manifest_field {

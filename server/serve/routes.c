@@ -20,7 +20,7 @@ const struct route routes[] = {
     {.pattern = "/v1/models",
      .get = {.handle = models_list, TAKES("prefix match limit cursor parts pretty")}},
     {.pattern = "/v1/models/{model}",
-     .get = {.handle = model_get, TAKES("prefix match fields pretty")},
+     .get = {.handle = model_get, TAKES("prefix match fields attributes pretty")},
      .put = {.begin = model_put_begin,
              .receive = model_put_receive,
              .store = model_put_store,

@@ -325,3 +325,17 @@ def test_indefinite_and_definite_maps_mean_the_same(start_server, tmp_path):
     shapes = [manifest(server, name)["objects"]["a"]["shape"] for name in ("one", "two")]
     assert shapes == [[2], [2]]
     assert manifest(server, "three")["objects"] == {}
+
+
+def test_attributes_can_be_left_out(start_server, tmp_path):
+    described = dense(pattern(8), attributes={"of": "object"})
+    (tmp_path / "m.zt").write_bytes(zt1({"w": described}, attributes={"of": "model"}))
+    server = start_server(tmp_path)
+    whole = get(server, model_path("m"))
+    assert whole.json()["attributes"] == {"of": "model"}
+    bare = get(server, model_path("m") + "?attributes=false")
+    assert "attributes" not in bare.json() and "attributes" not in bare.json()["objects"]["w"]
+    assert bare["ETag"] != whole["ETag"]
+    pruned = get(server, model_path("m") + "?attributes=false&fields=shape,attributes").json()["objects"]["w"]
+    assert pruned == {"shape": [8]}
+    assert get(server, model_path("m") + "?attributes=true").body == whole.body
