@@ -31,7 +31,7 @@ static const char *skip_placeholder(const char *pattern, bool *out_rest)
     return close + 1;
 }
 
-/* Whether a segment ends a model's name that is written with its slashes: what follows is a resource
+/* Whether a segment ends a model's name that is written with slashes: what follows is a resource
  * of the model. */
 static bool is_resource(struct zt_text segment)
 {

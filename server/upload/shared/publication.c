@@ -296,7 +296,7 @@ static void share_findings(const struct publication *publication, const struct f
     changes_note();
 }
 
-/* The model's file is there: the one that it replaces goes, and the catalog serves it from now on. */
+/* The model's file is there: the one that it replaces goes, and this one is served from now on. */
 static void make_visible(struct publication *publication, const struct findings *findings,
                          const struct model_hold *hold, const char *path,
                          const struct generation *replaced)
