@@ -21,8 +21,12 @@ from models import bfloat16, waves  # noqa: E402
 from server_process import ServerProcess  # noqa: E402
 
 LAYERS = 6
-WIDTH = 128
-SIZES = {"1280": (1280, 1100), "380": (380, 900)}
+WIDTH = 96
+# So high that a page's main part is seen.
+SIZES = {
+    "1280": {"catalog": 420, "model": 1080, "tensor": 800, "upload": 720},
+    "380": {"catalog": 420, "model": 900, "tensor": 720, "upload": 900},
+}
 PAGES = {
     "catalog": "",
     "model": "models/example%2Fllama-tiny",
@@ -77,9 +81,9 @@ def begin_uploads(site):
 
 
 def take(browser, site, folder):
-    for width, (pixels, height) in SIZES.items():
-        browser.resize(pixels, height)
+    for width, heights in SIZES.items():
         for page, path in PAGES.items():
+            browser.resize(int(width), heights[page])
             browser.open(f"{site.url}/ui/{path}")
             if page == "upload":
                 browser.wait("document.querySelector('.upload progress') !== null")
