@@ -276,7 +276,7 @@ def test_mistakes_look_as_the_page_says(mistake, start_server, tmp_path):
     server = start_server(tmp_path / "root", "--writable")
     proxy = STARTS[configuration](tmp_path, text.replace(right, wrong), f"{server.host}:{server.port}")
     try:
-        answer = ask(proxy, "PUT", model_path("org/model"), body=LARGE if status == 413 else SMALL)
+        answer = ask(proxy, "PUT", model_path("org/export/model"), body=LARGE if status == 413 else SMALL)
     finally:
         proxy.stop()
     assert answer.status == status
