@@ -227,11 +227,12 @@ enum zt_status incoming_write(struct incoming *incoming, uint64_t offset, const 
     return ZT_OK;
 }
 
-void incoming_take_piece(struct incoming *incoming, uint32_t piece)
+void incoming_take_piece(struct incoming *incoming, uint32_t piece, bool is_told)
 {
     pthread_mutex_lock(&incoming->lock);
     piece_map_set(&incoming->map, piece, PIECE_HERE);
-    pthread_cond_broadcast(&incoming->changed);
+    if (is_told)
+        pthread_cond_broadcast(&incoming->changed);
     pthread_mutex_unlock(&incoming->lock);
 }
 

@@ -34,8 +34,9 @@ void incoming_close(struct incoming *incoming);
 enum zt_status incoming_write(struct incoming *incoming, uint64_t offset, const void *bytes,
                               size_t length, struct zt_error *error);
 
-/* A piece is whole. */
-void incoming_take_piece(struct incoming *incoming, uint32_t piece);
+/* A piece is whole. is_told: reads that wait look whether they have enough; not for each piece,
+ * since looking costs more than a piece. */
+void incoming_take_piece(struct incoming *incoming, uint32_t piece, bool is_told);
 
 /* Ends all reads, also those that wait: nothing more will come. The first reason counts. */
 void incoming_fail(struct incoming *incoming, const struct zt_error *error);

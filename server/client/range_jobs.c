@@ -10,6 +10,8 @@
 #define RUN_BYTES ((uint64_t)16 << 20)
 /* Who got so much need not wait before the next try. */
 #define MUCH_BYTES ((uint64_t)1 << 14)
+/* Reads are told of so many pieces together, or at the end of a run. */
+#define TOLD_PIECES 16
 /* Tries after which nothing has come. */
 #define FAILURES_MOST 4
 
@@ -30,7 +32,7 @@ static void tell_pieces(struct range_job *job, uint64_t from)
 
     for (uint32_t i = piece_map_at(map, from); i < map->count && piece_map_end(map, i) <= job->at;
          i++)
-        incoming_take_piece(incoming, i);
+        incoming_take_piece(incoming, i, i % TOLD_PIECES == 0 || job->at == job->end);
 }
 
 static bool take(struct remote_exchange *exchange, const void *bytes, size_t length)
