@@ -168,13 +168,14 @@ static enum outcome handle_fake_parts(struct request *request)
     return reply_parts(request, &fake);
 }
 
-const struct route routes[] = {{.pattern = "/text", .get = {.handle = handle_text}},
-                               {.pattern = "/fake", .get = {.handle = handle_fake}},
-                               {.pattern = "/mixed", .get = {.handle = handle_mixed}},
-                               {.pattern = "/parts", .get = {.handle = handle_parts}},
-                               {.pattern = "/fake-parts", .get = {.handle = handle_fake_parts}},
+const struct route routes[] = {
+    {.pattern = "/text", .get = {.handle = handle_text}},
+    {.pattern = "/fake", .get = {.handle = handle_fake}},
+    {.pattern = "/mixed", .get = {.handle = handle_mixed}},
+    {.pattern = "/parts", .get = {.handle = handle_parts}, .ignores_parameters = true},
+    {.pattern = "/fake-parts", .get = {.handle = handle_fake_parts}, .ignores_parameters = true},
 #ifdef OTHER_ROUTES
-                               OTHER_ROUTES
+    OTHER_ROUTES
 #endif
 };
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);

@@ -118,7 +118,7 @@ static enum outcome handle_post(struct request *request)
 
 const struct route routes[] = {
     {.pattern = "/small", .get = {.handle = handle_small}, .post = {.handle = handle_post}},
-    {.pattern = "/large", .get = {.handle = handle_large}},
+    {.pattern = "/large", .get = {.handle = handle_large}, .ignores_parameters = true},
     {.pattern = "/pieces", .get = {.handle = handle_pieces}},
     {.pattern = "/file", .get = {.handle = handle_file}},
 };

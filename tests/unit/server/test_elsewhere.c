@@ -5,7 +5,9 @@
     {.pattern = "/far", .get = {.handle = handle_far}},                 \
         {.pattern = "/far-mixed", .get = {.handle = handle_far_mixed}}, \
         {.pattern = "/far-slice", .get = {.handle = handle_far_slice}}, \
-        {.pattern = "/far-parts", .get = {.handle = handle_far_parts}},
+        {.pattern = "/far-parts",                                       \
+         .get = {.handle = handle_far_parts},                           \
+         .ignores_parameters = true},
 
 #include "http/exchange/router.h"
 
