@@ -1,8 +1,8 @@
 /* Statistics of a component's elements, or of those of a slice. */
+#include "zt/statistics.h"
 #include "api/handlers.h"
 #include "api/numbers_view.h"
 #include "api/resolve.h"
-#include "zt/statistics.h"
 
 #define BINS_DEFAULT 64
 /* To be raised when the document changes, so that tags change too. */

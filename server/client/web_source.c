@@ -170,6 +170,7 @@ static enum zt_status obtain(struct web_source *web, uint64_t block, struct slot
     slot->used = ++web->reads;
     if (slot->state == SLOT_FAILED) {
         *error = slot->error;
+        assert(error->status != ZT_OK);
         return error->status;
     }
     *out_slot = slot;

@@ -95,8 +95,10 @@ enum zt_status folder_listing_make(const char *path, struct folder_listing *out_
     if (status != ZT_OK)
         return status;
     listing.models = calloc(listing.folder.count + 1, sizeof(*listing.models));
-    if (listing.models == NULL)
-        status = zt_fail_memory(error, "a listing");
+    if (listing.models == NULL) {
+        model_folder_free(&listing.folder);
+        return zt_fail_memory(error, "a listing");
+    }
     for (size_t i = 0; i < listing.folder.count && status == ZT_OK; i++)
         status = add_model(&listing, &listing.folder.files[i], error);
     if (status != ZT_OK) {

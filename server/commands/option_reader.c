@@ -109,7 +109,7 @@ static enum option_found take_option(struct option_reader *reader, char *argumen
         command_usage("%s: needs a value", option->name);
         return OPTION_WRONG;
     }
-    if (option->kind == VALUE_WORD && !is_word(option, reader->value))
+    if (option->kind == VALUE_WORD && reader->value != NULL && !is_word(option, reader->value))
         return refuse_word(option, reader->value);
     return OPTION_NAMED;
 }
