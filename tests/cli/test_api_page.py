@@ -36,6 +36,7 @@ def test_every_line_works(server, tmp_path):
     assert (tmp_path / "part.bin").stat().st_size == 256 * 64 * 4 // 4
     assert (tmp_path / "stored.zst").read_bytes().startswith(b"\x28\xb5\x2f\xfd")
     assert (tmp_path / "ids.bin").stat().st_size == 2048
+    assert "import" in (tmp_path / "app.js").read_text()
 
 
 def test_every_line_says_what_it_does():
@@ -44,7 +45,7 @@ def test_every_line_says_what_it_does():
 
 def pattern_of(path):
     """A regular expression that finds the path of a route among the URLs of the page."""
-    name = r"[^?']+" if path == "/files/{path}" else r"[^/?']+"
+    name = r"[^?']+" if path.endswith("/{path}") else r"[^/?']+"
     parts = [re.escape(part) for part in re.split(r"\{[a-z]+\}", path)]
     pattern = name.join(parts).replace(r"/v1/models/" + name, r"/v1/models/[^/?' ]+(/(?!(objects|export|verification|uploads)\b)[^/?' ]+)*", 1)
     return re.compile(re.escape("http://127.0.0.1:8080") + pattern + r"(\?|'|\s|$)")
