@@ -24,7 +24,7 @@ COMPONENT = component_path("m", "w", "data")
         (model_path("m") + "?field=shape", "fields"),
         (model_path("m") + "?pertty", "pretty"),
         (model_path("m") + "/export?format=zt&matches=a", "match"),
-        ("/healthz?timeing", "timing"),
+        ("/version?timeing", "timing"),
     ],
 )
 def test_the_nearest_name_is_suggested(server, target, near):
@@ -44,7 +44,6 @@ def test_the_nearest_name_is_suggested(server, target, near):
         "/v1/blobs/sha256/" + "0" * 64 + "?x",
         "/version?x",
         "/openapi.json?x",
-        "/metrics?x",
     ],
 )
 def test_what_no_resource_has_is_refused(server, target):
@@ -70,8 +69,11 @@ def test_writes_refuse_them_before_anything_is_written(server, folder, method, t
     assert get(server, model_path("m")).status == 200
 
 
-@pytest.mark.parametrize("target", ["/files/m.zt?x=1&slice=2", "/ui/?x", "/ui/m/objects?x"])
-def test_files_and_pages_ignore_them(server, target):
+@pytest.mark.parametrize(
+    "target",
+    ["/files/m.zt?x=1&slice=2", "/ui/?x", "/ui/m/objects?x", "/healthz?probe=1", "/readyz?timeing", "/metrics?collect=http"],
+)
+def test_files_pages_and_probes_ignore_them(server, target):
     assert get(server, target).status == 200
 
 
