@@ -170,7 +170,6 @@ static enum zt_status obtain(struct web_source *web, uint64_t block, struct slot
     slot->used = ++web->reads;
     if (slot->state == SLOT_FAILED) {
         *error = slot->error;
-        assert(error->status != ZT_OK);
         return error->status;
     }
     *out_slot = slot;
@@ -197,6 +196,7 @@ static enum zt_status read_at(struct zt_source *source, uint64_t offset, void *b
         status = obtain(web, block, &slot, error);
         if (status != ZT_OK)
             break;
+        assert(slot != NULL);
         memcpy(to, slot->bytes + from, count);
         to += count;
         offset += count;
