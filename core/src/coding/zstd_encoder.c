@@ -37,7 +37,8 @@
 struct frame {
     ZSTD_CCtx *context;
     uint8_t *packed;
-    uint32_t decoded; /* bytes in it; 0: none is being compressed */
+    size_t packed_length; /* 0: a thread is still compressing it */
+    uint32_t decoded;     /* bytes in it; 0: none is being compressed */
 };
 
 struct zt_encoder {
@@ -159,44 +160,61 @@ static enum zt_status note_frame(struct zt_encoder *encoder, uint64_t stored, ui
     return encoder->table.failed ? zt_fail_memory(error, "a seek table") : ZT_OK;
 }
 
+/* Compresses the rest of the input into the frame, and waits for its thread if it has one. */
+static enum zt_status end_frame(const struct zt_encoder *encoder, struct frame *frame,
+                                ZSTD_inBuffer *input, struct zt_error *error)
+{
+    ZSTD_outBuffer output = {frame->packed, encoder->packed_size, 0};
+    const size_t left = ZSTD_compressStream2(frame->context, &output, input, ZSTD_e_end);
+
+    if (ZSTD_isError(left))
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "cannot compress: %s",
+                       ZSTD_getErrorName(left));
+    assert(left == 0);
+    frame->packed_length = output.pos;
+    return ZT_OK;
+}
+
 /* Waits for the oldest frame of the ring, unless it is empty, and passes it on. */
 static enum zt_status take_frame(struct zt_encoder *encoder, struct zt_error *error)
 {
     struct frame *frame = &encoder->frames[encoder->next_frame];
     ZSTD_inBuffer input = {NULL, 0, 0};
-    ZSTD_outBuffer output = {frame->packed, encoder->packed_size, 0};
     const uint32_t decoded = frame->decoded;
-    enum zt_status status;
-    size_t left;
+    enum zt_status status = ZT_OK;
 
     if (decoded == 0)
         return ZT_OK;
     frame->decoded = 0;
-    left = ZSTD_compressStream2(frame->context, &output, &input, ZSTD_e_end);
-    if (ZSTD_isError(left))
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "cannot compress: %s",
-                       ZSTD_getErrorName(left));
-    assert(left == 0);
-    status = encoder->out.take(encoder->out.context, output.dst, output.pos, error);
-    return status == ZT_OK ? note_frame(encoder, output.pos, decoded, error) : status;
+    if (frame->packed_length == 0)
+        status = end_frame(encoder, frame, &input, error);
+    if (status == ZT_OK)
+        status =
+            encoder->out.take(encoder->out.context, frame->packed, frame->packed_length, error);
+    return status == ZT_OK ? note_frame(encoder, frame->packed_length, decoded, error) : status;
 }
 
-/* Without room for output the call returns as soon as a thread has the block. */
+/* Without room for output the call returns as soon as a thread has the block. Frames of up to 512
+ * KiB get no thread, nor do any if zstd was built without threads: those are compressed here. */
 static enum zt_status start_frame(struct zt_encoder *encoder, struct zt_error *error)
 {
     struct frame *frame = &encoder->frames[encoder->next_frame];
     ZSTD_inBuffer input = {encoder->block, encoder->filled, 0};
     ZSTD_outBuffer output = {frame->packed, 0, 0};
-    const enum zt_status status = take_frame(encoder, error);
+    enum zt_status status = take_frame(encoder, error);
     size_t left;
 
     if (status != ZT_OK)
         return status;
+    frame->packed_length = 0;
     left = ZSTD_compressStream2(frame->context, &output, &input, ZSTD_e_end);
     if (ZSTD_isError(left))
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "cannot compress: %s",
                        ZSTD_getErrorName(left));
-    assert(input.pos == input.size);
+    if (input.pos < input.size)
+        status = end_frame(encoder, frame, &input, error);
+    if (status != ZT_OK)
+        return status;
     frame->decoded = (uint32_t)encoder->filled;
     encoder->filled = 0;
     encoder->next_frame = (encoder->next_frame + 1) % encoder->frame_count;
