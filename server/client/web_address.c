@@ -42,12 +42,14 @@ static bool is_host(const char *text, size_t length)
 /* Where the origin of a URL ends; 0: it has none. */
 static size_t origin_length(const char *text)
 {
-    const size_t scheme = strncasecmp(text, "https://", 8) == 0 ? 8 : 7;
-    const size_t host = strcspn(text + scheme, "/?#");
+    size_t scheme;
+    size_t host;
 
-    if (!web_address_is_meant(text) || !is_host(text + scheme, host))
+    if (!web_address_is_meant(text))
         return 0;
-    return scheme + host;
+    scheme = strncasecmp(text, "https://", 8) == 0 ? 8 : 7;
+    host = strcspn(text + scheme, "/?#");
+    return is_host(text + scheme, host) ? scheme + host : 0;
 }
 
 static bool keep_origin(const char *text, size_t length, char out_origin[WEB_ORIGIN_SIZE])
