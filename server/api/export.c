@@ -75,12 +75,15 @@ static bool read_format(struct request *request, enum zt_target *out_target)
 static bool read_query(struct request *request, struct export_query *query)
 {
     struct zt_text *globs;
+    struct axis_rule *rules;
 
     if (!read_format(request, &query->target) || !parameter_prefix(request, &query->prefix) ||
         !parameter_matches(request, &globs, &query->match_count) ||
-        !parameter_shard(request, &query->cut) || !parameter_dtype(request, &query->to_f32))
+        !parameter_shard_by_rules(request, &query->cut, &rules, &query->rule_count) ||
+        !parameter_dtype(request, &query->to_f32))
         return false;
     query->matches = globs;
+    query->rules = rules;
     return true;
 }
 

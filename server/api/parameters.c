@@ -95,7 +95,7 @@ bool parameter_dtype(struct request *request, bool *out_to_f32)
     return false;
 }
 
-/* --- shard=R/N and axis=A --- */
+/* --- shard and axis --- */
 
 /* Numbers past the largest are clipped to it: no tensor has as many parts. */
 static bool take_number(struct zt_text *text, uint64_t *out_number)
@@ -141,32 +141,107 @@ static bool read_axis(struct zt_text text, int64_t *out_axis)
 }
 
 /* Returns NULL, or what is wrong. */
-static const char *read_parameters(struct request *request, struct zt_cut *cut)
+static const char *take_shard(struct request *request, struct zt_cut *cut)
 {
     struct zt_text shard;
-    struct zt_text axis;
     struct zt_text again;
     bool has_shard = request_query(request, "shard", 0, &shard);
-    bool has_axis = request_query(request, "axis", 0, &axis);
 
-    if (request_query(request, "shard", 1, &again) || request_query(request, "axis", 1, &again))
-        return "shard and axis may be given once";
-    if (has_axis && !has_shard)
-        return "axis needs shard";
-    if (has_shard && !read_shard(shard, cut))
-        return "shard must be R/N: part R, counted from 0, of N";
-    return has_axis && !read_axis(axis, &cut->axis) ? "axis must be an integer" : NULL;
+    if (request_query(request, "shard", 1, &again))
+        return "shard may be given once";
+    if (!has_shard)
+        return request_query(request, "axis", 0, &again) ? "axis needs shard" : NULL;
+    return read_shard(shard, cut) ? NULL : "shard must be R/N: part R, counted from 0, of N";
+}
+
+static const char *take_axis(struct request *request, struct zt_cut *cut)
+{
+    struct zt_text axis;
+    struct zt_text again;
+
+    if (request_query(request, "axis", 1, &again))
+        return "axis may be given once";
+    return !request_query(request, "axis", 0, &axis) || read_axis(axis, &cut->axis)
+               ? NULL
+               : "axis must be an integer";
 }
 
 bool parameter_shard(struct request *request, struct zt_cut *out_cut)
 {
     struct zt_cut cut = {0, 0, 0};
-    const char *wrong = read_parameters(request, &cut);
+    const char *wrong = take_shard(request, &cut);
+
+    if (wrong == NULL)
+        wrong = take_axis(request, &cut);
+    if (wrong != NULL) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s", wrong);
+        return false;
+    }
+    *out_cut = cut;
+    return true;
+}
+
+/* The last ':' ends the glob, which may hold others. Without one, the rule is for every object. */
+static bool read_rule(struct zt_text text, struct axis_rule *rule)
+{
+    size_t end = text.length;
+
+    while (end > 0 && text.bytes[end - 1] != ':')
+        end--;
+    rule->glob = end > 0 ? (struct zt_text){text.bytes, end - 1} : (struct zt_text){"*", 1};
+    text = (struct zt_text){text.bytes + end, text.length - end};
+    if (zt_text_is(text, "none"))
+        rule->axis = ZT_AXIS_NONE;
+    else if (!read_axis(text, &rule->axis))
+        return false;
+    return glob_is_valid(rule->glob);
+}
+
+/* The number of rules read into GLOB_SET_MAX places; SIZE_MAX: replied. */
+static size_t read_rules(struct request *request, struct axis_rule *rules)
+{
+    struct zt_text text;
+    size_t count = 0;
+    size_t bytes = 0;
+
+    for (unsigned nth = 0; request_query(request, "axis", nth, &text); nth++) {
+        bytes += text.length;
+        if (count == GLOB_SET_MAX || bytes > GLOB_SET_BYTES_MAX ||
+            !read_rule(text, &rules[count])) {
+            problem_reply(
+                request, PROBLEM_INVALID_REQUEST,
+                "axis must be an integer, GLOB:INTEGER or GLOB:none, with every '[' of "
+                "the glob closed by ']': at most %d of them, of at most %d bytes together",
+                GLOB_SET_MAX, GLOB_SET_BYTES_MAX);
+            return SIZE_MAX;
+        }
+        count++;
+    }
+    return count;
+}
+
+bool parameter_shard_by_rules(struct request *request, struct zt_cut *out_cut,
+                              struct axis_rule **out_rules, size_t *out_count)
+{
+    struct axis_rule rules[GLOB_SET_MAX];
+    struct zt_cut cut = {0, 0, 0};
+    const char *wrong = take_shard(request, &cut);
+    size_t count;
 
     if (wrong != NULL) {
         problem_reply(request, PROBLEM_INVALID_REQUEST, "%s", wrong);
         return false;
     }
+    count = read_rules(request, rules);
+    if (count == SIZE_MAX)
+        return false;
+    *out_rules = request_allocate(request, (count + 1) * sizeof(**out_rules));
+    if (*out_rules == NULL) {
+        problem_reply_no_memory(request);
+        return false;
+    }
+    memcpy(*out_rules, rules, count * sizeof(*rules));
+    *out_count = count;
     *out_cut = cut;
     return true;
 }

@@ -3,8 +3,8 @@
 #ifndef API_PARAMETERS_H
 #define API_PARAMETERS_H
 
+#include "derived/axis_rules.h"
 #include "http/exchange/request.h"
-#include "zt/select.h"
 
 /* prefix: empty where absent. */
 bool parameter_prefix(struct request *request, struct zt_text *out_prefix);
@@ -22,5 +22,10 @@ bool parameter_dtype(struct request *request, bool *out_to_f32);
 
 /* shard=R/N and axis=A: parts is 0 where they are absent. */
 bool parameter_shard(struct request *request, struct zt_cut *out_cut);
+
+/* shard=R/N, and axis any number of times as A, GLOB:A or GLOB:none, for axis_rules_apply: the
+ * cut's own axis stays 0. */
+bool parameter_shard_by_rules(struct request *request, struct zt_cut *out_cut,
+                              struct axis_rule **out_rules, size_t *out_count);
 
 #endif

@@ -106,8 +106,10 @@ static void make_view(const struct export_bytes *bytes, const struct export_orig
     const struct zt_model *model = bytes->generation->model;
 
     *out_view = (struct zt_component_view){.widening = origin->widening};
-    if (bytes->cut != NULL) {
-        zt_object_cut(model, &model->objects[origin->object], bytes->cut, bytes->to_f32, slice);
+    if (bytes->cut != NULL && origin->axis != ZT_AXIS_NONE) {
+        const struct zt_cut cut = {bytes->cut->part, bytes->cut->parts, origin->axis};
+
+        zt_object_cut(model, &model->objects[origin->object], &cut, bytes->to_f32, slice);
         out_view->cut = slice;
     }
 }

@@ -13,6 +13,7 @@ struct export_origin {
     uint32_t object; /* both indexes are those of the generation's model */
     uint32_t component;
     struct zt_widening widening;
+    int64_t axis; /* along which the object is cut, if at all; ZT_AXIS_NONE: it is whole */
 };
 
 /* The destination of a read. */
@@ -23,8 +24,8 @@ struct export_buffer {
 
 struct export_bytes;
 
-/* Borrows the generation and cut, which is applied to every component (NULL: none); if to_f32, to
- * what it is widened to. NULL if out of memory. */
+/* Borrows the generation and cut (NULL: none), which is applied along the axis of each origin; if
+ * to_f32, to what it is widened to. NULL if out of memory. */
 struct export_bytes *export_bytes_new(struct server *server, struct generation *generation,
                                       const struct zt_cut *cut, bool to_f32);
 /* Takes NULL; void * for request_hold. */

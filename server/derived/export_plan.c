@@ -42,8 +42,9 @@ struct plan {
     struct export_plan base;
     struct export_cache *cache;
     struct version version;
-    struct export_query query; /* a copy; its texts are one block, which begins at matches */
-    char *query_text;          /* unique description of the query */
+    struct export_query query; /* a copy; its lists and texts are one block, `copied` */
+    void *copied;
+    char *query_text; /* unique description of the query */
     size_t query_length;
     enum state state;
     bool listed;
@@ -88,12 +89,16 @@ static struct plan *plan_of(struct export_plan *base)
 /* Every text follows its length, so that different queries have different descriptions. */
 static void write_query(FILE *stream, const struct export_query *query)
 {
-    fprintf(stream, "%d %" PRIu64 "/%" PRIu64 "@%" PRId64 " %zu:", (int)query->target,
-            query->cut.part, query->cut.parts, query->cut.axis, query->prefix.length);
+    fprintf(stream, "%d %" PRIu64 "/%" PRIu64 " %zu:", (int)query->target, query->cut.part,
+            query->cut.parts, query->prefix.length);
     fwrite(query->prefix.bytes, 1, query->prefix.length, stream);
     for (size_t i = 0; i < query->match_count; i++) {
         fprintf(stream, " %zu:", query->matches[i].length);
         fwrite(query->matches[i].bytes, 1, query->matches[i].length, stream);
+    }
+    for (size_t i = 0; i < query->rule_count; i++) {
+        fprintf(stream, " @%" PRId64 " %zu:", query->rules[i].axis, query->rules[i].glob.length);
+        fwrite(query->rules[i].glob.bytes, 1, query->rules[i].glob.length, stream);
     }
     if (query->to_f32)
         fputs(" f32", stream);
@@ -117,23 +122,40 @@ static char *copy_text(char *at, struct zt_text *text)
     return at + text->length;
 }
 
-static bool copy_query(struct plan *plan, const struct export_query *query)
+static size_t length_of_texts(const struct export_query *query)
 {
     size_t length = query->prefix.length;
-    struct zt_text *matches;
-    char *at;
 
     for (size_t i = 0; i < query->match_count; i++)
         length += query->matches[i].length;
-    matches = malloc(query->match_count * sizeof(*matches) + length + 1);
-    if (matches == NULL)
+    for (size_t i = 0; i < query->rule_count; i++)
+        length += query->rules[i].glob.length;
+    return length;
+}
+
+static bool copy_query(struct plan *plan, const struct export_query *query)
+{
+    const size_t length = length_of_texts(query);
+    struct axis_rule *rules = malloc(query->rule_count * sizeof(*rules) +
+                                     query->match_count * sizeof(struct zt_text) + length + 1);
+    struct zt_text *matches;
+    char *at;
+
+    if (rules == NULL)
         return false;
+    matches = (struct zt_text *)(void *)(rules + query->rule_count);
+    plan->copied = rules;
     plan->query = *query;
+    plan->query.rules = rules;
     plan->query.matches = matches;
     at = copy_text((char *)(matches + query->match_count), &plan->query.prefix);
     for (size_t i = 0; i < query->match_count; i++) {
         matches[i] = query->matches[i];
         at = copy_text(at, &matches[i]);
+    }
+    for (size_t i = 0; i < query->rule_count; i++) {
+        rules[i] = query->rules[i];
+        at = copy_text(at, &rules[i].glob);
     }
     assert(at == (char *)(matches + query->match_count) + length);
     return true;
@@ -212,7 +234,7 @@ static void free_plan(struct plan *plan)
     zt_file_plan_free(plan->base.file);
     free(plan->base.origins);
     free(plan->query_text);
-    free((void *)(uintptr_t)plan->query.matches);
+    free(plan->copied);
     free(plan);
 }
 

@@ -14,6 +14,7 @@
 #ifndef DERIVED_EXPORT_PLAN_H
 #define DERIVED_EXPORT_PLAN_H
 
+#include "derived/axis_rules.h"
 #include "derived/export_bytes.h"
 #include "zt/file_plan.h"
 
@@ -25,8 +26,10 @@ struct export_query {
     struct zt_text prefix;         /* of objects' names; empty: any */
     const struct zt_text *matches; /* and any of these globs (base/glob.h); none: any name */
     size_t match_count;
-    struct zt_cut cut; /* parts 0: whole objects */
-    bool to_f32;       /* what can be widened is */
+    struct zt_cut cut;             /* parts 0: whole objects; its axis does not count */
+    const struct axis_rule *rules; /* the axes */
+    size_t rule_count;
+    bool to_f32; /* what can be widened is */
 };
 
 enum export_failure {

@@ -69,7 +69,7 @@ static struct zt_conversion conversion_of(const struct export_work *work,
  * fingerprint. */
 static bool is_whole(const struct export_work *work, uint32_t component)
 {
-    return (work->cut == NULL || work->cut->parts == 1) &&
+    return (origin_of(work, component)->axis == ZT_AXIS_NONE || work->cut->parts == 1) &&
            work->projection->origins[component].change == ZT_CHANGE_NONE &&
            origin_of(work, component)->widening.widener == NULL;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/glob.h"
+#include "derived/axis_rules.h"
 #include "zt/decode.h"
 
 /* Selecting and projecting the objects of a larger manifest may take longer than about 10 ms. */
@@ -37,6 +38,7 @@ void export_work_free(struct export_work *work)
     zt_projection_free(work->projection);
     zt_selection_free(&work->selection);
     free(work->selected);
+    free(work->axes);
     free(work->fingerprints);
     zt_file_plan_free(work->result.file);
     free(work->result.origins);
@@ -174,22 +176,47 @@ out:
     return NULL;
 }
 
-static void select_objects(struct export_work *work)
+/* False: the work has failed. */
+static bool find_axes(struct export_work *work, const bool *chosen)
+{
+    const struct export_query *query = work->order.query;
+
+    if (work->cut == NULL)
+        return true;
+    work->axes =
+        axis_rules_apply(query->rules, query->rule_count, work->order.generation->model, chosen);
+    if (work->axes == NULL)
+        export_fail_memory(work);
+    return work->axes != NULL;
+}
+
+static void select_chosen(struct export_work *work, const bool *chosen)
 {
     const struct zt_model *model = work->order.generation->model;
-    bool *chosen = choose_objects(work);
-    const struct zt_choice choice = {chosen, work->cut, work->order.query->to_f32};
+    const struct zt_choice choice = {chosen, work->cut, work->axes, work->order.query->to_f32};
     struct zt_error error;
     enum zt_status status;
 
-    if (chosen == NULL)
-        return;
     status = zt_model_select(model, &choice, &work->selection, &work->result.verdict, &error);
-    free(chosen);
     if (status == ZT_ARGUMENT)
         export_fail(work, EXPORT_NOT_CUT, &error);
     else if (status != ZT_OK)
         export_fail(work, export_failure_of(status, EXPORT_NOT_REPRESENTABLE), &error);
+}
+
+static void select_objects(struct export_work *work)
+{
+    bool *chosen = choose_objects(work);
+
+    if (chosen != NULL && find_axes(work, chosen))
+        select_chosen(work, chosen);
+    free(chosen);
+}
+
+/* The axis along which an object of the generation is cut. */
+static int64_t axis_of(const struct export_work *work, uint32_t object)
+{
+    return work->axes != NULL ? work->axes[object] : ZT_AXIS_NONE;
 }
 
 /* How the selection widens an object of the generation: only what it cuts. */
@@ -197,7 +224,7 @@ static struct zt_widening widening_of(const struct export_work *work, uint32_t o
 {
     const struct zt_model *model = work->order.generation->model;
 
-    if (work->cut == NULL || !work->order.query->to_f32)
+    if (axis_of(work, object) == ZT_AXIS_NONE || !work->order.query->to_f32)
         return (struct zt_widening){.widener = NULL};
     return zt_widening_to_f32(model, &model->objects[object]);
 }
@@ -221,7 +248,8 @@ static void list_selected(struct export_work *work)
             work->selected[j] =
                 (struct export_origin){.object = work->selection.objects[i],
                                        .component = work->selection.components[j],
-                                       .widening = widening_of(work, work->selection.objects[i])};
+                                       .widening = widening_of(work, work->selection.objects[i]),
+                                       .axis = axis_of(work, work->selection.objects[i])};
     }
 }
 

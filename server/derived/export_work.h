@@ -50,6 +50,7 @@ struct export_work {
     struct job job; /* first: the job is the structure */
     struct export_order order;
     const struct zt_cut *cut;
+    int64_t *axes; /* of each object of the generation; NULL: no cut */
     struct zt_selection selection;
     struct export_origin *selected; /* for each component of the selection */
     struct zt_projection *projection;

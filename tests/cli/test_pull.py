@@ -100,6 +100,13 @@ def test_what_is_selected_is_the_servers_export(server, pull, here, ztserve):
     assert list(listed["objects"]) == ["b"]
 
 
+def test_each_axis_rule_is_passed_on(server, pull, here, ztserve):
+    rules = ("--axis", "a:none", "--axis", "0")
+    assert pull(server.url + "/org/m", "--format", "npz", "--shard", "1/4", *rules).status == 0
+    listed = json.loads(ztserve("ls", "--json", here / "m.npz").output)
+    assert [entry["shape"] for entry in listed["objects"].values()] == [[SIZE // 2], [SIZE // 8]]
+
+
 def test_identical_bytes_are_not_transferred_again(between, pull, here):
     url = between.endpoint + "/org/m"
     assert pull(url).status == 0

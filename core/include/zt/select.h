@@ -1,5 +1,5 @@
-/* Selecting: making a model of some objects of another model, either whole or each cut to one of N
- * equal parts along an axis.
+/* Selecting: making a model of some objects of another model, each whole or cut to one of N equal
+ * parts along an axis.
  *
  * The result is a model like any other and can be projected and converted. Whole components stay
  * where they are in the source's files, and so do parts that are one run of a plain component. All
@@ -22,11 +22,17 @@ struct zt_cut {
     int64_t axis; /* negative: from the end */
 };
 
+/* In place of an axis: the object stays whole. */
+#define ZT_AXIS_NONE INT64_MIN
+
 struct zt_choice {
     /* For each object of the source, whether it is selected. NULL: all are. */
     const bool *objects;
     /* NULL: whole objects. */
     const struct zt_cut *cut;
+    /* With a cut, for each object of the source, the axis in place of cut->axis, or ZT_AXIS_NONE.
+     * NULL: cut->axis for all. */
+    const int64_t *axes;
     /* Objects that are cut and can be widened (zt/widen.h) become f32 first, since blocks cannot be
      * cut. Whole objects stay as they are, for zt_model_project_widened. */
     bool to_f32;

@@ -90,6 +90,19 @@ static struct zt_slice_tensor tensor_of(const struct zt_model *model,
                                     (enum zt_dtype)data->dtype, (enum zt_logical)data->logical};
 }
 
+/* The cut of an object of the source; parts 0: it stays whole. */
+static struct zt_cut cut_of(const struct zt_choice *choice, uint32_t object)
+{
+    struct zt_cut cut = {0, 0, 0};
+
+    if (choice->cut == NULL || (choice->axes != NULL && choice->axes[object] == ZT_AXIS_NONE))
+        return cut;
+    cut = *choice->cut;
+    if (choice->axes != NULL)
+        cut.axis = choice->axes[object];
+    return cut;
+}
+
 /* Whether an object can be cut: it must be dense, with a single component of exactly the size that
  * the shape requires. */
 static bool is_cuttable(const struct zt_model *model, const struct zt_object *object, bool to_f32)
@@ -108,9 +121,8 @@ static bool is_cuttable(const struct zt_model *model, const struct zt_object *ob
 }
 
 static enum zt_status find_slice(const struct selecting *selecting, const struct zt_object *object,
-                                 struct zt_slice *out_slice)
+                                 const struct zt_cut *cut, struct zt_slice *out_slice)
 {
-    const struct zt_cut *cut = selecting->choice->cut;
     struct zt_slice_tensor tensor;
 
     if (!is_cuttable(selecting->source, object, selecting->choice->to_f32)) {
@@ -156,12 +168,12 @@ static bool is_widened(const struct selecting *selecting, const struct zt_object
 }
 
 static enum zt_status cut_object(const struct selecting *selecting, const struct zt_object *from,
-                                 struct zt_object *object)
+                                 const struct zt_cut *cut, struct zt_object *object)
 {
     struct zt_component *data = &selecting->components[object->first_component];
     struct zt_slice slice;
     bool is_plain = zt_component_is_plain(data);
-    enum zt_status status = find_slice(selecting, from, &slice);
+    enum zt_status status = find_slice(selecting, from, cut, &slice);
 
     if (status == ZT_OK && is_widened(selecting, from)) {
         status = zt_object_widen(zt_object_elements(selecting->source, from), object, data,
@@ -210,6 +222,7 @@ static enum zt_status copy_object(struct selecting *selecting, uint32_t number)
     const struct zt_object *from = &source->objects[number];
     struct zt_model *model = selecting->selection->model;
     struct zt_object *object = &selecting->objects[model->object_count];
+    const struct zt_cut cut = cut_of(selecting->choice, number);
 
     *object = *from;
     object->first_component = model->component_count;
@@ -224,7 +237,7 @@ static enum zt_status copy_object(struct selecting *selecting, uint32_t number)
     selecting->selection->objects[model->object_count++] = number;
     model->component_count += from->component_count;
     selecting->dimension_count += from->rank;
-    return selecting->choice->cut != NULL ? cut_object(selecting, from, object) : ZT_OK;
+    return cut.parts > 0 ? cut_object(selecting, from, &cut, object) : ZT_OK;
 }
 
 static enum zt_status copy_all(struct selecting *selecting)

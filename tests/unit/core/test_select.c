@@ -47,7 +47,7 @@ static void chosen_free(struct chosen *chosen)
 static void assert_refused(const char *manifest, struct zt_cut cut, enum zt_status status,
                            enum zt_slice_verdict verdict)
 {
-    struct zt_choice choice = {NULL, &cut, false};
+    struct zt_choice choice = {NULL, &cut, NULL, false};
     struct chosen chosen;
 
     assert_int_equal(choose(&chosen, manifest, &choice), status);
@@ -63,7 +63,7 @@ static void assert_refused(const char *manifest, struct zt_cut cut, enum zt_stat
 static void only_wanted_objects_are_there(void **state)
 {
     const bool wanted[] = {true, false, true};
-    const struct zt_choice choice = {wanted, NULL, false};
+    const struct zt_choice choice = {wanted, NULL, NULL, false};
     struct chosen chosen;
     const struct zt_model *model;
     const struct zt_object *last;
@@ -88,7 +88,7 @@ static void only_wanted_objects_are_there(void **state)
 static void nothing_chosen_is_an_empty_model(void **state)
 {
     const bool wanted[] = {false, false, false};
-    const struct zt_choice choice = {wanted, NULL, false};
+    const struct zt_choice choice = {wanted, NULL, NULL, false};
     struct chosen chosen;
 
     (void)state;
@@ -102,7 +102,7 @@ static void nothing_chosen_is_an_empty_model(void **state)
 static void one_run_stays_where_it_lies(void **state)
 {
     const struct zt_cut cut = {1, 2, 0};
-    const struct zt_choice choice = {NULL, &cut, false};
+    const struct zt_choice choice = {NULL, &cut, NULL, false};
     struct chosen chosen;
     const struct zt_component *parts;
 
@@ -125,7 +125,7 @@ static void many_runs_get_a_place_in_the_file_of_cuts(void **state)
 {
     const bool wanted[] = {true, false, true};
     const struct zt_cut cut = {1, 2, -1};
-    const struct zt_choice choice = {wanted, &cut, false};
+    const struct zt_choice choice = {wanted, &cut, NULL, false};
     struct chosen chosen;
     const struct zt_component *parts;
 
@@ -137,6 +137,25 @@ static void many_runs_get_a_place_in_the_file_of_cuts(void **state)
     assert_int_equal(parts[0].shard, 1);
     assert_int_equal(parts[1].offset, 48);
     assert_int_equal(chosen.selection.cuts.pieces[1].component, 1);
+    chosen_free(&chosen);
+}
+
+static void each_object_has_an_axis_of_its_own(void **state)
+{
+    const struct zt_cut cut = {1, 2, 0};
+    const int64_t axes[] = {0, ZT_AXIS_NONE, -1};
+    const struct zt_choice choice = {NULL, &cut, axes, false};
+    struct chosen chosen;
+    const struct zt_component *parts;
+
+    (void)state;
+    assert_int_equal(choose(&chosen, THREE, &choice), ZT_OK);
+    parts = chosen.selection.model->components;
+    assert_int_equal(parts[0].offset, 64 + 48);
+    assert_int_equal(parts[1].offset, 192);
+    assert_int_equal(parts[1].decoded_length, 8);
+    assert_int_equal(chosen.selection.cuts.piece_count, 1);
+    assert_int_equal(chosen.selection.cuts.pieces[0].component, 2);
     chosen_free(&chosen);
 }
 
@@ -258,6 +277,7 @@ int main(void)
         cmocka_unit_test(nothing_chosen_is_an_empty_model),
         cmocka_unit_test(one_run_stays_where_it_lies),
         cmocka_unit_test(many_runs_get_a_place_in_the_file_of_cuts),
+        cmocka_unit_test(each_object_has_an_axis_of_its_own),
         cmocka_unit_test(what_cannot_be_cut_is_named),
         cmocka_unit_test(a_cut_part_is_gathered_from_anywhere),
         cmocka_unit_test(integers_become_wider_from_anywhere),
