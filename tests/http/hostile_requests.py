@@ -261,7 +261,7 @@ TARGETS = {
     "absolute form of another host": (to(b"http://other.example/healthz"), OK),
     "absolute form in capitals": (to(b"HTTP://LOCALHOST/healthz"), OK),
     "absolute form of https": (to(b"https://localhost/healthz"), OK),
-    "absolute form without a path": (to(b"http://localhost"), NOT_FOUND),
+    "absolute form without a path": (to(b"http://localhost"), OK),
     "absolute form with a user": (to(b"http://user@localhost/healthz"), OK + INVALID + REFUSED),
     "absolute form without a host": (to(b"http:///healthz"), OK + INVALID + REFUSED + NOT_FOUND),
     "absolute form of another scheme": (to(b"ftp://localhost/healthz"), INVALID),

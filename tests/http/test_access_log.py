@@ -203,7 +203,7 @@ def asked(server, path, **fields):
 
 
 def test_lines_say_who_asked_for_which_model(start):
-    line = asked(start(), component_path("m", "s") + "?x", User_Agent='curl/8 "x"')
+    line = asked(start(), component_path("m", "s") + "?timing", User_Agent='curl/8 "x"')
     assert (line["client"], line["user_agent"], line["model"]) == ("127.0.0.1", 'curl/8 "x"', "m")
     assert line["route"] == "/v1/models/{model}/objects/{object}/{component}"
     assert not {"forwarded", "user", "code", "cut"} & set(line)

@@ -46,7 +46,7 @@ def test_the_outcome_of_a_finished_upload_is_forgotten_after_ten_minutes(tmp_pat
     server = start_server(tmp_path, "--writable")
     assert offset_of(server, upload) == len(SMALL)
     eventually(lambda: head(server, upload).status == 404, 15)
-    assert files_of(tmp_path) == [f"{name}.zt"]
+    eventually(lambda: files_of(tmp_path) == [f"{name}.zt"])
 
 
 @pytest.mark.folder("the files of uploads in a root")
