@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "api/attachment.h"
 #include "api/handlers.h"
 #include "api/resolve.h"
 #include "base/decimal.h"
@@ -16,9 +17,6 @@
 /* Longer texts from a file are left out of header fields: clients and proxies reject long
  * fields. */
 #define FIELD_TEXT_MAX 1024
-/* Bytes of an object's name in the name of a file: many file systems allow 255, extension
- * included. */
-#define FILE_NAME_MAX 200
 
 /* --- header fields --- */
 
@@ -51,25 +49,6 @@ static const char *shape_text(struct request *request, const struct component_vi
     return at > text ? request_copy(request, text, (size_t)(at - text)) : NULL;
 }
 
-/* A file name from the object's name, for clients that save what they receive. */
-static const char *disposition(struct request *request, const struct component_view *view)
-{
-    const struct zt_text name = zt_object_name(view->object);
-    char text[FILE_NAME_MAX + 1];
-    size_t length = 0;
-
-    for (; length < name.length && length < FILE_NAME_MAX; length++) {
-        char byte = name.bytes[length];
-        bool safe = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
-                    (byte >= 'A' && byte <= 'Z') || byte == '-' || byte == '_' ||
-                    (byte == '.' && length > 0);
-
-        text[length] = safe ? byte : '_';
-    }
-    text[length] = '\0';
-    return request_print(request, "attachment; filename=\"%s.npy\"", text);
-}
-
 static const char *vary(const struct component_view *view)
 {
     if (view->varies_by_accept)
@@ -96,7 +75,8 @@ static void add_descriptions(struct request *request, const struct component_vie
     representation_field(reply, "ZT-Shape", shape_text(request, view));
     representation_field(reply, "ZT-Format", format);
     if (view->npy_head != NULL)
-        representation_field(reply, "Content-Disposition", disposition(request, view));
+        representation_field(reply, "Content-Disposition",
+                             attachment_named(request, zt_object_name(view->object), ".npy"));
 }
 
 static void set_fields(struct request *request, const struct component_view *view)

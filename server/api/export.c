@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/attachment.h"
 #include "api/export_segments.h"
 #include "api/handlers.h"
 #include "api/parameters.h"
@@ -229,25 +230,23 @@ static const char *make_etag(struct request *request, const struct export_plan *
     return request_copy(request, etag, strlen(etag));
 }
 
-/* Made from the last part of the model's name, in which nothing needs quoting. */
+/* Made from the last part of the model's name. */
 static const char *make_disposition(struct request *request, const struct export_view *view)
 {
     struct zt_text name = generation_name(request->generation);
     const char *extension = kind_of(view->query.target)->extension;
     const struct zt_cut *cut = cut_of(view);
     size_t start = name.length;
-    int length;
+    const char *ending;
 
     while (start > 0 && name.bytes[start - 1] != '/')
         start--;
-    length = (int)(name.length - start);
+    name = (struct zt_text){name.bytes + start, name.length - start};
     assert(cut == NULL || cut->part < cut->parts);
-    if (cut == NULL) {
-        return request_print(request, "attachment; filename=\"%.*s.%s\"", length,
-                             name.bytes + start, extension);
-    }
-    return request_print(request, "attachment; filename=\"%.*s-%" PRIu64 "-of-%" PRIu64 ".%s\"",
-                         length, name.bytes + start, cut->part, cut->parts, extension);
+    ending = cut == NULL ? request_print(request, ".%s", extension)
+                         : request_print(request, "-%" PRIu64 "-of-%" PRIu64 ".%s", cut->part,
+                                         cut->parts, extension);
+    return attachment_named(request, name, ending);
 }
 
 static void set_fields(struct request *request, const struct export_view *view)

@@ -50,8 +50,8 @@ bool model_resolve(struct request *request, enum outcome *out_outcome)
         return true;
     if (!model_name_is_valid(name)) {
         problem_reply(request, PROBLEM_INVALID_NAME,
-                      "a model's name consists of parts of letters, digits, '.', '_' and '-', "
-                      "joined by '/' (as %%2F), at most %d bytes",
+                      "a model's name is UTF-8 without control characters, at most %d bytes of "
+                      "parts that do not begin with '.', joined by '/' (as %%2F)",
                       MODEL_NAME_MAX);
         return false;
     }

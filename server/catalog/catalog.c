@@ -489,6 +489,25 @@ static struct generation *find_behind(const struct catalog_index *index, struct 
     return NULL;
 }
 
+static struct generation *find_odd(const struct catalog_index *index, struct zt_text name)
+{
+    size_t at = catalog_index_lower_bound(index, name);
+
+    for (; at < index->count && zt_text_equal(generation_name(index->by_name[at]), name); at++)
+        if (model_path_is_odd(index->by_name[at]->path))
+            return index->by_name[at];
+    return NULL;
+}
+
+struct generation *catalog_update_odd(struct catalog *catalog, struct zt_text name)
+{
+    struct generation *known = catalog_content_find(&catalog->content, find_odd, name);
+    struct generation *current = known != NULL ? catalog_update(catalog, known->path) : NULL;
+
+    generation_release(known);
+    return current;
+}
+
 struct generation *catalog_update_behind(struct catalog *catalog, struct zt_text name)
 {
     struct generation *known = catalog_content_find(&catalog->content, find_behind, name);

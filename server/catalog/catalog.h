@@ -89,6 +89,11 @@ bool catalog_part_of(struct catalog *catalog, const char *path, struct name_filt
  * worker. */
 struct generation *catalog_update_split(struct catalog *catalog, struct zt_text name);
 
+/* The current generation of a file of that name whose extension is in other letters than files are
+ * written with (model_path_is_odd), the first of several; with a reference, NULL if there is none.
+ * To be called on a worker. */
+struct generation *catalog_update_odd(struct catalog *catalog, struct zt_text name);
+
 /* The current generation of a joined model of that name before which another model stands; with a
  * reference, NULL if there is none. To be called on a worker. */
 struct generation *catalog_update_behind(struct catalog *catalog, struct zt_text name);

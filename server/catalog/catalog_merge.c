@@ -15,13 +15,15 @@ static int compare_paths(const struct generation *a, const struct generation *b)
     return strcmp(a->path, b->path);
 }
 
+/* Of two files whose extensions differ in case only, the one in small letters, as files are
+ * written, comes first. */
 static unsigned rank_of(const struct generation *generation)
 {
     size_t length;
     unsigned rank = 0;
 
     (void)catalog_path_split(generation->path, &length, &rank);
-    return rank;
+    return 2 * rank + (model_path_is_odd(generation->path) ? 1 : 0);
 }
 
 static int compare_names(const struct generation *a, const struct generation *b)

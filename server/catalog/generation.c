@@ -367,17 +367,21 @@ void generation_etag(const struct generation *generation, const char *suffix, ch
 
 const char *generation_format(const struct generation *generation)
 {
+    const char *extension = NULL;
+    size_t length;
+    unsigned rank;
+
     if (generation->model != NULL)
         return generation->model->format_name;
     if (generation_is_split(generation))
         return "gguf";
+    /* In small letters, whatever the path has. */
+    if (catalog_path_split(generation->path, &length, &rank))
+        extension = model_extension(rank);
+    assert(extension != NULL);
     if (generation->is_joined)
-        return strstr(generation->path + generation->name_length, ".bin.") != NULL ? "pytorch"
-                                                                                   : "safetensors";
-    if (model_path_is_vague(generation->path))
-        return "pytorch";
-    /* The name is followed by the extension, with its dot. */
-    return generation->path + generation->name_length + 1;
+        return strncmp(extension, ".bin.", 5) == 0 ? "pytorch" : "safetensors";
+    return model_path_is_vague(generation->path) ? "pytorch" : extension + 1;
 }
 
 /* Considers all files, since a component in a shard changes with the shard. */

@@ -241,20 +241,30 @@ bool store_identity_equal(const struct file_identity *a, const struct file_ident
 
 /* --- names --- */
 
-#define MODEL_NAME_MAX 255
+#define MODEL_NAME_MAX 1024
+/* Of names to be uploaded. */
+#define MODEL_PLAIN_NAME_MAX 255
 /* Of the path of a model's file: a name, the longest extension, and NUL, with room. */
 #define MODEL_PATH_SIZE (MODEL_NAME_MAX + 32)
 
-/* Whether a text is a model's name: parts of [A-Za-z0-9][A-Za-z0-9._-]* joined by '/', at most 255
- * bytes. */
+/* Whether a text can be the name of a model that is read: UTF-8 without control characters, parts
+ * that do not begin with a dot, joined by '/', at most MODEL_NAME_MAX bytes. */
 bool model_name_is_valid(struct zt_text name);
 
+/* Whether a model of this name may be uploaded: parts of [A-Za-z0-9][A-Za-z0-9._-]* joined by '/',
+ * at most MODEL_PLAIN_NAME_MAX bytes. Such names are valid. */
+bool model_name_is_plain(struct zt_text name);
+
 /* Splits a path into a model's name (its first name_length bytes) and the rank of its extension (0
- * for ".zt", …). False if the extension is unknown or the name is invalid. */
+ * for ".zt", …), whatever its case. False if the extension is unknown or the name is invalid. */
 bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_rank);
 
-/* Whether a path has a model's extension, in upper or lower case, but cannot name a model. Its
- * owner probably expects it to be served. */
+/* Whether the extension of a model's path is spelled otherwise than model_extension has it, in
+ * which files are written: "a.NPY". */
+bool model_path_is_odd(const char *path);
+
+/* Whether a path has a model's extension, but cannot name a model. Its owner probably expects it
+ * to be served. */
 bool model_path_is_misfit(const char *path);
 
 /* Whether a path has an extension that PyTorch shares with much else (".pt", ".pth", ".bin",

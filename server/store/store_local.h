@@ -24,7 +24,7 @@
 #define STORE_KEPT_NAME_MAX 64
 
 /* Longer paths are not opened. */
-#define STORE_PATH_SIZE 1024
+#define STORE_PATH_SIZE MODEL_PATH_SIZE
 
 /* The place of a kept upload that belongs to this process: the descriptor holds the lock. */
 struct kept_place {

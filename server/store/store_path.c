@@ -1,8 +1,8 @@
 /* Names of models and the paths of their files; opening paths below the root.
  *
- * A name consists of parts of [A-Za-z0-9][A-Za-z0-9._-]* joined by '/'. No part begins with a dot,
- * so none is "." or "..". A path is opened with openat2 and RESOLVE_BENEATH or, if the kernel or a
- * sandbox refuses that call, part by part without following symbolic links. */
+ * A name consists of parts joined by '/'. No part begins with a dot, so none is "." or "..". A path
+ * is opened with openat2 and RESOLVE_BENEATH or, if the kernel or a sandbox refuses that call, part
+ * by part without following symbolic links. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "store/store.h"
 #include "store/store_local.h"
+#include "zt/utf8.h"
 
 /* --- names, and extensions in their order of precedence --- */
 
@@ -55,11 +56,40 @@ static bool is_name_character(char c)
     return is_alphanumeric(c) || c == '.' || c == '_' || c == '-';
 }
 
+/* All of Unicode's control characters, in UTF-8: U+0000 to U+001F, U+007F, U+0080 to U+009F. */
+static bool has_control_character(struct zt_text name)
+{
+    for (size_t i = 0; i < name.length; i++) {
+        const unsigned char c = (unsigned char)name.bytes[i];
+
+        if (c < 0x20 || c == 0x7F ||
+            (c == 0xC2 && i + 1 < name.length && (unsigned char)name.bytes[i + 1] < 0xA0))
+            return true;
+    }
+    return false;
+}
+
 bool model_name_is_valid(struct zt_text name)
 {
     bool at_start = true;
 
     if (name.length == 0 || name.length > MODEL_NAME_MAX)
+        return false;
+    for (size_t i = 0; i < name.length; i++) {
+        const char c = name.bytes[i];
+
+        if (at_start && (c == '/' || c == '.'))
+            return false;
+        at_start = c == '/';
+    }
+    return !at_start && !has_control_character(name) && zt_utf8_valid(name.bytes, name.length);
+}
+
+bool model_name_is_plain(struct zt_text name)
+{
+    bool at_start = true;
+
+    if (name.length == 0 || name.length > MODEL_PLAIN_NAME_MAX)
         return false;
     for (size_t i = 0; i < name.length; i++) {
         char c = name.bytes[i];
@@ -114,7 +144,7 @@ bool model_path_is_vague(const char *path)
     const char *dot = last_dot(path);
 
     for (size_t i = 0; dot != NULL && i < sizeof(vague) / sizeof(vague[0]); i++)
-        if (strcmp(dot, vague[i]) == 0)
+        if (strcasecmp(dot, vague[i]) == 0)
             return true;
     return false;
 }
@@ -132,6 +162,20 @@ bool model_path_is_foreign(const char *path)
     return false;
 }
 
+/* Such paths stand for all parts of a split GGUF (catalog/split_path.h), and for no file. */
+static bool is_like_split(const char *path, const char *extension)
+{
+    return strstr(path, "-*-of-") != NULL && strcasecmp(extension, ".gguf") == 0;
+}
+
+bool model_path_is_odd(const char *path)
+{
+    size_t length;
+    unsigned rank;
+
+    return model_path_split(path, &length, &rank) && strcmp(path + length, extensions[rank]) != 0;
+}
+
 bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_rank)
 {
     const char *dot = extension_of(path);
@@ -141,9 +185,9 @@ bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_r
     for (unsigned rank = 0; rank < EXTENSION_COUNT; rank++) {
         size_t length = (size_t)(dot - path);
 
-        if (strcmp(dot, extensions[rank]) != 0)
+        if (strcasecmp(dot, extensions[rank]) != 0)
             continue;
-        if (!model_name_is_valid((struct zt_text){path, length}))
+        if (!model_name_is_valid((struct zt_text){path, length}) || is_like_split(path, dot))
             return false;
         *out_name_length = length;
         *out_rank = rank;

@@ -45,11 +45,10 @@ static void log_skipped(const char *path, enum skip_reason reason, int os_error)
     case SKIP_FOLDER_NAME:
         log_write(LOG_LEVEL_WARN,
                   reason == SKIP_NAME
-                      ? "%s is not served: a model's name consists of parts of A-Z a-z 0-9 . _ - "
-                        "that begin with a letter or digit, has at most %d bytes and an extension "
-                        "in small letters"
-                      : "folder %s is not searched: a model's name consists of parts of A-Z a-z "
-                        "0-9 . _ - that begin with a letter or digit, and has at most %d bytes",
+                      ? "%s is not served: a model's name is UTF-8 without control characters, of "
+                        "at most %d bytes"
+                      : "folder %s is not searched: a model's name is UTF-8 without control "
+                        "characters, of at most %d bytes",
                   path, MODEL_NAME_MAX);
         break;
     case SKIP_EXTENSION:

@@ -87,8 +87,8 @@ def test_unknown_path_is_404(server, path):
         "/v1/models/m/objects/%ed%a0%80", "/v1/models/m/objects/%f4%90%80%80", "/v1/models/m/objects/w%00",
         "/v1/models/m/objects/w/%00", "/v1/models/m/objects/w/%", "/v1/models//objects/w", "/v1/models/m//objects/w",
         "/v1/models/m/objects//data", "/v1//models", "//v1/models", "/v1/models/.", "/v1/models/..", "/v1/models/%2E%2E",
-        "/v1/models/a%2F%2Fb", "/v1/models/%2Fa", "/v1/models/a%2F", "/v1/models/a%2F..%2Fm", "/v1/models/a%5Cb",
-        "/v1/models/" + "x" * 256,
+        "/v1/models/a%2F%2Fb", "/v1/models/%2Fa", "/v1/models/a%2F", "/v1/models/a%2F..%2Fm", "/v1/models/a%0Ab",
+        "/v1/models/" + "x" * 1025,
     ],
 )  # fmt: skip
 def test_name_that_cannot_be_is_400(server, path):

@@ -181,8 +181,8 @@ def test_models_and_verification_are_counted(server):
 @pytest.mark.folder("links, folders and special files in a root")
 def test_what_is_left_out_is_counted(start_server, tmp_path):
     root = tmp_path / "root"
-    (root / "with space").mkdir(parents=True)
-    for name in ("a b.zt", "c d.zt", "weights.h5"):
+    (root / "with\ttab").mkdir(parents=True)
+    for name in ("a\tb.zt", "c\x7fd.zt", "weights.h5"):
         (root / name).write_bytes(b"")
     (tmp_path / "elsewhere.zt").write_bytes(zt1({"w": dense(b"1")}))
     (root / "out.zt").symlink_to(tmp_path / "elsewhere.zt")

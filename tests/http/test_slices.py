@@ -439,7 +439,7 @@ def test_format_is_not_left_to_accept(server):
 def test_npy_has_the_name_of_a_file(server):
     assert ask(server, "special", "a", "?format=npy")["Content-Disposition"] == 'attachment; filename="a.npy"'
     odd = ask(server, "special", 'name/ü"x', "?format=npy")["Content-Disposition"]
-    assert odd == 'attachment; filename="name____x.npy"'
+    assert odd == "attachment; filename=\"name____x.npy\"; filename*=UTF-8''name_%C3%BC%22x.npy"
     assert "Content-Disposition" not in ask(server, "special", "a").fields
 
 

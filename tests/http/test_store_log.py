@@ -9,7 +9,7 @@ from uploads import SMALL, put
 from wire import ask, component_path, eventually, get, model_path
 
 MODEL = zt1({"w": dense(pattern(100))})
-MISFITS = ["my model.zt", "-d.zt", "X.ZT"]
+MISFITS = ["my model.zt", "d.npy", "X.ZT"]
 
 
 def lines_with(server, text):
@@ -45,7 +45,7 @@ def test_a_shadowed_pair_is_logged_once(start_server, tmp_path):
 
 @pytest.mark.parametrize("name", MISFITS)
 def test_a_file_with_an_unusable_name_is_logged_once(start_server, tmp_path, name):
-    (tmp_path / name).write_bytes(MODEL)
+    (tmp_path / f"\x01{name}").write_bytes(MODEL)
     (tmp_path / "notes.txt").write_text("not meant to be a model")
     server = start_server(tmp_path)
     settle(server, tmp_path)
@@ -58,8 +58,8 @@ def test_a_file_with_an_unusable_name_is_logged_once(start_server, tmp_path, nam
 
 @pytest.mark.folder("links, folders and special files in a root")
 def test_a_folder_with_an_unusable_name_is_logged_once(start_server, tmp_path):
-    (tmp_path / "my models").mkdir()
-    (tmp_path / "my models" / "m.zt").write_bytes(MODEL)
+    (tmp_path / "\x7fmy models").mkdir()
+    (tmp_path / "\x7fmy models" / "m.zt").write_bytes(MODEL)
     server = start_server(tmp_path)
     settle(server, tmp_path)
     assert len(lines_with(server, "my models is not searched")) == 1, server.log
@@ -67,7 +67,7 @@ def test_a_folder_with_an_unusable_name_is_logged_once(start_server, tmp_path):
 
 def test_many_files_whose_names_do_not_fit_are_counted(start_server, tmp_path):
     for index in range(105):
-        (tmp_path / f"bad {index}.zt").write_bytes(MODEL)
+        (tmp_path / f"\x01bad {index}.zt").write_bytes(MODEL)
     server = start_server(tmp_path)
     settle(server, tmp_path)
     assert len(lines_with(server, "bad ")) == 100, server.log
@@ -77,7 +77,7 @@ def test_many_files_whose_names_do_not_fit_are_counted(start_server, tmp_path):
 
 def test_a_later_file_with_an_unusable_name_is_logged(start_server, tmp_path):
     server = start_server(tmp_path)
-    (tmp_path / "my model.zt").write_bytes(MODEL)
+    (tmp_path / "\x01my model.zt").write_bytes(MODEL)
     logged(server, "my model.zt")
 
 

@@ -295,6 +295,12 @@ static bool is_sought_too_often(struct s3_listing *listing, uint64_t hash, int64
     return false;
 }
 
+/* Whether a key can be as long as a file of this name has it. */
+static bool bucket_has_room(const struct bucket *bucket, struct zt_text name)
+{
+    return strlen(bucket->prefix) + name.length + strlen(".zt") < BUCKET_KEY_SIZE;
+}
+
 bool s3_may_seek(struct store *base, struct zt_text name)
 {
     struct s3_store *store = of(base);
@@ -302,7 +308,8 @@ bool s3_may_seek(struct store *base, struct zt_text name)
     const uint64_t hash = zt_xxh3(name.bytes, name.length);
     bool too_often;
 
-    if (!model_name_is_valid(name) || atomic_load(&store->bucket.is_away))
+    if (!model_name_is_valid(name) || !bucket_has_room(&store->bucket, name) ||
+        atomic_load(&store->bucket.is_away))
         return false;
     pthread_mutex_lock(&listing->lock);
     too_often = is_sought_too_often(listing, hash, clock_ms());
@@ -336,7 +343,7 @@ enum zt_status s3_seek(struct store *base, struct zt_text name,
     char beginning[MODEL_NAME_MAX + 2];
     enum zt_status status;
 
-    if (!model_name_is_valid(name))
+    if (!model_name_is_valid(name) || !bucket_has_room(&store->bucket, name))
         return ZT_OK;
     memcpy(beginning, name.bytes, name.length);
     strcpy(beginning + name.length, ".");

@@ -138,6 +138,7 @@ static bool take_object(void *context, const struct listed_object *object)
     unsigned rank;
 
     if (!model_path_split(object->key, &length, &rank) || length != name_length ||
+        model_path_is_odd(object->key) ||
         strncmp(object->key, lookup->claim->name, name_length) != 0 ||
         rank >= sizeof(lookup->found) / sizeof(lookup->found[0]))
         return true;

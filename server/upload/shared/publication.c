@@ -76,18 +76,44 @@ bool model_file_is_foreign(struct server *server, const char *path)
     return is_foreign;
 }
 
+/* A model whose file has its extension in other letters ("a.NPY"); NULL if there is none. */
+static struct generation *find_odd(struct server *server, const char *name)
+{
+    struct generation *odd = catalog_update_odd(server->catalog, zt_text_from(name));
+
+    if (odd == NULL || !generation_is_foreign(odd))
+        return odd;
+    generation_release(odd);
+    return NULL;
+}
+
+static bool is_of_rank(const struct generation *odd, unsigned rank)
+{
+    size_t length;
+    unsigned found;
+
+    return odd != NULL && model_path_split(odd->path, &length, &found) && found == rank;
+}
+
 struct generation *model_find_current(struct server *server, const char *name)
 {
+    struct generation *odd = find_odd(server, name);
+
     for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
         char path[MODEL_PATH_SIZE];
         struct generation *current;
 
         snprintf(path, sizeof(path), "%s%s", name, model_extension(rank));
         current = catalog_update(server->catalog, path);
-        if (current != NULL && !generation_is_foreign(current))
+        if (current != NULL && !generation_is_foreign(current)) {
+            generation_release(odd);
             return current;
+        }
         generation_release(current);
+        if (is_of_rank(odd, rank))
+            return odd;
     }
+    generation_release(odd);
     return catalog_update_split(server->catalog, zt_text_from(name));
 }
 
@@ -358,7 +384,7 @@ static bool find_replaced(const struct publication *publication, struct generati
 {
     bool is_alone = true;
 
-    *out_replaced = NULL;
+    *out_replaced = find_odd(publication->server, publication->name);
     for (unsigned rank = 0; is_alone && model_extension(rank) != NULL; rank++) {
         char path[MODEL_PATH_SIZE];
         struct generation *file;

@@ -51,11 +51,11 @@ static bool name_fits(struct zt_text name)
 
 bool write_refuse_name(struct request *request, struct zt_text name)
 {
-    if (model_name_is_valid(name) && name_fits(name))
+    if (model_name_is_plain(name) && name_fits(name))
         return false;
     problem_reply(request, PROBLEM_INVALID_NAME,
-                  "a model's name is parts of letters, digits, '.', '_' and '-' joined by '/' (as "
-                  "%%2F), and fits in a file's name");
+                  "the name of a model to be written is parts of letters, digits, '.', '_' and "
+                  "'-' joined by '/' (as %%2F), and fits in a file's name");
     return true;
 }
 

@@ -250,7 +250,7 @@ static bool take_line(struct creation *creation, char *line)
     *blank = '\0';
     value = blank + 1;
     if (strcmp(line, "model") == 0) {
-        creation->has_model = model_name_is_valid((struct zt_text){value, strlen(value)});
+        creation->has_model = model_name_is_plain((struct zt_text){value, strlen(value)});
         snprintf(creation->model, sizeof(creation->model), "%s", value);
         return creation->has_model;
     }

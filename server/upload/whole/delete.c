@@ -238,7 +238,9 @@ static void run_removal(struct request *request)
 
 void model_delete_begin(struct request *request)
 {
-    (void)(write_refuse_read_only(request) || write_refuse_name(request, request->names[0]));
+    /* Any name that can be read: what was not uploaded may be removed too. */
+    if (!write_refuse_read_only(request) && !model_name_is_valid(request->names[0]))
+        problem_reply(request, PROBLEM_INVALID_NAME, "no model has such a name");
 }
 
 enum outcome model_delete_handle(struct request *request)

@@ -110,7 +110,7 @@ static bool read_session(struct restoring *restoring)
     preconditions->if_none_match = get_string(reader);
     preconditions->if_unmodified_since = get_string(reader);
     attributes = get_text(reader);
-    fits = model != NULL && model_name_is_valid(zt_text_from(model));
+    fits = model != NULL && model_name_is_plain(zt_text_from(model));
     if (fits)
         strcpy(session->kept.entry.model, model);
     free(model);

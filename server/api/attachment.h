@@ -1,0 +1,12 @@
+/* Names under which clients save what they receive (RFC 6266). */
+#ifndef API_ATTACHMENT_H
+#define API_ATTACHMENT_H
+
+#include "http/exchange/request.h"
+
+/* The value of Content-Disposition for a file of that name and ending (".npy"): in ASCII, and where
+ * the name is more, also as it is (filename*, RFC 8187). Long names are cut, between characters. It
+ * lives as long as the request; NULL if out of memory. */
+const char *attachment_named(struct request *request, struct zt_text name, const char *ending);
+
+#endif
