@@ -25,10 +25,10 @@ static void list_shows_models_of_nested_folders_only(void **state)
     struct world *world = *state;
 
     assert_lists(world, "");
-    command(world, "mkdir -p a/b .hidden .ztserve 'bad name' fold.zt; touch x.zt a/y.gguf "
-                   "a/b/z.npz x.txt .h.zt .hidden/q.zt "
-                   ".ztserve/s.zt 'bad name/w.zt' fold.zt/in.mag; mkfifo fifo.zt");
-    assert_lists(world, "a/b/z.npz a/y.gguf fold.zt/in.mag x.zt ");
+    command(world, "mkdir -p a/b .hidden .ztserve 'wide,name' fold.zt; touch x.zt a/y.gguf "
+                   "a/b/z.npz x.txt .h.zt .hidden/q.zt .ztserve/s.zt 'wide,name/w.zt' "
+                   "\"$(printf 'bad\\001name.zt')\" fold.zt/in.mag; mkfifo fifo.zt");
+    assert_lists(world, "a/b/z.npz a/y.gguf fold.zt/in.mag wide,name/w.zt x.zt ");
 }
 
 static void links_are_followed_below_the_root_only(void **state)

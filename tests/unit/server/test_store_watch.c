@@ -110,7 +110,7 @@ static void what_a_look_cannot_know_needs_a_list(void **state)
     assert_look(world, "rm -r c", NULL);
     assert_look(world, "ln d/b/m.zt n.zt", NULL);
     assert_look(world, "touch weights.h5", NULL);
-    assert_look(world, "touch 'bad name.zt'", NULL);
+    assert_look(world, "touch \"$(printf 'bad\\001name.zt')\"", NULL);
     assert_look(world, "mkfifo f.zt", NULL);
     assert_look(world, "chmod 700 d", NULL);
     assert_look(world, "ln -s d/b/m.zt link.zt", NULL);
