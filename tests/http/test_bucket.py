@@ -467,7 +467,7 @@ def part_of(server, old, new, at):
 
 
 def test_names_that_are_no_models_are_left_out(bucket, serve_bucket):
-    for key in ("a.zt", ".hidden.zt", "x/.hidden/m.zt", "notes.txt", "x/y.ZT", ".ztserve/claims/abc.zt"):
+    for key in ("a.zt", ".hidden.zt", "x/.hidden/m.zt", "notes.txt", "x/\ty.zt", ".ztserve/claims/abc.zt"):
         bucket.put(key, version_of(key.encode()))
     server = serve_bucket(bucket)
     assert list(listed(server)) == ["a"]

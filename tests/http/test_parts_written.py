@@ -165,7 +165,7 @@ LIES = {
     ".x.safetensors": "begins with a dot",
     "m.safetensors": "the name of the whole model",
     "x.zt": "neither of safetensors nor of PyTorch",
-    "x 1.safetensors": "cannot be a file of a model",
+    "x\t1.safetensors": "a control character",
     "o.safetensors.index.json": "that of an index",
 }
 

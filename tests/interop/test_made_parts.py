@@ -20,7 +20,7 @@ def test_what_save_pretrained_writes_is_joined(tmp_path):
     index = tmp_path / "model.safetensors.index.json"
     assert len(list(tmp_path.glob("model-*-of-*.safetensors"))) > 2
     # No word about total_size: the writer and we count the same.
-    assert ztserve("verify", index).endswith("without digest)\n")
+    assert ztserve("verify", index).endswith("the file states no digests, so its bytes cannot be verified)\n")
     ztserve("convert", index, tmp_path / "whole.safetensors")
     assert read_with("safetensors", tmp_path / "whole.safetensors") == wanted
 

@@ -60,17 +60,29 @@ static const char *name_end(const char *at, const char *end, bool is_model)
     return slash != NULL ? slash : end;
 }
 
-bool route_matches(const char *pattern, struct zt_text path,
-                   struct zt_text out_names[REQUEST_NAMES])
+/* Where the model's name of a path ends, which is the same for every route. */
+struct model_span {
+    const char *start; /* NULL: not looked for yet */
+    const char *end;
+};
+
+static const char *model_end(struct model_span *span, const char *at, const char *end)
+{
+    if (span->start != at)
+        *span = (struct model_span){at, name_end(at, end, true)};
+    return span->end;
+}
+
+static bool matches(const char *pattern, struct zt_text path, struct model_span *span,
+                    struct zt_text out_names[REQUEST_NAMES])
 {
     const char *at = path.bytes;
     const char *end = path.bytes + path.length;
     unsigned count = 0;
 
     while (*pattern != '\0') {
-        const bool is_model = strncmp(pattern, MODEL_PLACEHOLDER, strlen(MODEL_PLACEHOLDER)) == 0;
         const char *stop;
-        bool rest;
+        bool rest = false;
 
         if (*pattern != '{') {
             if (at == end || *at != *pattern)
@@ -79,8 +91,13 @@ bool route_matches(const char *pattern, struct zt_text path,
             pattern++;
             continue;
         }
-        pattern = skip_placeholder(pattern, &rest);
-        stop = rest ? end : name_end(at, end, is_model);
+        if (strncmp(pattern, MODEL_PLACEHOLDER, strlen(MODEL_PLACEHOLDER)) == 0) {
+            pattern += strlen(MODEL_PLACEHOLDER);
+            stop = model_end(span, at, end);
+        } else {
+            pattern = skip_placeholder(pattern, &rest);
+            stop = rest ? end : name_end(at, end, false);
+        }
         if (stop == at)
             return false;
         assert(count < REQUEST_NAMES);
@@ -90,16 +107,25 @@ bool route_matches(const char *pattern, struct zt_text path,
     return at == end;
 }
 
+bool route_matches(const char *pattern, struct zt_text path,
+                   struct zt_text out_names[REQUEST_NAMES])
+{
+    struct model_span span = {NULL, NULL};
+
+    return matches(pattern, path, &span, out_names);
+}
+
 static const struct route *find_route(struct zt_text path, struct zt_text out_names[REQUEST_NAMES])
 {
     const bool ends_in_slash = path.bytes[path.length - 1] == '/';
     const bool is_cut = ends_in_slash && path.length > 1 && path.bytes[path.length - 2] != '/';
     const struct zt_text page = {path.bytes, path.length - is_cut};
+    struct model_span span = {NULL, NULL};
 
     for (size_t i = 0; i < route_count; i++) {
         if (ends_in_slash && !routes[i].is_page)
             continue;
-        if (route_matches(routes[i].pattern, routes[i].is_page ? page : path, out_names))
+        if (matches(routes[i].pattern, routes[i].is_page ? page : path, &span, out_names))
             return &routes[i];
     }
     return NULL;
