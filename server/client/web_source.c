@@ -122,6 +122,15 @@ static struct slot *take_slot(struct web_source *web)
     return oldest != NULL && oldest->bytes != NULL ? oldest : NULL;
 }
 
+/* Whether a slot will be free without anything being done here. */
+static bool some_slot_is_busy(const struct web_source *web)
+{
+    for (unsigned i = 0; i < SLOTS; i++)
+        if (web->slots[i].state == SLOT_FLYING || web->slots[i].waiting > 0)
+            return true;
+    return false;
+}
+
 /* Under the lock, which is given up while the request is handed over. */
 static struct slot *bring(struct web_source *web, uint64_t block)
 {
@@ -160,13 +169,19 @@ static enum zt_status obtain(struct web_source *web, uint64_t block, struct slot
 {
     struct slot *slot = find(web, block);
 
-    while (slot == NULL && (slot = bring(web, block)) == NULL)
+    while (slot == NULL && (slot = bring(web, block)) == NULL) {
+        if (!some_slot_is_busy(web))
+            return zt_fail_memory(error, "a block of a file on a server");
         pthread_cond_wait(&web->changed, &web->lock);
+        slot = find(web, block);
+    }
     slot->waiting++;
     read_ahead(web, block);
     while (slot->state == SLOT_FLYING)
         pthread_cond_wait(&web->changed, &web->lock);
-    slot->waiting--;
+    /* Others may wait for a slot that nobody needs. */
+    if (--slot->waiting == 0)
+        pthread_cond_broadcast(&web->changed);
     slot->used = ++web->reads;
     if (slot->state == SLOT_FAILED) {
         *error = slot->error;
