@@ -73,4 +73,10 @@ enum outcome component_problem(struct request *request, const struct component_v
 enum outcome component_problem_too_large(struct request *request,
                                          const struct component_view *view);
 
+/* The same for a component whose bytes could not be read or decoded, by what error says; without a
+ * word about the component where the store of models is away. */
+enum outcome component_problem_unreadable(struct request *request,
+                                          const struct component_view *view,
+                                          const struct zt_error *error);
+
 #endif

@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "api/resolve.h"
 #include "derived/decoded.h"
 #include "verify/component_digests.h"
 #include "verify/verifier.h"
@@ -204,10 +205,10 @@ static enum outcome place(struct request *request, struct zt_source *source, uin
 
 /* --- step: decode, into the cache --- */
 
-static enum outcome reply_decoding_failed(struct request *request, const struct zt_error *error)
+enum outcome component_problem_unreadable(struct request *request,
+                                          const struct component_view *view,
+                                          const struct zt_error *error)
 {
-    const struct component_view *view = request->context;
-
     switch (error->status) {
     case ZT_LIMIT:
         return component_problem_too_large(request, view);
@@ -218,6 +219,9 @@ static enum outcome reply_decoding_failed(struct request *request, const struct 
     case ZT_CORRUPT:
         return component_problem(request, view, PROBLEM_CORRUPT_COMPONENT, ZT_CORRUPT,
                                  error->message);
+    case ZT_UNAVAILABLE:
+    case ZT_STALE:
+        return problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
     default:
         return problem_reply_error_as(request, PROBLEM_INTERNAL, error);
     }
@@ -234,7 +238,7 @@ static enum outcome decode_whole(struct request *request)
     case DECODED_PENDING:
         return OUTCOME_WAITING;
     case DECODED_FAILED:
-        return reply_decoding_failed(request, &error);
+        return component_problem_unreadable(request, view, &error);
     case DECODED_READY:
         break;
     }
@@ -281,7 +285,7 @@ static enum outcome decode_frames(struct request *request)
         return request_work(request, open_frames);
     }
     if (opening->status != ZT_OK)
-        return reply_decoding_failed(request, &opening->error);
+        return component_problem_unreadable(request, view, &opening->error);
     return place(request, opening->source, 0, view->component->decoded_length);
 }
 

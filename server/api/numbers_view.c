@@ -108,29 +108,6 @@ static enum outcome step_verify(struct request *request)
     return component_verify(request, &numbers->view);
 }
 
-static enum outcome reply_failed(struct request *request, const struct numbers_view *numbers,
-                                 const struct zt_error *error)
-{
-    const struct component_view *view = &numbers->view;
-
-    switch (error->status) {
-    case ZT_LIMIT:
-        return component_problem_too_large(request, view);
-    case ZT_UNSUPPORTED:
-        return component_problem(request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_UNSUPPORTED,
-                                 error->message);
-    case ZT_INVALID:
-    case ZT_CORRUPT:
-        return component_problem(request, view, PROBLEM_CORRUPT_COMPONENT, ZT_CORRUPT,
-                                 error->message);
-    case ZT_UNAVAILABLE:
-    case ZT_STALE:
-        return problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
-    default:
-        return problem_reply_error_as(request, PROBLEM_INTERNAL, error);
-    }
-}
-
 static enum outcome step_compute(struct request *request)
 {
     struct numbers_view *numbers = request->context;
@@ -143,7 +120,7 @@ static enum outcome step_compute(struct request *request)
         case FINDING_PENDING:
             return OUTCOME_WAITING;
         case FINDING_FAILED:
-            return reply_failed(request, numbers, &error);
+            return component_problem_unreadable(request, &numbers->view, &error);
         case FINDING_READY:
             break;
         }
