@@ -41,6 +41,27 @@ def start_server(tmp_path):
     assert not failures, "\n".join(failures)
 
 
+@pytest.fixture(scope="module")
+def share_server():
+    """Like start_server, for servers that all tests of a file share; at its end they must stop with status 0."""
+    servers = []
+
+    def start(root, *arguments, **options):
+        server = ServerProcess(root, *arguments, **options)
+        servers.append(server)
+        return server
+
+    yield start
+    statuses = [server.stop() for server in servers]
+    assert statuses == [0] * len(servers), "\n".join(server.log for server in servers)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """An empty root for the servers of one file."""
+    return tmp_path_factory.mktemp("root")
+
+
 @pytest.fixture(scope="session")
 def corpus():
     folder = corpus_folder()

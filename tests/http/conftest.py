@@ -8,7 +8,6 @@ import mirror
 import s3_engines
 from buckets import BucketServers
 from meddler import Meddler
-from server_process import ServerProcess
 
 LEFT_OUT = pytest.StashKey()
 
@@ -36,27 +35,6 @@ def pytest_collection_modifyitems(config, items):
 def pytest_terminal_summary(terminalreporter, config):
     for reason in config.stash.get(LEFT_OUT, []):
         terminalreporter.write_line(f"left out over a bucket: {reason}")
-
-
-@pytest.fixture(scope="module")
-def share_server():
-    """Like start_server, for servers that all tests of a file share; at its end they must stop with status 0."""
-    servers = []
-
-    def start(root, *arguments, **options):
-        server = ServerProcess(root, *arguments, **options)
-        servers.append(server)
-        return server
-
-    yield start
-    statuses = [server.stop() for server in servers]
-    assert statuses == [0] * len(servers), "\n".join(server.log for server in servers)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """An empty root for the servers of one file."""
-    return tmp_path_factory.mktemp("root")
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
 
 import browser as browsers  # noqa: E402
-from server_process import ServerProcess  # noqa: E402
 
 
 def pytest_configure(config):
@@ -42,23 +41,3 @@ def browser(shared_browser, request):
     if request.node.get_closest_marker("complains") is None:
         assert complaints == []
     assert not [line for line in complaints if "Content Security Policy" in line]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("root")
-
-
-@pytest.fixture(scope="module")
-def share_server():
-    """Starts servers that all tests of a file share."""
-    servers = []
-
-    def start(root, *arguments, **options):
-        server = ServerProcess(root, *arguments, **options)
-        servers.append(server)
-        return server
-
-    yield start
-    statuses = [server.stop() for server in servers]
-    assert statuses == [0] * len(servers), "\n".join(server.log for server in servers)
