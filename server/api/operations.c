@@ -60,7 +60,7 @@ static enum outcome answer(struct request *request, const char *text)
 
 enum outcome healthz_get(struct request *request)
 {
-    return answer(request, "{\"status\":\"ok\"}");
+    return answer(request, "{\"status\":\"ok\"}\n");
 }
 
 /* Why a store that is elsewhere makes the server not ready, or NULL. Until it was reached once,
@@ -87,7 +87,7 @@ static enum outcome answer_ready(struct request *request)
     struct json *json;
 
     if (!store_is_elsewhere(store))
-        return answer(request, "{\"status\":\"ready\"}");
+        return answer(request, "{\"status\":\"ready\"}\n");
     json = json_reply_new(request, false);
     if (json == NULL)
         return OUTCOME_READY;
@@ -124,7 +124,7 @@ enum outcome readyz_get(struct request *request)
 
 enum outcome version_get(struct request *request)
 {
-    return answer(request, "{\"version\":\"" ZTSERVE_VERSION "\"}");
+    return answer(request, "{\"version\":\"" ZTSERVE_VERSION "\"}\n");
 }
 
 /* --- the description of the API --- */

@@ -13,7 +13,7 @@
 
 #define CELLS_DEFAULT 256
 /* To be raised when any form changes, so that tags change too. */
-#define PREVIEW_REVISION 1
+#define PREVIEW_REVISION 2
 /* Of a number in the query. */
 #define NUMBER_MAX 64
 

@@ -106,8 +106,8 @@ static void end(struct json *json, char bracket)
         new_line(json);
     append_char(json, bracket);
     json->after_value = true;
-    /* For the terminal. */
-    if (json->pretty && json->depth == 0)
+    /* At a terminal, the prompt shall not stand behind the bracket. */
+    if (json->depth == 0)
         append_char(json, '\n');
 }
 

@@ -1,5 +1,6 @@
-/* Writes JSON into a growing text, without building a tree, and integers past 2^53 exactly. Errors
- * stick, so a sequence of writes is checked once, at the end. */
+/* Writes JSON into a growing text, without building a tree, and integers past 2^53 exactly. The
+ * outermost object or array ends with a newline. Errors stick, so a sequence of writes is checked
+ * once, at the end. */
 #ifndef BASE_JSON_WRITE_H
 #define BASE_JSON_WRITE_H
 
@@ -15,7 +16,7 @@ struct json {
     size_t capacity;
     bool failed;
     bool too_long;    /* set by a writer that gave up at a bound of its own: not out of memory */
-    bool pretty;      /* indented by two spaces, newline at the end; raw values stay as they are */
+    bool pretty;      /* indented by two spaces; raw values stay as they are */
     bool after_value; /* a comma is due before the next one */
     bool after_key;
     unsigned depth;

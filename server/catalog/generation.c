@@ -13,7 +13,7 @@
 #include "zt/digest.h"
 
 /* To be raised whenever the JSON form of a manifest changes, so that caches ask again. */
-#define JSON_FORM_REVISION 2
+#define JSON_FORM_REVISION 3
 
 static void add_shard(uint64_t words[2], const struct file_identity *identity)
 {

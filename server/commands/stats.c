@@ -156,7 +156,9 @@ static int survey_as_json(struct survey *survey, char **paths, int count)
         command_complain("out of memory");
     } else {
         fwrite(json.text, 1, json.length, stdout);
-        putchar('\n');
+        /* The null of a single file that cannot be read. */
+        if (json.length > 0 && json.text[json.length - 1] != '\n')
+            putchar('\n');
     }
     result = json.failed ? EXIT_BAD : result;
     json_free(&json);

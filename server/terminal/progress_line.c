@@ -204,7 +204,7 @@ static void print_object(const struct progress_line *line, int64_t now_ms, bool 
         json_uint(&json, (uint64_t)seconds);
     json_object_end(&json);
     if (!json.failed)
-        fprintf(stderr, "%.*s\n", (int)json.length, json.text);
+        fprintf(stderr, "%.*s", (int)json.length, json.text);
     json_free(&json);
 }
 

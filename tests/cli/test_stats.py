@@ -30,12 +30,14 @@ def files(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["plain", "deflated"])
 def test_json_is_what_the_server_sends(files, name):
-    made = json.loads(run("--json", files / f"{name}.npz").stdout)
+    shown = run("--json", files / f"{name}.npz").stdout
+    made = json.loads(shown)
     assert list(made) == sorted(ARRAYS) and made["pairs"] is None
     server = ServerProcess(files)
     for key in ARRAYS.keys() - {"pairs"}:
         sent = subprocess.run(["curl", "-s", f"{server.url}/v1/models/{name}/objects/{key}/data/statistics"], capture_output=True)
         assert made[key] == json.loads(sent.stdout)
+    assert shown[-2:] == "}\n"
     assert server.stop() == 0
 
 
@@ -63,6 +65,7 @@ def test_what_is_bad(files, tmp_path):
     (tmp_path / "bad.npz").write_bytes(b"PK nothing")
     both = run("--json", tmp_path / "bad.npz", files / "plain.npz")
     assert both.returncode == 1 and json.loads(both.stdout)[0] is None and "bad.npz" in both.stderr
+    assert both.stdout[-2:] == "]\n" and run("--json", tmp_path / "bad.npz").stdout == "null\n"
     damaged = bytearray((files / "deflated.npz").read_bytes())
     start = damaged.index(b"weights.npy") + 200
     damaged[start : start + 5000] = b"\xff" * 5000

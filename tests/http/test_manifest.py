@@ -253,10 +253,10 @@ def test_nested_model_has_its_name_and_hrefs(server):
 def test_answer_is_compact_and_pretty_on_request(server):
     compact = get(server, "/v1/models/v12").body
     pretty = get(server, "/v1/models/v12?pretty").body
-    assert b"\n" not in compact.strip() and b": " not in compact.replace(b'"odd keys"', b"")
+    assert b"\n" not in compact[:-1] and b": " not in compact.replace(b'"odd keys"', b"")
     assert b'\n  "name": "v12"' in pretty
     assert pretty.endswith(b"}\n") and get(server, "/v1/models/v12/objects/fp8?pretty").body.endswith(b"}\n")
-    assert compact.endswith(b"}")
+    assert compact.endswith(b"}\n")
     strict = {"parse_constant": lambda text: pytest.fail(text)}
     assert json.loads(compact, **strict) == json.loads(pretty, **strict)
 

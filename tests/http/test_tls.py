@@ -5,6 +5,7 @@ Whole test files can be run over TLS too: ZT_ALWAYS_TLS=1."""
 
 import contextlib
 import hashlib
+import json
 import os
 import random
 import socket
@@ -229,7 +230,7 @@ def test_the_end_of_the_session_is_announced(server, authority, version):
         received = b""
         while chunk := connection.recv(65536):
             received += chunk
-        assert received.endswith(b'{"status":"ok"}')
+        assert received.endswith(b'{"status":"ok"}\n')
 
 
 def test_clients_side_by_side_get_their_own_bytes(server):
@@ -410,7 +411,7 @@ def test_a_client_that_has_ended_its_side_gets_its_answer(server, authority, ver
         raw.sendall(session.records(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode(), end=True))
         raw.shutdown(socket.SHUT_WR)
         received = session.read_until_closed()
-        assert received.endswith(b'{"status":"ok"}' if path == "/healthz" else BIG[-1000:])
+        assert received.endswith(b'{"status":"ok"}\n' if path == "/healthz" else BIG[-1000:])
 
 
 @pytest.mark.folder("files that change under a download")
@@ -455,12 +456,16 @@ def test_one_connection_too_many_gets_503(start):
     server = start(connections=1)
     with connect(server) as first:
         first.sendall(HEALTH)
-        assert read_head(first)[0] == 200
+        status, fields, body = read_head(first)
+        read_exactly(first, int(fields["content-length"]), body)
+        assert status == 200
         for target in [b"/version", b"/v1/models"]:
             with connect(server) as second:
                 second.sendall(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n")
-                status, fields, _ = read_head(second)
+                status, fields, body = read_head(second)
                 assert status == 503 and fields["retry-after"] == "1"
+                body = read_exactly(second, int(fields["content-length"]), body)
+                assert json.loads(body)["code"] == "overloaded" and body.endswith(b"}\n")
         first.sendall(HEALTH)
         assert read_head(first)[0] == 200
 

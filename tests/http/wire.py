@@ -30,6 +30,7 @@ class Answer:
 
     def json(self):
         assert self["Content-Type"].split(";")[0].endswith("json"), self
+        assert self.body.endswith((b"}\n", b"]\n")), f"at a terminal, the prompt stands behind the bracket: {self}"
         return json.loads(self.body)
 
 

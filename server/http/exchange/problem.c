@@ -22,7 +22,7 @@
 /* Sent if there is no memory for anything better. */
 #define LAST_RESORT                                          \
     "{\"type\":\"/problems/internal\",\"title\":\"Internal " \
-    "error\",\"status\":500,\"code\":\"internal\"}"
+    "error\",\"status\":500,\"code\":\"internal\"}\n"
 
 struct problem_kind {
     unsigned status;

@@ -39,7 +39,7 @@ void bypass_send_problem(const struct connection *connection, const struct bypas
                                "%s"
                                "Content-Length: %zu\r\n\r\n";
     static const char body[] = "{\"type\":\"/problems/%s\",\"title\":\"%s\",\"status\":%u,"
-                               "\"detail\":\"%s\",\"code\":\"%s\",\"request_id\":\"%s\"}";
+                               "\"detail\":\"%s\",\"code\":\"%s\",\"request_id\":\"%s\"}\n";
     const unsigned status = problem_status(problem->problem);
     const char *code = problem_code(problem->problem);
     char json[512];

@@ -39,7 +39,7 @@ static void compact_text_has_no_space(void **state)
     (void)state;
     json_init(&json, false);
     write_sample(&json);
-    assert_json(&json, "{\"a\":[1,null,[]],\"b\":{},\"c\":{\"x\":1}}");
+    assert_json(&json, "{\"a\":[1,null,[]],\"b\":{},\"c\":{\"x\":1}}\n");
 }
 
 static void pretty_text_is_indented(void **state)
@@ -96,7 +96,7 @@ static void integers_are_exact(void **state)
     json_uint(&json, UINT64_C(9007199254740993));
     json_uint(&json, UINT64_MAX);
     json_array_end(&json);
-    assert_json(&json, "[0,9007199254740993,18446744073709551615]");
+    assert_json(&json, "[0,9007199254740993,18446744073709551615]\n");
 }
 
 static void long_texts_grow(void **state)
@@ -110,8 +110,8 @@ static void long_texts_grow(void **state)
         json_put_string(&json, "0123456789");
     json_array_end(&json);
     assert_false(json.failed);
-    assert_int_equal(json.length, 100000 * 13 + 1);
-    assert_int_equal(json.text[json.length - 1], ']');
+    assert_int_equal(json.length, 100000 * 13 + 2);
+    assert_memory_equal(&json.text[json.length - 2], "]\n", 2);
     json_free(&json);
     assert_null(json.text);
 }

@@ -68,7 +68,7 @@ static void a_reply_is_a_problem_document(void **state)
     assert_string_equal(
         body_of(request),
         "{\"type\":\"/problems/model-not-found\",\"title\":\"No such model\",\"status\":404,"
-        "\"detail\":\"no model \\\"x\\\"\",\"code\":\"model-not-found\",\"request_id\":\"r1\"}");
+        "\"detail\":\"no model \\\"x\\\"\",\"code\":\"model-not-found\",\"request_id\":\"r1\"}\n");
     request_free(request);
 }
 
@@ -234,7 +234,7 @@ static void a_detail_too_long_is_cut_and_still_json(void **state)
     detail[sizeof(detail) - 1] = '\0';
     problem_reply(request, PROBLEM_NOT_FOUND, "%s", detail);
     assert_true(request->reply.length < 3000);
-    assert_int_equal(request->reply.segments[0].bytes[request->reply.length - 1], '}');
+    assert_memory_equal(&request->reply.segments[0].bytes[request->reply.length - 2], "}\n", 2);
     request_free(request);
 }
 

@@ -43,7 +43,7 @@ static struct asked put_chunked(void)
 static void assert_nothing_left(struct world *world, unsigned descriptors)
 {
     assert_string_equal(assert_status(world, to_ask("GET", "/v1/uploads"), 200).body,
-                        "{\"uploads\":[]}");
+                        "{\"uploads\":[]}\n");
     assert_descriptors(descriptors);
     assert_exists(world, "m.zt", false);
 }

@@ -223,7 +223,7 @@ static void refused_requests_leave_nothing_registered(void **state)
     assert_refused(world, put_beyond_the_disk(), 507, "insufficient-storage");
     assert_descriptors(before);
     assert_string_equal(assert_status(world, to_ask("GET", "/v1/uploads"), 200).body,
-                        "{\"uploads\":[]}");
+                        "{\"uploads\":[]}\n");
 }
 
 #define PUT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, uploads_tear_down)

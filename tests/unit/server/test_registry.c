@@ -80,7 +80,7 @@ static void the_list_is_by_time_of_creation(void **state)
         "\"created\":\"1970-01-01T00:00:01Z\",\"active\":\"1970-01-01T00:01:01Z\",\"received\":7},"
         "{\"id\":\"0123456789abcdef0123456789abcdef\",\"kind\":\"resumable\",\"model\":\"m\","
         "\"created\":\"1970-01-01T00:00:02Z\",\"active\":\"1970-01-01T00:01:02Z\",\"received\":7,"
-        "\"expires\":\"1970-01-01T00:02:02Z\"}]}";
+        "\"expires\":\"1970-01-01T00:02:02Z\"}]}\n";
     struct registry *registry = registry_new(60);
     struct registry_entry later = entry_of(UPLOAD_KIND_RESUMABLE, "a", 2);
     struct registry_entry earlier = entry_of(UPLOAD_KIND_FILE, "a", 1);

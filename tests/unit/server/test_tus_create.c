@@ -105,7 +105,7 @@ static void length_beyond_the_disk_is_refused_and_leaves_nothing(void **state)
     assert_refused(world, tus_create("9000000000000000000"), 507, "insufficient-storage");
     assert_int_equal(entries_of(world, UPLOAD_FOLDER), 0);
     assert_string_equal(assert_status(world, to_ask("GET", "/v1/uploads"), 200).body,
-                        "{\"uploads\":[]}");
+                        "{\"uploads\":[]}\n");
 }
 
 static void refused_creations_leave_nothing(void **state)

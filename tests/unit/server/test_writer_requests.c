@@ -77,7 +77,7 @@ static void malformed_creations_leave_nothing(void **state)
                                 "invalid-request");
     assert_nothing_kept(world);
     assert_string_equal(assert_status(world, to_ask("GET", "/v1/uploads"), 200).body,
-                        "{\"uploads\":[]}");
+                        "{\"uploads\":[]}\n");
 }
 
 static void chunked_json_past_its_bound_is_refused(void **state)
