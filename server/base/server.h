@@ -15,6 +15,7 @@ struct kept_uploads;
 struct digest_memory;
 struct digest_queue;
 struct export_cache;
+struct file_hashes;
 struct finding_cache;
 struct loop;
 struct registry;
@@ -41,6 +42,7 @@ struct server {
     struct export_cache *exports;
     struct finding_cache *findings;
     struct digest_memory *digests;
+    struct file_hashes *hashes;
     struct digest_queue *digest_queue;
     /* Whether the catalog's first scan has ended. NULL (in tests) counts as true. */
     bool (*is_loaded)(const struct catalog *catalog);

@@ -28,6 +28,7 @@
 #include "serve/confinement.h"
 #include "serve/root.h"
 #include "store/store.h"
+#include "tree/file_hashes.h"
 #include "upload/shared/kept_uploads.h"
 #include "upload/shared/registry.h"
 #include "upload/tus/resumable.h"
@@ -115,6 +116,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->digest_queue =
         digest_queue_new(server_waiters(server), worker_count(&instance->config) / 2);
     server->verifier = verifier_new(server);
+    server->hashes = file_hashes_new(server);
     server->registry = registry_new(instance->config.upload.expire_s);
     server->kept = kept_uploads_new(server, upload_kinds);
     observer = verifier_observer(server->verifier);
@@ -123,7 +125,8 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->heed = catalog_heed;
     if (server->decoded == NULL || server->exports == NULL || server->findings == NULL ||
         server->digests == NULL || server->digest_queue == NULL || server->verifier == NULL ||
-        server->registry == NULL || server->kept == NULL || server->catalog == NULL) {
+        server->hashes == NULL || server->registry == NULL || server->kept == NULL ||
+        server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }
@@ -430,6 +433,7 @@ static void free_parts(struct server *server)
     finding_cache_free(server->findings);
     export_cache_free(server->exports);
     decoded_cache_free(server->decoded);
+    file_hashes_free(server->hashes);
     verifier_free(server->verifier);
     kept_uploads_free(server->kept);
     registry_free(server->registry);

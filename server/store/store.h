@@ -70,8 +70,18 @@ struct store_ops {
                            bool (*visit)(void *context, const char *path,
                                          const struct file_identity *identity),
                            void *context, struct zt_error *error);
-    /* Opens one file. ZT_NOT_FOUND, ZT_IO; ZT_UNAVAILABLE: nothing can be said of the file now, and
-     * what is known of it stays. */
+    /* Visits the files below a folder ("" is the root) that may be served (store_path_is_served),
+     * whatever their names end in, and its folders (identity NULL), in no particular order, until
+     * visit returns false; one level, or all (is_deep). Links are followed as long as they stay
+     * below the root. Paths are relative to the root. ZT_NOT_FOUND if there is no such folder; a
+     * bucket has those that keys lie below. ZT_IO, ZT_UNAVAILABLE, ZT_NO_MEMORY. From any worker,
+     * several at a time; may take long. What is walked is not watched. */
+    enum zt_status (*walk)(struct store *store, const char *folder, bool is_deep,
+                           bool (*visit)(void *context, const char *path,
+                                         const struct file_identity *identity),
+                           void *context, struct zt_error *error);
+    /* Opens one file: one that list visits, or any other whose path may be served. ZT_NOT_FOUND,
+     * ZT_IO; ZT_UNAVAILABLE: nothing can be said of the file now, and what is known of it stays. */
     enum zt_status (*open)(struct store *store, const char *path, struct zt_source **out_source,
                            struct file_identity *out_identity, struct zt_error *error);
     /* Begins an unnamed file in the store's own file system. ZT_LIMIT if expected_bytes
@@ -250,6 +260,13 @@ bool store_identity_equal(const struct file_identity *a, const struct file_ident
 /* Whether a text can be the name of a model that is read: UTF-8 without control characters, parts
  * that do not begin with a dot, joined by '/', at most MODEL_NAME_MAX bytes. */
 bool model_name_is_valid(struct zt_text name);
+
+/* Whether a text can be the path of a file that is served: UTF-8 without control characters, parts
+ * joined by '/' that do not begin with a dot, 1 to FILE_PART_MAX bytes each, at most
+ * MODEL_NAME_MAX bytes in all. */
+bool store_path_is_served(struct zt_text path);
+/* What file systems allow. */
+#define FILE_PART_MAX 255
 
 /* Whether a model of this name may be uploaded: parts of [A-Za-z0-9][A-Za-z0-9._-]* joined by '/',
  * at most MODEL_PLAIN_NAME_MAX bytes. Such names are valid. */

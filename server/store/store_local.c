@@ -138,6 +138,7 @@ static bool local_identity_of(struct store *store, struct zt_source *source,
 
 static const struct store_ops local_ops = {
     .list = store_local_list,
+    .walk = store_local_walk,
     .open = local_open,
     .create = store_local_create,
     .write_at = store_local_write_at,

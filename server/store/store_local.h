@@ -120,6 +120,11 @@ enum zt_status store_local_list_new(struct local_store *local, const char *folde
                                     bool (*visit)(void *context, const char *path,
                                                   const struct file_identity *identity),
                                     void *context, bool *out_unsure, struct zt_error *error);
+/* store_walk.c: the operation `walk` of store.h. */
+enum zt_status store_local_walk(struct store *store, const char *folder, bool is_deep,
+                                bool (*visit)(void *context, const char *path,
+                                              const struct file_identity *identity),
+                                void *context, struct zt_error *error);
 /* store_look.c: the operation `look` of store.h. */
 enum zt_status store_local_look(struct store *store,
                                 bool (*visit)(void *context, const char *path,

@@ -85,6 +85,20 @@ bool model_name_is_valid(struct zt_text name)
     return !at_start && !has_control_character(name) && zt_utf8_valid(name.bytes, name.length);
 }
 
+bool store_path_is_served(struct zt_text path)
+{
+    size_t part = 0;
+
+    if (!model_name_is_valid(path))
+        return false;
+    for (size_t i = 0; i < path.length; i++) {
+        part = path.bytes[i] == '/' ? 0 : part + 1;
+        if (part > FILE_PART_MAX)
+            return false;
+    }
+    return true;
+}
+
 bool model_name_is_plain(struct zt_text name)
 {
     bool at_start = true;

@@ -168,6 +168,8 @@ static struct s3_origin *origin_new(struct s3_store *store, const char *path,
 struct s3_file {
     struct zt_source base; /* first */
     struct zt_source *cached;
+    bool is_listed; /* the list says which version there is now */
+    struct file_identity identity;
     char path[];
 };
 
@@ -262,16 +264,11 @@ static enum zt_status open_version(struct s3_store *store, const char *path,
     return status;
 }
 
-/* Asks the store for nothing: the first read does. */
-enum zt_status s3_open_file(struct store *base, const char *path, struct zt_source **out_source,
-                            struct file_identity *out_identity, struct zt_error *error)
+/* Which version the list has. */
+static enum zt_status find_listed(struct s3_store *store, const char *path,
+                                  struct object_version *out_version, struct zt_error *error)
 {
-    struct s3_store *store = (struct s3_store *)base;
-    struct object_version version;
-    struct s3_file *file;
-    enum zt_status status;
-
-    switch (s3_listing_find(store->listing, path, &version)) {
+    switch (s3_listing_find(store->listing, path, out_version)) {
     case S3_KNOWN:
         break;
     case S3_KNOWN_ABSENT:
@@ -283,16 +280,55 @@ enum zt_status s3_open_file(struct store *base, const char *path, struct zt_sour
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
                        "the object store has not been listed yet");
     }
+    return ZT_OK;
+}
+
+/* Which version there is now of a file that cannot be a model, and so is in no list. */
+static enum zt_status find_unlisted(struct s3_store *store, const char *path,
+                                    struct object_version *out_version, struct zt_error *error)
+{
+    enum zt_status status;
+
+    if (!store_path_is_served(zt_text_from(path)))
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the file does not exist");
+    if (!bucket_may_ask(&store->bucket))
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the object store is away");
+    status = bucket_head(&store->bucket, path, BUCKET_USUAL_TIME, out_version, error);
+    if (status == ZT_OK && out_version->etag[0] == '\0')
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                       "the object store does not say which version of the file it has");
+    if (status != ZT_OK && status != ZT_NOT_FOUND && error != NULL)
+        error->status = ZT_UNAVAILABLE;
+    return status == ZT_OK || status == ZT_NOT_FOUND ? status : ZT_UNAVAILABLE;
+}
+
+/* Asks the store for nothing, if the file can be a model: the first read does. */
+enum zt_status s3_open_file(struct store *base, const char *path, struct zt_source **out_source,
+                            struct file_identity *out_identity, struct zt_error *error)
+{
+    struct s3_store *store = (struct s3_store *)base;
+    size_t name_length;
+    unsigned rank;
+    const bool is_listed = model_path_split(path, &name_length, &rank);
+    struct object_version version;
+    struct s3_file *file;
+    enum zt_status status = is_listed ? find_listed(store, path, &version, error)
+                                      : find_unlisted(store, path, &version, error);
+
+    if (status != ZT_OK)
+        return status;
     file = calloc(1, sizeof(*file) + strlen(path) + 1);
     if (file == NULL)
         return zt_fail_memory(error, "a file of the object store");
     file->base.ops = &file_ops;
+    file->is_listed = is_listed;
     strcpy(file->path, path);
     status = open_version(store, path, &version, file, out_identity, error);
     if (status != ZT_OK) {
         free(file);
         return status;
     }
+    file->identity = *out_identity;
     *out_source = &file->base;
     return ZT_OK;
 }
@@ -307,8 +343,11 @@ bool s3_identity_of(struct store *base, struct zt_source *source,
     if (source->ops != &file_ops)
         return false;
     *out_identity = (struct file_identity){.size_bytes = UINT64_MAX};
-    if (!cache_has_lost(file_of(source)->cached) &&
-        s3_listing_find(store->listing, file_of(source)->path, &version) == S3_KNOWN)
+    if (cache_has_lost(file_of(source)->cached))
+        return true;
+    if (!file_of(source)->is_listed)
+        *out_identity = file_of(source)->identity;
+    else if (s3_listing_find(store->listing, file_of(source)->path, &version) == S3_KNOWN)
         *out_identity = bucket_identity(version.etag, version.size_bytes, version.modified_s);
     return true;
 }

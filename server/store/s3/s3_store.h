@@ -42,6 +42,10 @@ enum zt_status s3_list(struct store *store,
                        bool (*visit)(void *context, const char *path,
                                      const struct file_identity *identity),
                        void *context, struct zt_error *error);
+enum zt_status s3_walk(struct store *store, const char *folder, bool is_deep,
+                       bool (*visit)(void *context, const char *path,
+                                     const struct file_identity *identity),
+                       void *context, struct zt_error *error);
 enum zt_status s3_open_file(struct store *store, const char *path, struct zt_source **out_source,
                             struct file_identity *out_identity, struct zt_error *error);
 bool s3_identity_of(struct store *store, struct zt_source *source,

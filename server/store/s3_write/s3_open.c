@@ -82,6 +82,7 @@ static void s3_close(struct store *base)
 
 static const struct store_ops s3_ops = {
     .list = s3_list,
+    .walk = s3_walk,
     .open = s3_open_file,
     .create = s3_create,
     .write_at = s3_write_at,

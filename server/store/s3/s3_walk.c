@@ -1,0 +1,76 @@
+/* Walking part of the bucket for files of every kind: a list of the keys below a folder. A folder
+ * is there as long as a key lies below it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "store/s3/s3_store.h"
+
+struct walk {
+    bool (*visit)(void *context, const char *path, const struct file_identity *identity);
+    void *context;
+    size_t skipped; /* of every key: the folder and its slash */
+    bool is_deep;
+    bool has_keys;
+    char above[BUCKET_KEY_SIZE]; /* the folder of the last key, which was visited */
+};
+
+/* Visits the folders of a key that the last key was not in; keys come in order. False: enough. */
+static bool see_folders(struct walk *walk, const char *key)
+{
+    const char *slash = strchr(key + walk->skipped, '/');
+
+    for (; slash != NULL; slash = walk->is_deep ? strchr(slash + 1, '/') : NULL) {
+        const size_t length = (size_t)(slash - key);
+        const struct zt_text folder = {key, length};
+
+        if (!store_path_is_served(folder))
+            return true;
+        if (strncmp(walk->above, key, length) == 0 &&
+            (walk->above[length] == '\0' || walk->above[length] == '/'))
+            continue;
+        snprintf(walk->above, sizeof(walk->above), "%.*s", (int)length, key);
+        if (!walk->visit(walk->context, walk->above, NULL))
+            return false;
+    }
+    return true;
+}
+
+static bool take(void *context, const struct listed_object *object)
+{
+    struct walk *walk = context;
+    struct file_identity identity;
+
+    walk->has_keys = true;
+    if (strlen(object->key) >= sizeof(walk->above) || !see_folders(walk, object->key))
+        return strlen(object->key) >= sizeof(walk->above);
+    if (!store_path_is_served(zt_text_from(object->key)) ||
+        (!walk->is_deep && strchr(object->key + walk->skipped, '/') != NULL))
+        return true;
+    identity = bucket_identity(object->etag, object->size_bytes, object->modified_s);
+    return walk->visit(walk->context, object->key, &identity);
+}
+
+enum zt_status s3_walk(struct store *base, const char *folder, bool is_deep,
+                       bool (*visit)(void *context, const char *path,
+                                     const struct file_identity *identity),
+                       void *context, struct zt_error *error)
+{
+    struct s3_store *store = (struct s3_store *)base;
+    struct walk walk = {.visit = visit, .context = context, .is_deep = is_deep};
+    char beginning[BUCKET_KEY_SIZE + 1];
+    enum zt_status status;
+
+    if (folder[0] != '\0' && !store_path_is_served(zt_text_from(folder)))
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such folder");
+    snprintf(beginning, sizeof(beginning), "%s%s", folder, folder[0] == '\0' ? "" : "/");
+    walk.skipped = strlen(beginning);
+    snprintf(walk.above, sizeof(walk.above), "%s", folder);
+    if (!bucket_may_ask(&store->bucket))
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the object store is away");
+    status = bucket_list(&store->bucket, beginning, BUCKET_USUAL_TIME, take, &walk, error);
+    if (status == ZT_OK && !walk.has_keys && folder[0] != '\0')
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such folder");
+    if (status == ZT_ARGUMENT && error != NULL)
+        error->status = ZT_UNAVAILABLE;
+    return status == ZT_ARGUMENT ? ZT_UNAVAILABLE : status;
+}

@@ -1,0 +1,76 @@
+/* Opens one version of a file that need not be a model. */
+#include "tree/stored_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tree/hash_table.h"
+
+static enum zt_status open_file(struct server *server, struct stored_file *file,
+                                struct zt_error *error)
+{
+    struct store *store = server->store;
+    const enum zt_status status =
+        store->ops->open(store, file->path, &file->source, &file->identity, error);
+
+    if (status != ZT_OK)
+        return status;
+    file->has_sha256 = file_hashes_find(server->hashes, file->path, &file->identity, file->sha256);
+    if (!file->has_sha256)
+        file_hashes_want(server->hashes, file->path, &file->identity);
+    return ZT_OK;
+}
+
+enum zt_status stored_file_open(struct server *server, struct zt_text path,
+                                struct stored_file **out_file, struct zt_error *error)
+{
+    struct stored_file *file;
+    enum zt_status status;
+
+    if (!store_path_is_served(path))
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such file");
+    file = calloc(1, sizeof(*file));
+    if (file == NULL)
+        return zt_fail_memory(error, "a file");
+    file->store = server->store;
+    file->path = strndup(path.bytes, path.length);
+    status = file->path != NULL ? open_file(server, file, error) : zt_fail_memory(error, "a file");
+    if (status != ZT_OK) {
+        stored_file_close(file);
+        return status;
+    }
+    *out_file = file;
+    return ZT_OK;
+}
+
+void stored_file_close(void *thing)
+{
+    struct stored_file *file = thing;
+
+    if (file == NULL)
+        return;
+    zt_source_close(file->source);
+    free(file->path);
+    free(file);
+}
+
+bool stored_file_is_unwritten(const struct stored_file *file)
+{
+    struct file_identity now;
+
+    return store_is_elsewhere(file->store) ||
+           (file->store->ops->identity_of(file->store, file->source, &now) &&
+            now.size_bytes == file->identity.size_bytes &&
+            now.modified_ns == file->identity.modified_ns);
+}
+
+void stored_file_etag(const char *path, const struct file_identity *identity,
+                      char out_etag[STORED_FILE_ETAG_SIZE])
+{
+    const struct hash_key key = hash_key_of(path, identity);
+
+    snprintf(out_etag, STORED_FILE_ETAG_SIZE, "\"%016" PRIx64 "%016" PRIx64 "\"", key.words[0],
+             key.words[1]);
+}

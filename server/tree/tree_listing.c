@@ -1,0 +1,177 @@
+/* A walk of the store, in order, with what is known of the files' digests. */
+#include "tree/tree_listing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Paths of a million entries, each of the longest. */
+#define PATHS_BUDGET ((size_t)TREE_ENTRIES_MAX * (MODEL_NAME_MAX + 64))
+
+struct listing {
+    struct tree_listing *tree;
+    size_t skipped; /* of every path: the folder and its slash */
+    enum zt_status status;
+    struct zt_error *error;
+};
+
+static bool take(void *context, const char *path, const struct file_identity *identity)
+{
+    struct listing *listing = context;
+    struct tree_listing *tree = listing->tree;
+    const size_t size = strlen(path + listing->skipped) + 1;
+    struct tree_entry entry = {.is_folder = identity == NULL};
+    void *copy = NULL;
+
+    listing->status = zt_array_reserve(&tree->entries, &tree->capacity, tree->count + 1,
+                                       sizeof(entry), TREE_ENTRIES_MAX);
+    if (listing->status == ZT_OK)
+        listing->status = zt_arena_take(&tree->paths, size, &copy, NULL);
+    if (listing->status != ZT_OK)
+        return false;
+    memcpy(copy, path + listing->skipped, size);
+    entry.path = copy;
+    if (identity != NULL) {
+        entry.identity = *identity;
+        tree->size_bytes += identity->size_bytes;
+    }
+    tree->entries[tree->count++] = entry;
+    return true;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct tree_entry *left = a;
+    const struct tree_entry *right = b;
+    const int order = strcmp(left->path, right->path);
+
+    return order != 0 ? order : (int)left->is_folder - (int)right->is_folder;
+}
+
+/* A list of a bucket may name a key twice. */
+static void drop_twins(struct tree_listing *tree)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < tree->count; i++)
+        if (used > 0 && compare(&tree->entries[used - 1], &tree->entries[i]) == 0)
+            tree->size_bytes -= tree->entries[i].identity.size_bytes;
+        else
+            tree->entries[used++] = tree->entries[i];
+    tree->count = used;
+}
+
+static void add_hashes(struct server *server, struct tree_listing *tree, bool with_hashes)
+{
+    char path[MODEL_PATH_SIZE];
+    const size_t before = strlen(tree->folder);
+
+    memcpy(path, tree->folder, before);
+    path[before] = '/';
+    for (size_t i = 0; i < tree->count; i++) {
+        struct tree_entry *entry = &tree->entries[i];
+
+        if (entry->is_folder)
+            continue;
+        strcpy(path + before + (before > 0), entry->path);
+        entry->has_sha256 = file_hashes_find(server->hashes, path, &entry->identity, entry->sha256);
+        if (!entry->has_sha256 && with_hashes)
+            file_hashes_want(server->hashes, path, &entry->identity);
+    }
+}
+
+static struct tree_listing *listing_new(const char *folder)
+{
+    struct tree_listing *tree = calloc(1, sizeof(*tree));
+
+    if (tree == NULL)
+        return NULL;
+    tree->folder = strdup(folder);
+    if (tree->folder == NULL) {
+        free(tree);
+        return NULL;
+    }
+    atomic_init(&tree->references, 1);
+    zt_arena_init(&tree->paths, PATHS_BUDGET);
+    return tree;
+}
+
+static enum zt_status walk(struct server *server, struct listing *listing, bool is_deep)
+{
+    struct store *store = server->store;
+    const enum zt_status status =
+        store->ops->walk(store, listing->tree->folder, is_deep, take, listing, listing->error);
+
+    if (status != ZT_OK || listing->status == ZT_OK)
+        return status;
+    if (listing->status == ZT_LIMIT)
+        return zt_fail(listing->error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                       "the folder has more than %d files and folders", TREE_ENTRIES_MAX);
+    return zt_fail_memory(listing->error, "a list of files");
+}
+
+enum zt_status tree_list(struct server *server, const char *folder, bool is_deep, bool with_hashes,
+                         struct tree_listing **out_listing, struct zt_error *error)
+{
+    struct tree_listing *tree = listing_new(folder);
+    struct listing listing = {.tree = tree, .error = error};
+    enum zt_status status;
+
+    if (tree == NULL)
+        return zt_fail_memory(error, "a list of files");
+    listing.skipped = folder[0] == '\0' ? 0 : strlen(folder) + 1;
+    status = walk(server, &listing, is_deep);
+    if (status != ZT_OK) {
+        tree_listing_release(tree);
+        return status;
+    }
+    if (tree->count > 1)
+        qsort(tree->entries, tree->count, sizeof(tree->entries[0]), compare);
+    drop_twins(tree);
+    add_hashes(server, tree, with_hashes);
+    *out_listing = tree;
+    return ZT_OK;
+}
+
+struct tree_listing *tree_listing_hold(struct tree_listing *listing)
+{
+    atomic_fetch_add(&listing->references, 1);
+    return listing;
+}
+
+void tree_listing_release(void *thing)
+{
+    struct tree_listing *listing = thing;
+
+    if (listing == NULL || atomic_fetch_sub(&listing->references, 1) != 1)
+        return;
+    zt_arena_free(&listing->paths);
+    free(listing->entries);
+    free(listing->folder);
+    free(listing);
+}
+
+/* As strcmp, with a text that has no NUL at its end. */
+static int compare_text(const char *path, struct zt_text text)
+{
+    const int order = strncmp(path, text.bytes, text.length);
+
+    return order != 0 ? order : path[text.length] != '\0';
+}
+
+const struct tree_entry *tree_listing_find(const struct tree_listing *listing, struct zt_text path)
+{
+    size_t low = 0;
+    size_t high = listing->count;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (compare_text(listing->entries[middle].path, path) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < listing->count && compare_text(listing->entries[low].path, path) == 0
+               ? &listing->entries[low]
+               : NULL;
+}
