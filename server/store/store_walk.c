@@ -1,6 +1,19 @@
 /* Walking part of the store for files of every kind. Unlike a list (store_list.c) it neither
  * watches what it reads nor reports what it leaves out, so that several walks can run at a time. It
  * goes through links that stay below the root, and never into a folder below itself. */
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "store/store_local.h"
+
+/* As in a list of models. */
 #define LINKED_FOLDERS_MAX 10000
 #define FOLDERS_MAX        1000000
 
