@@ -1,9 +1,11 @@
 """PUT and names: which are valid, which of several writers wins, and what happens to files of another format."""
 
+import io
 import os
 import stat
 import threading
 
+import numpy
 import pytest
 
 import tus
@@ -40,6 +42,62 @@ def test_names_that_no_model_can_have_are_refused(server, folder, name):
     before = files_of(folder)
     assert_problem(put(server, name, SMALL), 400, "invalid-name")
     assert files_of(folder) == before
+
+
+def npy(array):
+    made = io.BytesIO()
+    numpy.save(made, array)
+    return made.getvalue()
+
+
+@pytest.mark.parametrize(
+    "name, url",
+    [
+        ("new.npy", "/v1/models/new"),
+        ("NEW.NPY", "/v1/models/NEW"),
+        ("org/my-model.Npz", "/v1/models/org%2Fmy-model"),
+        ("v1.5.npy.zt", "/v1/models/v1.5"),
+        ("a-b/c.zt", "/v1/models/a-b%2Fc"),
+        ("m.safetensors.index.json", "/v1/models/m"),
+        ("pytorch_model.bin", "/v1/models/pytorch_model"),
+    ],
+)
+def test_names_with_the_extension_that_the_server_adds_are_refused(server, folder, name, url):
+    before = files_of(folder)
+    refused = [put(server, name, SMALL), tus.post(server, name, len(SMALL)), ask(server, "POST", f"{model_path(name)}/uploads")]
+    for answer in refused:
+        assert_problem(answer, 400, "invalid-name")
+        assert answer.json()["detail"].endswith(f" {url}"), answer
+    assert files_of(folder) == before
+
+
+def test_what_only_looks_like_an_extension_is_part_of_a_name(server, folder, name):
+    for tail in (".5", ".h5", ".npy2", ".npy-2"):
+        assert put(server, name + tail, SMALL).status == 201
+        assert (folder / f"{name}{tail}.zt").exists()
+    assert put(server, name, npy(numpy.arange(3))).status == 201
+    assert (folder / f"{name}.npy").exists()
+
+
+def test_of_a_name_that_a_shard_may_have_the_body_decides(server, folder, name):
+    whole, shard = f"{name}-whole.ZT", f"{name}-shard.zt"
+    assert_problem(ask(server, "POST", f"{model_path(whole)}/uploads"), 400, "invalid-name")
+    refused = put(server, whole, SMALL)
+    assert_problem(refused, 400, "invalid-name")
+    assert refused.json()["detail"].endswith(f" {model_path(name)}-whole")
+    assert put(server, shard, zt2_data_shard()).status == 201
+    assert [path.name for path in folder.glob(f"{name}*")] == [f"{shard}.zt"]
+    upload = tus.create(server, whole, len(SMALL))
+    assert_problem(tus.patch(server, upload, 0, SMALL), 400, "invalid-name")
+    assert [path.name for path in folder.glob(f"{name}*")] == [f"{shard}.zt"]
+
+
+def test_files_that_have_an_extension_twice_are_read_and_removed(server, folder, name):
+    (folder / f"{name}.npy.npy").write_bytes(npy(numpy.arange(3)))
+    assert eventually(lambda: get(server, model_path(f"{name}.npy")).status == 200)
+    assert_problem(put(server, f"{name}.npy", SMALL), 400, "invalid-name")
+    assert ask(server, "DELETE", model_path(f"{name}.npy")).status == 204
+    assert not (folder / f"{name}.npy.npy").exists()
 
 
 def test_if_none_match_star_only_creates(server, name):

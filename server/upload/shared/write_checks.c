@@ -14,13 +14,12 @@
 
 #include "base/workers.h"
 #include "upload/shared/index_check.h"
+#include "upload/shared/written_name.h"
 #include "zt/shards.h"
 #include "zt/verify.h"
 
 /* --- the request --- */
 
-/* NAME_MAX of Linux file systems. */
-#define FILE_NAME_MAX 255
 /* By then one of the client's other uploads may be done. */
 #define RETRY_AFTER_S "5"
 
@@ -38,25 +37,6 @@ bool write_refuse_read_only(struct request *request)
     else if ((why = store_refusal(request->server->store)) != NULL)
         problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "%s", why);
     return !request->server->config->writable || why != NULL;
-}
-
-/* The last part becomes the name of a file. */
-static bool name_fits(struct zt_text name)
-{
-    const char *slash = memrchr(name.bytes, '/', name.length);
-    size_t last = slash != NULL ? (size_t)(name.bytes + name.length - slash - 1) : name.length;
-
-    return last + strlen(".zt") <= FILE_NAME_MAX;
-}
-
-bool write_refuse_name(struct request *request, struct zt_text name)
-{
-    if (model_name_is_plain(name) && name_fits(name))
-        return false;
-    problem_reply(request, PROBLEM_INVALID_NAME,
-                  "the name of a model to be written is parts of letters, digits, '.', '_' and "
-                  "'-' joined by '/' (as %%2F), and fits in a file's name");
-    return true;
 }
 
 bool write_refuse_coding(struct request *request)
@@ -457,7 +437,10 @@ bool publication_check(const struct publication *publication, struct findings *o
     check.model = model;
     if (valid && out_findings->extension == NULL)
         out_findings->extension = extension_of(model, publication->name);
-    valid = valid && check_shards(&check) && (model == NULL || check_data(&check));
+    valid = valid &&
+            (model == NULL || !written_name_is_doubled(publication->name, out_findings->extension,
+                                                       &check.failure)) &&
+            check_shards(&check) && (model == NULL || check_data(&check));
     zt_model_free(model);
     assert(valid == !check.failure.is_set);
     return valid || failure_set(failure, check.failure.problem, &check.failure.error);

@@ -10,8 +10,6 @@
 #include "upload/shared/publication.h"
 
 bool write_refuse_read_only(struct request *request);
-/* Refuses a name that is not a model's, or that no file can have. */
-bool write_refuse_name(struct request *request, struct zt_text name);
 /* Refuses a Content-Encoding; for requests whose body is the bytes themselves. */
 bool write_refuse_coding(struct request *request);
 /* Reads Content-Digest and, unless out_repr is NULL, Repr-Digest; refuses malformed ones. */

@@ -5,6 +5,7 @@
 
 #include "http/exchange/authorize.h"
 #include "upload/shared/write_checks.h"
+#include "upload/shared/written_name.h"
 #include "upload/tus/tus.h"
 #include "upload/tus/tus_body.h"
 #include "upload/tus/tus_fields.h"
@@ -47,8 +48,7 @@ static bool refuse_metadata(struct request *request, struct creation *creation)
     if (metadata != NULL && answer == TUS_METADATA_ABSENT)
         answer = find_filename(metadata, creation->model);
     if (answer == TUS_METADATA_FOUND)
-        return write_refuse_name(request,
-                                 (struct zt_text){creation->model, strlen(creation->model)});
+        return written_name_refuse(request, zt_text_from(creation->model), true);
     problem_reply(request, PROBLEM_INVALID_REQUEST, "%s",
                   answer == TUS_METADATA_ABSENT
                       ? "Upload-Metadata must name the model: model <base64>, or filename <base64>"

@@ -12,6 +12,7 @@
 #include "upload/shared/publication.h"
 #include "upload/shared/registry.h"
 #include "upload/shared/write_checks.h"
+#include "upload/shared/written_name.h"
 
 /* Freeing a larger file takes too long for a loop. */
 #define SLOW_TO_FREE_BYTES ((uint64_t)64 << 20)
@@ -108,7 +109,7 @@ static struct put *new_put(struct request *request)
 
 static bool refuse_request(struct request *request)
 {
-    if (write_refuse_read_only(request) || write_refuse_name(request, request->names[0]))
+    if (write_refuse_read_only(request) || written_name_refuse(request, request->names[0], true))
         return true;
     if (request_header(request, "Content-Range") != NULL) {
         problem_reply(request, PROBLEM_INVALID_REQUEST,

@@ -6,6 +6,7 @@
 #include "base/json_write.h"
 #include "http/exchange/client.h"
 #include "upload/shared/write_checks.h"
+#include "upload/shared/written_name.h"
 #include "upload/writer/json_body.h"
 #include "upload/writer/writer.h"
 #include "upload/writer/writer_journal.h"
@@ -37,7 +38,7 @@ void writer_create_begin(struct request *request)
     struct preconditions preconditions;
     struct creation *creation;
 
-    if (write_refuse_read_only(request) || write_refuse_name(request, request->names[0]) ||
+    if (write_refuse_read_only(request) || written_name_refuse(request, request->names[0], false) ||
         write_refuse_preconditions(request, request->names[0], &preconditions) ||
         json_body_refuse(request))
         return;
