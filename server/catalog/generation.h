@@ -97,7 +97,7 @@ struct generation {
     _Atomic int64_t failed_ms;
 
     /* The SHA-256 of the whole file, computed during its upload; set once, valid if has_file_sha256
-     * is. In memory only. */
+     * is. A model's is saved with what has been verified. */
     atomic_bool has_file_sha256;
     uint8_t file_sha256[32];
 

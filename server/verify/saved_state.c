@@ -2,8 +2,9 @@
  * (state_file.h). Numbers are little-endian; a hash covers everything before it in its part.
  *
  *   verified/   magic, identity (inode, size, modified, changed), ETag, count of components, count
- *               of failures, a byte for each component (its state; the highest bit if its content
- *               breaks a rule), the failures, hash. Replaced as a whole.
+ *               of failures, whether the file's own SHA-256 is known (one byte) and that (32 bytes),
+ *               a byte for each component (its state; the highest bit if its content breaks a rule),
+ *               the failures, hash. Replaced as a whole.
  *   digests/    magic, ETag, size of a piece, hash; then for each component a record of its number,
  *               the count of digests, the digests, hash. New records are appended, so that each is
  *               written once. The first damaged record ends the file.
@@ -17,7 +18,7 @@
 #include "verify/verifier_work.h"
 
 /* The last digit is the version of the format. */
-#define VERDICTS_MAGIC        "ZTSVFY02"
+#define VERDICTS_MAGIC        "ZTSVFY03"
 #define VERDICTS_HEADER_BYTES (8 + 4 * 8 + GENERATION_ETAG_SIZE + 4 + 4)
 #define BREAKS_RULE           0x80
 #define DIGESTS_MAGIC         "ZTSDIG01"
@@ -50,12 +51,23 @@ static void put_verdict_header(struct record_writer *image, const struct generat
     record_write_uint(image, failure_count, 4);
 }
 
+/* That of the whole file as it was uploaded. */
+static void put_file_sha256(struct record_writer *image, const struct generation *generation)
+{
+    static const uint8_t unknown[SHA256_BYTES];
+    const bool is_known = atomic_load(&generation->has_file_sha256);
+
+    record_write_uint(image, is_known, 1);
+    record_write_bytes(image, is_known ? generation->file_sha256 : unknown, SHA256_BYTES);
+}
+
 static void put_verdicts(struct generation *generation, struct record_writer *image)
 {
     struct verification *verification = verification_of(generation);
 
     pthread_mutex_lock(&verification->lock);
     put_verdict_header(image, generation, verification->failure_count);
+    put_file_sha256(image, generation);
     for (uint32_t i = 0; i < generation->model->component_count; i++) {
         uint8_t state = atomic_load(&generation->states[i]);
 
@@ -99,6 +111,17 @@ static bool take_verdict_header(struct record_reader *reader, const struct gener
     return same && !reader->failed && *out_failures <= FAILURES_MAX;
 }
 
+static void take_file_sha256(struct record_reader *reader, struct generation *generation)
+{
+    const bool is_known = record_read_uint(reader, 1) == 1;
+    const uint8_t *sha256 = record_read_bytes(reader, SHA256_BYTES);
+
+    if (sha256 == NULL || !is_known)
+        return;
+    memcpy(generation->file_sha256, sha256, SHA256_BYTES);
+    atomic_store(&generation->has_file_sha256, true);
+}
+
 static bool take_failure(struct record_reader *reader, struct generation *generation)
 {
     const struct zt_model *model = generation->model;
@@ -130,6 +153,7 @@ static void take_verdicts(const uint8_t *bytes, size_t length, struct generation
 
     if (!take_verdict_header(&reader, generation, &failures))
         return;
+    take_file_sha256(&reader, generation);
     states = record_read_bytes(&reader, count);
     if (states == NULL)
         return;

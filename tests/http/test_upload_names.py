@@ -306,3 +306,24 @@ def test_a_retry_after_a_lost_answer_is_a_success(server, folder, name):
     other = {**fields, "Repr_Digest": digest_field("sha-256", OTHER)}
     assert_problem(put(server, name, OTHER, **other), 412, "precondition-failed")
     assert content_of(server, name) == pattern(1000)
+
+
+def test_a_retry_after_a_restart_is_a_success(start_server, tmp_path):
+    fields = {"If_None_Match": "*", "Repr_Digest": digest_field("sha-256", SMALL)}
+    server = start_server(tmp_path, "--writable")
+    first = put(server, "m", SMALL, **fields)
+    assert first.status == 201 and server.stop() == 0
+    server = start_server(tmp_path, "--writable")
+    eventually(lambda: get(server, "/readyz").status == 200)
+    with connect(server) as connection:
+        # Answered before the body.
+        lines = [f"{key.replace('_', '-')}: {value}" for key, value in {"Host": "x", "Content-Length": len(SMALL), **fields}.items()]
+        connection.sendall("\r\n".join(["PUT /v1/models/m HTTP/1.1", *lines, "", ""]).encode())
+        status, again, _ = read_head(connection)
+    assert status == 204
+    for field in ("ETag", "Location", "Repr-Digest"):
+        assert again[field.lower()] == first[field]
+    assert server.stop() == 0
+    (tmp_path / "m.zt").write_bytes(SMALL[:-1] + b"\xff")
+    server = start_server(tmp_path, "--writable")
+    assert_problem(put(server, "m", SMALL, **fields), 412, "precondition-failed")

@@ -311,14 +311,15 @@ static bool is_what_was_checked(const struct findings *findings, const struct st
 static void share_findings(const struct publication *publication, const struct findings *findings,
                            struct generation *generation)
 {
+    memcpy(generation->file_sha256, publication->published.sha256, sizeof(generation->file_sha256));
+    atomic_store(&generation->has_file_sha256, true);
+    /* Saves the file's own digest too. */
     if (findings->verdicts != NULL) {
         verifier_learn(publication->server->verifier, generation, findings->verdicts,
                        findings->verdict_count);
     }
     if (publication->decoded_sha256 != NULL)
         share_sha256s(publication, generation);
-    memcpy(generation->file_sha256, publication->published.sha256, sizeof(generation->file_sha256));
-    atomic_store(&generation->has_file_sha256, true);
     changes_note();
 }
 
