@@ -38,6 +38,7 @@ struct config {
     bool sandbox;
     bool ui;
     char hosts[CONFIG_TEXT_SIZE];
+    char base_path[CONFIG_TEXT_SIZE]; /* "/models", or empty */
     char trusted_proxies[CONFIG_TEXT_SIZE];
     struct {
         char origins[CONFIG_TEXT_SIZE];

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "config/base_path.h"
 #include "config/browsers.h"
 #include "config/bucket.h"
 #include "config/network.h"
@@ -193,8 +194,8 @@ bool config_validate(const struct config *config, struct config_message *message
 
     if (!config_listen_parse(config->listen, &listen, message) ||
         !validate_access(config, &listen, message) || !validate_tls(config, message) ||
-        !validate_proxies(config, message) || !config_validate_browsers(config, message) ||
-        !config_validate_bucket(config, message))
+        !validate_proxies(config, message) || !config_validate_base_path(config, message) ||
+        !config_validate_browsers(config, message) || !config_validate_bucket(config, message))
         return false;
     /* The digests of smaller pieces take more memory than the reading they save is worth. */
     if (config->limits.digest_piece_bytes != 0 &&

@@ -101,12 +101,18 @@ const struct config_key config_keys[] = {
          "Names that requests may give as Host. If empty, writes without tokens to a loopback "
          "address need a loopback name, a name without a dot (no public domain can be one) "
          "or the listening address; all other requests may give any."},
+    {.name = "base_path",
+     .type = CONFIG_TYPE_TEXT,
+     .offset = PLACE(base_path),
+     .nullable = true,
+     .meaning = "What the paths of addresses begin with if a proxy serves the server below a path, "
+                "such as /models; requests may come with it or without it. null is the root."},
     {.name = "trusted_proxies",
      .type = CONFIG_TYPE_LIST,
      .offset = PLACE(trusted_proxies),
      .reloads = true,
      .meaning = "Addresses or networks (10.0.0.0/8) of proxies that are believed when they say for "
-                "whom they forward a request."},
+                "whom they forward a request, and by which scheme and host it came to them."},
     {.name = "cors.origins",
      .type = CONFIG_TYPE_LIST,
      .offset = PLACE(cors.origins),

@@ -182,6 +182,7 @@ static void write_model(struct json *json, const struct page *page,
     json_key_string(json, "etag");
     json_put_string(json, generation->etag);
     href_cut(href, 0);
+    href_plain(href, generation->base_path);
     href_model(href, generation_name(generation));
     json_key_string(json, "href");
     json_put_string(json, href->failed ? "" : href->text);

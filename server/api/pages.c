@@ -2,12 +2,14 @@
  *
  * The files are those of server/web. The page is the same at every path below /ui, and shows what
  * its own path names; so a link into the viewer can be shared, and loaded again. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "api/handlers.h"
 #include "api/json_reply.h"
 #include "api/web_files.h"
 #include "http/exchange/problem.h"
+#include "zt/digest.h"
 
 /* Nothing but the viewer's own files and the server's own API. blob: is for pictures that came from
  * the API with a token, which an address of a picture cannot carry. */
@@ -51,9 +53,79 @@ static enum outcome reply_file(struct request *request, const struct web_file *f
     return OUTCOME_READY;
 }
 
+/* --- the page below a path --- */
+
+/* An attribute whose value is an address of this server. */
+static const char address[] = "=\"/";
+
+/* The start of the next address in the page, or its end. */
+static const char *next_address(const char *at, const char *end)
+{
+    const char *found = memmem(at, (size_t)(end - at), address, strlen(address));
+
+    return found != NULL ? found + strlen(address) - 1 : end;
+}
+
+/* The page, with base_path in front of each of its addresses. False if out of memory. */
+static bool write_page_below(struct request *request, const char *base_path,
+                             struct zt_text *out_text)
+{
+    const char *start = (const char *)web_page.forms[CODING_IDENTITY].bytes;
+    const char *end = start + web_page.forms[CODING_IDENTITY].length;
+    const size_t base_length = strlen(base_path);
+    size_t count = 0;
+    char *text;
+    char *to;
+
+    for (const char *at = next_address(start, end); at < end; at = next_address(at, end))
+        count++;
+    text = request_allocate(request, (size_t)(end - start) + count * base_length);
+    if (text == NULL)
+        return false;
+    to = text;
+    for (const char *at = start; at < end;) {
+        const char *next = next_address(at, end);
+
+        to = mempcpy(to, at, (size_t)(next - at));
+        if (next < end)
+            to = mempcpy(to, base_path, base_length);
+        at = next;
+    }
+    *out_text = (struct zt_text){text, (size_t)(to - text)};
+    return true;
+}
+
+/* It is not coded, since it is short. */
+static enum outcome reply_page_below(struct request *request, const char *base_path)
+{
+    struct json_reply coded = {.json = NULL};
+    struct zt_text text;
+
+    if (!json_reply_negotiate(request, &coded))
+        return OUTCOME_READY;
+    if (!coded.accepts_identity)
+        return problem_reply(request, PROBLEM_NOT_ACCEPTABLE, "the page is available as it is");
+    if (!write_page_below(request, base_path, &text))
+        return problem_reply_no_memory(request);
+    request->reply.media_type = web_page.media_type;
+    request->reply.etag =
+        request_print(request, "%.*s-%016" PRIx64 "\"", (int)strlen(web_page.etag) - 1,
+                      web_page.etag, zt_xxh3(base_path, strlen(base_path)));
+    request->reply.cache_control = "no-cache";
+    request->reply.lasting = true;
+    add_fields(&request->reply);
+    representation_memory(&request->reply, text.bytes, text.length);
+    return OUTCOME_READY;
+}
+
 enum outcome page_get(struct request *request)
 {
-    return is_on(request) ? reply_file(request, &web_page, "no-cache") : reply_off(request);
+    const char *base_path = request->server->config->base_path;
+
+    if (!is_on(request))
+        return reply_off(request);
+    return base_path[0] != '\0' ? reply_page_below(request, base_path)
+                                : reply_file(request, &web_page, "no-cache");
 }
 
 enum outcome asset_get(struct request *request)
@@ -81,6 +153,14 @@ static bool prefers_page(struct request *request)
     return html > 0 && html >= negotiate_media_type(accept, "application/json", true);
 }
 
+static void put_link(struct request *request, struct json *json, const char *path)
+{
+    const char *link = request_print(request, "%s%s", request->server->config->base_path, path);
+
+    json->failed = json->failed || link == NULL;
+    json_put_string(json, link != NULL ? link : "");
+}
+
 /* Nothing here depends on who asks. Where clients must say who they are, it leaves out the version,
  * as GET /version does. */
 static enum outcome reply_links(struct request *request)
@@ -97,12 +177,12 @@ static enum outcome reply_links(struct request *request)
         json_put_string(json, ZTSERVE_VERSION);
     }
     json_key_string(json, "models");
-    json_put_string(json, "/v1/models");
+    put_link(request, json, "/v1/models");
     json_key_string(json, "openapi");
-    json_put_string(json, "/openapi.json");
+    put_link(request, json, "/openapi.json");
     if (is_on(request)) {
         json_key_string(json, "ui");
-        json_put_string(json, "/ui/");
+        put_link(request, json, "/ui/");
     }
     json_key_string(json, "writable");
     if (request->server->config->writable)

@@ -80,10 +80,10 @@ static struct generation *open_path(struct catalog_content *content, const char 
     uint32_t count;
 
     if (!split_path_read(path, &length, &count))
-        return generation_open(content->server->store, path, search);
+        return generation_open(content->server, path, search);
     if (is_withheld(content, path))
         return NULL;
-    return generation_open_split(content->server->store, path, &content->index);
+    return generation_open_split(content->server, path, &content->index);
 }
 
 /* A version that is lost is no version of the file: there is another, or none. */

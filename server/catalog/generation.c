@@ -29,6 +29,14 @@ static void add_shard(uint64_t words[2], const struct file_identity *identity)
     zt_xxh3_128(inputs, sizeof(inputs), words);
 }
 
+/* It is in the JSON, in every href. */
+static void add_base_path(uint64_t words[2], const char *base_path)
+{
+    const uint64_t inputs[] = {words[0], words[1], zt_xxh3(base_path, strlen(base_path))};
+
+    zt_xxh3_128(inputs, sizeof(inputs), words);
+}
+
 /* Includes the time of the last status change, since a writer can set the modification time back,
  * but not the device number, which may differ after a reboot. */
 static void make_etag(struct generation *generation)
@@ -47,6 +55,8 @@ static void make_etag(struct generation *generation)
     uint64_t words[2];
 
     zt_xxh3_128(inputs, sizeof(inputs), words);
+    if (generation->base_path[0] != '\0')
+        add_base_path(words, generation->base_path);
     for (uint32_t i = 0; i < generation->shards.count; i++)
         add_shard(words, &generation->shards.items[i].identity);
     snprintf(generation->etag, sizeof(generation->etag), "\"%016" PRIx64 "%016" PRIx64 "\"",
@@ -186,7 +196,7 @@ static enum zt_status complete(struct generation *generation, enum zt_status sta
 }
 
 /* NULL if out of memory, or if the path cannot name a model. */
-static struct generation *begin(struct store *store, const char *path)
+static struct generation *begin(const struct server *server, const char *path)
 {
     struct generation *generation = calloc(1, sizeof(*generation));
     unsigned rank;
@@ -194,7 +204,8 @@ static struct generation *begin(struct store *store, const char *path)
     if (generation == NULL)
         return NULL;
     atomic_init(&generation->references, 1);
-    generation->store = store;
+    generation->store = server->store;
+    generation->base_path = server->config != NULL ? server->config->base_path : "";
     generation->error = &no_error;
     generation->path = strdup(path);
     generation->own_path = generation->path;
@@ -219,10 +230,10 @@ static struct generation *end(struct generation *generation, enum zt_status stat
     return generation;
 }
 
-struct generation *generation_open(struct store *store, const char *path,
+struct generation *generation_open(const struct server *server, const char *path,
                                    struct shard_search *search)
 {
-    struct generation *generation = begin(store, path);
+    struct generation *generation = begin(server, path);
     struct zt_error error;
 
     if (generation == NULL)
@@ -231,10 +242,10 @@ struct generation *generation_open(struct store *store, const char *path,
     return end(generation, read_file(generation, search, &error), &error);
 }
 
-struct generation *generation_open_split(struct store *store, const char *path,
+struct generation *generation_open_split(const struct server *server, const char *path,
                                          const struct catalog_index *known)
 {
-    struct generation *generation = begin(store, path);
+    struct generation *generation = begin(server, path);
     struct zt_error error;
 
     if (generation == NULL)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "base/recency.h"
+#include "base/server.h"
 #include "base/workers.h"
 #include "catalog/shard_files.h"
 #include "store/store.h"
@@ -57,6 +58,7 @@ struct generation {
 
     atomic_uint references;
     struct store *store;
+    const char *base_path; /* what its addresses begin with (the setting) */
     /* In the store; of a split GGUF, the path that stands for all parts (catalog/split_path.h). */
     char *path;
     /* Where the model's own file is: path, except for a split GGUF, whose first part that is. */
@@ -112,12 +114,12 @@ struct generation {
  * if the file is gone, if its path cannot name a model, or if out of memory. search, which may be
  * NULL, finds shards by their content if they are not where the model says. May take a long time:
  * not on a loop. */
-struct generation *generation_open(struct store *store, const char *path,
+struct generation *generation_open(const struct server *server, const char *path,
                                    struct shard_search *search);
 
 /* The same for the path of a split GGUF; NULL as well if no part of it is known (the catalog's
  * index, which may be NULL) or stored. */
-struct generation *generation_open_split(struct store *store, const char *path,
+struct generation *generation_open_split(const struct server *server, const char *path,
                                          const struct catalog_index *known);
 
 /* Whether its path is that of no stored file. */

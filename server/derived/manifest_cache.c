@@ -74,6 +74,7 @@ struct manifest_source manifest_source_of(const struct generation *generation)
 {
     return (struct manifest_source){.name = generation_name(generation),
                                     .path = generation->path,
+                                    .base_path = generation->base_path,
                                     .is_joined = generation->is_joined,
                                     .size_bytes = generation_size(generation),
                                     .etag = generation->etag,

@@ -44,6 +44,8 @@ static void scribe_init(struct scribe *scribe, struct json *json, const struct z
         scribe->limit_bytes += (uint64_t)model->object_count * PART_OBJECT_BYTES;
     href_init(&scribe->href);
     if (source->path != NULL) {
+        scribe->limit_bytes += (uint64_t)model->component_count * strlen(source->base_path);
+        href_plain(&scribe->href, source->base_path);
         href_model(&scribe->href, source->name);
         href_plain(&scribe->href, "/objects/");
         scribe->objects_length = scribe->href.length;
@@ -289,7 +291,7 @@ static void write_source(struct json *json, const struct zt_model *model,
     if (source->path != NULL && !source->is_joined) {
         struct href href;
 
-        href_init(&href);
+        href_begin(&href, source->base_path);
         href_plain(&href, "/files/");
         href_path(&href, (struct zt_text){source->path, strlen(source->path)});
         json_key_string(json, "href");

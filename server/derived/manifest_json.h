@@ -24,11 +24,12 @@ enum manifest_field {
 
 /* The file of a manifest: for hrefs and "source". `ztserve ls` has no generation. */
 struct manifest_source {
-    struct zt_text name; /* the model's */
-    const char *path;    /* in the store; NULL: writes no hrefs */
-    bool is_joined;      /* of several files: none of them is the model */
-    uint64_t size_bytes; /* of all files together, if it is joined */
-    const char *etag;    /* NULL: omitted */
+    struct zt_text name;   /* the model's */
+    const char *path;      /* in the store; NULL: writes no hrefs */
+    const char *base_path; /* what hrefs begin with */
+    bool is_joined;        /* of several files: none of them is the model */
+    uint64_t size_bytes;   /* of all files together, if it is joined */
+    const char *etag;      /* NULL: omitted */
     int64_t modified_ns;
 };
 

@@ -1,5 +1,8 @@
 // The server's API: requests with the reader's token, answers and errors as values.
 
+// What the server's addresses begin with if a proxy serves it below a path ("/models"); else empty.
+export const base = new URL(import.meta.url).pathname.replace(/\/ui\/assets\/[^/]*\/[^/]*$/, "");
+
 const KEY = "ztserve.token";
 // The server takes targets of up to 8192 bytes; some are left for the query.
 const ADDRESS_MAX = 7800;
@@ -91,7 +94,7 @@ export async function json(path, init) {
 }
 
 export function modelPath(model) {
-  return `/v1/models/${encodeURIComponent(model)}`;
+  return `${base}/v1/models/${encodeURIComponent(model)}`;
 }
 
 export function componentPath(model, object, component) {
@@ -102,8 +105,12 @@ export function componentPath(model, object, component) {
 // has no address: null then.
 const reachable = (segment) => segment !== "" && segment !== "." && segment !== "..";
 
+export function page(path) {
+  return `${base}/ui/${path}`;
+}
+
 export function modelPage(model) {
-  return `/ui/models/${encodeURIComponent(model)}`;
+  return `${base}/ui/models/${encodeURIComponent(model)}`;
 }
 
 export function tensorPage(model, object, component) {

@@ -5,6 +5,8 @@
 //   /ui/models/{model}/objects/{o}/{c}   one tensor       tensor.js
 //   /ui/uploads                          uploads          uploads.js
 //
+// Below a path of a proxy's, all of them begin with that (api.base).
+//
 // A page is show(root, {model, object, component, api, signal}): it fills root, and stops what it does when signal is
 // aborted, because the reader has gone elsewhere. What it throws is shown.
 
@@ -23,13 +25,13 @@ let asking = false;
 
 const missing = {
   async show(root) {
-    root.append(el("h1", {}, "There is no such page"), el("p", {}, el("a", { href: "/ui/" }, "All models")));
+    root.append(el("h1", {}, "There is no such page"), el("p", {}, el("a", { href: api.page("") }, "All models")));
   },
 };
 
 // A model's slashes may be escaped or not: its name then ends at "objects".
 function find(path) {
-  const segments = path.replace(/^\/ui\/?/, "").replace(/\/$/, "").split("/").map(decodeURIComponent);
+  const segments = path.slice(api.base.length).replace(/^\/(ui(\/|$))?/, "").replace(/\/$/, "").split("/").map(decodeURIComponent);
 
   if (segments[0] === "")
     return { page: catalog, title: "Models" };
@@ -49,7 +51,7 @@ function find(path) {
 
 function findSafely(path) {
   try {
-    return path === "/" ? find("/ui/") : find(path);
+    return find(path);
   } catch { // An escape that is none.
     return { page: missing, title: "Not found" };
   }
@@ -60,7 +62,7 @@ function findSafely(path) {
 function markPage() {
   for (const link of document.querySelectorAll("header nav a")) {
     const own = new URL(link.href).pathname;
-    const here = own === "/ui/" ? !location.pathname.startsWith("/ui/uploads") : location.pathname.startsWith(own);
+    const here = own === api.page("") ? !location.pathname.startsWith(api.page("uploads")) : location.pathname.startsWith(own);
 
     if (here)
       link.setAttribute("aria-current", "page");
@@ -111,7 +113,7 @@ function followLink(event) {
       link.hasAttribute("download"))
     return;
   const address = new URL(link.getAttribute("href"), location.href);
-  if (address.origin !== location.origin || !/^\/ui(\/|$)/.test(address.pathname))
+  if (address.origin !== location.origin || !`${address.pathname}/`.startsWith(api.page("")))
     return;
   if (address.pathname === location.pathname && address.hash !== "")
     return;

@@ -52,7 +52,7 @@ async function load(api, signal, onPage) {
     const query = new URLSearchParams({ limit: PAGE });
     if (cursor !== null)
       query.set("cursor", cursor);
-    const page = await api.json(`/v1/models?${query}`, { signal });
+    const page = await api.json(`${api.base}/v1/models?${query}`, { signal });
     models.push(...page.models);
     cursor = page.next;
     onPage(models, cursor === null);
@@ -110,7 +110,7 @@ export async function show(root, { api, signal }) {
       search.tell();
       more.textContent = done ? "" : "Loading…";
       if (done && models.length === 0)
-        root.append(el("p", {}, ...NOTHING, el("a", { href: "/ui/uploads" }, "uploaded"), "."));
+        root.append(el("p", {}, ...NOTHING, el("a", { href: api.page("uploads") }, "uploaded"), "."));
     });
   } catch (error) {
     more.textContent = "";

@@ -97,7 +97,7 @@ function bytesSection(rows, addressOf) {
 }
 
 export async function show(root, { model, api, signal }) {
-  root.append(el("p", { class: "note" }, el("a", { href: "/ui/" }, "Models")), el("h1", {}, wholeName(model)));
+  root.append(el("p", { class: "note" }, el("a", { href: api.page("") }, "Models")), el("h1", {}, wholeName(model)));
   const loading = el("p", { class: "note", role: "status" }, "Loading…");
   root.append(loading);
   let manifest;

@@ -62,7 +62,7 @@ function siblings({ api, model, object, component }, found) {
 function heading({ api, model, object, component }, found) {
   const part = found.components[component];
 
-  return [el("nav", { class: "path", "aria-label": "Breadcrumb" }, el("a", { href: "/ui/" }, "Models"), " / ",
+  return [el("nav", { class: "path", "aria-label": "Breadcrumb" }, el("a", { href: api.page("") }, "Models"), " / ",
     el("a", { href: api.modelPage(model) }, name(model))),
   el("h1", {}, wholeName(object), Object.keys(found.components).length > 1 && [" / ", name(component)]),
   siblings({ api, model, object, component }, found), facts(found, part), attributes(found)];

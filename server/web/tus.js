@@ -2,7 +2,7 @@
 // much has arrived and goes on from there, also after the page was closed: where an upload is, is remembered by the
 // file's name, size and time of change.
 
-import { authorization, Problem, request, unauthorized } from "./api.js";
+import { authorization, base, Problem, request, unauthorized } from "./api.js";
 
 const TUS = { "Tus-Resumable": "1.0.0" };
 const PIECE = 8 * 1024 * 1024; // what an interruption loses at most
@@ -155,7 +155,7 @@ async function locate(upload, signal) {
       forget(keyOf(upload.file));
     }
   }
-  const response = await request("/v1/resumable", {
+  const response = await request(`${base}/v1/resumable`, {
     method: "POST",
     headers: {
       ...TUS,

@@ -116,7 +116,7 @@ async function follow(api, signal, below) {
 
   while (!signal.aborted) {
     try {
-      const { uploads } = await api.json("/v1/uploads", { signal });
+      const { uploads } = await api.json(`${api.base}/v1/uploads`, { signal });
       const text = JSON.stringify(uploads);
 
       if (text !== shown)
@@ -141,7 +141,7 @@ async function follow(api, signal, below) {
 
 export async function show(root, { api, signal }) {
   root.append(el("h1", {}, "Uploads"));
-  const server = await api.json("/", { headers: { Accept: "application/json" }, signal });
+  const server = await api.json(`${api.base}/`, { headers: { Accept: "application/json" }, signal });
   if (server.writable !== true) {
     root.append(el("p", {}, "Writing is turned off on this server: it was started without ", el("code", {}, "--writable"), "."));
     return;

@@ -13,15 +13,20 @@ static bool is_trusted(const void *context, const struct address *address)
     return proxies_contain(context, address);
 }
 
+bool request_is_from_proxy(const struct request *request)
+{
+    const struct address *peer = request_state_const(request)->peer;
+
+    return peer != NULL && proxies_contain(&request->access->proxies, peer);
+}
+
 static const char *find_forwarded(struct request *request)
 {
-    const struct proxies *proxies = &request->access->proxies;
-    const struct trust trust = {is_trusted, proxies};
-    const struct address *peer = request_state(request)->peer;
+    const struct trust trust = {is_trusted, &request->access->proxies};
     struct address address;
     char *text;
 
-    if (peer == NULL || !proxies_contain(proxies, peer) ||
+    if (!request_is_from_proxy(request) ||
         !forwarded_client(request_header(request, "Forwarded"),
                           request_header(request, "X-Forwarded-For"), &trust, &address))
         return NULL;

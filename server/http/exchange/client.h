@@ -7,6 +7,9 @@
 
 #define CLIENT_SIZE ADDRESS_TEXT_SIZE
 
+/* Whether the peer is a proxy in trusted_proxies. */
+bool request_is_from_proxy(const struct request *request);
+
 /* The address that a proxy in trusted_proxies forwards the request for. NULL if the peer is none,
  * or names no address that can be believed. Lives as long as the request. */
 const char *request_forwarded(struct request *request);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "access/access.h"
+#include "http/exchange/base_url.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
@@ -46,20 +47,6 @@ static bool is_for_everybody(const struct request *request)
     return request->route != NULL && request->route->audience == AUDIENCE_EVERYBODY;
 }
 
-/* The name by which the request reached the server: RFC 9112 section 3.2.2 lets the target in
- * absolute form decide, whatever the field Host says. */
-static const char *host_of(struct request *request)
-{
-    struct zt_text host;
-    const char *printed;
-
-    if (!target_host(request_target(request), &host))
-        return request_header(request, "Host");
-    printed = request_copy(request, host.bytes, host.length);
-    /* Out of memory: a host that nobody has, since none at all is let pass. */
-    return printed != NULL ? printed : "";
-}
-
 void cors_check(struct request *request)
 {
     struct origin_claim claim = {.is_write = is_write(request)};
@@ -68,7 +55,7 @@ void cors_check(struct request *request)
         return;
     claim.origin = request_header(request, "Origin");
     claim.fetch_site = request_header(request, "Sec-Fetch-Site");
-    claim.host = host_of(request);
+    claim.host = request_own_host(request);
     switch (origin_check(rules_of(request), &claim)) {
     case ORIGIN_ACCEPTED:
         break;

@@ -274,12 +274,23 @@ static void reply_other_target(struct request *request, enum target_form form)
     problem_reply(request, PROBLEM_INVALID_REQUEST, "the request target is not a path");
 }
 
+/* The path below base_path: a proxy may have removed that, or not. */
+static enum target_form find_path(const struct request *request, struct zt_text *out_path)
+{
+    struct zt_text path;
+    const enum target_form form = target_path(request_target(request), &path);
+
+    if (form == TARGET_PATH)
+        *out_path = path_below(path, request->server->config->base_path);
+    return form;
+}
+
 void router_find(struct request *request)
 {
     struct zt_text names[REQUEST_NAMES] = {{NULL, 0}};
     struct zt_text path;
 
-    if (target_path(request_target(request), &path) != TARGET_PATH)
+    if (find_path(request, &path) != TARGET_PATH)
         return;
     request->route = find_route(path, names);
     if (request->route != NULL)
@@ -297,7 +308,7 @@ const struct operation *router_match(struct request *request)
         problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "this method is unknown");
         return NULL;
     }
-    form = target_path(request_target(request), &path);
+    form = find_path(request, &path);
     if (form != TARGET_PATH) {
         reply_other_target(request, form);
         return NULL;

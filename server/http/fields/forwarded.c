@@ -1,4 +1,4 @@
-/* Both lists are read once, from left to right. An entry that names no address ("unknown", a word
+/* Each list is read once, from left to right. An entry that names no address ("unknown", a word
  * that hides it) may be the client as well as any other. */
 #include "http/fields/forwarded.h"
 
@@ -84,13 +84,30 @@ static bool read_value(const char **at, const char **out_text, size_t *out_lengt
     return start[*out_length] == '"';
 }
 
-/* One element, "for=192.0.2.1;proto=https". at stands at its first pair, and afterwards at the
- * comma or the end. False if it is malformed. *out_node is NULL without a `for`. */
-static bool read_element(const char **at, const char **out_node, size_t *out_length)
+/* Texts with bytes NULL are absent. */
+struct element {
+    struct zt_text node; /* for */
+    struct zt_text proto;
+    struct zt_text host;
+};
+
+static struct zt_text *member_of(struct element *element, const char *name, size_t length)
 {
-    *out_node = NULL;
+    if (length == 3 && strncasecmp(name, "for", 3) == 0)
+        return &element->node;
+    if (length == 4 && strncasecmp(name, "host", 4) == 0)
+        return &element->host;
+    return length == 5 && strncasecmp(name, "proto", 5) == 0 ? &element->proto : NULL;
+}
+
+/* One element, "for=192.0.2.1;proto=https". at stands at its first pair, and afterwards at the
+ * comma or the end. False if it is malformed. */
+static bool read_element(const char **at, struct element *out_element)
+{
+    *out_element = (struct element){.node = {NULL, 0}};
     for (;;) {
         const char *name = *at;
+        struct zt_text *member;
         const char *text;
         size_t name_length;
         size_t length;
@@ -103,10 +120,9 @@ static bool read_element(const char **at, const char **out_node, size_t *out_len
         (*at)++;
         if (!read_value(at, &text, &length))
             return false;
-        if (name_length == 3 && strncasecmp(name, "for", 3) == 0) {
-            *out_node = text;
-            *out_length = length;
-        }
+        member = member_of(out_element, name, name_length);
+        if (member != NULL)
+            *member = (struct zt_text){text, length};
         skip_space(at);
         if (**at != ';')
             return **at == ',' || **at == '\0';
@@ -115,20 +131,17 @@ static bool read_element(const char **at, const char **out_node, size_t *out_len
     }
 }
 
-/* False if the field is malformed. */
+/* False if the field is malformed. *out_last is its last element. */
 static bool read_forwarded(const char *field, const struct trust *trust,
-                           struct candidate *candidate)
+                           struct candidate *candidate, struct element *out_last)
 {
     const char *at = field;
 
     for (;;) {
-        const char *node;
-        size_t length = 0;
-
         skip_space(&at);
-        if (!read_element(&at, &node, &length))
+        if (!read_element(&at, out_last))
             return false;
-        take_node(candidate, trust, node, length);
+        take_node(candidate, trust, out_last->node.bytes, out_last->node.length);
         if (*at == '\0')
             return true;
         at++;
@@ -140,8 +153,10 @@ bool forwarded_client(const char *forwarded, const char *x_forwarded_for, const 
 {
     struct candidate standard = {.is_set = false};
     struct candidate common = {.is_set = false};
+    struct element last;
 
-    if (forwarded != NULL && (!read_forwarded(forwarded, trust, &standard) || !standard.is_known))
+    if (forwarded != NULL &&
+        (!read_forwarded(forwarded, trust, &standard, &last) || !standard.is_known))
         return false;
     if (x_forwarded_for != NULL)
         read_x_forwarded_for(x_forwarded_for, trust, &common);
@@ -154,4 +169,51 @@ bool forwarded_client(const char *forwarded, const char *x_forwarded_for, const 
         return false;
     *out_client = forwarded != NULL ? standard.address : common.address;
     return true;
+}
+
+/* --- scheme and host --- */
+
+static bool trusts_nobody(const void *context, const struct address *address)
+{
+    (void)context, (void)address;
+    return false;
+}
+
+/* The last word of a list without its blanks; absent if there is none. */
+static struct zt_text last_word(const char *field)
+{
+    const char *comma = field != NULL ? strrchr(field, ',') : NULL;
+    const char *at = comma != NULL ? comma + 1 : field;
+    size_t length;
+
+    if (field == NULL)
+        return (struct zt_text){NULL, 0};
+    skip_space(&at);
+    length = strlen(at);
+    while (length > 0 && is_one_of(at[length - 1], " \t"))
+        length--;
+    return (struct zt_text){length > 0 ? at : NULL, length};
+}
+
+static struct zt_text agreed(struct zt_text a, struct zt_text b)
+{
+    const bool differ = a.bytes != NULL && b.bytes != NULL &&
+                        (a.length != b.length || strncasecmp(a.bytes, b.bytes, a.length) != 0);
+
+    if (differ)
+        return (struct zt_text){NULL, 0};
+    return a.bytes != NULL ? a : b;
+}
+
+void forwarded_place(const struct forwarded_fields *fields, struct forwarded_place *out_place)
+{
+    const struct trust nobody = {trusts_nobody, NULL};
+    struct candidate ignored = {.is_set = false};
+    struct element last = {.node = {NULL, 0}};
+
+    *out_place = (struct forwarded_place){.scheme = {NULL, 0}};
+    if (fields->forwarded != NULL && !read_forwarded(fields->forwarded, &nobody, &ignored, &last))
+        return;
+    out_place->scheme = agreed(last.proto, last_word(fields->x_forwarded_proto));
+    out_place->host = agreed(last.host, last_word(fields->x_forwarded_host));
 }

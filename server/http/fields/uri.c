@@ -116,6 +116,18 @@ bool percent_decode(struct zt_text raw, char *buffer, size_t *out_length)
     return true;
 }
 
+struct zt_text path_below(struct zt_text path, const char *base_path)
+{
+    const size_t length = strlen(base_path);
+
+    if (length == 0 || path.length < length || memcmp(path.bytes, base_path, length) != 0)
+        return path;
+    if (path.length == length)
+        return (struct zt_text){"/", 1};
+    return path.bytes[length] == '/' ? (struct zt_text){path.bytes + length, path.length - length}
+                                     : path;
+}
+
 /* --- the query --- */
 
 /* Whether a raw name decodes to name. Clients need not escape an ordinary name, but may. */
@@ -194,6 +206,12 @@ bool query_find_other(const char *target, const char *known, struct zt_text *out
 void href_init(struct href *href)
 {
     *href = (struct href){0};
+}
+
+void href_begin(struct href *href, const char *base_path)
+{
+    href_init(href);
+    href_plain(href, base_path);
 }
 
 void href_free(struct href *href)

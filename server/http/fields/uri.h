@@ -28,6 +28,10 @@ bool path_has_encoded_slash(struct zt_text raw);
  * if an escape is malformed. */
 bool percent_decode(struct zt_text raw, char *buffer, size_t *out_length);
 
+/* The path without a base path ("/models") that it begins with; "/" if nothing is left. A path that
+ * does not begin with it, and any path if it is empty, stays as it is. */
+struct zt_text path_below(struct zt_text path, const char *base_path);
+
 /* Finds the nth (from 0) parameter of that name in the query: pairs "name=value" joined by '&'.
  * Names are compared decoded; *out_raw is the value as it was sent, borrowed from target. */
 bool query_find(const char *target, const char *name, unsigned nth, struct zt_text *out_raw);
@@ -47,7 +51,9 @@ struct href {
     bool failed;
 };
 
+/* Empty at first, or what the addresses of a server begin with (the setting base_path). */
 void href_init(struct href *href);
+void href_begin(struct href *href, const char *base_path);
 void href_free(struct href *href);
 
 /* Truncates to an earlier length, so that another name can follow. */

@@ -483,7 +483,7 @@ void published_reply_location(struct request *request, struct zt_text model)
 {
     struct href href;
 
-    href_init(&href);
+    href_begin(&href, request->server->config->base_path);
     href_model(&href, model);
     representation_field(&request->reply, "Location",
                          href.failed ? NULL : request_print(request, "%s", href.text));

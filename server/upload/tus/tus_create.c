@@ -236,9 +236,10 @@ enum outcome tus_create_handle(struct request *request)
     if (body->failure.is_set)
         return failure_reply(request, &body->failure);
     reply_empty(request, 201);
-    representation_field(
-        &request->reply, "Location",
-        request_print(request, "/v1/resumable/%s", body->resumable->kept.entry.id));
+    representation_field(&request->reply, "Location",
+                         request_print(request, "%s/v1/resumable/%s",
+                                       request->server->config->base_path,
+                                       body->resumable->kept.entry.id));
     tus_reply_progress(request, body->resumable, body->offset);
     if (resumable_state(body->resumable) == RESUMABLE_PUBLISHED)
         tus_reply_published(request, body->resumable);

@@ -168,8 +168,9 @@ enum outcome writer_create_handle(struct request *request)
     assert(creation->session != NULL);
     reply_json(request, 201, creation->json.text,
                creation->json.failed ? 0 : creation->json.length);
-    representation_field(
-        &request->reply, "Location",
-        request_print(request, "/v1/uploads/%s", creation->session->kept.entry.id));
+    representation_field(&request->reply, "Location",
+                         request_print(request, "%s/v1/uploads/%s",
+                                       request->server->config->base_path,
+                                       creation->session->kept.entry.id));
     return OUTCOME_READY;
 }

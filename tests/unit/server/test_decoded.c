@@ -53,7 +53,7 @@ static struct generation *make_case(struct world *world, const char *path,
     container_free(&container);
     bytes_free(&stored);
     free(plain);
-    generation = generation_open(world->server.store, path, NULL);
+    generation = generation_open(&world->server, path, NULL);
     assert_non_null(generation);
     assert_non_null(generation->model);
     return generation;
@@ -166,7 +166,7 @@ static void one_decoding_serves_many_requests(void **state)
     decoded_release(second);
     /* Another generation of the same version finds the same entry. */
     generation_release(generation);
-    generation = generation_open(world->server.store, "m.zt", NULL);
+    generation = generation_open(&world->server, "m.zt", NULL);
     assert_int_equal(ask(world, generation, &second, &error), DECODED_READY);
     assert_ptr_equal(first, second);
     decoded_release(second);

@@ -3,7 +3,7 @@
 
 static struct generation *open_path(const struct world *world, const char *path)
 {
-    return generation_open(world->server.store, path, NULL);
+    return generation_open(&world->server, path, NULL);
 }
 
 static void generation_of_a_model_has_name_format_and_tag(void **state)

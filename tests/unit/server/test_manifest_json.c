@@ -31,6 +31,7 @@ static struct zt_model *open_text(enum container_version version, const char *ma
 
 static const struct manifest_source served = {.name = {"org/m", 5},
                                               .path = "org/m.zt",
+                                              .base_path = "",
                                               .etag = "\"tag\"",
                                               .modified_ns = INT64_C(1795166999999999999)};
 

@@ -24,9 +24,12 @@ const struct route routes[] = {
 };
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);
 
+static struct config config;
+static struct server server = {.config = &config};
+
 static struct request *routed(enum method method, const char *target)
 {
-    struct request *request = request_new(NULL, NULL, target);
+    struct request *request = request_new(&server, NULL, target);
     const struct operation *operation;
 
     assert_non_null(request);
@@ -119,6 +122,20 @@ static void an_absolute_target_means_its_path(void **state)
     assert_status(METHOD_GET, "http://example", 404, "not-found");
 }
 
+static void a_path_is_found_with_the_base_path_and_without_it(void **state)
+{
+    (void)state;
+    strcpy(config.base_path, "/below/it");
+    assert_routed("/below/it/v1/models", "/v1/models", "");
+    assert_routed("/v1/models", "/v1/models", "");
+    assert_routed("http://example.org/below/it/files/a", "/files/{path...}", "a");
+    assert_status(METHOD_GET, "/below/it/below/it/v1/models", 404, "not-found");
+    assert_status(METHOD_GET, "/below/v1/models", 404, "not-found");
+    assert_status(METHOD_GET, "/below/it//v1/models", 400, "invalid-name");
+    strcpy(config.base_path, "");
+    assert_status(METHOD_GET, "/below/it/v1/models", 404, "not-found");
+}
+
 static void unknown_paths_are_not_found(void **state)
 {
     static const char *const targets[] = {"/",
@@ -185,7 +202,7 @@ static void head_is_answered_by_get(void **state)
     struct request *request;
 
     (void)state;
-    request = request_new(NULL, NULL, "/v1/models");
+    request = request_new(&server, NULL, "/v1/models");
     request->method = METHOD_HEAD;
     assert_ptr_equal(router_match(request), &routes[0].get);
     request_free(request);
@@ -262,6 +279,7 @@ int main(void)
         cmocka_unit_test(names_are_decoded_after_the_shape_is_known),
         cmocka_unit_test(dot_segments_are_names),
         cmocka_unit_test(an_absolute_target_means_its_path),
+        cmocka_unit_test(a_path_is_found_with_the_base_path_and_without_it),
         cmocka_unit_test(unknown_paths_are_not_found),
         cmocka_unit_test(invalid_names_are_refused),
         cmocka_unit_test(other_methods_get_the_allowed_ones),

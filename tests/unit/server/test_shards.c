@@ -98,7 +98,7 @@ static void generations_hold_their_shards_open(void **state)
     struct generation *generation;
 
     write_pair(world, "m.zt", "m-w.zt");
-    generation = generation_open(world->server.store, "m.zt", NULL);
+    generation = generation_open(&world->server, "m.zt", NULL);
     assert_int_equal(generation_open_files(generation), 2);
     assert_string_equal(generation->shards.items[0].path, "m-w.zt");
     assert_true(generation_is_same(generation));
@@ -115,9 +115,9 @@ static void tags_follow_the_shards(void **state)
     struct generation *second;
 
     write_pair(world, "m.zt", "m-w.zt");
-    first = generation_open(world->server.store, "m.zt", NULL);
+    first = generation_open(&world->server, "m.zt", NULL);
     world_command(world, "cp -p m-w.zt n && mv n m-w.zt");
-    second = generation_open(world->server.store, "m.zt", NULL);
+    second = generation_open(&world->server, "m.zt", NULL);
     assert_string_not_equal(first->etag, second->etag);
     generation_release(first);
     generation_release(second);
@@ -129,7 +129,7 @@ static void a_missing_shard_leaves_an_error_and_nothing_open(void **state)
     struct generation *generation;
 
     write_pair(world, "m.zt", "elsewhere.zt");
-    generation = generation_open(world->server.store, "m.zt", NULL);
+    generation = generation_open(&world->server, "m.zt", NULL);
     assert_null(generation->model);
     assert_int_equal(generation->error->status, ZT_NOT_FOUND);
     assert_string_equal(generation->error->message, "shard w is missing");
@@ -147,8 +147,8 @@ static void changes_concern_models_that_have_or_miss_the_file(void **state)
 
     write_pair(world, "m.zt", "m-w.zt");
     world_command(world, "cp m.zt n.zt");
-    found = generation_open(world->server.store, "m.zt", NULL);
-    missing = generation_open(world->server.store, "n.zt", NULL);
+    found = generation_open(&world->server, "m.zt", NULL);
+    missing = generation_open(&world->server, "n.zt", NULL);
     identity = found->shards.items[0].identity;
     other = identity;
     other.size_bytes++;
@@ -182,17 +182,17 @@ static void content_is_searched_by_size_first_and_hashed_once(void **state)
     world_write(world, "d/a.zt", decoy.bytes, decoy.length);
     world_model(world, "x.zt", true);
     for (size_t i = 0; i < 3; i++)
-        changes[i].generation = generation_open(world->server.store, changes[i].path, NULL);
+        changes[i].generation = generation_open(&world->server, changes[i].path, NULL);
     assert_true(catalog_index_merge(&empty, changes, 3, &index, dropped, &dropped_count));
     for (int i = 0; i < 3; i++) {
-        generation = generation_open(world->server.store, "d/m.zt", &search);
+        generation = generation_open(&world->server, "d/m.zt", &search);
         assert_string_equal(generation->shards.items[0].path, "d/b.zt");
         assert_reads(generation);
         generation_release(generation);
         assert_int_equal(search.known_count, 2);
     }
     world_write(world, "d/b.zt", decoy.bytes, decoy.length);
-    generation = generation_open(world->server.store, "d/m.zt", &search);
+    generation = generation_open(&world->server, "d/m.zt", &search);
     assert_null(generation->model);
     assert_int_equal(search.known_count, 3);
     generation_release(generation);
@@ -296,7 +296,7 @@ static void a_parked_model_whose_shard_changed_is_opened_again(void **state)
     struct generation *generation;
 
     write_pair(world, "m.zt", "m-w.zt");
-    generation = generation_open(world->server.store, "m.zt", NULL);
+    generation = generation_open(&world->server, "m.zt", NULL);
     shards = &generation->shards;
     shard_files_park(shards);
     assert_null(shards->sources[0]);

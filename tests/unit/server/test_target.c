@@ -74,6 +74,22 @@ static void empty_segments_are_found_inside_a_path(void **state)
     assert_false(path_has_empty_segment((struct zt_text){"/a//b", 3}));
 }
 
+static void a_base_path_is_removed_once(void **state)
+{
+    static const struct {
+        const char *path;
+        const char *below;
+    } cases[] = {{"/m/a", "/a"},   {"/m", "/"},        {"/m/", "/"},        {"/m/m/a", "/m/a"},
+                 {"/a/m", "/a/m"}, {"/mm/a", "/mm/a"}, {"/", "/"},          {"/%6D/a", "/%6D/a"},
+                 {"/M/a", "/M/a"}, {"/m//a", "//a"},   {"/m%2Fa", "/m%2Fa"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_true(zt_text_is(path_below(zt_text_from(cases[i].path), "/m"), cases[i].below));
+        assert_true(zt_text_is(path_below(zt_text_from(cases[i].path), ""), cases[i].path));
+    }
+}
+
 static void encoded_slashes_are_found_in_any_case(void **state)
 {
     (void)state;
@@ -179,6 +195,7 @@ int main(void)
         cmocka_unit_test(an_absolute_target_states_the_host),
         cmocka_unit_test(other_targets_are_not_paths),
         cmocka_unit_test(empty_segments_are_found_inside_a_path),
+        cmocka_unit_test(a_base_path_is_removed_once),
         cmocka_unit_test(encoded_slashes_are_found_in_any_case),
         cmocka_unit_test(escapes_are_decoded_once),
         cmocka_unit_test(malformed_escapes_are_refused),

@@ -30,7 +30,7 @@ static void report_loaded(const struct world *world, const char *const *paths, s
 /* Opens a file as the catalog does. */
 static struct generation *adopt(struct world *world, const char *path)
 {
-    struct generation *generation = generation_open(world->server.store, path, NULL);
+    struct generation *generation = generation_open(&world->server, path, NULL);
 
     assert_non_null(generation);
     assert_non_null(generation->model);
@@ -497,7 +497,7 @@ static void many_may_ask_at_once(void **state)
 
     world_model(world, "m.zt", false);
     for (int round = 0; round < 10; round++) {
-        struct crowd crowd = {world, generation_open(world->server.store, "m.zt", NULL)};
+        struct crowd crowd = {world, generation_open(&world->server, "m.zt", NULL)};
 
         world_command(world, "rm -f .ztserve/verified/*");
         report_opened(world, crowd.generation);

@@ -1,0 +1,12 @@
+/* The key base_path: below which path a proxy serves this server. */
+#ifndef CONFIG_BASE_PATH_H
+#define CONFIG_BASE_PATH_H
+
+#include "config/config.h"
+
+/* Checks that base_path is empty, or a path that addresses can begin with as it is: "/a" or "/a/b",
+ * of characters that nobody escapes, and not below a path of the server's own, since requests come
+ * with it or without it. */
+bool config_validate_base_path(const struct config *config, struct config_message *message);
+
+#endif

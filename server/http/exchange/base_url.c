@@ -1,0 +1,77 @@
+/* A host is copied only if it can be one: it ends up in addresses that programs open. */
+#include "http/exchange/base_url.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "config/browsers.h"
+#include "http/exchange/client.h"
+#include "http/fields/forwarded.h"
+#include "http/fields/uri.h"
+
+/* RFC 9112 section 3.2.2 lets the target in absolute form decide, whatever Host says. */
+const char *request_own_host(struct request *request)
+{
+    struct zt_text host;
+    const char *printed;
+
+    if (!target_host(request_target(request), &host))
+        return request_header(request, "Host");
+    printed = request_copy(request, host.bytes, host.length);
+    /* Out of memory: a host that nobody has, since none at all is let pass. */
+    return printed != NULL ? printed : "";
+}
+
+static bool is_word(struct zt_text text, const char *word)
+{
+    return text.length == strlen(word) && strncasecmp(text.bytes, word, text.length) == 0;
+}
+
+/* Other schemes than these two are none of HTTP's. */
+static const char *scheme_of(const struct request *request, struct zt_text forwarded)
+{
+    if (is_word(forwarded, "https"))
+        return "https";
+    if (is_word(forwarded, "http"))
+        return "http";
+    return request->server->config->tls.cert[0] != '\0' ? "https" : "http";
+}
+
+static bool is_host(struct zt_text text)
+{
+    return text.length > 0 && config_is_host_and_port(text.bytes, text.length);
+}
+
+/* Empty: there is none. */
+static struct zt_text host_of(struct request *request, struct zt_text forwarded)
+{
+    const char *own;
+    struct zt_text host;
+
+    if (is_host(forwarded))
+        return forwarded;
+    own = request_own_host(request);
+    host = zt_text_from(own != NULL ? own : "");
+    while (host.length > 0 && strchr(" \t", host.bytes[host.length - 1]) != NULL)
+        host.length--;
+    return host;
+}
+
+const char *request_base_url(struct request *request)
+{
+    struct forwarded_place place = {.scheme = {NULL, 0}};
+    struct zt_text host;
+
+    if (request_is_from_proxy(request)) {
+        const struct forwarded_fields fields = {request_header(request, "Forwarded"),
+                                                request_header(request, "X-Forwarded-Proto"),
+                                                request_header(request, "X-Forwarded-Host")};
+
+        forwarded_place(&fields, &place);
+    }
+    host = host_of(request, place.host);
+    if (!is_host(host))
+        return NULL;
+    return request_print(request, "%s://%.*s%s", scheme_of(request, place.scheme), (int)host.length,
+                         host.bytes, request->server->config->base_path);
+}
