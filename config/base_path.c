@@ -1,4 +1,4 @@
-/* Each segment is checked as it is read; only the first one can be mistaken for the server's own. */
+/* Each segment is checked as it is read; only the first can be mistaken for one of the server. */
 #include "config/base_path.h"
 
 #include <string.h>
