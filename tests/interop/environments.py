@@ -50,6 +50,11 @@ CLIENTS = {
     # The current one, and one that still writes pytorch_model.bin; torch itself is that of the environment in BESIDE.
     "transformers-5.23.0": ("transformers==5.23.0 numpy==2.2.6", "client_transformers.py"),
     "transformers-4.46.3": ("transformers==4.46.3 numpy==1.26.4", "client_transformers.py"),
+    "transformers-4.57.6": ("transformers==4.57.6 numpy==2.2.6", "client_hub_transformers.py"),
+    # The Hub's client: the current release, the last of the one before, and the one that transformers 4 needs.
+    "hub-2.4.0": ("huggingface_hub==2.4.0 hf-xet==1.8.0", "client_hub.py"),
+    "hub-1.33.0": ("huggingface_hub==1.33.0 hf-xet==1.8.0", "client_hub.py"),
+    "hub-0.36.2": ("huggingface_hub==0.36.2 hf-xet==1.8.0 hf_transfer==0.1.9", "client_hub.py"),
 }
 
 
@@ -58,13 +63,17 @@ OPTIONAL = {name for name in CLIENTS if name.startswith(("magnetron", "torch", "
 # Installed without what they depend on (CUDA's libraries, see without_cuda.py).
 ALONE = {name: name.replace("-", "==") for name in CLIENTS if name.startswith("torch")}
 # They import the packages of another environment too: a second torch would take its time and room again.
-BESIDE = {"transformers-5.23.0": "torch-2.15.0", "transformers-4.46.3": "torch-2.1.2"}
+BESIDE = {
+    "transformers-5.23.0": "torch-2.15.0",
+    "transformers-4.57.6": "torch-2.15.0",
+    "transformers-4.46.3": "torch-2.1.2",
+}
 # Each of these takes up to 2 GB, and more while it is installed.
 ALONE_BYTES_FREE = 8 << 30
 # A machine that takes longer to install an optional package goes without.
 OPTIONAL_INSTALL_S = 100
 # They choose ml_dtypes themselves, or do without.
-OWN_ARRAYS = {"onnx", *ALONE, *BESIDE}
+OWN_ARRAYS = {"onnx", *ALONE, *BESIDE, *(name for name in CLIENTS if name.startswith("hub"))}
 # The releases that the Python of the tests is too new for.
 OLDER_PYTHON = {"torch-1.6.0": "3.8"}
 
