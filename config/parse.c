@@ -31,6 +31,12 @@ static void warn_unknown(const struct config_warnings *warnings, const char *nam
     warnings->say(warnings->context, line.text);
 }
 
+/* The program's own as a client, in the environment of whoever starts a server too. */
+static bool is_of_clients(const char *name)
+{
+    return strcmp(name, "ZTSERVE_TOKEN") == 0;
+}
+
 static bool load_variable(struct config *config, const char *entry,
                           const struct config_warnings *warnings, struct config_message *message)
 {
@@ -41,7 +47,8 @@ static bool load_variable(struct config *config, const char *entry,
     snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name) - 1),
              entry);
     if (key == NULL || entry[length] != '=') {
-        warn_unknown(warnings, name);
+        if (!is_of_clients(name))
+            warn_unknown(warnings, name);
         return true;
     }
     return config_value_read(config, key, entry + length + 1, name, message);

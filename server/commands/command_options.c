@@ -139,7 +139,11 @@ const struct command_option ls_options[] = {
 };
 
 const struct command_option stats_options[] = {
-    OPTION_JSON("print what the server would send for each tensor, by its name"),
+    OPTION_JSON("print what the server would send for each tensor, by its name; an array of these "
+                "for several files, or a folder"),
+    OPTIONS_SERVER,
+    OPTION_PROGRESS,
+    {"--quiet", VALUE_NONE, false, NULL, NULL, "show no progress", 'q'},
     {.name = NULL},
 };
 
@@ -194,6 +198,7 @@ const struct command_option pull_options[] = {
 const struct command_option push_options[] = {
     {"--if-absent", VALUE_NONE, false, NULL, NULL, "only if the server has no model of that name",
      0},
+    {"--jobs", VALUE_OTHER, false, "N", NULL, "files at a time; default 4", 0},
     OPTIONS_SERVER,
     OPTION_TIMEOUT,
     OPTION_PROGRESS,

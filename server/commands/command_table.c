@@ -13,6 +13,10 @@
     "first part of a split GGUF (*-00001-of-0000N.gguf), stands for the model that all parts are " \
     "together. Every other part is a model of its own."
 
+#define URLS_TOO                                                                                  \
+    "A URL is that of a model (http://host/v1/models/NAME, or http://host/NAME), or of any file " \
+    "whose server gives ranges; no more of it is read than is needed, and none is kept."
+
 const struct command command_table[] = {
     {.name = "serve",
      .run = command_serve,
@@ -30,7 +34,7 @@ const struct command command_table[] = {
                    "to the whole network, once every digest has been checked"}}},
     {.name = "ls",
      .run = command_ls,
-     .operands = "FILE [--json]",
+     .operands = "FILE|FOLDER|URL... [options]",
      .kind = VALUE_FILE,
      .meaning = "show a file's manifest: a table, or JSON",
      .options = ls_options,
@@ -38,13 +42,14 @@ const struct command command_table[] = {
          "Shows what is in a file: its objects and attributes as a table, or the manifest that "
          "a server would send. Of a folder it shows the models below it, as a server would "
          "list them: name, format, objects, size, and why one cannot be read, which makes "
-         "the exit status 1. Parts of a model whose index is there are left out.\n" SEVERAL_FILES,
+         "the exit status 1. Parts of a model whose index is there are left out.\n" URLS_TOO
+         "\n" SEVERAL_FILES,
      .examples = {{"ztserve ls model.gguf", "the tensors of a model"},
                   {"ztserve ls --json models | jq -r '.[] | select(.error) | .path'",
                    "the files below a folder that cannot be read"}}},
     {.name = "verify",
      .run = command_verify,
-     .operands = "FILE|FOLDER... [options]",
+     .operands = "FILE|FOLDER|URL... [options]",
      .kind = VALUE_FILE,
      .meaning = "check every rule and digest of files, or of all below folders",
      .options = verify_options,
@@ -52,13 +57,14 @@ const struct command command_table[] = {
          "Checks every rule of the format and every digest, and prints one line per file. What "
          "cannot be judged, such as a digest of an unknown algorithm, is shown as unsupported and "
          "does not make the file bad; nor do digests that are missing, of which it says so. Of a "
-         "folder it checks the models that a server would list, and data shards.\n" SEVERAL_FILES,
+         "folder it checks the models that a server would list, and data shards.\n" URLS_TOO
+         "\n" SEVERAL_FILES,
      .examples = {{"ztserve verify model.zt", "one file"},
                   {"ztserve verify --quiet /srv/models",
                    "all below a folder; only what is bad is printed"}}},
     {.name = "stats",
      .run = command_stats,
-     .operands = "FILE... [--json]",
+     .operands = "FILE|FOLDER|URL... [options]",
      .kind = VALUE_FILE,
      .meaning = "show extremes, mean, deviation and histogram of every tensor",
      .options = stats_options,
@@ -67,7 +73,10 @@ const struct command command_table[] = {
          "dequantized: extremes, mean, standard deviation and a histogram of the finite elements, "
          "and how many are zero or not finite. All processors share the work. Tensors of complex "
          "numbers and of other layouts have no statistics. Digests are not checked; that is what "
-         "verify does.\n" SEVERAL_FILES,
+         "verify does. Of a folder it shows every model that a server would list. A file that "
+         "cannot be read is null in the array.\n" URLS_TOO
+         " Its elements are read twice: if it is large and far away, pull it "
+         "first.\n" SEVERAL_FILES,
      .examples = {{"ztserve stats model.safetensors", "a table with small histograms"},
                   {"ztserve stats --json model.gguf | jq 'map_values(.nan)'",
                    "how many elements of each tensor are not a number"}}},
@@ -132,7 +141,8 @@ const struct command command_table[] = {
          "is sent.\n"
          "URL: the model (http://host/v1/models/NAME, or http://host/NAME); if it ends in /, and "
          "always for several files, each is called as the file without its extension. Of a model "
-         "in several files name all of them: the index is sent last.",
+         "in several files name all of them: the index is sent last. Once one file has "
+         "failed, no other is begun, and no index is sent.",
      .examples = {{"ztserve push llama.safetensors https://models.example/meta-llama/Llama-3-8B",
                    "a model under another name"},
                   {"ztserve push *.gguf http://host:8080/team/", "several, under their own"}}},

@@ -145,7 +145,7 @@ static int read_arguments(int argc, char **argv, struct request *request)
         else if (!server_option_take(model_source_settings(), &reader))
             request->paths[request->count++] = reader.value;
     if (request->count == 0)
-        return command_usage("ls needs a file or a folder");
+        return command_usage("ls needs a file, a folder or a URL");
     if (request->as_json && request->only_names)
         return command_usage("--json and --quiet exclude each other");
     request->as_array = request->as_json && (request->count > 1 || is_folder(request->paths[0]));

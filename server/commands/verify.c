@@ -241,7 +241,7 @@ static int read_arguments(int argc, char **argv, struct request *request)
         else if (!server_option_take(model_source_settings(), &reader))
             reporting_take(&request->reporting, &reader);
     if (request->count == 0)
-        return command_usage("verify needs a file or a folder");
+        return command_usage("verify needs a file, a folder or a URL");
     request->as_array = request->as_json && (request->count > 1 || is_folder(request->paths[0]));
     return EXIT_DONE;
 }

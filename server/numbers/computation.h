@@ -10,7 +10,9 @@
 /* Who does the work. */
 struct computing {
     struct workers *workers; /* as for crew_run: NULL for this thread alone */
-    /* Whether the result is still wanted; called often, by any thread. NULL: it is. */
+    /* Whether the result is still wanted; called by any thread before each of the equal parts that
+     * the work has: each of the two passes over the pieces of the elements (zt/elements.h), each
+     * row of a preview. NULL: it is. */
     bool (*wanted)(void *context);
     void *context;
 };

@@ -245,13 +245,18 @@ void progress_line_advance(struct progress_line *line, uint64_t bytes)
     }
 }
 
+void progress_line_erase(struct progress_line *line)
+{
+    if (line->is_drawn)
+        fputs("\r\033[K", stderr);
+    fflush(stderr);
+    line->is_drawn = false;
+}
+
 void progress_line_end(struct progress_line *line)
 {
     if (line->mode == PROGRESS_JSON)
         print_object(line, clock_ms(), true);
-    else if (line->is_drawn)
-        fputs("\r\033[K", stderr);
-    fflush(stderr);
-    line->is_drawn = false;
+    progress_line_erase(line);
     line->mode = PROGRESS_NONE;
 }

@@ -49,6 +49,8 @@ void progress_line_start(struct progress_line *line, enum progress_mode mode, co
 void progress_line_skip(struct progress_line *line, uint64_t bytes);
 /* Also with 0 bytes from time to time, so that the rate falls when nothing moves. */
 void progress_line_advance(struct progress_line *line, uint64_t bytes);
+/* Erases a line that is drawn, for output that comes between; the next advance draws it again. */
+void progress_line_erase(struct progress_line *line);
 /* Erases the line; with JSON, prints the last object. */
 void progress_line_end(struct progress_line *line);
 

@@ -1,9 +1,11 @@
-/* ztserve push: sends files to a server to be its models, and takes up what was interrupted. Parts
- * of a model in several files go before their index. */
+/* ztserve push: sends files to a server to be its models, several side by side, and takes up what
+ * was interrupted. Parts of a model in several files go before their index. */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "client/model_address.h"
 #include "client/upload.h"
@@ -28,22 +30,62 @@ struct request {
 struct push {
     const struct request *request;
     struct client *client;
+    pthread_mutex_t lock; /* of what follows, and of the terminal */
     struct progress_line line;
-    uint64_t told;
+    int next;     /* path to be taken */
+    bool is_last; /* the indexes are sent now; before, all others */
+    int result;
 };
+
+/* One file on its way. */
+struct sent_file {
+    struct push *push;
+    const char *path;
+    uint64_t told;
+    uint64_t counted; /* bytes that the line knows of */
+};
+
+/* --- progress --- */
+
+static void count_bytes(struct sent_file *file, uint64_t bytes, bool is_work)
+{
+    struct progress_line *line = &file->push->line;
+
+    file->counted += bytes;
+    if (is_work)
+        progress_line_advance(line, bytes);
+    else
+        progress_line_skip(line, bytes);
+}
 
 static void tell(void *context, uint64_t total, uint64_t before, uint64_t sent)
 {
-    struct push *push = context;
+    struct sent_file *file = context;
 
-    push->line.total_bytes = total;
-    if (push->line.done_bytes == 0 && before > 0)
-        progress_line_skip(&push->line, before);
+    (void)total;
+    pthread_mutex_lock(&file->push->lock);
+    if (file->counted == 0)
+        count_bytes(file, before, false);
     /* What broke off is sent again. */
-    progress_line_advance(&push->line, sent > push->told ? sent - push->told : 0);
-    if (sent > push->told)
-        push->told = sent;
+    count_bytes(file, sent > file->told ? sent - file->told : 0, true);
+    if (sent > file->told)
+        file->told = sent;
+    pthread_mutex_unlock(&file->push->lock);
 }
+
+/* Of all files; those that cannot be read count nothing. */
+static uint64_t bytes_of(const struct request *request)
+{
+    uint64_t bytes = 0;
+    struct stat info;
+
+    for (int i = 0; i < request->count; i++)
+        if (stat(request->paths[i], &info) == 0 && S_ISREG(info.st_mode))
+            bytes += (uint64_t)info.st_size;
+    return bytes;
+}
+
+/* --- one file --- */
 
 /* The name of the model that a file is: without folders and extension; NULL without memory. */
 static char *model_name_of(const char *path)
@@ -63,98 +105,149 @@ static char *model_name_of(const char *path)
     return strndup(name, length - longest);
 }
 
-static void print_result(const struct push *push, const char *path, const char *name,
+static void print_result(const struct sent_file *file, const char *name,
                          const struct upload_result *result)
 {
-    if (push->request->given.reporting.is_quiet)
+    if (file->push->request->given.reporting.is_quiet)
         return;
-    plain_text_write(stdout, path, strlen(path));
+    plain_text_write(stdout, file->path, strlen(file->path));
     printf(": %s ", result->was_there ? "is there already as" : "is the model");
     plain_text_write(stdout, name, strlen(name));
     printf(", %" PRIu64 " bytes", result->size);
     if (result->resumed > 0)
         printf(", %" PRIu64 " of them from before", result->resumed);
     putchar('\n');
+    /* Before what another file has to say on standard error. */
+    fflush(stdout);
 }
 
-static int push_to(struct push *push, const char *path, const struct client_place *model)
+static enum zt_status send_to(struct sent_file *file, const struct client_place *model,
+                              char name[WEB_TARGET_SIZE], struct upload_result *result,
+                              struct zt_error *error)
 {
     const struct zt_text raw = zt_text_from(model->address.target + MODELS_LENGTH);
-    const struct request *request = push->request;
+    const struct upload upload = {
+        .client = file->push->client,
+        .model = *model,
+        .name = name,
+        .path = file->path,
+        .only_new = file->push->request->only_new,
+        .tell = tell,
+        .context = file,
+    };
+    size_t length = 0;
+
+    (void)percent_decode(raw, name, &length);
+    name[length] = '\0';
+    return upload_run(&upload, result, error);
+}
+
+static enum zt_status send_file(struct sent_file *file, char name[WEB_TARGET_SIZE],
+                                struct upload_result *result, struct zt_error *error)
+{
+    char model_path[WEB_TARGET_SIZE];
+    char *own_name = model_name_of(file->path);
+    struct client_place place;
+    struct client_place model;
+    enum zt_status status;
+
+    if (own_name == NULL)
+        return zt_fail_memory(error, "a name");
+    status = client_place_read(file->push->request->url, &place, error);
+    if (status == ZT_OK)
+        status = model_address_of_api(&place.address, own_name, model_path, error);
+    if (status == ZT_OK)
+        status = client_place_beside(&place, model_path, &model, error);
+    free(own_name);
+    return status == ZT_OK ? send_to(file, &model, name, result, error) : status;
+}
+
+static void push_file(struct push *push, const char *path)
+{
+    struct sent_file file = {.push = push, .path = path};
     char name[WEB_TARGET_SIZE];
     struct upload_result result;
     struct zt_error error;
     enum zt_status status;
-    size_t length = 0;
-    const struct upload upload = {
-        .client = push->client,
-        .model = *model,
-        .name = name,
-        .path = path,
-        .only_new = request->only_new,
-        .tell = tell,
-        .context = push,
-    };
-    const unsigned file = push->line.file;
 
-    (void)percent_decode(raw, name, &length);
-    name[length] = '\0';
-    push->told = 0;
-    progress_line_start(&push->line, reporting_progress(&request->given.reporting), "pushing", 0);
-    push->line.name = path;
-    push->line.file = file;
-    push->line.files = (unsigned)request->count;
     zt_error_clear(&error);
-    status = upload_run(&upload, &result, &error);
-    progress_line_end(&push->line);
-    if (status != ZT_OK)
-        return failure_complain(path, &error);
-    print_result(push, path, name, &result);
-    return EXIT_DONE;
+    status = send_file(&file, name, &result, &error);
+    pthread_mutex_lock(&push->lock);
+    progress_line_erase(&push->line);
+    if (status == ZT_OK) {
+        count_bytes(&file, result.size > file.counted ? result.size - file.counted : 0, false);
+        print_result(&file, name, &result);
+    } else {
+        push->result = failure_complain(path, &error);
+    }
+    pthread_mutex_unlock(&push->lock);
 }
 
-static int push_file(struct push *push, const char *path)
-{
-    char model_path[WEB_TARGET_SIZE];
-    char *name = model_name_of(path);
-    struct client_place place;
-    struct client_place model;
-    struct zt_error error;
-    enum zt_status status;
+/* --- all files --- */
 
-    if (name == NULL) {
-        command_complain("%s: out of memory", path);
-        return EXIT_BAD;
+/* The next file of this pass; NULL: there is none, or one has failed. */
+static const char *take_path(struct push *push)
+{
+    const struct request *request = push->request;
+    const char *path = NULL;
+
+    pthread_mutex_lock(&push->lock);
+    while (path == NULL && push->result == EXIT_DONE && push->next < request->count) {
+        path = request->paths[push->next++];
+        if (model_address_is_index(zt_text_from(path)) != push->is_last)
+            path = NULL;
     }
-    status = client_place_read(push->request->url, &place, &error);
-    if (status == ZT_OK)
-        status = model_address_of_api(&place.address, name, model_path, &error);
-    if (status == ZT_OK)
-        status = client_place_beside(&place, model_path, &model, &error);
-    free(name);
-    return status == ZT_OK ? push_to(push, path, &model) : failure_complain(path, &error);
+    if (path != NULL) {
+        push->line.name = path;
+        push->line.file++;
+    }
+    pthread_mutex_unlock(&push->lock);
+    return path;
+}
+
+static void *push_files(void *context)
+{
+    struct push *push = context;
+    const char *path;
+
+    while ((path = take_path(push)) != NULL)
+        push_file(push, path);
+    return NULL;
+}
+
+/* This thread is one of them; where there can be no more, it is alone. */
+static void push_side_by_side(struct push *push)
+{
+    const unsigned jobs = push->request->given.settings.jobs;
+    pthread_t threads[CLIENT_JOBS_MAX];
+    unsigned started = 0;
+
+    push->next = 0;
+    while (started + 1 < jobs && started + 1 < (unsigned)push->request->count &&
+           pthread_create(&threads[started], NULL, push_files, push) == 0)
+        started++;
+    push_files(push);
+    while (started > 0)
+        pthread_join(threads[--started], NULL);
 }
 
 static int push_all(const struct request *request)
 {
-    struct push push = {.request = request};
+    struct push push = {.request = request, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct zt_error error;
-    int result = EXIT_DONE;
 
     if (client_open(&request->options, &push.client, &error) != ZT_OK)
         return failure_complain(request->url, &error);
+    progress_line_start(&push.line, reporting_progress(&request->given.reporting), "pushing",
+                        bytes_of(request));
+    push.line.files = (unsigned)request->count;
+    push_side_by_side(&push);
     /* An index that comes last finds its parts. */
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < request->count && result == EXIT_DONE; i++) {
-            const char *path = request->paths[i];
-
-            if (model_address_is_index(zt_text_from(path)) != (pass == 1))
-                continue;
-            push.line.file++;
-            result = push_file(&push, path);
-        }
+    push.is_last = true;
+    push_side_by_side(&push);
+    progress_line_end(&push.line);
     client_close(push.client);
-    return command_finish(result);
+    return command_finish(push.result);
 }
 
 /* --- arguments --- */
@@ -166,6 +259,25 @@ static int take_option(struct request *request, const struct option_reader *read
     if (taken == OPTION_OTHER)
         request->only_new = true;
     return taken == OPTION_REFUSED ? EXIT_USAGE : EXIT_DONE;
+}
+
+/* Files that would be one model would replace one another. */
+static int refuse_namesakes(const struct request *request)
+{
+    char *names[2] = {NULL, NULL};
+    int result = EXIT_DONE;
+
+    for (int i = 1; i < request->count && result == EXIT_DONE; i++)
+        for (int j = 0; j < i && result == EXIT_DONE; j++) {
+            names[0] = model_name_of(request->paths[j]);
+            names[1] = model_name_of(request->paths[i]);
+            if (names[0] != NULL && names[1] != NULL && strcmp(names[0], names[1]) == 0)
+                result = command_usage("%s and %s would both be the model %s: push one of them",
+                                       request->paths[j], request->paths[i], names[0]);
+            free(names[0]);
+            free(names[1]);
+        }
+    return result;
 }
 
 static int read_arguments(int argc, char **argv, struct request *request)
@@ -191,7 +303,7 @@ static int read_arguments(int argc, char **argv, struct request *request)
         return command_usage("%s: this is no URL of http or https", request->url);
     if (request->count > 1 && request->url[strlen(request->url) - 1] != '/')
         return command_usage("%s: for several files the URL must end in /", request->url);
-    return EXIT_DONE;
+    return refuse_namesakes(request);
 }
 
 int command_push(int argc, char **argv)

@@ -1,5 +1,6 @@
 """push ends with the file's bytes on the server, whatever breaks on the way, and sends nothing that is there."""
 
+import json
 import os
 import signal
 import socket
@@ -24,6 +25,7 @@ class Line:
     def __init__(self, port):
         self.port, self.limits, self.passed, self.pause_s = port, [], 0, 0
         self.ends = []
+        self.gate = None  # a threading.Barrier at which pieces of uploads meet
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self.accept, daemon=True).start()
@@ -35,12 +37,14 @@ class Line:
                 threading.Thread(target=self.carry, args=(client,), daemon=True).start()
 
     def carry(self, client):
-        with suppress(OSError):
+        with suppress(OSError, threading.BrokenBarrierError):
             server = socket.create_connection(("127.0.0.1", self.port))
             threading.Thread(target=self.answer, args=(server, client), daemon=True).start()
             self.ends += [client, server]
             carried = 0
             while data := client.recv(65536):
+                if self.gate is not None and data.startswith(b"PATCH "):
+                    self.gate.wait()
                 carried += len(data)
                 self.passed += len(data)
                 server.sendall(data)
@@ -150,6 +154,47 @@ def test_several_files_go_under_their_names_and_the_index_last(server, root, pus
     assert {path.name: path.read_bytes() for path in (root / "team").iterdir()} == files
 
 
+@pytest.fixture
+def three(tmp_path):
+    paths = [tmp_path / f"f{i}.zt" for i in range(3)]
+    for i, path in enumerate(paths):
+        path.write_bytes(zt1({"a": dense(pattern(5000 + i, seed=30 + i), digest="sha256")}))
+    return paths
+
+
+def test_several_files_go_side_by_side(line, root, push, three):
+    line.gate = threading.Barrier(3, timeout=20)
+    result = push(*three, line.url + "/", "--jobs", "3", "--progress", "json")
+    assert result.status == 0 and not line.gate.broken
+    assert sorted(text.split(":")[0] for text in result.lines) == sorted(map(str, three))
+    assert [(root / path.name).read_bytes() for path in three] == [path.read_bytes() for path in three]
+    told = json.loads(result.error_lines[-1])
+    assert (told["event"], told["files"], told["bytes"]) == ("end", 3, sum(path.stat().st_size for path in three))
+
+
+def test_one_job_sends_one_file_after_the_other(line, root, push, three):
+    result = push(*three, line.url + "/", "--jobs", "1")
+    assert [text.split(":")[0] for text in result.lines] == [*map(str, three)]
+
+
+def test_files_of_one_name_do_not_replace_one_another(server, root, refused, model, tmp_path):
+    (tmp_path / "below").mkdir()
+    other = tmp_path / "below" / "m.safetensors"
+    other.write_bytes(b"any")
+    assert "both be the model m:" in refused("push", model, other, server.url + "/")
+    assert list(root.glob("*.zt")) == []
+
+
+def test_an_index_is_not_sent_after_a_part_that_was_refused(server, root, push, tmp_path):
+    files = joined.files_with_index("s", [pattern(4000, seed=23), pattern(3000, seed=24)])
+    damaged = min(name for name in files if "index" not in name)
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(b"nonsense" * 100 if name == damaged else data)
+    result = push(*(tmp_path / name for name in files), server.url + "/", "--jobs", "1")
+    assert result.status == 1 and len(result.error_lines) == 1 and damaged in result.errors
+    assert [path.name for path in root.iterdir() if "index" in path.name] == []
+
+
 def test_connections_that_break_cost_little(line, root, push, model):
     line.limits = [10_000, 700_000, 1, 2_000_000, 300, 1_000_000]
     result = push(model, line.url + "/m")
@@ -203,6 +248,6 @@ def test_a_server_that_takes_no_models_says_so(start_server, root, push, model):
     assert result.status == 1 and "403" in result.errors
 
 
-@pytest.mark.parametrize("arguments", [[], ["m.zt"], ["m.zt", "x"], ["a.zt", "b.zt", "http://h/x"]])
+@pytest.mark.parametrize("arguments", [[], ["m.zt"], ["m.zt", "x"], ["a.zt", "b.zt", "http://h/x"], ["a.zt", "http://h/x", "--jobs", "0"]])
 def test_wrong_usage_is_told(refused, arguments):
     refused("push", *arguments)

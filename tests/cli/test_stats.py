@@ -1,5 +1,6 @@
 """ztserve stats: a table for people, and the server's JSON for programs."""
 
+import hashlib
 import json
 import subprocess
 
@@ -73,3 +74,49 @@ def test_what_is_bad(files, tmp_path):
     made = run(tmp_path / "damaged.npz")
     assert made.returncode == 1 and 'object "weights"' in made.stderr
     assert "one " in made.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(files):
+    folder = files.parent / "folder"
+    (folder / "below").mkdir(parents=True)
+    numpy.save(folder / "b.npy", WEIGHTS)
+    numpy.save(folder / "below/a.npy", WEIGHTS[:2])
+    (folder / "weights.bin").write_bytes(b"no model" * 100)
+    return folder
+
+
+def test_a_folder_is_all_models_below_it(folder):
+    alone = [json.loads(run("--json", folder / name).stdout) for name in ("b.npy", "below/a.npy")]
+    assert json.loads(run("--json", folder).stdout) == alone
+    made = run(folder)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout.startswith(f"{folder}/b.npy:\n") and f"\n\n{folder}/below/a.npy:\n" in made.stdout
+    (folder / "empty").mkdir()
+    assert run("--json", folder / "empty").stdout == "[]\n"
+
+
+def test_one_file_below_a_folder_is_still_an_array(folder):
+    assert [list(one) for one in json.loads(run("--json", folder / "below").stdout)] == [["data"]]
+
+
+def test_a_url_is_asked_with_a_token(folder, tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"reader read {hashlib.sha256(b'a-long-token-of-a-reader').hexdigest()}\n")
+    (tmp_path / "mine").write_text("a-long-token-of-a-reader\n")
+    server = ServerProcess(folder, "--tokens", tokens)
+    refused = run("--json", f"{server.url}/below/a")
+    assert refused.returncode == 1 and refused.stdout == "null\n" and "--token-file" in refused.stderr
+    made = run("--json", f"{server.url}/below/a", "--token-file", tmp_path / "mine")
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout == run("--json", folder / "below/a.npy").stdout
+    assert server.stop() == 0
+
+
+def test_progress_counts_the_bytes_of_every_file(files, folder):
+    made = run("--json", "--progress", "json", folder)
+    told = [json.loads(line) for line in made.stderr.splitlines()]
+    assert [(one["name"], one["bytes"], one["total_bytes"]) for one in told if one["event"] == "end"] == [
+        (f"{folder}/b.npy", WEIGHTS.nbytes, WEIGHTS.nbytes), (f"{folder}/below/a.npy", WEIGHTS[:2].nbytes, WEIGHTS[:2].nbytes),
+    ]  # fmt: skip
+    assert run("-q", "--progress", "json", files / "plain.npz").stderr == ""

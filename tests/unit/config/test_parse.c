@@ -73,6 +73,24 @@ static void an_unknown_variable_is_warned_about_and_ignored(void **state)
     assert_true(config_load_environment(&config, environment, NULL, &message));
 }
 
+static void the_token_of_the_clients_is_no_unknown_variable(void **state)
+{
+    char token[] = "ZTSERVE_TOKEN=secret";
+    char longer[] = "ZTSERVE_TOKENS=secret";
+    char *environment[] = {token, NULL};
+    char *both[] = {token, longer, NULL};
+    struct config config;
+    struct config_message message;
+    struct warnings seen;
+
+    (void)state;
+    config_defaults(&config);
+    assert_true(load(environment, &config, &seen, &message));
+    assert_int_equal(seen.lines, 0);
+    assert_true(load(both, &config, &seen, &message));
+    assert_string_equal(seen.last, "ZTSERVE_TOKENS: unknown variable, ignored");
+}
+
 static void assert_variable_rejected(const char *entry, const char *expected)
 {
     char threads[] = "ZTSERVE_DRAIN_S=1";
@@ -413,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variables_set_keys_of_every_type),
         cmocka_unit_test(an_unknown_variable_is_warned_about_and_ignored),
+        cmocka_unit_test(the_token_of_the_clients_is_no_unknown_variable),
         cmocka_unit_test(a_variable_with_a_wrong_value_is_rejected),
         cmocka_unit_test(a_text_that_does_not_fit_is_rejected),
         cmocka_unit_test(arguments_set_their_keys),
