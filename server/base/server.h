@@ -17,6 +17,7 @@ struct digest_queue;
 struct export_cache;
 struct file_hashes;
 struct finding_cache;
+struct hub_repos;
 struct loop;
 struct registry;
 struct store;
@@ -41,6 +42,7 @@ struct server {
     struct kept_uploads *kept;
     struct export_cache *exports;
     struct finding_cache *findings;
+    struct hub_repos *hub;
     struct digest_memory *digests;
     struct file_hashes *hashes;
     struct digest_queue *digest_queue;

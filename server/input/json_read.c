@@ -67,6 +67,11 @@ enum json_member json_member_number(const struct json_t *object, const char *nam
     return JSON_FOUND;
 }
 
+bool json_member_is_true(const struct json_t *object, const char *name)
+{
+    return json_is_true(json_object_get(object, name));
+}
+
 bool json_member_exists(const struct json_t *object, const char *name)
 {
     return json_object_get(object, name) != NULL;

@@ -30,6 +30,8 @@ enum json_member json_member_text(const struct json_t *object, const char *name,
 /* A number, rounded towards 0 and cut to 2^53. */
 enum json_member json_member_number(const struct json_t *object, const char *name,
                                     int64_t *out_number);
+/* False also where it is absent or something else. */
+bool json_member_is_true(const struct json_t *object, const char *name);
 bool json_member_exists(const struct json_t *object, const char *name);
 
 /* NULL if the member is absent or no object. */

@@ -24,6 +24,7 @@
 #include "http/tls/tls.h"
 #include "http/wire/listener.h"
 #include "http/wire/loop.h"
+#include "hub/repos.h"
 #include "numbers/findings.h"
 #include "serve/confinement.h"
 #include "serve/root.h"
@@ -112,6 +113,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->decoded = decoded_cache_new(server);
     server->exports = export_cache_new(server);
     server->findings = finding_cache_new(server);
+    server->hub = hub_repos_new(server);
     server->digests = digest_memory_new();
     server->digest_queue =
         digest_queue_new(server_waiters(server), worker_count(&instance->config) / 2);
@@ -123,7 +125,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->catalog = catalog_new(server, &observer);
     server->is_loaded = catalog_is_loaded;
     server->heed = catalog_heed;
-    if (server->decoded == NULL || server->exports == NULL || server->findings == NULL ||
+    if (server->decoded == NULL || server->exports == NULL || server->findings == NULL || server->hub == NULL ||
         server->digests == NULL || server->digest_queue == NULL || server->verifier == NULL ||
         server->hashes == NULL || server->registry == NULL || server->kept == NULL ||
         server->catalog == NULL) {

@@ -1,6 +1,7 @@
 /* The table of contents of the server: every path and method, in the order of the API page. */
 #include "api/handlers.h"
 #include "http/exchange/router.h"
+#include "hub/handlers.h"
 #include "upload/shared/registry.h"
 #include "upload/tus/tus.h"
 #include "upload/whole/delete.h"
@@ -12,6 +13,9 @@
 
 /* The names of an operation's query parameters. */
 #define TAKES(names) .parameters = names " " PARAMETERS_OF_ALL
+
+/* Paths of the Hub's clients, which send parameters as they come to need them. */
+#define HUB_ROUTE .keeps_names = true, .ignores_parameters = true
 
 /* The viewer, which asks for a token itself. */
 #define PAGE_ROUTE .is_page = true, .needs_no_models = true, .audience = AUDIENCE_EVERYBODY
@@ -110,6 +114,28 @@ const struct route routes[] = {
     {.pattern = "/ui", .get = {.handle = page_get}, PAGE_ROUTE},
     {.pattern = "/ui/assets/{path...}", .get = {.handle = asset_get}, PAGE_ROUTE},
     {.pattern = "/ui/{path...}", .get = {.handle = page_get}, PAGE_ROUTE},
+    {.pattern = "/api/models", .get = {.handle = hub_list_get}, HUB_ROUTE},
+    {.pattern = "/api/models/{repo}/refs", .get = {.handle = hub_refs_get}, HUB_ROUTE},
+    {.pattern = "/api/models/{repo}/commits/{revision...}",
+     .get = {.handle = hub_commits_get},
+     HUB_ROUTE},
+    {.pattern = "/api/models/{repo}/revision/{revision...}",
+     .get = {.handle = hub_repo_get},
+     HUB_ROUTE},
+    {.pattern = "/api/models/{repo}/tree/{revision...}", .get = {.handle = hub_tree_get}, HUB_ROUTE},
+    {.pattern = "/api/models/{repo}/paths-info/{revision...}",
+     .post = {.begin = hub_paths_begin,
+              .receive = hub_paths_receive,
+              .handle = hub_paths_handle,
+              .needs = NEEDS_READ},
+     HUB_ROUTE},
+    {.pattern = "/api/models/{repo}", .get = {.handle = hub_repo_get}, HUB_ROUTE},
+    {.pattern = "/api/whoami-v2", .get = {.handle = hub_whoami_get}, HUB_ROUTE},
+    {.pattern = "/api/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
+    {.pattern = "/datasets/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
+    {.pattern = "/spaces/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
+    {.pattern = "/{repo}/resolve/{revision...}", .get = {.handle = hub_resolve_get}, HUB_ROUTE},
+    {.pattern = "/{repo}/raw/{revision...}", .get = {.handle = hub_resolve_get}, HUB_ROUTE},
 };
 
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);

@@ -127,7 +127,8 @@ def test_answers_to_known_clients_are_private(server):
 # --- scopes, on every route ---
 
 VALUES = {"model": "team%2Fown", "object": "t", "component": "data", "hex": hashlib.sha256(OWN).hexdigest(),
-          "path": "team/own.zt", "id": "0" * 32}  # fmt: skip
+          "path": "team/own.zt", "id": "0" * 32,
+          "repo": "team", "revision": "main/own.zt"}  # fmt: skip
 
 
 def operations(server):

@@ -184,9 +184,9 @@ static void replace_reply(struct request *request, unsigned status, const char *
     request->replied = true;
 }
 
-/* error may be NULL. */
+/* also: another member's name for the detail, or NULL; error may be NULL. */
 static enum outcome reply(struct request *request, enum problem problem, const char *detail,
-                          const struct zt_error *error)
+                          const char *also, const struct zt_error *error)
 {
     struct json json;
     char *body;
@@ -197,6 +197,8 @@ static enum outcome reply(struct request *request, enum problem problem, const c
     json_init(&json, false);
     json_object_begin(&json);
     write_problem(&json, request, problem, detail);
+    if (also != NULL)
+        write_member(&json, also, detail);
     if (error != NULL)
         write_error_members(&json, error);
     json_object_end(&json);
@@ -223,7 +225,19 @@ enum outcome problem_reply(struct request *request, enum problem problem, const 
     va_start(arguments, detail_format);
     vsnprintf(detail, sizeof(detail), detail_format, arguments);
     va_end(arguments);
-    return reply(request, problem, detail, NULL);
+    return reply(request, problem, detail, NULL, NULL);
+}
+
+enum outcome problem_reply_named(struct request *request, enum problem problem, const char *member,
+                                 const char *detail_format, ...)
+{
+    char detail[DETAIL_SIZE];
+    va_list arguments;
+
+    va_start(arguments, detail_format);
+    vsnprintf(detail, sizeof(detail), detail_format, arguments);
+    va_end(arguments);
+    return reply(request, problem, detail, member, NULL);
 }
 
 enum outcome problem_reply_error_as(struct request *request, enum problem problem,
@@ -248,12 +262,12 @@ enum outcome problem_reply_error_as(struct request *request, enum problem proble
                                  : "the object store that holds the model cannot be reached now");
     }
     if (problem != PROBLEM_INTERNAL)
-        return reply(request, problem, error->message, error);
+        return reply(request, problem, error->message, NULL, error);
     log_write(LOG_LEVEL_ERROR, "request %s: %s", request->id, error->message);
     detail = error->status == ZT_NO_MEMORY ? "the server is out of memory"
              : error->status == ZT_IO      ? "stored bytes could not be read or written"
                                            : "the server failed to answer";
-    return reply(request, problem, detail, NULL);
+    return reply(request, problem, detail, NULL, NULL);
 }
 
 enum outcome problem_reply_no_memory(struct request *request)

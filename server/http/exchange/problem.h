@@ -59,6 +59,12 @@ const char *problem_title(enum problem problem);
 enum outcome problem_reply(struct request *request, enum problem problem, const char *detail_format,
                            ...) __attribute__((format(printf, 3, 4)));
 
+/* The same, with the detail under another member's name as well, where clients of another interface
+ * look for it. */
+enum outcome problem_reply_named(struct request *request, enum problem problem, const char *member,
+                                 const char *detail_format, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /* The same for a failure of the core: its status decides the problem (problem_of_status), and rule,
  * object, component and offset become members if they apply. */
 enum outcome problem_reply_error(struct request *request, const struct zt_error *error);

@@ -20,6 +20,8 @@
 
 /* The name that may be written with its slashes. */
 #define MODEL_PLACEHOLDER "{model}"
+/* The one that is two segments, or one. */
+#define REPO_PLACEHOLDER "{repo}"
 
 /* Reads one "{name}", or "{name...}" if *out_rest, of a pattern. Returns what follows it. */
 static const char *skip_placeholder(const char *pattern, bool *out_rest)
@@ -73,38 +75,72 @@ static const char *model_end(struct model_span *span, const char *at, const char
     return span->end;
 }
 
+/* What is left of a path to be matched, and what was found in it. */
+struct match {
+    const char *at;
+    const char *end;
+    struct model_span *span;
+    struct zt_text *names;
+    unsigned count;
+};
+
+static bool matches_rest(const char *pattern, struct match *match);
+
+/* Takes what lies before stop as a name, and matches what follows the placeholder. */
+static bool matches_name(const char *pattern, const char *stop, struct match *match)
+{
+    if (stop == match->at)
+        return false;
+    assert(match->count < REQUEST_NAMES);
+    match->names[match->count++] = (struct zt_text){match->at, (size_t)(stop - match->at)};
+    match->at = stop;
+    return matches_rest(pattern, match);
+}
+
+/* Two segments, or one. */
+static bool matches_repo(const char *pattern, struct match *match)
+{
+    const char *first = name_end(match->at, match->end, false);
+    const char *second = first < match->end ? name_end(first + 1, match->end, false) : first;
+    struct match longer = *match;
+
+    if (second > first + 1 && matches_name(pattern, second, &longer)) {
+        *match = longer;
+        return true;
+    }
+    return matches_name(pattern, first, match);
+}
+
+static bool matches_rest(const char *pattern, struct match *match)
+{
+    bool rest = false;
+
+    for (; *pattern != '\0' && *pattern != '{'; pattern++, match->at++)
+        if (match->at == match->end || *match->at != *pattern)
+            return false;
+    if (*pattern == '\0')
+        return match->at == match->end;
+    if (strncmp(pattern, MODEL_PLACEHOLDER, strlen(MODEL_PLACEHOLDER)) == 0)
+        return matches_name(pattern + strlen(MODEL_PLACEHOLDER),
+                            model_end(match->span, match->at, match->end), match);
+    if (strncmp(pattern, REPO_PLACEHOLDER, strlen(REPO_PLACEHOLDER)) == 0)
+        return matches_repo(pattern + strlen(REPO_PLACEHOLDER), match);
+    pattern = skip_placeholder(pattern, &rest);
+    return matches_name(pattern, rest ? match->end : name_end(match->at, match->end, false), match);
+}
+
 static bool matches(const char *pattern, struct zt_text path, struct model_span *span,
                     struct zt_text out_names[REQUEST_NAMES])
 {
-    const char *at = path.bytes;
-    const char *end = path.bytes + path.length;
-    unsigned count = 0;
+    struct match match = {
+        .at = path.bytes, .end = path.bytes + path.length, .span = span, .names = out_names};
 
-    while (*pattern != '\0') {
-        const char *stop;
-        bool rest = false;
-
-        if (*pattern != '{') {
-            if (at == end || *at != *pattern)
-                return false;
-            at++;
-            pattern++;
-            continue;
-        }
-        if (strncmp(pattern, MODEL_PLACEHOLDER, strlen(MODEL_PLACEHOLDER)) == 0) {
-            pattern += strlen(MODEL_PLACEHOLDER);
-            stop = model_end(span, at, end);
-        } else {
-            pattern = skip_placeholder(pattern, &rest);
-            stop = rest ? end : name_end(at, end, false);
-        }
-        if (stop == at)
-            return false;
-        assert(count < REQUEST_NAMES);
-        out_names[count++] = (struct zt_text){at, (size_t)(stop - at)};
-        at = stop;
-    }
-    return at == end;
+    if (!matches_rest(pattern, &match))
+        return false;
+    /* Other patterns may have left some. */
+    while (match.count < REQUEST_NAMES)
+        out_names[match.count++] = (struct zt_text){NULL, 0};
+    return true;
 }
 
 bool route_matches(const char *pattern, struct zt_text path,
@@ -123,7 +159,7 @@ static const struct route *find_route(struct zt_text path, struct zt_text out_na
     struct model_span span = {NULL, NULL};
 
     for (size_t i = 0; i < route_count; i++) {
-        if (ends_in_slash && !routes[i].is_page)
+        if (ends_in_slash && !routes[i].is_page && !routes[i].keeps_names)
             continue;
         if (matches(routes[i].pattern, routes[i].is_page ? page : path, &span, out_names))
             return &routes[i];
@@ -232,7 +268,7 @@ static bool takes_rest(const struct route *route)
 /* False: replied. */
 static bool decode_names(struct request *request, const struct route *route)
 {
-    if (route->is_page)
+    if (route->is_page || route->keeps_names)
         return true;
     for (unsigned i = 0; i < REQUEST_NAMES && request->names[i].bytes != NULL; i++) {
         if (takes_rest(route) && path_has_encoded_slash(request->names[i])) {

@@ -56,7 +56,8 @@ struct operation {
 
 struct route {
     /* "/v1/models/{model}/objects/{object}"; "{model}" takes slashes too, up to a segment that
-     * names a resource of the model; a last "{path...}" takes the rest of the path. */
+     * names a resource of the model; "{repo}" takes two segments, or one if what follows is not
+     * there behind two; a last "{path...}" takes the rest of the path. */
     const char *pattern;
     struct operation get;
     struct operation put;
@@ -72,6 +73,8 @@ struct route {
     /* A page: what its path means is for its scripts to read. The names stay encoded, whatever they
      * are, and a slash at the end means nothing. */
     bool is_page;
+    /* The names stay encoded, whatever they are: the handler splits them before it decodes them. */
+    bool keeps_names;
     /* Unknown query parameters mean nothing. A page's never do. */
     bool ignores_parameters;
     enum audience audience;

@@ -1,0 +1,31 @@
+/* The handlers of the Hub's paths in the table of routes (routes.c), each in the file given here.
+ * The names of these routes come as they are in the URL (hub_request.h). */
+#ifndef HUB_HANDLERS_H
+#define HUB_HANDLERS_H
+
+#include "http/exchange/request.h"
+
+/* resolve.c: a file of a repository. */
+enum outcome hub_resolve_get(struct request *request);
+
+/* repo_info.c: a repository, its branches, its commits. */
+enum outcome hub_repo_get(struct request *request);
+enum outcome hub_refs_get(struct request *request);
+enum outcome hub_commits_get(struct request *request);
+
+/* repo_tree.c: its files and folders. */
+enum outcome hub_tree_get(struct request *request);
+
+/* paths_info.c: those of its files that a request lists. */
+void hub_paths_begin(struct request *request);
+void hub_paths_receive(struct request *request, const void *bytes, size_t length);
+enum outcome hub_paths_handle(struct request *request);
+
+/* repo_list.c: the repositories. */
+enum outcome hub_list_get(struct request *request);
+
+/* whoami.c: the client; and what a Hub has besides, which is not here. */
+enum outcome hub_whoami_get(struct request *request);
+enum outcome hub_nothing_get(struct request *request);
+
+#endif

@@ -1,0 +1,192 @@
+/* Entries of trees, and descriptions of repositories. */
+#include "hub/hub_json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "hub/repo_index.h"
+#include "zt/digest.h"
+
+#define NS_PER_S  1000000000
+#define NS_PER_MS 1000000
+
+void hub_date(int64_t time_ns, char out_text[HUB_DATE_SIZE])
+{
+    const time_t seconds = (time_t)(time_ns / NS_PER_S);
+    const int ms = (int)(time_ns % NS_PER_S / NS_PER_MS);
+    struct tm parts;
+    size_t length;
+
+    if (time_ns < 0 || gmtime_r(&seconds, &parts) == NULL || parts.tm_year > 9999 - 1900) {
+        strcpy(out_text, "1970-01-01T00:00:00.000Z");
+        return;
+    }
+    length = strftime(out_text, HUB_DATE_SIZE, "%Y-%m-%dT%H:%M:%S", &parts);
+    snprintf(out_text + length, HUB_DATE_SIZE - length, ".%03dZ", ms);
+}
+
+void hub_json_string(struct json *json, const char *key, const char *value)
+{
+    json_key_string(json, key);
+    json_put_string(json, value);
+}
+
+void hub_json_flag(struct json *json, const char *key, bool value)
+{
+    json_key_string(json, key);
+    json_raw(json, value ? "true" : "false", value ? 4 : 5);
+}
+
+static void put_number(struct json *json, const char *key, uint64_t value)
+{
+    json_key_string(json, key);
+    json_uint(json, value);
+}
+
+/* --- entries --- */
+
+static void put_lfs(struct json *json, const struct hub_file *file, size_t pointer_length)
+{
+    json_key_string(json, "lfs");
+    json_object_begin(json);
+    hub_json_string(json, "oid", file->etag);
+    /* For who looks it up as the Hub's older answers call it. */
+    hub_json_string(json, "sha256", file->etag);
+    put_number(json, "size", file->identity.size_bytes);
+    put_number(json, "pointerSize", pointer_length);
+    json_object_end(json);
+}
+
+void hub_json_lfs(struct json *json, const struct hub_file *file)
+{
+    char oid[HUB_COMMIT_SIZE];
+    size_t pointer_length;
+
+    hub_file_oid(file, oid, &pointer_length);
+    if (pointer_length > 0)
+        put_lfs(json, file, pointer_length);
+}
+
+static void put_last_commit(struct json *json, const char *commit, int64_t modified_ns)
+{
+    char date[HUB_DATE_SIZE];
+
+    if (commit == NULL)
+        return;
+    hub_date(modified_ns, date);
+    json_key_string(json, "lastCommit");
+    json_object_begin(json);
+    hub_json_string(json, "id", commit);
+    hub_json_string(json, "title", HUB_COMMIT_TITLE);
+    hub_json_string(json, "date", date);
+    json_object_end(json);
+}
+
+void hub_json_file(struct json *json, const struct hub_file *file, const char *commit)
+{
+    char oid[HUB_COMMIT_SIZE];
+    size_t pointer_length;
+
+    hub_file_oid(file, oid, &pointer_length);
+    json_object_begin(json);
+    hub_json_string(json, "type", "file");
+    hub_json_string(json, "path", file->path);
+    put_number(json, "size", file->identity.size_bytes);
+    hub_json_string(json, "oid", oid);
+    if (pointer_length > 0)
+        put_lfs(json, file, pointer_length);
+    put_last_commit(json, commit, file->identity.modified_ns);
+    json_object_end(json);
+}
+
+/* A folder's oid: of its files' names and etags. */
+static void folder_oid(const struct hub_version *version, size_t first, size_t path_length,
+                       char out_oid[HUB_COMMIT_SIZE], int64_t *out_modified_ns)
+{
+    const char *path = version->files[first].path;
+    uint64_t hash[3] = {0, 0, 0};
+
+    *out_modified_ns = 0;
+    for (size_t i = first; i < version->count; i++) {
+        const struct hub_file *file = &version->files[i];
+        uint64_t words[5] = {hash[0], hash[1], hash[2], 0, 0};
+
+        if (strncmp(file->path, path, path_length + 1) != 0)
+            break;
+        words[3] = zt_xxh3(file->path, strlen(file->path));
+        words[4] = zt_xxh3(file->etag, strlen(file->etag));
+        zt_xxh3_128(words, sizeof(words), hash);
+        hash[2] = zt_xxh3(hash, sizeof(hash));
+        if (file->identity.modified_ns > *out_modified_ns)
+            *out_modified_ns = file->identity.modified_ns;
+    }
+    snprintf(out_oid, HUB_COMMIT_SIZE, "%016" PRIx64 "%016" PRIx64 "%08" PRIx32, hash[0], hash[1],
+             (uint32_t)hash[2]);
+}
+
+void hub_json_folder(struct json *json, const struct hub_version *version, size_t first,
+                     size_t path_length, const char *commit)
+{
+    char oid[HUB_COMMIT_SIZE];
+    int64_t modified_ns;
+
+    assert(first < version->count && version->files[first].path[path_length] == '/');
+    folder_oid(version, first, path_length, oid, &modified_ns);
+    json_object_begin(json);
+    hub_json_string(json, "type", "directory");
+    json_key_string(json, "path");
+    json_text(json, (struct zt_text){version->files[first].path, path_length});
+    hub_json_string(json, "oid", oid);
+    put_number(json, "size", 0);
+    put_last_commit(json, commit, modified_ns);
+    json_object_end(json);
+}
+
+/* --- repositories --- */
+
+void hub_json_repo(struct json *json, struct zt_text name, int64_t modified_ns)
+{
+    const char *slash = memchr(name.bytes, '/', name.length);
+    char id[32];
+    char date[HUB_DATE_SIZE];
+    uint64_t hash[2];
+
+    /* As databases number documents; one name has one number. */
+    zt_xxh3_128(name.bytes, name.length, hash);
+    snprintf(id, sizeof(id), "%016" PRIx64 "%08" PRIx32, hash[0], (uint32_t)hash[1]);
+    hub_date(modified_ns, date);
+    hub_json_string(json, "_id", id);
+    json_key_string(json, "id");
+    json_text(json, name);
+    json_key_string(json, "modelId");
+    json_text(json, name);
+    if (slash != NULL) {
+        json_key_string(json, "author");
+        json_text(json, (struct zt_text){name.bytes, (size_t)(slash - name.bytes)});
+    }
+    hub_json_flag(json, "private", false);
+    hub_json_flag(json, "gated", false);
+    hub_json_flag(json, "disabled", false);
+    put_number(json, "downloads", 0);
+    put_number(json, "likes", 0);
+    hub_json_string(json, "lastModified", date);
+    hub_json_string(json, "createdAt", date);
+}
+
+void hub_json_tags(struct json *json, unsigned tags)
+{
+    const char *before = "";
+
+    json_key_string(json, "tags");
+    json_array_begin(json);
+    for (unsigned i = 0; hub_tag_at(i) != NULL; i++) {
+        if ((tags >> i & 1) == 0 || strcmp(before, hub_tag_at(i)) == 0)
+            continue;
+        before = hub_tag_at(i);
+        json_put_string(json, before);
+    }
+    json_array_end(json);
+}

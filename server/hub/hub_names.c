@@ -1,0 +1,70 @@
+/* Names as the Hub's clients check them, before they ask. */
+#include "hub/hub_names.h"
+
+#define PART_MAX 96
+
+static bool is_name_character(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '-';
+}
+
+static bool is_edge(char c)
+{
+    return c != '.' && c != '-';
+}
+
+static bool part_is_valid(struct zt_text part)
+{
+    if (part.length < 1 || part.length > PART_MAX || !is_edge(part.bytes[0]) ||
+        !is_edge(part.bytes[part.length - 1]) || zt_text_ends_with(part, zt_text_from(".git")))
+        return false;
+    for (size_t i = 0; i < part.length; i++)
+        if (!is_name_character(part.bytes[i]) ||
+            (i > 0 && !is_edge(part.bytes[i]) && part.bytes[i] == part.bytes[i - 1]))
+            return false;
+    return true;
+}
+
+bool hub_repo_is_valid(struct zt_text name)
+{
+    const char *slash = name.length > 0 ? memchr(name.bytes, '/', name.length) : NULL;
+    size_t owner;
+
+    if (slash == NULL)
+        return part_is_valid(name);
+    owner = (size_t)(slash - name.bytes);
+    return part_is_valid((struct zt_text){name.bytes, owner}) &&
+           part_is_valid((struct zt_text){slash + 1, name.length - owner - 1});
+}
+
+static bool is_commit(struct zt_text text)
+{
+    if (text.length != HUB_COMMIT_SIZE - 1)
+        return false;
+    for (size_t i = 0; i < text.length; i++)
+        if (!((text.bytes[i] >= '0' && text.bytes[i] <= '9') ||
+              (text.bytes[i] >= 'a' && text.bytes[i] <= 'f')))
+            return false;
+    return true;
+}
+
+enum hub_revision hub_revision_of(struct zt_text text)
+{
+    if (zt_text_is(text, "main") || zt_text_is(text, "HEAD") || zt_text_is(text, "refs/heads/main"))
+        return HUB_REVISION_NOW;
+    return is_commit(text) ? HUB_REVISION_COMMIT : HUB_REVISION_UNKNOWN;
+}
+
+void hub_revision_split(struct zt_text raw, struct zt_text *out_revision, struct zt_text *out_path)
+{
+    unsigned segments = zt_text_starts_with(raw, zt_text_from("refs/")) ? 3 : 1;
+    size_t end = 0;
+
+    while (end < raw.length && (raw.bytes[end] != '/' || --segments > 0))
+        end++;
+    *out_revision = (struct zt_text){raw.bytes, end};
+    if (end < raw.length)
+        end++;
+    *out_path = (struct zt_text){raw.bytes + end, raw.length - end};
+}

@@ -1,0 +1,156 @@
+/* From a path to a repository's version. The paths are split while they are still encoded, since
+ * some clients escape the slashes in a file's path. */
+#include "hub/hub_request.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/server.h"
+#include "http/exchange/authorize.h"
+#include "http/exchange/router.h"
+#include "http/fields/uri.h"
+#include "hub/hub_problem.h"
+#include "zt/utf8.h"
+
+/* Which of these routes have more than the name of a repository. */
+#define REVISION "{revision"
+
+/* Some clients do not escape a '%' of a name: what is no escape stands for itself. False: replied. */
+static bool decode(struct request *request, struct zt_text raw, struct zt_text *out_text)
+{
+    char *text = request_allocate(request, raw.length + 1);
+
+    if (text == NULL) {
+        problem_reply_no_memory(request);
+        return false;
+    }
+    if (!percent_decode(raw, text, &out_text->length)) {
+        memcpy(text, raw.bytes, raw.length);
+        out_text->length = raw.length;
+    }
+    text[out_text->length] = '\0';
+    out_text->bytes = text;
+    return true;
+}
+
+bool hub_target_read(struct request *request, struct hub_target *out_target)
+{
+    struct zt_text revision;
+    struct zt_text path;
+
+    *out_target = (struct hub_target){.revision = {"main", 4}, .path = {"", 0}};
+    if (!decode(request, request->names[0], &out_target->repo))
+        return false;
+    if (strstr(request->route->pattern, REVISION) == NULL)
+        return true;
+    hub_revision_split(request->names[1], &revision, &path);
+    return decode(request, revision, &out_target->revision) &&
+           decode(request, path, &out_target->path);
+}
+
+/* --- what the client may see --- */
+
+bool hub_sees_file(const struct request *request, struct zt_text repo, const char *path)
+{
+    char name[HUB_REPO_SIZE + MODEL_PATH_SIZE];
+    size_t length;
+    unsigned rank;
+
+    if (request->grant == NULL)
+        return true;
+    snprintf(name, sizeof(name), "%.*s/%s", (int)repo.length, repo.bytes, path);
+    return authorize_sees(request, zt_text_from(name)) ||
+           (model_path_split(name, &length, &rank) &&
+            authorize_sees(request, (struct zt_text){name, length}));
+}
+
+bool hub_sees_repo(const struct request *request, struct zt_text repo,
+                   const struct hub_version *version)
+{
+    size_t at = 0;
+
+    if (request->grant == NULL || version->count == 0)
+        return true;
+    while (at < version->count && !hub_sees_file(request, repo, version->files[at].path))
+        at++;
+    return at < version->count;
+}
+
+/* --- finding --- */
+
+static void find(struct request *request)
+{
+    struct hub_request *hub = request->context;
+
+    hub->found = hub_repos_find(request->server->hub, hub->target.repo, hub->target.revision,
+                                &hub->version, &hub->error);
+}
+
+static enum outcome reply_not_found(struct request *request, const struct hub_request *hub)
+{
+    switch (hub->found) {
+    case HUB_FOUND:
+    case HUB_NO_REPO:
+        break;
+    case HUB_NO_REVISION:
+        return hub_reply_no_revision(request);
+    case HUB_FAILED:
+        return hub_reply_error(request, &hub->error);
+    }
+    return hub_reply_no_repo(request);
+}
+
+/* NULL: replied. */
+static struct hub_request *hub_of(struct request *request)
+{
+    struct hub_request *hub = request->context;
+
+    if (hub == NULL) {
+        hub = request_allocate(request, sizeof(*hub));
+        if (hub == NULL) {
+            problem_reply_no_memory(request);
+            return NULL;
+        }
+        memset(hub, 0, sizeof(*hub));
+        request->context = hub;
+    }
+    return hub->target.repo.bytes != NULL || hub_target_read(request, &hub->target) ? hub : NULL;
+}
+
+struct hub_request *hub_find(struct request *request, enum outcome *out_outcome)
+{
+    struct hub_request *hub = hub_of(request);
+
+    *out_outcome = OUTCOME_READY;
+    if (hub == NULL)
+        return NULL;
+    if (!hub->was_looked_for) {
+        hub->was_looked_for = true;
+        *out_outcome = request_work(request, find);
+        return NULL;
+    }
+    if (hub->version != NULL)
+        request_hold(request, hub->version, hub_version_release);
+    if (hub->found == HUB_FOUND && hub_sees_repo(request, hub->target.repo, hub->version))
+        return hub;
+    *out_outcome = reply_not_found(request, hub);
+    return NULL;
+}
+
+const char *hub_commit(struct request *request, const struct hub_request *hub)
+{
+    const struct zt_text revision = hub->target.revision;
+
+    if (hub_revision_of(revision) == HUB_REVISION_COMMIT)
+        return request_print(request, "%.*s", (int)revision.length, revision.bytes);
+    return request_print(request, "%s", hub->version->commit);
+}
+
+bool hub_switch(struct request *request, const char *name)
+{
+    struct zt_text text;
+
+    return request_query(request, name, 0, &text) &&
+           (zt_text_is(text, "1") || (text.length == 4 && strncasecmp(text.bytes, "true", 4) == 0));
+}

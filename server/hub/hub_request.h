@@ -1,0 +1,44 @@
+/* What a request for something in a repository asks for, and the version that it gets it from. */
+#ifndef HUB_HUB_REQUEST_H
+#define HUB_HUB_REQUEST_H
+
+#include "base/name_filter.h"
+#include "http/exchange/request.h"
+#include "hub/repos.h"
+
+/* Names as they came, decoded after they were split; texts live as long as the request. */
+struct hub_target {
+    struct zt_text repo;
+    struct zt_text revision; /* "main" where the path gives none */
+    struct zt_text path;     /* in the repository; may be empty */
+};
+
+/* The first member of what request->context points to, for handlers that have more. */
+struct hub_request {
+    struct hub_target target;
+    bool was_looked_for;
+    enum hub_found found;
+    struct hub_version *version; /* held by the request */
+    struct zt_error error;
+};
+
+/* Reads repository, revision and path from the names of the route. False: replied. */
+bool hub_target_read(struct request *request, struct hub_target *out_target);
+
+/* The version that a request is about; context is a struct hub_request, or request->context is
+ * NULL and becomes one. NULL: the handler returns *out_outcome, since the request has been answered
+ * or must wait. */
+struct hub_request *hub_find(struct request *request, enum outcome *out_outcome);
+
+/* The commit that an answer names: the one that was asked for, if one was. */
+const char *hub_commit(struct request *request, const struct hub_request *hub);
+
+/* Whether the client may see a file of a repository, or anything of it. */
+bool hub_sees_file(const struct request *request, struct zt_text repo, const char *path);
+bool hub_sees_repo(const struct request *request, struct zt_text repo,
+                   const struct hub_version *version);
+
+/* A switch of the query, in all the forms in which clients write it. */
+bool hub_switch(struct request *request, const char *name);
+
+#endif

@@ -1,0 +1,213 @@
+/* Those of a repository's files and folders that a request lists, as a form or as JSON. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/json_reply.h"
+#include "http/fields/uri.h"
+#include "hub/handlers.h"
+#include "hub/hub_json.h"
+#include "hub/hub_problem.h"
+#include "hub/hub_request.h"
+#include "input/json_read.h"
+#include "upload/writer/json_body.h"
+
+/* A form and its parts. */
+#define FORM_TYPE "application/x-www-form-urlencoded"
+#define PATHS_MAX 10000
+
+struct paths {
+    struct hub_request hub; /* first */
+    struct json_body body;
+    bool was_read;
+    bool expand;
+    size_t count;
+    struct zt_text *list;
+};
+
+static void free_body(void *thing)
+{
+    json_body_free(&((struct paths *)thing)->body);
+}
+
+void hub_paths_begin(struct request *request)
+{
+    struct paths *paths;
+
+    if (json_body_refuse(request))
+        return;
+    paths = request_allocate(request, sizeof(*paths));
+    if (paths == NULL) {
+        problem_reply_no_memory(request);
+        return;
+    }
+    memset(paths, 0, sizeof(*paths));
+    request->context = paths;
+    request_hold(request, paths, free_body);
+}
+
+void hub_paths_receive(struct request *request, const void *bytes, size_t length)
+{
+    json_body_receive(&((struct paths *)request->context)->body, bytes, length);
+}
+
+/* --- what is asked for --- */
+
+/* In a form '+' is a blank. False: malformed, or out of memory. */
+static bool decode(struct request *request, struct zt_text raw, struct zt_text *out_text)
+{
+    char *text = request_allocate(request, raw.length + 1);
+
+    if (text == NULL)
+        return false;
+    memcpy(text, raw.bytes, raw.length);
+    for (size_t i = 0; i < raw.length; i++)
+        if (text[i] == '+')
+            text[i] = ' ';
+    out_text->bytes = text;
+    return percent_decode((struct zt_text){text, raw.length}, text, &out_text->length);
+}
+
+static bool add(struct paths *paths, struct zt_text path)
+{
+    if (paths->count == PATHS_MAX)
+        return false;
+    paths->list[paths->count++] = path;
+    return true;
+}
+
+static bool is_true(struct zt_text text)
+{
+    return zt_text_is(text, "1") ||
+           (text.length == 4 && strncasecmp(text.bytes, "true", text.length) == 0);
+}
+
+/* One "name=value" of a form. */
+static bool read_part(struct request *request, struct paths *paths, struct zt_text part)
+{
+    const char *equals = memchr(part.bytes, '=', part.length);
+    struct zt_text name = part;
+    struct zt_text value = {"", 0};
+
+    if (equals != NULL) {
+        name.length = (size_t)(equals - part.bytes);
+        value = (struct zt_text){equals + 1, part.length - name.length - 1};
+    }
+    if (!decode(request, value, &value))
+        return false;
+    if (zt_text_is(name, "paths"))
+        return add(paths, value);
+    if (zt_text_is(name, "expand"))
+        paths->expand = is_true(value);
+    return true;
+}
+
+static bool read_form(struct request *request, struct paths *paths, struct zt_text text)
+{
+    while (text.length > 0) {
+        const char *end = memchr(text.bytes, '&', text.length);
+        const size_t length = end != NULL ? (size_t)(end - text.bytes) : text.length;
+
+        if (length > 0 && !read_part(request, paths, (struct zt_text){text.bytes, length}))
+            return false;
+        text.bytes += end != NULL ? length + 1 : length;
+        text.length -= end != NULL ? length + 1 : length;
+    }
+    return true;
+}
+
+static bool read_json(struct request *request, struct paths *paths, struct zt_text text)
+{
+    struct json_t *object = json_object_read(text, NULL);
+    const struct json_t *list = object != NULL ? json_member_list(object, "paths") : NULL;
+    bool is_read = list != NULL;
+
+    for (size_t i = 0; is_read && i < json_list_length(list); i++) {
+        struct zt_text path;
+        const char *copy = NULL;
+
+        if (json_list_text(list, i, &path))
+            copy = request_copy(request, path.bytes, path.length);
+        is_read = copy != NULL && add(paths, (struct zt_text){copy, path.length});
+    }
+    if (is_read)
+        paths->expand = json_member_is_true(object, "expand");
+    json_object_free(object);
+    return is_read;
+}
+
+/* False: replied. */
+static bool read_body(struct request *request, struct paths *paths)
+{
+    const char *type = request_header(request, "Content-Type");
+    bool is_form = type != NULL && strncasecmp(type, FORM_TYPE, strlen(FORM_TYPE)) == 0;
+    struct zt_text text;
+
+    if (json_body_refuse_received(request, &paths->body))
+        return false;
+    text = json_body_text(&paths->body);
+    paths->list = request_allocate(request, PATHS_MAX * sizeof(*paths->list));
+    if (paths->list == NULL) {
+        problem_reply_no_memory(request);
+        return false;
+    }
+    if (is_form ? read_form(request, paths, text) : read_json(request, paths, text))
+        return true;
+    hub_reply_problem(request, PROBLEM_INVALID_REQUEST,
+                      "send a form with paths, or {\"paths\": [\u2026]}, of at most %d paths",
+                      PATHS_MAX);
+    return false;
+}
+
+/* --- the answer --- */
+
+static void write_path(struct request *request, const struct paths *paths, struct json *json,
+                       struct zt_text path, const char *commit)
+{
+    const struct hub_version *version = paths->hub.version;
+    const struct hub_file *file = hub_version_find(version, path);
+    size_t at;
+
+    if (file != NULL) {
+        if (hub_sees_file(request, paths->hub.target.repo, file->path))
+            hub_json_file(json, file, commit);
+        return;
+    }
+    for (at = hub_version_seek(version, path); at < version->count; at++) {
+        const struct zt_text other = zt_text_from(version->files[at].path);
+
+        if (!zt_text_starts_with(other, path))
+            return;
+        /* "a-b" stands before "a/b". */
+        if (path.length > 0 && other.bytes[path.length] == '/' &&
+            hub_sees_file(request, paths->hub.target.repo, other.bytes)) {
+            hub_json_folder(json, version, at, path.length, commit);
+            return;
+        }
+    }
+}
+
+enum outcome hub_paths_handle(struct request *request)
+{
+    struct paths *paths = request->context;
+    enum outcome outcome;
+    const char *commit;
+    struct json *json;
+
+    if (!paths->was_read) {
+        paths->was_read = true;
+        if (!read_body(request, paths))
+            return OUTCOME_READY;
+    }
+    if (hub_find(request, &outcome) == NULL)
+        return outcome;
+    json = json_reply_new(request, false);
+    if (json == NULL)
+        return OUTCOME_READY;
+    commit = paths->expand ? hub_commit(request, &paths->hub) : NULL;
+    json_array_begin(json);
+    for (size_t i = 0; i < paths->count; i++)
+        write_path(request, paths, json, paths->list[i], commit);
+    json_array_end(json);
+    return json_reply_send(request, json);
+}

@@ -1,0 +1,187 @@
+/* A folder with files in it is a repository, and so is a folder below one without. What the Hub's
+ * own clients have kept ("models--owner--name/snapshots/…") is found as well. */
+#include "hub/repo_index.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define REPOS_MAX       1000000
+#define CACHE_PREFIX    "models--"
+#define CACHE_SNAPSHOTS "snapshots/"
+
+/* --- tags --- */
+
+/* In the order of model_extension. */
+static const char *const tags[] = {"ztensor", "safetensors", "gguf",    "mag",     "npz", "npy",
+                                   "pytorch", "pytorch",     "pytorch", "pytorch", "onnx"};
+
+#define TAG_COUNT (sizeof(tags) / sizeof(tags[0]))
+
+const char *hub_tag_at(unsigned index)
+{
+    return index < TAG_COUNT ? tags[index] : NULL;
+}
+
+bool hub_tag_of(const char *path, unsigned *out_index)
+{
+    size_t name_length;
+
+    return model_path_split(path, &name_length, out_index) && *out_index < TAG_COUNT;
+}
+
+/* --- names --- */
+
+/* "models--owner--name/snapshots/…": "owner/name". False for anything else of a cache. */
+static bool name_of_snapshot(const char *path, char out_name[HUB_REPO_SIZE])
+{
+    const char *name = path + sizeof(CACHE_PREFIX) - 1;
+    const char *end = strchr(name, '/');
+    const char *between = end != NULL ? memmem(name, (size_t)(end - name), "--", 2) : NULL;
+
+    if (end == NULL || strncmp(end + 1, CACHE_SNAPSHOTS, sizeof(CACHE_SNAPSHOTS) - 1) != 0)
+        return false;
+    if (between == NULL)
+        return snprintf(out_name, HUB_REPO_SIZE, "%.*s", (int)(end - name), name) < HUB_REPO_SIZE;
+    return snprintf(out_name, HUB_REPO_SIZE, "%.*s/%.*s", (int)(between - name), name,
+                    (int)(end - between - 2), between + 2) < HUB_REPO_SIZE;
+}
+
+/* The folder of a file, or the first two of those that it is in. False: it is in none. */
+static bool name_of(const char *path, struct repo_summary *out_summary)
+{
+    const char *first = strchr(path, '/');
+    const char *second = first != NULL ? strchr(first + 1, '/') : NULL;
+    const char *end = second != NULL ? second : first;
+
+    if (first == NULL)
+        return false;
+    if (strncmp(path, CACHE_PREFIX, sizeof(CACHE_PREFIX) - 1) == 0)
+        return name_of_snapshot(path, out_summary->name);
+    out_summary->has_files = second == NULL;
+    return snprintf(out_summary->name, sizeof(out_summary->name), "%.*s", (int)(end - path), path) <
+           (int)sizeof(out_summary->name);
+}
+
+/* --- the walk --- */
+
+struct walk {
+    struct repo_index *index;
+    struct name_filter sees;
+    bool out_of_memory;
+};
+
+static bool is_seen(const struct walk *walk, const char *path)
+{
+    size_t length;
+    unsigned rank;
+
+    return name_filter_passes(walk->sees, zt_text_from(path)) ||
+           (model_path_split(path, &length, &rank) &&
+            name_filter_passes(walk->sees, (struct zt_text){path, length}));
+}
+
+static void merge(struct repo_summary *into, const struct repo_summary *other)
+{
+    into->tags |= other->tags;
+    into->has_files |= other->has_files;
+    if (other->modified_ns > into->modified_ns)
+        into->modified_ns = other->modified_ns;
+}
+
+static bool visit(void *context, const char *path, const struct file_identity *identity)
+{
+    struct walk *walk = context;
+    struct repo_index *index = walk->index;
+    struct repo_summary summary = {.tags = 0};
+    unsigned tag;
+
+    if (identity == NULL || !name_of(path, &summary) ||
+        !hub_repo_is_valid(zt_text_from(summary.name)) || !is_seen(walk, path))
+        return true;
+    summary.modified_ns = identity->modified_ns;
+    if (hub_tag_of(path, &tag))
+        summary.tags = 1U << tag;
+    /* Files of one folder mostly come one after another. */
+    if (index->count > 0 && strcmp(index->repos[index->count - 1].name, summary.name) == 0) {
+        merge(&index->repos[index->count - 1], &summary);
+        return true;
+    }
+    walk->out_of_memory = zt_array_reserve(&index->repos, &index->capacity, index->count + 1,
+                                           sizeof(summary), REPOS_MAX) != ZT_OK;
+    if (!walk->out_of_memory)
+        index->repos[index->count++] = summary;
+    return !walk->out_of_memory;
+}
+
+/* --- order --- */
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct repo_summary *)a)->name, ((const struct repo_summary *)b)->name);
+}
+
+static void merge_equal(struct repo_index *index)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < index->count; i++)
+        if (count > 0 && strcmp(index->repos[count - 1].name, index->repos[i].name) == 0)
+            merge(&index->repos[count - 1], &index->repos[i]);
+        else
+            index->repos[count++] = index->repos[i];
+    index->count = count;
+}
+
+/* Whether it is a folder of another repository. */
+static bool is_inside(const struct repo_index *index, const struct repo_summary *repo)
+{
+    const char *slash = strchr(repo->name, '/');
+    struct repo_summary key = {.tags = 0};
+    const struct repo_summary *above;
+
+    if (slash == NULL)
+        return false;
+    memcpy(key.name, repo->name, (size_t)(slash - repo->name));
+    above = bsearch(&key, index->repos, index->count, sizeof(key), compare);
+    return above != NULL && above->has_files;
+}
+
+static void drop_inner(struct repo_index *index)
+{
+    struct repo_index kept = {.repos = malloc((index->count + 1) * sizeof(*kept.repos))};
+
+    if (kept.repos == NULL)
+        return;
+    for (size_t i = 0; i < index->count; i++)
+        if (!is_inside(index, &index->repos[i]))
+            kept.repos[kept.count++] = index->repos[i];
+    free(index->repos);
+    *index = kept;
+}
+
+enum zt_status repo_index_make(struct store *store, struct name_filter sees,
+                               struct repo_index *out_index, struct zt_error *error)
+{
+    struct walk walk = {.index = out_index, .sees = sees};
+    enum zt_status status;
+
+    *out_index = (struct repo_index){.repos = NULL};
+    status = store->ops->walk(store, "", true, visit, &walk, error);
+    if (walk.out_of_memory)
+        status = zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for repositories");
+    if (status != ZT_OK && status != ZT_NOT_FOUND)
+        return status;
+    if (out_index->count > 0)
+        qsort(out_index->repos, out_index->count, sizeof(*out_index->repos), compare);
+    merge_equal(out_index);
+    drop_inner(out_index);
+    return ZT_OK;
+}
+
+void repo_index_free(struct repo_index *index)
+{
+    free(index->repos);
+}

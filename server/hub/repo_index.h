@@ -1,0 +1,36 @@
+/* Which repositories there are: found by walking the folder of models. */
+#ifndef HUB_REPO_INDEX_H
+#define HUB_REPO_INDEX_H
+
+#include <stdbool.h>
+
+#include "base/name_filter.h"
+#include "hub/hub_names.h"
+#include "store/store.h"
+
+struct repo_summary {
+    char name[HUB_REPO_SIZE];
+    int64_t modified_ns;
+    unsigned tags;  /* bit by bit, of hub_tag_at */
+    bool has_files; /* in its own folder, not below it */
+};
+
+/* Sorted by name, bytewise. */
+struct repo_index {
+    struct repo_summary *repos;
+    size_t count;
+    size_t capacity;
+};
+
+/* sees: which paths below the root count, with or without the extension of a model. On a worker; may
+ * take long. */
+enum zt_status repo_index_make(struct store *store, struct name_filter sees,
+                               struct repo_index *out_index, struct zt_error *error);
+void repo_index_free(struct repo_index *index);
+
+/* The tags of files by their extensions, in order; NULL past the end. Several may be equal. */
+const char *hub_tag_at(unsigned index);
+/* The index of a file's tag. False if its name is not that of a model. */
+bool hub_tag_of(const char *path, unsigned *out_index);
+
+#endif

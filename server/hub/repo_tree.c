@@ -1,0 +1,147 @@
+/* The files and folders of a repository, of one folder or all below it. */
+#include <string.h>
+
+#include "api/json_reply.h"
+#include "http/exchange/base_url.h"
+#include "http/fields/uri.h"
+#include "hub/handlers.h"
+#include "hub/hub_json.h"
+#include "hub/hub_problem.h"
+#include "hub/hub_request.h"
+
+/* Entries of one answer; some clients never ask for the next page. */
+#define PAGE_ENTRIES 5000
+
+struct listing {
+    struct request *request;
+    const struct hub_request *hub;
+    const char *folder; /* with a slash at its end, or empty */
+    size_t folder_length;
+    bool is_deep;
+    const char *commit;   /* for expand; or NULL */
+    struct zt_text after; /* the last path of the page before; empty: from the start */
+    size_t count;
+    struct zt_text last; /* that was written */
+    bool has_more;
+    struct json *json;
+};
+
+/* Counts an entry. False: it belongs to a page before, or behind. */
+static bool is_on_page(struct listing *listing, struct zt_text path)
+{
+    if (listing->after.length > 0 && zt_text_compare(path, listing->after) <= 0)
+        return false;
+    if (listing->count == PAGE_ENTRIES) {
+        listing->has_more = true;
+        return false;
+    }
+    listing->count++;
+    listing->last = path;
+    return true;
+}
+
+/* Folders are told before the first file in them. */
+static void write_folders(struct listing *listing, size_t at)
+{
+    const struct hub_version *version = listing->hub->version;
+    const char *path = version->files[at].path;
+    const char *before = at > 0 ? version->files[at - 1].path : "";
+    const char *slash = path + listing->folder_length;
+
+    while ((slash = strchr(slash, '/')) != NULL) {
+        const size_t length = (size_t)(slash - path);
+
+        if (strncmp(before, path, length + 1) != 0 &&
+            is_on_page(listing, (struct zt_text){path, length}))
+            hub_json_folder(listing->json, version, at, length, listing->commit);
+        if (!listing->is_deep)
+            return;
+        slash++;
+    }
+}
+
+static void write_entries(struct listing *listing)
+{
+    const struct hub_version *version = listing->hub->version;
+    const struct zt_text folder = {listing->folder, listing->folder_length};
+
+    for (size_t i = hub_version_seek(version, folder); i < version->count && !listing->has_more;
+         i++) {
+        const struct hub_file *file = &version->files[i];
+
+        if (!zt_text_starts_with(zt_text_from(file->path), folder))
+            break;
+        if (!hub_sees_file(listing->request, listing->hub->target.repo, file->path))
+            continue;
+        write_folders(listing, i);
+        if ((listing->is_deep || strchr(file->path + folder.length, '/') == NULL) &&
+            is_on_page(listing, zt_text_from(file->path)))
+            hub_json_file(listing->json, file, listing->commit);
+    }
+}
+
+/* Absolute: clients take a relative one for an error, or for the end. */
+static void add_next(struct request *request, const struct listing *listing)
+{
+    const char *base = request_base_url(request);
+    struct zt_text path;
+    struct href cursor;
+
+    if (base == NULL || target_path(request_target(request), &path) != TARGET_PATH)
+        return;
+    href_init(&cursor);
+    href_segment(&cursor, listing->last);
+    if (!cursor.failed)
+        representation_field(
+            &request->reply, "Link",
+            request_print(request, "<%s%.*s?recursive=%s&expand=%s&cursor=%s>; rel=\"next\"", base,
+                          (int)path.length, path.bytes, listing->is_deep ? "true" : "false",
+                          listing->commit != NULL ? "true" : "false", cursor.text));
+    href_free(&cursor);
+    request->reply.vary = BASE_URL_VARY;
+}
+
+/* The folder with its slash; empty for the whole. NULL: replied. */
+static const char *read_folder(struct request *request, const struct hub_request *hub)
+{
+    struct zt_text path = hub->target.path;
+    const char *folder;
+
+    while (path.length > 0 && path.bytes[path.length - 1] == '/')
+        path.length--;
+    if (path.length == 0)
+        return "";
+    folder = request_print(request, "%.*s/", (int)path.length, path.bytes);
+    if (folder == NULL)
+        problem_reply_no_memory(request);
+    return folder;
+}
+
+enum outcome hub_tree_get(struct request *request)
+{
+    struct listing listing = {.request = request};
+    enum outcome outcome;
+
+    listing.hub = hub_find(request, &outcome);
+    if (listing.hub == NULL)
+        return outcome;
+    listing.folder = read_folder(request, listing.hub);
+    listing.json = listing.folder != NULL ? json_reply_new(request, false) : NULL;
+    if (listing.json == NULL)
+        return OUTCOME_READY;
+    listing.folder_length = strlen(listing.folder);
+    listing.is_deep = hub_switch(request, "recursive");
+    listing.commit = hub_switch(request, "expand") ? hub_commit(request, listing.hub) : NULL;
+    (void)request_query(request, "cursor", 0, &listing.after);
+    json_array_begin(listing.json);
+    write_entries(&listing);
+    json_array_end(listing.json);
+    if (listing.count == 0 && listing.after.length == 0 && listing.folder_length > 0)
+        return hub_reply_no_entry(request, hub_commit(request, listing.hub));
+    json_reply_send(request, listing.json);
+    if (!request->replied && listing.has_more)
+        add_next(request, &listing);
+    if (!request->replied)
+        request->reply.cache_control = "no-cache";
+    return OUTCOME_READY;
+}

@@ -1,0 +1,186 @@
+/* A file of a repository, of the version that is asked for or of none: no client asks whether what
+ * it goes on with is still the same, so a pinned address never gives other bytes. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/stored_reply.h"
+#include "base/server.h"
+#include "http/exchange/router.h"
+#include "http/fields/uri.h"
+#include "hub/handlers.h"
+#include "hub/hub_problem.h"
+#include "hub/hub_request.h"
+#include "tree/stored_file.h"
+
+struct resolve {
+    struct hub_request hub; /* first */
+    const struct hub_file *entry;
+    bool was_opened;
+    enum zt_status status; /* of opening it; ZT_STALE: it is not the version's any more */
+    struct stored_file *file;
+};
+
+static bool is_pinned(const struct resolve *resolve)
+{
+    return hub_revision_of(resolve->hub.target.revision) == HUB_REVISION_COMMIT;
+}
+
+/* --- on a worker --- */
+
+/* Opens the file if it is still the version's. */
+static void open_entry(struct request *request, struct resolve *resolve)
+{
+    const struct hub_version *version = resolve->hub.version;
+    char path[MODEL_PATH_SIZE];
+    struct zt_text text = {path, 0};
+
+    text.length =
+        (size_t)snprintf(path, sizeof(path), "%s/%s", version->folder, resolve->entry->path);
+    resolve->status =
+        text.length < sizeof(path)
+            ? stored_file_open(request->server, text, &resolve->file, &resolve->hub.error)
+            : ZT_NOT_FOUND;
+    if (resolve->status != ZT_OK ||
+        store_identity_equal(&resolve->file->identity, &resolve->entry->identity))
+        return;
+    stored_file_close(resolve->file);
+    resolve->file = NULL;
+    resolve->status = ZT_STALE;
+}
+
+static void open_file(struct request *request)
+{
+    struct resolve *resolve = request->context;
+
+    open_entry(request, resolve);
+}
+
+static enum outcome reply_not_open(struct request *request, struct resolve *resolve)
+{
+    if (resolve->status == ZT_NOT_FOUND || resolve->status == ZT_STALE) {
+        /* What is there now is another version. */
+        hub_repos_changed(request->server->hub);
+        return hub_reply_no_revision(request);
+    }
+    return hub_reply_error(request, &resolve->hub.error);
+}
+
+/* --- the answer --- */
+
+static void add_commit(struct request *request, const struct resolve *resolve)
+{
+    const char *commit = hub_commit(request, &resolve->hub);
+
+    if (commit != NULL)
+        representation_field(&request->reply, "X-Repo-Commit", commit);
+}
+
+/* Clients that want the first byte of an empty file take nothing but a part of it for an answer,
+ * although there is none. */
+static void reply_empty_part(struct request *request)
+{
+    struct representation *reply = &request->reply;
+
+    reply->status = 206;
+    reply->ranges = false;
+    representation_field(reply, "Accept-Ranges", "bytes");
+    representation_field(reply, "Content-Range", "bytes 0-0/0");
+}
+
+static bool wants_first_byte(struct request *request)
+{
+    const char *range = request_header(request, "Range");
+
+    return request->method == METHOD_GET && range != NULL && strcmp(range, "bytes=0-0") == 0;
+}
+
+static enum outcome reply_file(struct request *request, struct resolve *resolve)
+{
+    struct representation *reply = &request->reply;
+    const struct hub_file *entry = resolve->entry;
+
+    request_hold(request, resolve->file, stored_file_close);
+    stored_file_reply(request, resolve->file);
+    reply->etag = request_print(request, "\"%s\"", entry->etag);
+    reply->cache_control = "no-cache";
+    if (entry->has_sha256) {
+        reply->has_sha256 = true;
+        memcpy(reply->sha256, entry->sha256, sizeof(reply->sha256));
+    }
+    add_commit(request, resolve);
+    if (entry->identity.size_bytes == 0 && wants_first_byte(request))
+        reply_empty_part(request);
+    return OUTCOME_READY;
+}
+
+/* --- what is there now --- */
+
+/* To the same file of the commit, so that what comes later of it, in parts, is of one version. What
+ * a client wants to know of the file it is told here already. */
+static enum outcome reply_pinned(struct request *request, const struct resolve *resolve)
+{
+    const struct hub_file *entry = resolve->entry;
+    const char *commit = hub_commit(request, &resolve->hub);
+    struct representation *reply = &request->reply;
+    struct href href;
+
+    href_init(&href);
+    href_plain(&href, request->server->config->base_path);
+    href_plain(&href, "/");
+    href_path(&href, resolve->hub.target.repo);
+    href_plain(&href, strstr(request->route->pattern, "/raw/") != NULL ? "/raw/" : "/resolve/");
+    href_plain(&href, commit != NULL ? commit : "");
+    href_plain(&href, "/");
+    href_path(&href, zt_text_from(entry->path));
+    reply_empty(request, 307);
+    representation_field(reply, "Location",
+                         href.failed ? NULL : request_print(request, "%s", href.text));
+    href_free(&href);
+    reply->etag = request_print(request, "\"%s\"", entry->etag);
+    reply->cache_control = "no-cache";
+    representation_field(reply, "X-Linked-Size",
+                         request_print(request, "%" PRIu64, entry->identity.size_bytes));
+    representation_field(reply, "X-Linked-Etag", reply->etag);
+    add_commit(request, resolve);
+    return OUTCOME_READY;
+}
+
+/* --- the handler --- */
+
+static bool begin(struct request *request)
+{
+    if (request->context == NULL) {
+        struct resolve *resolve = request_allocate(request, sizeof(*resolve));
+
+        if (resolve == NULL)
+            problem_reply_no_memory(request);
+        else
+            memset(resolve, 0, sizeof(*resolve));
+        request->context = resolve;
+    }
+    return request->context != NULL;
+}
+
+enum outcome hub_resolve_get(struct request *request)
+{
+    enum outcome outcome = OUTCOME_READY;
+    struct resolve *resolve;
+
+    if (!begin(request))
+        return OUTCOME_READY;
+    resolve = request->context;
+    if (resolve->was_opened)
+        return resolve->status == ZT_OK ? reply_file(request, resolve)
+                                        : reply_not_open(request, resolve);
+    if (hub_find(request, &outcome) == NULL)
+        return outcome;
+    resolve->entry = hub_version_find(resolve->hub.version, resolve->hub.target.path);
+    if (resolve->entry == NULL ||
+        !hub_sees_file(request, resolve->hub.target.repo, resolve->entry->path))
+        return hub_reply_no_entry(request, hub_commit(request, &resolve->hub));
+    if (!is_pinned(resolve))
+        return reply_pinned(request, resolve);
+    resolve->was_opened = true;
+    return request_work(request, open_file);
+}

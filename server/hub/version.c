@@ -1,0 +1,316 @@
+/* From a listing to a version: etags, commits, and the names that a Hub's cache gives. */
+#include "hub/version.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hex.h"
+#include "base/server.h"
+#include "tree/file_hashes.h"
+#include "tree/tree_listing.h"
+#include "zt/digest.h"
+
+/* Smaller files are hashed at once, as long as they are not too many: so a folder of settings has
+ * its commit with the first request. */
+#define SMALL_BYTES UINT64_C(1048576)
+#define SMALL_TOTAL UINT64_C(33554432)
+
+/* With "v" before it, and NUL. */
+#define TAG_SIZE 34
+
+/* --- commits --- */
+
+static void write_hex(const uint8_t *bytes, size_t count, char *out_text)
+{
+    for (size_t i = 0; i < count; i++)
+        snprintf(out_text + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static void finish_commit(struct zt_hasher *hasher, char out_commit[HUB_COMMIT_SIZE])
+{
+    struct zt_digest digest;
+
+    zt_hasher_finish(hasher, &digest);
+    assert(digest.length_bytes * 2 == HUB_COMMIT_SIZE - 1);
+    write_hex(digest.bytes, digest.length_bytes, out_commit);
+}
+
+/* The files as the replicas see them: neither the device nor what else a copy changes would do, but
+ * there is nothing better before the bytes are read. */
+static void write_tag(const struct file_identity *identity, char out_tag[TAG_SIZE])
+{
+    const uint64_t words[] = {identity->size_bytes, (uint64_t)identity->modified_ns,
+                              (uint64_t)identity->changed_ns, identity->inode};
+    uint64_t hash[2];
+
+    zt_xxh3_128(words, sizeof(words), hash);
+    snprintf(out_tag, TAG_SIZE, "v%016" PRIx64 "%016" PRIx64, hash[0], hash[1]);
+}
+
+static enum zt_status name_files(const struct hub_version *version, bool by_content,
+                                 char out_commit[HUB_COMMIT_SIZE], struct zt_error *error)
+{
+    struct zt_hasher *hasher;
+
+    if (zt_hasher_new(ZT_DIGEST_SHA1, &hasher) != ZT_OK)
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a commit");
+    for (size_t i = 0; i < version->count; i++) {
+        const struct hub_file *file = &version->files[i];
+        char tag[TAG_SIZE];
+        const char *text = file->etag;
+
+        if (!by_content) {
+            write_tag(&file->identity, tag);
+            text = tag;
+        }
+        zt_hasher_update(hasher, file->path, strlen(file->path) + 1);
+        zt_hasher_update(hasher, text, strlen(text) + 1);
+    }
+    finish_commit(hasher, out_commit);
+    zt_hasher_free(hasher);
+    return ZT_OK;
+}
+
+static enum zt_status name_version(struct hub_version *version, const char *stated,
+                                   struct zt_error *error)
+{
+    enum zt_status status;
+
+    for (size_t i = 0; i < version->count; i++)
+        if (!version->files[i].has_sha256 && !version->files[i].is_git)
+            version->is_provisional = true;
+    status = name_files(version, false, version->provisional, error);
+    if (status != ZT_OK)
+        return status;
+    if (stated != NULL) {
+        assert(strlen(stated) < sizeof(version->commit));
+        strcpy(version->commit, stated);
+        version->is_provisional = false;
+        return ZT_OK;
+    }
+    return name_files(version, !version->is_provisional, version->commit, error);
+}
+
+/* --- etags --- */
+
+/* What a Hub's cache calls the contents of a file, of which the snapshot has a link: found by the
+ * file that both lead to. */
+static const char *find_blob(const struct tree_listing *blobs, const struct file_identity *identity)
+{
+    for (size_t i = 0; blobs != NULL && i < blobs->count; i++)
+        if (!blobs->entries[i].is_folder &&
+            store_identity_equal(&blobs->entries[i].identity, identity))
+            return blobs->entries[i].path;
+    return NULL;
+}
+
+static bool is_hex_of(const char *text, size_t length)
+{
+    return strlen(text) == length && strspn(text, "0123456789abcdef") == length;
+}
+
+static void name_file(struct hub_file *file, const struct tree_listing *blobs)
+{
+    const char *blob = find_blob(blobs, &file->identity);
+
+    if (blob != NULL && is_hex_of(blob, 2 * sizeof(file->sha256))) {
+        file->has_sha256 = true;
+        (void)zt_hex_read_lower((struct zt_text){blob, 2 * sizeof(file->sha256)}, file->sha256,
+                                sizeof(file->sha256));
+    }
+    if (file->has_sha256) {
+        write_hex(file->sha256, sizeof(file->sha256), file->etag);
+    } else if (blob != NULL && is_hex_of(blob, HUB_COMMIT_SIZE - 1)) {
+        file->is_git = true;
+        strcpy(file->etag, blob);
+    } else {
+        write_tag(&file->identity, file->etag);
+    }
+}
+
+/* --- the files --- */
+
+static void hash_small(struct server *server, const struct tree_entry *entry, const char *path,
+                       uint64_t *budget, struct hub_file *file)
+{
+    const uint64_t size = entry->identity.size_bytes;
+    struct zt_error error;
+
+    if (file->has_sha256 || size > SMALL_BYTES || size > *budget)
+        return;
+    *budget -= size;
+    file->has_sha256 =
+        file_hashes_compute(server->hashes, path, &entry->identity, file->sha256, &error) == ZT_OK;
+}
+
+static size_t file_count(const struct tree_listing *listing, size_t *out_bytes)
+{
+    size_t count = 0;
+
+    *out_bytes = 0;
+    for (size_t i = 0; i < listing->count; i++) {
+        count += !listing->entries[i].is_folder;
+        *out_bytes += strlen(listing->entries[i].path) + 1;
+    }
+    return count;
+}
+
+static void add_file(struct hub_version *version, const struct tree_entry *entry, char **paths)
+{
+    const size_t size = strlen(entry->path) + 1;
+    struct hub_file *file = &version->files[version->count++];
+
+    memcpy(*paths, entry->path, size);
+    *file = (struct hub_file){
+        .path = *paths, .identity = entry->identity, .has_sha256 = entry->has_sha256};
+    memcpy(file->sha256, entry->sha256, sizeof(file->sha256));
+    *paths += size;
+    version->size_bytes += entry->identity.size_bytes;
+    if (entry->identity.modified_ns > version->modified_ns)
+        version->modified_ns = entry->identity.modified_ns;
+}
+
+/* Of what is listed; blobs may be NULL. False: out of memory. */
+static bool fill(struct server *server, struct hub_version *version,
+                 const struct tree_listing *listing, const struct tree_listing *blobs)
+{
+    size_t bytes;
+    const size_t count = file_count(listing, &bytes);
+    uint64_t budget = SMALL_TOTAL;
+    char path[MODEL_PATH_SIZE];
+    char *paths;
+
+    version->files = calloc(count + 1, sizeof(*version->files));
+    paths = version->paths = malloc(bytes + 1);
+    if (version->files == NULL || paths == NULL)
+        return false;
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct tree_entry *entry = &listing->entries[i];
+        struct hub_file *file = &version->files[version->count];
+
+        if (entry->is_folder)
+            continue;
+        add_file(version, entry, &paths);
+        if (find_blob(blobs, &entry->identity) == NULL &&
+            snprintf(path, sizeof(path), "%s/%s", version->folder, entry->path) < (int)sizeof(path))
+            hash_small(server, entry, path, &budget, file);
+        name_file(file, blobs);
+    }
+    return true;
+}
+
+enum zt_status hub_version_make(struct server *server, const char *folder, const char *commit,
+                                const char *blobs, struct hub_version **out_version,
+                                struct zt_error *error)
+{
+    struct hub_version *version = calloc(1, sizeof(*version));
+    struct tree_listing *listing = NULL;
+    struct tree_listing *contents = NULL;
+    enum zt_status status = ZT_NO_MEMORY;
+
+    if (version != NULL) {
+        atomic_init(&version->references, 1);
+        version->folder = strdup(folder);
+    }
+    if (version == NULL || version->folder == NULL)
+        zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a repository");
+    else
+        status = tree_list(server, folder, true, blobs == NULL, &listing, error);
+    if (status == ZT_OK && blobs != NULL)
+        status = tree_list(server, blobs, false, false, &contents, error);
+    if (status == ZT_OK && !fill(server, version, listing, contents))
+        status = zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a repository");
+    if (status == ZT_OK)
+        status = name_version(version, commit, error);
+    tree_listing_release(listing);
+    tree_listing_release(contents);
+    if (status != ZT_OK) {
+        hub_version_release(version);
+        version = NULL;
+    }
+    *out_version = version;
+    return status;
+}
+
+/* --- life --- */
+
+struct hub_version *hub_version_hold(struct hub_version *version)
+{
+    atomic_fetch_add(&version->references, 1);
+    return version;
+}
+
+void hub_version_release(void *thing)
+{
+    struct hub_version *version = thing;
+
+    if (version == NULL || atomic_fetch_sub(&version->references, 1) > 1)
+        return;
+    free(version->files);
+    free(version->paths);
+    free(version->folder);
+    free(version);
+}
+
+/* --- looking up --- */
+
+bool hub_version_is(const struct hub_version *version, struct zt_text commit)
+{
+    return zt_text_is(commit, version->commit) || zt_text_is(commit, version->provisional);
+}
+
+size_t hub_version_seek(const struct hub_version *version, struct zt_text path)
+{
+    size_t low = 0;
+    size_t high = version->count;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (zt_text_compare(zt_text_from(version->files[middle].path), path) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct hub_file *hub_version_find(const struct hub_version *version, struct zt_text path)
+{
+    const size_t at = hub_version_seek(version, path);
+
+    return at < version->count && zt_text_is(path, version->files[at].path) ? &version->files[at]
+                                                                            : NULL;
+}
+
+void hub_file_oid(const struct hub_file *file, char out_oid[HUB_COMMIT_SIZE], size_t *out_length)
+{
+    char pointer[256];
+    char text[sizeof(pointer) + 32];
+    struct zt_hasher *hasher;
+    int length;
+
+    *out_length = 0;
+    if (file->is_git) {
+        memcpy(out_oid, file->etag, HUB_COMMIT_SIZE);
+        return;
+    }
+    length =
+        snprintf(pointer, sizeof(pointer),
+                 "version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %" PRIu64 "\n",
+                 file->etag, file->identity.size_bytes);
+    if (file->has_sha256)
+        *out_length = (size_t)length;
+    /* What git hashes of a file: its kind, its length, NUL, its bytes. */
+    length = snprintf(text, sizeof(text), "blob %d%c%s", length, 0, pointer);
+    memset(out_oid, '0', HUB_COMMIT_SIZE - 1);
+    out_oid[HUB_COMMIT_SIZE - 1] = '\0';
+    if (zt_hasher_new(ZT_DIGEST_SHA1, &hasher) != ZT_OK)
+        return;
+    zt_hasher_update(hasher, text, (size_t)length);
+    finish_commit(hasher, out_oid);
+    zt_hasher_free(hasher);
+}

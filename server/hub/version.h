@@ -1,0 +1,69 @@
+/* A version of a repository: the files of a folder at one moment, and the commit that names them.
+ *
+ * The commit is the SHA-1 of all paths and SHA-256s, in order, so that servers with the same files
+ * name the same commit. While some SHA-256 is still being found it is that of all paths and versions
+ * of files: a provisional commit, which goes on to name this version afterwards. */
+#ifndef HUB_VERSION_H
+#define HUB_VERSION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hub/hub_names.h"
+#include "store/store.h"
+
+struct server;
+
+/* A SHA-256 or SHA-1 in hex, or "v" and a number, and NUL: what clients name files by. */
+#define HUB_ETAG_SIZE 65
+
+struct hub_file {
+    const char *path; /* below the repository */
+    struct file_identity identity;
+    char etag[HUB_ETAG_SIZE];
+    bool has_sha256;
+    /* The etag is the file's git SHA-1: so the Hub's own cache calls small files. */
+    bool is_git;
+    uint8_t sha256[32];
+};
+
+/* Immutable and reference-counted. */
+struct hub_version {
+    atomic_uint references;
+    char commit[HUB_COMMIT_SIZE];
+    char provisional[HUB_COMMIT_SIZE]; /* names it too */
+    bool is_provisional;
+    char *folder; /* of the files, below the root */
+    size_t count;
+    struct hub_file *files; /* by path, bytewise */
+    uint64_t size_bytes;    /* of all files */
+    int64_t modified_ns;    /* of the youngest file; 0: there is none */
+    char *paths;            /* private */
+};
+
+/* Lists a folder. commit: what names the version according to the layout of a Hub's cache, in which
+ * blobs is the folder of its contents; or NULL both. On a worker. ZT_NOT_FOUND: there is no such
+ * folder; ZT_NO_MEMORY, ZT_LIMIT, ZT_IO, ZT_UNAVAILABLE. */
+enum zt_status hub_version_make(struct server *server, const char *folder, const char *commit,
+                                const char *blobs, struct hub_version **out_version,
+                                struct zt_error *error);
+
+struct hub_version *hub_version_hold(struct hub_version *version);
+/* Takes NULL; void * for request_hold. */
+void hub_version_release(void *version);
+
+/* Whether this commit names it. */
+bool hub_version_is(const struct hub_version *version, struct zt_text commit);
+
+/* NULL if the version has no such file. */
+const struct hub_file *hub_version_find(const struct hub_version *version, struct zt_text path);
+
+/* The index of the first file at or behind a path, in order. */
+size_t hub_version_seek(const struct hub_version *version, struct zt_text path);
+
+/* The file as git and LFS name it: its git SHA-1, or that of the pointer to its SHA-256, or of its
+ * etag if neither is known. length: of the pointer, 0 if there is none. */
+void hub_file_oid(const struct hub_file *file, char out_oid[HUB_COMMIT_SIZE], size_t *out_length);
+
+#endif

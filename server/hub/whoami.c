@@ -1,0 +1,57 @@
+/* Who the client is, as its token says; and the Hub's other kinds of repositories, of which there
+ * are none. */
+#include "api/json_reply.h"
+#include "hub/handlers.h"
+#include "hub/hub_json.h"
+#include "hub/hub_problem.h"
+
+#define ANYBODY "anonymous"
+
+/* Without tokens nobody has a name, but a login must not fail for that. */
+static const char *role_of(const struct request *request)
+{
+    if (request->grant == NULL)
+        return request->server->config->writable ? "write" : "read";
+    return request->grant->scope >= SCOPE_WRITE ? "write" : "read";
+}
+
+enum outcome hub_whoami_get(struct request *request)
+{
+    const char *name = request->client != NULL ? request->client : ANYBODY;
+    struct json *json;
+
+    if (request->grant == NULL && request_header(request, "Authorization") == NULL) {
+        hub_reply_problem(request, PROBLEM_UNAUTHORIZED, "Invalid username or password.");
+        representation_field(&request->reply, "WWW-Authenticate", "Bearer realm=\"ztserve\"");
+        return OUTCOME_READY;
+    }
+    json = json_reply_new(request, false);
+    if (json == NULL)
+        return OUTCOME_READY;
+    json_object_begin(json);
+    hub_json_string(json, "type", "user");
+    hub_json_string(json, "id", name);
+    hub_json_string(json, "name", name);
+    hub_json_string(json, "fullname", name);
+    json_key_string(json, "orgs");
+    json_raw(json, "[]", 2);
+    json_key_string(json, "auth");
+    json_object_begin(json);
+    hub_json_string(json, "type", "access_token");
+    json_key_string(json, "accessToken");
+    json_object_begin(json);
+    hub_json_string(json, "displayName", name);
+    hub_json_string(json, "role", role_of(request));
+    json_object_end(json);
+    json_object_end(json);
+    json_object_end(json);
+    json_reply_send(request, json);
+    if (!request->replied)
+        request->reply.cache_control = "no-store";
+    return OUTCOME_READY;
+}
+
+enum outcome hub_nothing_get(struct request *request)
+{
+    return hub_reply_no_repo(request);
+}
