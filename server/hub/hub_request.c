@@ -16,7 +16,8 @@
 /* Which of these routes have more than the name of a repository. */
 #define REVISION "{revision"
 
-/* Some clients do not escape a '%' of a name: what is no escape stands for itself. False: replied. */
+/* Some clients do not escape a '%' of a name: what is no escape stands for itself. False:
+ * replied. */
 static bool decode(struct request *request, struct zt_text raw, struct zt_text *out_text)
 {
     char *text = request_allocate(request, raw.length + 1);

@@ -1,8 +1,8 @@
 /* A version of a repository: the files of a folder at one moment, and the commit that names them.
  *
  * The commit is the SHA-1 of all paths and SHA-256s, in order, so that servers with the same files
- * name the same commit. While some SHA-256 is still being found it is that of all paths and versions
- * of files: a provisional commit, which goes on to name this version afterwards. */
+ * name the same commit. While some SHA-256 is still being found it is that of all paths and
+ * versions of files: a provisional commit, which goes on to name this version afterwards. */
 #ifndef HUB_VERSION_H
 #define HUB_VERSION_H
 

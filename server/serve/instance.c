@@ -125,10 +125,10 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->catalog = catalog_new(server, &observer);
     server->is_loaded = catalog_is_loaded;
     server->heed = catalog_heed;
-    if (server->decoded == NULL || server->exports == NULL || server->findings == NULL || server->hub == NULL ||
-        server->digests == NULL || server->digest_queue == NULL || server->verifier == NULL ||
-        server->hashes == NULL || server->registry == NULL || server->kept == NULL ||
-        server->catalog == NULL) {
+    if (server->decoded == NULL || server->exports == NULL || server->findings == NULL ||
+        server->hub == NULL || server->digests == NULL || server->digest_queue == NULL ||
+        server->verifier == NULL || server->hashes == NULL || server->registry == NULL ||
+        server->kept == NULL || server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }

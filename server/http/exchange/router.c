@@ -75,72 +75,73 @@ static const char *model_end(struct model_span *span, const char *at, const char
     return span->end;
 }
 
-/* What is left of a path to be matched, and what was found in it. */
-struct match {
+/* What is left of a path to be matched, and how many names were found in it. */
+struct rest {
     const char *at;
     const char *end;
-    struct model_span *span;
-    struct zt_text *names;
     unsigned count;
 };
 
-static bool matches_rest(const char *pattern, struct match *match);
+static bool matches_rest(const char *pattern, struct rest rest, struct model_span *span,
+                         struct zt_text out_names[REQUEST_NAMES]);
 
-/* Takes what lies before stop as a name, and matches what follows the placeholder. */
-static bool matches_name(const char *pattern, const char *stop, struct match *match)
+/* Takes two segments or, if what follows is not there behind two, one. */
+static bool matches_repo(const char *pattern, struct rest rest, struct model_span *span,
+                         struct zt_text out_names[REQUEST_NAMES])
 {
-    if (stop == match->at)
-        return false;
-    assert(match->count < REQUEST_NAMES);
-    match->names[match->count++] = (struct zt_text){match->at, (size_t)(stop - match->at)};
-    match->at = stop;
-    return matches_rest(pattern, match);
-}
+    const char *first = name_end(rest.at, rest.end, false);
+    const char *stop = first < rest.end ? name_end(first + 1, rest.end, false) : first;
+    const char *start = rest.at;
 
-/* Two segments, or one. */
-static bool matches_repo(const char *pattern, struct match *match)
-{
-    const char *first = name_end(match->at, match->end, false);
-    const char *second = first < match->end ? name_end(first + 1, match->end, false) : first;
-    struct match longer = *match;
-
-    if (second > first + 1 && matches_name(pattern, second, &longer)) {
-        *match = longer;
-        return true;
-    }
-    return matches_name(pattern, first, match);
-}
-
-static bool matches_rest(const char *pattern, struct match *match)
-{
-    bool rest = false;
-
-    for (; *pattern != '\0' && *pattern != '{'; pattern++, match->at++)
-        if (match->at == match->end || *match->at != *pattern)
+    assert(rest.count < REQUEST_NAMES);
+    rest.count++;
+    for (;; stop = first) {
+        rest.at = stop;
+        out_names[rest.count - 1] = (struct zt_text){start, (size_t)(stop - start)};
+        if (stop != start && stop != first + 1 && matches_rest(pattern, rest, span, out_names))
+            return true;
+        if (stop == first)
             return false;
-    if (*pattern == '\0')
-        return match->at == match->end;
-    if (strncmp(pattern, MODEL_PLACEHOLDER, strlen(MODEL_PLACEHOLDER)) == 0)
-        return matches_name(pattern + strlen(MODEL_PLACEHOLDER),
-                            model_end(match->span, match->at, match->end), match);
-    if (strncmp(pattern, REPO_PLACEHOLDER, strlen(REPO_PLACEHOLDER)) == 0)
-        return matches_repo(pattern + strlen(REPO_PLACEHOLDER), match);
-    pattern = skip_placeholder(pattern, &rest);
-    return matches_name(pattern, rest ? match->end : name_end(match->at, match->end, false), match);
+    }
+}
+
+static bool matches_rest(const char *pattern, struct rest rest, struct model_span *span,
+                         struct zt_text out_names[REQUEST_NAMES])
+{
+    while (*pattern != '\0') {
+        const char *stop;
+        bool takes_all = false;
+
+        if (*pattern != '{') {
+            if (rest.at == rest.end || *rest.at != *pattern)
+                return false;
+            rest.at++;
+            pattern++;
+            continue;
+        }
+        if (strncmp(pattern, REPO_PLACEHOLDER, strlen(REPO_PLACEHOLDER)) == 0)
+            return matches_repo(pattern + strlen(REPO_PLACEHOLDER), rest, span, out_names);
+        if (strncmp(pattern, MODEL_PLACEHOLDER, strlen(MODEL_PLACEHOLDER)) == 0) {
+            pattern += strlen(MODEL_PLACEHOLDER);
+            stop = model_end(span, rest.at, rest.end);
+        } else {
+            pattern = skip_placeholder(pattern, &takes_all);
+            stop = takes_all ? rest.end : name_end(rest.at, rest.end, false);
+        }
+        if (stop == rest.at)
+            return false;
+        assert(rest.count < REQUEST_NAMES);
+        out_names[rest.count++] = (struct zt_text){rest.at, (size_t)(stop - rest.at)};
+        rest.at = stop;
+    }
+    return rest.at == rest.end;
 }
 
 static bool matches(const char *pattern, struct zt_text path, struct model_span *span,
                     struct zt_text out_names[REQUEST_NAMES])
 {
-    struct match match = {
-        .at = path.bytes, .end = path.bytes + path.length, .span = span, .names = out_names};
-
-    if (!matches_rest(pattern, &match))
-        return false;
-    /* Other patterns may have left some. */
-    while (match.count < REQUEST_NAMES)
-        out_names[match.count++] = (struct zt_text){NULL, 0};
-    return true;
+    return matches_rest(pattern, (struct rest){path.bytes, path.bytes + path.length, 0}, span,
+                        out_names);
 }
 
 bool route_matches(const char *pattern, struct zt_text path,
