@@ -2,7 +2,7 @@
  *
  * The parts "stem-00001-of-00003.gguf" … are together the model "stem". Its entry in the catalog
  * has the path "stem-*-of-00003.gguf": no stored file has such a path, since '*' cannot be in a
- * model's name. */
+ * model's name. The extension is spelled as that of the parts is. */
 #ifndef CATALOG_SPLIT_PATH_H
 #define CATALOG_SPLIT_PATH_H
 

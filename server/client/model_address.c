@@ -209,6 +209,56 @@ static enum zt_status ask_json(struct client *client, struct client_place *place
     return status;
 }
 
+/* A manifest without its objects. */
+static enum zt_status ask_manifest(struct client *client, const struct client_place *place,
+                                   const char *model_path, struct json_t **out_manifest,
+                                   struct zt_error *error)
+{
+    char target[WEB_TARGET_SIZE + 64];
+    struct client_place manifest;
+    enum zt_status status;
+
+    snprintf(target, sizeof(target), "%s?fields=shape&prefix=%%01", model_path);
+    status = client_place_beside(place, target, &manifest, error);
+    return status == ZT_OK ? ask_json(client, &manifest, out_manifest, error) : status;
+}
+
+/* Places the file that a manifest names. False: it names none. */
+static bool place_source(const struct client_place *place, const struct json_t *manifest,
+                         struct model_file *out_file, enum zt_status *out_status,
+                         struct zt_error *error)
+{
+    const struct json_t *source = json_member_object(manifest, "source");
+    struct zt_text href;
+
+    if (source == NULL || json_member_text(source, "href", &href) != JSON_FOUND)
+        return false;
+    *out_status = client_place_beside(place, href.bytes, &out_file->place, error);
+    return true;
+}
+
+/* The own file of a model that is in the listing. */
+static enum zt_status find_own(struct client *client, const struct client_place *place,
+                               struct zt_text name, struct model_file *out_file,
+                               struct zt_error *error)
+{
+    struct json_t *manifest = NULL;
+    struct href href;
+    enum zt_status status;
+
+    href_init(&href);
+    href_model(&href, name);
+    status = href.failed || href.length >= WEB_TARGET_SIZE
+                 ? zt_fail_memory(error, "a URL")
+                 : ask_manifest(client, place, href.text, &manifest, error);
+    href_free(&href);
+    if (status == ZT_OK && !place_source(place, manifest, out_file, &status, error))
+        status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
+                         "the first part of the model has no file of its own");
+    json_object_free(manifest);
+    return status;
+}
+
 /* The first model of the listing that begins so, with a file of its own. */
 static enum zt_status find_listed(struct client *client, const struct client_place *place,
                                   const char *beginning, struct model_file *out_file,
@@ -221,7 +271,6 @@ static enum zt_status find_listed(struct client *client, const struct client_pla
     struct zt_text name;
     struct href href;
     enum zt_status status;
-    bool is_split;
 
     href_init(&href);
     href_plain(&href, "/v1/models?limit=1&prefix=");
@@ -234,20 +283,12 @@ static enum zt_status find_listed(struct client *client, const struct client_pla
     if (status != ZT_OK)
         return status;
     first = json_list_object(json_member_list(answer, "models"), 0);
-    is_split = first != NULL && json_member_text(first, "format", &format) == JSON_FOUND &&
-               zt_text_is(format, "gguf") && json_member_text(first, "name", &name) == JSON_FOUND;
-    if (is_split) {
-        href_init(&href);
-        href_plain(&href, FILES);
-        href_path(&href, name);
-        href_plain(&href, ".gguf");
-        status = href.failed ? zt_fail_memory(error, "a URL")
-                             : client_place_beside(place, href.text, &out_file->place, error);
-        href_free(&href);
-    } else {
+    if (first != NULL && json_member_text(first, "format", &format) == JSON_FOUND &&
+        zt_text_is(format, "gguf") && json_member_text(first, "name", &name) == JSON_FOUND)
+        status = find_own(client, place, name, out_file, error);
+    else
         status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
                          "the model is in several files, and none of them is its index");
-    }
     json_object_free(answer);
     return status;
 }
@@ -299,25 +340,16 @@ static enum zt_status find_source(struct client *client, const struct client_pla
                                   const char *model_path, struct model_file *out_file,
                                   struct zt_error *error)
 {
-    struct client_place manifest;
     struct json_t *answer = NULL;
-    struct zt_text href;
     struct zt_text name;
-    char target[WEB_TARGET_SIZE + 64];
-    const struct json_t *source;
-    enum zt_status status;
+    enum zt_status status = ask_manifest(client, place, model_path, &answer, error);
 
-    /* Without its objects. */
-    snprintf(target, sizeof(target), "%s?fields=shape&prefix=%%01", model_path);
-    status = client_place_beside(place, target, &manifest, error);
-    if (status == ZT_OK)
-        status = ask_json(client, &manifest, &answer, error);
-    if (status != ZT_OK)
+    if (status != ZT_OK || place_source(place, answer, out_file, &status, error)) {
+        json_object_free(answer);
         return status;
-    source = json_member_object(answer, "source");
-    if (source != NULL && json_member_text(source, "href", &href) == JSON_FOUND)
-        status = client_place_beside(place, href.bytes, &out_file->place, error);
-    else if (source != NULL && json_member_text(answer, "name", &name) == JSON_FOUND)
+    }
+    if (json_member_object(answer, "source") != NULL &&
+        json_member_text(answer, "name", &name) == JSON_FOUND)
         status = find_main_file(client, place, name, out_file, error);
     else
         status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,

@@ -2,9 +2,9 @@
  * (state_file.h). Numbers are little-endian; a hash covers everything before it in its part.
  *
  *   verified/   magic, identity (inode, size, modified, changed), ETag, count of components, count
- *               of failures, whether the file's own SHA-256 is known (one byte) and that (32 bytes),
- *               a byte for each component (its state; the highest bit if its content breaks a rule),
- *               the failures, hash. Replaced as a whole.
+ *               of failures, whether the SHA-256 of the file is known (1 byte), and that (32),
+ *               a byte for each component (its state; the highest bit if its content breaks a
+ *               rule), the failures, hash. Replaced as a whole.
  *   digests/    magic, ETag, size of a piece, hash; then for each component a record of its number,
  *               the count of digests, the digests, hash. New records are appended, so that each is
  *               written once. The first damaged record ends the file.

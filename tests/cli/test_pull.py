@@ -142,7 +142,7 @@ def test_wrong_usage_is_told_before_anything_is_asked(refused, arguments):
 # --- models in several files ---
 
 
-@pytest.mark.parametrize("make", [joined.files_with_index, joined.files_of_split])
+@pytest.mark.parametrize("make", [joined.files_with_index, joined.files_of_split, joined.files_of_split_in_capitals])
 @pytest.mark.parametrize("path", ["/v1/models/org/s", None])
 def test_a_model_in_several_files_comes_with_all_of_them(server, root, pull, here, ztserve, make, path):
     files = make("s", [pattern(4000, seed=4), pattern(3000, seed=5)])

@@ -39,3 +39,7 @@ def files_with_index(stem, contents):
 
 def files_of_split(stem, contents):
     return parts.gguf_model(stem, [[(f"w{number}", content)] for number, content in enumerate(contents, 1)])
+
+
+def files_of_split_in_capitals(stem, contents):
+    return {path.replace(".gguf", ".GGUF"): content for path, content in files_of_split(stem, contents).items()}

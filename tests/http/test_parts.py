@@ -26,7 +26,7 @@ from wire import (
 CONTENTS = [pattern(4000, seed=31), pattern(5000, seed=32), pattern(300, seed=33)]
 # More than the socket buffers of both ends hold.
 BIG_BYTES = 24 << 20
-MAKERS = {"index": joined.files_with_index, "split": joined.files_of_split}
+MAKERS = {"index": joined.files_with_index, "split": joined.files_of_split, "capitals": joined.files_of_split_in_capitals}
 
 
 @pytest.fixture(params=MAKERS)
@@ -98,13 +98,13 @@ def test_pages_leave_parts_out(start_server, tmp_path, make):
 
 
 def test_manifest_names_the_part_of_each_component(start_server, tmp_path, make):
-    write(tmp_path, make("m", CONTENTS))
+    files = make("m", CONTENTS)
+    write(tmp_path, files)
     server = start_server(tmp_path)
     shown = manifest(server, "m")
-    extension = shown["source"]["format"]
-    names = joined.part_names("m", 3, extension)
+    names = sorted(path for path in files if "-of-" in path)
     shards = [shown["objects"][f"w{number}"]["components"]["data"].get("shard") for number in (1, 2, 3)]
-    assert shards == [None if extension == "gguf" else names[0], *names[1:]]
+    assert shards == [None if shown["source"]["format"] == "gguf" else names[0], *names[1:]]
     assert "href" not in shown["source"]
     assert shown["source"]["size"] == sum((tmp_path / name).stat().st_size for name in names)
     assert not any(key.startswith("split.") for key in shown["attributes"])
@@ -138,8 +138,9 @@ def test_files_are_the_stored_ones(start_server, tmp_path, make):
     server = start_server(tmp_path)
     for path, expected in files.items():
         assert get(server, f"/files/{path}").body == expected
-    assert get(server, "/files/m-*-of-00003.gguf").status == 404
-    assert get(server, "/files/m-%2A-of-00003.gguf").status == 404
+    for extension in ("gguf", "GGUF"):
+        assert get(server, f"/files/m-*-of-00003.{extension}").status == 404
+        assert get(server, f"/files/m-%2A-of-00003.{extension}").status == 404
     assert get(server, model_path("m-*-of-00003")).status == 404
 
 
@@ -213,7 +214,8 @@ def test_real_file_of_the_name_wins(start_server, tmp_path, make):
     server = start_server(tmp_path)
     assert entries(server)["m"]["format"] == "npy"
     assert "part_of" not in entries(server)["m-00001-of-00003"]
-    own = next((path for path in files if path.endswith(".json")), "m-*-of-00003.gguf")
+    first = min(path for path in files if "-of-" in path)
+    own = next((path for path in files if path.endswith(".json")), first.replace("-00001-", "-*-"))
     eventually(lambda: f"{own} is shadowed by m.npy" in server.log)
     (tmp_path / "m.npy").unlink()
     eventually(lambda: contents(server) == CONTENTS)

@@ -332,3 +332,17 @@ def test_new_index_that_is_refused_changes_nothing(server, tmp_path):
     assert_problem(put(server, "m", b'{"weight_map": {}}'), 422, "invalid-model")
     assert contents(server) == CONTENTS
     assert files_of(tmp_path) == sorted(files)
+
+
+def test_a_split_in_capitals_is_removed_and_replaced_as_any(server, tmp_path):
+    for path, content in joined.files_of_split_in_capitals("m", CONTENTS).items():
+        (tmp_path / path).write_bytes(content)
+    eventually(lambda: contents(server) == CONTENTS)
+    assert_problem(delete(server, "m-00002-of-00003"), 409, "conflict")
+    assert delete(server, "m").status == 204
+    assert files_of(tmp_path) == []
+    for path, content in joined.files_of_split_in_capitals("m", CONTENTS).items():
+        (tmp_path / path).write_bytes(content)
+    eventually(lambda: contents(server) == CONTENTS)
+    assert put(server, "m", SINGLE).status == 204
+    assert files_of(tmp_path) == ["m.npz"]

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/memory.h"
 #include "join/copy.h"
@@ -146,13 +147,15 @@ static enum zt_status check_name(const struct zt_part *part, const struct zt_ggu
                                  struct zt_error *error)
 {
     static const char extension[] = ".gguf";
+    const size_t extension_length = strlen(extension);
     struct zt_text name = part->name;
     uint32_t number;
     uint32_t count;
     size_t stem;
 
-    if (zt_text_ends_with(name, zt_text_from(extension)))
-        name.length -= strlen(extension);
+    if (name.length > extension_length &&
+        strncasecmp(name.bytes + name.length - extension_length, extension, extension_length) == 0)
+        name.length -= extension_length;
     if (!zt_part_name_split(name, &stem, &number, &count) ||
         (number == split->number + 1 && count == split->count))
         return ZT_OK;

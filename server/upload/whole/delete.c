@@ -131,21 +131,29 @@ static void remove_shards(struct server *server, const struct generation *model)
 
 /* --- the model --- */
 
-/* A part goes with its model; removed alone, it would leave the others useless. */
-static bool check_part(struct removal *removal)
+static bool is_no_part(struct removal *removal, const char *path)
 {
     static const struct name_filter any_name = {NULL, NULL};
-    char path[MODEL_PATH_SIZE];
     char model[MODEL_NAME_MAX + 1];
 
-    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
+    return !catalog_part_of(removal->server->catalog, path, any_name, model) ||
+           failure_refuse(&removal->failure, PROBLEM_CONFLICT,
+                          "this is a part of the model %s, with which it is removed", model);
+}
+
+/* A part goes with its model; removed alone, it would leave the others useless. The extension of
+ * the current file may be spelled in capitals. */
+static bool check_part(struct removal *removal, const struct generation *current)
+{
+    bool is_free = is_no_part(removal, current->path);
+
+    for (unsigned rank = 0; is_free && model_extension(rank) != NULL; rank++) {
+        char path[MODEL_PATH_SIZE];
+
         snprintf(path, sizeof(path), "%s%s", removal->name, model_extension(rank));
-        if (catalog_part_of(removal->server->catalog, path, any_name, model))
-            return failure_refuse(&removal->failure, PROBLEM_CONFLICT,
-                                  "this is a part of the model %s, with which it is removed",
-                                  model);
+        is_free = is_no_part(removal, path);
     }
-    return true;
+    return is_free;
 }
 
 static bool check(struct removal *removal, const struct generation *current)
@@ -154,7 +162,7 @@ static bool check(struct removal *removal, const struct generation *current)
 
     if (current == NULL)
         return failure_refuse(failure, PROBLEM_MODEL_NOT_FOUND, "there is no model of this name");
-    if (!check_part(removal))
+    if (!check_part(removal, current))
         return false;
     if (!model_preconditions_hold(&removal->preconditions, current))
         return failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,

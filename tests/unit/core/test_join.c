@@ -369,6 +369,8 @@ static void join_refuses_splits_that_do_not_belong_together(void **state)
                   "part p2");
     refuse_splits(SPLITS({"m-00001-of-00002.gguf", 1, 2, 2, "a"}), "gguf §Split PartName", "",
                   "m-00001-of-00002.gguf|number 2 of 2");
+    refuse_splits(SPLITS({"m-00001-of-00002.GGUF", 1, 2, 2, "a"}), "gguf §Split PartName", "",
+                  "m-00001-of-00002.GGUF|number 2 of 2");
 }
 
 static bool has_split(const struct split *split, struct zt_gguf_split *out_split)

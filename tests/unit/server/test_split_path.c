@@ -23,21 +23,20 @@ static void paths_of_parts_lead_to_one_path_and_back(void **state)
     assert_string_equal(part, "a/m-x-00002-of-00013.gguf");
     assert_true(catalog_path_split(path, &length, &rank));
     assert_int_equal(rank, SPLIT_RANK);
+    assert_true(split_path_of_part("m-00001-of-00002.GGUF", path));
+    assert_string_equal(path, "m-*-of-00002.GGUF");
+    split_path_part(path, 2, part);
+    assert_string_equal(part, "m-00002-of-00002.GGUF");
     assert_true(catalog_path_split("m.zt", &length, &rank));
     assert_int_equal(rank, 0);
 }
 
 static void other_paths_are_no_parts(void **state)
 {
-    static const char *const paths[] = {"m-00001-of-00002.safetensors",
-                                        "m-00003-of-00002.gguf",
-                                        "m-00000-of-00002.gguf",
-                                        "m-1-of-2.gguf",
-                                        "-00001-of-00002.gguf",
-                                        "a/-00001-of-00002.gguf",
-                                        "m-00001-of-01025.gguf",
-                                        "m-00001-of-00002.GGUF",
-                                        "m.gguf"};
+    static const char *const paths[] = {"m-00001-of-00002.safetensors", "m-00003-of-00002.gguf",
+                                        "m-00000-of-00002.gguf",        "m-1-of-2.gguf",
+                                        "-00001-of-00002.gguf",         "a/-00001-of-00002.gguf",
+                                        "m-00001-of-01025.gguf",        "m.gguf"};
     char path[MODEL_PATH_SIZE];
 
     (void)state;
