@@ -17,13 +17,28 @@
 
 /* As the server's default. */
 #define JSON_BINS 64
+/* Tensors that threads take one each of. */
+#define BATCH 64
+/* A larger tensor has all threads to itself: what must be decoded takes room for each at a time. */
+#define SMALL_BYTES ((uint64_t)16 << 20)
 
 /* The line of progress counts the bytes of components as they are stored. */
 struct survey_progress {
     struct progress_line line;
     pthread_mutex_t lock; /* threads advance the line */
-    uint64_t bytes_left;  /* of the component at work on */
+};
+
+/* A tensor, and what has been found of it. */
+struct subject {
+    const struct zt_object *object;
+    const struct zt_component *component; /* NULL: it has no statistics */
+    struct zt_source *stored;
+    struct survey_progress *progress;
+    uint64_t bytes_left;  /* of the component */
     uint64_t piece_bytes; /* of it for a piece in one of the two passes */
+    enum zt_status status;
+    struct zt_error error;
+    struct statistics statistics;
 };
 
 struct survey {
@@ -33,8 +48,8 @@ struct survey {
     struct reporting reporting;
     const char *path; /* of the file at work on */
     struct opened_file file;
-    struct workers *workers;       /* NULL: this thread alone */
-    struct statistics *statistics; /* of the tensor at work on */
+    struct workers *workers;  /* NULL: this thread alone */
+    struct subject *subjects; /* BATCH of them */
     struct survey_progress progress;
     struct json json; /* empty for tables */
     struct statistics_table table;
@@ -58,79 +73,107 @@ static const struct zt_component *find_elements(const struct zt_model *model,
     return NULL;
 }
 
-static enum zt_status open_shard(struct survey *survey, const struct zt_component *component,
-                                 struct zt_error *error)
+/* Finds what is to be read of an object. Not for several threads: it opens shards. */
+static void prepare(struct survey *survey, const struct zt_object *object, struct subject *subject)
 {
-    return component->shard > 0
-               ? opened_file_shard(&survey->file, survey->path, component->shard - 1, error)
-               : ZT_OK;
+    struct opened_file *file = &survey->file;
+    const struct zt_component *component = find_elements(file->model, object);
+
+    subject->object = object;
+    subject->component = component;
+    subject->stored = file->source;
+    subject->progress = &survey->progress;
+    subject->bytes_left = component != NULL ? component->length : 0;
+    subject->status = ZT_OK;
+    if (component == NULL || component->shard == 0)
+        return;
+    subject->status = opened_file_shard(file, survey->path, component->shard - 1, &subject->error);
+    if (subject->status == ZT_OK)
+        subject->stored = file->shards[component->shard - 1];
 }
 
-static void advance(struct survey_progress *progress, uint64_t bytes)
+static void advance(struct subject *subject, uint64_t bytes)
 {
-    if (bytes > progress->bytes_left)
-        bytes = progress->bytes_left;
-    progress->bytes_left -= bytes;
-    progress_line_advance(&progress->line, bytes);
+    pthread_mutex_lock(&subject->progress->lock);
+    if (bytes > subject->bytes_left)
+        bytes = subject->bytes_left;
+    subject->bytes_left -= bytes;
+    progress_line_advance(&subject->progress->line, bytes);
+    pthread_mutex_unlock(&subject->progress->lock);
 }
 
 /* Called before each piece of either pass. */
 static bool begin_piece(void *context)
 {
-    struct survey_progress *progress = context;
+    struct subject *subject = context;
 
-    pthread_mutex_lock(&progress->lock);
-    advance(progress, progress->piece_bytes);
-    pthread_mutex_unlock(&progress->lock);
+    advance(subject, subject->piece_bytes);
     return true;
 }
 
-static enum zt_status compute(struct survey *survey, const struct zt_object *object,
-                              const struct zt_component *component, struct zt_error *error)
+/* workers: NULL for this thread alone. */
+static void compute(const struct survey *survey, struct subject *subject, struct workers *workers)
 {
-    struct opened_file *file = &survey->file;
     const unsigned bins = survey->as_json ? JSON_BINS : STATISTICS_TABLE_BINS;
-    struct survey_progress *progress = &survey->progress;
-    struct computing computing = {survey->workers, begin_piece, progress};
+    struct computing computing = {workers, begin_piece, subject};
     struct decoded_file decoded = {.source = NULL};
     struct zt_elements elements;
-    enum zt_status status = open_shard(survey, component, error);
 
-    if (status == ZT_OK)
-        status = decoded_file_open(
-            component, component->shard > 0 ? file->shards[component->shard - 1] : file->source,
-            &decoded, error);
-    if (status != ZT_OK)
-        return status;
+    if (subject->component == NULL || subject->status != ZT_OK)
+        return;
+    subject->status =
+        decoded_file_open(subject->component, subject->stored, &decoded, &subject->error);
+    if (subject->status != ZT_OK)
+        return;
     if (decoded.is_sequential)
         computing.workers = NULL;
-    status = zt_elements_open(file->model, object, component, decoded.source, decoded.base, NULL,
-                              &elements, error);
-    if (status == ZT_OK) {
-        progress->piece_bytes = progress->bytes_left / (2 * zt_elements_pieces(&elements) + 1) + 1;
-        status = statistics_compute(&elements, bins, &computing, survey->statistics, error);
+    subject->status =
+        zt_elements_open(survey->file.model, subject->object, subject->component, decoded.source,
+                         decoded.base, NULL, &elements, &subject->error);
+    if (subject->status == ZT_OK) {
+        subject->piece_bytes = subject->bytes_left / (2 * zt_elements_pieces(&elements) + 1) + 1;
+        subject->status =
+            statistics_compute(&elements, bins, &computing, &subject->statistics, &subject->error);
         zt_elements_close(&elements);
     }
     decoded_file_close(&decoded);
-    return status;
 }
 
-static void show(struct survey *survey, const struct zt_object *object,
-                 const struct zt_component *component)
+static bool compute_alone(void *context, uint32_t index)
 {
-    const struct statistics_subject subject = {survey->file.model, object, component, NULL};
+    const struct survey *survey = context;
+    struct subject *subject = &survey->subjects[index];
 
-    if (!survey->as_json) {
-        progress_line_erase(&survey->progress.line);
-        statistics_table_row(&survey->table, survey->file.model, object,
-                             component != NULL ? survey->statistics : NULL);
-        return;
+    compute(survey, subject, NULL);
+    advance(subject, subject->bytes_left);
+    return true;
+}
+
+static bool is_small(const struct zt_model *model, const struct zt_object *object)
+{
+    return zt_object_elements(model, object) <= SMALL_BYTES / sizeof(double);
+}
+
+/* Tensors from the first one on, side by side if they are small. Returns how many. */
+static uint32_t compute_some(struct survey *survey, uint32_t first)
+{
+    const struct zt_model *model = survey->file.model;
+    struct subject *subjects = survey->subjects;
+    struct crew_work work = {.run = compute_alone, .context = survey};
+
+    while (first + work.count < model->object_count && work.count < BATCH &&
+           is_small(model, &model->objects[first + work.count])) {
+        prepare(survey, &model->objects[first + work.count], &subjects[work.count]);
+        work.count++;
     }
-    json_key(&survey->json, zt_object_name(object));
-    if (component != NULL)
-        statistics_write(&survey->json, &subject, survey->statistics);
-    else
-        json_put_null(&survey->json);
+    if (work.count > 0) {
+        crew_run(survey->workers, &work);
+        return work.count;
+    }
+    prepare(survey, &model->objects[first], &subjects[0]);
+    compute(survey, &subjects[0], survey->workers);
+    advance(&subjects[0], subjects[0].bytes_left);
+    return 1;
 }
 
 /* Keeps the order of what is printed if both streams go to the same place. */
@@ -141,21 +184,31 @@ static int complain(struct survey *survey, const char *path, const struct zt_err
     return failure_complain(path, error);
 }
 
-/* One tensor. What cannot be read is complained about, and shown without statistics. */
-static int survey_object(struct survey *survey, const struct zt_object *object)
+/* What cannot be read is complained about, and shown without statistics. */
+static int show(struct survey *survey, struct subject *subject)
 {
-    const struct zt_component *component = find_elements(survey->file.model, object);
-    struct zt_error error;
+    const struct zt_model *model = survey->file.model;
+    const struct zt_object *object = subject->object;
+    const struct zt_component *component = subject->component;
+    const struct statistics_subject shown = {model, object, component, NULL};
     int result = EXIT_DONE;
 
-    survey->progress.bytes_left = component != NULL ? component->length : 0;
-    if (component != NULL && compute(survey, object, component, &error) != ZT_OK) {
-        zt_error_at(&error, zt_object_name(object), zt_component_name(component));
-        result = complain(survey, survey->path, &error);
+    if (component != NULL && subject->status != ZT_OK) {
+        zt_error_at(&subject->error, zt_object_name(object), zt_component_name(component));
+        result = complain(survey, survey->path, &subject->error);
         component = NULL;
     }
-    advance(&survey->progress, survey->progress.bytes_left);
-    show(survey, object, component);
+    if (!survey->as_json) {
+        progress_line_erase(&survey->progress.line);
+        statistics_table_row(&survey->table, model, object,
+                             component != NULL ? &subject->statistics : NULL);
+        return result;
+    }
+    json_key(&survey->json, zt_object_name(object));
+    if (component != NULL)
+        statistics_write(&survey->json, &shown, &subject->statistics);
+    else
+        json_put_null(&survey->json);
     return result;
 }
 
@@ -178,13 +231,17 @@ static int survey_model(struct survey *survey)
     const struct zt_model *model = survey->file.model;
     struct progress_line *line = &survey->progress.line;
     int result = EXIT_DONE;
+    uint32_t done = 0;
 
     progress_line_start(line, reporting_progress(&survey->reporting), "reading", work_of(model));
     line->name = survey->path;
-    for (uint32_t i = 0; i < model->object_count; i++) {
-        const int status = survey_object(survey, &model->objects[i]);
+    while (done < model->object_count) {
+        const uint32_t count = compute_some(survey, done);
 
-        result = status != EXIT_DONE ? status : result;
+        for (uint32_t i = 0; i < count; i++)
+            if (show(survey, &survey->subjects[i]) != EXIT_DONE)
+                result = EXIT_BAD;
+        done += count;
     }
     progress_line_end(line);
     return result;
@@ -289,8 +346,8 @@ static int survey_all(struct survey *survey)
 {
     int result;
 
-    survey->statistics = malloc(sizeof(*survey->statistics));
-    if (survey->statistics == NULL) {
+    survey->subjects = calloc(BATCH, sizeof(*survey->subjects));
+    if (survey->subjects == NULL) {
         command_complain("out of memory");
         return EXIT_BAD;
     }
@@ -300,7 +357,7 @@ static int survey_all(struct survey *survey)
     result = survey->as_json ? survey_as_json(survey) : survey_paths(survey);
     workers_stop(survey->workers);
     pthread_mutex_destroy(&survey->progress.lock);
-    free(survey->statistics);
+    free(survey->subjects);
     return command_finish(result);
 }
 

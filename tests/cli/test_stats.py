@@ -53,6 +53,28 @@ def test_the_table_has_a_line_for_each_tensor_and_bars_of_the_locale(files):
     assert run(files / "plain.npz", locale="C").stdout.isascii()
 
 
+def test_many_small_tensors_around_a_large_one(tmp_path):
+    """Small ones are made side by side, in batches, and shown in their order; one that is damaged spoils no other."""
+    arrays = {f"t{at:03}": RANDOM.normal(at, 1, (at % 7, 50)).astype(numpy.float32) for at in range(150)}
+    arrays["t070"] = RANDOM.normal(70, 1, (1 << 21) + 5)
+    arrays["t071"] = numpy.zeros(3, numpy.complex64)
+    arrays["t090"] = RANDOM.normal(90, 1, (90, 500))
+    numpy.savez_compressed(tmp_path / "many.npz", **arrays)
+    packed = bytearray((tmp_path / "many.npz").read_bytes())
+    start = packed.index(b"t090.npy") + 99999
+    packed[start : start + 200] = b"\xff" * 200
+    (tmp_path / "many.npz").write_bytes(packed)
+    shown = run("--json", tmp_path / "many.npz")
+    made = json.loads(shown.stdout)
+    assert list(made) == sorted(arrays) and shown.returncode == 1 and 'object "t090"' in shown.stderr
+    assert [key for key in made if made[key] is None] == ["t071", "t090"]
+    for key in arrays.keys() - {"t071", "t090"}:
+        assert made[key]["shape"] == list(arrays[key].shape)
+        assert made[key]["mean"] == (pytest.approx(arrays[key].mean(dtype=float)) if arrays[key].size else None)
+    rows = run(tmp_path / "many.npz").stdout.splitlines()[1:]
+    assert [row.split()[0] for row in rows] == sorted(arrays)
+
+
 def test_several_files(files):
     both = [files / "plain.npz", files / "deflated.npz"]
     assert [list(made) for made in json.loads(run("--json", *both).stdout)] == [sorted(ARRAYS)] * 2
