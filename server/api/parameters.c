@@ -58,10 +58,15 @@ bool parameter_matches(struct request *request, struct zt_text **out_globs, size
 bool parameter_switch(struct request *request, const char *name, bool *out_value)
 {
     struct zt_text value;
+    struct zt_text again;
 
     *out_value = false;
     if (!request_query(request, name, 0, &value))
         return true;
+    if (request_query(request, name, 1, &again)) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s must be given once", name);
+        return false;
+    }
     if (value.length == 0 || zt_text_is(value, "1") || zt_text_is(value, "true")) {
         *out_value = true;
         return true;

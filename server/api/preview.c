@@ -83,12 +83,17 @@ static bool read_number(struct request *request, const char *name, bool *out_giv
 static int read_index(struct request *request, int64_t out_index[ZT_SLICE_RANK_MAX])
 {
     struct zt_text text;
+    struct zt_text again;
     int count = 0;
     const char *at;
     char *end;
 
     if (!request_query(request, "index", 0, &text))
         return 0;
+    if (request_query(request, "index", 1, &again)) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "index must be given once");
+        return -1;
+    }
     for (at = request_copy(request, text.bytes, text.length); at != NULL; count++) {
         const bool is_digit =
             (*at >= '0' && *at <= '9') || (*at == '-' && at[1] >= '0' && at[1] <= '9');
@@ -106,6 +111,20 @@ static int read_index(struct request *request, int64_t out_index[ZT_SLICE_RANK_M
     return count;
 }
 
+/* Whether PNG is named and not liked less than JSON, or covered by a star and liked more: browsers
+ * may ask for pictures by a star alone. */
+static bool prefers_picture(const char *accept)
+{
+    unsigned json;
+
+    if (accept == NULL)
+        return false;
+    json = negotiate_media_type(accept, "application/json", false);
+    if (negotiate_media_type(accept, "image/png", false) > json)
+        return true;
+    return json > 0 && negotiate_media_type(accept, "image/png", true) == json;
+}
+
 /* By the parameter, or else by Accept. */
 static bool read_format(struct request *request, struct preview_view *preview)
 {
@@ -116,12 +135,8 @@ static bool read_format(struct request *request, struct preview_view *preview)
 
     if (!request_query(request, "format", 0, &text)) {
         request->reply.vary = "Accept";
-        if (accept != NULL) {
-            const unsigned png = negotiate_media_type(accept, "image/png", true);
-
-            if (png > 0 && png >= negotiate_media_type(accept, "application/json", false))
-                format = FORMAT_PNG;
-        }
+        if (prefers_picture(accept))
+            format = FORMAT_PNG;
     }
     if (!read_word(request, "format", words, &format))
         return false;

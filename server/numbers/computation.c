@@ -73,12 +73,12 @@ static bool count_piece(void *context, uint32_t index)
 static bool reduce_row(void *context, uint32_t index)
 {
     struct pass *pass = context;
+    const struct computing *computing = pass->computing;
+    float *cells = pass->cells + (size_t)index * pass->preview->out_cols;
     struct zt_error error;
 
-    if (!is_wanted(pass))
-        return false;
-    return zt_preview_row(pass->preview, pass->elements, index,
-                          pass->cells + (size_t)index * pass->preview->out_cols, &error) == ZT_OK ||
+    return zt_preview_row(pass->preview, pass->elements, index, computing->wanted,
+                          computing->context, cells, &error) == ZT_OK ||
            fail(pass, &error);
 }
 

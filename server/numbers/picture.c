@@ -80,9 +80,12 @@ static uint8_t colour_of(const struct picture *picture, float cell)
 
     if (isnan(cell))
         return COLOURS;
-    place = range > 0 ? ((double)cell - (double)picture->low) / range : 0.5;
-    place = place < 0 ? 0 : place;
-    place = place > 1 ? 1 : place;
+    if (cell < picture->low)
+        place = 0;
+    else if (cell > picture->high)
+        place = 1;
+    else
+        place = range > 0 ? ((double)cell - (double)picture->low) / range : 0.5;
     return (uint8_t)(place * (COLOURS - 1) + 0.5);
 }
 

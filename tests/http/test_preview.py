@@ -174,6 +174,15 @@ def test_png_by_its_name_and_by_accept(server):
     assert ask(server, "matrix", Accept="application/json, image/png;q=0.5")["Content-Type"] == "application/json"
 
 
+@pytest.mark.parametrize("accept, kind", [
+    ("image/*", PNG_TYPE), ("image/avif,image/webp,image/apng,image/*,*/*;q=0.8", PNG_TYPE), ("image/png;q=0", "application/json"),
+    ("text/html,application/xml;q=0.9,image/avif,*/*;q=0.8", "application/json"), ("text/html", "application/json"),
+    ("image/*, application/json", "application/json"),
+])  # fmt: skip
+def test_what_browsers_accept(server, accept, kind):
+    assert ask(server, "short", Accept=accept)["Content-Type"] == kind
+
+
 def test_what_is_not_a_number_is_transparent(server):
     drawn = pixels(ask(server, "holes", "?format=png"))
     assert ((drawn[..., 3] == 0) == ~numpy.isfinite(HOLES)).all()
@@ -186,6 +195,13 @@ def test_colours_from_low_to_high(server):
     assert drawn[0, :3].tolist() == drawn[100, :3].tolist() == first
     assert drawn[200, :3].tolist() == drawn[999, :3].tolist() == last
     assert drawn[150, :3].tolist() not in (first, last)
+
+
+def test_one_bound_beyond_all_elements(server):
+    """The other one is that of the elements, which lie on one side of both."""
+    first, last = [0x44, 0x01, 0x54], [0xFD, 0xE7, 0x25]
+    assert pixels(ask(server, "short", "?format=png&low=9"))[0, :, :3].tolist() == [first] * 5
+    assert pixels(ask(server, "short", "?format=png&high=-9"))[0, :, :3].tolist() == [last] * 5
 
 
 def test_diverging_colours_are_as_far_below_zero_as_above(server):
@@ -209,6 +225,7 @@ def test_tags(server):
     ("deep", "?index=3", 422, "slice-out-of-range"), ("deep", "?index=0,0,0", 422, "slice-out-of-range"),
     ("deep", "?index=-4", 422, "slice-out-of-range"), ("matrix", "?index=0", 422, "slice-out-of-range"),
     ("deep", "?index=99999999999999999999", 422, "slice-out-of-range"), ("deep", "?index=x", 400, "invalid-request"),
+    ("deep", "?index=1&index=2", 400, "invalid-request"),
     ("deep", "?index=", 400, "invalid-request"), ("deep", "?index=1,", 400, "invalid-request"),
     ("deep", "?index=1:2", 400, "invalid-request"), ("matrix", "?rows=0", 400, "invalid-request"),
     ("matrix", "?cols=1025", 400, "invalid-request"), ("matrix", "?rows=-1", 400, "invalid-request"),

@@ -50,6 +50,11 @@ def test_what_no_resource_has_is_refused(server, target):
     assert_problem(get(server, target), 400, "invalid-request")
 
 
+@pytest.mark.parametrize("query", ["pretty=true&pretty=false", "attributes=false&attributes=true", "attributes=0&attributes=0"])
+def test_a_switch_is_given_once(server, query):
+    assert_problem(get(server, model_path("m") + "?" + query), 400, "invalid-request")
+
+
 @pytest.mark.parametrize(
     "method, target",
     [

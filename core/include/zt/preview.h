@@ -38,10 +38,12 @@ bool zt_preview_plan(const uint64_t *shape, unsigned rank, const int64_t *index,
                      unsigned index_count, uint32_t rows, uint32_t cols,
                      struct zt_preview *out_preview);
 
-/* Fills in the out_cols cells of one row. Rows may be made side by side. ZT_NO_MEMORY, or the
- * source's status. */
+/* Fills in the out_cols cells of one row. Rows may be made side by side. A row may have all
+ * elements of the tensor: proceed is called every few milliseconds, and ends the work by returning
+ * false (NULL: it goes on). ZT_ARGUMENT if it did, ZT_NO_MEMORY, or the source's status. */
 enum zt_status zt_preview_row(const struct zt_preview *preview, const struct zt_elements *elements,
-                              uint32_t row, float *out_cells, struct zt_error *error);
+                              uint32_t row, bool (*proceed)(void *context), void *context,
+                              float *out_cells, struct zt_error *error);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,9 @@
 
 #include "numbers/values.h"
 
+/* Elements that are reduced before it is asked whether to go on. */
+#define STEP_ELEMENTS ((uint64_t)4 << 20)
+
 static uint64_t divide_up(uint64_t amount, uint64_t by)
 {
     return amount / by + (amount % by != 0);
@@ -198,22 +201,26 @@ static float finish(const struct reducing *reducing, uint32_t cell)
 }
 
 enum zt_status zt_preview_row(const struct zt_preview *preview, const struct zt_elements *elements,
-                              uint32_t row, float *out_cells, struct zt_error *error)
+                              uint32_t row, bool (*proceed)(void *context), void *context,
+                              float *out_cells, struct zt_error *error)
 {
     struct reducing reducing = {.preview = preview};
     const uint64_t band = preview->block_rows * preview->cols;
     const uint64_t start = row * band;
     const uint64_t left = preview->count - start < band ? preview->count - start : band;
-    /* A sample seldom needs more than the first row. */
-    const uint64_t step = preview->reduction == ZT_REDUCE_SAMPLE ? preview->cols : band;
+    const uint64_t most = preview->reduction == ZT_REDUCE_SAMPLE ? preview->cols : band;
+    /* A sample seldom needs more than the first row of elements. */
+    const uint64_t step = most < STEP_ELEMENTS ? most : STEP_ELEMENTS;
     enum zt_status status = ZT_OK;
 
     assert(row < preview->out_rows && start < preview->count);
     for (uint64_t at = 0; status == ZT_OK && at < left; at += step) {
         const uint64_t count = left - at < step ? left - at : step;
 
-        if (at > 0 && is_complete(&reducing))
+        if (preview->reduction == ZT_REDUCE_SAMPLE && at > 0 && is_complete(&reducing))
             break;
+        if (proceed != NULL && !proceed(context))
+            return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "nobody waits for it any more");
         status = zt_values_visit(elements, preview->first + start + at, count, add_chunk, &reducing,
                                  error);
     }

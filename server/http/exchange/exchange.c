@@ -136,9 +136,9 @@ static void reply_unknown_parameter(struct request *request, struct zt_text raw,
         problem_reply(request, PROBLEM_INVALID_REQUEST,
                       "there is no parameter %s here: did you mean %s?", name, nearest.word);
     else
-        problem_reply(
-            request, PROBLEM_INVALID_REQUEST, "there is no parameter %.*s here: there are %s",
-            (int)(raw.length < SHOWN_NAME_SIZE ? raw.length : SHOWN_NAME_SIZE), raw.bytes, known);
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "there is no parameter %.*s here, only %s",
+                      (int)(raw.length < SHOWN_NAME_SIZE ? raw.length : SHOWN_NAME_SIZE), raw.bytes,
+                      known);
 }
 
 static bool is_read(const struct request *request)

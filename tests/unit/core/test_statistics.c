@@ -183,12 +183,45 @@ static void a_preview_reduces_blocks(void **state)
         preview.reduction = (enum zt_reduction)reduction;
         for (uint32_t row = 0; row < 2; row++)
             assert_int_equal(
-                zt_preview_row(&preview, &elements, row, cells + (size_t)2 * row, NULL), ZT_OK);
+                zt_preview_row(&preview, &elements, row, NULL, NULL, cells + (size_t)2 * row, NULL),
+                ZT_OK);
         for (int i = 0; i < 4; i++)
             assert_true(cells[i] == expected[reduction][i] ||
                         (isnan(cells[i]) && isnan(expected[reduction][i])));
     }
     zt_source_close(elements.source);
+}
+
+static bool count_down(void *context)
+{
+    int *left = context;
+
+    return (*left)-- > 0;
+}
+
+/* A row may be all of a large tensor. */
+static void a_row_of_a_preview_can_be_given_up(void **state)
+{
+    const size_t count = (size_t)9 << 20;
+    const uint64_t shape[] = {count};
+    float *values = calloc(count, sizeof(*values));
+    struct zt_elements elements = open_elements(values, count, ZT_F32);
+    struct zt_preview preview;
+    float cell = -1;
+    int left = 2;
+
+    (void)state;
+    values[count - 1] = (float)count;
+    assert_true(zt_preview_plan(shape, 1, NULL, 0, 1, 1, &preview));
+    preview.reduction = ZT_REDUCE_MEAN;
+    assert_int_equal(zt_preview_row(&preview, &elements, 0, count_down, &left, &cell, NULL),
+                     ZT_ARGUMENT);
+    assert_true(cell == -1 && left == -1);
+    left = 3;
+    assert_int_equal(zt_preview_row(&preview, &elements, 0, count_down, &left, &cell, NULL), ZT_OK);
+    assert_true(cell == 1 && left == 0);
+    zt_source_close(elements.source);
+    free(values);
 }
 
 static void a_preview_has_an_index_for_each_leading_axis(void **state)
@@ -215,6 +248,7 @@ int main(void)
         cmocka_unit_test(equal_elements_have_a_range_of_one),
         cmocka_unit_test(a_short_source_is_an_error),
         cmocka_unit_test(a_preview_reduces_blocks),
+        cmocka_unit_test(a_row_of_a_preview_can_be_given_up),
         cmocka_unit_test(a_preview_has_an_index_for_each_leading_axis),
     };
 
