@@ -170,16 +170,30 @@ static enum zt_status follow(struct client_place *place, struct remote_exchange 
     return ZT_OK;
 }
 
+/* Why there was no answer, and what may be done about it. */
+static enum zt_status explain(const struct remote_exchange *exchange, struct zt_error *error)
+{
+    const char *advice = exchange->failure == REMOTE_FAILURE_CERTIFICATE
+                             ? "; --ca FILE names the authority that is to be trusted"
+                         : exchange->failure == REMOTE_FAILURE_TLS
+                             ? "; is it a server of https, or should the URL begin with http:?"
+                             : "";
+
+    *error = exchange->error;
+    if (advice[0] != '\0')
+        zt_fail(error, exchange->status, NULL, ZT_NO_OFFSET, "%s%s", exchange->error.message,
+                advice);
+    return exchange->status;
+}
+
 enum zt_status client_ask(struct client *client, struct client_place *place,
                           struct remote_exchange *exchange, struct zt_error *error)
 {
     for (unsigned redirects = 0; redirects <= REDIRECTS_MOST; redirects++) {
         enum zt_status status = remote_run(client->remote, exchange);
 
-        if (status != ZT_OK) {
-            *error = exchange->error;
-            return status;
-        }
+        if (status != ZT_OK)
+            return explain(exchange, error);
         if (!is_redirect(exchange))
             return ZT_OK;
         status = follow(place, exchange, error);

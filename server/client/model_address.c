@@ -1,5 +1,6 @@
 #include "client/model_address.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,18 +73,34 @@ static bool has_reserved_segment(struct zt_text path)
     return false;
 }
 
+/* A model of the API, with parameters that only requests have. */
+static bool has_parameters(const struct web_address *address)
+{
+    const struct zt_text path = web_address_path(address);
+
+    return begins(path, MODELS) && !has_reserved_segment(path) &&
+           address->target[path.length] == '?';
+}
+
 /* A file as it is, and no model of the API. */
 static bool is_plain(const struct web_address *address)
 {
     const struct zt_text path = web_address_path(address);
 
     if (begins(path, MODELS))
-        return has_reserved_segment(path) || address->target[path.length] == '?';
+        return has_reserved_segment(path);
     return begins(path, FILES) || model_address_is_file(path) ||
            address->target[path.length] == '?';
 }
 
 /* --- names --- */
+
+static enum zt_status refuse_nameless(struct zt_error *error)
+{
+    return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                   "the URL names no model: it must be http://HOST/NAME, and "
+                   "http://HOST/v1/models lists the names");
+}
 
 /* Escapes again what was written in one way or another, slashes as %2F. */
 static enum zt_status encode_model(struct zt_text raw, const char *name,
@@ -99,7 +116,7 @@ static enum zt_status encode_model(struct zt_text raw, const char *name,
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the URL has a malformed escape");
     if (length == 0 || decoded[length - 1] == '/') {
         if (name == NULL)
-            return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the URL names no model");
+            return refuse_nameless(error);
         strcpy(decoded + length, name);
         length += strlen(name);
     }
@@ -122,7 +139,7 @@ enum zt_status model_address_of_api(const struct web_address *address, const cha
     path.bytes += skipped;
     path.length -= skipped;
     if (zt_text_is(path, "v1/models") && name == NULL)
-        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the URL names no model");
+        return refuse_nameless(error);
     return encode_model(path, name, out_path, error);
 }
 
@@ -186,6 +203,26 @@ static enum zt_status find_export(const struct client_place *place, const char *
 
 /* --- models of the API --- */
 
+/* A server of models says in JSON what is not there. */
+static enum zt_status refuse(const struct remote_exchange *exchange, struct zt_error *error)
+{
+    const enum zt_status status = client_refusal(exchange, error);
+    const struct zt_text answer = {exchange->answer != NULL ? exchange->answer : "",
+                                   exchange->answer_length};
+    struct json_t *problem = json_object_read(answer, NULL);
+    const int os_error = error->os_error;
+
+    if (problem == NULL && os_error == ENOENT) {
+        zt_fail(error, status, NULL, ZT_NO_OFFSET,
+                "there is nothing of that name (%u), and the server seems to be none of models: "
+                "the URL of another server's file ends in its extension",
+                exchange->head.status);
+        error->os_error = os_error;
+    }
+    json_object_free(problem);
+    return status;
+}
+
 /* The JSON that a path gives. */
 static enum zt_status ask_json(struct client *client, struct client_place *place,
                                struct json_t **out_object, struct zt_error *error)
@@ -197,7 +234,7 @@ static enum zt_status ask_json(struct client *client, struct client_place *place
     exchange.body_most = ANSWER_MOST;
     status = client_ask(client, place, &exchange, error);
     if (status == ZT_OK && exchange.head.status != 200)
-        status = client_refusal(&exchange, error);
+        status = refuse(&exchange, error);
     if (status == ZT_OK) {
         *out_object =
             json_object_read((struct zt_text){exchange.answer, exchange.answer_length}, NULL);
@@ -370,6 +407,9 @@ enum zt_status model_address_find(struct client *client, const char *url,
     if (status != ZT_OK)
         return status;
     file.place = place;
+    if (has_parameters(&place.address))
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                       "a model's URL takes no parameters: pull has options for them");
     if (is_plain(&place.address)) {
         if (model_wish_is_set(wish))
             return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,

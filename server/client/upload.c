@@ -125,6 +125,18 @@ static void encode_base64(const char *text, char *out)
     *out = '\0';
 }
 
+/* What is no server of models knows neither the path nor the method. */
+static enum zt_status refuse_creation(const struct remote_exchange *exchange,
+                                      struct zt_error *error)
+{
+    const unsigned status = exchange->head.status;
+
+    if (status != 404 && status != 405 && status != 501)
+        return client_refusal(exchange, error);
+    return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
+                   "the server knows no resumable uploads (%u): is it one of models?", status);
+}
+
 static enum zt_status create(struct sending *sending, struct zt_error *error)
 {
     const struct upload *upload = sending->upload;
@@ -147,7 +159,7 @@ static enum zt_status create(struct sending *sending, struct zt_error *error)
         add_field(&exchange, "if-none-match", "*");
     status = client_ask(upload->client, &place, &exchange, error);
     if (status == ZT_OK && exchange.head.status != 201)
-        status = client_refusal(&exchange, error);
+        status = refuse_creation(&exchange, error);
     if (status == ZT_OK &&
         (!web_address_follow(&place.address, exchange.head.location, &sending->place.address) ||
          strcmp(sending->place.address.origin, place.address.origin) != 0))

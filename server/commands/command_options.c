@@ -170,6 +170,7 @@ const struct command_option convert_options[] = {
      "leave an OUT that exists as it is: exit status 1; otherwise it is replaced in one step", 0},
     {"--jobs", VALUE_OTHER, false, "N", NULL,
      "work on so many processors, at most 8; the file is the same; default: all", 0},
+    OPTIONS_SERVER,
     OPTION_PROGRESS,
     OPTION_QUIET,
     {.name = NULL},

@@ -87,8 +87,9 @@ const struct command command_table[] = {
      .meaning = "convert to another format, by OUT's extension unless --to is given",
      .options = convert_options,
      .details =
-         "Writes a model in another format, that of OUT's extension unless --to is given. Digests "
-         "are checked on the way; if anything fails, there is no file. An OUT that exists is "
+         "Writes a model in another format, that of OUT's extension unless --to is given. IN may "
+         "be a URL, as for ls. Digests are checked on the way; if anything fails, there is no "
+         "file. An OUT that exists is "
          "replaced in one step once the new file is whole, which the last line says; with "
          "--no-clobber it is left as it is.\n"
          "At the end a line on standard error says how much was converted: OUT: 291 objects, "

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/model_source.h"
 #include "commands/commands.h"
 #include "conversion/split_output.h"
 
@@ -107,7 +108,8 @@ static int take_jobs(struct conversion_request *request, const char *text)
 
 static int take_option(struct conversion_request *request, const struct option_reader *option)
 {
-    if (reporting_take(&request->reporting, option))
+    if (reporting_take(&request->reporting, option) ||
+        server_option_take(model_source_settings(), option))
         return EXIT_DONE;
     if (option_reader_is(option, "--to"))
         request->to = option->value;

@@ -133,6 +133,21 @@ def test_what_is_not_there_is_said(server, pull, here, url, word):
 
 
 @pytest.mark.parametrize(
+    "url, word", [("", "http://HOST/NAME"), ("/v1/models", "lists the names"), ("/org/m/", "names no model"), ("/v1/models/m?format=npz", "options")]
+)
+def test_a_url_that_names_no_model_is_told_what_one_is(server, pull, here, url, word):
+    result = pull(server.url + url)
+    assert result.status == 2 and len(result.error_lines) == 1 and word in result.errors
+    assert names(here) == []
+
+
+def test_a_server_that_is_none_of_models_is_told_from_one_without_the_model(plain, server, pull):
+    elsewhere = pull(plain + "/org/m")
+    assert elsewhere.status == 1 and "extension" in elsewhere.errors and len(elsewhere.error_lines) == 1
+    assert "extension" not in pull(server.url + "/nothing").errors
+
+
+@pytest.mark.parametrize(
     "arguments", [[], ["ftp://host/x"], ["m.zt"], ["http://h/a", "http://h/b"], ["http://h/a", "--jobs", "0"], ["http://h/a", "--axis", "1"]]
 )
 def test_wrong_usage_is_told_before_anything_is_asked(refused, arguments):

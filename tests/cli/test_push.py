@@ -1,5 +1,6 @@
 """push ends with the file's bytes on the server, whatever breaks on the way, and sends nothing that is there."""
 
+import http.server
 import json
 import os
 import signal
@@ -246,6 +247,15 @@ def test_what_is_no_model_is_refused_with_the_servers_reason(server, root, push,
 def test_a_server_that_takes_no_models_says_so(start_server, root, push, model):
     result = push(model, start_server(root).url + "/m")
     assert result.status == 1 and "403" in result.errors
+
+
+def test_a_server_that_is_none_of_models_is_told(push, model, tmp_path):
+    other = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=other.serve_forever, args=(0.02,), daemon=True).start()
+    result = push(model, f"http://127.0.0.1:{other.server_address[1]}/m")
+    other.shutdown()
+    other.server_close()
+    assert result.status == 1 and len(result.error_lines) == 1 and "resumable uploads (501)" in result.errors
 
 
 @pytest.mark.parametrize("arguments", [[], ["m.zt"], ["m.zt", "x"], ["a.zt", "b.zt", "http://h/x"], ["a.zt", "http://h/x", "--jobs", "0"]])
