@@ -88,3 +88,8 @@ bool grant_covers(const struct grant *grant, struct zt_text model)
 {
     return grant->models == NULL || glob_set_matches(grant->models, model);
 }
+
+bool grant_covers_some(const struct grant *grant, struct zt_text beginning)
+{
+    return grant->models == NULL || glob_set_can_begin(grant->models, beginning);
+}

@@ -66,4 +66,7 @@ bool grants_limit_models(const struct grants *grants);
 /* Whether a client may see a model; a model that does not exist is judged by its name. */
 bool grant_covers(const struct grant *grant, struct zt_text model);
 
+/* Whether a client may see any model whose name begins so ("org/"). */
+bool grant_covers_some(const struct grant *grant, struct zt_text beginning);
+
 #endif

@@ -23,9 +23,13 @@ enum outcome preview_get(struct request *request);
 /* export.c: selected objects as a file of another format. */
 enum outcome export_get(struct request *request);
 
-/* stored.c: stored bytes by SHA-256, and stored files by path. */
+/* stored.c: stored bytes by SHA-256. */
 enum outcome blob_get(struct request *request);
+
+/* files.c, files_index.c: stored files by path, and what is in a folder. */
 enum outcome files_get(struct request *request);
+enum outcome files_redirect(struct request *request);
+enum outcome files_index_get(struct request *request);
 
 /* operations.c: verification, health, version, and the description of the API. */
 enum outcome verification_get(struct request *request);

@@ -1,8 +1,7 @@
-/* Stored bytes as they are.
+/* Blobs: stored bytes as they are.
  *
  * A blob is addressed by its SHA-256, so its answer never changes. Any component with that digest
- * can provide it; if one turns out to be corrupt, the next is tried. A file is addressed by its
- * path, even if it cannot be read as a model, for tools that read files. */
+ * can provide it; if one turns out to be corrupt, the next is tried. */
 #include "api/handlers.h"
 
 #include <assert.h>
@@ -18,9 +17,6 @@
 #include "verify/verifier.h"
 #include "zt/shards.h"
 
-/* "file" and NUL, with room. */
-#define TAG_SUFFIX_SIZE 8
-
 struct blob {
     uint8_t sha256[SHA256_BYTES];
     unsigned skip;  /* candidates that cannot be served although their state does not say so */
@@ -29,7 +25,7 @@ struct blob {
     struct component_place place; /* generation: held, or NULL */
 };
 
-/* --- blobs: finding a component --- */
+/* --- finding a component --- */
 
 static void drop_place(struct blob *blob)
 {
@@ -131,7 +127,7 @@ static enum outcome choose(struct request *request)
     }
 }
 
-/* --- blobs: the reply --- */
+/* --- the reply --- */
 
 static void set_segments(struct request *request, const struct component_place *place)
 {
@@ -240,62 +236,5 @@ enum outcome blob_get(struct request *request)
     set_fields(request, blob);
     set_segments(request, &blob->place);
     representation_step(&request->reply, "verify", step_verify);
-    return OUTCOME_READY;
-}
-
-/* --- files --- */
-
-/* A shard belongs to its model; everything else is seen by whoever may see a model of its name. */
-static bool sees_file(const struct request *request, const struct generation *generation)
-{
-    return authorize_sees(request, generation_name(generation)) ||
-           catalog_has_shard_of(request->server->catalog, zt_text_from(generation->path),
-                                authorize_filter(request));
-}
-
-static enum outcome reply_no_file(struct request *request)
-{
-    return problem_reply(request, PROBLEM_NOT_FOUND, "there is no stored file at this path");
-}
-
-enum outcome files_get(struct request *request)
-{
-    struct generation *generation;
-    char etag[GENERATION_ETAG_SIZE + TAG_SUFFIX_SIZE];
-    struct representation *reply;
-
-    switch (catalog_find_path(request->server->catalog, request->names[0], request_waiter(request),
-                              &generation)) {
-    case CATALOG_PENDING:
-        return OUTCOME_WAITING;
-    case CATALOG_NOT_FOUND:
-        return reply_no_file(request);
-    case CATALOG_UNAVAILABLE:
-        return problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
-    case CATALOG_FOUND:
-        break;
-    }
-    if (!sees_file(request, generation) || generation_is_split(generation)) {
-        generation_release(generation);
-        return reply_no_file(request);
-    }
-    request->generation = generation;
-    request->is_unwritten = generation_is_unwritten;
-    request_hold(request, generation, generation_release);
-    if (generation->source == NULL)
-        return problem_reply_error(request, generation->error);
-    generation_etag(generation, "file", etag, sizeof(etag));
-    reply = &request->reply;
-    reply->etag = request_copy(request, etag, strlen(etag));
-    reply->last_modified = generation_modified(generation);
-    reply->cache_control = "no-cache";
-    reply->media_type = "application/octet-stream";
-    reply->ranges = true;
-    reply->lasting = true;
-    if (atomic_load(&generation->has_file_sha256)) {
-        reply->has_sha256 = true;
-        memcpy(reply->sha256, generation->file_sha256, sizeof(reply->sha256));
-    }
-    representation_source(reply, generation->source, 0, zt_source_size(generation->source));
     return OUTCOME_READY;
 }

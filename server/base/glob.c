@@ -337,7 +337,10 @@ static const uint64_t *take_row(const struct glob_set *set, struct cursor *text)
     return set->rows + row_of(set, take(text)) * set->words;
 }
 
-static bool matches_in_a_word(const struct glob_set *set, struct cursor text)
+/* Which positions are wanted after a text: those at the end of a glob, or any. */
+enum wanted { WANTED_END, WANTED_ANY };
+
+static bool matches_in_a_word(const struct glob_set *set, struct cursor text, enum wanted wanted)
 {
     uint64_t stay = *set->stay;
     uint64_t ends_in_star = *set->end & stay;
@@ -348,7 +351,7 @@ static bool matches_in_a_word(const struct glob_set *set, struct cursor text)
             return true;
         now = (now & *take_row(set, &text)) << 1 | (now & stay);
     }
-    return (now & *set->end) != 0;
+    return (wanted == WANTED_ANY ? now : now & *set->end) != 0;
 }
 
 /* Moves the bits by one character; false if none is left. The end of a glob accepts no character,
@@ -373,7 +376,7 @@ static bool step(const struct glob_set *set, const uint64_t *row, const uint64_t
     return left != 0;
 }
 
-static bool matches_in_words(const struct glob_set *set, struct cursor text)
+static bool matches_in_words(const struct glob_set *set, struct cursor text, enum wanted wanted)
 {
     /* The positions before and after a character, each array after a word of 0. */
     uint64_t first[WORDS_MAX + 1];
@@ -395,12 +398,22 @@ static bool matches_in_words(const struct glob_set *set, struct cursor text)
         next = before;
     }
     for (size_t i = 0; i < set->words; i++)
-        matched |= now[i] & set->end[i];
+        matched |= wanted == WANTED_ANY ? now[i] : now[i] & set->end[i];
     return matched != 0;
+}
+
+static bool matches(const struct glob_set *set, struct zt_text text, enum wanted wanted)
+{
+    return set->words == 1 ? matches_in_a_word(set, cursor_over(text), wanted)
+                           : matches_in_words(set, cursor_over(text), wanted);
 }
 
 bool glob_set_matches(const struct glob_set *set, struct zt_text text)
 {
-    return set->words == 1 ? matches_in_a_word(set, cursor_over(text))
-                           : matches_in_words(set, cursor_over(text));
+    return matches(set, text, WANTED_END);
+}
+
+bool glob_set_can_begin(const struct glob_set *set, struct zt_text beginning)
+{
+    return matches(set, beginning, WANTED_ANY);
 }

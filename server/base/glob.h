@@ -32,4 +32,7 @@ void glob_set_free(struct glob_set *set);
 /* Whether one of the globs matches the whole text. From any thread. */
 bool glob_set_matches(const struct glob_set *set, struct zt_text text);
 
+/* Whether one of the globs can match a text that begins with this one. From any thread. */
+bool glob_set_can_begin(const struct glob_set *set, struct zt_text beginning);
+
 #endif

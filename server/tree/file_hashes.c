@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/changes.h"
 #include "base/memory.h"
 #include "tree/hash_work.h"
 
@@ -116,8 +117,13 @@ void file_hashes_keep(struct file_hashes *hashes, const char *path,
                       const struct file_identity *identity, const uint8_t sha256[FILE_SHA256_BYTES])
 {
     const struct hash_key key = hash_key_of(path, identity);
+    size_t name_length;
+    unsigned rank;
 
     keep(hashes, &key, sha256);
+    /* Answers about models' files are remembered; others are made anew each time. */
+    if (model_path_split(path, &name_length, &rank))
+        changes_note();
 }
 
 static enum zt_status read_all(struct file_hashes *hashes, struct hash_task *task, uint8_t *chunk,
@@ -153,7 +159,7 @@ enum zt_status file_hashes_compute(struct file_hashes *hashes, const char *path,
     if (status == ZT_OK)
         status = hash_task_finish(task, hashes->server->store, out_sha256, error);
     if (status == ZT_OK)
-        keep(hashes, &key, out_sha256);
+        file_hashes_keep(hashes, path, identity, out_sha256);
     free(chunk);
     hash_task_free(task);
     return status;

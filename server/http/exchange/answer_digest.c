@@ -211,7 +211,8 @@ static bool begin_hashing(struct digesting *digesting, enum subject subject)
  * version of them. */
 static bool is_trusted(const struct request *request)
 {
-    return request->generation == NULL || request->is_unwritten(request->generation);
+    return (request->generation == NULL || request->is_unwritten(request->generation)) &&
+           (request->file == NULL || request->is_file_unwritten(request->file));
 }
 
 static void take_whole(struct request *request, const uint8_t sha256[32])

@@ -7,6 +7,7 @@
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
+#include "store/store.h"
 
 #define CHALLENGE "Bearer realm=\"ztserve\""
 /* Every route below this is about the model of its first name. */
@@ -147,6 +148,30 @@ static bool names_a_model(const struct route *route)
 bool authorize_sees(const struct request *request, struct zt_text model)
 {
     return request->grant == NULL || grant_covers(request->grant, model);
+}
+
+bool authorize_sees_file(const struct request *request, struct zt_text path)
+{
+    size_t at = path.length;
+
+    while (at > 0 && path.bytes[at - 1] != '.' && path.bytes[at - 1] != '/')
+        at--;
+    if (at > 1 && path.bytes[at - 1] == '.' && path.bytes[at - 2] != '/')
+        path.length = at - 1;
+    return authorize_sees(request, path);
+}
+
+bool authorize_sees_folder(const struct request *request, struct zt_text folder)
+{
+    char beginning[MODEL_NAME_MAX + 1];
+
+    if (request->grant == NULL || folder.length == 0)
+        return true;
+    if (folder.length >= sizeof(beginning))
+        return false;
+    memcpy(beginning, folder.bytes, folder.length);
+    beginning[folder.length] = '/';
+    return grant_covers_some(request->grant, (struct zt_text){beginning, folder.length + 1});
 }
 
 static bool covers(const void *context, struct zt_text name)

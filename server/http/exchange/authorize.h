@@ -17,7 +17,14 @@ void authorize_operation(struct request *request);
 /* Whether the client may see a model. */
 bool authorize_sees(const struct request *request, struct zt_text model);
 
-/* The same as a filter, which may be used as long as the request lives. */
+/* Whether the client may see a stored file that is no model: as the model that has its path without
+ * the extension. */
+bool authorize_sees_file(const struct request *request, struct zt_text path);
+
+/* Whether the client may see anything in a folder, be it there or not; "": the root. */
+bool authorize_sees_folder(const struct request *request, struct zt_text folder);
+
+/* authorize_sees as a filter, which may be used as long as the request lives. */
 struct name_filter authorize_filter(const struct request *request);
 
 /* True, and replied with 403, if the client may not see a model that the request names outside its

@@ -23,7 +23,7 @@
 
 const char cors_exposed[] =
     "Accept-Ranges, Allow, Content-Digest, Content-Disposition, Content-Encoding, Content-Range, "
-    "ETag, Location, Repr-Digest, Retry-After, Server-Timing, Tus-Checksum-Algorithm, "
+    "ETag, Link, Location, Repr-Digest, Retry-After, Server-Timing, Tus-Checksum-Algorithm, "
     "Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, "
     "Upload-Metadata, Upload-Offset, Vary, WWW-Authenticate, X-Request-Id, ZT-Dtype, ZT-Format, "
     "ZT-Shape, ZT-Type";

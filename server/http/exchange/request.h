@@ -38,6 +38,7 @@ enum method {
 struct connection; /* see http/wire/connections.h */
 struct generation;
 struct route;
+struct stored_file; /* see tree/stored_file.h */
 
 struct request {
     struct server *server;
@@ -58,6 +59,9 @@ struct request {
      * function that tells whether its files are unchanged since they were opened. NULL: none. */
     struct generation *generation;
     bool (*is_unwritten)(const struct generation *generation);
+    /* The same of a stored file that need not be a model (api/stored_reply.h). */
+    const struct stored_file *file;
+    bool (*is_file_unwritten)(const struct stored_file *file);
     /* For the handler: set by begin or the first call, freed through request_hold. */
     void *context;
 };

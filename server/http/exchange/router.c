@@ -82,6 +82,14 @@ struct rest {
     unsigned count;
 };
 
+/* Where the rest of a path ends, before what the pattern has behind it: nothing, or a slash. */
+static const char *rest_end(const char *at, const char *end, const char *pattern)
+{
+    const size_t behind = strlen(pattern);
+
+    return (size_t)(end - at) > behind ? end - behind : at;
+}
+
 static bool matches_rest(const char *pattern, struct rest rest, struct model_span *span,
                          struct zt_text out_names[REQUEST_NAMES]);
 
@@ -126,7 +134,8 @@ static bool matches_rest(const char *pattern, struct rest rest, struct model_spa
             stop = model_end(span, rest.at, rest.end);
         } else {
             pattern = skip_placeholder(pattern, &takes_all);
-            stop = takes_all ? rest.end : name_end(rest.at, rest.end, false);
+            stop = takes_all ? rest_end(rest.at, rest.end, pattern)
+                             : name_end(rest.at, rest.end, false);
         }
         if (stop == rest.at)
             return false;
@@ -152,6 +161,11 @@ bool route_matches(const char *pattern, struct zt_text path,
     return matches(pattern, path, &span, out_names);
 }
 
+static bool is_folder(const struct route *route)
+{
+    return route->pattern[strlen(route->pattern) - 1] == '/';
+}
+
 static const struct route *find_route(struct zt_text path, struct zt_text out_names[REQUEST_NAMES])
 {
     const bool ends_in_slash = path.bytes[path.length - 1] == '/';
@@ -160,7 +174,7 @@ static const struct route *find_route(struct zt_text path, struct zt_text out_na
     struct model_span span = {NULL, NULL};
 
     for (size_t i = 0; i < route_count; i++) {
-        if (ends_in_slash && !routes[i].is_page && !routes[i].keeps_names)
+        if (ends_in_slash && !routes[i].is_page && !routes[i].keeps_names && !is_folder(&routes[i]))
             continue;
         if (matches(routes[i].pattern, routes[i].is_page ? page : path, &span, out_names))
             return &routes[i];

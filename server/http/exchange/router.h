@@ -57,7 +57,8 @@ struct operation {
 struct route {
     /* "/v1/models/{model}/objects/{object}"; "{model}" takes slashes too, up to a segment that
      * names a resource of the model; "{repo}" takes two segments, or one if what follows is not
-     * there behind two; a last "{path...}" takes the rest of the path. */
+     * there behind two; a last "{path...}" takes the rest of the path. Only a pattern with a slash
+     * at its end, that of a folder, matches a path with one. */
     const char *pattern;
     struct operation get;
     struct operation put;

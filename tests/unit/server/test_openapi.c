@@ -23,14 +23,14 @@ static const struct operation *operation_of(const struct route *route, size_t me
     return operations[method];
 }
 
-/* A pattern as the document writes it: {path...} is {path} there. */
+/* A pattern as the document writes it: {path...} is {path} there, and {path...}/ {path}/. */
 static void path_of(const char *pattern, char out_path[PATH_SIZE])
 {
     const char *dots = strstr(pattern, "...}");
     int length = dots != NULL ? (int)(dots - pattern) : (int)strlen(pattern);
 
     assert_in_range(
-        snprintf(out_path, PATH_SIZE, "%.*s%s", length, pattern, dots != NULL ? "}" : ""), 1,
+        snprintf(out_path, PATH_SIZE, "%.*s%s", length, pattern, dots != NULL ? dots + 3 : ""), 1,
         PATH_SIZE - 1);
 }
 

@@ -1,0 +1,203 @@
+/* GET /files/…/: what is in a folder, a page at a time, as HTML for people and for programs that
+ * follow links, or as JSON.
+ *
+ * References are relative, so that they are right whatever stands before the path at a proxy. A
+ * line of the HTML looks as web servers' indices do, which programs read (the name, the time, the
+ * size). */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/file_sight.h"
+#include "api/handlers.h"
+#include "api/index_page.h"
+#include "api/resolve.h"
+#include "http/exchange/authorize.h"
+#include "http/exchange/problem.h"
+#include "http/fields/negotiate.h"
+#include "tree/tree_listing.h"
+#include "zt/digest.h"
+
+#define LIMIT_MAX 1000
+/* Two words of hex, quotes and NUL. */
+#define ETAG_SIZE 40
+
+struct index {
+    struct index_page page;
+    const char *folder; /* "": the root */
+    struct zt_text after;
+    size_t limit;
+    enum zt_status status;
+    struct zt_error error;
+};
+
+static void release_index(void *thing)
+{
+    index_page_free(&((struct index *)thing)->page);
+}
+
+/* --- on a worker --- */
+
+static bool is_seen(const struct request *request, const char *folder,
+                    const struct tree_entry *entry)
+{
+    char path[MODEL_PATH_SIZE];
+    const int length =
+        snprintf(path, sizeof(path), "%s%s%s", folder, folder[0] == '\0' ? "" : "/", entry->path);
+
+    assert(length > 0 && (size_t)length < sizeof(path));
+    return entry->is_folder ? authorize_sees_folder(request, (struct zt_text){path, (size_t)length})
+                            : file_is_seen(request, (struct zt_text){path, (size_t)length});
+}
+
+static bool is_behind(const char *name, struct zt_text after)
+{
+    const int order = strncmp(name, after.bytes, after.length);
+
+    return order > 0 || (order == 0 && name[after.length] != '\0');
+}
+
+/* Of a file and a folder of one name, which a bucket can have, both are on one page. */
+static void write_entries(const struct request *request, struct index *index,
+                          const struct tree_listing *tree)
+{
+    const char *last = "";
+    size_t count = 0;
+
+    for (size_t i = 0; i < tree->count; i++) {
+        const struct tree_entry *entry = &tree->entries[i];
+
+        if (!is_behind(entry->path, index->after) || !is_seen(request, tree->folder, entry))
+            continue;
+        if (count >= index->limit && strcmp(last, entry->path) != 0) {
+            index_page_next(&index->page, last, index->limit);
+            return;
+        }
+        index_page_add(&index->page, entry);
+        last = entry->path;
+        count++;
+    }
+}
+
+static void list_on_worker(struct request *request)
+{
+    struct index *index = request->context;
+    struct tree_listing *tree = NULL;
+
+    index->status =
+        tree_list(request->server, index->folder, false, index->page.is_json, &tree, &index->error);
+    if (index->status != ZT_OK)
+        return;
+    index_page_begin(&index->page, index->folder);
+    write_entries(request, index, tree);
+    index_page_end(&index->page);
+    tree_listing_release(tree);
+}
+
+/* --- the reply --- */
+
+static enum outcome reply_failure(struct request *request, const struct index *index)
+{
+    switch (index->status) {
+    case ZT_NOT_FOUND:
+        return problem_reply(request, PROBLEM_NOT_FOUND, "there is no folder at this path");
+    case ZT_LIMIT:
+        return problem_reply(request, PROBLEM_NOT_REPRESENTABLE, "%s", index->error.message);
+    case ZT_UNAVAILABLE:
+        return problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
+    default:
+        return problem_reply_error(request, &index->error);
+    }
+}
+
+static enum outcome reply_index(struct request *request, struct index *index)
+{
+    struct representation *reply = &request->reply;
+    struct zt_text text;
+    uint64_t words[2];
+
+    if (index->status != ZT_OK)
+        return reply_failure(request, index);
+    if (!index_page_text(&index->page, &text))
+        return problem_reply_no_memory(request);
+    zt_xxh3_128(text.bytes, text.length, words);
+    reply->etag = request_print(request, "\"%016" PRIx64 "%016" PRIx64 "\"", words[0], words[1]);
+    reply->media_type = index->page.is_json ? "application/json" : "text/html; charset=utf-8";
+    reply->cache_control = "no-cache";
+    reply->vary = "Accept";
+    if (index->page.next != NULL)
+        representation_field(reply, "Link",
+                             request_print(request, "<./%s>; rel=\"next\"", index->page.next));
+    if (!index->page.is_json) {
+        representation_field(reply, "X-Content-Type-Options", "nosniff");
+        representation_field(reply, "Content-Security-Policy",
+                             "default-src 'none'; base-uri 'none'; form-action 'none'; "
+                             "frame-ancestors 'none'");
+        representation_field(reply, "Referrer-Policy", "no-referrer");
+    }
+    representation_memory(reply, text.bytes, text.length);
+    return OUTCOME_READY;
+}
+
+/* --- the request --- */
+
+/* Browsers, and programs that take anything, get HTML. */
+static bool prefers_json(struct request *request)
+{
+    const char *accept = request_header(request, "Accept");
+    unsigned json;
+
+    if (accept == NULL)
+        return false;
+    json = negotiate_media_type(accept, "application/json", true);
+    return json > 0 && json >= negotiate_media_type(accept, "text/html", true);
+}
+
+/* False: replied. */
+static bool read_limit(struct request *request, size_t *out_limit)
+{
+    struct zt_text text;
+    size_t limit = 0;
+
+    *out_limit = LIMIT_MAX;
+    if (!request_query(request, "limit", 0, &text))
+        return true;
+    for (size_t i = 0; i < text.length && limit <= LIMIT_MAX; i++)
+        limit = text.bytes[i] >= '0' && text.bytes[i] <= '9'
+                    ? limit * 10 + (size_t)(text.bytes[i] - '0')
+                    : LIMIT_MAX + 1;
+    *out_limit = limit;
+    if (limit >= 1 && limit <= LIMIT_MAX)
+        return true;
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "limit must be a number from 1 to %d",
+                  LIMIT_MAX);
+    return false;
+}
+
+enum outcome files_index_get(struct request *request)
+{
+    const struct zt_text name =
+        request->names[0].bytes != NULL ? request->names[0] : (struct zt_text){"", 0};
+    struct index *index = request->context;
+
+    if (index != NULL)
+        return reply_index(request, index);
+    if ((name.length > 0 && !store_path_is_served(name)) || !authorize_sees_folder(request, name))
+        return problem_reply(request, PROBLEM_NOT_FOUND, "there is no folder at this path");
+    index = request_allocate(request, sizeof(*index));
+    if (index == NULL)
+        return problem_reply_no_memory(request);
+    *index = (struct index){.folder = request_copy(request, name.bytes, name.length)};
+    if (index->folder == NULL)
+        return problem_reply_no_memory(request);
+    if (!read_limit(request, &index->limit))
+        return OUTCOME_READY;
+    if (!request_query(request, "after", 0, &index->after))
+        index->after = (struct zt_text){"", 0};
+    index->page.is_json = prefers_json(request);
+    request->context = index;
+    request_hold(request, index, release_index);
+    return request_work_long(request, list_on_worker);
+}
