@@ -4,8 +4,8 @@ export function chosen(key) {
   return new URLSearchParams(location.search).get(key);
 }
 
-// An empty value, or the usual one, is left out.
-export function choose(key, value, usual = "") {
+// An empty value, or the usual one, is left out. step: the way back is the browser's Back.
+export function choose(key, value, usual = "", { step = false } = {}) {
   const query = new URLSearchParams(location.search);
 
   if (value === "" || value === usual)
@@ -13,7 +13,19 @@ export function choose(key, value, usual = "") {
   else
     query.set(key, value);
   const text = query.toString();
-  history.replaceState(history.state, "", location.pathname + (text === "" ? "" : `?${text}`));
+  const address = location.pathname + (text === "" ? "" : `?${text}`);
+  if (step)
+    history.pushState(history.state, "", address);
+  else
+    history.replaceState(history.state, "", address);
+}
+
+// The query without one key.
+export function queryBut(key) {
+  const query = new URLSearchParams(location.search);
+
+  query.delete(key);
+  return query.toString();
 }
 
 // "size" or "-size"

@@ -27,6 +27,22 @@ export class Problem extends Error {
   }
 }
 
+// No answer, or not all of one: the server is away, or the network.
+export class Unreachable extends Error {
+  constructor() {
+    super("The server does not answer.");
+  }
+}
+
+// What fetch() and bodies fail with, besides being aborted, is that the connection does not hold.
+async function reached(promise) {
+  try {
+    return await promise;
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new Unreachable();
+  }
+}
+
 async function problemOf(response) {
   let body = {};
 
@@ -64,12 +80,12 @@ export function unauthorized(problem) {
 
 // fetch() with the token. Answers of 400 and above are thrown as Problem.
 export async function request(path, init = {}) {
-  const response = await fetch(path, {
+  const response = await reached(fetch(path, {
     ...init,
     headers: { ...authorization(), ...init.headers },
     credentials: "same-origin",
     redirect: "error",
-  });
+  }));
 
   if (response.ok || response.status === 304)
     return response;
@@ -89,8 +105,32 @@ export function parse(text) {
       : value);
 }
 
+export async function textOf(response) {
+  return reached(response.text());
+}
+
+export async function bytesOf(response) {
+  return reached(response.arrayBuffer());
+}
+
 export async function json(path, init) {
-  return parse(await (await request(path, init)).text());
+  return parse(await textOf(await request(path, init)));
+}
+
+// Which version of a model's file an answer is of: what its ETag begins with. null if it does not tell.
+export function versionOf(response) {
+  return /^(?:W\/)?"([0-9a-f]+)/.exec(response.headers.get("ETag") ?? "")?.[1] ?? null;
+}
+
+// Ends early when signal is aborted.
+export function pause(milliseconds, signal) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    }, { once: true });
+  });
 }
 
 export function modelPath(model) {

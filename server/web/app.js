@@ -7,19 +7,22 @@
 //
 // Below a path of a proxy's, all of them begin with that (api.base).
 //
-// A page is show(root, {model, object, component, api, signal}): it fills root, and stops what it does when signal is
-// aborted, because the reader has gone elsewhere. What it throws is shown.
+// A page is show(root, {model, object, component, api, signal, onReturn}): it fills root, and stops what it does when
+// signal is aborted, because the reader has gone elsewhere. What it throws is shown. onReturn(follow) is for pages that
+// can follow Back and Forward between their own addresses: follow() does it, or returns false to be made anew.
 
 import * as api from "./api.js";
 import * as catalog from "./catalog.js";
 import { announce, cut, el, errorBox } from "./dom.js";
 import * as model from "./model.js";
+import * as scrolling from "./scrolling.js";
 import * as tensor from "./tensor.js";
 import * as uploads from "./uploads.js";
 
 const main = document.getElementById("main");
 let leaving = new AbortController();
 let asking = false;
+let shown = { path: null, follow: () => false };
 
 // --- addresses ---
 
@@ -79,6 +82,11 @@ async function showPage({ focus }) {
   leaving = new AbortController();
   asking = false;
   const { signal } = leaving;
+  const own = { path: location.pathname, follow: () => false };
+  const onReturn = (follow) => {
+    own.follow = follow;
+  };
+  shown = own;
   document.title = `${cut(title, 100)} – ztserve`;
   markPage();
   main.replaceChildren(root);
@@ -89,16 +97,20 @@ async function showPage({ focus }) {
     announce(title);
   }
   try {
-    await page.show(root, { ...what, api, signal });
+    await page.show(root, { ...what, api, signal, onReturn });
   } catch (error) {
     if (!signal.aborted && error.status !== 401)
-      root.append(...(root.querySelector("h1") === null ? [el("h1", {}, cut(title))] : []), errorBox(error));
+      root.append(...(root.querySelector("h1") === null ? [el("h1", {}, cut(title))] : []), errorBox(error),
+        el("p", {}, el("button", { type: "button", onclick: () => showPage({ focus: true }) }, "Try again")));
   }
-  if (!signal.aborted)
-    main.removeAttribute("aria-busy");
+  if (signal.aborted)
+    return;
+  scrolling.restore();
+  main.removeAttribute("aria-busy");
 }
 
 export function go(address) {
+  scrolling.keep();
   history.pushState(null, "", address);
   showPage({ focus: true });
 }
@@ -176,7 +188,11 @@ document.getElementById("forget").addEventListener("click", () => {
   api.setToken(null);
   showPage({ focus: true });
 });
-addEventListener("popstate", () => showPage({ focus: true }));
+addEventListener("popstate", () => {
+  scrolling.drop();
+  if (asking || location.pathname !== shown.path || !shown.follow())
+    showPage({ focus: true });
+});
 addEventListener("ztserve:unauthorized", (event) => askForToken(event.detail));
 addEventListener("ztserve:token", markToken);
 markToken();

@@ -1,7 +1,7 @@
 // The models that the server has.
 
 import { choose, chooseSort, chosen, chosenSort } from "./address.js";
-import { cut, el, errorBox, name } from "./dom.js";
+import { cut, el, name } from "./dom.js";
 import { bytes, count, date } from "./format.js";
 import { Table, searchField } from "./table.js";
 
@@ -108,13 +108,10 @@ export async function show(root, { api, signal }) {
       table.element.hidden = models.length === 0;
       table.setRows(models);
       search.tell();
-      more.textContent = done ? "" : "Loading…";
       if (done && models.length === 0)
         root.append(el("p", {}, ...NOTHING, el("a", { href: api.page("uploads") }, "uploaded"), "."));
     });
-  } catch (error) {
-    more.textContent = "";
-    if (!signal.aborted)
-      root.append(errorBox(error));
+  } finally {
+    more.remove();
   }
 }

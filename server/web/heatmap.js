@@ -22,8 +22,7 @@ function elementsOf([start, stop], block, from, to = from) {
 }
 
 // The elements of a frame of cells, as ranges of the axes. A vector is folded into rows.
-function covered(drawn, view, a, b) {
-  const { found } = drawn;
+function covered({ found, view }, a, b) {
   const [top, bottom] = [Math.min(a.row, b.row), Math.max(a.row, b.row)];
   const [left, right] = [Math.min(a.col, b.col), Math.max(a.col, b.col)];
 
@@ -46,8 +45,9 @@ function widened(ranges, shape) {
 }
 
 // The part around a cell that one step of zooming shows.
-function around(drawn, view, shape, cell) {
-  const centre = covered(drawn, view, cell, cell);
+function around(drawn, shape, cell) {
+  const { view } = drawn;
+  const centre = covered(drawn, cell, cell);
   const sizes = view.ranges.map(([start, stop]) => Math.ceil((stop - start) / ZOOM));
 
   return widened(centre.map(([start, stop], axis) => {
@@ -59,8 +59,9 @@ function around(drawn, view, shape, cell) {
 
 const rangeText = ([start, stop]) => (stop - start === 1 ? `${start}` : `${start} to ${stop - 1}`);
 
-function position(drawn, view, cell) {
-  const ranges = covered(drawn, view, cell, cell);
+function position(drawn, cell) {
+  const { view } = drawn;
+  const ranges = covered(drawn, cell, cell);
   const leading = view.index.length > 0 ? `[${view.index.join(", ")}], ` : "";
 
   if (ranges.length === 0)
@@ -162,6 +163,7 @@ export function make({ api, path, shape, signal, change }) {
   const element = el("section", { "aria-labelledby": "heat-map" }, el("h2", { id: "heat-map" }, "Heat map"),
     settings, way, problem, drawing);
   let current = null;
+  // {wanted, found, view}: what is seen, while `current` is what has been asked for.
   let drawn = null;
   let trail = [];
   let cell = { row: 0, col: 0 };
@@ -181,7 +183,7 @@ export function make({ api, path, shape, signal, change }) {
     mark.style.height = percent(Math.abs(next.row - other.row) + 1, found.rows);
     const value = found.values[next.row][next.col];
     const shown = value === null ? "no finite element" : rough(value);
-    readout.textContent = `${position(drawn, current, next)}: ${shown}`;
+    readout.textContent = `${position(drawn, next)}: ${shown}`;
   }
 
   function cellAt(event) {
@@ -218,7 +220,7 @@ export function make({ api, path, shape, signal, change }) {
       const within = (value, count) => Math.max(0, Math.min(count - 1, value));
       showCell({ row: within(cell.row + down, drawn.found.rows), col: within(cell.col + right, drawn.found.cols) });
     } else if (event.key === "Enter" || event.key === " ")
-      zoomTo(around(drawn, current, shape, cell));
+      zoomTo(around(drawn, shape, cell));
     else if ((event.key === "Escape" || event.key === "Backspace") && !out.disabled)
       zoomOut();
     else
@@ -241,7 +243,7 @@ export function make({ api, path, shape, signal, change }) {
       return;
     const to = cellAt(event);
     const isFrame = Math.abs(from.row - to.row) > 1 || Math.abs(from.col - to.col) > 1;
-    zoomTo(isFrame ? widened(covered(drawn, current, from, to), shape) : around(drawn, current, shape, to));
+    zoomTo(isFrame ? widened(covered(drawn, from, to), shape) : around(drawn, shape, to));
   }, { signal });
 
   // --- drawing what the view asks for ---
@@ -276,7 +278,10 @@ export function make({ api, path, shape, signal, change }) {
     out.disabled = trailList.childElementCount === 0;
     way.hidden = out.disabled && document.activeElement !== out;
     if (drawn?.wanted === wanted) {
+      drawn.view = view;
       draw();
+      // An answer that is still on its way is no longer wanted.
+      element.removeAttribute("aria-busy");
       return;
     }
     element.setAttribute("aria-busy", "true");
@@ -284,7 +289,7 @@ export function make({ api, path, shape, signal, change }) {
       const found = await api.json(wanted, { signal });
       if (current !== view)
         return;
-      drawn = { wanted, found };
+      drawn = { wanted, found, view };
       settings.hidden = false;
       cell = { row: Math.floor((found.rows - 1) / 2), col: Math.floor((found.cols - 1) / 2) };
       drawing.hidden = found.rows === 0 || found.cols === 0;

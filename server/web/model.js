@@ -1,6 +1,6 @@
 // One model: what it is, whether it is verified, its attributes, where its bytes are, and all of its tensors.
 
-import { choose, chooseSort, chosen, chosenSort } from "./address.js";
+import { choose, chooseSort, chosen, chosenSort, queryBut } from "./address.js";
 import { attributeList } from "./attributes.js";
 import { downloads } from "./downloads.js";
 import { el, name, wholeName } from "./dom.js";
@@ -16,10 +16,11 @@ function rowsOf(manifest) {
   const rows = [];
 
   for (const [object, value] of Object.entries(manifest.objects))
-    for (const [component, stored] of Object.entries(value.components))
+    for (const [index, [component, stored]] of Object.entries(value.components).entries())
       rows.push({
         object,
         component,
+        first: index === 0,
         shown: component === "data" ? object : `${object} · ${component}`,
         type: stored.type ?? stored.dtype,
         shape: value.shape ?? [],
@@ -52,7 +53,9 @@ function facts(manifest, rows) {
     source.modified && [el("dt", {}, "Modified"), el("dd", {}, date(source.modified))]);
 }
 
-function tensorTable(rows, addressOf) {
+// noted() is called when the reader has chosen something else.
+function tensorTable(rows, addressOf, noted) {
+  const parts = rows.some((row) => !row.first);
   const columns = [
     { key: "name", label: "Name", value: (row) => row.shown,
       cell: (row) => (addressOf(row) === null ? name(row.shown) : el("a", { href: addressOf(row) }, name(row.shown))) },
@@ -66,19 +69,25 @@ function tensorTable(rows, addressOf) {
     caption: "Tensors",
     columns,
     sort: chosenSort(columns.map(({ key }) => key), "name"),
-    onSort: (sort) => chooseSort(sort, "name"),
+    onSort: (sort) => {
+      chooseSort(sort, "name");
+      noted();
+    },
     empty: rows.length === 0 ? "The model has no tensors." : "No tensor matches.",
   });
   const search = searchField({
     label: "Filter tensors by name, type or layout",
     table,
-    unit: "tensors",
+    unit: parts ? "components of tensors" : "tensors",
     value: chosen("q") ?? "",
     match: (row, words) => {
       row.text ??= `${row.shown} ${row.type} ${row.format} ${row.encoding} ${shape(row.shape)}`.toLowerCase();
       return words.every((word) => row.text.includes(word));
     },
-    onChange: (text) => choose("q", text),
+    onChange: (text) => {
+      choose("q", text);
+      noted();
+    },
   });
 
   table.setRows(rows);
@@ -87,16 +96,14 @@ function tensorTable(rows, addressOf) {
     el("div", { class: "bar" }, search.field, search.result), table.element);
 }
 
-function bytesSection(rows, addressOf) {
-  const top = modulesOf(rows);
-
+function bytesSection(top, map, addressOf) {
   return el("section", { "aria-labelledby": "modules" }, el("h2", { id: "modules" }, "Where the bytes are"),
-    top.bytes > 0 && treemap(top, chosen("at") ?? "", addressOf, (path) => choose("at", path)),
-    el("details", { class: "modules" }, el("summary", {}, `As a tree: ${plural(rows.length, "tensor")} by module`),
+    top.bytes > 0 && map.element,
+    el("details", { class: "modules" }, el("summary", {}, `As a tree: ${plural(top.count, "tensor")} by module`),
       tree(top, addressOf)));
 }
 
-export async function show(root, { model, api, signal }) {
+export async function show(root, { model, api, signal, onReturn }) {
   root.append(el("p", { class: "note" }, el("a", { href: api.page("") }, "Models")), el("h1", {}, wholeName(model)));
   const loading = el("p", { class: "note", role: "status" }, "Loading…");
   root.append(loading);
@@ -116,7 +123,20 @@ export async function show(root, { model, api, signal }) {
     el("section", { "aria-labelledby": "attributes" }, el("h2", { id: "attributes" }, "Attributes"),
       attributeList(manifest.attributes ?? {})),
   );
+  const top = modulesOf(rows);
+  const map = treemap(top, chosen("at") ?? "", addressOf, (path) => choose("at", path, "", { step: true }));
+  // What else of the address is shown: back and forward between modules need no new page.
+  let others = queryBut("at");
+  const noted = () => {
+    others = queryBut("at");
+  };
+  onReturn(() => {
+    if (queryBut("at") !== others)
+      return false;
+    map.show(chosen("at") ?? "");
+    return true;
+  });
   if (rows.length > 0)
-    root.append(bytesSection(rows, addressOf));
-  root.append(tensorTable(rows, addressOf));
+    root.append(bytesSection(top, map, addressOf));
+  root.append(tensorTable(rows, addressOf, noted));
 }

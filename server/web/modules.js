@@ -47,7 +47,8 @@ function moduleIn(parent, part, separator) {
   return child;
 }
 
-// The tree of rows ({object, component, bytes}).
+// The tree of rows ({object, component, first, bytes}): first is true for one component of each object, so that an
+// object is counted once.
 export function modulesOf(rows) {
   const separator = separatorOf(rows);
   const top = moduleNode("", "");
@@ -57,11 +58,11 @@ export function modulesOf(rows) {
     let at = top;
 
     at.bytes += row.bytes;
-    at.count++;
+    at.count += Number(row.first);
     for (let i = 0; i < parts.length - 1; i++) {
       at = moduleIn(at, parts[i], separator);
       at.bytes += row.bytes;
-      at.count++;
+      at.count += Number(row.first);
     }
     at.rows.push(row);
   }

@@ -105,6 +105,9 @@ async function run(upload) {
   }
   current = null;
   upload.show();
+  // Cancelled before it was known where it is.
+  if (upload.removed)
+    await tus.cancel(upload).catch(() => { /* It expires by itself. */ });
   announce(`${cut(upload.model, 60)}: ${WORDS[upload.state]}`);
   dispatchEvent(new Event("ztserve:uploads"));
   next();
@@ -136,6 +139,7 @@ function resume(upload) {
 async function remove(upload) {
   const done = upload.state === "done";
 
+  upload.removed = true;
   if (upload === current)
     upload.stopper.abort();
   queue.splice(queue.indexOf(upload), 1);

@@ -5,6 +5,8 @@ import { announce, el } from "./dom.js";
 // Types that NumPy has, and so NPY files.
 const NUMPY = new Map(Object.entries({ f64: "<f8", f32: "<f4", f16: "<f2", i64: "<i8", i32: "<i4", i16: "<i2", i8: "|i1",
   u64: "<u8", u32: "<u4", u16: "<u2", u8: "|u1", bool: "|b1", complex64: "<c8", complex128: "<c16" }));
+// Types that the server widens to f32, as it does GGUF's blocks.
+const WIDENED = new Set(["bf16", "f8_e4m3fn", "f8_e5m2", "f8_e4m3fnuz", "f8_e5m2fnuz", "f8_e8m0", "f4_e2m1"]);
 // Controls, marks that change a line's direction, and what is not seen: a terminal must not act on them.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 const OTHERS = /[^A-Za-z0-9._-]+/g;
@@ -48,10 +50,12 @@ function fileName(text, extension) {
 }
 
 function lines({ api, path, model, object, part, name, slice }) {
-  const dense = object.format === "dense" || /^gguf\./.test(object.format);
   const type = part.type ?? part.dtype;
+  const wide = /^gguf\./.test(object.format) || object.format === "dense" && WIDENED.has(type);
+  // Of other types there are only the bytes.
+  const dense = wide || object.format === "dense" && NUMPY.has(type);
   const query = [...(slice === null || !dense ? [] : [`slice=${slice}`]), ...(dense ? ["format=npy"] : []),
-    ...(dense && !NUMPY.has(type) ? ["dtype=f32"] : [])].join("&");
+    ...(wide ? ["dtype=f32"] : [])].join("&");
   const url = address(path, query);
   const output = fileName(name, dense ? "npy" : "bin");
   const curlToken = api.hasToken() ? ' -H "Authorization: Bearer $ZTSERVE_TOKEN"' : "";

@@ -59,13 +59,43 @@ function siblings({ api, model, object, component }, found) {
   })));
 }
 
+function way({ api, model }) {
+  return el("nav", { class: "path", "aria-label": "Breadcrumb" }, el("a", { href: api.page("") }, "Models"), " / ",
+    el("a", { href: api.modelPage(model) }, name(model)));
+}
+
 function heading({ api, model, object, component }, found) {
   const part = found.components[component];
 
-  return [el("nav", { class: "path", "aria-label": "Breadcrumb" }, el("a", { href: api.page("") }, "Models"), " / ",
-    el("a", { href: api.modelPage(model) }, name(model))),
-  el("h1", {}, wholeName(object), Object.keys(found.components).length > 1 && [" / ", name(component)]),
-  siblings({ api, model, object, component }, found), facts(found, part), attributes(found)];
+  return [way({ api, model }),
+    el("h1", {}, wholeName(object), Object.keys(found.components).length > 1 && [" / ", name(component)]),
+    siblings({ api, model, object, component }, found), facts(found, part), attributes(found)];
+}
+
+// The API as the sections of the page use it. Bytes of another version of the model would be read with the type and
+// the shape of this one: replaced() is called instead, and the answer never comes.
+function ofOneVersion(api, address, version, replaced) {
+  const check = (response) => {
+    const other = api.versionOf(response);
+
+    if (other !== null && version !== null && other !== version) {
+      replaced();
+      throw new DOMException("replaced", "AbortError");
+    }
+    return response;
+  };
+  const request = async (path, init) => {
+    try {
+      return check(await api.request(path, init));
+    } catch (error) {
+      // What is refused may have been right for the version shown.
+      if (error.code === "slice-out-of-range" || error.code === "object-not-found" || error.code === "component-not-found")
+        check(await api.request(address, { signal: init?.signal }));
+      throw error;
+    }
+  };
+
+  return { ...api, request, json: async (path, init) => api.parse(await api.textOf(await request(path, init))) };
 }
 
 // Whether the bytes can be shown as numbers: element-wise, or blocks that the server widens.
@@ -73,16 +103,28 @@ function hasValues(object, part) {
   return object.format === "dense" || /^gguf\./.test(object.format) || width(part.type ?? part.dtype) !== undefined;
 }
 
-export async function show(root, { model, object, component, api, signal }) {
+export async function show(root, { model, object, component, api, signal, onReturn }) {
   const path = api.componentPath(model, object, component);
-  const found = await api.json(`${api.modelPath(model)}/objects/${encodeURIComponent(object)}`, { signal });
+  const address = `${api.modelPath(model)}/objects/${encodeURIComponent(object)}`;
+  const loading = el("p", { class: "note", role: "status" }, "Loading…");
+  root.append(way({ api, model }), el("h1", {}, wholeName(object)), loading);
+  let answer;
+  try {
+    answer = await api.request(address, { signal });
+  } finally {
+    loading.remove();
+  }
+  const found = api.parse(await api.textOf(answer));
   const part = Object.hasOwn(found.components, component) ? found.components[component] : null;
 
   if (part === null)
     throw new Error("The object has no component of this name.");
   const { shape } = found;
   let view = views.read(location.search, shape);
-  const common = { api, path, shape, signal, change, object: found, part, model, name: object };
+  const using = new AbortController();
+  signal.addEventListener("abort", () => using.abort(), { once: true });
+  const one = ofOneVersion(api, address, api.versionOf(answer), replaced);
+  const common = { api: one, path, shape, signal: using.signal, change, object: found, part, model, name: object };
   const sections = [heatmap.make(common), statistics.make(common),
     ...(hasValues(found, part) ? [values.make(common)] : [])];
   const ready = snippets.make(common);
@@ -95,27 +137,42 @@ export async function show(root, { model, object, component, api, signal }) {
 
   // step: the way back is the browser's Back too.
   function change(next, { step = false } = {}) {
+    if (using.signal.aborted)
+      return;
     view = next(view);
     const address = location.pathname + views.search(view, shape);
     if (step)
       history.pushState(null, "", address);
     else
-      history.replaceState(null, "", address);
+      history.replaceState(history.state, "", address);
     update();
   }
 
-  const own = location.pathname;
-  // Before the shell, which would make the page anew.
-  addEventListener("popstate", (event) => {
-    if (location.pathname !== own)
+  // The page no longer follows what the reader chooses: nothing that is asked now fits to it.
+  function replaced() {
+    if (using.signal.aborted)
       return;
-    event.stopImmediatePropagation();
+    using.abort();
+    root.prepend(el("div", { class: "error", role: "alert" }, el("p", {},
+      el("strong", {}, "The model has been replaced."), " What this page shows is of its former version."),
+    el("p", {}, el("a", { class: "button", href: location.pathname }, "Show it as it is now"))));
+    for (const section of sections)
+      section.element.inert = true;
+    for (const busy of root.querySelectorAll("[aria-busy]"))
+      busy.removeAttribute("aria-busy");
+    scrollTo(0, 0);
+  }
+
+  onReturn(() => {
+    if (using.signal.aborted)
+      return false;
     view = views.read(location.search, shape);
     update();
-  }, { signal, capture: true });
+    return true;
+  });
 
   root.classList.add("tensor");
-  root.append(...heading({ api, model, object, component }, found).filter((child) => child !== null),
+  root.replaceChildren(...heading({ api, model, object, component }, found).filter((child) => child !== null),
     el("div", { class: "side-by-side" }, sections.slice(0, 2).map((section) => section.element)),
     ...sections.slice(2).map((section) => section.element), ready.element);
   update();

@@ -163,7 +163,8 @@ function trail(top, module, enter) {
   ]));
 }
 
-// The map, at the module of that path; addressOf(row) is the page of a tensor, or null; onEnter hears of each step.
+// { element, show(path) }: the map, at the module of that path; addressOf(row) is the page of a tensor, or null; onEnter
+// hears of each step of the reader's.
 export function treemap(top, path, addressOf, onEnter) {
   const picture = svg("svg", { role: "group", height: HEIGHT_PX });
   const above = el("div");
@@ -181,10 +182,13 @@ export function treemap(top, path, addressOf, onEnter) {
     picture.replaceChildren(...cells.map((cell) => draw(cell, module.bytes, { addressOf, enter, separator: top.separator })));
   };
   const enter = (to) => {
+    onEnter(to);
+    show(to);
+  };
+  const show = (to) => {
     const hadFocus = element.contains(document.activeElement);
 
     module = moduleAt(top, to);
-    onEnter(to);
     redraw();
     announce(picture.getAttribute("aria-label"));
     if (hadFocus)
@@ -198,5 +202,5 @@ export function treemap(top, path, addressOf, onEnter) {
       redraw();
     }
   }).observe(element);
-  return element;
+  return { element, show };
 }

@@ -2,7 +2,7 @@
 // much has arrived and goes on from there, also after the page was closed: where an upload is, is remembered by the
 // file's name, size and time of change.
 
-import { authorization, base, Problem, request, unauthorized } from "./api.js";
+import { authorization, base, pause, Problem, request, unauthorized } from "./api.js";
 
 const TUS = { "Tus-Resumable": "1.0.0" };
 const PIECE = 8 * 1024 * 1024; // what an interruption loses at most
@@ -83,16 +83,6 @@ function metadata(model, file) {
   return `model ${encode(model)},filename ${encode(file.name)}`;
 }
 
-function wait(milliseconds, signal) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    }, { once: true });
-  });
-}
-
 // Where the browser may (pages of localhost, and over TLS), each piece carries its digest.
 async function checksum(bytes) {
   if (crypto.subtle === undefined)
@@ -163,7 +153,7 @@ async function locate(upload, signal) {
       "Upload-Metadata": metadata(upload.model, upload.file),
       ...(upload.replace ? {} : { "If-None-Match": "*" }),
     },
-    signal,
+    // Not to be aborted: where an upload is that has been begun must be known, to go on with it or to remove it.
   });
   const address = new URL(response.headers.get("Location"), location.href).pathname;
   remember(upload.file, { model: upload.model, address });
@@ -183,6 +173,7 @@ async function sendAll(upload, signal, progress) {
   const place = await locate(upload, signal);
 
   upload.address = place.address;
+  signal.throwIfAborted();
   progress(place.offset);
   while (place.offset < upload.file.size && !signal.aborted) {
     const bytes = await upload.file.slice(place.offset, place.offset + PIECE).arrayBuffer();
@@ -217,7 +208,7 @@ export async function send(upload, signal, { progress, retrying }) {
       }
       const delay = Math.min(RETRY_MAX_MS, RETRY_MS * 2 ** attempts++);
       retrying(error, Math.round(delay / 1000));
-      await wait(delay, signal);
+      await pause(delay, signal);
       signal.throwIfAborted();
     }
   }

@@ -101,16 +101,6 @@ function row(upload) {
     bar);
 }
 
-function wait(signal) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, POLL_MS);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    }, { once: true });
-  });
-}
-
 async function follow(api, signal, below) {
   let shown = null;
 
@@ -134,7 +124,7 @@ async function follow(api, signal, below) {
       below.replaceChildren(errorBox(error));
     }
     do
-      await wait(signal);
+      await api.pause(POLL_MS, signal);
     while (document.hidden && !signal.aborted);
   }
 }

@@ -156,7 +156,7 @@ export function make({ api, path, object, part, signal, change }) {
     shown = wanted;
     scroll.setAttribute("aria-busy", "true");
     try {
-      const bytes = await (await api.request(address, { ...init, signal })).arrayBuffer();
+      const bytes = await api.bytesOf(await api.request(address, { ...init, signal }));
       if (shown !== wanted)
         return;
       where.textContent = describe(row, column, down, right);

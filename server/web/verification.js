@@ -42,16 +42,6 @@ function failureList(failures) {
       el("code", {}, cut(String(failure.actual), 100))))));
 }
 
-function wait(signal) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, POLL_MS);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    }, { once: true });
-  });
-}
-
 export function verification(path, api, signal) {
   const mark = el("span", { class: "mark" });
   const text = el("span", { class: "note" });
@@ -80,7 +70,7 @@ export function verification(path, api, signal) {
 
     showReport(report);
     while (report.state === "running" && !signal.aborted) {
-      await wait(signal);
+      await api.pause(POLL_MS, signal);
       if (signal.aborted)
         return;
       report = await api.json(path, { signal });

@@ -69,6 +69,9 @@ class Browser:
         wanted["goog:loggingPrefs"] = {"browser": "ALL", "performance": "ALL"}
         made = self._send("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         self.session = f"/session/{made['sessionId']}"
+        # The record of requests would hold the bodies of uploads too, many times as long as they are.
+        self.cdp("Network.disable")
+        self.cdp("Network.enable", maxPostDataSize=1)
         self.script_timeout(60)
         self.resize(1280, 900)
 

@@ -21,6 +21,11 @@ class CutWay:
     def cut_after(self, count):
         self.left = count
 
+    def shut(self):
+        """Cuts at once."""
+        self.is_open = False
+        self._cut()
+
     def open(self):
         self.is_open = True
 

@@ -10,6 +10,7 @@ import pytest
 import requests
 
 import models
+from containers import Component, Object, zt1
 
 EXPECTED = numpy.arange(6, dtype="<f4").reshape(2, 3)
 
@@ -18,6 +19,8 @@ EXPECTED = numpy.arange(6, dtype="<f4").reshape(2, 3)
 def site(folder, share_server):
     (folder / "hostile.zt").write_bytes(models.hostile())
     (folder / "small.zt").write_bytes(models.small())
+    future = Object([8], {"data": Component(bytes(range(8)), "u8", "x.future/1")})
+    (folder / "types.zt").write_bytes(zt1({"future": future}))
     return share_server(folder)
 
 
@@ -125,6 +128,18 @@ def test_the_lines_follow_the_part_shown(site, browser, tmp_path):
 def test_types_that_numpy_does_not_have_come_widened(site, browser):
     browser.open(f"{site.url}/ui/models/small/objects/brain/data")
     assert "format=npy&dtype=f32" in lines(browser)["curl"]
+
+
+@pytest.mark.complains("refused pictures and statistics")
+def test_types_that_nothing_widens_come_as_they_are(site, browser, tmp_path):
+    for name, type_ in (("future", "|u1"), ("eight", "<f4")):
+        browser.open(f"{site.url}/ui/models/{'types' if name == 'future' else 'small'}/objects/{name}/data?at=5")
+        copied = lines(browser)
+        in_bash(copied["curl"], tmp_path)
+        shown = f"{copied['python']}\nprint(tensor.dtype.str)"
+        done = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == type_
+    assert (tmp_path / "future.bin").read_bytes() == bytes(range(8))
 
 
 def test_the_button_copies(site, browser):
