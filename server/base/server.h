@@ -1,5 +1,5 @@
 /* The parts of a running server, for code that needs more than one of them. Filled at start and
- * constant from then on, except for access, shards_by_name, draining and disk_awaited_ms. */
+ * constant from then on, except for access, shards_by_name, draining, files_changed and disk_awaited_ms. */
 #ifndef BASE_SERVER_H
 #define BASE_SERVER_H
 
@@ -56,6 +56,8 @@ struct server {
     /* Some clients may see only some models, so a model may not choose a shard by its content. */
     atomic_bool shards_by_name;
     atomic_bool draining;
+    /* How many files this server has published at paths, or removed. */
+    atomic_uint files_changed;
     /* When an answer last had to wait for a disk (clock_coarse_ms): background work that reads
      * gives way to it. */
     atomic_int_least64_t disk_awaited_ms;

@@ -97,8 +97,8 @@ bool generation_is_foreign(const struct generation *generation)
     return generation->error == &foreign_error;
 }
 
-/* Whether a file whose extension does not say what it is turned out to be no model. */
-static bool turned_out_foreign(const char *path, const struct zt_error *error)
+/* Its extension does not say what it is. */
+bool generation_error_is_foreign(const char *path, const struct zt_error *error)
 {
     return model_path_is_vague(path) && error->status == ZT_INVALID && error->rule != NULL &&
            strcmp(error->rule, foreign_error.rule) == 0;
@@ -184,7 +184,7 @@ static enum zt_status complete(struct generation *generation, enum zt_status sta
         return status;
     if (status != ZT_OK) {
         error->status = status;
-        if (turned_out_foreign(generation->path, error)) {
+        if (generation_error_is_foreign(generation->path, error)) {
             generation->error = &foreign_error;
             return ZT_OK;
         }

@@ -178,6 +178,8 @@ void generation_etag(const struct generation *generation, const char *suffix, ch
  * A file of another kind under an extension that PyTorch shares with much else is foreign. */
 bool generation_is_hidden(const struct generation *generation);
 bool generation_is_foreign(const struct generation *generation);
+/* Whether a file that could not be opened as a model, with this error, is foreign at that path. */
+bool generation_error_is_foreign(const char *path, const struct zt_error *error);
 
 /* "zt", "safetensors" …; for an unreadable file the format that its extension names. */
 const char *generation_format(const struct generation *generation);

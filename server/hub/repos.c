@@ -39,7 +39,6 @@ struct repo {
 
 struct hub_repos {
     struct server *server;
-    atomic_uint changes;
     pthread_mutex_t lock; /* of what follows */
     struct repo *first;
     size_t count;
@@ -84,7 +83,7 @@ void hub_repos_free(struct hub_repos *repos)
 
 void hub_repos_changed(struct hub_repos *repos)
 {
-    atomic_fetch_add(&repos->changes, 1);
+    atomic_fetch_add(&repos->server->files_changed, 1);
 }
 
 /* --- the table --- */
@@ -268,7 +267,7 @@ static enum zt_status list_snapshot(struct server *server, struct repo *repo, co
 /* Lists what is there now. */
 static enum zt_status list_now(struct hub_repos *repos, struct repo *repo, struct zt_error *error)
 {
-    const unsigned changes = atomic_load(&repos->changes);
+    const unsigned changes = atomic_load(&repos->server->files_changed);
     const int64_t now_ms = clock_ms();
     struct hub_version *version;
     char commit[HUB_COMMIT_SIZE];

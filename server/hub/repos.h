@@ -15,8 +15,8 @@ struct hub_repos *hub_repos_new(struct server *server);
 /* Takes NULL. */
 void hub_repos_free(struct hub_repos *repos);
 
-/* Something was published or removed: what was listed a moment ago is not what is there now. From
- * any thread. */
+/* What was listed a moment ago is not what is there now: a file turned out to be another. What the
+ * server itself publishes or removes is known without it. From any thread. */
 void hub_repos_changed(struct hub_repos *repos);
 
 enum hub_found { HUB_FOUND, HUB_NO_REPO, HUB_NO_REVISION, HUB_FAILED };

@@ -15,6 +15,7 @@
 #include "base/server.h"
 #include "http/fields/digest_fields.h"
 #include "http/fields/uri.h"
+#include "tree/file_hashes.h"
 #include "upload/shared/model_hold.h"
 #include "upload/shared/model_parts.h"
 #include "upload/shared/write_checks.h"
@@ -238,6 +239,13 @@ static bool give_name_in_bucket(struct publication *publication, const struct mo
     return true;
 }
 
+bool publication_give_name(struct publication *publication, const struct model_hold *hold,
+                           const char *path, bool exists, struct failure *failure)
+{
+    return hold->claim != NULL ? give_name_in_bucket(publication, hold, path, failure)
+                               : give_name_in_folder(publication, path, exists, failure);
+}
+
 /* The file of the model that is replaced would hide the new one, or appear when that is removed. It
  * goes only if it is still the one that was looked at. */
 static void remove_replaced(struct publication *publication, const struct generation *replaced,
@@ -323,17 +331,13 @@ static void share_findings(const struct publication *publication, const struct f
     changes_note();
 }
 
-/* The model's file is there: the one that it replaces goes, and this one is served from now on. */
-static void make_visible(struct publication *publication, const struct findings *findings,
-                         const struct model_hold *hold, const char *path,
-                         const struct generation *replaced)
+void publication_show(struct publication *publication, const struct findings *findings,
+                      const struct model_hold *hold, const char *path)
 {
     struct generation *generation;
     bool is_mine;
 
     assert(publication->stored == NULL);
-    if (replaced != NULL)
-        remove_replaced(publication, replaced, path);
     generation = catalog_update(publication->server->catalog, path);
     is_mine = generation != NULL && is_what_was_checked(findings, hold->claim, generation);
     /* What a bucket has now may not be known yet, and the catalog still have what was replaced. */
@@ -341,7 +345,18 @@ static void make_visible(struct publication *publication, const struct findings 
              is_mine || (generation != NULL && hold->claim == NULL) ? generation->etag : "");
     if (is_mine)
         share_findings(publication, findings, generation);
+    atomic_fetch_add(&publication->server->files_changed, 1);
     generation_release(generation);
+}
+
+/* The model's file is there: the one that it replaces goes. */
+static void make_visible(struct publication *publication, const struct findings *findings,
+                         const struct model_hold *hold, const char *path,
+                         const struct generation *replaced)
+{
+    if (replaced != NULL)
+        remove_replaced(publication, replaced, path);
+    publication_show(publication, findings, hold, path);
 }
 
 static bool check_held(const struct publication *publication, const struct model_hold *hold,
@@ -427,8 +442,7 @@ static bool publish(struct publication *publication, const struct findings *find
                 !refuse_foreign(publication, path, failure) &&
                 !refuse_behind(publication, failure) &&
                 find_replaced(publication, &replaced, failure) &&
-                (hold.claim != NULL ? give_name_in_bucket(publication, &hold, path, failure)
-                                    : give_name_in_folder(publication, path, exists, failure));
+                publication_give_name(publication, &hold, path, exists, failure);
     if (published)
         make_visible(publication, findings, &hold, path, replaced);
     model_hold_release(&hold);
@@ -441,8 +455,7 @@ static bool publish(struct publication *publication, const struct findings *find
     return published;
 }
 
-/* What takes long is done while others may still write under the name. */
-static bool prepare(struct publication *publication, const char *path, struct failure *failure)
+bool publication_prepare(struct publication *publication, const char *path, struct failure *failure)
 {
     struct store *store = publication->server->store;
     struct zt_error error;
@@ -461,7 +474,8 @@ static bool check_and_publish(struct publication *publication, struct findings *
     if (!publication_check(publication, findings, failure))
         return false;
     snprintf(path, sizeof(path), "%s%s", publication->name, findings->extension);
-    return prepare(publication, path, failure) && publish(publication, findings, path, failure);
+    return publication_prepare(publication, path, failure) &&
+           publish(publication, findings, path, failure);
 }
 
 bool publication_run(struct publication *publication, struct failure *failure)

@@ -38,6 +38,23 @@ struct publication {
 /* On a worker; may take long. False with failure set: it may be tried again. */
 bool publication_run(struct publication *publication, struct failure *failure);
 
+/* --- its steps, for files that are published at paths of their own (file_publication.h) --- */
+
+struct findings;
+
+/* What takes long is done while others may still write under the name. */
+bool publication_prepare(struct publication *publication, const char *path,
+                         struct failure *failure);
+/* Gives the file its name; exists: whether the preconditions were checked with what is there. While
+ * it is held. On success stored is NULL. */
+bool publication_give_name(struct publication *publication, const struct model_hold *hold,
+                           const char *path, bool exists, struct failure *failure);
+/* It is served from now on, and what was found out about it is known. While it is held. */
+void publication_show(struct publication *publication, const struct findings *findings,
+                      const struct model_hold *hold, const char *path);
+
+/* --- the answer --- */
+
 /* Fields of the answer: where the model is; and its ETag and Repr-Digest. */
 void published_reply_location(struct request *request, struct zt_text model);
 void published_reply_digest(struct request *request, const struct published *published);

@@ -195,6 +195,7 @@ static bool remove_own(struct removal *removal, const struct model_hold *hold,
         return true;
     status = server->store->ops->remove(server->store, current->path, &expected, &error);
     if (status == ZT_OK) {
+        atomic_fetch_add(&server->files_changed, 1);
         generation_release(catalog_update(server->catalog, current->path));
         /* What lay behind is served at once. */
         generation_release(model_find_current(server, removal->name));
