@@ -2,10 +2,9 @@
 #include "commands/statistics_table.h"
 
 #include <inttypes.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <string.h>
 
+#include "terminal/character_set.h"
 #include "terminal/plain_text.h"
 
 #define NAME_MAX_WIDTH  48
@@ -21,18 +20,6 @@
 static const char *const blocks[LEVELS + 1] = {" ",      "\u2581", "\u2582", "\u2583", "\u2584",
                                                "\u2585", "\u2586", "\u2587", "\u2588"};
 static const char *const ascii[LEVELS + 1] = {" ", ".", ":", "-", "=", "+", "*", "#", "@"};
-
-static bool locale_is_utf8(void)
-{
-    const locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-    bool is_utf8;
-
-    if (locale == (locale_t)0)
-        return false;
-    is_utf8 = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
-    freelocale(locale);
-    return is_utf8;
-}
 
 static size_t write_shape(FILE *stream, const struct zt_model *model,
                           const struct zt_object *object)
@@ -120,7 +107,7 @@ void statistics_table_begin(struct statistics_table *table, const struct zt_mode
     *table = (struct statistics_table){.stream = stream,
                                        .name_width = strlen("OBJECT"),
                                        .shape_width = strlen("SHAPE"),
-                                       .is_utf8 = locale_is_utf8()};
+                                       .is_utf8 = character_set_is_utf8()};
     for (uint32_t i = 0; i < model->object_count; i++) {
         const struct zt_object *object = &model->objects[i];
         const size_t name =

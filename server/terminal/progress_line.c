@@ -5,13 +5,16 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json_write.h"
+#include "terminal/character_set.h"
 #include "terminal/plain_text.h"
+#include "terminal/progress_bar.h"
 
 #define FIRST_MS  500
 #define DRAW_MS   200
@@ -136,23 +139,41 @@ static size_t terminal_columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : COLUMNS;
 }
 
-static void print_name(const struct progress_line *line)
+static unsigned bar_cells(const struct progress_line *line)
+{
+    return line->mode == PROGRESS_AUTO && line->total_bytes > 0
+               ? progress_bar_cells(terminal_columns())
+               : 0;
+}
+
+static void print_bar(const struct progress_line *line, FILE *stream)
+{
+    const unsigned cells = bar_cells(line);
+
+    if (cells == 0)
+        return;
+    fputc(' ', stream);
+    progress_bar_write(stream, percent(line), cells, character_set_is_utf8());
+}
+
+static void print_name(const struct progress_line *line, FILE *stream)
 {
     const size_t columns = line->mode == PROGRESS_AUTO ? terminal_columns() : COLUMNS * 2;
-    size_t room = columns > FIGURES_WIDTH + 8 ? columns - FIGURES_WIDTH : 8;
+    const size_t taken = FIGURES_WIDTH + bar_cells(line);
+    size_t room = columns > taken + 8 ? columns - taken : 8;
 
-    fprintf(stderr, "%s", line->verb);
+    fprintf(stream, "%s", line->verb);
     if (line->files > 1)
-        fprintf(stderr, " %u of %u", line->file, line->files);
+        fprintf(stream, " %u of %u", line->file, line->files);
     if (line->name != NULL) {
-        fputc(' ', stderr);
+        fputc(' ', stream);
         if (room > NAME_WIDTH)
             room = NAME_WIDTH;
-        plain_text_write_short(stderr, line->name, strlen(line->name), room);
+        plain_text_write_short(stream, line->name, strlen(line->name), room);
     }
 }
 
-static void print_figures(const struct progress_line *line, int64_t now_ms)
+static void print_figures(const struct progress_line *line, FILE *stream, int64_t now_ms)
 {
     const double bytes_s = rate(line, now_ms);
     char done[SIZE_SIZE];
@@ -164,11 +185,14 @@ static void print_figures(const struct progress_line *line, int64_t now_ms)
     format_size((double)line->total_bytes, total);
     format_size(bytes_s, speed);
     format_left(left_s(line, bytes_s), left);
-    if (line->total_bytes > 0)
-        fprintf(stderr, ": %3u %%, %s of %s", percent(line), done, total);
-    else
-        fprintf(stderr, ": %s", done);
-    fprintf(stderr, ", %s/s%s", speed, left);
+    if (line->total_bytes > 0) {
+        fprintf(stream, ": %3u %%", percent(line));
+        print_bar(line, stream);
+        fprintf(stream, ", %s of %s", done, total);
+    } else {
+        fprintf(stream, ": %s", done);
+    }
+    fprintf(stream, ", %s/s%s", speed, left);
 }
 
 static void print_object(const struct progress_line *line, int64_t now_ms, bool is_end)
@@ -208,17 +232,37 @@ static void print_object(const struct progress_line *line, int64_t now_ms, bool 
     json_free(&json);
 }
 
+static void write_line(const struct progress_line *line, FILE *stream, int64_t now_ms)
+{
+    const bool is_overwritten = line->mode == PROGRESS_AUTO;
+
+    fputs(is_overwritten ? "\r" : "", stream);
+    print_name(line, stream);
+    print_figures(line, stream, now_ms);
+    fputs(is_overwritten ? "\033[K" : "\n", stream);
+}
+
+/* In one call, since standard error has no buffer: a terminal would show halves of it. */
+static void print_line(const struct progress_line *line, int64_t now_ms)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+
+    if (stream == NULL)
+        return; /* without memory there is no progress to be seen */
+    write_line(line, stream, now_ms);
+    if (fclose(stream) == 0)
+        fwrite(text, 1, length, stderr);
+    free(text);
+}
+
 static void draw(struct progress_line *line, int64_t now_ms)
 {
-    if (line->mode == PROGRESS_JSON) {
+    if (line->mode == PROGRESS_JSON)
         print_object(line, now_ms, false);
-    } else {
-        if (line->mode == PROGRESS_AUTO)
-            fputc('\r', stderr);
-        print_name(line);
-        print_figures(line, now_ms);
-        fputs(line->mode == PROGRESS_AUTO ? "\033[K" : "\n", stderr);
-    }
+    else
+        print_line(line, now_ms);
     fflush(stderr);
     line->is_drawn = line->mode == PROGRESS_AUTO;
 }
