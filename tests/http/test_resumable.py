@@ -27,7 +27,15 @@ def test_options_list_version_extensions_and_limits(server, path):
     assert answer.status == 204
     assert answer["Tus-Resumable"] == "1.0.0" and answer["Tus-Version"] == "1.0.0"
     extensions = answer["Tus-Extension"].split(",")
-    assert set(extensions) == {"creation", "creation-with-upload", "checksum", "expiration", "termination"}
+    assert set(extensions) == {
+        "creation",
+        "creation-with-upload",
+        "creation-defer-length",
+        "checksum",
+        "concatenation",
+        "expiration",
+        "termination",
+    }
     assert answer["Tus-Max-Size"] == str(LIMIT)
     assert answer["Tus-Checksum-Algorithm"] == "sha1,sha256"
     assert ("PATCH" in answer["Allow"]) == (path != "/v1/resumable")
@@ -88,9 +96,8 @@ def test_a_created_upload_shows_offset_length_and_metadata(server, name):
 
 BAD_CREATIONS = {
     "no length": {"Upload_Length": None},
-    "deferred length": {"Upload_Length": None, "Upload_Defer_Length": "1"},
+    "deferred length other than 1": {"Upload_Length": None, "Upload_Defer_Length": "2"},
     "length both given and deferred": {"Upload_Defer_Length": "1"},
-    "part of another upload": {"Upload_Concat": "partial"},
     "negative length": {"Upload_Length": "-1"},
     "length of letters": {"Upload_Length": "ten"},
     "length past 63 bits": {"Upload_Length": "9223372036854775808"},

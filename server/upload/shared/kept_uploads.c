@@ -162,6 +162,25 @@ struct kept_upload *kept_uploads_find(struct kept_uploads *kept, enum upload_kin
     return upload;
 }
 
+struct kept_upload *kept_uploads_search(struct kept_uploads *kept,
+                                        bool (*is_it)(const void *context,
+                                                      const struct kept_upload *upload),
+                                        const void *context)
+{
+    struct kept_upload *found = NULL;
+
+    pthread_mutex_lock(&kept->lock);
+    for (size_t list = 0; list < LISTS && found == NULL; list++) {
+        found = kept->lists[list];
+        while (found != NULL && !is_it(context, found))
+            found = found->next;
+    }
+    if (found != NULL)
+        kept_upload_hold(found);
+    pthread_mutex_unlock(&kept->lock);
+    return found;
+}
+
 bool kept_uploads_add(struct kept_upload *upload)
 {
     struct server *server = upload->server;

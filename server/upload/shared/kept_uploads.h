@@ -72,7 +72,13 @@ void kept_uploads_expire(struct kept_uploads *kept);
 /* Finds and holds an upload; NULL if there is none of that kind. */
 struct kept_upload *kept_uploads_find(struct kept_uploads *kept, enum upload_kind kind,
                                       struct zt_text id);
-/* The same, but also takes over an upload that another process has left since this one started. */
+/* Finds and holds any upload of which is_it says so; NULL if there is none. is_it must not wait. */
+struct kept_upload *kept_uploads_search(struct kept_uploads *kept,
+                                        bool (*is_it)(const void *context,
+                                                      const struct kept_upload *upload),
+                                        const void *context);
+/* The same as find, but also takes over an upload that another process has left since this one
+ * started. */
 struct kept_upload *kept_uploads_find_or_adopt(struct kept_uploads *kept, enum upload_kind kind,
                                                struct zt_text id);
 

@@ -159,6 +159,7 @@ static void write_time(struct json *json, const char *key, time_t time)
 static void write_entry(struct json *json, const struct registry_entry *entry, int64_t expire_s)
 {
     time_t active = atomic_load(&entry->active);
+    uint64_t length = atomic_load(&entry->length);
 
     json_object_begin(json);
     json_key_string(json, "id");
@@ -166,18 +167,28 @@ static void write_entry(struct json *json, const struct registry_entry *entry, i
     json_key_string(json, "kind");
     json_put_string(json, kind_names[entry->kind]);
     json_key_string(json, "model");
-    json_put_string(json, entry->model);
+    if (entry->model[0] != '\0')
+        json_put_string(json, entry->model);
+    else
+        json_put_null(json);
     write_time(json, "created", entry->created);
     write_time(json, "active", active);
     json_key_string(json, "received");
     json_uint(json, atomic_load(&entry->received));
-    if (entry->length > 0) {
+    if (length > 0) {
         json_key_string(json, "length");
-        json_uint(json, entry->length);
+        json_uint(json, length);
     }
     if (entry->kind != UPLOAD_KIND_FILE)
         write_time(json, "expires", active + (time_t)expire_s);
     json_object_end(json);
+}
+
+/* Whoever may see only some models sees no nameless parts. */
+static bool passes(struct name_filter filter, const struct registry_entry *entry)
+{
+    return filter.passes == NULL ||
+           (entry->model[0] != '\0' && name_filter_passes(filter, zt_text_from(entry->model)));
 }
 
 void registry_write(struct registry *registry, struct name_filter filter, struct json *json)
@@ -187,7 +198,7 @@ void registry_write(struct registry *registry, struct name_filter filter, struct
     json_array_begin(json);
     pthread_mutex_lock(&registry->lock);
     for (const struct registry_entry *entry = registry->first; entry != NULL; entry = entry->next)
-        if (name_filter_passes(filter, zt_text_from(entry->model)))
+        if (passes(filter, entry))
             write_entry(json, entry, registry->expire_s);
     pthread_mutex_unlock(&registry->lock);
     json_array_end(json);

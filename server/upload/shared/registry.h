@@ -21,12 +21,12 @@ enum upload_kind { UPLOAD_KIND_FILE, UPLOAD_KIND_WRITER, UPLOAD_KIND_RESUMABLE, 
 struct registry_entry {
     enum upload_kind kind;
     char id[UPLOAD_ID_SIZE];
-    char model[MODEL_NAME_MAX + 1];
+    char model[MODEL_NAME_MAX + 1]; /* empty: a part of a file, whose name comes later */
     char client[CLIENT_SIZE]; /* whose limits it counts toward; empty (none) after a restart */
     time_t created;
     _Atomic(time_t) active;        /* last byte or command */
     atomic_uint_fast64_t received; /* bytes */
-    uint64_t length;               /* that will have been received at the end; 0: not known */
+    atomic_uint_fast64_t length;   /* that will have been received at the end; 0: not known */
     struct registry_entry *next;
 };
 

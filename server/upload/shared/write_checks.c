@@ -193,6 +193,19 @@ bool write_refuse_large(struct request *request, uint64_t length)
     return true;
 }
 
+/* What cannot be found out is left to the write. */
+bool write_refuse_full(struct request *request, uint64_t length)
+{
+    struct store *store = request->server->store;
+    uint64_t space;
+
+    if (store->ops->space(store, &space, NULL) != ZT_OK || length <= space)
+        return false;
+    problem_reply(request, PROBLEM_INSUFFICIENT_STORAGE,
+                  "there is not enough free space beyond the reserve");
+    return true;
+}
+
 void write_reply_crowded(struct request *request, unsigned limit, const char *key)
 {
     problem_reply(request, PROBLEM_RATE_LIMITED,

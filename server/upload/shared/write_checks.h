@@ -19,6 +19,8 @@ bool write_refuse_digests(struct request *request, struct digest_field *out_cont
 bool write_refuse_absent_body(struct request *request);
 /* Refuses a declared length above upload.max_bytes; UINT64_MAX: not declared. */
 bool write_refuse_large(struct request *request, uint64_t length);
+/* Refuses a length for which the store has no space. */
+bool write_refuse_full(struct request *request, uint64_t length);
 /* The preconditions that a write can have; their texts are the request's. */
 struct preconditions write_preconditions(struct request *request);
 /* Reads the preconditions and compares them with the model that is known to have the name. If that

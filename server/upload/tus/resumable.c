@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "upload/tus/tus_fields.h"
 
 /* The states that may follow each, bit by bit. */
 static const unsigned next_states[] = {
@@ -18,6 +19,11 @@ static const unsigned next_states[] = {
 enum resumable_state resumable_state(const struct resumable *resumable)
 {
     return atomic_load(&resumable->state);
+}
+
+bool resumable_is_whole(const struct resumable *resumable)
+{
+    return atomic_load(&resumable->kept.entry.received) == atomic_load(&resumable->length);
 }
 
 static void set_state(struct resumable *resumable, enum resumable_state state)
@@ -87,6 +93,15 @@ static struct digest_field stated_digest(const struct resumable *resumable)
     return text != NULL && digest_field_parse(text, &field) ? field : (struct digest_field){0};
 }
 
+static enum resumable_role role_of(const char *concat)
+{
+    const char *urls;
+
+    if (concat == NULL)
+        return RESUMABLE_WHOLE;
+    return tus_concat_parse(concat, &urls) == TUS_CONCAT_PART ? RESUMABLE_PART : RESUMABLE_FINAL;
+}
+
 struct resumable *resumable_new(struct server *server, const char *id, char *texts[RESUMABLE_TEXTS])
 {
     struct resumable *resumable = calloc(1, sizeof(*resumable));
@@ -99,6 +114,7 @@ struct resumable *resumable_new(struct server *server, const char *id, char *tex
     }
     kept_upload_init(&resumable->kept, &resumable_kind, server, id);
     memcpy(resumable->texts, texts, sizeof(resumable->texts));
+    resumable->role = role_of(texts[RESUMABLE_CONCAT]);
     pthread_mutex_init(&resumable->sync_lock, NULL);
     claim_init(&resumable->claim);
     follower = &resumable->follower;
@@ -142,26 +158,39 @@ void resumable_drop(struct resumable *resumable)
 
 /* --- bytes --- */
 
+void resumable_set_length(struct resumable *resumable, uint64_t length)
+{
+    assert(atomic_load(&resumable->length) == RESUMABLE_UNKNOWN);
+    assert(length >= atomic_load(&resumable->kept.entry.received));
+    /* Whoever sees the length must see that it is to be recorded. */
+    atomic_store(&resumable->is_length_stated, true);
+    atomic_store(&resumable->length, length);
+    atomic_store(&resumable->kept.entry.length, length);
+}
+
 static void add_received(struct resumable *resumable, uint64_t length)
 {
     uint64_t received = atomic_fetch_add(&resumable->kept.entry.received, length) + length;
 
-    assert(received <= resumable->length);
+    assert(received <= atomic_load(&resumable->length));
     assert(resumable_state(resumable) != RESUMABLE_PUBLISHED);
     (void)received;
     resumable_touch(resumable);
 }
 
+/* The digest of a part is of no use: parts are hashed when they are joined. */
 void resumable_advance(struct resumable *resumable, uint64_t length)
 {
     add_received(resumable, length);
-    body_follower_advance(&resumable->follower, length);
+    if (resumable->role != RESUMABLE_PART)
+        body_follower_advance(&resumable->follower, length);
 }
 
 void resumable_count(struct resumable *resumable, uint64_t length)
 {
     add_received(resumable, length);
-    body_follower_count(&resumable->follower, length);
+    if (resumable->role != RESUMABLE_PART)
+        body_follower_count(&resumable->follower, length);
 }
 
 /* Syncs the bytes first, then the number that says that they are durable. */
@@ -181,13 +210,29 @@ static enum zt_status sync_and_note(struct resumable *resumable, struct zt_error
     return status;
 }
 
+/* Before bytes up to that length are reported: publication may follow. */
+static enum zt_status note_length(struct resumable *resumable, struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+
+    if (atomic_load(&resumable->length) == RESUMABLE_UNKNOWN ||
+        !atomic_load(&resumable->is_length_stated) || resumable->is_length_durable)
+        return ZT_OK;
+    status = resumable_files_note_length(resumable, error);
+    resumable->is_length_durable = status == ZT_OK;
+    return status;
+}
+
 enum zt_status resumable_make_durable(struct resumable *resumable, struct zt_error *error)
 {
     enum zt_status status = ZT_OK;
 
     pthread_mutex_lock(&resumable->sync_lock);
-    if (resumable->data != NULL)
-        status = sync_and_note(resumable, error);
+    if (resumable->data != NULL) {
+        status = note_length(resumable, error);
+        if (status == ZT_OK)
+            status = sync_and_note(resumable, error);
+    }
     pthread_mutex_unlock(&resumable->sync_lock);
     return status;
 }
@@ -226,12 +271,26 @@ static bool note_end(struct resumable *resumable, struct failure *failure)
            failure_of_store(failure, &error);
 }
 
+/* Its bytes have become a model, or part of one. A HEAD that comes now finds nothing left to make
+ * durable. */
+static void end_files(struct resumable *resumable)
+{
+    const struct store_ops *ops = resumable->kept.server->store->ops;
+
+    pthread_mutex_lock(&resumable->sync_lock);
+    resumable->data = NULL;
+    ops->abandon(resumable->state_file);
+    resumable->state_file = NULL;
+    pthread_mutex_unlock(&resumable->sync_lock);
+    kept_upload_touch(&resumable->kept);
+    set_state(resumable, RESUMABLE_PUBLISHED);
+}
+
 static bool run_publication(struct resumable *resumable, struct name_filter covers,
                             struct failure *failure)
 {
-    struct server *server = resumable->kept.server;
     struct publication publication = {
-        .server = server,
+        .server = resumable->kept.server,
         .stored = resumable->data,
         .name = resumable->kept.entry.model,
         .preconditions = {.if_match = resumable->texts[RESUMABLE_IF_MATCH],
@@ -244,14 +303,7 @@ static bool run_publication(struct resumable *resumable, struct name_filter cove
     if (!publication_run(&publication, failure))
         return false;
     resumable->published = publication.published;
-    /* A HEAD that comes now finds nothing left to make durable. */
-    pthread_mutex_lock(&resumable->sync_lock);
-    resumable->data = NULL;
-    server->store->ops->abandon(resumable->state_file);
-    resumable->state_file = NULL;
-    pthread_mutex_unlock(&resumable->sync_lock);
-    kept_upload_touch(&resumable->kept);
-    set_state(resumable, RESUMABLE_PUBLISHED);
+    end_files(resumable);
     return true;
 }
 
@@ -267,8 +319,9 @@ static bool may_succeed_later(enum problem problem)
 bool resumable_publish(struct resumable *resumable, struct name_filter covers,
                        struct failure *failure)
 {
+    assert(resumable->role != RESUMABLE_PART);
     assert(resumable_state(resumable) == RESUMABLE_RECEIVING);
-    assert(atomic_load(&resumable->durable) == resumable->length);
+    assert(atomic_load(&resumable->durable) == atomic_load(&resumable->length));
     if (hash_whole(resumable, failure) && check_digest(resumable, failure) &&
         note_end(resumable, failure) && run_publication(resumable, covers, failure)) {
         kept_uploads_finish(&resumable->kept);
@@ -279,4 +332,26 @@ bool resumable_publish(struct resumable *resumable, struct name_filter covers,
     if (!may_succeed_later(failure->problem))
         resumable_drop(resumable);
     return false;
+}
+
+/* Like a published upload: if data is missing after the end was noted, that is its outcome, which
+ * is kept for a client that asks again because the final upload's answer was lost. */
+void resumable_use_up(struct resumable *part, const uint8_t file_sha256[32])
+{
+    struct stored_upload *data = part->data;
+    struct zt_error error;
+
+    assert(part->role == RESUMABLE_PART && resumable_is_whole(part));
+    memcpy(part->published.sha256, file_sha256, sizeof(part->published.sha256));
+    part->is_hashed = true;
+    if (resumable_files_note_end(part, &error) != ZT_OK ||
+        resumable_files_remove_data(part, &error) != ZT_OK) {
+        log_write(LOG_LEVEL_WARN, "upload %s: its outcome is not kept: %s", part->kept.entry.id,
+                  error.message);
+        resumable_drop(part);
+        return;
+    }
+    end_files(part);
+    part->kept.server->store->ops->abandon(data);
+    kept_uploads_finish(&part->kept);
 }

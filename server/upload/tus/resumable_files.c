@@ -1,8 +1,7 @@
-/* The files of a resumable upload. "resumable" has lines of a key and its value, between a first
- * line that identifies the format and "end"; without "end" it is not valid. "state" is one line
- * with a number and the system's boot, overwritten in place: it is shorter than a sector, so it is
- * never half written. When publication begins, a second line follows: the time, and the file's
- * SHA-256. */
+/* The files of a resumable upload: "resumable" (resumable_description.h); "state", one line with a
+ * number and the system's boot, overwritten in place: it is shorter than a sector, so it is never
+ * half written; when publication begins, a second line follows: the time, and the file's SHA-256;
+ * and "length", one line with a number. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,14 +12,14 @@
 #include <fcntl.h>
 
 #include "upload/tus/resumable.h"
+#include "upload/tus/resumable_description.h"
 #include "upload/tus/tus_fields.h"
 
 #define DATA_NAME     "data"
 #define CREATION_NAME "resumable"
 #define STATE_NAME    "state"
+#define LENGTH_NAME   "length"
 
-#define FIRST_LINE "ztserve-resumable 1"
-#define LAST_LINE  "end"
 /* The header of a request is always smaller. */
 #define CREATION_SIZE_MAX ((size_t)64 << 10)
 
@@ -29,14 +28,8 @@
 #define STATE_SIZE (20 + 1 + BOOT_SIZE)
 /* 20 digits, a blank, "sha256:" and 64 digits, a newline. */
 #define END_SIZE (20 + 1 + 7 + 64 + 1)
-
-static const char *const text_keys[RESUMABLE_TEXTS] = {
-    [RESUMABLE_METADATA] = "metadata",
-    [RESUMABLE_IF_MATCH] = "if-match",
-    [RESUMABLE_IF_NONE_MATCH] = "if-none-match",
-    [RESUMABLE_IF_UNMODIFIED_SINCE] = "if-unmodified-since",
-    [RESUMABLE_REPR_DIGEST] = "repr-digest",
-};
+/* 20 digits, a newline. */
+#define LENGTH_SIZE (20 + 1)
 
 /* A text that changes with every start of the system; dashes, which never match, if the system does
  * not report one. */
@@ -66,17 +59,6 @@ static enum zt_status write_state(struct resumable *resumable, uint64_t durable,
                                                         error);
 }
 
-static void print_creation(const struct resumable *resumable, FILE *stream)
-{
-    fprintf(stream, "%s\nmodel %s\nlength %" PRIu64 "\ncreated %" PRId64 "\n", FIRST_LINE,
-            resumable->kept.entry.model, resumable->length, (int64_t)resumable->kept.entry.created);
-    for (size_t i = 0; i < RESUMABLE_TEXTS; i++)
-        if (resumable->texts[i] != NULL)
-            fprintf(stream, "%s %s\n", text_keys[i], resumable->texts[i]);
-    fprintf(stream, "%s\n", LAST_LINE);
-}
-
-/* Header fields contain no line ends, so each is one line. */
 static enum zt_status write_creation(struct resumable *resumable, struct stored_upload *file,
                                      struct zt_error *error)
 {
@@ -86,7 +68,7 @@ static enum zt_status write_creation(struct resumable *resumable, struct stored_
     enum zt_status status = ZT_NO_MEMORY;
 
     if (stream != NULL) {
-        print_creation(resumable, stream);
+        resumable_description_print(resumable, stream);
         status = fclose(stream) == 0 ? ZT_OK : ZT_NO_MEMORY;
     }
     if (status == ZT_OK)
@@ -119,8 +101,8 @@ enum zt_status resumable_files_create(struct resumable *resumable, struct zt_err
 
     if (status != ZT_OK)
         return status;
-    status =
-        store->ops->kept_create(store, id, DATA_NAME, resumable->length, &resumable->data, error);
+    status = store->ops->kept_create(store, id, DATA_NAME, atomic_load(&resumable->length),
+                                     &resumable->data, error);
     resumable->follower.stored = resumable->data;
     if (status == ZT_OK)
         status = create_description(resumable, error);
@@ -154,6 +136,43 @@ enum zt_status resumable_files_note(struct resumable *resumable, uint64_t durabl
 
     return status == ZT_OK ? resumable->kept.server->store->ops->sync(resumable->state_file, error)
                            : status;
+}
+
+/* The file of the length, which may be there from an earlier process. */
+static enum zt_status open_length(struct resumable *resumable, struct stored_upload **out_file,
+                                  struct zt_error *error)
+{
+    struct store *store = resumable->kept.server->store;
+    const char *id = resumable->kept.entry.id;
+    enum zt_status status = store->ops->kept_open(store, id, LENGTH_NAME, out_file, error);
+
+    return status == ZT_NOT_FOUND
+               ? store->ops->kept_create(store, id, LENGTH_NAME, 0, out_file, error)
+               : status;
+}
+
+enum zt_status resumable_files_note_length(struct resumable *resumable, struct zt_error *error)
+{
+    const struct store_ops *ops = resumable->kept.server->store->ops;
+    char line[LENGTH_SIZE + 1];
+    struct stored_upload *file;
+    enum zt_status status = open_length(resumable, &file, error);
+
+    if (status != ZT_OK)
+        return status;
+    snprintf(line, sizeof(line), "%020" PRIu64 "\n", atomic_load(&resumable->length));
+    status = ops->write_at(file, 0, line, LENGTH_SIZE, error);
+    if (status == ZT_OK)
+        status = ops->sync(file, error);
+    ops->abandon(file);
+    return status;
+}
+
+enum zt_status resumable_files_remove_data(struct resumable *part, struct zt_error *error)
+{
+    struct store *store = part->kept.server->store;
+
+    return store->ops->kept_remove(store, part->kept.entry.id, DATA_NAME, error);
 }
 
 enum zt_status resumable_files_note_end(struct resumable *resumable, struct zt_error *error)
@@ -204,77 +223,39 @@ static enum kept_opened read_text(struct store *store, struct stored_upload *fil
     return KEPT_OPENED;
 }
 
-static enum kept_opened read_creation(struct store *store, const char *id, char **out_text)
+static enum kept_opened read_file(struct store *store, const char *id, const char *name,
+                                  size_t size_max, char **out_text)
 {
     struct stored_upload *file;
-    enum kept_opened opened =
-        opened_by(store->ops->kept_open(store, id, CREATION_NAME, &file, NULL));
+    enum kept_opened opened = opened_by(store->ops->kept_open(store, id, name, &file, NULL));
 
     if (opened == KEPT_OPENED) {
-        opened = read_text(store, file, CREATION_SIZE_MAX, out_text);
+        opened = read_text(store, file, size_max, out_text);
         store->ops->abandon(file);
     }
     return opened;
 }
 
-struct creation {
-    char model[MODEL_NAME_MAX + 1];
-    uint64_t length;
-    uint64_t created;
-    char *texts[RESUMABLE_TEXTS]; /* each its own */
-    bool has_model;
-    bool has_length;
-    bool is_whole;
-};
-
-static bool take_text(struct creation *creation, const char *key, const char *value)
+/* A length that was stated after creation. What is not whole was never acknowledged. False: it
+ * cannot be read now. */
+static bool find_length(struct resumable *resumable)
 {
-    for (size_t i = 0; i < RESUMABLE_TEXTS; i++) {
-        if (strcmp(key, text_keys[i]) == 0 && creation->texts[i] == NULL) {
-            creation->texts[i] = strdup(value);
-            return creation->texts[i] != NULL;
+    const char *id = resumable->kept.entry.id;
+    char *text = NULL;
+    enum kept_opened opened =
+        read_file(resumable->kept.server->store, id, LENGTH_NAME, LENGTH_SIZE, &text);
+    uint64_t length;
+
+    if (opened == KEPT_OPENED && strlen(text) == LENGTH_SIZE && text[0] == '0' &&
+        text[LENGTH_SIZE - 1] == '\n') {
+        text[LENGTH_SIZE - 1] = '\0';
+        if (tus_number_parse(text + 1, &length)) {
+            atomic_store(&resumable->is_length_stated, true);
+            atomic_store(&resumable->length, length);
         }
     }
-    return false;
-}
-
-static bool take_line(struct creation *creation, char *line)
-{
-    char *blank = strchr(line, ' ');
-    const char *value;
-
-    if (blank == NULL) {
-        creation->is_whole = strcmp(line, LAST_LINE) == 0;
-        return creation->is_whole;
-    }
-    *blank = '\0';
-    value = blank + 1;
-    if (strcmp(line, "model") == 0) {
-        creation->has_model = model_name_is_plain((struct zt_text){value, strlen(value)});
-        snprintf(creation->model, sizeof(creation->model), "%s", value);
-        return creation->has_model;
-    }
-    if (strcmp(line, "length") == 0) {
-        creation->has_length = tus_number_parse(value, &creation->length);
-        return creation->has_length;
-    }
-    if (strcmp(line, "created") == 0)
-        return tus_number_parse(value, &creation->created);
-    return take_text(creation, line, value);
-}
-
-static bool parse_creation(char *text, struct creation *out_creation)
-{
-    char *rest;
-    char *line = strtok_r(text, "\n", &rest);
-
-    *out_creation = (struct creation){.has_model = false};
-    if (line == NULL || strcmp(line, FIRST_LINE) != 0)
-        return false;
-    while (!out_creation->is_whole && (line = strtok_r(NULL, "\n", &rest)) != NULL)
-        if (!take_line(out_creation, line))
-            return false;
-    return out_creation->is_whole && out_creation->has_model && out_creation->has_length;
+    free(text);
+    return opened != KEPT_UNREADABLE;
 }
 
 /* Splits the first line. *out_same_boot: the system has not been restarted since. */
@@ -297,19 +278,21 @@ static enum kept_opened find_offset(struct resumable *resumable, char *state)
 {
     const struct store_ops *ops = resumable->kept.server->store->ops;
     uint64_t there = ops->length(resumable->data);
+    uint64_t length = atomic_load(&resumable->length);
     uint64_t durable = 0;
     bool same_boot = false;
     uint64_t offset;
 
-    if (!parse_state(state, &durable, &same_boot) || durable > resumable->length)
+    if (!parse_state(state, &durable, &same_boot) || durable > length)
         return KEPT_NOT_OURS;
     offset = same_boot ? there : durable < there ? durable : there;
-    offset = offset < resumable->length ? offset : resumable->length;
+    offset = offset < length ? offset : length;
     atomic_init(&resumable->durable, durable < offset ? durable : offset);
     atomic_init(&resumable->kept.entry.received, offset);
     resumable->follower.stored = resumable->data;
-    body_follower_count(&resumable->follower, offset);
-    assert(atomic_load(&resumable->durable) <= offset && offset <= resumable->length);
+    if (resumable->role != RESUMABLE_PART)
+        body_follower_count(&resumable->follower, offset);
+    assert(atomic_load(&resumable->durable) <= offset && offset <= length);
     return offset == there || ops->truncate(resumable->data, offset, NULL) == ZT_OK
                ? KEPT_OPENED
                : KEPT_UNREADABLE;
@@ -334,16 +317,17 @@ static bool parse_end(char *line, uint64_t *out_when, uint8_t out_sha256[32])
 /* The data is gone; if publication had begun, it has succeeded. */
 static enum kept_opened find_outcome(struct resumable *resumable, char *state)
 {
+    uint64_t length = atomic_load(&resumable->length);
     uint64_t when;
 
-    if (strlen(state) <= STATE_SIZE ||
+    if (length == RESUMABLE_UNKNOWN || strlen(state) <= STATE_SIZE ||
         !parse_end(state + STATE_SIZE, &when, resumable->published.sha256))
         return KEPT_NOT_OURS;
     resumable->kept.server->store->ops->abandon(resumable->state_file);
     resumable->state_file = NULL;
     atomic_init(&resumable->kept.entry.active, (time_t)when);
-    atomic_init(&resumable->kept.entry.received, resumable->length);
-    atomic_init(&resumable->durable, resumable->length);
+    atomic_init(&resumable->kept.entry.received, length);
+    atomic_init(&resumable->durable, length);
     resumable->is_hashed = true;
     atomic_init(&resumable->state, RESUMABLE_PUBLISHED);
     return KEPT_OUTCOME;
@@ -355,8 +339,9 @@ static enum kept_opened open_data(struct resumable *resumable, char *state)
     enum zt_status status =
         store->ops->kept_open(store, resumable->kept.entry.id, DATA_NAME, &resumable->data, NULL);
 
+    /* The client of a final upload that was not published never learned of it, and has its parts. */
     if (status == ZT_OK)
-        return find_offset(resumable, state);
+        return resumable->role == RESUMABLE_FINAL ? KEPT_NOT_OURS : find_offset(resumable, state);
     return status == ZT_NOT_FOUND ? find_outcome(resumable, state) : KEPT_UNREADABLE;
 }
 
@@ -375,18 +360,22 @@ static enum kept_opened open_files(struct resumable *resumable)
     return opened;
 }
 
-static enum kept_opened open_created(struct server *server, const char *id,
-                                     struct creation *creation, struct kept_upload **out_upload)
+static enum kept_opened open_described(struct server *server, const char *id,
+                                       struct resumable_description *description,
+                                       struct kept_upload **out_upload)
 {
-    struct resumable *resumable = resumable_new(server, id, creation->texts);
-    enum kept_opened opened;
+    struct resumable *resumable = resumable_new(server, id, description->texts);
+    enum kept_opened opened = KEPT_UNREADABLE;
 
     if (resumable == NULL)
         return KEPT_UNREADABLE;
-    memcpy(resumable->kept.entry.model, creation->model, sizeof(creation->model));
-    resumable->length = resumable->kept.entry.length = creation->length;
-    resumable->kept.entry.created = (time_t)creation->created;
-    opened = open_files(resumable);
+    memcpy(resumable->kept.entry.model, description->model, sizeof(description->model));
+    atomic_store(&resumable->length, description->length);
+    resumable->kept.entry.created = (time_t)description->created;
+    if (description->length != RESUMABLE_UNKNOWN || find_length(resumable))
+        opened = open_files(resumable);
+    if (atomic_load(&resumable->length) != RESUMABLE_UNKNOWN)
+        atomic_store(&resumable->kept.entry.length, atomic_load(&resumable->length));
     if (opened == KEPT_NOT_OURS || opened == KEPT_UNREADABLE)
         kept_upload_release(resumable);
     else
@@ -397,18 +386,18 @@ static enum kept_opened open_created(struct server *server, const char *id,
 enum kept_opened resumable_files_open(struct server *server, const char *id,
                                       struct kept_upload **out_upload)
 {
-    struct creation creation = {.has_model = false};
+    struct resumable_description description;
     char *text = NULL;
-    enum kept_opened opened = read_creation(server->store, id, &text);
+    enum kept_opened opened = read_file(server->store, id, CREATION_NAME, CREATION_SIZE_MAX, &text);
 
     if (opened != KEPT_OPENED)
         return opened;
-    if (parse_creation(text, &creation)) {
-        opened = open_created(server, id, &creation, out_upload);
+    if (resumable_description_parse(text, &description)) {
+        opened = open_described(server, id, &description, out_upload);
     } else {
         opened = KEPT_NOT_OURS;
         for (size_t i = 0; i < RESUMABLE_TEXTS; i++)
-            free(creation.texts[i]);
+            free(description.texts[i]);
     }
     free(text);
     return opened;

@@ -11,17 +11,22 @@
 #include "upload/tus/tus_body.h"
 #include "upload/tus/tus_fields.h"
 
-#define EXTENSIONS "creation,creation-with-upload,checksum,expiration,termination"
+#define EXTENSIONS                                                                           \
+    "creation,creation-with-upload,creation-defer-length,checksum,concatenation,expiration," \
+    "termination"
+
 /* --- replies --- */
 
+/* A final upload has no offset before it is whole. */
 void tus_reply_progress(struct request *request, struct resumable *resumable, uint64_t offset)
 {
     struct representation *reply = &request->reply;
     char *expires = request_allocate(request, 30);
 
     reply->cache_control = "no-store";
-    representation_field(reply, "Upload-Offset",
-                         request_print(request, "%llu", (unsigned long long)offset));
+    if (resumable->role != RESUMABLE_FINAL || resumable_state(resumable) == RESUMABLE_PUBLISHED)
+        representation_field(reply, "Upload-Offset",
+                             request_print(request, "%llu", (unsigned long long)offset));
     if (expires != NULL && resumable_state(resumable) == RESUMABLE_RECEIVING) {
         http_date_format(resumable_expires(resumable), expires);
         representation_field(reply, "Upload-Expires", expires);
@@ -31,10 +36,11 @@ void tus_reply_progress(struct request *request, struct resumable *resumable, ui
 void tus_reply_published(struct request *request, const struct resumable *resumable)
 {
     assert(resumable->is_hashed);
-    published_reply_digest(request, &resumable->published);
+    if (resumable->role != RESUMABLE_PART)
+        published_reply_digest(request, &resumable->published);
 }
 
-static enum outcome reply_busy(struct request *request)
+enum outcome tus_reply_busy(struct request *request)
 {
     struct failure failure = {.is_passing = true};
 
@@ -44,7 +50,18 @@ static enum outcome reply_busy(struct request *request)
 
 static void reply_model_location(struct request *request, const struct resumable *resumable)
 {
-    published_reply_location(request, zt_text_from(resumable->kept.entry.model));
+    if (resumable->role != RESUMABLE_PART)
+        published_reply_location(request, zt_text_from(resumable->kept.entry.model));
+}
+
+bool tus_sees(const struct request *request, const struct resumable *resumable)
+{
+    const char *owner = resumable->texts[RESUMABLE_OWNER];
+
+    if (resumable->role != RESUMABLE_PART)
+        return authorize_sees(request, zt_text_from(resumable->kept.entry.model));
+    return authorize_filter(request).passes == NULL ||
+           (owner != NULL && request->client != NULL && strcmp(owner, request->client) == 0);
 }
 
 /* Finds and holds the upload in the path. NULL, and replied, if it does not exist. */
@@ -54,7 +71,7 @@ static struct resumable *find(struct request *request)
         request->server->kept, UPLOAD_KIND_RESUMABLE, request->names[0]);
 
     if (resumable != NULL && resumable_state(resumable) != RESUMABLE_GONE &&
-        authorize_sees(request, zt_text_from(resumable->kept.entry.model)))
+        tus_sees(request, resumable))
         return resumable;
     kept_upload_release(resumable);
     problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND, "there is no such upload, or no longer");
@@ -116,7 +133,7 @@ static struct visit *new_visit(struct request *request)
 static bool awaits_publication(struct resumable *resumable)
 {
     return resumable_state(resumable) == RESUMABLE_RECEIVING &&
-           atomic_load(&resumable->kept.entry.received) == resumable->length;
+           resumable->role == RESUMABLE_WHOLE && resumable_is_whole(resumable);
 }
 
 static void work_head(struct request *request)
@@ -144,19 +161,30 @@ static enum outcome begin_head(struct request *request)
     if (awaits_publication(resumable)) {
         visit->claim = claim_take(&resumable->claim);
         if (visit->claim == 0)
-            return reply_busy(request);
+            return tus_reply_busy(request);
     }
     return request_work(request, work_head);
 }
 
+static void reply_text(struct request *request, const char *field, const char *text)
+{
+    if (text != NULL)
+        representation_field(&request->reply, field, request_print(request, "%s", text));
+}
+
 static enum outcome reply_head(struct request *request, struct resumable *resumable)
 {
+    const uint64_t length = atomic_load(&resumable->length);
+
     reply_empty(request, 200);
     tus_reply_progress(request, resumable, atomic_load(&resumable->durable));
-    representation_field(&request->reply, "Upload-Length",
-                         request_print(request, "%llu", (unsigned long long)resumable->length));
-    representation_field(&request->reply, "Upload-Metadata",
-                         request_print(request, "%s", resumable->texts[RESUMABLE_METADATA]));
+    if (length == RESUMABLE_UNKNOWN)
+        representation_field(&request->reply, "Upload-Defer-Length", "1");
+    else
+        representation_field(&request->reply, "Upload-Length",
+                             request_print(request, "%llu", (unsigned long long)length));
+    reply_text(request, "Upload-Metadata", resumable->texts[RESUMABLE_METADATA]);
+    reply_text(request, "Upload-Concat", resumable->texts[RESUMABLE_CONCAT]);
     if (resumable_state(resumable) == RESUMABLE_PUBLISHED)
         reply_model_location(request, resumable);
     return OUTCOME_READY;
@@ -192,6 +220,42 @@ static bool refuse_offset(struct request *request, struct resumable *resumable)
     return false;
 }
 
+/* The length of an upload that was created without one; or, again, one that is known. */
+static bool refuse_length(struct request *request, struct tus_body *body)
+{
+    const char *text = request_header(request, "Upload-Length");
+    const uint64_t known = atomic_load(&body->resumable->length);
+    const uint64_t received = atomic_load(&body->resumable->kept.entry.received);
+    uint64_t length;
+
+    if (text == NULL)
+        return false;
+    if (!tus_number_parse(text, &length)) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "Upload-Length is not a number of bytes");
+        return true;
+    }
+    if (known != RESUMABLE_UNKNOWN ? length != known : length < received) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "Upload-Length cannot be %llu: the upload %s %llu bytes",
+                      (unsigned long long)length, known != RESUMABLE_UNKNOWN ? "is of" : "has",
+                      (unsigned long long)(known != RESUMABLE_UNKNOWN ? known : received));
+        return true;
+    }
+    if (known == RESUMABLE_UNKNOWN)
+        body->stated_length = length;
+    return known == RESUMABLE_UNKNOWN &&
+           (write_refuse_large(request, length) || write_refuse_full(request, length - received));
+}
+
+static bool refuse_final(struct request *request, const struct resumable *resumable)
+{
+    if (resumable->role != RESUMABLE_FINAL)
+        return false;
+    problem_reply(request, PROBLEM_FORBIDDEN,
+                  "a final upload is made of its parts: it takes no bytes");
+    return true;
+}
+
 void tus_patch_begin(struct request *request)
 {
     struct tus_body *body;
@@ -204,17 +268,19 @@ void tus_patch_begin(struct request *request)
         return;
     resumable = find(request);
     body->resumable = resumable;
-    if (resumable == NULL || tus_body_refuse_fields(request, body))
+    if (resumable == NULL || refuse_final(request, resumable) ||
+        tus_body_refuse_fields(request, body))
         return;
     claim_end_silent(&resumable->claim);
     body->claim = claim_take_for_body(&resumable->claim);
     if (body->claim == 0) {
-        reply_busy(request);
+        tus_reply_busy(request);
         return;
     }
     resumable_touch(resumable);
     /* Before the answer, after which the client may try again. */
-    if (refuse_offset(request, resumable) || tus_body_refuse_start(request, body))
+    if (refuse_offset(request, resumable) || refuse_length(request, body) ||
+        tus_body_refuse_start(request, body))
         resumable_end_claim(resumable, &body->claim);
 }
 
@@ -278,7 +344,7 @@ enum outcome tus_delete_handle(struct request *request)
                              "the upload is complete: the model exists");
     /* A client that is still sending is informed at the end of its body. */
     visit->claim = claim_seize(&visit->resumable->claim);
-    return visit->claim != 0 ? request_work(request, work_delete) : reply_busy(request);
+    return visit->claim != 0 ? request_work(request, work_delete) : tus_reply_busy(request);
 }
 
 /* --- POST instead of PATCH or DELETE --- */

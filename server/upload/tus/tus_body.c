@@ -64,6 +64,7 @@ struct tus_body *tus_body_new(struct request *request)
         return NULL;
     }
     body->server = request->server;
+    body->stated_length = RESUMABLE_UNKNOWN;
     body->job.client = request_client_key(request);
     request->context = body;
     request_hold(request, body, release);
@@ -142,25 +143,50 @@ static bool is_checked(const struct tus_body *body)
            states_any(&body->repr_digest);
 }
 
+/* Where the upload ends; or where it may end at the latest, as long as nobody knows. */
+static uint64_t find_most(struct request *request, const struct tus_body *body)
+{
+    uint64_t length = atomic_load(&body->resumable->length);
+    uint64_t most = (uint64_t)config_number(&request->server->config->upload.max_bytes);
+
+    if (length == RESUMABLE_UNKNOWN)
+        length = body->stated_length;
+    if (length != RESUMABLE_UNKNOWN)
+        return length;
+    /* The setting may have been lowered meanwhile. */
+    return most > body->begin ? most : body->begin;
+}
+
+static bool refuse_past_end(struct request *request, const struct tus_body *body)
+{
+    uint64_t length = request_body_length(request);
+
+    if (length == UINT64_MAX || length <= body->most - body->begin)
+        return false;
+    problem_reply(request, PROBLEM_TOO_LARGE,
+                  "the piece extends past the upload's end, which is at %llu at the latest",
+                  (unsigned long long)body->most);
+    return true;
+}
+
 bool tus_body_refuse_start(struct request *request, struct tus_body *body)
 {
     struct store *store = body->server->store;
-    uint64_t length = request_body_length(request);
     struct zt_error error;
 
     body->begin = atomic_load(&body->resumable->kept.entry.received);
+    body->most = find_most(request, body);
     atomic_store(&body->resumable->follower.client, request_client_key(request));
-    if (length != UINT64_MAX && length > body->resumable->length - body->begin) {
-        problem_reply(request, PROBLEM_TOO_LARGE,
-                      "the piece extends past the upload's end: Upload-Length is %llu",
-                      (unsigned long long)body->resumable->length);
+    if (refuse_past_end(request, body))
         return true;
-    }
-    if (is_checked(body) && store->ops->create(store, length, &body->chunk, &error) != ZT_OK) {
+    if (is_checked(body) &&
+        store->ops->create(store, request_body_length(request), &body->chunk, &error) != ZT_OK) {
         failure_of_store(&body->failure, &error);
         failure_reply(request, &body->failure);
         return true;
     }
+    if (body->stated_length != RESUMABLE_UNKNOWN)
+        resumable_set_length(body->resumable, body->stated_length);
     return false;
 }
 
@@ -201,8 +227,8 @@ static void take_piece(struct tus_body *body, const void *bytes, size_t length,
 
     if (body->failure.is_set)
         return;
-    assert(!body->is_finished && body->begin + body->received <= resumable->length);
-    if (length > resumable->length - body->begin - body->received) {
+    assert(!body->is_finished && body->begin + body->received <= body->most);
+    if (length > body->most - body->begin - body->received) {
         failure_refuse(&body->failure, PROBLEM_TOO_LARGE,
                        "the piece extends past the upload's end");
         return;
@@ -332,9 +358,8 @@ static bool publish_whole(struct tus_body *body, struct name_filter covers)
 {
     struct resumable *resumable = body->resumable;
 
-    return resumable_state(resumable) == RESUMABLE_PUBLISHED ||
-           atomic_load(&resumable->kept.entry.received) < resumable->length ||
-           resumable_publish(resumable, covers, &body->failure);
+    return resumable_state(resumable) == RESUMABLE_PUBLISHED || resumable->role == RESUMABLE_PART ||
+           !resumable_is_whole(resumable) || resumable_publish(resumable, covers, &body->failure);
 }
 
 void tus_body_work(struct request *request)

@@ -2,6 +2,7 @@
 #include "upload/tus/tus_fields.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "http/fields/structured.h"
 
@@ -123,4 +124,60 @@ enum tus_checksum tus_checksum_parse(const char *field, struct zt_digest *out_di
         return TUS_CHECKSUM_KNOWN;
     }
     return TUS_CHECKSUM_UNKNOWN;
+}
+
+/* --- Upload-Concat --- */
+
+#define UPLOADS_PATH "/v1/resumable"
+#define BLANKS       " \t"
+
+enum tus_concat tus_concat_parse(const char *field, const char **out_urls)
+{
+    static const char final[] = "final;";
+    size_t length = strlen(final);
+
+    if (strcmp(field, "partial") == 0)
+        return TUS_CONCAT_PART;
+    if (strncmp(field, final, length) != 0 ||
+        field[length + strspn(field + length, BLANKS)] == '\0')
+        return TUS_CONCAT_MALFORMED;
+    *out_urls = field + length;
+    return TUS_CONCAT_FINAL;
+}
+
+static bool begins_with(struct zt_text text, const char *beginning)
+{
+    size_t length = strlen(beginning);
+
+    return text.length >= length && strncasecmp(text.bytes, beginning, length) == 0;
+}
+
+static bool ends_with(struct zt_text text, const char *end)
+{
+    size_t length = strlen(end);
+
+    return text.length >= length && memcmp(text.bytes + text.length - length, end, length) == 0;
+}
+
+/* RFC 3986 section 4.2: a path of its own, perhaps after a proxy's prefix or behind a host; or one
+ * relative to UPLOADS_PATH. */
+static bool is_place_of_uploads(struct zt_text place)
+{
+    const bool is_absolute =
+        begins_with(place, "http://") || begins_with(place, "https://") || begins_with(place, "/");
+
+    return is_absolute ? ends_with(place, UPLOADS_PATH) : zt_text_is(place, "resumable");
+}
+
+bool tus_concat_next(const char **at, struct zt_text *out_id)
+{
+    const char *begin = *at + strspn(*at, BLANKS);
+    const char *end = begin + strcspn(begin, BLANKS);
+    const char *slash = memrchr(begin, '/', (size_t)(end - begin));
+
+    *at = end;
+    *out_id = (struct zt_text){"", 0};
+    if (slash != NULL && is_place_of_uploads((struct zt_text){begin, (size_t)(slash - begin)}))
+        *out_id = (struct zt_text){slash + 1, (size_t)(end - slash - 1)};
+    return begin < end;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "zt/digest.h"
+#include "zt/text.h"
 
 /* A number of bytes: digits only. False for anything else, and above 63 bits. */
 bool tus_number_parse(const char *text, uint64_t *out_number);
@@ -22,5 +23,16 @@ enum tus_checksum { TUS_CHECKSUM_KNOWN, TUS_CHECKSUM_UNKNOWN, TUS_CHECKSUM_MALFO
 
 /* Reads Upload-Checksum: "sha1 <base64>". UNKNOWN: the algorithm is not supported. */
 enum tus_checksum tus_checksum_parse(const char *field, struct zt_digest *out_digest);
+
+enum tus_concat { TUS_CONCAT_PART, TUS_CONCAT_FINAL, TUS_CONCAT_MALFORMED };
+
+/* Reads Upload-Concat: "partial", or "final;" and URLs separated by blanks. *out_urls is set for
+ * FINAL only: for tus_concat_next. */
+enum tus_concat tus_concat_parse(const char *field, const char **out_urls);
+
+/* Splits off the next URL: absolute, of any host, since proxies give servers other names; or
+ * relative to the path at which uploads are created. *out_id is what should be an upload's id;
+ * empty if the URL is not that of an upload. False at the end. */
+bool tus_concat_next(const char **at, struct zt_text *out_id);
 
 #endif

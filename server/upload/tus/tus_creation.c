@@ -1,0 +1,234 @@
+/* Preconditions and Repr-Digest of a part mean nothing, since clients send the same fields with all
+ * requests of an upload: they are those of the final one. */
+#include "upload/tus/tus_creation.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "http/exchange/authorize.h"
+#include "upload/shared/write_checks.h"
+#include "upload/shared/written_name.h"
+#include "upload/tus/tus_body.h"
+#include "upload/tus/tus_fields.h"
+
+/* --- refusals; true: replied --- */
+
+/* What browsers' clients send in place of a model: the file's name, whose known extension is not
+ * part of the model's. */
+static enum tus_metadata find_filename(const char *metadata, char out_model[MODEL_NAME_MAX + 1])
+{
+    char path[MODEL_PATH_SIZE];
+    enum tus_metadata answer = tus_metadata_find(metadata, "filename", path, sizeof(path));
+    size_t length;
+    unsigned rank;
+
+    if (answer != TUS_METADATA_FOUND)
+        return answer;
+    length = strlen(path);
+    (void)model_path_split(path, &length, &rank);
+    if (length > MODEL_NAME_MAX)
+        return TUS_METADATA_MALFORMED;
+    memcpy(out_model, path, length);
+    out_model[length] = '\0';
+    return TUS_METADATA_FOUND;
+}
+
+static bool refuse_malformed(struct request *request, const char *metadata)
+{
+    char value[1];
+
+    if (metadata == NULL ||
+        tus_metadata_find(metadata, "", value, sizeof(value)) != TUS_METADATA_MALFORMED)
+        return false;
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "Upload-Metadata is malformed");
+    return true;
+}
+
+/* A part has no name, whatever its metadata say. */
+static bool refuse_metadata(struct request *request, struct creation *creation)
+{
+    const char *metadata = request_header(request, "Upload-Metadata");
+    enum tus_metadata answer = TUS_METADATA_ABSENT;
+
+    if (creation->role == RESUMABLE_PART)
+        return refuse_malformed(request, metadata);
+    if (metadata != NULL)
+        answer = tus_metadata_find(metadata, "model", creation->model, sizeof(creation->model));
+    if (metadata != NULL && answer == TUS_METADATA_ABSENT)
+        answer = find_filename(metadata, creation->model);
+    if (answer == TUS_METADATA_FOUND)
+        return written_name_refuse(request, zt_text_from(creation->model), true);
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "%s",
+                  answer == TUS_METADATA_ABSENT
+                      ? "Upload-Metadata must name the model: model <base64>, or filename <base64>"
+                      : "Upload-Metadata is malformed, or its model is not a valid name");
+    return true;
+}
+
+/* Refuses method overrides, which only requests to an existing upload may have. */
+static bool refuse_override(struct request *request)
+{
+    const char *method = request_header(request, "X-HTTP-Method-Override");
+
+    if (method != NULL && strcasecmp(method, "POST") != 0) {
+        problem_reply(request, PROBLEM_METHOD_NOT_ALLOWED,
+                      "uploads are created by POST: X-HTTP-Method-Override is not supported");
+        representation_field(&request->reply, "Allow", "POST, OPTIONS");
+        return true;
+    }
+    return false;
+}
+
+static bool refuse_concat(struct request *request, struct creation *creation)
+{
+    const char *concat = request_header(request, "Upload-Concat");
+
+    if (concat == NULL)
+        return false;
+    switch (tus_concat_parse(concat, &creation->parts)) {
+    case TUS_CONCAT_PART:
+        creation->role = RESUMABLE_PART;
+        return false;
+    case TUS_CONCAT_FINAL:
+        creation->role = RESUMABLE_FINAL;
+        return false;
+    case TUS_CONCAT_MALFORMED:
+        break;
+    }
+    problem_reply(request, PROBLEM_INVALID_REQUEST,
+                  "Upload-Concat is malformed: partial, or final; and the parts' URLs, separated "
+                  "by blanks");
+    return true;
+}
+
+static bool refuse_defer_length(struct request *request, const char *length, const char *deferred)
+{
+    if (strcmp(deferred, "1") == 0 && length == NULL)
+        return false;
+    problem_reply(request, PROBLEM_INVALID_REQUEST,
+                  "Upload-Defer-Length is 1, in place of Upload-Length");
+    return true;
+}
+
+static bool refuse_length(struct request *request, struct creation *creation)
+{
+    const char *length = request_header(request, "Upload-Length");
+    const char *deferred = request_header(request, "Upload-Defer-Length");
+
+    creation->length = RESUMABLE_UNKNOWN;
+    if (creation->role == RESUMABLE_FINAL) {
+        if (length == NULL && deferred == NULL)
+            return false;
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "the length of a final upload is the sum of its parts': it states none");
+        return true;
+    }
+    if (deferred != NULL)
+        return refuse_defer_length(request, length, deferred);
+    if (length == NULL) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "Upload-Length is required, or Upload-Defer-Length: 1");
+        return true;
+    }
+    if (!tus_number_parse(length, &creation->length)) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "Upload-Length is not a number of bytes");
+        return true;
+    }
+    return false;
+}
+
+static bool refuse_digest(struct request *request)
+{
+    const char *text = request_header(request, "Repr-Digest");
+    struct digest_field field = {0};
+
+    if (text == NULL || digest_field_parse(text, &field))
+        return false;
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "Repr-Digest is malformed");
+    return true;
+}
+
+static bool refuse_name(struct request *request, const struct creation *creation)
+{
+    return creation->role != RESUMABLE_PART &&
+           authorize_refuse_model(request, zt_text_from(creation->model));
+}
+
+bool tus_creation_refuse(struct request *request, struct creation *out_creation)
+{
+    *out_creation = (struct creation){.role = RESUMABLE_WHOLE};
+    return write_refuse_read_only(request) || tus_refuse_version(request) ||
+           refuse_override(request) || refuse_concat(request, out_creation) ||
+           refuse_metadata(request, out_creation) || refuse_name(request, out_creation) ||
+           refuse_length(request, out_creation);
+}
+
+bool tus_creation_refuse_model(struct request *request, struct creation *creation)
+{
+    return refuse_digest(request) ||
+           write_refuse_preconditions(request, zt_text_from(creation->model),
+                                      &creation->preconditions) ||
+           write_refuse_large(request, creation->length);
+}
+
+/* --- making it --- */
+
+/* Those that mean something for a part have true. */
+static const struct {
+    const char *field;
+    bool is_of_parts;
+} stated[RESUMABLE_TEXTS] = {
+    [RESUMABLE_METADATA] = {"Upload-Metadata", true},
+    [RESUMABLE_IF_MATCH] = {"If-Match", false},
+    [RESUMABLE_IF_NONE_MATCH] = {"If-None-Match", false},
+    [RESUMABLE_IF_UNMODIFIED_SINCE] = {"If-Unmodified-Since", false},
+    [RESUMABLE_REPR_DIGEST] = {"Repr-Digest", false},
+    [RESUMABLE_CONCAT] = {"Upload-Concat", true},
+};
+
+static const char *find_text(struct request *request, enum resumable_role role,
+                             enum resumable_text which)
+{
+    if (which == RESUMABLE_OWNER)
+        return role == RESUMABLE_PART ? request->client : NULL;
+    return role != RESUMABLE_PART || stated[which].is_of_parts
+               ? request_header(request, stated[which].field)
+               : NULL;
+}
+
+static bool copy_texts(struct request *request, enum resumable_role role,
+                       char *out_texts[RESUMABLE_TEXTS])
+{
+    bool copied = true;
+
+    for (size_t i = 0; i < RESUMABLE_TEXTS; i++) {
+        const char *text = find_text(request, role, (enum resumable_text)i);
+
+        out_texts[i] = text != NULL ? strdup(text) : NULL;
+        copied = copied && (text == NULL || out_texts[i] != NULL);
+    }
+    return copied;
+}
+
+struct resumable *tus_creation_make(struct request *request, const struct creation *creation)
+{
+    char id[UPLOAD_ID_SIZE];
+    char *texts[RESUMABLE_TEXTS];
+    bool copied = copy_texts(request, creation->role, texts);
+    struct resumable *resumable;
+
+    registry_make_id(id);
+    resumable = resumable_new(request->server, id, texts);
+    if (resumable == NULL || !copied) {
+        kept_upload_release(resumable);
+        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        return NULL;
+    }
+    strcpy(resumable->kept.entry.model, creation->model);
+    atomic_store(&resumable->length, creation->length);
+    if (creation->length != RESUMABLE_UNKNOWN)
+        atomic_store(&resumable->kept.entry.length, creation->length);
+    registry_client(request, resumable->kept.entry.client);
+    return resumable;
+}
