@@ -7,6 +7,7 @@ acknowledged, and can afterwards say whether the server kept its word, and go on
 import base64
 import hashlib
 import http.client
+import itertools
 import json
 import threading
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from containers import dense, pattern, zt1
 from wire import get, http_connection
 
 TIMEOUT_S = 30
+PIECE_TYPE = "application/offset+octet-stream"
 
 
 class Refused(Exception):
@@ -98,17 +100,24 @@ class Resumable(Interrupted):
             self.piece = max(1000, len(self.file) // 7)
         self.path = None
         self.offset = 0  # acknowledged
+        self.is_length_known = True
 
     def proceed(self, server):
         if self.path is None:
             self._create(server)
-        while self.offset < len(self.file):
+        while self.offset < len(self.file) or not self.is_length_known:
             self._send_piece(server)
         self.is_published = True
 
+    def _length_at_creation(self):
+        return {"Upload-Length": str(len(self.file))}
+
+    def _length_of_piece(self, end):
+        return {}
+
     def _create(self, server):
         metadata = "model " + base64.b64encode(self.name.encode()).decode()
-        fields = self.FIELDS | {"Upload-Length": str(len(self.file)), "Upload-Metadata": metadata}
+        fields = self.FIELDS | self._length_at_creation() | {"Upload-Metadata": metadata}
         answer, _ = call(server, "POST", "/v1/resumable", b"", fields)
         self.path = urlsplit(answer.headers["Location"]).path
 
@@ -117,12 +126,13 @@ class Resumable(Interrupted):
         checksum = "sha256 " + base64.b64encode(hashlib.sha256(piece).digest()).decode()
         fields = self.FIELDS | {
             "Upload-Offset": str(self.offset),
-            "Content-Type": "application/offset+octet-stream",
+            "Content-Type": PIECE_TYPE,
             "Upload-Checksum": checksum,
-        }
+        } | self._length_of_piece(self.offset + len(piece))
         answer, _ = call(server, "PATCH", self.path, piece, fields)
         assert int(answer.headers["Upload-Offset"]) == self.offset + len(piece)
         self.offset += len(piece)
+        self.is_length_known = self.is_length_known or self.offset == len(self.file)
 
     def resume(self, server):
         """Continues from the offset that the server reports; nothing that was acknowledged may be missing."""
@@ -137,10 +147,82 @@ class Resumable(Interrupted):
         offset = int(answer.headers["Upload-Offset"])
         assert self.offset <= offset <= len(self.file), f"{self.offset} bytes were acknowledged, {offset} are there"
         self.offset = offset
+        assert not self.is_length_known or int(answer.headers["Upload-Length"]) == len(self.file)
         return self.proceed(server)
 
     def ids(self):
         return {self.path.rsplit("/", 1)[-1]} if self.path else set()
+
+
+class Deferred(Resumable):
+    """tus: the last piece states the length, or an empty one after it."""
+
+    def __init__(self, name, random):
+        super().__init__(name, random)
+        self.is_length_known = False
+
+    def _length_at_creation(self):
+        return {"Upload-Defer-Length": "1"}
+
+    def _length_of_piece(self, end):
+        return {"Upload-Length": str(len(self.file))} if end == len(self.file) else {}
+
+
+class Joined(Interrupted):
+    """tus: parts, one after another, and a final upload that is made of them."""
+
+    FIELDS = {"Tus-Resumable": "1.0.0"}
+
+    def __init__(self, name, random):
+        super().__init__(name, random)
+        self.file = bytes(zt1({"w": dense(self.data)}))
+        cuts = sorted(random.randrange(len(self.file)) for _ in range(random.choice([0, 1, 3])))
+        self.parts = [self.file[begin:end] for begin, end in itertools.pairwise([0, *cuts, len(self.file)])]
+        self.paths = []
+        self.offset = 0  # acknowledged bytes of the last part that has a path
+
+    def proceed(self, server):
+        while len(self.paths) < len(self.parts) or self.offset < len(self.parts[-1]):
+            if not self.paths or self.offset == len(self.parts[len(self.paths) - 1]):
+                self._create_part(server)
+            else:
+                self._send_rest(server)
+        metadata = "model " + base64.b64encode(self.name.encode()).decode()
+        parts = "final;" + " ".join(self.paths)
+        call(server, "POST", "/v1/resumable", b"", self.FIELDS | {"Upload-Metadata": metadata, "Upload-Concat": parts})
+        self.is_published = True
+
+    def _create_part(self, server):
+        """With half of its bytes."""
+        part = self.parts[len(self.paths)]
+        fields = {"Upload-Concat": "partial", "Upload-Length": str(len(part)), "Content-Type": PIECE_TYPE}
+        answer, _ = call(server, "POST", "/v1/resumable", part[: len(part) // 2], self.FIELDS | fields)
+        self.paths.append(urlsplit(answer.headers["Location"]).path)
+        self.offset = int(answer.headers["Upload-Offset"])
+        assert self.offset == len(part) // 2
+
+    def _send_rest(self, server):
+        part = self.parts[len(self.paths) - 1]
+        fields = self.FIELDS | {"Upload-Offset": str(self.offset), "Content-Type": PIECE_TYPE}
+        call(server, "PATCH", self.paths[-1], part[self.offset :], fields)
+        self.offset = len(part)
+
+    def resume(self, server):
+        """What was acknowledged of the parts is there, or the model is, or both."""
+        for path, part in zip(self.paths, self.parts, strict=False):
+            answer, _ = call(server, "HEAD", path, None, self.FIELDS, (200, 404))
+            if answer.status == 404:
+                assert get(server, f"/v1/models/{self.name}").status == 200, f"{path} is gone and nothing came of it"
+                self.is_published = True
+                return None
+            offset = int(answer.headers["Upload-Offset"])
+            acknowledged = self.offset if path == self.paths[-1] else len(part)
+            assert acknowledged <= offset <= len(part), f"{acknowledged} bytes were acknowledged, {offset} are there"
+        self.offset = offset if self.paths else 0
+        return self.proceed(server)
+
+    def ids(self):
+        return {path.rsplit("/", 1)[-1] for path in self.paths}
 
 
 class Written(Interrupted):
@@ -189,7 +271,7 @@ class Written(Interrupted):
         return {self.path.rsplit("/", 1)[-1]} if self.path else set()
 
 
-KINDS = [Whole, Resumable, Written]
+KINDS = [Whole, Resumable, Deferred, Joined, Written]
 
 
 def uploads_in_progress(server):

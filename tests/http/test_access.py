@@ -12,7 +12,7 @@ import requests
 
 from clients import Client, Named, write_tokens
 from containers import dense, dense_in_shard, pattern, shard_entry, zt1, zt2, zt2_data_shard
-from tus import TUS, metadata
+from tus import PIECE, TUS, metadata
 from wire import Connection, assert_problem, ask, component_path, eventually, get, model_path, talk
 
 CHALLENGE = 'Bearer realm="ztserve"'
@@ -336,6 +336,58 @@ def test_resumable_uploads_of_hidden_models_do_not_exist(server, name):
     assert_problem(TEAM.ask(server, "DELETE", path, TUS), 404, "upload-not-found")
     assert WRITER.ask(server, "HEAD", path, TUS)["Upload-Offset"] == "0"
     assert WRITER.ask(server, "DELETE", path, TUS).status == 204
+
+
+def create_part(server, client, body=b"x"):
+    fields = {**TUS, "Upload-Concat": "partial", "Upload-Length": str(len(body)), "Content-Type": PIECE["Content-Type"]}
+    answer = client.ask(server, "POST", "/v1/resumable", fields, body)
+    assert answer.status == 201, answer
+    return answer["Location"]
+
+
+def join(server, client, name, *parts):
+    fields = {**TUS, "Upload-Metadata": metadata(name), "Upload-Concat": "final;" + " ".join(parts)}
+    return client.ask(server, "POST", "/v1/resumable", fields, b"")
+
+
+def test_a_part_of_a_file_is_its_own_clients_and_theirs_who_may_see_all_models(server):
+    own, other = create_part(server, TEAM), create_part(server, WRITER)
+    for path, stranger in ((own, TEAM_ADMIN), (other, TEAM)):
+        patch = {**PIECE, "Upload-Offset": "1"}
+        assert stranger.ask(server, "HEAD", path, TUS).status == 404
+        assert_problem(stranger.ask(server, "PATCH", path, patch, b""), 404, "upload-not-found")
+        assert_problem(stranger.ask(server, "DELETE", path, TUS), 404, "upload-not-found")
+        assert_problem(join(server, stranger, "team/joined", path), 400, "invalid-request")
+    for path, client in ((own, TEAM), (own, READER), (own, WRITER), (other, WRITER), (other, ADMIN)):
+        assert client.ask(server, "HEAD", path, TUS)["Upload-Offset"] == "1"
+    ids = [path.split("/")[-1] for path in (own, other)]
+    listed = {one["id"] for one in ADMIN.get(server, "/v1/uploads").json()["uploads"]}
+    assert listed >= set(ids)
+    assert not listed & {one["id"] for one in TEAM_ADMIN.get(server, "/v1/uploads").json()["uploads"]}
+    assert ADMIN.ask(server, "DELETE", own, TUS).status == WRITER.ask(server, "DELETE", other, TUS).status == 204
+
+
+def test_a_final_upload_needs_the_right_to_its_model(server):
+    content = model(OWN)
+    parts = [create_part(server, TEAM, content[:100]), create_part(server, TEAM, content[100:])]
+    assert_problem(join(server, TEAM, "other/joined", *parts), 403, "forbidden")
+    final = join(server, TEAM, "team/joined", *parts)
+    assert final.status == 201
+    assert TEAM.ask(server, "HEAD", final["Location"], TUS)["Location"] == model_path("team/joined")
+    assert TEAM.get(server, model_path("team/joined")).status == 200
+    assert TEAM.ask(server, "DELETE", model_path("team/joined")).status == 204
+
+
+def test_the_owner_of_a_part_survives_a_kill(tmp_path, start_server):
+    tokens = write_tokens(tmp_path / "tokens", WRITER, TEAM, TEAM_ADMIN)
+    root = tmp_path / "root"
+    root.mkdir()
+    server = start_server(root, "--writable", "--tokens", tokens)
+    part = create_part(server, TEAM)
+    server.kill()
+    server = start_server(root, "--writable", "--tokens", tokens)
+    assert TEAM_ADMIN.ask(server, "HEAD", part, TUS).status == 404
+    assert TEAM.ask(server, "HEAD", part, TUS)["Upload-Offset"] == "1"
 
 
 def test_the_list_of_uploads_shows_only_what_an_admin_may_see(server, name):

@@ -1,5 +1,7 @@
 """/v1/resumable with Upload-Concat: the parts of a file, sent side by side, and the final upload that is made of them."""
 
+import json
+import signal
 import threading
 
 import pytest
@@ -273,6 +275,28 @@ def test_more_than_the_limit_in_all_is_413(tmp_path, start_server, name):
     parts = send_parts(server, pieces)
     assert_problem(concat(server, name, parts), 413, "too-large")
     assert_as_before(server, parts, pieces)
+
+
+@pytest.mark.folder("the space of a root's disk")
+def test_without_room_for_the_whole_it_is_507_until_there_is(tmp_path, start_server, name):
+    config, root = tmp_path / "config.json", tmp_path / "root"
+    root.mkdir()
+    config.write_text(json.dumps({"upload": {"reserve_bytes": 0}}))
+    server = start_server(root, "--writable", "--config", config)
+    pieces = split(SMALL, 2)
+    parts = send_parts(server, pieces)
+
+    def reload(reserve):
+        before = len(server.log_lines)
+        config.write_text(json.dumps({"upload": {"reserve_bytes": reserve}}))
+        server.signal(signal.SIGHUP)
+        eventually(lambda: any("reloaded the configuration" in line for line in server.log_lines[before:]))
+
+    reload(1 << 60)
+    assert_problem(concat(server, name, parts), 507, "insufficient-storage")
+    assert_as_before(server, parts, pieces)
+    reload(0)
+    assert concat(server, name, parts).status == 201
 
 
 def test_preconditions_hold(server, folder, name):

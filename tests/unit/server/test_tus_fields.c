@@ -111,6 +111,64 @@ static void malformed_and_unknown_checksums_differ(void **state)
         assert_int_equal(tus_checksum_parse(unknown[i], &digest), TUS_CHECKSUM_UNKNOWN);
 }
 
+static void kinds_of_concatenation_are_exact(void **state)
+{
+    static const char *const malformed[] = {
+        "",      "Partial", "partial ", "partial;",  "partial, partial",
+        "final", "final;",  "final; ",  "final ;/x", "Final;/x"};
+    const char *urls = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
+        assert_int_equal(tus_concat_parse(malformed[i], &urls), TUS_CONCAT_MALFORMED);
+    assert_int_equal(tus_concat_parse("partial", &urls), TUS_CONCAT_PART);
+    assert_null(urls);
+    assert_int_equal(tus_concat_parse("final;/a /b", &urls), TUS_CONCAT_FINAL);
+    assert_string_equal(urls, "/a /b");
+}
+
+static void urls_of_uploads_give_ids_in_their_order(void **state)
+{
+    const char *at = " /v1/resumable/a  http://x/v1/resumable/b\tHTTPS://x:1/y/v1/resumable/c"
+                     " //x/v1/resumable/d resumable/e ";
+    struct zt_text id;
+
+    (void)state;
+    for (const char *wanted = "abcde"; *wanted != '\0'; wanted++) {
+        assert_true(tus_concat_next(&at, &id));
+        assert_int_equal(id.length, 1);
+        assert_int_equal(id.bytes[0], *wanted);
+    }
+    assert_false(tus_concat_next(&at, &id));
+    assert_false(tus_concat_next(&at, &id));
+}
+
+static void urls_of_anything_else_give_no_ids(void **state)
+{
+    static const char *const others[] = {"a",
+                                         "/a",
+                                         "/resumable/a",
+                                         "/v1/resumable",
+                                         "/v1/resumable/",
+                                         "v1/resumable/a",
+                                         "xresumable/a",
+                                         "/v1/uploads/a",
+                                         "ftp://x/v1/resumable/a",
+                                         "http:/v1/resumable/a",
+                                         "/v1/resumable/a/b",
+                                         "/V1/resumable/a"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        const char *at = others[i];
+        struct zt_text id;
+
+        assert_true(tus_concat_next(&at, &id));
+        assert_int_equal(id.length, 0);
+        assert_false(tus_concat_next(&at, &id));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +178,9 @@ int main(void)
         cmocka_unit_test(metadata_that_breaks_a_rule_is_malformed),
         cmocka_unit_test(checksums_are_read),
         cmocka_unit_test(malformed_and_unknown_checksums_differ),
+        cmocka_unit_test(kinds_of_concatenation_are_exact),
+        cmocka_unit_test(urls_of_uploads_give_ids_in_their_order),
+        cmocka_unit_test(urls_of_anything_else_give_no_ids),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
