@@ -90,11 +90,12 @@ const KINDS = { file: "whole file", writer: "by components", resumable: "resumab
 
 function row(upload) {
   const known = upload.length > 0;
-  const bar = el("progress", { "aria-label": `Progress of ${cut(upload.model, 100)}`, max: known ? upload.length : null,
+  const model = upload.model ?? "Part of a file";
+  const bar = el("progress", { "aria-label": `Progress of ${cut(model, 100)}`, max: known ? upload.length : null,
     value: known ? upload.received : null });
 
   return el("li", { class: "upload" },
-    el("p", {}, name(upload.model), " ", el("span", { class: "mark" }, KINDS[upload.kind] ?? cut(String(upload.kind), 20)), " ",
+    el("p", {}, name(model), " ", el("span", { class: "mark" }, KINDS[upload.kind] ?? cut(String(upload.kind), 20)), " ",
       el("span", { class: "note" }, bytes(upload.received),
         known && ` of ${bytes(upload.length)}, ${percent(upload.received, upload.length)}`,
         ` · begun ${date(upload.created)}`, upload.expires && ` · kept until ${date(upload.expires)}`)),

@@ -72,6 +72,14 @@ def test_a_dropped_file_becomes_a_model(site, browser):
     browser.wait("document.querySelector('h1')?.textContent === 'dropped'")
 
 
+def test_a_part_that_another_client_sends_is_listed_without_a_name(site, browser):
+    fields = {"Tus-Resumable": "1.0.0", "Upload-Concat": "partial", "Upload-Length": "1000"}
+    part = site.url + requests.post(f"{site.url}/v1/resumable", headers=fields).headers["Location"]
+    browser.open(f"{site.url}/ui/uploads")
+    browser.wait("[...document.querySelectorAll('.upload .name')].some((one) => one.textContent === 'Part of a file')")
+    assert requests.delete(part, headers={"Tus-Resumable": "1.0.0"}).status_code == 204
+
+
 @REFUSED
 def test_what_is_no_model_is_refused_with_the_servers_words(site, browser):
     browser.open(f"{site.url}/ui/uploads")

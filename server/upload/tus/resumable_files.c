@@ -339,7 +339,8 @@ static enum kept_opened open_data(struct resumable *resumable, char *state)
     enum zt_status status =
         store->ops->kept_open(store, resumable->kept.entry.id, DATA_NAME, &resumable->data, NULL);
 
-    /* The client of a final upload that was not published never learned of it, and has its parts. */
+    /* The client of a final upload that was not published never learned of it, and has its
+     * parts. */
     if (status == ZT_OK)
         return resumable->role == RESUMABLE_FINAL ? KEPT_NOT_OURS : find_offset(resumable, state);
     return status == ZT_NOT_FOUND ? find_outcome(resumable, state) : KEPT_UNREADABLE;

@@ -23,7 +23,7 @@ struct part {
 
 struct concat {
     struct creation creation;
-    struct part *parts; /* NULL until they are looked for */
+    struct part *parts;
     size_t count;
     struct resumable *final; /* held; its place and its entry in the table are the worker's */
     uint64_t claim;          /* of final */
@@ -55,21 +55,6 @@ static void refuse_body(struct request *request)
 {
     problem_reply(request, PROBLEM_INVALID_REQUEST,
                   "a final upload is made of its parts: it takes no bytes");
-}
-
-void tus_concat_begin(struct request *request, const struct creation *creation)
-{
-    struct concat *concat;
-
-    if (request_body_length(request) != 0 && request_body_length(request) != UINT64_MAX) {
-        refuse_body(request);
-        return;
-    }
-    concat = write_context(request, sizeof(*concat));
-    if (concat == NULL)
-        return;
-    concat->creation = *creation;
-    request_hold(request, concat, release);
 }
 
 void tus_concat_receive(struct request *request)
@@ -196,6 +181,28 @@ static bool refuse_used_parts(struct request *request, struct concat *concat)
     return false;
 }
 
+void tus_concat_begin(struct request *request, const struct creation *creation)
+{
+    struct concat *concat;
+
+    if (request_body_length(request) != 0 && request_body_length(request) != UINT64_MAX) {
+        refuse_body(request);
+        return;
+    }
+    concat = write_context(request, sizeof(*concat));
+    if (concat == NULL)
+        return;
+    concat->creation = *creation;
+    request_hold(request, concat, release);
+    concat->final = (struct resumable *)kept_uploads_search(request->server->kept,
+                                                            is_published_already, creation);
+    concat->is_done = concat->final != NULL;
+    if (!concat->is_done &&
+        (refuse_unknown_parts(request, concat) || refuse_used_parts(request, concat) ||
+         tus_creation_refuse_model(request, &concat->creation)))
+        end_claims(concat);
+}
+
 /* --- the final upload, on a worker --- */
 
 /* It is in no limit of its client: its parts, in whose place it comes, are. */
@@ -286,28 +293,14 @@ static enum outcome begin_work(struct request *request, struct concat *concat)
     return request_work_long(request, work);
 }
 
-static enum outcome reply(struct request *request, const struct concat *concat)
-{
-    if (concat->failure.is_set)
-        return failure_reply(request, &concat->failure);
-    tus_reply_created(request, concat->final, atomic_load(&concat->final->durable));
-    return OUTCOME_READY;
-}
-
 enum outcome tus_concat_handle(struct request *request)
 {
     struct concat *concat = request->context;
 
-    if (!concat->is_done) {
-        concat->final = (struct resumable *)kept_uploads_search(
-            request->server->kept, is_published_already, &concat->creation);
-        concat->is_done = concat->final != NULL;
-    }
-    if (concat->is_done)
-        return reply(request, concat);
-    if (!refuse_unknown_parts(request, concat) && !refuse_used_parts(request, concat) &&
-        !tus_creation_refuse_model(request, &concat->creation))
+    if (!concat->is_done)
         return begin_work(request, concat);
-    end_claims(concat);
+    if (concat->failure.is_set)
+        return failure_reply(request, &concat->failure);
+    tus_reply_created(request, concat->final, atomic_load(&concat->final->durable));
     return OUTCOME_READY;
 }

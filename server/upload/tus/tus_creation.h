@@ -1,5 +1,5 @@
-/* What a request that creates a resumable upload states: refusals of what is wrong, and a new upload
- * of what is right. */
+/* What a request that creates a resumable upload states: refusals of what is wrong, and a new
+ * upload of what is right. */
 #ifndef UPLOAD_TUS_TUS_CREATION_H
 #define UPLOAD_TUS_TUS_CREATION_H
 

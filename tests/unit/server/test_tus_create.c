@@ -76,14 +76,22 @@ static void length_is_a_number_of_bytes(void **state)
         assert_refused(world, tus_create(lengths[i]), 400, "invalid-request");
 }
 
-static void extensions_that_are_not_offered_are_refused(void **state)
+static void lengths_are_stated_once_and_concatenations_well_formed(void **state)
 {
     struct world *world = *state;
+    struct asked later = with_field(tus_ask("POST", TARGET), "Upload-Metadata", TUS_METADATA);
 
     assert_refused(world, with_field(tus_create("10"), "Upload-Defer-Length", "1"), 400,
                    "invalid-request");
-    assert_refused(world, with_field(tus_create("10"), "Upload-Concat", "partial"), 400,
+    assert_refused(world, with_field(later, "Upload-Defer-Length", "0"), 400, "invalid-request");
+    assert_refused(world, with_field(tus_create("10"), "Upload-Concat", "Partial"), 400,
                    "invalid-request");
+    assert_refused(world, with_field(tus_create("10"), "Upload-Concat", "final;/v1/resumable/x"),
+                   400, "invalid-request");
+    assert_refused(world, with_field(later, "Upload-Concat", "final;/v1/resumable/x"), 400,
+                   "invalid-request");
+    assert_status(world, with_field(tus_create("10"), "Upload-Concat", "partial"), 201);
+    assert_status(world, with_field(later, "Upload-Defer-Length", "1"), 201);
 }
 
 static void override_of_creation_is_405(void **state)
@@ -250,7 +258,7 @@ int main(void)
         TUS_TEST(other_versions_are_refused_with_the_one_spoken),
         TUS_TEST(metadata_names_the_model),
         TUS_TEST(length_is_a_number_of_bytes),
-        TUS_TEST(extensions_that_are_not_offered_are_refused),
+        TUS_TEST(lengths_are_stated_once_and_concatenations_well_formed),
         TUS_TEST(override_of_creation_is_405),
         TUS_TEST(length_beyond_the_disk_is_refused_and_leaves_nothing),
         TUS_TEST(refused_creations_leave_nothing),

@@ -200,8 +200,10 @@ static void options_states_what_is_offered(void **state)
     answered = assert_status(world, to_ask("OPTIONS", "/v1/resumable"), 204);
     assert_string_equal(value_of(&answered, "Tus-Version"), "1.0.0");
     assert_string_equal(value_of(&answered, "Tus-Resumable"), "1.0.0");
-    assert_string_equal(value_of(&answered, "Tus-Extension"),
-                        "creation,creation-with-upload,checksum,expiration,termination");
+    assert_string_equal(
+        value_of(&answered, "Tus-Extension"),
+        "creation,creation-with-upload,creation-defer-length,checksum,concatenation,"
+        "expiration,termination");
     assert_string_equal(value_of(&answered, "Tus-Max-Size"), "12345");
     assert_string_equal(value_of(&answered, "Tus-Checksum-Algorithm"), "sha1,sha256");
 }
