@@ -28,7 +28,7 @@ def upload(start_server, tmp_path, sent):
     server = start_server(root, "--writable")
 
     def run(form):
-        told = json.loads(run_script("tus", "client_tus.js", f"{server.url}/v1/resumable", sent, "m", form))
+        told = json.loads(run_script("tus", "client_tus.cjs", f"{server.url}/v1/resumable", sent, "m", form))
         stored = requests.get(f"{server.url}/files/m.zt").content
         assert hashlib.sha256(stored).digest() == hashlib.sha256(sent.read_bytes()).digest()
         assert requests.get(f"{server.url}/v1/models/m").status_code == 200

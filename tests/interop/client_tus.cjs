@@ -1,4 +1,4 @@
-// Uploads a file with tus-js-client: client_tus.js ENDPOINT FILE MODEL FORM, and prints one line of JSON: the requests that
+// Uploads a file with tus-js-client: client_tus.cjs ENDPOINT FILE MODEL FORM, and prints one line of JSON: the requests that
 // were made, and the URL of the upload. FORM: parallel, resumed (interrupted halfway, then parallel again), deferred.
 "use strict";
 
