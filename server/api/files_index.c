@@ -15,14 +15,14 @@
 #include "api/index_page.h"
 #include "api/resolve.h"
 #include "http/exchange/authorize.h"
+#include "http/exchange/base_url.h"
 #include "http/exchange/problem.h"
 #include "http/fields/negotiate.h"
+#include "http/fields/uri.h"
 #include "tree/tree_listing.h"
 #include "zt/digest.h"
 
 #define LIMIT_MAX 1000
-/* Two words of hex, quotes and NUL. */
-#define ETAG_SIZE 40
 
 struct index {
     struct index_page page;
@@ -112,6 +112,24 @@ static enum outcome reply_failure(struct request *request, const struct index *i
     }
 }
 
+/* As a whole address, which programs need more often than they understand another one. */
+static void add_link(struct request *request, const struct index *index)
+{
+    const char *base = request_base_url(request);
+    struct href href;
+
+    href_init(&href);
+    href_plain(&href, "/files/");
+    href_path(&href, zt_text_from(index->folder));
+    href_plain(&href, index->folder[0] == '\0' ? "" : "/");
+    if (base != NULL && !href.failed)
+        representation_field(
+            &request->reply, "Link",
+            request_print(request, "<%s%s%s>; rel=\"next\"", base, href.text, index->page.next));
+    request->reply.vary = "Accept, " BASE_URL_VARY;
+    href_free(&href);
+}
+
 static enum outcome reply_index(struct request *request, struct index *index)
 {
     struct representation *reply = &request->reply;
@@ -128,8 +146,7 @@ static enum outcome reply_index(struct request *request, struct index *index)
     reply->cache_control = "no-cache";
     reply->vary = "Accept";
     if (index->page.next != NULL)
-        representation_field(reply, "Link",
-                             request_print(request, "<./%s>; rel=\"next\"", index->page.next));
+        add_link(request, index);
     if (!index->page.is_json) {
         representation_field(reply, "X-Content-Type-Options", "nosniff");
         representation_field(reply, "Content-Security-Policy",

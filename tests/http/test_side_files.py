@@ -1,0 +1,315 @@
+"""Files that are no models, below /files: every regular file that is not hidden, by any name."""
+
+import base64
+import hashlib
+import os
+import socket
+from email.utils import parsedate_to_datetime
+from urllib.parse import quote
+
+import pytest
+from clients import Client, write_tokens
+from containers import dense, pattern, zt1
+from wire import ask, assert_problem, eventually, get, head, talk
+
+CONFIG = b'{"architectures": ["LlamaForCausalLM"]}\n'
+BIG = pattern(300_000)
+NAMES = [
+    "plain.json",
+    "READ ME.md",
+    "a+b.txt",
+    "a@b.txt",
+    "_lead.jinja",
+    "tokenizer.model",
+    "größe ü 日本.txt",
+    "no extension",
+    "per%cent#hash?.txt",
+    "sub/folder/a.json",
+    "two..dots.json",
+    "trailing.",
+]
+
+
+def write(root, name, data):
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def target(name):
+    return "/files/" + quote(name)
+
+
+def digest_field(data):
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(data).digest()).decode()}:"
+
+
+@pytest.fixture(scope="module")
+def server(folder, share_server):
+    for name in NAMES:
+        write(folder, f"org/model/{name}", name.encode())
+    write(folder, "org/model/config.json", CONFIG)
+    write(folder, "org/model/big.dat", BIG)
+    write(folder, "org/model/empty.txt", b"")
+    write(folder, "org/model/page.html", b"<script>alert(1)</script>")
+    write(folder, "org/model/model.zt", zt1({"w": dense(pattern(64))}))
+    write(folder, "top.json", b"{}")
+    for name in (".hidden", ".git/config", "org/.git/config", "org/model/.cache/x.json", "org/model/ctrl\x01.txt"):
+        write(folder, name, b"secret")
+    return share_server(folder, "--writable")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_of_any_name_is_served(server, name):
+    answer = get(server, target(f"org/model/{name}"))
+    assert (answer.status, answer.body) == (200, name.encode())
+    assert head(server, target(f"org/model/{name}"))["Content-Length"] == str(len(name.encode()))
+
+
+def test_names_may_come_unescaped_where_a_path_allows_it(server):
+    assert get(server, "/files/org/model/a+b.txt").body == b"a+b.txt"
+    assert get(server, "/files/org/model/a@b.txt").body == b"a@b.txt"
+    assert get(server, "/files/org/model/%61%2Bb.txt").body == b"a+b.txt"
+    assert get(server, "/files/top.json").body == b"{}"
+
+
+def test_what_an_answer_says_of_the_file(server, folder):
+    answer = get(server, target("org/model/config.json"))
+    assert answer.body == CONFIG
+    assert answer["Content-Type"] == "application/json"
+    assert answer["Accept-Ranges"] == "bytes"
+    assert answer["Cache-Control"] == "no-cache"
+    assert answer["ETag"].startswith('"') and len(answer["ETag"]) == 34
+    if not getattr(server, "mirror", None):
+        modified = parsedate_to_datetime(answer["Last-Modified"]).timestamp()
+        assert modified == int((folder / "org/model/config.json").stat().st_mtime)
+
+
+def test_media_types_are_for_people_and_never_run(server):
+    types = {
+        "plain.json": "application/json",
+        "READ ME.md": "text/plain; charset=utf-8",
+        "a+b.txt": "text/plain; charset=utf-8",
+        "_lead.jinja": "text/plain; charset=utf-8",
+        "page.html": "application/octet-stream",
+        "tokenizer.model": "application/octet-stream",
+        "no extension": "application/octet-stream",
+    }
+    for name, media_type in types.items():
+        answer = get(server, target(f"org/model/{name}"))
+        assert answer["Content-Type"] == media_type, name
+        assert answer["X-Content-Type-Options"] == "nosniff"
+        assert answer["Content-Security-Policy"].startswith("sandbox;")
+
+
+def test_ranges(server):
+    one = get(server, target("org/model/big.dat"), Range="bytes=1000-1999")
+    assert (one.status, one.body, one["Content-Range"]) == (206, BIG[1000:2000], f"bytes 1000-1999/{len(BIG)}")
+    assert get(server, target("org/model/big.dat"), Range="bytes=-5").body == BIG[-5:]
+    assert get(server, target("org/model/big.dat"), Range=f"bytes={len(BIG)}-").status == 416
+    several = get(server, target("org/model/big.dat"), Range="bytes=0-9,20-29")
+    assert several.status == 206 and several["Content-Type"].startswith("multipart/byteranges")
+    tag = one["ETag"]
+    assert get(server, target("org/model/big.dat"), Range="bytes=0-9", If_Range=tag).status == 206
+    assert get(server, target("org/model/big.dat"), Range="bytes=0-9", If_Range='"other"').body == BIG
+
+
+def test_conditions(server):
+    answer = get(server, target("org/model/config.json"))
+    again = get(server, target("org/model/config.json"), If_None_Match=answer["ETag"])
+    assert (again.status, again.body, again["ETag"]) == (304, b"", answer["ETag"])
+    assert get(server, target("org/model/config.json"), If_Modified_Since=answer["Last-Modified"]).status == 304
+    assert_problem(get(server, target("org/model/config.json"), If_Match='"other"'), 412, "precondition-failed")
+
+
+def test_an_empty_file(server):
+    answer = get(server, target("org/model/empty.txt"))
+    assert (answer.status, answer.body, answer["Content-Length"]) == (200, b"", "0")
+    assert get(server, target("org/model/empty.txt"), Range="bytes=0-0").status == 416
+
+
+def test_digest_is_stated_once_it_is_found(server):
+    for name, data in [("big.dat", BIG), ("empty.txt", b""), ("config.json", CONFIG)]:
+        get(server, target(f"org/model/{name}"))
+        eventually(lambda name=name: head(server, target(f"org/model/{name}"))["Repr-Digest"])
+        assert head(server, target(f"org/model/{name}"))["Repr-Digest"] == digest_field(data)
+
+
+def test_digest_is_computed_for_who_wants_it(server, folder):
+    data = pattern(5_000_000, seed=7)
+    write(folder, "org/model/wanted.dat", data)
+    eventually(lambda: head(server, target("org/model/wanted.dat")).status == 200)
+    answer = get(server, target("org/model/wanted.dat"), Want_Repr_Digest="sha-256=1")
+    assert (answer["Repr-Digest"], answer.body) == (digest_field(data), data)
+    part = get(server, target("org/model/wanted.dat"), Want_Content_Digest="sha-256=1", Range="bytes=5-99")
+    assert part["Content-Digest"] == digest_field(data[5:100])
+
+
+def test_digest_of_a_models_file_is_stated_once_the_index_had_it_found(server, folder):
+    data = (folder / "org/model/model.zt").read_bytes()
+    get(server, "/files/org/model/", Accept="application/json")
+    eventually(lambda: head(server, "/files/org/model/model.zt")["Repr-Digest"])
+    assert head(server, "/files/org/model/model.zt")["Repr-Digest"] == digest_field(data)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".hidden",
+        ".git/config",
+        "org/.git/config",
+        "org/model/.cache/x.json",
+        "org/model/ctrl%01.txt",
+        "org/../top.json",
+        "org/%2e%2e/top.json",
+        "%2e%2e/%2e%2e/etc/passwd",
+        "org/model/./config.json",
+        "org%2Fmodel%2Fconfig.json",
+        "org/model/config.json/more",
+        "org/model/nowhere.json",
+        "nowhere/config.json",
+        ".ztserve/x",
+        "%2eztserve/x",
+        "x" * 300,
+    ],
+)
+def test_what_is_not_served_is_not_found(server, path):
+    assert_problem(get(server, f"/files/{path}"), 404, "not-found")
+
+
+def test_bad_names(server):
+    assert_problem(get(server, "/files/a%00b"), 400, "invalid-name")
+    assert_problem(get(server, "/files/a%FFb"), 400, "invalid-name")
+    assert_problem(get(server, "/files/a%2"), 400, "invalid-name")
+    assert_problem(get(server, "/files/org//model/config.json"), 400, "invalid-name")
+
+
+@pytest.mark.folder("links, devices and FIFOs are of folders")
+def test_links_lead_no_further_than_the_root_and_devices_are_not_opened(server, folder, tmp_path):
+    (tmp_path / "outside.json").write_bytes(b"outside")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "x.json").write_bytes(b"outside")
+    for name, to in [
+        ("inside.json", "org/model/config.json"),
+        ("absolute.json", folder / "org/model/config.json"),
+        ("outside.json", tmp_path / "outside.json"),
+        ("outside", tmp_path / "outside"),
+        ("passwd.txt", "/etc/passwd"),
+        ("broken.txt", "nowhere"),
+        ("null.txt", "/dev/null"),
+        ("loop.txt", "loop.txt"),
+    ]:
+        (folder / name).symlink_to(to)
+    os.mkfifo(folder / "fifo.txt")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "socket.txt"))
+    assert get(server, "/files/inside.json").body == CONFIG
+    assert get(server, "/files/absolute.json").body == CONFIG
+    for name in ("outside.json", "outside/x.json", "outside", "outside/", "passwd.txt", "broken.txt", "null.txt", "loop.txt", "fifo.txt", "socket.txt"):
+        assert_problem(get(server, f"/files/{name}"), 404, "not-found")
+    shown = {entry["name"] for entry in get(server, "/files/", Accept="application/json").json()["entries"]}
+    assert {"inside.json", "absolute.json"} <= shown
+    assert not shown & {"outside.json", "outside", "passwd.txt", "broken.txt", "null.txt", "loop.txt", "fifo.txt", "socket.txt"}
+
+
+def test_a_replaced_file_has_another_tag_and_digest(server, folder):
+    path = write(folder, "org/model/changing.json", b'{"a": 1}')
+    eventually(lambda: head(server, target("org/model/changing.json")).status == 200)
+    before = get(server, target("org/model/changing.json"))
+    eventually(lambda: head(server, target("org/model/changing.json"))["Repr-Digest"] == digest_field(b'{"a": 1}'))
+    path.write_bytes(b'{"b": 2}')
+    eventually(lambda: get(server, target("org/model/changing.json")).body == b'{"b": 2}')
+    after = get(server, target("org/model/changing.json"))
+    assert after["ETag"] != before["ETag"]
+    assert after["Repr-Digest"] in (None, digest_field(b'{"b": 2}'))
+    eventually(lambda: head(server, target("org/model/changing.json"))["Repr-Digest"] == digest_field(b'{"b": 2}'))
+    path.unlink()
+    eventually(lambda: get(server, target("org/model/changing.json")).status == 404)
+
+
+@pytest.mark.folder("a file in a bucket is not written to in its place")
+def test_a_file_that_is_cut_while_it_is_sent_gives_no_other_bytes(server, folder):
+    data = pattern(64 << 20, seed=3)
+    path = write(folder, "org/model/cut.dat", data)
+    with socket.create_connection((server.host, server.port)) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        connection.sendall(b"GET /files/org/model/cut.dat HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        received = connection.recv(65536)
+        with path.open("r+b") as file:
+            file.write(bytes(len(data)))
+        try:
+            while piece := connection.recv(1 << 20):
+                received += piece
+        except ConnectionResetError:
+            pass
+    body = received.partition(b"\r\n\r\n")[2]
+    assert len(body) < len(data), "the connection ends early"
+    path.unlink()
+
+
+def test_other_methods_on_a_folder_are_not_allowed(server):
+    assert_problem(ask(server, "PUT", "/files/org/model/", body=b""), 405, "method-not-allowed")
+    assert_problem(ask(server, "DELETE", "/files/org/model/"), 405, "method-not-allowed")
+
+
+# --- who may see what ---
+
+READER = Client("reader", "read", "org/*")
+EXACT = Client("exact", "read", "org/model/config")
+OTHER = Client("other", "read", "else*")
+ALL = Client("all", "read")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory, share_server):
+    root = tmp_path_factory.mktemp("guarded")
+    write(root, "org/model/config.json", CONFIG)
+    write(root, "org/model/README", b"read")
+    write(root, "org/model/model.zt", zt1({"w": dense(pattern(64))}))
+    write(root, "secret/config.json", CONFIG)
+    write(root, "top.json", b"{}")
+    return share_server(root, "--tokens", write_tokens(tmp_path_factory.mktemp("tokens") / "tokens", READER, EXACT, OTHER, ALL))
+
+
+def test_a_client_sees_the_files_of_its_globs(guarded):
+    def status(client, path):
+        return client.ask(guarded, "GET", f"/files/{path}").status
+
+    assert get(guarded, "/files/org/model/config.json").status == 401
+    assert get(guarded, "/files/org/").status == 401
+    expected = {
+        "org/model/config.json": {READER, EXACT, ALL},
+        "org/model/README": {READER, ALL},
+        "org/model/model.zt": {READER, ALL},
+        "secret/config.json": {ALL},
+        "top.json": {ALL},
+        "org/model/": {READER, EXACT, ALL},
+        "org/": {READER, EXACT, ALL},
+        "secret/": {ALL},
+        "": {READER, EXACT, OTHER, ALL},
+    }
+    for path, who in expected.items():
+        for client in (READER, EXACT, OTHER, ALL):
+            assert status(client, path) == (200 if client in who else 404), (client.name, path)
+    assert status(READER, "secret") == 404
+    assert status(ALL, "secret") == 308
+    assert status(READER, "org/model") == 308
+
+
+def test_an_index_shows_a_client_what_it_may_see(guarded):
+    def shown(client, path=""):
+        return [e["name"] for e in client.ask(guarded, "GET", f"/files/{path}", {"Accept": "application/json"}).json()["entries"]]
+
+    assert shown(READER) == ["org"]
+    assert shown(OTHER) == []
+    assert shown(ALL) == ["org", "secret", "top.json"]
+    assert shown(EXACT, "org/model/") == ["config.json"]
+    assert shown(READER, "org/model/") == ["README", "config.json", "model.zt"]
+
+
+def test_target_with_raw_dot_segments(server):
+    """Not even a client that leaves them as they are gets out."""
+    for path in (b"/files/../../../etc/passwd", b"/files/org/../../etc/passwd", b"/files/..", b"/files/../"):
+        answer = talk(server, b"GET " + path + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 404 "), path
