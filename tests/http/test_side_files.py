@@ -235,7 +235,9 @@ def test_a_file_that_is_cut_while_it_is_sent_gives_no_other_bytes(server, folder
     with socket.create_connection((server.host, server.port)) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         connection.sendall(b"GET /files/org/model/cut.dat HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        received = connection.recv(65536)
+        received = bytearray()
+        while len(received) < 1 << 20:
+            received += connection.recv(65536)
         with path.open("r+b") as file:
             file.write(bytes(len(data)))
         try:
