@@ -27,7 +27,8 @@ def here(tmp_path):
     (folder / "models").mkdir(parents=True)
     for name in ("model.zt", "models/a.zt"):
         (folder / name).write_bytes(MODEL)
-    (folder / "model.gguf").write_bytes(joined.gguf({"w": pattern(256, seed=62)}))
+    for name in ("model.gguf", "other.gguf"):
+        (folder / name).write_bytes(joined.gguf({"w": pattern(256, seed=62)}))
     for name in ("model.safetensors", "llama.safetensors"):
         subprocess.run([PROGRAM, "convert", "-q", folder / "model.zt", folder / name], check=True)
     (folder / "ztserve.json").write_text('{"root": "models"}')
