@@ -459,62 +459,67 @@ struct generation *catalog_peek(struct catalog *catalog, struct zt_text name)
     return catalog_content_find(&catalog->content, catalog_index_find_name, name);
 }
 
+/* The first generation of that name that fits, and is not this one. */
+static struct generation *find_fitting(const struct catalog_index *index, struct zt_text name,
+                                       const struct generation *but,
+                                       bool (*fits)(const struct generation *generation))
+{
+    size_t at = catalog_index_lower_bound(index, name);
+
+    for (; at < index->count && zt_text_equal(generation_name(index->by_name[at]), name); at++)
+        if (index->by_name[at] != but && fits(index->by_name[at]))
+            return index->by_name[at];
+    return NULL;
+}
+
+static bool is_odd(const struct generation *generation)
+{
+    return model_path_is_odd(generation->path);
+}
+
+static bool is_joined(const struct generation *generation)
+{
+    return generation->is_joined;
+}
+
 static struct generation *find_split(const struct catalog_index *index, struct zt_text name)
 {
-    size_t at = catalog_index_lower_bound(index, name);
-
-    for (; at < index->count && zt_text_equal(generation_name(index->by_name[at]), name); at++)
-        if (generation_is_split(index->by_name[at]))
-            return index->by_name[at];
-    return NULL;
-}
-
-struct generation *catalog_update_split(struct catalog *catalog, struct zt_text name)
-{
-    struct generation *known = catalog_content_find(&catalog->content, find_split, name);
-    struct generation *current = known != NULL ? catalog_update(catalog, known->path) : NULL;
-
-    generation_release(known);
-    return current;
-}
-
-static struct generation *find_behind(const struct catalog_index *index, struct zt_text name)
-{
-    const struct generation *first = catalog_index_find_name(index, name);
-    size_t at = catalog_index_lower_bound(index, name);
-
-    for (; at < index->count && zt_text_equal(generation_name(index->by_name[at]), name); at++)
-        if (index->by_name[at]->is_joined && index->by_name[at] != first)
-            return index->by_name[at];
-    return NULL;
+    return find_fitting(index, name, NULL, generation_is_split);
 }
 
 static struct generation *find_odd(const struct catalog_index *index, struct zt_text name)
 {
-    size_t at = catalog_index_lower_bound(index, name);
+    return find_fitting(index, name, NULL, is_odd);
+}
 
-    for (; at < index->count && zt_text_equal(generation_name(index->by_name[at]), name); at++)
-        if (model_path_is_odd(index->by_name[at]->path))
-            return index->by_name[at];
-    return NULL;
+static struct generation *find_behind(const struct catalog_index *index, struct zt_text name)
+{
+    return find_fitting(index, name, catalog_index_find_name(index, name), is_joined);
+}
+
+static struct generation *update_found(struct catalog *catalog, catalog_finder *finder,
+                                       struct zt_text name)
+{
+    struct generation *known = catalog_content_find(&catalog->content, finder, name);
+    struct generation *current = known != NULL ? catalog_update(catalog, known->path) : NULL;
+
+    generation_release(known);
+    return current;
+}
+
+struct generation *catalog_update_split(struct catalog *catalog, struct zt_text name)
+{
+    return update_found(catalog, find_split, name);
 }
 
 struct generation *catalog_update_odd(struct catalog *catalog, struct zt_text name)
 {
-    struct generation *known = catalog_content_find(&catalog->content, find_odd, name);
-    struct generation *current = known != NULL ? catalog_update(catalog, known->path) : NULL;
-
-    generation_release(known);
-    return current;
+    return update_found(catalog, find_odd, name);
 }
 
 struct generation *catalog_update_behind(struct catalog *catalog, struct zt_text name)
 {
-    struct generation *known = catalog_content_find(&catalog->content, find_behind, name);
-    struct generation *current = known != NULL ? catalog_update(catalog, known->path) : NULL;
-
-    generation_release(known);
-    return current;
+    return update_found(catalog, find_behind, name);
 }
 
 void catalog_withhold(struct catalog *catalog, struct catalog_withheld *withheld)
