@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from containers import dense, pattern, zt1
-from hostile_requests import FILE, TABLE
+from hostile_requests import TABLE
+from hostile_rows import FILE
 from wire import connect, eventually, get
 
 # Each has two files of its own, which are thousands of requests to a store that no row reaches.

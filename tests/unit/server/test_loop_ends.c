@@ -1,0 +1,207 @@
+/* How waits, connections and loops end: by workers, clients that are gone, limits, draining. */
+#include "loop_world.h"
+
+static atomic_uint blocked;
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
+static void wait_at_gate(struct job *job)
+{
+    (void)job;
+    atomic_fetch_add(&blocked, 1);
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+}
+
+static void wait_until(atomic_uint *counter, unsigned count)
+{
+    for (unsigned i = 0; i < 5000 && atomic_load(counter) != count; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_int_equal(atomic_load(counter), count);
+}
+
+static void reset(int client)
+{
+    const struct linger at_once = {.l_onoff = 1};
+
+    assert_int_equal(setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+    close(client);
+}
+
+#define BLOCKING 4 /* as many as there are workers */
+/* A client that has only shut down its sending side waits for its answer, and requests that change
+ * something are carried out in any case. */
+static void work_for_clients_that_are_gone_is_skipped(void **state)
+{
+    struct job blocking[BLOCKING];
+    int clients[4];
+
+    (void)state;
+    pthread_mutex_lock(&gate);
+    for (unsigned i = 0; i < BLOCKING; i++) {
+        blocking[i] = (struct job){.run = wait_at_gate};
+        workers_submit(server.workers, &blocking[i]);
+    }
+    while (atomic_load(&blocked) < BLOCKING)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    for (unsigned i = 0; i < 4; i++) {
+        clients[i] = connect_client();
+        send_text(clients[i], i < 3 ? "GET /counted HTTP/1.1\r\nConnection: close\r\n" HOST "\r\n"
+                                    : "POST /counted HTTP/1.1\r\nContent-Length: 0\r\n" HOST
+                                      "\r\n");
+        wait_until(&queued, i + 1);
+    }
+    reset(clients[0]);
+    shutdown(clients[1], SHUT_WR);
+    reset(clients[3]);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    pthread_mutex_unlock(&gate);
+    for (unsigned i = 1; i < 3; i++) {
+        assert_true(receive_all(clients[i], 5000, NULL));
+        assert_int_equal(strncmp(reply, "HTTP/1.1 200", 12), 0);
+        close(clients[i]);
+    }
+    wait_until(&counted, 3);
+    fetch("/text", "");
+    assert_string_equal(body(), "{}");
+}
+
+static void slow_headers_are_cut(void **state)
+{
+    int client = connect_client();
+    const char *header =
+        "GET /text HTTP/1.1\r\nHost: x\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    struct pollfd ended = {.fd = client, .events = POLLIN | POLLRDHUP};
+    unsigned sent = 0;
+
+    (void)state;
+    while (sent < 40 && poll(&ended, 1, 100) == 0 &&
+           send(client, header + sent, 1, MSG_NOSIGNAL) == 1)
+        sent++;
+    /* One second is allowed: about ten bytes. */
+    assert_in_range(sent, 8, 30);
+    close(client);
+}
+
+static void waits_end_however_fast_the_worker_is(void **state)
+{
+    static const char *const targets[] = {"/fast", "/early"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++)
+        for (unsigned round = 0; round < 200; round++) {
+            fetch(targets[i], "");
+            assert_int_equal(strncmp(reply, "HTTP/1.1 200", 12), 0);
+        }
+}
+
+static void draining_loops_answer_and_close(void **state)
+{
+    int client = connect_client();
+
+    (void)state;
+    send_text(client, "GET /text HTTP/1.1\r\n" HOST "\r\n");
+    assert_false(receive_all(client, 200, NULL));
+    send_text(client, "GET /slow HTTP/1.1\r\n" HOST "\r\n");
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    assert_int_equal(loop_active(loops[0]) + loop_active(loops[1]), 1);
+    atomic_store(&server.draining, true);
+    for (unsigned i = 0; i < LOOPS; i++)
+        loop_drain(loops[i]);
+    assert_true(receive_all(client, 5000, NULL));
+    assert_int_equal(strncmp(reply, "HTTP/1.1 200", 12), 0);
+    assert_non_null(strstr(reply, "Connection: close"));
+    close(client);
+    assert_int_equal(loop_active(loops[0]) + loop_active(loops[1]), 0);
+}
+
+static void stopping_waits_for_workers_and_cuts_clients(void **state)
+{
+    int client = connect_client();
+
+    (void)state;
+    send_text(client, "GET /slow HTTP/1.1\r\n" HOST "\r\n");
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    stop(NULL);
+    assert_true(receive_all(client, 1000, NULL));
+    close(client);
+    start(NULL);
+}
+
+static void addresses_have_a_limit(void **state)
+{
+    int clients[4];
+    size_t answered = 0;
+
+    (void)state;
+    config.limits.connections_per_address = 3;
+    assert_int_equal(start(NULL), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        clients[i] = connect_client();
+        send(clients[i], "GET /text HTTP/1.1\r\n" HOST "\r\n", 31, MSG_NOSIGNAL);
+        receive_all(clients[i], 200, NULL);
+        answered += strncmp(reply, "HTTP/1.1 200", 12) == 0;
+    }
+    assert_int_equal(answered, 3);
+    for (unsigned i = 0; i < 4; i++)
+        close(clients[i]);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    fetch("/text", "");
+    assert_int_equal(strncmp(reply, "HTTP/1.1 200", 12), 0);
+    stop(NULL);
+    config.limits.connections_per_address = 0;
+}
+
+static int hold_pipe[2];
+
+/* Occupies the loop until the test lets go. */
+static void hold_loop(void *context)
+{
+    char byte;
+
+    (void)context;
+    assert_int_equal(read(hold_pipe[0], &byte, 1), 1);
+    assert_int_equal(poll(&(struct pollfd){.fd = hold_pipe[0], .events = POLLIN}, 1, -1), 1);
+    assert_int_equal(read(hold_pipe[0], &byte, 1), 1);
+}
+
+static void wait_until_turned(struct loop *loop)
+{
+    while (!loop_has_turned(loop))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void a_loop_that_hangs_has_not_turned(void **state)
+{
+    (void)state;
+    assert_int_equal(pipe(hold_pipe), 0);
+    assert_int_equal(loop_watch(loops[0], hold_pipe[0], hold_loop, NULL), 0);
+    wait_until_turned(loops[0]);
+    wait_until_turned(loops[0]);
+    assert_int_equal(write(hold_pipe[1], "1", 1), 1);
+    /* The loop takes the byte, and then cannot turn; what it was asked before may still count. */
+    while (poll(&(struct pollfd){.fd = hold_pipe[0], .events = POLLIN}, 1, 0) > 0)
+        sched_yield();
+    (void)loop_has_turned(loops[0]);
+    for (unsigned i = 0; i < 100; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        assert_false(loop_has_turned(loops[0]));
+    }
+    wait_until_turned(loops[1]);
+    assert_int_equal(write(hold_pipe[1], "2", 1), 1);
+    wait_until_turned(loops[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_A_LOOP(work_for_clients_that_are_gone_is_skipped),
+        ON_A_LOOP(slow_headers_are_cut),
+        ON_A_LOOP(waits_end_however_fast_the_worker_is),
+        ON_A_LOOP(draining_loops_answer_and_close),
+        ON_A_LOOP(a_loop_that_hangs_has_not_turned),
+        ON_A_LOOP(stopping_waits_for_workers_and_cuts_clients),
+        cmocka_unit_test(addresses_have_a_limit),
+    };
+
+    return cmocka_run_group_tests(tests, make_file, remove_file);
+}
