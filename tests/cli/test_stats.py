@@ -122,17 +122,16 @@ def test_one_file_below_a_folder_is_still_an_array(folder):
     assert [list(one) for one in json.loads(run("--json", folder / "below").stdout)] == [["data"]]
 
 
-def test_a_url_is_asked_with_a_token(folder, tmp_path):
+def test_a_url_is_asked_with_a_token(start_server, folder, tmp_path):
     tokens = tmp_path / "tokens"
     tokens.write_text(f"reader read {hashlib.sha256(b'a-long-token-of-a-reader').hexdigest()}\n")
     (tmp_path / "mine").write_text("a-long-token-of-a-reader\n")
-    server = ServerProcess(folder, "--tokens", tokens)
+    server = start_server(folder, "--tokens", tokens)
     refused = run("--json", f"{server.url}/below/a")
     assert refused.returncode == 1 and refused.stdout == "null\n" and "--token-file" in refused.stderr
     made = run("--json", f"{server.url}/below/a", "--token-file", tmp_path / "mine")
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout == run("--json", folder / "below/a.npy").stdout
-    assert server.stop() == 0
 
 
 def test_progress_counts_the_bytes_of_every_file(files, folder):
