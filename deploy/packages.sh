@@ -20,6 +20,7 @@ package_names()
     bench) printf '%s\n' libcmocka-dev python3 python3-numpy nginx-light openssl zstd iproute2 util-linux ;;
     test)
         printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates openssl curl aria2 \
+            wget rclone lftp \
             nginx-light haproxy caddy apache2-bin prometheus slowhttptest \
             mmdebstrap dpkg-dev file lintian groff-base buildah systemd zsh fish openssl valgrind strace
         ;;

@@ -7,6 +7,7 @@ import hashlib
 import json
 import sys
 from unittest import mock
+from urllib.parse import unquote
 
 import fsspec
 import huggingface_hub
@@ -42,5 +43,11 @@ def look_with_hub(url):
     }
 
 
-LOOKS = {"fsspec": look_with_fsspec, "hub": look_with_hub}
+def walk_with_fsspec(url):
+    """What the index of a folder, and those of the folders below it, lead to: {path: size}."""
+    system = fsspec.filesystem("http")
+    return {unquote(found.removeprefix(url)): len(system.cat_file(found)) for found in system.find(url)}
+
+
+LOOKS = {"fsspec": look_with_fsspec, "walk": walk_with_fsspec, "hub": look_with_hub}
 print(json.dumps(LOOKS[sys.argv[1]](sys.argv[2])))
