@@ -76,8 +76,8 @@ static void add_commit(struct request *request, const struct resolve *resolve)
         representation_field(&request->reply, "X-Repo-Commit", commit);
 }
 
-/* Clients that want the first byte of an empty file take nothing but a part of it for an answer,
- * although there is none. */
+/* Clients that want the first byte of an empty file, or all from it on, take nothing but a part of
+ * it for an answer, although there is none. */
 static void reply_empty_part(struct request *request)
 {
     struct representation *reply = &request->reply;
@@ -92,7 +92,8 @@ static bool wants_first_byte(struct request *request)
 {
     const char *range = request_header(request, "Range");
 
-    return request->method == METHOD_GET && range != NULL && strcmp(range, "bytes=0-0") == 0;
+    return request->method == METHOD_GET && range != NULL &&
+           (strcmp(range, "bytes=0-0") == 0 || strcmp(range, "bytes=0-") == 0);
 }
 
 static enum outcome reply_file(struct request *request, struct resolve *resolve)
