@@ -11,19 +11,16 @@ function format(model) {
   return model.version ? `${model.format} ${model.version}` : model.format ?? "";
 }
 
-function marks(api, model) {
-  const error = model.error;
+// What is unreadable is said first: on narrow screens the end of a row's name is cut.
+function nameCell(api, model) {
+  const { error, part_of: whole } = model;
 
   return [
-    error && el("span", { class: "mark bad", title: cut(error.detail ?? "", 1000) }, "unreadable"),
-    model.part_of !== undefined && model.part_of !== null &&
-      el("span", { class: "mark", title: `part of ${cut(model.part_of, 200)}` }, "part"),
+    error && [el("span", { class: "mark bad", title: cut(error.detail ?? "", 1000) }, "unreadable"), " "],
+    el("a", { href: api.modelPage(model.name) }, name(model.name)),
+    whole !== undefined && whole !== null && [" ", el("span", { class: "mark", title: `part of ${cut(whole, 200)}` }, "part")],
+    error && el("span", { class: "why" }, " ", el("bdi", {}, cut(error.detail ?? "", 300))),
   ];
-}
-
-function nameCell(api, model) {
-  return [el("a", { href: api.modelPage(model.name) }, name(model.name)), " ", marks(api, model),
-    model.error && el("span", { class: "why" }, " ", el("bdi", {}, cut(model.error.detail ?? "", 300)))];
 }
 
 function columns(api) {

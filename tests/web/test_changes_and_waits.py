@@ -181,6 +181,20 @@ def test_names_of_tensors_are_read_at_380_pixels(site, browser):
     assert browser.get(cut) == 0
 
 
+def test_what_is_unreadable_is_said_at_380_pixels(site, folder, browser):
+    name = "with-a-name-that-is-longer-than-a-telephone-is-wide"
+    (folder / f"{name}.zt").write_bytes(b"ZTEN1000" + bytes(100))
+    browser.resize(380)
+    browser.open(f"{site.url}/ui/models/small")
+    end = time.monotonic() + 30
+    while not any(model["name"] == name for model in requests.get(f"{site.url}/v1/models").json()["models"]):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    browser.open(f"{site.url}/ui/")
+    cell, mark = browser.get("['.scroller th:has(.mark.bad)', '.scroller .mark.bad'].map((e) => document.querySelector(e).getBoundingClientRect().right)")
+    assert mark <= cell
+
+
 # --- uploads ---
 
 

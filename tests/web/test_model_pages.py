@@ -70,7 +70,7 @@ def test_an_unreadable_model_is_shown_with_its_error(site, browser):
     browser.open(f"{site.url}/ui/")
     error = next(model["error"] for model in get(site, "/v1/models")["models"] if model["name"] == "broken")
     row = browser.get(
-        "[...document.querySelectorAll('main tbody tr')].find((e) => e.textContent.startsWith('broken')).textContent"
+        "[...document.querySelectorAll('main tbody tr')].find((e) => e.querySelector('a')?.textContent === 'broken').textContent"
     )
     assert "unreadable" in row
     assert error["detail"][:100] in row

@@ -35,7 +35,7 @@ def test_the_catalog_shows_what_the_server_lists(site, browser):
     browser.open(f"{site.url}/ui/")
     assert names_shown(browser) == sorted(model["name"] for model in listed(site))
     (broken,) = [model for model in listed(site) if "error" in model]
-    row = browser.get("[...document.querySelectorAll('.scroller tbody tr')].find((e) => e.innerText.startsWith('broken')).textContent")
+    row = browser.get("[...document.querySelectorAll('.scroller tbody tr')].find((e) => e.querySelector('a')?.textContent === 'broken').textContent")
     assert "unreadable" in row and broken["error"]["detail"] in row
     browser.click(".column-size button")
     assert names_shown(browser) == [model["name"] for model in sorted(listed(site), key=lambda model: -model["size"])]
