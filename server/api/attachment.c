@@ -89,3 +89,13 @@ const char *attachment_named(struct request *request, struct zt_text name, const
     return request_print(request, "attachment; filename=\"%s%s\"; filename*=UTF-8''%s%s", plain,
                          ending, extended, ending);
 }
+
+const char *attachment_of_model(struct request *request, struct zt_text model, const char *ending)
+{
+    size_t start = model.length;
+
+    while (start > 0 && model.bytes[start - 1] != '/')
+        start--;
+    return attachment_named(request, (struct zt_text){model.bytes + start, model.length - start},
+                            ending);
+}

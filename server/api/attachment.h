@@ -9,4 +9,7 @@
  * lives as long as the request; NULL if out of memory. */
 const char *attachment_named(struct request *request, struct zt_text name, const char *ending);
 
+/* The same with the last part of a model's name. */
+const char *attachment_of_model(struct request *request, struct zt_text model, const char *ending);
+
 #endif

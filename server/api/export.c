@@ -13,6 +13,7 @@
 #include "api/export_segments.h"
 #include "api/handlers.h"
 #include "api/parameters.h"
+#include "api/reference.h"
 #include "api/resolve.h"
 #include "http/exchange/problem.h"
 
@@ -68,7 +69,8 @@ static bool read_format(struct request *request, enum zt_target *out_target)
             return true;
         }
     }
-    problem_reply(request, PROBLEM_INVALID_REQUEST, "format must be safetensors, zt, zt2 or npz");
+    problem_reply(request, PROBLEM_INVALID_REQUEST,
+                  "format must be safetensors, zt, zt2, npz or reference");
     return false;
 }
 
@@ -230,23 +232,17 @@ static const char *make_etag(struct request *request, const struct export_plan *
     return request_copy(request, etag, strlen(etag));
 }
 
-/* Made from the last part of the model's name. */
 static const char *make_disposition(struct request *request, const struct export_view *view)
 {
-    struct zt_text name = generation_name(request->generation);
     const char *extension = kind_of(view->query.target)->extension;
     const struct zt_cut *cut = cut_of(view);
-    size_t start = name.length;
     const char *ending;
 
-    while (start > 0 && name.bytes[start - 1] != '/')
-        start--;
-    name = (struct zt_text){name.bytes + start, name.length - start};
     assert(cut == NULL || cut->part < cut->parts);
     ending = cut == NULL ? request_print(request, ".%s", extension)
                          : request_print(request, "-%" PRIu64 "-of-%" PRIu64 ".%s", cut->part,
                                          cut->parts, extension);
-    return attachment_named(request, name, ending);
+    return attachment_of_model(request, generation_name(request->generation), ending);
 }
 
 static void set_fields(struct request *request, const struct export_view *view)
@@ -289,6 +285,8 @@ enum outcome export_get(struct request *request)
     enum outcome outcome;
     struct export_view *view;
 
+    if (reference_is_wanted(request))
+        return reference_get(request);
     if (!model_resolve(request, &outcome))
         return outcome;
     view = request->context != NULL ? request->context : view_make(request);

@@ -32,6 +32,7 @@ CLIENTS = {
     "parts": ("safetensors==0.8.0 huggingface_hub==2.4.0", "client_parts.py"),
     # Clients over HTTP.
     "http": ("fsspec==2026.9.0 aiohttp==3.14.5 huggingface_hub==2.4.0", "client_http.py"),
+    "zarr": ("zarr==3.1.6 fsspec==2026.9.0 aiohttp==3.14.5 xarray==2026.9.0", "client_zarr.py"),
     # It decodes zstd if that package is installed.
     "schemathesis": ("schemathesis==4.32.5 zstandard==0.25.0", "client_schemathesis.py"),
     # Node and npm, for node_clients.py.
