@@ -193,7 +193,7 @@ struct instance *instance_start(const struct config *config, const char *config_
     process_figures_open();
     *out_misconfigured = !load_files(instance, error, error_size);
     if (*out_misconfigured || !open_sockets(instance, inherited, error, error_size) ||
-        !root_open_folder(&instance->server, error, error_size)) {
+        !root_open_folder(&instance->server, config_file, error, error_size)) {
         instance_stop(instance);
         return NULL;
     }

@@ -41,15 +41,33 @@ static bool tell(enum zt_status status, const struct zt_error *failure, char *er
     return status == ZT_OK;
 }
 
-bool root_open_folder(struct server *server, char *error, size_t error_size)
+/* The server's own files are nobody's to read, wherever they lie. */
+static bool withhold(struct server *server, const char *config_file)
+{
+    const struct config *config = server->config;
+    const char *const own[] = {config_file,      config->auth.tokens, config->auth.jwks,
+                               config->tls.key,  config->tls.cert,    config->tls.client_ca,
+                               config->state.dir};
+
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        if (own[i] != NULL && own[i][0] != '\0' && !store_local_withhold(server->store, own[i]))
+            return false;
+    return true;
+}
+
+bool root_open_folder(struct server *server, const char *config_file, char *error,
+                      size_t error_size)
 {
     const struct config *config = server->config;
     struct zt_error failure;
+    enum zt_status status;
 
-    return config_root_is_bucket(config->root) ||
-           tell(
-               store_local_open(config->root, root_reserve_bytes(config), &server->store, &failure),
-               &failure, error, error_size);
+    if (config_root_is_bucket(config->root))
+        return true;
+    status = store_local_open(config->root, root_reserve_bytes(config), &server->store, &failure);
+    if (status == ZT_OK && !withhold(server, config_file))
+        status = zt_fail_memory(&failure, "the store");
+    return tell(status, &failure, error, error_size);
 }
 
 static void log_bucket(const struct config *config, const char *cache, struct store *store)

@@ -28,7 +28,7 @@ static enum zt_status local_open(struct store *store, const char *path,
     enum zt_status status;
     int descriptor;
 
-    if (!store_path_is_clean(path))
+    if (!store_path_is_clean(path) || store_local_withholds(local, path))
         return not_found(error);
     descriptor = store_path_open_file(local->root, path, O_RDONLY);
     if (descriptor < 0)
@@ -119,6 +119,8 @@ static void local_close(struct store *store)
     skipped_free(&local->skipped);
     store_kept_close(local);
     close(local->root);
+    for (unsigned i = 0; i < local->withheld_count; i++)
+        free(local->withheld[i]);
     free(local->root_path);
     free(local);
 }

@@ -33,6 +33,9 @@ struct kept_place {
     char id[STORE_KEPT_ID_SIZE];
 };
 
+/* Paths: two for each that is withheld. */
+#define STORE_WITHHELD_MAX 16
+
 struct local_store {
     struct store base;
     char *root_path;
@@ -52,6 +55,9 @@ struct local_store {
     atomic_size_t misfits;
     pthread_mutex_t places_lock;
     struct kept_place *places;
+    /* store_withheld.c's: constant once there are other threads. */
+    char *withheld[STORE_WITHHELD_MAX];
+    unsigned withheld_count;
 };
 
 /* A file that is not published yet: unnamed, hidden in the root, or in the place of a kept
@@ -81,6 +87,9 @@ static inline struct local_store *local_store_of(const struct local_upload *uplo
 /* Whether a text can be a path of this store: relative, without empty, "." and ".." parts, and not
  * too long. */
 bool store_path_is_clean(const char *path);
+
+/* Whether a path is one that is withheld, or lies in a folder that is (store_local_withhold). */
+bool store_local_withholds(const struct local_store *local, const char *path);
 
 /* Opens a path below the root, with open's flags. Symbolic links are followed as long as they stay
  * below it. -1 with errno: ENOENT also for links that leave it. */

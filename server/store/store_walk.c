@@ -110,6 +110,7 @@ static void see_entry(struct walk *walk, size_t parent, int folder, const char *
     length = snprintf(path, sizeof(path), "%s%s%s", above, above[0] == '\0' ? "" : "/", name);
     if (length < 0 || (size_t)length >= sizeof(path) ||
         !store_path_is_served((struct zt_text){path, (size_t)length}) ||
+        store_local_withholds(walk->store, path) ||
         fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
         return;
     is_linked = S_ISLNK(info.st_mode);
@@ -192,7 +193,8 @@ enum zt_status store_local_walk(struct store *store, const char *folder, bool is
                         .is_deep = is_deep};
     int first_error = 0;
 
-    if (folder[0] != '\0' && !store_path_is_served(zt_text_from(folder)))
+    if (folder[0] != '\0' &&
+        (!store_path_is_served(zt_text_from(folder)) || store_local_withholds(walk.store, folder)))
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such folder");
     add_folder(&walk, folder, 0);
     for (size_t at = 0; at < walk.count && !is_over(&walk); at++) {

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import os
 import socket
 from email.utils import parsedate_to_datetime
@@ -253,6 +254,50 @@ def test_a_file_that_is_cut_while_it_is_sent_gives_no_other_bytes(server, folder
 def test_other_methods_on_a_folder_are_not_allowed(server):
     assert_problem(ask(server, "PUT", "/files/org/model/", body=b""), 405, "method-not-allowed")
     assert_problem(ask(server, "DELETE", "/files/org/model/"), 405, "method-not-allowed")
+
+
+# --- the server's own ---
+
+
+@pytest.mark.folder("a bucket has none of the server's own files")
+def test_own_files_in_the_root_are_withheld(tmp_path, start_server):
+    root = tmp_path / "root"
+    (root / "etc").mkdir(parents=True)
+    tokens = write_tokens(root / "etc" / "tokens.txt", ALL)
+    write(root, "etc/other.txt", b"other")
+    state = root / "state"
+    (root / "etc" / "config.json").write_text(json.dumps({"root": str(root), "listen": "127.0.0.1:0", "auth": {"tokens": str(tokens)}, "state": {"dir": str(state)}}))
+    server = start_server(root, "--config", root / "etc" / "config.json")
+    assert ALL.get(server, "/files/etc/other.txt").body == b"other"
+    for path in ("etc/tokens.txt", "etc/config.json", "state/", "state", "state/hashes/", "etc/tokens.txt/"):
+        assert_problem(ALL.get(server, f"/files/{path}"), 404, "not-found")
+    assert state.is_dir()
+    for path, shown in [("", ["etc"]), ("etc/", ["other.txt"])]:
+        entries = ALL.get(server, f"/files/{path}", {"Accept": "application/json"}).json()["entries"]
+        assert [entry["name"] for entry in entries] == shown
+
+
+# --- what is remembered ---
+
+
+@pytest.mark.folder("over a bucket the state is in the cache's folder, which each server has for itself")
+def test_digests_outlive_the_server_and_not_the_version(tmp_path, start_server):
+    root = tmp_path / "root"
+    path = write(root, "a.dat", pattern(2_000_000))
+    write(root, "b.dat", pattern(1_000, seed=2))
+    first = start_server(root)
+    get(first, "/files/", Accept="application/json")
+    for name in ("a.dat", "b.dat"):
+        eventually(lambda name=name: head(first, f"/files/{name}")["Repr-Digest"])
+    assert first.stop() == 0
+    stamp = path.stat()
+    with path.open("r+b") as file:
+        file.write(b"another beginning")
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    second = start_server(root)
+    assert head(second, "/files/b.dat")["Repr-Digest"] == digest_field(pattern(1_000, seed=2)), "known at once"
+    assert head(second, "/files/a.dat")["Repr-Digest"] in (None, digest_field(path.read_bytes()))
+    eventually(lambda: head(second, "/files/a.dat")["Repr-Digest"] == digest_field(path.read_bytes()))
 
 
 # --- who may see what ---
