@@ -1,5 +1,5 @@
-"""transformers over a Hub: `small REPO` prints what the configuration and the tokenizer say, `logits REPO` what the model
-computes; REPO may be a folder. One line of JSON."""
+"""transformers over a Hub: `small REPO` prints what the configuration and the tokenizer say, `logits REPO …` what each model
+computes; REPO may be a folder. The last line printed is JSON."""
 
 import json
 import sys
@@ -15,15 +15,19 @@ def look_at_small_files(repo):
     return {"hidden_size": config.hidden_size, "type": config.model_type, "ids": tokenizer(TEXT)["input_ids"]}
 
 
-def compute_logits(repo):
+def compute_logits(*repos):
     import torch
     from transformers import AutoModelForCausalLM
 
-    model, loading = AutoModelForCausalLM.from_pretrained(repo, output_loading_info=True)
-    assert not any(loading[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")), loading
-    ids = AutoTokenizer.from_pretrained(repo)(TEXT, return_tensors="pt")["input_ids"]
-    with torch.no_grad():
-        return model(ids).logits.flatten().tolist()
+    computed = []
+    for repo in repos:
+        model, loading = AutoModelForCausalLM.from_pretrained(repo, output_loading_info=True)
+        assert not any(loading[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")), (repo, loading)
+        ids = AutoTokenizer.from_pretrained(repo)(TEXT, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            computed.append(model(ids).logits.flatten().tolist())
+    return computed
 
 
-print(json.dumps({"small": look_at_small_files, "logits": compute_logits}[sys.argv[1]](sys.argv[2])))
+print()
+print(json.dumps({"small": look_at_small_files, "logits": compute_logits}[sys.argv[1]](*sys.argv[2:])))

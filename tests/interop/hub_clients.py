@@ -15,6 +15,7 @@ sys.path.insert(0, str(HERE.parent / "http"))
 RELEASES = ["hub-2.4.0", "hub-1.33.0", "hub-0.36.2"]
 # The last release with a `hf` that only downloads and uploads: no `hf models`, no `hf cache verify`.
 OLDEST = "hub-0.36.2"
+TRANSFORMERS = ["transformers-5.23.0", "transformers-4.57.6"]
 TIMEOUT_S = 240
 # Telemetry goes to the endpoint as everything does; news of other releases would come from elsewhere.
 QUIET = {"HF_HUB_DISABLE_UPDATE_CHECK": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "NO_COLOR": "1", "COLUMNS": "200"}
@@ -39,7 +40,7 @@ class HubClient:
         if token is not None:
             self.environment["HF_TOKEN"] = token
 
-    def _run(self, command, **options):
+    def run(self, command, **options):
         command = [str(part) for part in command]
         return subprocess.run(
             command, env=self.environment, cwd=self.home, capture_output=True, text=True, timeout=TIMEOUT_S, **options
@@ -47,7 +48,7 @@ class HubClient:
 
     def hf(self, *arguments):
         """The command; gives what it printed, on both streams, of a run that may have failed."""
-        return self._run([python_of(self.release).parent / "hf", *arguments])
+        return self.run([python_of(self.release).parent / "hf", *arguments])
 
     def expect_hf(self, *arguments):
         result = self.hf(*arguments)
@@ -63,7 +64,7 @@ class HubClient:
     def call(self, function, *arguments, script="client_hub.py", **options):
         """A function of client_hub.py; what it raises is raised here as Raised."""
         asked = json.dumps({"function": function, "arguments": arguments, "options": options})
-        result = self._run([python_of(self.release), HERE / script], input=asked)
+        result = self.run([python_of(self.release), HERE / script], input=asked)
         assert result.returncode == 0, result.stderr
         answer = json.loads(result.stdout.splitlines()[-1])
         if "raised" in answer:
@@ -83,3 +84,10 @@ def files_below(folder):
         for path in sorted(Path(folder).rglob("*"))
         if path.is_file() and ".cache" not in path.relative_to(folder).parts
     }
+
+
+def look_with_transformers(client, kind, *repos):
+    """What client_hub_transformers.py prints; its release is one of TRANSFORMERS."""
+    result = client.run([python_of(client.release), HERE / "client_hub_transformers.py", kind, *repos])
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout.splitlines()[-1])
