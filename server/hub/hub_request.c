@@ -55,15 +55,11 @@ bool hub_target_read(struct request *request, struct hub_target *out_target)
 bool hub_sees_file(const struct request *request, struct zt_text repo, const char *path)
 {
     char name[HUB_REPO_SIZE + MODEL_PATH_SIZE];
-    size_t length;
-    unsigned rank;
 
     if (request->grant == NULL)
         return true;
     snprintf(name, sizeof(name), "%.*s/%s", (int)repo.length, repo.bytes, path);
-    return authorize_sees(request, zt_text_from(name)) ||
-           (model_path_split(name, &length, &rank) &&
-            authorize_sees(request, (struct zt_text){name, length}));
+    return authorize_sees_file(request, zt_text_from(name));
 }
 
 bool hub_sees_repo(const struct request *request, struct zt_text repo,

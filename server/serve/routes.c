@@ -5,6 +5,7 @@
 #include "upload/shared/registry.h"
 #include "upload/tus/tus.h"
 #include "upload/whole/delete.h"
+#include "upload/whole/file_delete.h"
 #include "upload/whole/put.h"
 #include "upload/writer/writer.h"
 
@@ -92,7 +93,15 @@ const struct route routes[] = {
                .handle = tus_patch_handle},
      TUS_ROUTE},
     {.pattern = "/v1/blobs/sha256/{hex}", .get = {.handle = blob_get}},
-    {.pattern = "/files/{path...}", .get = {.handle = files_get}, .ignores_parameters = true},
+    {.pattern = "/files/{path...}",
+     .get = {.handle = files_get},
+     .put = {.begin = file_put_begin,
+             .receive = model_put_receive,
+             .store = model_put_store,
+             .digest = model_put_digest,
+             .handle = model_put_handle},
+     .delete = {.begin = file_delete_begin, .handle = file_delete_handle},
+     .ignores_parameters = true},
     {.pattern = "/files", .get = {.handle = files_redirect}, .ignores_parameters = true},
     {.pattern = "/files/", .get = {.handle = files_index_get}, .ignores_parameters = true},
     {.pattern = "/files/{path...}/",

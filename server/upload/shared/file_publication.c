@@ -151,7 +151,7 @@ static struct generation *find_generation(struct server *server, const char *pat
     struct generation *generation =
         model_path_split(path, &length, &rank) ? catalog_update(server->catalog, path) : NULL;
 
-    if (generation != NULL && generation->source != NULL && !generation_is_foreign(generation))
+    if (generation != NULL && generation->source != NULL)
         return generation;
     generation_release(generation);
     return NULL;
@@ -179,7 +179,7 @@ static void describe_file(const char *path, const struct stored_file *file,
     memcpy(found->sha256, file->sha256, sizeof(found->sha256));
 }
 
-bool file_find(struct server *server, const char *path, struct file_found *out_found,
+bool file_look(struct server *server, const char *path, struct file_found *out_found,
                struct failure *failure)
 {
     struct generation *generation = find_generation(server, path);
@@ -204,16 +204,21 @@ bool file_find(struct server *server, const char *path, struct file_found *out_f
     return status == ZT_OK || status == ZT_NOT_FOUND || failure_of_store(failure, &error);
 }
 
+bool file_preconditions_hold(const struct preconditions *preconditions,
+                             const struct file_found *found)
+{
+    return precondition_check(preconditions, found->exists ? found->etag : NULL, found->modified,
+                              false) == PRECONDITION_PASS;
+}
+
 static bool check_preconditions(struct server *server, const char *path,
                                 const struct preconditions *preconditions,
                                 struct file_found *out_found, struct failure *failure)
 {
-    if (!file_find(server, path, out_found, failure))
-        return false;
-    return precondition_check(preconditions, out_found->exists ? out_found->etag : NULL,
-                              out_found->modified, false) == PRECONDITION_PASS ||
-           failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
-                          "the current file does not meet the request's preconditions");
+    return file_look(server, path, out_found, failure) &&
+           (file_preconditions_hold(preconditions, out_found) ||
+            failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
+                           "the current file does not meet the request's preconditions"));
 }
 
 /* --- publication --- */
@@ -243,7 +248,7 @@ static void show(struct file_publication *file, const struct model_hold *hold)
         publication_show(publication, &file->findings, hold, publication->name);
     note(server);
     publication->published.etag[0] = '\0';
-    if (!file_find(server, publication->name, &found, &ignored) || !found.exists)
+    if (!file_look(server, publication->name, &found, &ignored) || !found.exists)
         return;
     snprintf(publication->published.etag, sizeof(publication->published.etag), "%s", found.etag);
     file_hashes_keep(server->hashes, publication->name, &found.identity,
@@ -282,7 +287,7 @@ static bool remove_held(struct server *server, const char *path,
     struct zt_error error;
     enum zt_status status;
 
-    if (!file_find(server, path, &found, failure))
+    if (!file_look(server, path, &found, failure))
         return false;
     if (!found.exists)
         return failure_refuse(failure, PROBLEM_NOT_FOUND, "there is no stored file at this path");

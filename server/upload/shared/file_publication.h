@@ -47,8 +47,11 @@ struct file_found {
     time_t modified;
     char etag[GENERATION_ETAG_SIZE];
 };
-/* On a worker. False: failure is set. */
-bool file_find(struct server *server, const char *path, struct file_found *out_found,
+/* False: failure is set. On a worker if the store is elsewhere. */
+bool file_look(struct server *server, const char *path, struct file_found *out_found,
                struct failure *failure);
+
+bool file_preconditions_hold(const struct preconditions *preconditions,
+                             const struct file_found *found);
 
 #endif

@@ -328,6 +328,8 @@ static void share_findings(const struct publication *publication, const struct f
     }
     if (publication->decoded_sha256 != NULL)
         share_sha256s(publication, generation);
+    file_hashes_keep(publication->server->hashes, generation->path, &generation->identity,
+                     generation->file_sha256);
     changes_note();
 }
 

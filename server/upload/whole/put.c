@@ -9,6 +9,7 @@
 #include "http/exchange/authorize.h"
 #include "http/exchange/client.h"
 #include "upload/shared/body_follower.h"
+#include "upload/shared/file_checks.h"
 #include "upload/shared/publication.h"
 #include "upload/shared/registry.h"
 #include "upload/shared/write_checks.h"
@@ -32,7 +33,9 @@ struct put {
     struct server *server;
     enum put_state state;
     char name[MODEL_NAME_MAX + 1];
-    struct publication publication; /* stored is NULL once it is published */
+    /* Of a file at a path of its own, or of a model; stored is NULL once it is published. */
+    struct file_publication file;
+    bool is_file;
     struct digest_field content_digest;
     struct digest_field repr_digest;
     struct byte_digests digests;
@@ -65,7 +68,8 @@ static void free_put(void *owner)
     struct put *put = owner;
 
     unregister(put);
-    put->server->store->ops->abandon(put->publication.stored);
+    put->server->store->ops->abandon(put->file.publication.stored);
+    file_publication_clear(&put->file);
     byte_digests_free(&put->digests);
     body_follower_destroy(&put->follower);
     free(put);
@@ -77,7 +81,7 @@ static void release_from_loop(void *thing)
     struct put *put = thing;
 
     /* A worker may be dropping what was stored, and then the pointer is that worker's. */
-    if (!put->is_dropped && put->publication.stored != NULL &&
+    if (!put->is_dropped && put->file.publication.stored != NULL &&
         body_follower_received(&put->follower) > SLOW_TO_FREE_BYTES)
         body_follower_release_on_worker(&put->follower);
     else
@@ -99,24 +103,34 @@ static struct put *new_put(struct request *request)
     put->server = request->server;
     put->follower.client = request_client_key(request);
     memcpy(put->name, request->names[0].bytes, request->names[0].length);
-    put->publication.server = request->server;
-    put->publication.name = put->name;
-    put->publication.covers = authorize_filter(request);
+    put->file.publication.server = request->server;
+    put->file.publication.name = put->name;
+    put->file.publication.covers = authorize_filter(request);
     return put;
 }
 
 /* --- before the body, in the order in which clients see refusals; true: replied --- */
 
-static bool refuse_request(struct request *request)
+static bool refuse_form(struct request *request)
 {
-    if (write_refuse_read_only(request) || written_name_refuse(request, request->names[0], true))
-        return true;
     if (request_header(request, "Content-Range") != NULL) {
         problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "a model is sent as a whole: Content-Range is not supported");
+                      "a file is sent as a whole: Content-Range is not supported");
         return true;
     }
     return write_refuse_coding(request);
+}
+
+static bool refuse_model(struct request *request)
+{
+    return write_refuse_read_only(request) ||
+           written_name_refuse(request, request->names[0], true) || refuse_form(request);
+}
+
+static bool refuse_file(struct request *request)
+{
+    return write_refuse_read_only(request) || write_refuse_file_path(request, request->names[0]) ||
+           refuse_form(request);
 }
 
 static bool refuse_length(struct request *request)
@@ -162,25 +176,44 @@ static bool start(struct put *put, uint64_t expected_bytes)
     struct body_follower *follower = &put->follower;
     struct zt_error error;
 
-    if (store->ops->create(store, expected_bytes, &put->publication.stored, &error) != ZT_OK)
+    if (store->ops->create(store, expected_bytes, &put->file.publication.stored, &error) != ZT_OK)
         return failure_of_store(&put->failure, &error);
     follower->workers = put->server->workers;
     follower->store = store;
-    follower->stored = put->publication.stored;
+    follower->stored = put->file.publication.stored;
     follower->sink = (struct zt_sink){byte_digests_take, &put->digests};
     return true;
 }
 
-void model_put_begin(struct request *request)
+/* After the refusals of what is named; preconditions were read. */
+static void begin(struct request *request, struct put *put)
 {
-    struct put *put = refuse_request(request) ? NULL : new_put(request);
-
-    if (put == NULL || write_refuse_digests(request, &put->content_digest, &put->repr_digest) ||
-        write_refuse_preconditions(request, request->names[0], &put->publication.preconditions) ||
-        refuse_length(request) || refuse_crowd(request, put))
+    if (refuse_length(request) || refuse_crowd(request, put))
         return;
     if (!start_digests(put) || !start(put, request_body_length(request)))
         failure_reply(request, &put->failure);
+}
+
+void model_put_begin(struct request *request)
+{
+    struct put *put = refuse_model(request) ? NULL : new_put(request);
+
+    if (put == NULL || write_refuse_digests(request, &put->content_digest, &put->repr_digest) ||
+        write_refuse_preconditions(request, request->names[0],
+                                   &put->file.publication.preconditions))
+        return;
+    begin(request, put);
+}
+
+void file_put_begin(struct request *request)
+{
+    struct put *put = refuse_file(request) ? NULL : new_put(request);
+
+    if (put == NULL || write_refuse_digests(request, &put->content_digest, &put->repr_digest) ||
+        write_refuse_file_preconditions(request, put->name, &put->file.publication.preconditions))
+        return;
+    put->is_file = true;
+    begin(request, put);
 }
 
 /* --- the body --- */
@@ -190,8 +223,8 @@ static void drop_stored(void *context)
     struct put *put = context;
 
     body_follower_stop(&put->follower);
-    put->server->store->ops->abandon(put->publication.stored);
-    put->publication.stored = NULL;
+    put->server->store->ops->abandon(put->file.publication.stored);
+    put->file.publication.stored = NULL;
 }
 
 /* Removes what was stored of a refused body at once: a full disk should not wait for a slow client.
@@ -213,7 +246,7 @@ static bool store_piece(struct put *put, const void *bytes, size_t length)
     if (received > most || length > most - received)
         return failure_refuse(&put->failure, PROBLEM_TOO_LARGE,
                               "the body is larger than this server accepts");
-    if (put->server->store->ops->write_at(put->publication.stored, received, bytes, length,
+    if (put->server->store->ops->write_at(put->file.publication.stored, received, bytes, length,
                                           &error) != ZT_OK)
         return failure_of_store(&put->failure, &error);
     atomic_store(&put->entry.received, received + length);
@@ -261,13 +294,13 @@ void model_put_digest(struct request *request, const struct body_piece *piece)
 /* Hashes what is left and compares it with what the request stated. */
 static bool finish_digests(struct put *put)
 {
-    uint8_t *sha256 = put->publication.published.sha256;
+    uint8_t *sha256 = put->file.publication.published.sha256;
     struct zt_error error;
 
     if (body_follower_finish(&put->follower, &error) != ZT_OK)
         return failure_of_store(&put->failure, &error);
     byte_digests_finish(&put->digests);
-    memcpy(sha256, put->digests.sha256.bytes, sizeof(put->publication.published.sha256));
+    memcpy(sha256, put->digests.sha256.bytes, sizeof(put->file.publication.published.sha256));
     if (!byte_digests_agree(&put->digests, &put->content_digest))
         return failure_refuse(&put->failure, PROBLEM_DIGEST_MISMATCH,
                               "the body does not have the digest of Content-Digest");
@@ -277,10 +310,17 @@ static bool finish_digests(struct put *put)
     return true;
 }
 
+static bool publish(struct put *put)
+{
+    return put->is_file ? file_publication_check(&put->file, &put->failure) &&
+                              file_publication_publish(&put->file, &put->failure)
+                        : publication_run(&put->file.publication, &put->failure);
+}
+
 static void work_finish(struct request *request)
 {
     struct put *put = request->context;
-    bool published = finish_digests(put) && publication_run(&put->publication, &put->failure);
+    bool published = finish_digests(put) && publish(put);
 
     assert(published == !put->failure.is_set);
     set_state(put, published ? PUT_PUBLISHED : PUT_FAILED);
@@ -301,8 +341,11 @@ enum outcome model_put_handle(struct request *request)
     if (put->state == PUT_FAILED)
         return failure_reply(request, &put->failure);
     assert(put->state == PUT_PUBLISHED);
-    reply_empty(request, put->publication.published.replaced ? 204 : 201);
-    published_reply_location(request, request->names[0]);
-    published_reply_digest(request, &put->publication.published);
+    reply_empty(request, put->file.publication.published.replaced ? 204 : 201);
+    if (put->is_file)
+        published_reply_file(request, request->names[0]);
+    else
+        published_reply_location(request, request->names[0]);
+    published_reply_digest(request, &put->file.publication.published);
     return OUTCOME_READY;
 }

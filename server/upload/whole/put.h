@@ -1,4 +1,4 @@
-/* PUT /v1/models/{model}: a whole file.
+/* PUT /v1/models/{model}, PUT /files/{path}: a whole file.
  *
  *   RECEIVING --last byte--> FINISHING --published--> PUBLISHED
  *       |                        |
@@ -15,6 +15,8 @@
 #include "http/exchange/router.h"
 
 void model_put_begin(struct request *request);
+/* Of a file at a path of its own; all that follows is the same. */
+void file_put_begin(struct request *request);
 void model_put_receive(struct request *request, const void *bytes, size_t length);
 /* The same on workers. */
 void model_put_store(struct request *request, const struct body_piece *piece);

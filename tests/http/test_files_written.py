@@ -1,0 +1,229 @@
+"""PUT and DELETE /files/{path}: any file, checked by what its name says."""
+
+import base64
+import hashlib
+import socket
+import struct
+import urllib.parse
+
+import pytest
+
+from containers import dense, pattern, zt1
+from wire import ask, assert_problem, eventually, get, head
+
+MODEL = zt1({"w": dense(pattern(16), dtype="u8")})
+
+
+def digest_field(content):
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(content).digest()).decode()}:"
+
+
+@pytest.fixture
+def server(tmp_path, start_server):
+    return start_server(tmp_path, "--writable")
+
+
+def put(server, path, body, **fields):
+    return ask(server, "PUT", f"/files/{urllib.parse.quote(path)}", {k.replace("_", "-"): v for k, v in fields.items()}, body)
+
+
+def delete(server, path, **fields):
+    return ask(server, "DELETE", f"/files/{urllib.parse.quote(path)}", {k.replace("_", "-"): v for k, v in fields.items()})
+
+
+def leftovers(root):
+    return [path.name for path in root.iterdir() if path.name.startswith(".ztserve-upload") or path.name.startswith(".ztserve-publish")]
+
+
+@pytest.mark.parametrize(
+    "path, content",
+    [
+        ("org/model/config.json", b'{"a": [1, 2.5e3, null, true, "\\u00fc"]}\n'),
+        ("org/model/generation.json", b'{"temperature": NaN}'),
+        ("org/model/README.md", b"# text\n"),
+        ("org/model/with space+@.txt", b"x"),
+        ("org/model/_leading", b""),
+        ("org/ünï/日本語.txt", b"y"),
+        ("deep/" * 20 + "file", b"z"),
+        ("org/model/training_args.bin", b"\x80\x04not of torch at all"),
+    ],
+)
+def test_a_file_of_any_name(tmp_path, server, path, content):
+    created = put(server, path, content)
+    assert created.status == 201, created.body
+    assert created["Location"] == f"/files/{urllib.parse.quote(path)}"
+    assert created["Repr-Digest"] == digest_field(content)
+    assert (tmp_path / path).read_bytes() == content
+    read = get(server, created["Location"])
+    assert (read.status, read.body, read["ETag"]) == (200, content, created["ETag"])
+    assert read["Repr-Digest"] == digest_field(content)
+    replaced = put(server, path, content)
+    assert replaced.status == 204
+    assert delete(server, path).status == 204
+    assert not (tmp_path / path).exists()
+    assert get(server, created["Location"]).status == 404
+    assert leftovers(tmp_path) == []
+
+
+def test_a_tensor_file_is_a_model_at_once(tmp_path, server):
+    assert put(server, "org/model/weights.zt", MODEL).status == 201
+    assert get(server, "/v1/models/org%2Fmodel%2Fweights").json()["objects"]["w"]["shape"] == [16]
+    assert delete(server, "org/model/weights.zt").status == 204
+    assert_problem(get(server, "/v1/models/org%2Fmodel%2Fweights"), 404, "model-not-found")
+
+
+def test_files_of_one_name_lie_beside_each_other(tmp_path, server):
+    header = b'{"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}'
+    other = struct.pack("<Q", len(header)) + header + b"abcd"
+    assert put(server, "m.safetensors", other).status == 201
+    assert put(server, "m.zt", MODEL).status == 201
+    assert (tmp_path / "m.safetensors").read_bytes() == other
+    assert delete(server, "m.zt").status == 204
+    assert get(server, "/files/m.safetensors").body == other
+
+
+@pytest.mark.parametrize(
+    "path, content",
+    [
+        ("a.zt", b"not a model"),
+        ("a.safetensors", MODEL),
+        ("a.GGUF", MODEL),
+        ("a.json", b'{"a": }'),
+        ("a.json", b'{"a": 1} trailing'),
+        ("a.json", b""),
+        ("a.json", b'"\xff"'),
+        ("a.json", b"[" * 100 + b"]" * 100),
+        ("model.safetensors.index.json", b'{"weight_map": 1}'),
+        ("a.pt", MODEL[:-1]),
+        ("a.zt", MODEL[:-1]),
+    ],
+)
+def test_what_is_not_what_its_name_says(tmp_path, server, path, content):
+    answer = put(server, path, content)
+    assert answer.status == 422, answer.body
+    assert answer.json()["code"] in ("invalid-model", "digest-mismatch")
+    assert not (tmp_path / path).exists()
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "target", ["/files/.hidden", "/files/a/.git/config", "/files/a/..%2Fb", "/files/..", "/files/a/%2e%2e/b", "/files/a%01b", "/files/" + "x" * 300]
+)
+def test_paths_that_no_file_may_have(tmp_path, server, target):
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    for method in ("PUT", "DELETE"):
+        assert ask(server, method, target, {}, b"x" if method == "PUT" else None).status in (400, 404)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+
+
+def test_a_link_out_of_the_root_is_not_followed(tmp_path, start_server):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").write_bytes(b"mine")
+    (tmp_path / "root" / "out").symlink_to(tmp_path / "outside")
+    server = start_server(tmp_path / "root", "--writable")
+    assert put(server, "out/new", b"x").status >= 400
+    assert put(server, "out/file", b"x").status >= 400
+    assert delete(server, "out/file").status == 404
+    assert sorted(path.name for path in (tmp_path / "outside").iterdir()) == ["file"]
+    assert (tmp_path / "outside" / "file").read_bytes() == b"mine"
+
+
+def test_preconditions(server):
+    assert put(server, "a.txt", b"1", If_Match='"nothing"').status == 412
+    created = put(server, "a.txt", b"1", If_None_Match="*")
+    assert created.status == 201
+    assert put(server, "a.txt", b"2", If_None_Match="*").status == 412
+    assert put(server, "a.txt", b"1", If_None_Match="*", Repr_Digest=digest_field(b"1")).status == 204
+    assert put(server, "a.txt", b"2", If_Match='"other"').status == 412
+    replaced = put(server, "a.txt", b"22", If_Match=created["ETag"])
+    assert replaced.status == 204 and replaced["ETag"] != created["ETag"]
+    assert delete(server, "a.txt", If_Match=created["ETag"]).status == 412
+    assert get(server, "/files/a.txt").body == b"22"
+    assert delete(server, "a.txt", If_Match=replaced["ETag"]).status == 204
+    assert delete(server, "a.txt").status == 404
+
+
+def test_preconditions_of_a_tensor_file(server):
+    created = put(server, "a.zt", MODEL)
+    assert get(server, "/files/a.zt")["ETag"] == created["ETag"]
+    assert put(server, "a.zt", MODEL, If_None_Match="*").status == 412
+    assert put(server, "a.zt", MODEL, If_Match=created["ETag"]).status == 204
+
+
+def test_digests_of_the_request(tmp_path, server):
+    assert put(server, "a.txt", b"1", Content_Digest=digest_field(b"1"), Repr_Digest=digest_field(b"1")).status == 201
+    assert_problem(put(server, "b.txt", b"1", Repr_Digest=digest_field(b"2")), 422, "digest-mismatch")
+    assert_problem(put(server, "b.txt", b"1", Repr_Digest="sha-256=x"), 400, "invalid-request")
+    assert not (tmp_path / "b.txt").exists()
+
+
+def test_refusals_before_the_body(tmp_path, start_server):
+    config = tmp_path / "config.json"
+    config.write_text('{"upload": {"max_bytes": 1000}}')
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "there").write_bytes(b"x")
+    server = start_server(root, "--writable", "--config", str(config))
+
+    def first_line(path, *fields):
+        with socket.create_connection((server.host, server.port)) as connection:
+            head = "\r\n".join([f"PUT {path} HTTP/1.1", "Host: x", "Expect: 100-continue", *fields])
+            connection.sendall(f"{head}\r\n\r\n".encode())
+            return int(connection.recv(4096).split()[1])
+
+    assert first_line("/files/a", "Content-Length: 1001") == 413
+    assert first_line("/files/.a", "Content-Length: 1001") in (400, 404)
+    assert first_line("/files/there", "Content-Length: 1001", "If-None-Match: *") == 412
+    assert first_line("/files/a", "Content-Length: 1", "Content-Encoding: gzip") == 415
+    assert first_line("/files/a", "Content-Length: 1", "Content-Range: bytes 0-0/2") == 400
+    assert first_line("/files/a", "Content-Length: 1") == 100
+
+
+def test_a_body_that_is_cut_off_leaves_nothing(tmp_path, server):
+    with socket.create_connection((server.host, server.port)) as connection:
+        connection.sendall(b"PUT /files/a.txt HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
+    assert eventually(lambda: leftovers(tmp_path) == [])
+    assert not (tmp_path / "a.txt").exists()
+
+
+def test_a_name_that_is_taken_by_something_else(tmp_path, server):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_bytes(b"x")
+    assert put(server, "folder", b"x").status == 409
+    assert put(server, "file/below", b"x").status in (409, 404)
+    assert delete(server, "folder").status == 404
+    assert (tmp_path / "folder").is_dir() and (tmp_path / "file").read_bytes() == b"x"
+
+
+def test_a_server_that_only_reads(tmp_path, start_server):
+    (tmp_path / "there").write_bytes(b"x")
+    server = start_server(tmp_path)
+    assert_problem(put(server, "a", b"x"), 403, "read-only")
+    assert_problem(delete(server, "there"), 403, "read-only")
+
+
+def test_scopes_and_globs(tmp_path, start_server):
+    root = tmp_path / "root"
+    root.mkdir()
+    tokens = tmp_path / "tokens"
+    sha = hashlib.sha256
+    tokens.write_text(f"w write {sha(b'w').hexdigest()} org/mine/*\nr read {sha(b'r').hexdigest()} org/*\n")
+    server = start_server(root, "--writable", "--tokens", str(tokens))
+    assert put(server, "org/mine/config.json", b"{}").status == 401
+    assert put(server, "org/mine/config.json", b"{}", Authorization="Bearer r").status == 403
+    assert put(server, "org/mine/config.json", b"{}", Authorization="Bearer w").status == 201
+    assert put(server, "org/other/config.json", b"{}", Authorization="Bearer w").status == 403
+    assert delete(server, "org/other/config.json", Authorization="Bearer w").status == 403
+    assert delete(server, "org/mine/config.json", Authorization="Bearer r").status == 403
+    assert delete(server, "org/mine/config.json", Authorization="Bearer w").status == 204
+
+
+def test_the_hub_sees_it_at_once(server):
+    for i in range(5):
+        assert put(server, "org/model/config.json", b'{"i": %d}' % i).status in (201, 204)
+        told = get(server, "/api/models/org/model").json()
+        answer = get(server, f"/org/model/resolve/{told['sha']}/config.json")
+        assert (answer.status, answer.body) == (200, b'{"i": %d}' % i)
+        described = head(server, f"/org/model/resolve/{told['sha']}/config.json")
+        assert described["ETag"] == f'"{hashlib.sha256(answer.body).hexdigest()}"'
