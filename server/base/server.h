@@ -1,5 +1,6 @@
 /* The parts of a running server, for code that needs more than one of them. Filled at start and
- * constant from then on, except for access, shards_by_name, draining, files_changed and disk_awaited_ms. */
+ * constant from then on, except for access, shards_by_name, draining, files_changed and
+ * disk_awaited_ms. */
 #ifndef BASE_SERVER_H
 #define BASE_SERVER_H
 

@@ -120,6 +120,8 @@ void file_hashes_keep(struct file_hashes *hashes, const char *path,
     size_t name_length;
     unsigned rank;
 
+    if (hashes == NULL)
+        return;
     keep(hashes, &key, sha256);
     /* Answers about models' files are remembered; others are made anew each time. */
     if (model_path_split(path, &name_length, &rank))

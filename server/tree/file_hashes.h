@@ -34,7 +34,8 @@ bool file_hashes_find(struct file_hashes *hashes, const char *path,
 void file_hashes_want(struct file_hashes *hashes, const char *path,
                       const struct file_identity *identity);
 
-/* For who has just hashed these very bytes (an upload). From any thread, never waits. */
+/* For who has just hashed these very bytes (an upload). From any thread, never waits. Takes NULL
+ * (in tests). */
 void file_hashes_keep(struct file_hashes *hashes, const char *path,
                       const struct file_identity *identity,
                       const uint8_t sha256[FILE_SHA256_BYTES]);

@@ -8,8 +8,8 @@
 /* Refuses a path that no file is served at, or that the client may not use. */
 bool write_refuse_file_path(struct request *request, struct zt_text path);
 /* Reads the preconditions and compares them with the file that is there, unless it lies elsewhere:
- * then only publication does. A PUT that fails them is answered 204 if the file is known to have the
- * digest of its Repr-Digest. path ends with NUL. */
+ * then only publication does. A PUT that fails them is answered 204 if the file is known to have
+ * the digest of its Repr-Digest. path ends with NUL. */
 bool write_refuse_file_preconditions(struct request *request, const char *path,
                                      struct preconditions *out_preconditions);
 

@@ -1,5 +1,5 @@
-/* From a whole stored file to a visible one at a path of its own, whatever it is: what its name says
- * is checked (a tensor file, an index, JSON), and what says nothing is taken as it is.
+/* From a whole stored file to a visible one at a path of its own, whatever it is: what its name
+ * says is checked (a tensor file, an index, JSON), and what says nothing is taken as it is.
  *
  * In two stages, so that several files can be checked before the first of them is published. */
 #ifndef UPLOAD_SHARED_FILE_PUBLICATION_H
@@ -25,8 +25,8 @@ bool file_path_is_writable(struct zt_text path);
 /* Checks what was stored. On a worker; may take long. False: failure is set. */
 bool file_publication_check(struct file_publication *file, struct failure *failure);
 
-/* Gives it its name, after the check; may be tried again. On a worker. On success stored is NULL and
- * publication.published is filled in; its etag is that of GET /files/{path}. */
+/* Gives it its name, after the check; may be tried again. On a worker. On success stored is NULL
+ * and publication.published is filled in; its etag is that of GET /files/{path}. */
 bool file_publication_publish(struct file_publication *file, struct failure *failure);
 
 /* Frees what the check has found. Harmless on a cleared structure, and twice. */
