@@ -85,9 +85,11 @@ def front(request, tmp_path_factory):
     (root / "org").mkdir()
     contents = {name: dense(pattern(300_000, seed=index)) for index, name in enumerate(NAMES)}
     (root / "org" / "model.zt").write_bytes(zt1(contents))
-    server = ServerProcess(root, "--writable", environment={"ZTSERVE_TRUSTED_PROXIES": "127.0.0.1"})
+    prefix = PREFIX if "prefix" in configuration else ""
+    settings = {"ZTSERVE_TRUSTED_PROXIES": "127.0.0.1"} | ({"ZTSERVE_BASE_PATH": prefix} if prefix else {})
+    server = ServerProcess(root, "--writable", environment=settings)
     proxy = STARTS[configuration](folder, (CONFIGURATIONS / configuration).read_text(), f"{server.host}:{server.port}")
-    yield Front(proxy, server, root, PREFIX if "prefix" in configuration else "")
+    yield Front(proxy, server, root, prefix)
     proxy.stop()
     assert server.stop() == 0, server.log
 
@@ -139,6 +141,16 @@ def test_the_server_learns_the_address_of_the_client(front):
     client.close()
     line = eventually(lambda: next((line for line in front.server.log_lines if "whose-address" in line), None))
     assert 'client="127.0.0.1"' in line and 'forwarded="127.0.0.2"' in line
+
+
+def test_addresses_in_answers_lead_to_the_proxy(front):
+    """Whatever the client says about where it is."""
+    invented = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Forwarded": "host=evil.example;proto=https"}
+    refs = front.ask("GET", f"{model_path('org/model')}/export?format=reference&match=50%25", invented).json()["refs"]
+    assert [url for url, *_ in (value for value in refs.values() if isinstance(value, list))] == [f"{front.url}/files/org/model.zt"]
+    manifest = front.ask("GET", model_path("org/model")).json()
+    assert manifest["source"]["href"] == f"{front.prefix}/files/org/model.zt"
+    assert ask(front, "GET", manifest["source"]["href"]).status == 200
 
 
 @pytest.mark.parametrize("page, status", [("own", 201), ("http://elsewhere.example", 403)])
