@@ -185,7 +185,12 @@ def test_asked_for_again_it_is_the_same_upload(server, name):
 
 def test_it_takes_no_bytes(server, name):
     parts = send_parts(server, [SMALL])
-    assert_problem(concat(server, name, parts, b"x", Content_Type=PIECE["Content-Type"]), 400, "invalid-request")
+    with connect(server) as connection:
+        connection.sendall(
+            f"POST /v1/resumable HTTP/1.1\r\nHost: x\r\nTus-Resumable: 1.0.0\r\nUpload-Metadata: {metadata(name)}\r\n"
+            f"Upload-Concat: final;{parts[0]}\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n".encode()
+        )
+        assert read_head(connection)[0] == 400
     fields = {"Content_Type": PIECE["Content-Type"], "Transfer_Encoding": "chunked"}
     assert_problem(concat(server, name, parts, b"1\r\nx\r\n0\r\n\r\n", **fields), 400, "invalid-request")
     assert_as_before(server, parts, [SMALL])

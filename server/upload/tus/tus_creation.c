@@ -174,27 +174,21 @@ bool tus_creation_refuse_model(struct request *request, struct creation *creatio
 
 /* --- making it --- */
 
-/* Those that mean something for a part have true. */
-static const struct {
-    const char *field;
-    bool is_of_parts;
-} stated[RESUMABLE_TEXTS] = {
-    [RESUMABLE_METADATA] = {"Upload-Metadata", true},
-    [RESUMABLE_IF_MATCH] = {"If-Match", false},
-    [RESUMABLE_IF_NONE_MATCH] = {"If-None-Match", false},
-    [RESUMABLE_IF_UNMODIFIED_SINCE] = {"If-Unmodified-Since", false},
-    [RESUMABLE_REPR_DIGEST] = {"Repr-Digest", false},
-    [RESUMABLE_CONCAT] = {"Upload-Concat", true},
-};
-
 static const char *find_text(struct request *request, enum resumable_role role,
                              enum resumable_text which)
 {
+    static const char *const fields[RESUMABLE_TEXTS] = {
+        [RESUMABLE_METADATA] = "Upload-Metadata",
+        [RESUMABLE_IF_MATCH] = "If-Match",
+        [RESUMABLE_IF_NONE_MATCH] = "If-None-Match",
+        [RESUMABLE_IF_UNMODIFIED_SINCE] = "If-Unmodified-Since",
+        [RESUMABLE_REPR_DIGEST] = "Repr-Digest",
+        [RESUMABLE_CONCAT] = "Upload-Concat",
+    };
+
     if (which == RESUMABLE_OWNER)
         return role == RESUMABLE_PART ? request->client : NULL;
-    return role != RESUMABLE_PART || stated[which].is_of_parts
-               ? request_header(request, stated[which].field)
-               : NULL;
+    return request_header(request, fields[which]);
 }
 
 static bool copy_texts(struct request *request, enum resumable_role role,
