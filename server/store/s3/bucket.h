@@ -123,7 +123,7 @@ enum zt_status bucket_delete(struct bucket *bucket, const char *key, int64_t by_
 
 struct listed_object {
     const char *key;  /* relative to the prefix */
-    const char *etag; /* without quotes */
+    const char *etag; /* without quotes; NULL: of what begins with the key (bucket_list_level) */
     uint64_t size_bytes;
     int64_t modified_s;
 };
@@ -138,5 +138,11 @@ enum zt_status bucket_check(struct bucket *bucket, struct zt_error *error);
 enum zt_status bucket_list(struct bucket *bucket, const char *beginning, int64_t by_ms,
                            bool (*visit)(void *context, const struct listed_object *object),
                            void *context, struct zt_error *error);
+
+/* The same of one level: of keys that have a slash behind the beginning, only what they have up to
+ * that, each once in most cases, without ETag, size and time. */
+enum zt_status bucket_list_level(struct bucket *bucket, const char *beginning, int64_t by_ms,
+                                 bool (*visit)(void *context, const struct listed_object *object),
+                                 void *context, struct zt_error *error);
 
 #endif

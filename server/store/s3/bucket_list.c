@@ -23,7 +23,7 @@
 /* A service whose list never ends: 20 million keys are more than one server keeps in memory. */
 #define PAGES_MAX  20000
 #define TOKEN_SIZE 4096
-#define QUERY_SIZE (3 * (TOKEN_SIZE + 2 * BUCKET_KEY_SIZE) + 128)
+#define QUERY_SIZE (3 * (TOKEN_SIZE + 2 * BUCKET_KEY_SIZE) + 160)
 
 /* More than any file has, and less than overflows. */
 #define SIZE_DIGITS_MAX 18
@@ -36,6 +36,7 @@ struct page_object {
     char etag[BUCKET_ETAG_SIZE];
     uint64_t size_bytes;
     int64_t modified_s;
+    bool is_folder; /* what several keys begin with */
     bool has_key;
     bool has_etag;
     bool has_size;
@@ -96,6 +97,12 @@ static bool take_object(struct page *page)
     return true;
 }
 
+static bool take_folder(struct page *page, struct zt_text text)
+{
+    page->next = (struct page_object){.is_folder = true};
+    return take_key(page, text) && take_object(page);
+}
+
 static bool read_size(struct zt_text text, uint64_t *out_size)
 {
     uint64_t size = 0;
@@ -135,6 +142,8 @@ static bool take(void *context, const char *path, struct zt_text text)
         return true;
     else if (strcmp(path, "/Contents/Key") == 0)
         taken = take_key(page, text);
+    else if (strcmp(path, "/CommonPrefixes/Prefix") == 0)
+        taken = take_folder(page, text);
     else if (strcmp(path, "/Contents/ETag") == 0)
         page->next.has_etag = bucket_etag_read(text, page->next.etag);
     else if (strcmp(path, "/Contents/Size") == 0)
@@ -215,6 +224,23 @@ static void drop_unusable(struct page *page, bool was_mended)
     page->count = used;
 }
 
+/* Keys come in order, and behind them what others begin with. */
+static void sort(struct page *page)
+{
+    for (size_t i = 1; i < page->count; i++) {
+        const struct page_object object = page->objects[i];
+        size_t at = i;
+
+        for (;
+             at > 0 && strcmp(page->keys + page->objects[at - 1].key, page->keys + object.key) > 0;
+             at--)
+            page->objects[at] = page->objects[at - 1];
+        page->objects[at] = object;
+    }
+    if (page->count > 0 && page->is_last_told)
+        page->last = page->keys + page->objects[page->count - 1].key;
+}
+
 /* --- the walk through the pages --- */
 
 struct walk {
@@ -223,9 +249,11 @@ struct walk {
     char prefix[2 * BUCKET_KEY_SIZE];
     char query[QUERY_SIZE];
     bool as_url;
+    bool is_level; /* not what lies deeper */
     int64_t by_ms;
-    char token[TOKEN_SIZE];      /* of the next page; empty: begins after `after` */
-    char after[BUCKET_KEY_SIZE]; /* the last key that was listed, with the bucket's prefix */
+    char token[TOKEN_SIZE]; /* of the next page; empty: begins after `after` */
+    char after[BUCKET_KEY_SIZE +
+               sizeof(LAST_CHARACTER)]; /* the last key that was listed, with the bucket's prefix */
     struct page page;
     struct remote_exchange exchange;
 };
@@ -245,6 +273,7 @@ static bool make_query(struct walk *walk, const char *keys)
 
     return (walk->token[0] == '\0' ||
             append_pair(walk, &used, "continuation-token", walk->token)) &&
+           (!walk->is_level || append_pair(walk, &used, "delimiter", "/")) &&
            (!walk->as_url || append_pair(walk, &used, "encoding-type", "url")) &&
            append_pair(walk, &used, "list-type", "2") &&
            append_pair(walk, &used, "max-keys", keys) &&
@@ -330,6 +359,8 @@ static enum zt_status read_page(struct walk *walk, bool *out_again, struct zt_er
         return *out_again ? ZT_OK : not_a_list(error);
     }
     drop_unusable(&walk->page, was_mended);
+    if (walk->is_level)
+        sort(&walk->page);
     return ZT_OK;
 }
 
@@ -374,12 +405,24 @@ static bool step_over(struct walk *walk)
     return false;
 }
 
+/* The last key of a page; of a folder, what is behind all its keys. Empty: there is none. */
+static void tell_last(const struct page *page,
+                      char out_last[BUCKET_KEY_SIZE + sizeof(LAST_CHARACTER)])
+{
+    const struct page_object *last = page->count > 0 ? &page->objects[page->count - 1] : NULL;
+
+    snprintf(out_last, BUCKET_KEY_SIZE + sizeof(LAST_CHARACTER), "%s%s",
+             last != NULL ? page->keys + last->key : "",
+             last != NULL && last->is_folder ? LAST_CHARACTER : "");
+}
+
 /* Where the next page begins. False: the list does not get on. */
 static bool step(struct walk *walk)
 {
     const struct page *page = &walk->page;
-    const char *last = page->count > 0 ? page->keys + page->objects[page->count - 1].key : "";
+    char last[BUCKET_KEY_SIZE + sizeof(LAST_CHARACTER)];
 
+    tell_last(page, last);
     if (walk->as_url || page->token[0] == '\0') {
         const bool moves = strcmp(last, walk->after) > 0;
 
@@ -409,7 +452,8 @@ static bool has_riddle(const struct page *page, size_t skipped)
     for (size_t i = 0; i < page->count; i++) {
         const struct page_object *object = &page->objects[i];
 
-        if ((!object->has_etag || !object->has_size) && object->key_length > skipped &&
+        if (!object->is_folder && (!object->has_etag || !object->has_size) &&
+            object->key_length > skipped &&
             model_path_split(page->keys + object->key + skipped, &length, &rank))
             return true;
     }
@@ -427,30 +471,25 @@ static bool visit_page(const struct walk *walk, object_visitor *visit, void *con
     for (size_t i = 0; i < walk->page.count; i++) {
         const struct page_object *object = &walk->page.objects[i];
         const char *key = walk->page.keys + object->key;
-        const struct listed_object listed = {key + skipped, object->etag, object->size_bytes,
-                                             object->modified_s};
+        const bool is_whole = object->is_folder || (object->has_etag && object->has_size);
+        const struct listed_object listed = {key + skipped, object->is_folder ? NULL : object->etag,
+                                             object->size_bytes, object->modified_s};
 
-        if (strncmp(key, walk->prefix, wanted) == 0 && key[skipped] != '\0' && object->has_etag &&
-            object->has_size && !visit(context, &listed))
+        if (strncmp(key, walk->prefix, wanted) == 0 && key[skipped] != '\0' && is_whole &&
+            !visit(context, &listed))
             return false;
     }
     return true;
 }
 
-enum zt_status bucket_list(struct bucket *bucket, const char *beginning, int64_t by_ms,
-                           object_visitor *visit, void *context, struct zt_error *error)
+/* All pages; frees the walk. */
+static enum zt_status walk_pages(struct walk *walk, object_visitor *visit, void *context,
+                                 struct zt_error *error)
 {
-    struct walk *walk;
     enum zt_status status = ZT_OK;
     unsigned pages = 0;
     bool more = true;
 
-    if (strlen(beginning) >= BUCKET_KEY_SIZE)
-        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the key is too long");
-    walk = walk_new(bucket, beginning, error);
-    if (walk == NULL)
-        return ZT_NO_MEMORY;
-    walk->by_ms = by_ms;
     while (status == ZT_OK && more) {
         bool again = false;
 
@@ -464,7 +503,7 @@ enum zt_status bucket_list(struct bucket *bucket, const char *beginning, int64_t
                 walk->token[0] = '\0';
             continue;
         }
-        if (has_riddle(&walk->page, strlen(bucket->prefix)))
+        if (has_riddle(&walk->page, strlen(walk->bucket->prefix)))
             status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
                              "an entry of the store's list cannot be read");
         more = status == ZT_OK && visit_page(walk, visit, context) && walk->page.is_truncated;
@@ -474,4 +513,32 @@ enum zt_status bucket_list(struct bucket *bucket, const char *beginning, int64_t
     }
     walk_free(walk);
     return status;
+}
+
+static enum zt_status list(struct bucket *bucket, const char *beginning, bool is_level,
+                           int64_t by_ms, object_visitor *visit, void *context,
+                           struct zt_error *error)
+{
+    struct walk *walk;
+
+    if (strlen(beginning) >= BUCKET_KEY_SIZE)
+        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the key is too long");
+    walk = walk_new(bucket, beginning, error);
+    if (walk == NULL)
+        return ZT_NO_MEMORY;
+    walk->by_ms = by_ms;
+    walk->is_level = is_level;
+    return walk_pages(walk, visit, context, error);
+}
+
+enum zt_status bucket_list(struct bucket *bucket, const char *beginning, int64_t by_ms,
+                           object_visitor *visit, void *context, struct zt_error *error)
+{
+    return list(bucket, beginning, false, by_ms, visit, context, error);
+}
+
+enum zt_status bucket_list_level(struct bucket *bucket, const char *beginning, int64_t by_ms,
+                                 object_visitor *visit, void *context, struct zt_error *error)
+{
+    return list(bucket, beginning, true, by_ms, visit, context, error);
 }

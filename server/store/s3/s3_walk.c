@@ -41,6 +41,8 @@ static bool take(void *context, const struct listed_object *object)
     struct file_identity identity;
 
     walk->has_keys = true;
+    if (object->etag == NULL)
+        return see_folders(walk, object->key);
     if (strlen(object->key) >= sizeof(walk->above) || !see_folders(walk, object->key))
         return strlen(object->key) >= sizeof(walk->above);
     if (!store_path_is_served(zt_text_from(object->key)) ||
@@ -67,7 +69,8 @@ enum zt_status s3_walk(struct store *base, const char *folder, bool is_deep,
     snprintf(walk.above, sizeof(walk.above), "%s", folder);
     if (!bucket_may_ask(&store->bucket))
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the object store is away");
-    status = bucket_list(&store->bucket, beginning, BUCKET_USUAL_TIME, take, &walk, error);
+    status = (is_deep ? bucket_list : bucket_list_level)(&store->bucket, beginning,
+                                                         BUCKET_USUAL_TIME, take, &walk, error);
     if (status == ZT_OK && !walk.has_keys && folder[0] != '\0')
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such folder");
     if (status == ZT_ARGUMENT && error != NULL)
