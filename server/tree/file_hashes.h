@@ -4,8 +4,7 @@
  *
  * What is wanted is found by idle workers, the file with the least bytes left first, in turns that
  * give way to requests. Of files that lie elsewhere only those up to HASH_FETCHED_MAX bytes are
- * brought here for it; of larger ones the digest is found if another replica has told it, or once
- * all bytes are here. */
+ * brought here for it; of larger ones the digest is found if all bytes are here. */
 #ifndef TREE_FILE_HASHES_H
 #define TREE_FILE_HASHES_H
 

@@ -96,8 +96,12 @@ void hash_table_remove(struct hash_table *table, struct hash_entry *entry)
 
 void hash_table_free(struct hash_table *table)
 {
-    while (table->recency.oldest != NULL)
-        hash_table_remove(table, (struct hash_entry *)table->recency.oldest);
+    for (struct recency_link *link = table->recency.newest; link != NULL;) {
+        struct recency_link *older = link->older;
+
+        free(link);
+        link = older;
+    }
     free(table->buckets);
     *table = (struct hash_table){.buckets = NULL};
 }
