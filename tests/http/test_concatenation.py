@@ -139,6 +139,14 @@ def test_parts_become_a_model(server, folder, name, form):
     assert uploads_of(server, name) == [] and listed(server, parts) == []
 
 
+def test_below_a_path_the_locations_of_parts_are_what_the_list_takes(tmp_path, start_server, name):
+    server = start_server(tmp_path, "--writable", environment={"ZTSERVE_BASE_PATH": "/below"})
+    parts = send_parts(server, split(SMALL, 2))
+    assert all(part.startswith("/below/v1/resumable/") for part in parts)
+    answer = concat(server, name, parts)
+    assert answer.status == 201 and head(server, answer["Location"])["Location"] == "/below" + model_path(name)
+
+
 def test_parts_sent_side_by_side_in_pieces_become_what_was_sent(server, name):
     pieces = split(LARGE, 4)
     parts = [create_part(server, len(piece)) for piece in pieces]
