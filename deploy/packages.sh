@@ -17,7 +17,7 @@ package_names()
     package) printf '%s\n' dpkg-dev file gzip ;;
     # For the lines of the README.
     try) printf '%s\n' curl ;;
-    bench) printf '%s\n' libcmocka-dev python3 python3-numpy nginx-light openssl zstd iproute2 util-linux ;;
+    bench) printf '%s\n' libcmocka-dev python3 python3-venv python3-numpy nginx-light curl openssl zstd iproute2 util-linux ;;
     test)
         printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates openssl curl aria2 \
             wget rclone lftp \

@@ -23,7 +23,7 @@ from workload import WORKLOADS
 
 IDLE_S, IDLE_TRIES = 2, 5
 # The modules of workloads, in the order in which they run.
-MODULES = ("reading", "network", "uploading", "computing", "files", "statistics_figures", "pulling", "buckets", "floor")
+MODULES = ("reading", "network", "uploading", "computing", "files", "hub", "statistics_figures", "pulling", "buckets", "floor")
 
 
 def find_workloads():
