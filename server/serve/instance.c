@@ -433,6 +433,7 @@ static void free_parts(struct server *server)
     assert(server->loop_count == 0);
     catalog_free(server->catalog);
     finding_cache_free(server->findings);
+    hub_repos_free(server->hub);
     export_cache_free(server->exports);
     decoded_cache_free(server->decoded);
     file_hashes_free(server->hashes);
