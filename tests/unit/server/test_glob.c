@@ -310,6 +310,48 @@ static void hostile_globs_match_quickly(void **state)
     assert_true(clock() - begin < 4 * CLOCKS_PER_SEC);
 }
 
+static bool can_begin(const char *const *globs, size_t count, const char *beginning)
+{
+    struct zt_text texts[GLOB_SET_MAX];
+    struct glob_set *set;
+    bool can;
+
+    for (size_t i = 0; i < count; i++)
+        texts[i] = text(globs[i]);
+    set = glob_set_new(texts, count);
+    assert_non_null(set);
+    can = glob_set_can_begin(set, text(beginning));
+    glob_set_free(set);
+    return can;
+}
+
+static void a_beginning_can_be_that_of_what_a_glob_matches(void **state)
+{
+    static const char *const globs[] = {"org/model", "team/*", "x-[ab]/?", "*"};
+    char longer[80];
+    const char *two[2] = {longer, "team/*"};
+
+    (void)state;
+    assert_true(can_begin(globs, 1, ""));
+    assert_true(can_begin(globs, 1, "org/"));
+    assert_true(can_begin(globs, 1, "org/model"));
+    assert_false(can_begin(globs, 1, "org/model/"));
+    assert_false(can_begin(globs, 1, "orc/"));
+    assert_true(can_begin(globs + 1, 1, "te"));
+    assert_true(can_begin(globs + 1, 1, "team/a/b/"));
+    assert_false(can_begin(globs + 1, 1, "teams/"));
+    assert_true(can_begin(globs + 2, 1, "x-b/"));
+    assert_false(can_begin(globs + 2, 1, "x-c/"));
+    assert_true(can_begin(globs + 3, 1, "anything/"));
+    assert_false(can_begin(globs, 0, "a"));
+    /* A set of more than one word. */
+    memset(longer, 'q', sizeof(longer));
+    longer[79] = '\0';
+    assert_true(can_begin(two, 2, "team/x/"));
+    assert_true(can_begin(two, 2, "qqq"));
+    assert_false(can_begin(two, 2, "qqr"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +367,7 @@ int main(void)
         cmocka_unit_test(a_set_beyond_its_bounds_is_not_made),
         cmocka_unit_test(the_memory_of_a_set_is_bounded),
         cmocka_unit_test(hostile_globs_match_quickly),
+        cmocka_unit_test(a_beginning_can_be_that_of_what_a_glob_matches),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

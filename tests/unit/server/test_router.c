@@ -21,6 +21,8 @@ const struct route routes[] = {
     {.pattern = "/v1/models/{model}/objects/{object}", .get = {.handle = handle}},
     {.pattern = "/v1/models/{model}/objects/{object}/{component}", .get = {.handle = handle}},
     {.pattern = "/files/{path...}", .get = {.handle = handle}},
+    {.pattern = "/files/", .get = {.handle = handle}},
+    {.pattern = "/files/{path...}/", .get = {.handle = handle}},
 };
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);
 
@@ -90,6 +92,9 @@ static void paths_find_their_route(void **state)
     assert_routed("/v1/models/a/objects/b/c", "/v1/models/{model}/objects/{object}/{component}",
                   "a|b|c");
     assert_routed("/files/a/b/c.zt", "/files/{path...}", "a/b/c.zt");
+    assert_routed("/files/", "/files/", "");
+    assert_routed("/files/a/", "/files/{path...}/", "a");
+    assert_routed("/files/a/b%20c/?x=/", "/files/{path...}/", "a/b c");
 }
 
 static void names_are_decoded_after_the_shape_is_known(void **state)
@@ -150,8 +155,7 @@ static void unknown_paths_are_not_found(void **state)
                                           "/v1/model",
                                           "/V1/models",
                                           "/files",
-                                          "/files/",
-                                          "/files/a/",
+                                          "/v1/models/a/verification/",
                                           "/v1/mode%6Cs"};
 
     (void)state;
