@@ -24,27 +24,6 @@ bool write_refuse_file_path(struct request *request, struct zt_text path)
     return true;
 }
 
-static bool refuse_malformed(struct request *request, const char *if_none_match)
-{
-    if (if_none_match == NULL || tag_list_is_valid(if_none_match))
-        return false;
-    problem_reply(request, PROBLEM_INVALID_REQUEST,
-                  "If-None-Match is neither * nor a list of entity tags in quotes");
-    return true;
-}
-
-/* The request, or one like it, was successful before, and its answer was lost (RFC 9110 section
- * 13.2.1). */
-static bool is_done_already(struct request *request, const struct file_found *found)
-{
-    const char *text = request_header(request, "Repr-Digest");
-    struct digest_field stated = {0};
-
-    return request->method == METHOD_PUT && text != NULL && found->has_sha256 &&
-           digest_field_parse(text, &stated) && stated.has_sha256 &&
-           memcmp(stated.sha256, found->sha256, sizeof(stated.sha256)) == 0;
-}
-
 static void reply_done_already(struct request *request, const char *path,
                                const struct file_found *found)
 {
@@ -64,7 +43,7 @@ bool write_refuse_file_preconditions(struct request *request, const char *path,
     struct file_found found;
 
     *out_preconditions = write_preconditions(request);
-    if (refuse_malformed(request, out_preconditions->if_none_match))
+    if (write_refuse_tags(request, out_preconditions->if_none_match))
         return true;
     if (!preconditions_are_given(out_preconditions) || store_is_elsewhere(request->server->store))
         return false;
@@ -74,7 +53,7 @@ bool write_refuse_file_preconditions(struct request *request, const char *path,
     }
     if (file_preconditions_hold(out_preconditions, &found))
         return false;
-    if (is_done_already(request, &found))
+    if (found.has_sha256 && write_is_done_already(request, found.sha256))
         reply_done_already(request, path, &found);
     else
         problem_reply(request, PROBLEM_PRECONDITION_FAILED,

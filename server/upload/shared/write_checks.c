@@ -126,7 +126,7 @@ struct preconditions write_preconditions(struct request *request)
 
 /* If a malformed If-None-Match were ignored, a write that the client meant to prevent would
  * succeed. A malformed If-Match needs no check: it matches nothing, which is 412. */
-static bool refuse_malformed(struct request *request, const char *if_none_match)
+bool write_refuse_tags(struct request *request, const char *if_none_match)
 {
     if (if_none_match == NULL || tag_list_is_valid(if_none_match))
         return false;
@@ -135,16 +135,19 @@ static bool refuse_malformed(struct request *request, const char *if_none_match)
     return true;
 }
 
-/* Whether the request's Repr-Digest is that of the file that is there: the request, or one like it,
- * was successful before, and its answer was lost (RFC 9110 section 13.2.1). */
-static bool is_done_already(struct request *request, const struct generation *current)
+bool write_is_done_already(struct request *request, const uint8_t sha256[32])
 {
     const char *text = request_header(request, "Repr-Digest");
     struct digest_field stated = {0};
 
-    return text != NULL && current != NULL && atomic_load(&current->has_file_sha256) &&
-           digest_field_parse(text, &stated) && stated.has_sha256 &&
-           memcmp(stated.sha256, current->file_sha256, sizeof(stated.sha256)) == 0;
+    return request->method == METHOD_PUT && text != NULL && digest_field_parse(text, &stated) &&
+           stated.has_sha256 && memcmp(stated.sha256, sha256, sizeof(stated.sha256)) == 0;
+}
+
+static bool is_done_already(struct request *request, const struct generation *current)
+{
+    return current != NULL && atomic_load(&current->has_file_sha256) &&
+           write_is_done_already(request, current->file_sha256);
 }
 
 static void reply_done_already(struct request *request, const struct generation *current,
@@ -166,12 +169,12 @@ bool write_refuse_preconditions(struct request *request, struct zt_text name,
     bool hold;
 
     *out_preconditions = write_preconditions(request);
-    if (refuse_malformed(request, out_preconditions->if_none_match))
+    if (write_refuse_tags(request, out_preconditions->if_none_match))
         return true;
     if (!preconditions_are_given(out_preconditions) || !find_now(request, name, &current))
         return false;
     hold = model_preconditions_hold(out_preconditions, current);
-    if (!hold && request->method == METHOD_PUT && is_done_already(request, current)) {
+    if (!hold && is_done_already(request, current)) {
         reply_done_already(request, current, name);
     } else if (!hold) {
         problem_reply(request, PROBLEM_PRECONDITION_FAILED,

@@ -28,6 +28,11 @@ struct preconditions write_preconditions(struct request *request);
  * that is there is known to have the digest of its Repr-Digest. */
 bool write_refuse_preconditions(struct request *request, struct zt_text name,
                                 struct preconditions *out_preconditions);
+/* Refuses an If-None-Match that is malformed; NULL: there is none. */
+bool write_refuse_tags(struct request *request, const char *if_none_match);
+/* Whether the request's Repr-Digest is that of the file that is there: the request, or one like it,
+ * was successful before, and its answer was lost (RFC 9110 section 13.2.1). */
+bool write_is_done_already(struct request *request, const uint8_t sha256[32]);
 /* Memory for a request's context: cleared, and freed with the request. NULL: replied. */
 void *write_context(struct request *request, size_t size);
 /* The reply to a client that has as many uploads as the setting named by key allows. */
