@@ -241,9 +241,9 @@ enum zt_status store_local_check(const char *root, struct zt_error *error);
 enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct store **out_store,
                                 struct zt_error *error);
 
-/* Keeps a file or folder (and what it leads to, if it is a link) from being opened or walked,
- * should it lie below the folder of the store: one that is the server's own, and perhaps secret. At
- * most eight; before there are other threads. False without memory. */
+/* Keeps a file or folder (and what it leads to, if it is a link) from being opened, walked,
+ * replaced or removed, should it lie below the folder of the store: one that is the server's own,
+ * and perhaps secret. At most eight; before there are other threads. False without memory. */
 bool store_local_withhold(struct store *store, const char *path);
 
 /* store_local_open for a command that only reads: nothing that a crash left is removed. */

@@ -65,7 +65,8 @@ static enum zt_status local_remove(struct store *store, const char *path,
     int folder;
 
     (void)expected;
-    if (!store_path_is_clean(path) || store_path_is_other(local->root, path))
+    if (!store_path_is_clean(path) || store_local_withholds(local, path) ||
+        store_path_is_other(local->root, path))
         return not_found(error);
     folder = store_path_open_parent(local->root, path, false, &base);
     if (folder < 0)

@@ -392,7 +392,7 @@ enum zt_status store_local_publish(struct stored_upload *stored, const char *pat
     int folder;
     enum zt_status status;
 
-    if (!store_path_is_clean(path))
+    if (!store_path_is_clean(path) || store_local_withholds(local_store_of(upload), path))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the name cannot be used");
     if (replace && !may_replace(upload, path, error))
         return ZT_ARGUMENT;

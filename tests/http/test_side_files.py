@@ -259,19 +259,28 @@ def test_other_methods_on_a_folder_are_not_allowed(server):
 # --- the server's own ---
 
 
+WRITER = Client("writer", "write")
+
+
 @pytest.mark.folder("a bucket has none of the server's own files")
 def test_own_files_in_the_root_are_withheld(tmp_path, start_server):
     root = tmp_path / "root"
     (root / "etc").mkdir(parents=True)
-    tokens = write_tokens(root / "etc" / "tokens.txt", ALL)
+    tokens = write_tokens(root / "etc" / "tokens.txt", ALL, WRITER)
     write(root, "etc/other.txt", b"other")
     state = root / "state"
     (root / "etc" / "config.json").write_text(json.dumps({"root": str(root), "listen": "127.0.0.1:0", "auth": {"tokens": str(tokens)}, "state": {"dir": str(state)}}))
-    server = start_server(root, "--config", root / "etc" / "config.json")
+    server = start_server(root, "--config", root / "etc" / "config.json", "--writable")
     assert ALL.get(server, "/files/etc/other.txt").body == b"other"
     for path in ("etc/tokens.txt", "etc/config.json", "state/", "state", "state/hashes/", "etc/tokens.txt/"):
         assert_problem(ALL.get(server, f"/files/{path}"), 404, "not-found")
-    assert state.is_dir()
+    before = tokens.read_bytes()
+    for path in ("etc/tokens.txt", "etc/config.json", "state/new.txt"):
+        assert WRITER.ask(server, "PUT", f"/files/{path}", body=b"{}").status in (400, 404, 409), path
+        assert WRITER.ask(server, "DELETE", f"/files/{path}").status == 404, path
+    assert WRITER.ask(server, "PUT", "/files/etc/free.txt", body=b"{}").status == 201
+    assert WRITER.ask(server, "DELETE", "/files/etc/free.txt").status == 204
+    assert tokens.read_bytes() == before and not (state / "new.txt").exists()
     for path, shown in [("", ["etc"]), ("etc/", ["other.txt"])]:
         entries = ALL.get(server, f"/files/{path}", {"Accept": "application/json"}).json()["entries"]
         assert [entry["name"] for entry in entries] == shown
