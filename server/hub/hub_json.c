@@ -102,46 +102,34 @@ void hub_json_file(struct json *json, const struct hub_file *file, const char *c
     json_object_end(json);
 }
 
-/* A folder's oid: of its files' names and etags. */
-static void folder_oid(const struct hub_version *version, size_t first, size_t path_length,
-                       char out_oid[HUB_COMMIT_SIZE], int64_t *out_modified_ns)
+/* A folder's oid: any that is its own, and costs nothing of a folder with very many files. */
+static void folder_oid(const struct hub_version *version, struct zt_text path,
+                       char out_oid[HUB_COMMIT_SIZE])
 {
-    const char *path = version->files[first].path;
-    uint64_t hash[3] = {0, 0, 0};
+    const uint64_t words[] = {zt_xxh3(version->commit, strlen(version->commit)),
+                              zt_xxh3(path.bytes, path.length)};
+    uint64_t hash[2];
 
-    *out_modified_ns = 0;
-    for (size_t i = first; i < version->count; i++) {
-        const struct hub_file *file = &version->files[i];
-        uint64_t words[5] = {hash[0], hash[1], hash[2], 0, 0};
-
-        if (strncmp(file->path, path, path_length + 1) != 0)
-            break;
-        words[3] = zt_xxh3(file->path, strlen(file->path));
-        words[4] = zt_xxh3(file->etag, strlen(file->etag));
-        zt_xxh3_128(words, sizeof(words), hash);
-        hash[2] = zt_xxh3(hash, sizeof(hash));
-        if (file->identity.modified_ns > *out_modified_ns)
-            *out_modified_ns = file->identity.modified_ns;
-    }
+    zt_xxh3_128(words, sizeof(words), hash);
     snprintf(out_oid, HUB_COMMIT_SIZE, "%016" PRIx64 "%016" PRIx64 "%08" PRIx32, hash[0], hash[1],
-             (uint32_t)hash[2]);
+             (uint32_t)zt_xxh3(hash, sizeof(hash)));
 }
 
 void hub_json_folder(struct json *json, const struct hub_version *version, size_t first,
                      size_t path_length, const char *commit)
 {
+    const struct zt_text path = {version->files[first].path, path_length};
     char oid[HUB_COMMIT_SIZE];
-    int64_t modified_ns;
 
     assert(first < version->count && version->files[first].path[path_length] == '/');
-    folder_oid(version, first, path_length, oid, &modified_ns);
+    folder_oid(version, path, oid);
     json_object_begin(json);
     hub_json_string(json, "type", "directory");
     json_key_string(json, "path");
-    json_text(json, (struct zt_text){version->files[first].path, path_length});
+    json_text(json, path);
     hub_json_string(json, "oid", oid);
     put_number(json, "size", 0);
-    put_last_commit(json, commit, modified_ns);
+    put_last_commit(json, commit, version->modified_ns);
     json_object_end(json);
 }
 

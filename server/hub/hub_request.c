@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/json_reply.h"
 #include "base/server.h"
 #include "http/exchange/authorize.h"
 #include "http/exchange/router.h"
@@ -67,8 +68,10 @@ bool hub_sees_repo(const struct request *request, struct zt_text repo,
 {
     size_t at = 0;
 
-    if (request->grant == NULL || version->count == 0)
+    if (request->grant == NULL)
         return true;
+    if (version->count == 0)
+        return authorize_sees_folder(request, repo);
     while (at < version->count && !hub_sees_file(request, repo, version->files[at].path))
         at++;
     return at < version->count;
@@ -82,10 +85,23 @@ static void find(struct request *request)
 
     hub->found = hub_repos_find(request->server->hub, hub->target.repo, hub->target.revision,
                                 &hub->version, &hub->error);
+    if (hub->write != NULL && hub->found == HUB_FOUND &&
+        hub_sees_repo(request, hub->target.repo, hub->version))
+        hub->write(request, hub);
+}
+
+/* Also of what is there, but was not found as it was asked for, a client learns only if it may see
+ * it. */
+static bool sees_what_was_found(const struct request *request, const struct hub_request *hub)
+{
+    return hub->version != NULL ? hub_sees_repo(request, hub->target.repo, hub->version)
+                                : authorize_sees_folder(request, hub->target.repo);
 }
 
 static enum outcome reply_not_found(struct request *request, const struct hub_request *hub)
 {
+    if (!sees_what_was_found(request, hub))
+        return hub_reply_no_repo(request);
     switch (hub->found) {
     case HUB_FOUND:
     case HUB_NO_REPO:
@@ -115,6 +131,11 @@ static struct hub_request *hub_of(struct request *request)
     return hub->target.repo.bytes != NULL || hub_target_read(request, &hub->target) ? hub : NULL;
 }
 
+static void release_found(void *thing)
+{
+    hub_version_release(((struct hub_request *)thing)->version);
+}
+
 struct hub_request *hub_find(struct request *request, enum outcome *out_outcome)
 {
     struct hub_request *hub = hub_of(request);
@@ -124,15 +145,42 @@ struct hub_request *hub_find(struct request *request, enum outcome *out_outcome)
         return NULL;
     if (!hub->was_looked_for) {
         hub->was_looked_for = true;
+        /* Before there is anything: a client that leaves meanwhile gets no further step. */
+        request_hold(request, hub, release_found);
         *out_outcome = request_work(request, find);
         return NULL;
     }
-    if (hub->version != NULL)
-        request_hold(request, hub->version, hub_version_release);
     if (hub->found == HUB_FOUND && hub_sees_repo(request, hub->target.repo, hub->version))
         return hub;
     *out_outcome = reply_not_found(request, hub);
     return NULL;
+}
+
+struct hub_request *hub_find_and_write(struct request *request,
+                                       void (*write)(struct request *request,
+                                                     struct hub_request *hub),
+                                       enum outcome *out_outcome)
+{
+    struct hub_request *hub = hub_of(request);
+
+    *out_outcome = OUTCOME_READY;
+    if (hub == NULL)
+        return NULL;
+    if (!hub->was_looked_for) {
+        hub->write = write;
+        hub->json = json_reply_new(request, false);
+        if (hub->json == NULL)
+            return NULL;
+    }
+    return hub_find(request, out_outcome);
+}
+
+enum outcome hub_reply_json(struct request *request, struct hub_request *hub)
+{
+    json_reply_send(request, hub->json);
+    if (!request->replied)
+        request->reply.cache_control = "no-cache";
+    return OUTCOME_READY;
 }
 
 const char *hub_commit(struct request *request, const struct hub_request *hub)

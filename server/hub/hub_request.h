@@ -2,7 +2,7 @@
 #ifndef HUB_HUB_REQUEST_H
 #define HUB_HUB_REQUEST_H
 
-#include "base/name_filter.h"
+#include "base/json_write.h"
 #include "http/exchange/request.h"
 #include "hub/repos.h"
 
@@ -20,6 +20,9 @@ struct hub_request {
     enum hub_found found;
     struct hub_version *version; /* held by the request */
     struct zt_error error;
+    /* Of hub_find_and_write; json: what is written, held by the request. */
+    void (*write)(struct request *request, struct hub_request *hub);
+    struct json *json;
 };
 
 /* Reads repository, revision and path from the names of the route. False: replied. */
@@ -29,6 +32,16 @@ bool hub_target_read(struct request *request, struct hub_target *out_target);
  * NULL and becomes one. NULL: the handler returns *out_outcome, since the request has been answered
  * or must wait. */
 struct hub_request *hub_find(struct request *request, enum outcome *out_outcome);
+
+/* The same for an answer in JSON about a version that the client sees. It is written to hub->json
+ * on the worker that has found the version: repositories can have very many files. */
+struct hub_request *hub_find_and_write(struct request *request,
+                                       void (*write)(struct request *request,
+                                                     struct hub_request *hub),
+                                       enum outcome *out_outcome);
+
+/* Sends what was written. */
+enum outcome hub_reply_json(struct request *request, struct hub_request *hub);
 
 /* The commit that an answer names: the one that was asked for, if one was. */
 const char *hub_commit(struct request *request, const struct hub_request *hub);

@@ -161,53 +161,70 @@ static bool read_body(struct request *request, struct paths *paths)
 
 /* --- the answer --- */
 
-static void write_path(struct request *request, const struct paths *paths, struct json *json,
+/* The first file below a folder that the client sees; or count. */
+static size_t find_below(const struct request *request, const struct hub_request *hub,
+                         struct zt_text path)
+{
+    const struct hub_version *version = hub->version;
+    char folder[MODEL_PATH_SIZE];
+    const struct zt_text text = {folder, path.length + 1};
+    size_t at;
+
+    if (path.length == 0 || path.length + 1 >= sizeof(folder))
+        return version->count;
+    memcpy(folder, path.bytes, path.length);
+    folder[path.length] = '/';
+    for (at = hub_version_seek(version, text); at < version->count; at++) {
+        if (!zt_text_starts_with(zt_text_from(version->files[at].path), text))
+            return version->count;
+        if (hub_sees_file(request, hub->target.repo, version->files[at].path))
+            return at;
+    }
+    return version->count;
+}
+
+static void write_path(const struct request *request, const struct paths *paths,
                        struct zt_text path, const char *commit)
 {
-    const struct hub_version *version = paths->hub.version;
-    const struct hub_file *file = hub_version_find(version, path);
+    const struct hub_request *hub = &paths->hub;
+    const struct hub_file *file = hub_version_find(hub->version, path);
     size_t at;
 
     if (file != NULL) {
-        if (hub_sees_file(request, paths->hub.target.repo, file->path))
-            hub_json_file(json, file, commit);
+        if (hub_sees_file(request, hub->target.repo, file->path))
+            hub_json_file(hub->json, file, commit);
         return;
     }
-    for (at = hub_version_seek(version, path); at < version->count; at++) {
-        const struct zt_text other = zt_text_from(version->files[at].path);
+    at = find_below(request, hub, path);
+    if (at < hub->version->count)
+        hub_json_folder(hub->json, hub->version, at, path.length, commit);
+}
 
-        if (!zt_text_starts_with(other, path))
-            return;
-        /* "a-b" stands before "a/b". */
-        if (path.length > 0 && other.bytes[path.length] == '/' &&
-            hub_sees_file(request, paths->hub.target.repo, other.bytes)) {
-            hub_json_folder(json, version, at, path.length, commit);
-            return;
-        }
-    }
+static void write_paths(struct request *request, struct hub_request *hub)
+{
+    const struct paths *paths = request->context;
+    const char *commit = paths->expand ? hub_commit(request, hub) : NULL;
+
+    json_array_begin(hub->json);
+    for (size_t i = 0; i < paths->count; i++)
+        write_path(request, paths, paths->list[i], commit);
+    json_array_end(hub->json);
 }
 
 enum outcome hub_paths_handle(struct request *request)
 {
     struct paths *paths = request->context;
+    struct hub_request *hub;
     enum outcome outcome;
-    const char *commit;
-    struct json *json;
 
     if (!paths->was_read) {
         paths->was_read = true;
         if (!read_body(request, paths))
             return OUTCOME_READY;
     }
-    if (hub_find(request, &outcome) == NULL)
+    hub = hub_find_and_write(request, write_paths, &outcome);
+    if (hub == NULL)
         return outcome;
-    json = json_reply_new(request, false);
-    if (json == NULL)
-        return OUTCOME_READY;
-    commit = paths->expand ? hub_commit(request, &paths->hub) : NULL;
-    json_array_begin(json);
-    for (size_t i = 0; i < paths->count; i++)
-        write_path(request, paths, json, paths->list[i], commit);
-    json_array_end(json);
-    return json_reply_send(request, json);
+    json_reply_send(request, hub->json);
+    return OUTCOME_READY;
 }

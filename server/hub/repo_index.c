@@ -73,14 +73,17 @@ struct walk {
     bool out_of_memory;
 };
 
-static bool is_seen(const struct walk *walk, const char *path)
+/* What a snapshot has counts by its place in the repository. */
+static bool is_seen(const struct walk *walk, const char *repo, const char *path)
 {
-    size_t length;
-    unsigned rank;
+    char name[HUB_REPO_SIZE + MODEL_PATH_SIZE];
+    const char *rest;
 
-    return name_filter_passes(walk->sees, zt_text_from(path)) ||
-           (model_path_split(path, &length, &rank) &&
-            name_filter_passes(walk->sees, (struct zt_text){path, length}));
+    if (strncmp(path, CACHE_PREFIX, sizeof(CACHE_PREFIX) - 1) != 0)
+        return name_filter_passes(walk->sees, zt_text_from(path));
+    rest = strstr(path, "/" CACHE_SNAPSHOTS) + sizeof("/" CACHE_SNAPSHOTS) - 1;
+    snprintf(name, sizeof(name), "%s%s", repo, strchrnul(rest, '/'));
+    return name_filter_passes(walk->sees, zt_text_from(name));
 }
 
 static void merge(struct repo_summary *into, const struct repo_summary *other)
@@ -99,7 +102,7 @@ static bool visit(void *context, const char *path, const struct file_identity *i
     unsigned tag;
 
     if (identity == NULL || !name_of(path, &summary) ||
-        !hub_repo_is_valid(zt_text_from(summary.name)) || !is_seen(walk, path))
+        !hub_repo_is_valid(zt_text_from(summary.name)) || !is_seen(walk, summary.name, path))
         return true;
     summary.modified_ns = identity->modified_ns;
     if (hub_tag_of(path, &tag))

@@ -22,8 +22,8 @@ struct repo_index {
     size_t capacity;
 };
 
-/* sees: which paths below the root count, with or without the extension of a model. On a worker;
- * may take long. */
+/* sees: which paths of files count: below the root, or of a snapshot's files, repository and path
+ * in it. On a worker; may take long. */
 enum zt_status repo_index_make(struct store *store, struct name_filter sees,
                                struct repo_index *out_index, struct zt_error *error);
 void repo_index_free(struct repo_index *index);

@@ -1,24 +1,16 @@
 /* What is told of a repository: itself with its files' names, its one branch, its one commit. */
-#include "api/json_reply.h"
 #include "hub/handlers.h"
 #include "hub/hub_json.h"
 #include "hub/hub_request.h"
 #include "hub/repo_index.h"
 
-/* A JSON answer about a version. NULL: the handler returns *out_outcome. */
-static struct json *begin(struct request *request, struct hub_request **out_hub,
-                          enum outcome *out_outcome)
+static enum outcome reply(struct request *request,
+                          void (*write)(struct request *request, struct hub_request *hub))
 {
-    *out_hub = hub_find(request, out_outcome);
-    return *out_hub != NULL ? json_reply_new(request, false) : NULL;
-}
+    enum outcome outcome;
+    struct hub_request *hub = hub_find_and_write(request, write, &outcome);
 
-static enum outcome finish(struct request *request, struct json *json)
-{
-    json_reply_send(request, json);
-    if (!request->replied)
-        request->reply.cache_control = "no-cache";
-    return OUTCOME_READY;
+    return hub != NULL ? hub_reply_json(request, hub) : outcome;
 }
 
 /* --- the repository --- */
@@ -51,46 +43,60 @@ static void write_siblings(struct json *json, const struct request *request,
     json_array_end(json);
 }
 
-static unsigned tags_of(const struct hub_version *version)
+/* What the files that the client sees are in all. */
+struct summary {
+    unsigned tags;
+    uint64_t size_bytes;
+    int64_t modified_ns;
+};
+
+static struct summary summarize(const struct request *request, const struct hub_request *hub)
 {
-    unsigned tags = 0;
+    const struct hub_version *version = hub->version;
+    struct summary summary = {.tags = 0};
     unsigned tag;
 
-    for (size_t i = 0; i < version->count; i++)
-        if (hub_tag_of(version->files[i].path, &tag))
-            tags |= 1U << tag;
-    return tags;
+    for (size_t i = 0; i < version->count; i++) {
+        const struct hub_file *file = &version->files[i];
+
+        if (!hub_sees_file(request, hub->target.repo, file->path))
+            continue;
+        if (hub_tag_of(file->path, &tag))
+            summary.tags |= 1U << tag;
+        summary.size_bytes += file->identity.size_bytes;
+        if (file->identity.modified_ns > summary.modified_ns)
+            summary.modified_ns = file->identity.modified_ns;
+    }
+    return summary;
+}
+
+static void write_repo(struct request *request, struct hub_request *hub)
+{
+    const struct summary summary = summarize(request, hub);
+    struct json *json = hub->json;
+
+    json_object_begin(json);
+    hub_json_repo(json, hub->target.repo, summary.modified_ns);
+    hub_json_string(json, "sha", hub_commit(request, hub));
+    hub_json_tags(json, summary.tags);
+    json_key_string(json, "usedStorage");
+    json_uint(json, summary.size_bytes);
+    write_siblings(json, request, hub, hub_switch(request, "blobs"));
+    json_object_end(json);
 }
 
 enum outcome hub_repo_get(struct request *request)
 {
-    enum outcome outcome;
-    struct hub_request *hub;
-    struct json *json = begin(request, &hub, &outcome);
-
-    if (json == NULL)
-        return outcome;
-    json_object_begin(json);
-    hub_json_repo(json, hub->target.repo, hub->version->modified_ns);
-    hub_json_string(json, "sha", hub_commit(request, hub));
-    hub_json_tags(json, tags_of(hub->version));
-    json_key_string(json, "usedStorage");
-    json_uint(json, hub->version->size_bytes);
-    write_siblings(json, request, hub, hub_switch(request, "blobs"));
-    json_object_end(json);
-    return finish(request, json);
+    return reply(request, write_repo);
 }
 
 /* --- branches, commits --- */
 
-enum outcome hub_refs_get(struct request *request)
+static void write_refs(struct request *request, struct hub_request *hub)
 {
-    enum outcome outcome;
-    struct hub_request *hub;
-    struct json *json = begin(request, &hub, &outcome);
+    struct json *json = hub->json;
 
-    if (json == NULL)
-        return outcome;
+    (void)request;
     json_object_begin(json);
     json_key_string(json, "branches");
     json_array_begin(json);
@@ -105,18 +111,18 @@ enum outcome hub_refs_get(struct request *request)
     json_key_string(json, "converts");
     json_raw(json, "[]", 2);
     json_object_end(json);
-    return finish(request, json);
 }
 
-enum outcome hub_commits_get(struct request *request)
+enum outcome hub_refs_get(struct request *request)
 {
-    enum outcome outcome;
-    struct hub_request *hub;
-    struct json *json = begin(request, &hub, &outcome);
+    return reply(request, write_refs);
+}
+
+static void write_commits(struct request *request, struct hub_request *hub)
+{
+    struct json *json = hub->json;
     char date[HUB_DATE_SIZE];
 
-    if (json == NULL)
-        return outcome;
     hub_date(hub->version->modified_ns, date);
     json_array_begin(json);
     json_object_begin(json);
@@ -128,5 +134,9 @@ enum outcome hub_commits_get(struct request *request)
     hub_json_string(json, "date", date);
     json_object_end(json);
     json_array_end(json);
-    return finish(request, json);
+}
+
+enum outcome hub_commits_get(struct request *request)
+{
+    return reply(request, write_commits);
 }

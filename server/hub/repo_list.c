@@ -36,11 +36,16 @@ static void free_search(void *thing)
     repo_index_free(&((struct search *)thing)->index);
 }
 
+static bool sees(const void *request, struct zt_text path)
+{
+    return authorize_sees_file(request, path);
+}
+
 static void make_index(struct request *request)
 {
     struct search *search = request->context;
 
-    search->status = repo_index_make(request->server->store, authorize_filter(request),
+    search->status = repo_index_make(request->server->store, (struct name_filter){sees, request},
                                      &search->index, &search->error);
 }
 

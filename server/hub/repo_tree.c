@@ -1,7 +1,6 @@
 /* The files and folders of a repository, of one folder or all below it. */
 #include <string.h>
 
-#include "api/json_reply.h"
 #include "http/exchange/base_url.h"
 #include "http/fields/uri.h"
 #include "hub/handlers.h"
@@ -13,20 +12,22 @@
 #define PAGE_ENTRIES 5000
 
 struct listing {
+    struct hub_request hub; /* first */
     struct request *request;
-    const struct hub_request *hub;
     const char *folder; /* with a slash at its end, or empty */
     size_t folder_length;
     bool is_deep;
-    const char *commit;   /* for expand; or NULL */
-    struct zt_text after; /* the last path of the page before; empty: from the start */
+    bool has_commit;
+    const char *commit;   /* of each entry; or NULL */
+    struct zt_text after; /* the last entry of the page before; empty: from the start */
+    const char *before;   /* the file that was seen last; "" at first */
     size_t count;
     struct zt_text last; /* that was written */
     bool has_more;
-    struct json *json;
 };
 
-/* Counts an entry. False: it belongs to a page before, or behind. */
+/* Counts an entry. Folders have a slash at their end: so entries are in the order of the files, in
+ * which "a.txt" stands before "a/b". False: it belongs to a page before, or behind. */
 static bool is_on_page(struct listing *listing, struct zt_text path)
 {
     if (listing->after.length > 0 && zt_text_compare(path, listing->after) <= 0)
@@ -40,29 +41,29 @@ static bool is_on_page(struct listing *listing, struct zt_text path)
     return true;
 }
 
-/* Folders are told before the first file in them. */
+/* Folders are told before the first file in them that the client sees. */
 static void write_folders(struct listing *listing, size_t at)
 {
-    const struct hub_version *version = listing->hub->version;
+    const struct hub_version *version = listing->hub.version;
     const char *path = version->files[at].path;
-    const char *before = at > 0 ? version->files[at - 1].path : "";
     const char *slash = path + listing->folder_length;
 
     while ((slash = strchr(slash, '/')) != NULL) {
         const size_t length = (size_t)(slash - path);
 
-        if (strncmp(before, path, length + 1) != 0 &&
-            is_on_page(listing, (struct zt_text){path, length}))
-            hub_json_folder(listing->json, version, at, length, listing->commit);
+        if (strncmp(listing->before, path, length + 1) != 0 &&
+            is_on_page(listing, (struct zt_text){path, length + 1}))
+            hub_json_folder(listing->hub.json, version, at, length, listing->commit);
         if (!listing->is_deep)
-            return;
+            break;
         slash++;
     }
+    listing->before = path;
 }
 
 static void write_entries(struct listing *listing)
 {
-    const struct hub_version *version = listing->hub->version;
+    const struct hub_version *version = listing->hub.version;
     const struct zt_text folder = {listing->folder, listing->folder_length};
 
     for (size_t i = hub_version_seek(version, folder); i < version->count && !listing->has_more;
@@ -71,12 +72,12 @@ static void write_entries(struct listing *listing)
 
         if (!zt_text_starts_with(zt_text_from(file->path), folder))
             break;
-        if (!hub_sees_file(listing->request, listing->hub->target.repo, file->path))
+        if (!hub_sees_file(listing->request, listing->hub.target.repo, file->path))
             continue;
         write_folders(listing, i);
         if ((listing->is_deep || strchr(file->path + folder.length, '/') == NULL) &&
             is_on_page(listing, zt_text_from(file->path)))
-            hub_json_file(listing->json, file, listing->commit);
+            hub_json_file(listing->hub.json, file, listing->commit);
     }
 }
 
@@ -117,31 +118,53 @@ static const char *read_folder(struct request *request, const struct hub_request
     return folder;
 }
 
+static void write_tree(struct request *request, struct hub_request *hub)
+{
+    struct listing *listing = request->context;
+
+    if (listing->has_commit)
+        listing->commit = hub_commit(request, hub);
+    json_array_begin(hub->json);
+    write_entries(listing);
+    json_array_end(hub->json);
+}
+
+/* NULL: replied. */
+static struct listing *begin(struct request *request)
+{
+    struct listing *listing = request_allocate(request, sizeof(*listing));
+
+    if (listing == NULL) {
+        problem_reply_no_memory(request);
+        return NULL;
+    }
+    *listing = (struct listing){.request = request, .before = ""};
+    request->context = listing;
+    if (!hub_target_read(request, &listing->hub.target))
+        return NULL;
+    listing->folder = read_folder(request, &listing->hub);
+    if (listing->folder == NULL)
+        return NULL;
+    listing->folder_length = strlen(listing->folder);
+    listing->is_deep = hub_switch(request, "recursive");
+    listing->has_commit = hub_switch(request, "expand");
+    (void)request_query(request, "cursor", 0, &listing->after);
+    return listing;
+}
+
 enum outcome hub_tree_get(struct request *request)
 {
-    struct listing listing = {.request = request};
+    struct listing *listing = request->context != NULL ? request->context : begin(request);
     enum outcome outcome;
 
-    listing.hub = hub_find(request, &outcome);
-    if (listing.hub == NULL)
-        return outcome;
-    listing.folder = read_folder(request, listing.hub);
-    listing.json = listing.folder != NULL ? json_reply_new(request, false) : NULL;
-    if (listing.json == NULL)
+    if (listing == NULL)
         return OUTCOME_READY;
-    listing.folder_length = strlen(listing.folder);
-    listing.is_deep = hub_switch(request, "recursive");
-    listing.commit = hub_switch(request, "expand") ? hub_commit(request, listing.hub) : NULL;
-    (void)request_query(request, "cursor", 0, &listing.after);
-    json_array_begin(listing.json);
-    write_entries(&listing);
-    json_array_end(listing.json);
-    if (listing.count == 0 && listing.after.length == 0 && listing.folder_length > 0)
-        return hub_reply_no_entry(request, hub_commit(request, listing.hub));
-    json_reply_send(request, listing.json);
-    if (!request->replied && listing.has_more)
-        add_next(request, &listing);
-    if (!request->replied)
-        request->reply.cache_control = "no-cache";
+    if (hub_find_and_write(request, write_tree, &outcome) == NULL)
+        return outcome;
+    if (listing->count == 0 && listing->after.length == 0 && listing->folder_length > 0)
+        return hub_reply_no_entry(request, hub_commit(request, &listing->hub));
+    hub_reply_json(request, &listing->hub);
+    if (!request->replied && listing->has_more)
+        add_next(request, listing);
     return OUTCOME_READY;
 }

@@ -319,6 +319,7 @@ static enum hub_found find_pinned(struct hub_repos *repos, struct repo *repo, st
     }
     if (*out_version != NULL || found != HUB_FOUND)
         return found;
+    *out_version = repo->versions[0];
     snprintf(text, sizeof(text), "%.*s", (int)commit.length, commit.bytes);
     if (list_snapshot(repos->server, repo, text, error) != ZT_OK)
         return HUB_NO_REVISION;
@@ -362,7 +363,7 @@ enum hub_found hub_repos_find(struct hub_repos *repos, struct zt_text name, stru
     }
     pthread_mutex_lock(&repo->lock);
     found = find_in(repos, repo, revision, &version, error);
-    if (found == HUB_FOUND)
+    if (version != NULL)
         *out_version = hub_version_hold(version);
     file_count = count_files(repo);
     pthread_mutex_unlock(&repo->lock);

@@ -21,8 +21,9 @@ void hub_repos_changed(struct hub_repos *repos);
 
 enum hub_found { HUB_FOUND, HUB_NO_REPO, HUB_NO_REVISION, HUB_FAILED };
 
-/* Finds a repository at a revision, with a reference. FAILED: error says why. On a worker; may read
- * small files to hash them. */
+/* Finds a repository at a revision, with a reference; NO_REVISION: at another, so that it can be
+ * known who may see the repository. FAILED: error says why. On a worker; may read small files to
+ * hash them. */
 enum hub_found hub_repos_find(struct hub_repos *repos, struct zt_text name, struct zt_text revision,
                               struct hub_version **out_version, struct zt_error *error);
 

@@ -101,7 +101,6 @@ static enum outcome reply_file(struct request *request, struct resolve *resolve)
     struct representation *reply = &request->reply;
     const struct hub_file *entry = resolve->entry;
 
-    request_hold(request, resolve->file, stored_file_close);
     stored_file_reply(request, resolve->file);
     reply->etag = request_print(request, "\"%s\"", entry->etag);
     reply->cache_control = "no-cache";
@@ -149,18 +148,27 @@ static enum outcome reply_pinned(struct request *request, const struct resolve *
 
 /* --- the handler --- */
 
+static void release_file(void *thing)
+{
+    stored_file_close(((struct resolve *)thing)->file);
+}
+
+/* False: replied. */
 static bool begin(struct request *request)
 {
-    if (request->context == NULL) {
-        struct resolve *resolve = request_allocate(request, sizeof(*resolve));
+    struct resolve *resolve;
 
-        if (resolve == NULL)
-            problem_reply_no_memory(request);
-        else
-            memset(resolve, 0, sizeof(*resolve));
-        request->context = resolve;
+    if (request->context != NULL)
+        return true;
+    resolve = request_allocate(request, sizeof(*resolve));
+    if (resolve == NULL) {
+        problem_reply_no_memory(request);
+        return false;
     }
-    return request->context != NULL;
+    memset(resolve, 0, sizeof(*resolve));
+    request->context = resolve;
+    request_hold(request, resolve, release_file);
+    return true;
 }
 
 enum outcome hub_resolve_get(struct request *request)
