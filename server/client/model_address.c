@@ -6,13 +6,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "client/api_address.h"
 #include "http/fields/uri.h"
 #include "input/json_read.h"
 #include "store/store.h"
 #include "zt/join.h"
 
-#define MODELS "/v1/models/"
-#define FILES  "/files/"
 /* Of a manifest without objects, and of a page of the listing with one model. */
 #define ANSWER_MOST ((size_t)8 << 20)
 
@@ -22,78 +21,20 @@ bool model_wish_is_set(const struct model_wish *wish)
            wish->glob_count > 0 || wish->axis_count > 0;
 }
 
-/* --- what kind of URL --- */
-
-static bool begins(struct zt_text text, const char *with)
-{
-    const size_t length = strlen(with);
-
-    return text.length >= length && memcmp(text.bytes, with, length) == 0;
-}
-
-static bool ends_like(struct zt_text name, const char *extension)
-{
-    const size_t length = strlen(extension);
-
-    return name.length > length &&
-           strncasecmp(name.bytes + name.length - length, extension, length) == 0;
-}
+/* --- names --- */
 
 bool model_address_is_index(struct zt_text name)
 {
-    for (unsigned rank = 0; model_extension(rank) != NULL; rank++)
-        if (model_rank_is_index(rank) && ends_like(name, model_extension(rank)))
+    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
+        const char *extension = model_extension(rank);
+        const size_t length = strlen(extension);
+
+        if (model_rank_is_index(rank) && name.length > length &&
+            strncasecmp(name.bytes + name.length - length, extension, length) == 0)
             return true;
-    return false;
-}
-
-bool model_address_is_file(struct zt_text name)
-{
-    for (unsigned rank = 0; model_extension(rank) != NULL; rank++)
-        if (ends_like(name, model_extension(rank)))
-            return true;
-    return false;
-}
-
-/* Below a model: one of its resources, and no name. */
-static bool has_reserved_segment(struct zt_text path)
-{
-    static const char *const reserved[] = {"objects", "export", "verification", "uploads"};
-    size_t start = strlen(MODELS);
-
-    while (start < path.length) {
-        const char *slash = memchr(path.bytes + start, '/', path.length - start);
-        const size_t end = slash != NULL ? (size_t)(slash - path.bytes) : path.length;
-
-        for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
-            if (zt_text_is((struct zt_text){path.bytes + start, end - start}, reserved[i]))
-                return true;
-        start = end + 1;
     }
     return false;
 }
-
-/* A model of the API, with parameters that only requests have. */
-static bool has_parameters(const struct web_address *address)
-{
-    const struct zt_text path = web_address_path(address);
-
-    return begins(path, MODELS) && !has_reserved_segment(path) &&
-           address->target[path.length] == '?';
-}
-
-/* A file as it is, and no model of the API. */
-static bool is_plain(const struct web_address *address)
-{
-    const struct zt_text path = web_address_path(address);
-
-    if (begins(path, MODELS))
-        return has_reserved_segment(path);
-    return begins(path, FILES) || model_address_is_file(path) ||
-           address->target[path.length] == '?';
-}
-
-/* --- names --- */
 
 static enum zt_status refuse_nameless(struct zt_error *error)
 {
@@ -103,7 +44,7 @@ static enum zt_status refuse_nameless(struct zt_error *error)
 }
 
 /* Escapes again what was written in one way or another, slashes as %2F. */
-static enum zt_status encode_model(struct zt_text raw, const char *name,
+static enum zt_status encode_model(const struct api_address *api, const char *name,
                                    char out_path[WEB_TARGET_SIZE], struct zt_error *error)
 {
     char decoded[WEB_TARGET_SIZE];
@@ -111,8 +52,8 @@ static enum zt_status encode_model(struct zt_text raw, const char *name,
     size_t length;
     bool fits;
 
-    if (raw.length + (name != NULL ? strlen(name) : 0) >= sizeof(decoded) ||
-        !percent_decode(raw, decoded, &length))
+    if (api->name.length + (name != NULL ? strlen(name) : 0) >= sizeof(decoded) ||
+        !percent_decode(api->name, decoded, &length))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the URL has a malformed escape");
     if (length == 0 || decoded[length - 1] == '/') {
         if (name == NULL)
@@ -122,25 +63,31 @@ static enum zt_status encode_model(struct zt_text raw, const char *name,
     }
     href_init(&href);
     href_model(&href, (struct zt_text){decoded, length});
-    fits = !href.failed && href.length < WEB_TARGET_SIZE;
+    fits = !href.failed && api->base.length + href.length < WEB_TARGET_SIZE;
     if (fits)
-        memcpy(out_path, href.text, href.length + 1);
+        snprintf(out_path, WEB_TARGET_SIZE, "%.*s%s", (int)api->base.length, api->base.bytes,
+                 href.text);
     href_free(&href);
     return fits ? ZT_OK
                 : zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the model's name is too long");
 }
 
+static bool is_listing(struct zt_text path)
+{
+    static const char listing[] = "/v1/models";
+    const size_t length = strlen(listing);
+
+    return path.length >= length && memcmp(path.bytes + path.length - length, listing, length) == 0;
+}
+
 enum zt_status model_address_of_api(const struct web_address *address, const char *name,
                                     char out_path[WEB_TARGET_SIZE], struct zt_error *error)
 {
-    struct zt_text path = web_address_path(address);
-    const size_t skipped = begins(path, MODELS) ? strlen(MODELS) : 1;
+    const struct api_address api = api_address_read(address);
 
-    path.bytes += skipped;
-    path.length -= skipped;
-    if (zt_text_is(path, "v1/models") && name == NULL)
+    if (api.kind == API_SHORT && name == NULL && is_listing(web_address_path(address)))
         return refuse_nameless(error);
-    return encode_model(path, name, out_path, error);
+    return encode_model(&api, name, out_path, error);
 }
 
 static enum zt_status name_file(struct model_file *file, struct zt_error *error)
@@ -313,7 +260,7 @@ static enum zt_status find_listed(struct client *client, const struct client_pla
     href_plain(&href, "/v1/models?limit=1&prefix=");
     href_segment(&href, zt_text_from(beginning));
     status = href.failed ? zt_fail_memory(error, "a URL")
-                         : client_place_beside(place, href.text, &listing, error);
+                         : api_address_beside(place, href.text, &listing, error);
     href_free(&href);
     if (status == ZT_OK)
         status = ask_json(client, &listing, &answer, error);
@@ -359,11 +306,11 @@ static enum zt_status find_main_file(struct client *client, const struct client_
         if (!model_rank_is_index(rank))
             continue;
         href_init(&href);
-        href_plain(&href, FILES);
+        href_plain(&href, "/files/");
         href_path(&href, name);
         href_plain(&href, model_extension(rank));
         status = href.failed ? zt_fail_memory(error, "a URL")
-                             : client_place_beside(place, href.text, &out_file->place, error);
+                             : api_address_beside(place, href.text, &out_file->place, error);
         href_free(&href);
         if (status != ZT_OK || is_there(client, &out_file->place))
             return status;
@@ -402,15 +349,17 @@ enum zt_status model_address_find(struct client *client, const char *url,
     struct model_file file = {.name = ""};
     struct client_place place;
     char model_path[WEB_TARGET_SIZE];
+    struct api_address api;
     enum zt_status status = client_place_read(url, &place, error);
 
     if (status != ZT_OK)
         return status;
     file.place = place;
-    if (has_parameters(&place.address))
+    api = api_address_read(&place.address);
+    if (api.kind == API_MODEL && strchr(place.address.target, '?') != NULL)
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
                        "a model's URL takes no parameters: pull has options for them");
-    if (is_plain(&place.address)) {
+    if (api.kind == API_FILE) {
         if (model_wish_is_set(wish))
             return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
                            "a part or another form can only be had of a model, not of a file: name "

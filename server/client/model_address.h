@@ -32,15 +32,13 @@ enum zt_status model_address_find(struct client *client, const char *url,
                                   const struct model_wish *wish, struct model_file *out_file,
                                   struct zt_error *error);
 
-/* The API's path of the model that a URL names, "/v1/models/…", encoded. name: instead of the last
- * segment if that is empty (a URL that ends in '/'); NULL: such a URL names nothing.
+/* The API's path of the model that a URL names, "BASE/v1/models/…", encoded. name: instead of the
+ * last segment if that is empty (a URL that ends in '/'); NULL: such a URL names nothing.
  * ZT_ARGUMENT. */
 enum zt_status model_address_of_api(const struct web_address *address, const char *name,
                                     char out_path[WEB_TARGET_SIZE], struct zt_error *error);
 
-/* Whether a name ends like that of a model's file, in any case of letters. */
-bool model_address_is_file(struct zt_text name);
-/* Whether it ends like that of an index of a model in several files. */
+/* Whether a name ends like that of an index of a model in several files, in any case. */
 bool model_address_is_index(struct zt_text name);
 
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/api_address.h"
 #include "client/model_address.h"
 #include "client/part_paths.h"
 #include "client/upload_memory.h"
@@ -144,7 +145,7 @@ static enum zt_status create(struct sending *sending, struct zt_error *error)
     struct remote_exchange exchange;
     struct client_place place;
     char length[24];
-    enum zt_status status = client_place_beside(&upload->model, "/v1/resumable", &place, error);
+    enum zt_status status = api_address_beside(&upload->model, "/v1/resumable", &place, error);
 
     assert(strlen(upload->name) < NAME_MAX_BYTES);
     if (status != ZT_OK)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client/api_address.h"
 #include "client/model_address.h"
 #include "client/upload.h"
 #include "commands/commands.h"
@@ -15,8 +16,6 @@
 #include "store/store.h"
 #include "terminal/plain_text.h"
 #include "transfers/transfer_options.h"
-
-#define MODELS_LENGTH strlen("/v1/models/")
 
 struct request {
     char **paths; /* the last operand is the URL */
@@ -125,7 +124,7 @@ static enum zt_status send_to(struct sent_file *file, const struct client_place 
                               char name[WEB_TARGET_SIZE], struct upload_result *result,
                               struct zt_error *error)
 {
-    const struct zt_text raw = zt_text_from(model->address.target + MODELS_LENGTH);
+    const struct zt_text raw = api_address_read(&model->address).name;
     const struct upload upload = {
         .client = file->push->client,
         .model = *model,
