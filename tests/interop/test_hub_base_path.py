@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import requests
 
 from hub_clients import files_below
 from hub_javascript import JavaScriptClient, install
@@ -37,6 +38,12 @@ def test_everything_below_it(client, served):
     got = Path(client.expect_hf("download", "org/model").split()[-1])
     assert files_below(got) == served
     assert client.call("exists", "org/model", "config.json", "nope.json") == [True, True, False]
+
+
+def test_a_branch_leads_to_its_commit_below_it(hub):
+    answer = requests.head(f"{hub.url}{BASE}/org/model/resolve/main/config.json", allow_redirects=False)
+    assert answer.status_code == 307
+    assert answer.headers["Location"].startswith(f"{BASE}/org/model/resolve/{answer.headers['X-Repo-Commit']}/")
 
 
 def test_every_page(client):
