@@ -217,7 +217,7 @@ def test_removing_the_model_leaves_its_data(local, beside, name):
     publish(beside / f"{name}.data", DATA)
     publish(beside / f"{name}.onnx", external_model(f"{name}.data"))
     assert eventually(lambda: bytes_of(local, name)) == DATA
-    assert get(local, f"/files/{name}.data").status == 404
+    assert get(local, f"/files/{name}.data").body == DATA
     assert ask(local, "DELETE", model_path(name)).status == 204
     assert (beside / f"{name}.data").read_bytes() == DATA
 

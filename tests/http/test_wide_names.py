@@ -126,7 +126,8 @@ def test_an_upload_replaces_a_file_of_another_case(start_server, tmp_path):
     assert [name for name in os.listdir(tmp_path) if not name.startswith(".")] == ["m.npy"]
     assert list(get(server, model_path("m")).json()["objects"].values())[0]["shape"] == [2]
     write(tmp_path, "m.NPY", npy([1]))
-    eventually(lambda: get(server, "/files/m.NPY").status == 200)
+    # So end the tags of the files that the catalog has noticed.
+    assert eventually(lambda: get(server, "/files/m.NPY")["ETag"].endswith('-file"'))
     assert_problem(put(server, "m", npy([1, 2, 3])), 409, "conflict")
 
 
