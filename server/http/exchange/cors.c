@@ -22,11 +22,12 @@
 #define SHOWN_MAX 200
 
 const char cors_exposed[] =
-    "Accept-Ranges, Allow, Content-Digest, Content-Disposition, Content-Encoding, Content-Range, "
-    "ETag, Link, Location, Repr-Digest, Retry-After, Server-Timing, Tus-Checksum-Algorithm, "
-    "Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, "
-    "Upload-Metadata, Upload-Offset, Vary, WWW-Authenticate, X-Request-Id, ZT-Dtype, ZT-Format, "
-    "ZT-Shape, ZT-Type";
+    "Accept-Ranges, Allow, Content-Digest, Content-Disposition, Content-Encoding, "
+    "Content-Range, ETag, Link, Location, Repr-Digest, Retry-After, Server-Timing, "
+    "Tus-Checksum-Algorithm, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, "
+    "Upload-Concat, Upload-Defer-Length, Upload-Expires, Upload-Length, Upload-Metadata, "
+    "Upload-Offset, Vary, WWW-Authenticate, X-Error-Code, X-Error-Message, X-Linked-Etag, "
+    "X-Linked-Size, X-Repo-Commit, X-Request-Id, ZT-Dtype, ZT-Format, ZT-Shape, ZT-Type";
 
 static const struct origin_rules *rules_of(const struct request *request)
 {
