@@ -54,9 +54,7 @@ static bool is_seen(const struct request *request, const char *folder,
 
 static bool is_behind(const char *name, struct zt_text after)
 {
-    const int order = strncmp(name, after.bytes, after.length);
-
-    return order > 0 || (order == 0 && name[after.length] != '\0');
+    return zt_text_compare(zt_text_from(name), after) > 0;
 }
 
 /* Of a file and a folder of one name, which a bucket can have, both are on one page. */

@@ -83,9 +83,9 @@ static void find(struct request *request)
 {
     struct hub_request *hub = request->context;
 
-    hub->found = hub_repos_find(request->server->hub, hub->target.repo, hub->target.revision,
-                                &hub->version, &hub->error);
-    if (hub->write != NULL && hub->found == HUB_FOUND &&
+    hub_repos_find(request->server->hub, &hub->lookup);
+    hub->version = hub->lookup.version;
+    if (hub->write != NULL && hub->lookup.found == HUB_FOUND &&
         hub_sees_repo(request, hub->target.repo, hub->version))
         hub->write(request, hub);
 }
@@ -102,14 +102,15 @@ static enum outcome reply_not_found(struct request *request, const struct hub_re
 {
     if (!sees_what_was_found(request, hub))
         return hub_reply_no_repo(request);
-    switch (hub->found) {
+    switch (hub->lookup.found) {
     case HUB_FOUND:
     case HUB_NO_REPO:
+    case HUB_BUSY:
         break;
     case HUB_NO_REVISION:
         return hub_reply_no_revision(request);
     case HUB_FAILED:
-        return hub_reply_error(request, &hub->error);
+        return hub_reply_error(request, &hub->lookup.error);
     }
     return hub_reply_no_repo(request);
 }
@@ -136,6 +137,14 @@ static void release_found(void *thing)
     hub_version_release(((struct hub_request *)thing)->version);
 }
 
+/* Without a thread: very many may wait for one repository. */
+static enum outcome wait_for_list(struct request *request, const struct hub_request *hub)
+{
+    return hub_repos_wait(request->server->hub, &hub->lookup, request_waiter(request))
+               ? OUTCOME_WAITING
+               : request_work(request, find);
+}
+
 struct hub_request *hub_find(struct request *request, enum outcome *out_outcome)
 {
     struct hub_request *hub = hub_of(request);
@@ -145,12 +154,18 @@ struct hub_request *hub_find(struct request *request, enum outcome *out_outcome)
         return NULL;
     if (!hub->was_looked_for) {
         hub->was_looked_for = true;
+        hub->lookup.name = hub->target.repo;
+        hub->lookup.revision = hub->target.revision;
         /* Before there is anything: a client that leaves meanwhile gets no further step. */
         request_hold(request, hub, release_found);
         *out_outcome = request_work(request, find);
         return NULL;
     }
-    if (hub->found == HUB_FOUND && hub_sees_repo(request, hub->target.repo, hub->version))
+    if (hub->lookup.found == HUB_BUSY) {
+        *out_outcome = wait_for_list(request, hub);
+        return NULL;
+    }
+    if (hub->lookup.found == HUB_FOUND && hub_sees_repo(request, hub->target.repo, hub->version))
         return hub;
     *out_outcome = reply_not_found(request, hub);
     return NULL;

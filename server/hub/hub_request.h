@@ -17,9 +17,8 @@ struct hub_target {
 struct hub_request {
     struct hub_target target;
     bool was_looked_for;
-    enum hub_found found;
-    struct hub_version *version; /* held by the request */
-    struct zt_error error;
+    struct hub_lookup lookup;
+    struct hub_version *version; /* that was found; held by the request */
     /* Of hub_find_and_write; json: what is written, held by the request. */
     void (*write)(struct request *request, struct hub_request *hub);
     struct json *json;

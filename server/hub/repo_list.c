@@ -122,7 +122,7 @@ static bool has_text(const char *name, struct zt_text text)
 static bool has_author(const char *name, struct zt_text author)
 {
     return author.length == 0 ||
-           (strncmp(name, author.bytes, author.length) == 0 && name[author.length] == '/');
+           (zt_text_starts_with(zt_text_from(name), author) && name[author.length] == '/');
 }
 
 static bool has_tag(const struct repo_summary *repo, struct zt_text tag)

@@ -1,5 +1,5 @@
-/* The table of repositories. Each is listed by one thread at a time, whose result the others
- * take. */
+/* The table of repositories. Each is listed by one thread at a time, without a lock: what is known
+ * can be read meanwhile, and who needs the list waits for it without a thread. */
 #include "hub/repos.h"
 
 #include <assert.h>
@@ -10,12 +10,12 @@
 
 #include "base/clock.h"
 #include "base/server.h"
+#include "base/workers.h"
+#include "hub/repo_versions.h"
 #include "tree/stored_file.h"
 
 /* How long a listing is what is there now, unless something is published meanwhile. */
 #define FRESH_MS 1000
-/* Of one repository, the youngest; and the most that any has. */
-#define VERSIONS_MAX 32
 /* Files in all remembered versions: some 200 bytes each. Repositories that were not asked for
  * longest are forgotten first. */
 #define FILES_MAX 300000
@@ -26,14 +26,17 @@
 
 struct repo {
     struct repo *next;
-    unsigned references;                        /* under the table's lock */
-    int64_t used_ms;                            /* the same */
-    size_t file_count;                          /* the same: of all its versions */
-    pthread_mutex_t lock;                       /* of what follows */
-    struct hub_version *versions[VERSIONS_MAX]; /* the youngest first */
-    unsigned version_count;
-    unsigned seen_changes;
-    int64_t listed_ms;
+    unsigned references;  /* under the table's lock */
+    int64_t used_ms;      /* the same */
+    size_t file_count;    /* the same: of all its versions */
+    pthread_mutex_t lock; /* of what follows; never held while anything is read */
+    struct repo_versions versions;
+    bool is_listed_now;     /* somebody is listing it */
+    uint64_t begun;         /* lists so far */
+    uint64_t ended;         /* the last of them that found what is there now */
+    unsigned seen_changes;  /* before that one */
+    int64_t listed_ms;      /* its end; 0: there was none */
+    struct waiter *waiters; /* for the end of the list */
     char name[HUB_REPO_SIZE];
 };
 
@@ -61,8 +64,7 @@ struct hub_repos *hub_repos_new(struct server *server)
 
 static void free_repo(struct repo *repo)
 {
-    for (unsigned i = 0; i < repo->version_count; i++)
-        hub_version_release(repo->versions[i]);
+    repo_versions_free(&repo->versions);
     pthread_mutex_destroy(&repo->lock);
     free(repo);
 }
@@ -171,49 +173,6 @@ static void give_back(struct hub_repos *repos, struct repo *repo, bool exists, s
     }
 }
 
-/* --- versions; with the repository's lock --- */
-
-static size_t count_files(const struct repo *repo)
-{
-    size_t count = 0;
-
-    for (unsigned i = 0; i < repo->version_count; i++)
-        count += repo->versions[i]->count + 1;
-    return count;
-}
-
-static void drop_version(struct repo *repo, unsigned at)
-{
-    hub_version_release(repo->versions[at]);
-    repo->version_count--;
-    memmove(&repo->versions[at], &repo->versions[at + 1],
-            (repo->version_count - at) * sizeof(struct hub_version *));
-}
-
-/* Takes the version over as the youngest. Listed again, perhaps with more hashes, it replaces what
- * has the same files. */
-static void put_first(struct repo *repo, struct hub_version *version)
-{
-    for (unsigned i = repo->version_count; i-- > 0;)
-        if (strcmp(repo->versions[i]->provisional, version->provisional) == 0)
-            drop_version(repo, i);
-    while (repo->version_count == VERSIONS_MAX ||
-           (repo->version_count > 1 && count_files(repo) + version->count > FILES_MAX / 2))
-        drop_version(repo, repo->version_count - 1);
-    memmove(&repo->versions[1], &repo->versions[0],
-            repo->version_count * sizeof(struct hub_version *));
-    repo->versions[0] = version;
-    repo->version_count++;
-}
-
-static struct hub_version *find_version(const struct repo *repo, struct zt_text commit)
-{
-    for (unsigned i = 0; i < repo->version_count; i++)
-        if (hub_version_is(repo->versions[i], commit))
-            return repo->versions[i];
-    return NULL;
-}
-
 /* --- listing --- */
 
 /* "models--owner--name", with what follows. */
@@ -246,52 +205,66 @@ static bool read_main(struct server *server, const struct repo *repo,
 }
 
 /* A snapshot of a Hub's cache. */
-static enum zt_status list_snapshot(struct server *server, struct repo *repo, const char *commit,
+static enum zt_status list_snapshot(struct server *server, const struct repo *repo,
+                                    const char *commit, struct hub_version **out_version,
                                     struct zt_error *error)
 {
-    struct hub_version *version;
     char rest[16 + HUB_COMMIT_SIZE];
     char folder[CACHE_FOLDER_SIZE];
     char blobs[CACHE_FOLDER_SIZE];
-    enum zt_status status;
 
     snprintf(rest, sizeof(rest), "snapshots/%s", commit);
     cache_path(repo, rest, folder);
     cache_path(repo, "blobs", blobs);
-    status = hub_version_make(server, folder, commit, blobs, &version, error);
-    if (status == ZT_OK)
-        put_first(repo, version);
+    return hub_version_make(server, folder, commit, blobs, out_version, error);
+}
+
+/* What is there now. */
+static enum zt_status list_main(struct server *server, const struct repo *repo,
+                                struct hub_version **out_version, struct zt_error *error)
+{
+    char commit[HUB_COMMIT_SIZE];
+    enum zt_status status = hub_version_make(server, repo->name, NULL, NULL, out_version, error);
+
+    if (status == ZT_NOT_FOUND && read_main(server, repo, commit))
+        status = list_snapshot(server, repo, commit, out_version, error);
     return status;
 }
 
-/* Lists what is there now. */
-static enum zt_status list_now(struct hub_repos *repos, struct repo *repo, struct zt_error *error)
-{
-    const unsigned changes = atomic_load(&repos->server->files_changed);
-    const int64_t now_ms = clock_ms();
-    struct hub_version *version;
-    char commit[HUB_COMMIT_SIZE];
-    enum zt_status status;
+/* --- what is known; with the repository's lock --- */
 
-    if (repo->version_count > 0 && repo->listed_ms != 0 && repo->seen_changes == changes &&
-        now_ms - repo->listed_ms < FRESH_MS)
-        return ZT_OK;
-    status = hub_version_make(repos->server, repo->name, NULL, NULL, &version, error);
-    if (status == ZT_OK)
-        put_first(repo, version);
-    else if (status == ZT_NOT_FOUND && read_main(repos->server, repo, commit))
-        status = list_snapshot(repos->server, repo, commit, error);
-    if (status == ZT_OK) {
-        repo->seen_changes = changes;
-        repo->listed_ms = now_ms;
-    }
-    return status;
+static bool is_pinned(const struct hub_lookup *lookup)
+{
+    return hub_revision_of(lookup->revision) == HUB_REVISION_COMMIT;
+}
+
+/* Also a list that began after the request came is one of what is there now, however often it
+ * changes. */
+static bool knows_now(const struct hub_repos *repos, const struct repo *repo,
+                      const struct hub_lookup *lookup)
+{
+    if (repo->versions.now == NULL || repo->listed_ms == 0)
+        return false;
+    return repo->ended > lookup->begun ||
+           (repo->seen_changes == atomic_load(&repos->server->files_changed) &&
+            clock_ms() - repo->listed_ms < FRESH_MS);
+}
+
+/* The version that a commit names. What a folder states of a commit may grow: clients fill it file
+ * by file. */
+static struct hub_version *find_pinned(struct repo *repo, const struct hub_lookup *lookup)
+{
+    struct hub_version *version = repo_versions_find(&repo->versions, lookup->revision);
+
+    return version != NULL && version->is_stated && clock_ms() - version->listed_ms >= FRESH_MS
+               ? NULL
+               : version;
 }
 
 /* A folder that only holds other folders is their owner, and no repository. */
 static bool is_owner(const struct repo *repo)
 {
-    const struct hub_version *version = repo->versions[0];
+    const struct hub_version *version = repo->versions.now;
 
     if (strchr(repo->name, '/') != NULL || version->count == 0)
         return false;
@@ -301,72 +274,169 @@ static bool is_owner(const struct repo *repo)
     return true;
 }
 
+/* With what is there now. */
+static enum hub_found conclude(struct repo *repo, struct hub_lookup *lookup)
+{
+    struct hub_version *version = repo->versions.now;
+    enum hub_found found = HUB_FOUND;
+
+    if (is_pinned(lookup)) {
+        version = repo_versions_find(&repo->versions, lookup->revision);
+        if (version == NULL) {
+            version = repo->versions.now;
+            found = HUB_NO_REVISION;
+        }
+    } else if (is_owner(repo)) {
+        return HUB_NO_REPO;
+    } else if (hub_revision_of(lookup->revision) != HUB_REVISION_NOW) {
+        found = HUB_NO_REVISION;
+    }
+    lookup->version = hub_version_hold(version);
+    return found;
+}
+
+/* HUB_BUSY: it must be listed. */
+static enum hub_found look(const struct hub_repos *repos, struct repo *repo,
+                           struct hub_lookup *lookup)
+{
+    struct hub_version *version = is_pinned(lookup) ? find_pinned(repo, lookup) : NULL;
+
+    if (!lookup->has_begun)
+        lookup->begun = repo->begun;
+    lookup->has_begun = true;
+    if (version != NULL) {
+        lookup->version = hub_version_hold(version);
+        return HUB_FOUND;
+    }
+    return is_pinned(lookup) || !knows_now(repos, repo, lookup) ? HUB_BUSY : conclude(repo, lookup);
+}
+
+/* --- looking --- */
+
 static enum hub_found found_of(enum zt_status status)
 {
     return status == ZT_OK ? HUB_FOUND : status == ZT_NOT_FOUND ? HUB_NO_REPO : HUB_FAILED;
 }
 
-static enum hub_found find_pinned(struct hub_repos *repos, struct repo *repo, struct zt_text commit,
-                                  struct hub_version **out_version, struct zt_error *error)
+/* Makes what is there now known. With the lock, which is not held while the list is made. */
+static enum zt_status learn_now(struct hub_repos *repos, struct repo *repo,
+                                struct hub_lookup *lookup)
 {
-    enum hub_found found = HUB_FOUND;
-    char text[HUB_COMMIT_SIZE];
+    const unsigned changes = atomic_load(&repos->server->files_changed);
+    const uint64_t begun = ++repo->begun;
+    struct hub_version *version = NULL;
+    enum zt_status status;
 
-    *out_version = find_version(repo, commit);
-    if (*out_version == NULL) {
-        found = found_of(list_now(repos, repo, error));
-        *out_version = find_version(repo, commit);
-    }
-    if (*out_version != NULL || found != HUB_FOUND)
-        return found;
-    *out_version = repo->versions[0];
-    snprintf(text, sizeof(text), "%.*s", (int)commit.length, commit.bytes);
-    if (list_snapshot(repos->server, repo, text, error) != ZT_OK)
-        return HUB_NO_REVISION;
-    *out_version = repo->versions[0];
-    /* The youngest that is listed need not be "main". */
-    repo->listed_ms = 0;
+    pthread_mutex_unlock(&repo->lock);
+    status = list_main(repos->server, repo, &version, &lookup->error);
+    pthread_mutex_lock(&repo->lock);
+    if (status != ZT_OK)
+        return status;
+    repo_versions_put(&repo->versions, version, true);
+    repo->ended = begun;
+    repo->seen_changes = changes;
+    repo->listed_ms = clock_ms();
+    return ZT_OK;
+}
+
+/* The same for a commit that only a folder may know. */
+static void learn_snapshot(struct hub_repos *repos, struct repo *repo, struct hub_lookup *lookup)
+{
+    char commit[HUB_COMMIT_SIZE];
+    struct hub_version *version = NULL;
+    enum zt_status status;
+
+    snprintf(commit, sizeof(commit), "%.*s", (int)lookup->revision.length, lookup->revision.bytes);
+    pthread_mutex_unlock(&repo->lock);
+    status = list_snapshot(repos->server, repo, commit, &version, &lookup->error);
+    pthread_mutex_lock(&repo->lock);
+    if (status == ZT_OK)
+        repo_versions_put(&repo->versions, version, false);
+}
+
+/* What is remembered can be asked for also if nothing is there any more. */
+static enum hub_found conclude_without_now(struct repo *repo, struct hub_lookup *lookup,
+                                           enum zt_status status)
+{
+    struct hub_version *version =
+        is_pinned(lookup) ? repo_versions_find(&repo->versions, lookup->revision) : NULL;
+
+    if (version == NULL)
+        return found_of(status);
+    lookup->version = hub_version_hold(version);
     return HUB_FOUND;
 }
 
-static enum hub_found find_in(struct hub_repos *repos, struct repo *repo, struct zt_text revision,
-                              struct hub_version **out_version, struct zt_error *error)
+static enum hub_found list(struct hub_repos *repos, struct repo *repo, struct hub_lookup *lookup)
 {
-    enum hub_found found;
+    enum zt_status status = ZT_OK;
 
-    if (hub_revision_of(revision) == HUB_REVISION_COMMIT)
-        return find_pinned(repos, repo, revision, out_version, error);
-    found = found_of(list_now(repos, repo, error));
-    if (found != HUB_FOUND)
-        return found;
-    if (is_owner(repo))
-        return HUB_NO_REPO;
-    *out_version = repo->versions[0];
-    return hub_revision_of(revision) == HUB_REVISION_NOW ? HUB_FOUND : HUB_NO_REVISION;
+    if (!knows_now(repos, repo, lookup))
+        status = learn_now(repos, repo, lookup);
+    if (status != ZT_OK)
+        return conclude_without_now(repo, lookup, status);
+    if (is_pinned(lookup) && find_pinned(repo, lookup) == NULL)
+        learn_snapshot(repos, repo, lookup);
+    return conclude(repo, lookup);
 }
 
-enum hub_found hub_repos_find(struct hub_repos *repos, struct zt_text name, struct zt_text revision,
-                              struct hub_version **out_version, struct zt_error *error)
+/* Lists it, and has all who wait for that look again. */
+static enum hub_found list_alone(struct hub_repos *repos, struct repo *repo,
+                                 struct hub_lookup *lookup)
 {
-    struct hub_version *version = NULL;
+    struct waiter *waiters;
     enum hub_found found;
+
+    assert(!repo->is_listed_now);
+    repo->is_listed_now = true;
+    found = list(repos, repo, lookup);
+    repo->is_listed_now = false;
+    waiters = repo->waiters;
+    repo->waiters = NULL;
+    waiters_wake(waiters);
+    return found;
+}
+
+void hub_repos_find(struct hub_repos *repos, struct hub_lookup *lookup)
+{
     struct repo *repo;
     size_t file_count;
 
-    *out_version = NULL;
-    if (!hub_repo_is_valid(name))
-        return HUB_NO_REPO;
-    repo = take_repo(repos, name);
+    lookup->version = NULL;
+    lookup->found = HUB_NO_REPO;
+    if (!hub_repo_is_valid(lookup->name))
+        return;
+    repo = take_repo(repos, lookup->name);
     if (repo == NULL) {
-        zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a repository");
-        return HUB_FAILED;
+        lookup->found = HUB_FAILED;
+        zt_fail(&lookup->error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a repository");
+        return;
     }
     pthread_mutex_lock(&repo->lock);
-    found = find_in(repos, repo, revision, &version, error);
-    if (version != NULL)
-        *out_version = hub_version_hold(version);
-    file_count = count_files(repo);
+    lookup->found = look(repos, repo, lookup);
+    if (lookup->found == HUB_BUSY && !repo->is_listed_now)
+        lookup->found = list_alone(repos, repo, lookup);
+    file_count = repo_versions_size(&repo->versions);
     pthread_mutex_unlock(&repo->lock);
-    give_back(repos, repo, found != HUB_NO_REPO, file_count);
-    return found;
+    give_back(repos, repo, lookup->found != HUB_NO_REPO, file_count);
+}
+
+bool hub_repos_wait(struct hub_repos *repos, const struct hub_lookup *lookup, struct waiter *waiter)
+{
+    struct repo *repo = take_repo(repos, lookup->name);
+    size_t file_count;
+    bool must_wait;
+
+    if (repo == NULL)
+        return false;
+    pthread_mutex_lock(&repo->lock);
+    must_wait = repo->is_listed_now && (is_pinned(lookup) || repo->ended <= lookup->begun);
+    if (must_wait) {
+        waiter->next = repo->waiters;
+        repo->waiters = waiter;
+    }
+    file_count = repo_versions_size(&repo->versions);
+    pthread_mutex_unlock(&repo->lock);
+    give_back(repos, repo, true, file_count);
+    return must_wait;
 }

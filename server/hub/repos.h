@@ -1,11 +1,11 @@
 /* The repositories that clients ask for, each with the versions that they were told of.
  *
- * Clients ask once for "main", and pin the commit for all that follows: so the last versions are
- * remembered, in memory, and a file is served by any of them as long as it is still the one on
- * disk. */
+ * Clients ask once for "main", and pin the commit for all that follows: so versions are remembered,
+ * in memory, and a file is served by any of them as long as it is still the one on disk. */
 #ifndef HUB_REPOS_H
 #define HUB_REPOS_H
 
+#include "base/workers.h"
 #include "hub/version.h"
 
 struct hub_repos;
@@ -19,12 +19,37 @@ void hub_repos_free(struct hub_repos *repos);
  * server itself publishes or removes is known without it. From any thread. */
 void hub_repos_changed(struct hub_repos *repos);
 
-enum hub_found { HUB_FOUND, HUB_NO_REPO, HUB_NO_REVISION, HUB_FAILED };
+enum hub_found {
+    HUB_FOUND,
+    HUB_NO_REPO,
+    HUB_NO_REVISION,
+    HUB_FAILED,
+    HUB_BUSY /* somebody else is listing it */
+};
 
-/* Finds a repository at a revision, with a reference; NO_REVISION: at another, so that it can be
- * known who may see the repository. FAILED: error says why. On a worker; may read small files to
- * hash them. */
-enum hub_found hub_repos_find(struct hub_repos *repos, struct zt_text name, struct zt_text revision,
-                              struct hub_version **out_version, struct zt_error *error);
+/* A question, and its answer. */
+struct hub_lookup {
+    /* Set by the caller, who keeps the texts; the rest is zero at first. */
+    struct zt_text name;
+    struct zt_text revision;
+
+    enum hub_found found;
+    /* With a reference, or NULL. NO_REVISION: another version, so that it can be known who may see
+     * the repository. */
+    struct hub_version *version;
+    struct zt_error error; /* of FAILED */
+
+    /* Private. */
+    bool has_begun;
+    uint64_t begun;
+};
+
+/* Finds a repository at a revision. On a worker; may read small files to hash them. BUSY: to be
+ * called again, with the same lookup, after hub_repos_wait. */
+void hub_repos_find(struct hub_repos *repos, struct hub_lookup *lookup);
+
+/* After HUB_BUSY. True: the waiter will be woken. False: it need not wait. From any thread. */
+bool hub_repos_wait(struct hub_repos *repos, const struct hub_lookup *lookup,
+                    struct waiter *waiter);
 
 #endif

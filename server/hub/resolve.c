@@ -19,6 +19,7 @@ struct resolve {
     bool was_opened;
     enum zt_status status; /* of opening it; ZT_STALE: it is not the version's any more */
     struct stored_file *file;
+    struct zt_error error;
 };
 
 static bool is_pinned(const struct resolve *resolve)
@@ -37,10 +38,9 @@ static void open_entry(struct request *request, struct resolve *resolve)
 
     text.length =
         (size_t)snprintf(path, sizeof(path), "%s/%s", version->folder, resolve->entry->path);
-    resolve->status =
-        text.length < sizeof(path)
-            ? stored_file_open(request->server, text, &resolve->file, &resolve->hub.error)
-            : ZT_NOT_FOUND;
+    resolve->status = text.length < sizeof(path)
+                          ? stored_file_open(request->server, text, &resolve->file, &resolve->error)
+                          : ZT_NOT_FOUND;
     if (resolve->status != ZT_OK ||
         store_identity_equal(&resolve->file->identity, &resolve->entry->identity))
         return;
@@ -63,7 +63,7 @@ static enum outcome reply_not_open(struct request *request, struct resolve *reso
         hub_repos_changed(request->server->hub);
         return hub_reply_no_revision(request);
     }
-    return hub_reply_error(request, &resolve->hub.error);
+    return hub_reply_error(request, &resolve->error);
 }
 
 /* --- the answer --- */
@@ -104,7 +104,8 @@ static enum outcome reply_file(struct request *request, struct resolve *resolve)
     stored_file_reply(request, resolve->file);
     reply->etag = request_print(request, "\"%s\"", entry->etag);
     reply->cache_control = "no-cache";
-    if (entry->has_sha256) {
+    /* What only the name of a file says of its bytes is good enough for a tag. */
+    if (entry->has_sha256 && !entry->is_stated) {
         reply->has_sha256 = true;
         memcpy(reply->sha256, entry->sha256, sizeof(reply->sha256));
     }

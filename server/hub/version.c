@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hex.h"
 #include "base/server.h"
 #include "tree/file_hashes.h"
@@ -96,15 +97,49 @@ static enum zt_status name_version(struct hub_version *version, const char *stat
 
 /* --- etags --- */
 
-/* What a Hub's cache calls the contents of a file, of which the snapshot has a link: found by the
- * file that both lead to. */
-static const char *find_blob(const struct tree_listing *blobs, const struct file_identity *identity)
+/* What a Hub's cache calls the contents of files, of which snapshots have links: found by the file
+ * that both lead to. */
+struct blobs {
+    const struct tree_entry **entries; /* by inode */
+    size_t count;
+};
+
+static int compare_inodes(const void *a, const void *b)
 {
-    for (size_t i = 0; blobs != NULL && i < blobs->count; i++)
-        if (!blobs->entries[i].is_folder &&
-            store_identity_equal(&blobs->entries[i].identity, identity))
-            return blobs->entries[i].path;
-    return NULL;
+    const struct tree_entry *first = *(const struct tree_entry *const *)a;
+    const struct tree_entry *second = *(const struct tree_entry *const *)b;
+
+    return (first->identity.inode > second->identity.inode) -
+           (first->identity.inode < second->identity.inode);
+}
+
+/* False: out of memory. */
+static bool sort_blobs(const struct tree_listing *listing, struct blobs *out_blobs)
+{
+    *out_blobs = (struct blobs){.count = 0};
+    if (listing == NULL || listing->count == 0)
+        return true;
+    out_blobs->entries = malloc(listing->count * sizeof(*out_blobs->entries));
+    if (out_blobs->entries == NULL)
+        return false;
+    for (size_t i = 0; i < listing->count; i++)
+        if (!listing->entries[i].is_folder)
+            out_blobs->entries[out_blobs->count++] = &listing->entries[i];
+    qsort(out_blobs->entries, out_blobs->count, sizeof(*out_blobs->entries), compare_inodes);
+    return true;
+}
+
+static const char *find_blob(const struct blobs *blobs, const struct file_identity *identity)
+{
+    const struct tree_entry key = {.identity = *identity};
+    const struct tree_entry *of_key = &key;
+    const struct tree_entry **found;
+
+    if (blobs->count == 0)
+        return NULL;
+    found = bsearch(&of_key, blobs->entries, blobs->count, sizeof(of_key), compare_inodes);
+    return found != NULL && store_identity_equal(&(*found)->identity, identity) ? (*found)->path
+                                                                                : NULL;
 }
 
 static bool is_hex_of(const char *text, size_t length)
@@ -112,12 +147,11 @@ static bool is_hex_of(const char *text, size_t length)
     return strlen(text) == length && strspn(text, "0123456789abcdef") == length;
 }
 
-static void name_file(struct hub_file *file, const struct tree_listing *blobs)
+/* What is known of the bytes is stronger than what a folder states of them. */
+static void name_file(struct hub_file *file, const char *blob)
 {
-    const char *blob = find_blob(blobs, &file->identity);
-
-    if (blob != NULL && is_hex_of(blob, 2 * sizeof(file->sha256))) {
-        file->has_sha256 = true;
+    if (!file->has_sha256 && blob != NULL && is_hex_of(blob, 2 * sizeof(file->sha256))) {
+        file->has_sha256 = file->is_stated = true;
         (void)zt_hex_read_lower((struct zt_text){blob, 2 * sizeof(file->sha256)}, file->sha256,
                                 sizeof(file->sha256));
     }
@@ -173,9 +207,9 @@ static void add_file(struct hub_version *version, const struct tree_entry *entry
         version->modified_ns = entry->identity.modified_ns;
 }
 
-/* Of what is listed; blobs may be NULL. False: out of memory. */
+/* Of what is listed. False: out of memory. */
 static bool fill(struct server *server, struct hub_version *version,
-                 const struct tree_listing *listing, const struct tree_listing *blobs)
+                 const struct tree_listing *listing, const struct blobs *blobs)
 {
     size_t bytes;
     const size_t count = file_count(listing, &bytes);
@@ -190,14 +224,16 @@ static bool fill(struct server *server, struct hub_version *version,
     for (size_t i = 0; i < listing->count; i++) {
         const struct tree_entry *entry = &listing->entries[i];
         struct hub_file *file = &version->files[version->count];
+        const char *blob;
 
         if (entry->is_folder)
             continue;
         add_file(version, entry, &paths);
-        if (find_blob(blobs, &entry->identity) == NULL &&
+        blob = find_blob(blobs, &entry->identity);
+        if (blob == NULL &&
             snprintf(path, sizeof(path), "%s/%s", version->folder, entry->path) < (int)sizeof(path))
             hash_small(server, entry, path, &budget, file);
-        name_file(file, blobs);
+        name_file(file, blob);
     }
     return true;
 }
@@ -209,11 +245,14 @@ enum zt_status hub_version_make(struct server *server, const char *folder, const
     struct hub_version *version = calloc(1, sizeof(*version));
     struct tree_listing *listing = NULL;
     struct tree_listing *contents = NULL;
+    struct blobs sorted = {.count = 0};
     enum zt_status status = ZT_NO_MEMORY;
 
     if (version != NULL) {
         atomic_init(&version->references, 1);
         version->folder = strdup(folder);
+        version->is_stated = commit != NULL;
+        version->listed_ms = clock_ms();
     }
     if (version == NULL || version->folder == NULL)
         zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a repository");
@@ -221,12 +260,14 @@ enum zt_status hub_version_make(struct server *server, const char *folder, const
         status = tree_list(server, folder, true, blobs == NULL, &listing, error);
     if (status == ZT_OK && blobs != NULL)
         status = tree_list(server, blobs, false, false, &contents, error);
-    if (status == ZT_OK && !fill(server, version, listing, contents))
+    if (status == ZT_OK &&
+        (!sort_blobs(contents, &sorted) || !fill(server, version, listing, &sorted)))
         status = zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a repository");
     if (status == ZT_OK)
         status = name_version(version, commit, error);
     tree_listing_release(listing);
     tree_listing_release(contents);
+    free(sorted.entries);
     if (status != ZT_OK) {
         hub_version_release(version);
         version = NULL;

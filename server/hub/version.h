@@ -25,6 +25,8 @@ struct hub_file {
     bool has_sha256;
     /* The etag is the file's git SHA-1: so the Hub's own cache calls small files. */
     bool is_git;
+    /* The SHA-256 is what a Hub's cache calls it, and nobody has looked at the bytes. */
+    bool is_stated;
     uint8_t sha256[32];
 };
 
@@ -34,7 +36,9 @@ struct hub_version {
     char commit[HUB_COMMIT_SIZE];
     char provisional[HUB_COMMIT_SIZE]; /* names it too */
     bool is_provisional;
-    char *folder; /* of the files, below the root */
+    bool is_stated;    /* the commit is what a Hub's cache calls it */
+    int64_t listed_ms; /* clock_ms, before it was */
+    char *folder;      /* of the files, below the root */
     size_t count;
     struct hub_file *files; /* by path, bytewise */
     uint64_t size_bytes;    /* of all files */
