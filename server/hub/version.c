@@ -67,6 +67,7 @@ static enum zt_status name_files(const struct hub_version *version, bool by_cont
             write_tag(&file->identity, tag);
             text = tag;
         }
+        assert(file->path != NULL);
         zt_hasher_update(hasher, file->path, strlen(file->path) + 1);
         zt_hasher_update(hasher, text, strlen(text) + 1);
     }
