@@ -102,6 +102,10 @@ struct config {
         bool ready_when_away;
     } s3;
     struct {
+        bool views;
+        int64_t shard_bytes;
+    } hub;
+    struct {
         char dir[CONFIG_TEXT_SIZE]; /* empty: the state folder's "cache" */
         int64_t max_bytes;          /* 0: what leaves enough free */
     } cache;

@@ -419,6 +419,20 @@ const struct config_key config_keys[] = {
      .number = 1,
      .meaning = "Whether /readyz answers 200 while the object store is away, since what is cached "
                 "is still served; never before it was reached for the first time."},
+    {.name = "hub.views",
+     .type = CONFIG_TYPE_BOOL,
+     .offset = PLACE(hub.views),
+     .number = 1,
+     .meaning = "Whether clients of the Hub find models in other formats as safetensors files too "
+                "(model.zt as model.safetensors)."},
+    {.name = "hub.shard_bytes",
+     .type = CONFIG_TYPE_BYTES,
+     .offset = PLACE(hub.shard_bytes),
+     .minimum = 1,
+     .maximum = BYTES_MAX,
+     .number = 5000000000,
+     .meaning = "A model with more bytes of tensors is shown to clients of the Hub as several "
+                "safetensors files of about this size, with an index."},
     {.name = "cache.dir",
      .argument = "--cache-dir",
      .type = CONFIG_TYPE_TEXT,

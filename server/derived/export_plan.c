@@ -102,6 +102,10 @@ static void write_query(FILE *stream, const struct export_query *query)
     }
     if (query->to_f32)
         fputs(" f32", stream);
+    if (query->count > 0)
+        fprintf(stream, " %" PRIu32 "+%" PRIu32, query->first, query->count);
+    if (query->is_for_torch)
+        fputs(" torch", stream);
 }
 
 static bool describe_query(struct plan *plan)

@@ -30,6 +30,11 @@ struct export_query {
     const struct axis_rule *rules; /* the axes */
     size_t rule_count;
     bool to_f32; /* what can be widened is */
+    /* Of the objects, in the model's order, those from first on; count 0: all. */
+    uint32_t first;
+    uint32_t count;
+    /* The file's metadata is {"format": "pt"} and nothing else: what transformers wants to read. */
+    bool is_for_torch;
 };
 
 enum export_failure {

@@ -136,6 +136,11 @@ static bool is_chosen(const struct export_query *query, struct glob_set *globs, 
            (globs == NULL || glob_set_matches(globs, name));
 }
 
+static bool is_in_range(const struct export_query *query, uint32_t object)
+{
+    return query->count == 0 || (object >= query->first && object - query->first < query->count);
+}
+
 /* Marks the objects that the query selects and returns their number. globs NULL: any name. */
 static uint32_t mark_objects(const struct export_work *work, struct glob_set *globs, bool *chosen)
 {
@@ -144,6 +149,7 @@ static uint32_t mark_objects(const struct export_work *work, struct glob_set *gl
 
     for (uint32_t i = 0; i < model->object_count; i++)
         count += chosen[i] =
+            is_in_range(work->order.query, i) &&
             is_chosen(work->order.query, globs, zt_object_name(&model->objects[i]));
     return count;
 }
@@ -190,6 +196,12 @@ static bool find_axes(struct export_work *work, const bool *chosen)
     return work->axes != NULL;
 }
 
+/* A CBOR map. */
+static const char torch_attributes[] = "\xa1\x66"
+                                       "format"
+                                       "\x62"
+                                       "pt";
+
 static void select_chosen(struct export_work *work, const bool *chosen)
 {
     const struct zt_model *model = work->order.generation->model;
@@ -202,6 +214,9 @@ static void select_chosen(struct export_work *work, const bool *chosen)
         export_fail(work, EXPORT_NOT_CUT, &error);
     else if (status != ZT_OK)
         export_fail(work, export_failure_of(status, EXPORT_NOT_REPRESENTABLE), &error);
+    else if (work->order.query->is_for_torch)
+        work->selection.model->attributes =
+            (struct zt_text){torch_attributes, sizeof(torch_attributes) - 1};
 }
 
 static void select_objects(struct export_work *work)
@@ -301,14 +316,20 @@ static void project(struct export_work *work)
         export_fail(work, export_failure_of(status, EXPORT_NOT_REPRESENTABLE), &error);
 }
 
-static void run_outline(struct job *job)
+void export_work_make_outline(struct export_work *work)
 {
     static void (*const stages[])(struct export_work * work) = {select_objects, list_selected,
                                                                 check_encodings, project};
-    struct export_work *work = (struct export_work *)job;
 
     for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]) && export_is_wanted(work); i++)
         stages[i](work);
+}
+
+static void run_outline(struct job *job)
+{
+    struct export_work *work = (struct export_work *)job;
+
+    export_work_make_outline(work);
     work->order.ended(work->order.context);
 }
 

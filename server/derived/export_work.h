@@ -69,6 +69,9 @@ struct export_work *export_work_new(const struct export_order *order);
 /* Takes NULL. */
 void export_work_free(struct export_work *work);
 
+/* The first stage, at once: on a worker, and without ended. */
+void export_work_make_outline(struct export_work *work);
+
 /* The stages. Each is begun once, by any thread, and calls ended once. */
 void export_work_outline(struct export_work *work);
 void export_work_prepare(struct export_work *work);

@@ -12,6 +12,7 @@
 #include "http/exchange/router.h"
 #include "http/fields/uri.h"
 #include "hub/hub_problem.h"
+#include "hub/model_view.h"
 #include "zt/utf8.h"
 
 /* Which of these routes have more than the name of a repository. */
@@ -53,13 +54,15 @@ bool hub_target_read(struct request *request, struct hub_target *out_target)
 
 /* --- what the client may see --- */
 
-bool hub_sees_file(const struct request *request, struct zt_text repo, const char *path)
+bool hub_sees_file(const struct request *request, struct zt_text repo, const struct hub_file *file)
 {
     char name[HUB_REPO_SIZE + MODEL_PATH_SIZE];
 
     if (request->grant == NULL)
         return true;
-    snprintf(name, sizeof(name), "%.*s/%s", (int)repo.length, repo.bytes, path);
+    if (file->view != NULL)
+        return authorize_sees_file(request, zt_text_from(file->view->path));
+    snprintf(name, sizeof(name), "%.*s/%s", (int)repo.length, repo.bytes, file->path);
     return authorize_sees_file(request, zt_text_from(name));
 }
 
@@ -72,7 +75,7 @@ bool hub_sees_repo(const struct request *request, struct zt_text repo,
         return true;
     if (version->count == 0)
         return authorize_sees_folder(request, repo);
-    while (at < version->count && !hub_sees_file(request, repo, version->files[at].path))
+    while (at < version->count && !hub_sees_file(request, repo, &version->files[at]))
         at++;
     return at < version->count;
 }

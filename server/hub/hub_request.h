@@ -45,8 +45,8 @@ enum outcome hub_reply_json(struct request *request, struct hub_request *hub);
 /* The commit that an answer names: the one that was asked for, if one was. */
 const char *hub_commit(struct request *request, const struct hub_request *hub);
 
-/* Whether the client may see a file of a repository, or anything of it. */
-bool hub_sees_file(const struct request *request, struct zt_text repo, const char *path);
+/* Whether the client may see a file of a repository (of a view: its model), or anything of it. */
+bool hub_sees_file(const struct request *request, struct zt_text repo, const struct hub_file *file);
 bool hub_sees_repo(const struct request *request, struct zt_text repo,
                    const struct hub_version *version);
 

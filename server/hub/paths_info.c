@@ -177,7 +177,7 @@ static size_t find_below(const struct request *request, const struct hub_request
     for (at = hub_version_seek(version, text); at < version->count; at++) {
         if (!zt_text_starts_with(zt_text_from(version->files[at].path), text))
             return version->count;
-        if (hub_sees_file(request, hub->target.repo, version->files[at].path))
+        if (hub_sees_file(request, hub->target.repo, &version->files[at]))
             return at;
     }
     return version->count;
@@ -191,7 +191,7 @@ static void write_path(const struct request *request, const struct paths *paths,
     size_t at;
 
     if (file != NULL) {
-        if (hub_sees_file(request, hub->target.repo, file->path))
+        if (hub_sees_file(request, hub->target.repo, file))
             hub_json_file(hub->json, file, commit);
         return;
     }

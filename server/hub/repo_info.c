@@ -38,7 +38,7 @@ static void write_siblings(struct json *json, const struct request *request,
     json_key_string(json, "siblings");
     json_array_begin(json);
     for (size_t i = 0; i < hub->version->count; i++)
-        if (hub_sees_file(request, hub->target.repo, hub->version->files[i].path))
+        if (hub_sees_file(request, hub->target.repo, &hub->version->files[i]))
             write_sibling(json, &hub->version->files[i], with_blobs);
     json_array_end(json);
 }
@@ -59,7 +59,7 @@ static struct summary summarize(const struct request *request, const struct hub_
     for (size_t i = 0; i < version->count; i++) {
         const struct hub_file *file = &version->files[i];
 
-        if (!hub_sees_file(request, hub->target.repo, file->path))
+        if (!hub_sees_file(request, hub->target.repo, file))
             continue;
         if (hub_tag_of(file->path, &tag))
             summary.tags |= 1U << tag;

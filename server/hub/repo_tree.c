@@ -72,7 +72,7 @@ static void write_entries(struct listing *listing)
 
         if (!zt_text_starts_with(zt_text_from(file->path), folder))
             break;
-        if (!hub_sees_file(listing->request, listing->hub.target.repo, file->path))
+        if (!hub_sees_file(listing->request, listing->hub.target.repo, file))
             continue;
         write_folders(listing, i);
         if ((listing->is_deep || strchr(file->path + folder.length, '/') == NULL) &&

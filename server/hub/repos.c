@@ -216,15 +216,17 @@ static enum zt_status list_snapshot(struct server *server, const struct repo *re
     snprintf(rest, sizeof(rest), "snapshots/%s", commit);
     cache_path(repo, rest, folder);
     cache_path(repo, "blobs", blobs);
-    return hub_version_make(server, folder, commit, blobs, out_version, error);
+    return hub_version_make(server, folder, commit, blobs, NULL, out_version, error);
 }
 
-/* What is there now. */
+/* What is there now; before: what was there when it was last listed, or NULL. */
 static enum zt_status list_main(struct server *server, const struct repo *repo,
-                                struct hub_version **out_version, struct zt_error *error)
+                                const struct hub_version *before, struct hub_version **out_version,
+                                struct zt_error *error)
 {
     char commit[HUB_COMMIT_SIZE];
-    enum zt_status status = hub_version_make(server, repo->name, NULL, NULL, out_version, error);
+    enum zt_status status =
+        hub_version_make(server, repo->name, NULL, NULL, before, out_version, error);
 
     if (status == ZT_NOT_FOUND && read_main(server, repo, commit))
         status = list_snapshot(server, repo, commit, out_version, error);
@@ -324,11 +326,14 @@ static enum zt_status learn_now(struct hub_repos *repos, struct repo *repo,
 {
     const unsigned changes = atomic_load(&repos->server->files_changed);
     const uint64_t begun = ++repo->begun;
+    struct hub_version *before =
+        repo->versions.now != NULL ? hub_version_hold(repo->versions.now) : NULL;
     struct hub_version *version = NULL;
     enum zt_status status;
 
     pthread_mutex_unlock(&repo->lock);
-    status = list_main(repos->server, repo, &version, &lookup->error);
+    status = list_main(repos->server, repo, before, &version, &lookup->error);
+    hub_version_release(before);
     pthread_mutex_lock(&repo->lock);
     if (status != ZT_OK)
         return status;

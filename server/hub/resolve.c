@@ -4,13 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/export_reply.h"
 #include "api/stored_reply.h"
 #include "base/server.h"
+#include "catalog/catalog.h"
 #include "http/exchange/router.h"
 #include "http/fields/uri.h"
 #include "hub/handlers.h"
 #include "hub/hub_problem.h"
 #include "hub/hub_request.h"
+#include "hub/model_view.h"
 #include "tree/stored_file.h"
 
 struct resolve {
@@ -20,6 +23,8 @@ struct resolve {
     enum zt_status status; /* of opening it; ZT_STALE: it is not the version's any more */
     struct stored_file *file;
     struct zt_error error;
+    bool is_export; /* of a view, whose query has been filled in */
+    struct export_view export;
 };
 
 static bool is_pinned(const struct resolve *resolve)
@@ -96,12 +101,12 @@ static bool wants_first_byte(struct request *request)
            (strcmp(range, "bytes=0-0") == 0 || strcmp(range, "bytes=0-") == 0);
 }
 
-static enum outcome reply_file(struct request *request, struct resolve *resolve)
+/* What stored files and views have alike. */
+static enum outcome finish_file(struct request *request, const struct resolve *resolve)
 {
     struct representation *reply = &request->reply;
     const struct hub_file *entry = resolve->entry;
 
-    stored_file_reply(request, resolve->file);
     reply->etag = request_print(request, "\"%s\"", entry->etag);
     reply->cache_control = "no-cache";
     /* What only the name of a file says of its bytes is good enough for a tag. */
@@ -110,9 +115,67 @@ static enum outcome reply_file(struct request *request, struct resolve *resolve)
         memcpy(reply->sha256, entry->sha256, sizeof(reply->sha256));
     }
     add_commit(request, resolve);
-    if (entry->identity.size_bytes == 0 && wants_first_byte(request))
+    return OUTCOME_READY;
+}
+
+static enum outcome reply_file(struct request *request, struct resolve *resolve)
+{
+    stored_file_reply(request, resolve->file);
+    finish_file(request, resolve);
+    if (resolve->entry->identity.size_bytes == 0 && wants_first_byte(request))
         reply_empty_part(request);
     return OUTCOME_READY;
+}
+
+/* --- views --- */
+
+/* Holds the version of the model that a view is of. False: the handler returns *out_outcome. */
+static bool find_model(struct request *request, struct resolve *resolve, enum outcome *out_outcome)
+{
+    struct generation *generation;
+
+    *out_outcome = OUTCOME_READY;
+    switch (catalog_find_path(request->server->catalog, zt_text_from(resolve->entry->view->path),
+                              request_waiter(request), &generation)) {
+    case CATALOG_PENDING:
+        *out_outcome = OUTCOME_WAITING;
+        return false;
+    case CATALOG_UNAVAILABLE:
+        resolve->status = zt_fail(&resolve->error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                                  "the object store does not answer");
+        reply_not_open(request, resolve);
+        return false;
+    case CATALOG_NOT_FOUND:
+        generation = NULL;
+        break;
+    case CATALOG_FOUND:
+        break;
+    }
+    if (generation != NULL) {
+        request->generation = generation;
+        request->is_unwritten = generation_is_unwritten;
+        request_hold(request, generation, generation_release);
+    }
+    resolve->status = generation != NULL && model_view_is_from(resolve->entry->view, generation)
+                          ? ZT_OK
+                          : ZT_STALE;
+    if (resolve->status != ZT_OK)
+        reply_not_open(request, resolve);
+    return resolve->status == ZT_OK;
+}
+
+static enum outcome reply_view(struct request *request, struct resolve *resolve)
+{
+    enum outcome outcome;
+
+    if (!resolve->is_export) {
+        if (!find_model(request, resolve, &outcome))
+            return outcome;
+        resolve->export.query = model_view_query(resolve->entry->view, resolve->entry->part);
+        resolve->is_export = true;
+    }
+    outcome = export_reply(request, &resolve->export);
+    return outcome == OUTCOME_READY && !request->replied ? finish_file(request, resolve) : outcome;
 }
 
 /* --- what is there now --- */
@@ -186,11 +249,12 @@ enum outcome hub_resolve_get(struct request *request)
     if (hub_find(request, &outcome) == NULL)
         return outcome;
     resolve->entry = hub_version_find(resolve->hub.version, resolve->hub.target.path);
-    if (resolve->entry == NULL ||
-        !hub_sees_file(request, resolve->hub.target.repo, resolve->entry->path))
+    if (resolve->entry == NULL || !hub_sees_file(request, resolve->hub.target.repo, resolve->entry))
         return hub_reply_no_entry(request, hub_commit(request, &resolve->hub));
     if (!is_pinned(resolve))
         return reply_pinned(request, resolve);
+    if (resolve->entry->view != NULL)
+        return reply_view(request, resolve);
     resolve->was_opened = true;
     return request_work(request, open_file);
 }

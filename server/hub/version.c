@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/server.h"
+#include "hub/model_view.h"
+#include "hub/version_views.h"
 #include "tree/file_hashes.h"
 #include "tree/tree_listing.h"
 #include "zt/digest.h"
@@ -51,6 +53,27 @@ static void write_tag(const struct file_identity *identity, char out_tag[TAG_SIZ
     snprintf(out_tag, TAG_SIZE, "v%016" PRIx64 "%016" PRIx64, hash[0], hash[1]);
 }
 
+/* The text that stands for a file's bytes: its etag if by_content, else a tag. */
+static void write_text(const struct hub_version *version, const struct hub_file *file,
+                       bool by_content, char out_text[VIEW_TEXT_SIZE])
+{
+    const struct hub_file *source = file;
+    char text[HUB_ETAG_SIZE];
+
+    if (file->view != NULL)
+        source =
+            hub_version_find(version, zt_text_from(file->view->path + strlen(version->folder) + 1));
+    assert(source != NULL && source->view == NULL);
+    if (by_content)
+        strcpy(text, source->etag);
+    else
+        write_tag(&source->identity, text);
+    if (file->view != NULL)
+        version_view_text(file, text, out_text);
+    else
+        strcpy(out_text, text);
+}
+
 static enum zt_status name_files(const struct hub_version *version, bool by_content,
                                  char out_commit[HUB_COMMIT_SIZE], struct zt_error *error)
 {
@@ -60,14 +83,10 @@ static enum zt_status name_files(const struct hub_version *version, bool by_cont
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a commit");
     for (size_t i = 0; i < version->count; i++) {
         const struct hub_file *file = &version->files[i];
-        char tag[TAG_SIZE];
-        const char *text = file->etag;
+        char text[VIEW_TEXT_SIZE];
 
-        if (!by_content) {
-            write_tag(&file->identity, tag);
-            text = tag;
-        }
         assert(file->path != NULL);
+        write_text(version, file, by_content, text);
         zt_hasher_update(hasher, file->path, strlen(file->path) + 1);
         zt_hasher_update(hasher, text, strlen(text) + 1);
     }
@@ -82,7 +101,8 @@ static enum zt_status name_version(struct hub_version *version, const char *stat
     enum zt_status status;
 
     for (size_t i = 0; i < version->count; i++)
-        if (!version->files[i].has_sha256 && !version->files[i].is_git)
+        if (version->files[i].view == NULL && !version->files[i].has_sha256 &&
+            !version->files[i].is_git)
             version->is_provisional = true;
     status = name_files(version, false, version->provisional, error);
     if (status != ZT_OK)
@@ -166,6 +186,22 @@ static void name_file(struct hub_file *file, const char *blob)
     }
 }
 
+/* Of a view, as long as its SHA-256 is not known: of the text that names it. */
+static void name_views(struct hub_version *version)
+{
+    for (size_t i = 0; i < version->count; i++) {
+        struct hub_file *file = &version->files[i];
+        char text[VIEW_TEXT_SIZE];
+        uint64_t hash[2];
+
+        if (file->view == NULL)
+            continue;
+        write_text(version, file, false, text);
+        zt_xxh3_128(text, strlen(text), hash);
+        snprintf(file->etag, sizeof(file->etag), "v%016" PRIx64 "%016" PRIx64, hash[0], hash[1]);
+    }
+}
+
 /* --- the files --- */
 
 static void hash_small(struct server *server, const struct tree_entry *entry, const char *path,
@@ -240,8 +276,8 @@ static bool fill(struct server *server, struct hub_version *version,
 }
 
 enum zt_status hub_version_make(struct server *server, const char *folder, const char *commit,
-                                const char *blobs, struct hub_version **out_version,
-                                struct zt_error *error)
+                                const char *blobs, const struct hub_version *previous,
+                                struct hub_version **out_version, struct zt_error *error)
 {
     struct hub_version *version = calloc(1, sizeof(*version));
     struct tree_listing *listing = NULL;
@@ -264,6 +300,11 @@ enum zt_status hub_version_make(struct server *server, const char *folder, const
     if (status == ZT_OK &&
         (!sort_blobs(contents, &sorted) || !fill(server, version, listing, &sorted)))
         status = zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a repository");
+    if (status == ZT_OK && blobs == NULL && server->config->hub.views &&
+        !version_views_add(server, version, previous))
+        status = zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for views");
+    if (status == ZT_OK)
+        name_views(version);
     if (status == ZT_OK)
         status = name_version(version, commit, error);
     tree_listing_release(listing);
@@ -291,6 +332,7 @@ void hub_version_release(void *thing)
 
     if (version == NULL || atomic_fetch_sub(&version->references, 1) > 1)
         return;
+    version_views_free(version);
     free(version->files);
     free(version->paths);
     free(version->folder);

@@ -13,6 +13,7 @@
 #include "hub/hub_names.h"
 #include "store/store.h"
 
+struct model_view;
 struct server;
 
 /* A SHA-256 or SHA-1 in hex, or "v" and a number, and NUL: what clients name files by. */
@@ -28,6 +29,10 @@ struct hub_file {
     /* The SHA-256 is what a Hub's cache calls it, and nobody has looked at the bytes. */
     bool is_stated;
     uint8_t sha256[32];
+    /* The model that the file is a view of, with the model's identity but its own size; NULL: it is
+     * stored. Borrowed from the version. */
+    struct model_view *view;
+    uint32_t part; /* of the view */
 };
 
 /* Immutable and reference-counted. */
@@ -43,15 +48,22 @@ struct hub_version {
     struct hub_file *files; /* by path, bytewise */
     uint64_t size_bytes;    /* of all files */
     int64_t modified_ns;    /* of the youngest file; 0: there is none */
-    char *paths;            /* private */
+    /* private */
+    char *paths;
+    struct model_view **views; /* also of models that have none */
+    size_t view_count;
+    char **view_paths;
+    size_t view_path_count;
 };
 
-/* Lists a folder. commit: what names the version according to the layout of a Hub's cache, in which
- * blobs is the folder of its contents; or NULL both. On a worker. ZT_NOT_FOUND: there is no such
+/* Lists a folder, with views of its models unless they are off. commit: what names the version
+ * according to the layout of a Hub's cache, in which blobs is the folder of its contents; or NULL
+ * both. Such a version has no views, since its commit would not say what they are made of.
+ * previous: a version of the same folder, or NULL. On a worker. ZT_NOT_FOUND: there is no such
  * folder; ZT_NO_MEMORY, ZT_LIMIT, ZT_IO, ZT_UNAVAILABLE. */
 enum zt_status hub_version_make(struct server *server, const char *folder, const char *commit,
-                                const char *blobs, struct hub_version **out_version,
-                                struct zt_error *error);
+                                const char *blobs, const struct hub_version *previous,
+                                struct hub_version **out_version, struct zt_error *error);
 
 struct hub_version *hub_version_hold(struct hub_version *version);
 /* Takes NULL; void * for request_hold. */

@@ -58,6 +58,14 @@ def escaped(name):
     return urllib.parse.quote(name)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def without_views():
+    """The files alone: test_hub_views.py has the rest."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ZTSERVE_HUB_VIEWS", "false")
+        yield
+
+
 @pytest.fixture(scope="module")
 def server(folder, share_server):
     fill(folder)
