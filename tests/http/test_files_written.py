@@ -2,8 +2,10 @@
 
 import base64
 import hashlib
+import os
 import socket
 import struct
+import threading
 import urllib.parse
 
 import pytest
@@ -178,6 +180,28 @@ def test_refusals_before_the_body(tmp_path, start_server):
     assert first_line("/files/a", "Content-Length: 1", "Content-Encoding: gzip") == 415
     assert first_line("/files/a", "Content-Length: 1", "Content-Range: bytes 0-0/2") == 400
     assert first_line("/files/a", "Content-Length: 1") == 100
+
+
+def test_the_digest_stays_with_its_bytes(tmp_path, server):
+    """Another program that puts its file in the place of what was just published does not get the digest of that."""
+    path, other = tmp_path / "config.json", tmp_path / ".other"
+
+    def replace():
+        while path.stat().st_ino == before and not ended.is_set():
+            continue
+        os.replace(other, path)
+
+    for number in range(30):
+        path.write_bytes(b"[]")
+        other.write_bytes(b'{"from": "another program"}')
+        before, ended = path.stat().st_ino, threading.Event()
+        replacing = threading.Thread(target=replace)
+        replacing.start()
+        assert put(server, "config.json", b'{"put": %d}' % number).status in (201, 204)
+        ended.set()
+        replacing.join()
+        found = get(server, "/files/config.json")
+        assert found["Repr-Digest"] in (None, digest_field(found.body)), found
 
 
 def test_a_body_that_is_cut_off_leaves_nothing(tmp_path, server):

@@ -118,9 +118,8 @@ static bool check_json(struct file_publication *file, struct failure *failure)
     return failure_of_store(failure, &error);
 }
 
-bool file_publication_check(struct file_publication *file, struct failure *failure)
+static bool check_content(struct file_publication *file, struct failure *failure)
 {
-    file->findings = (struct findings){0};
     switch (kind_of(file->publication.name, file->model)) {
     case FILE_ANY:
         break;
@@ -132,6 +131,24 @@ bool file_publication_check(struct file_publication *file, struct failure *failu
         return check_json(file, failure);
     }
     return true;
+}
+
+/* What the check of a model does as well. */
+static bool identify(struct file_publication *file, struct failure *failure)
+{
+    struct store *store = file->publication.server->store;
+    struct zt_source *source;
+
+    if (!read_back(file, &source, failure))
+        return false;
+    file->findings.has_identity = store->ops->identity_of(store, source, &file->findings.identity);
+    return true;
+}
+
+bool file_publication_check(struct file_publication *file, struct failure *failure)
+{
+    file->findings = (struct findings){0};
+    return check_content(file, failure) && (file->findings.has_identity || identify(file, failure));
 }
 
 void file_publication_clear(struct file_publication *file)
@@ -249,6 +266,9 @@ static void show(struct file_publication *file, const struct model_hold *hold)
     note(server);
     publication->published.etag[0] = '\0';
     if (!file_look(server, publication->name, &found, &ignored) || !found.exists)
+        return;
+    /* Somebody else may have put another file in its place. */
+    if (!publication_is_shown(&file->findings, hold->claim, &found.identity))
         return;
     snprintf(publication->published.etag, sizeof(publication->published.etag), "%s", found.etag);
     file_hashes_keep(server->hashes, publication->name, &found.identity,

@@ -301,13 +301,10 @@ static void share_sha256s(const struct publication *publication, struct generati
     }
 }
 
-/* Whether a generation is the very file that was checked: another may have been put in its place
- * since. In a folder the time of change is not compared, since publication changes it. */
-static bool is_what_was_checked(const struct findings *findings, const struct store_claim *claim,
-                                const struct generation *generation)
+bool publication_is_shown(const struct findings *findings, const struct store_claim *claim,
+                          const struct file_identity *shown)
 {
     const struct file_identity *mine = &findings->identity;
-    const struct file_identity *shown = &generation->identity;
 
     if (claim != NULL)
         return claim->has_published && store_identity_equal(&claim->published, shown);
@@ -341,7 +338,8 @@ void publication_show(struct publication *publication, const struct findings *fi
 
     assert(publication->stored == NULL);
     generation = catalog_update(publication->server->catalog, path);
-    is_mine = generation != NULL && is_what_was_checked(findings, hold->claim, generation);
+    is_mine =
+        generation != NULL && publication_is_shown(findings, hold->claim, &generation->identity);
     /* What a bucket has now may not be known yet, and the catalog still have what was replaced. */
     snprintf(publication->published.etag, sizeof(publication->published.etag), "%s",
              is_mine || (generation != NULL && hold->claim == NULL) ? generation->etag : "");

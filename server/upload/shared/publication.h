@@ -49,6 +49,11 @@ bool publication_prepare(struct publication *publication, const char *path,
  * it is held. On success stored is NULL. */
 bool publication_give_name(struct publication *publication, const struct model_hold *hold,
                            const char *path, bool exists, struct failure *failure);
+/* Whether what is found under a name is the very file that was checked: another may have been put
+ * in its place since. In a folder the time of change is not compared, since publication changes it.
+ * claim: of the hold. */
+bool publication_is_shown(const struct findings *findings, const struct store_claim *claim,
+                          const struct file_identity *shown);
 /* It is served from now on, and what was found out about it is known. While it is held. */
 void publication_show(struct publication *publication, const struct findings *findings,
                       const struct model_hold *hold, const char *path);
