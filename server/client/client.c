@@ -170,22 +170,6 @@ static enum zt_status follow(struct client_place *place, struct remote_exchange 
     return ZT_OK;
 }
 
-/* Why there was no answer, and what may be done about it. */
-static enum zt_status explain(const struct remote_exchange *exchange, struct zt_error *error)
-{
-    const char *advice = exchange->failure == REMOTE_FAILURE_CERTIFICATE
-                             ? "; --ca FILE names the authority that is to be trusted"
-                         : exchange->failure == REMOTE_FAILURE_TLS
-                             ? "; is it a server of https, or should the URL begin with http:?"
-                             : "";
-
-    *error = exchange->error;
-    if (advice[0] != '\0')
-        zt_fail(error, exchange->status, NULL, ZT_NO_OFFSET, "%s%s", exchange->error.message,
-                advice);
-    return exchange->status;
-}
-
 enum zt_status client_ask(struct client *client, struct client_place *place,
                           struct remote_exchange *exchange, struct zt_error *error)
 {
@@ -193,7 +177,7 @@ enum zt_status client_ask(struct client *client, struct client_place *place,
         enum zt_status status = remote_run(client->remote, exchange);
 
         if (status != ZT_OK)
-            return explain(exchange, error);
+            return client_failure(exchange, error);
         if (!is_redirect(exchange))
             return ZT_OK;
         status = follow(place, exchange, error);
@@ -205,7 +189,44 @@ enum zt_status client_ask(struct client *client, struct client_place *place,
                    "the server redirects in circles, or more than %d times", REDIRECTS_MOST);
 }
 
-/* --- refusals --- */
+/* --- failures and refusals --- */
+
+/* What a problem document (RFC 9457) says, if the answer is one, for the end of a message. */
+static char *detail_of(const struct remote_exchange *exchange)
+{
+    const struct zt_text answer = {exchange->answer, exchange->answer_length};
+    struct json_t *problem = exchange->answer != NULL ? json_object_read(answer, NULL) : NULL;
+    struct zt_text detail;
+    char *text = NULL;
+
+    if (problem != NULL && json_member_text(problem, "detail", &detail) == JSON_FOUND &&
+        detail.length > 0)
+        text = strndup(detail.bytes, detail.length < DETAIL_SHOWN ? detail.length : DETAIL_SHOWN);
+    json_object_free(problem);
+    return text;
+}
+
+static const char *advice_for(enum remote_failure failure)
+{
+    if (failure == REMOTE_FAILURE_CERTIFICATE)
+        return "; --ca FILE names the authority that is to be trusted";
+    if (failure == REMOTE_FAILURE_TLS)
+        return "; is it a server of https, or should the URL begin with http:?";
+    return "";
+}
+
+enum zt_status client_failure(const struct remote_exchange *exchange, struct zt_error *error)
+{
+    char *detail = exchange->failure == REMOTE_FAILURE_BUSY ? detail_of(exchange) : NULL;
+    const char *advice = advice_for(exchange->failure);
+
+    *error = exchange->error;
+    if (detail != NULL || advice[0] != '\0')
+        zt_fail(error, exchange->status, NULL, ZT_NO_OFFSET, "%s%s%s%s", exchange->error.message,
+                detail != NULL ? ": " : "", detail != NULL ? detail : "", advice);
+    free(detail);
+    return exchange->status;
+}
 
 static const char *meaning_of(unsigned status)
 {
@@ -226,19 +247,11 @@ enum zt_status client_refusal(const struct remote_exchange *exchange, struct zt_
 {
     const unsigned status = exchange->head.status;
     const bool is_absent = status == 404 || status == 410;
-    struct json_t *problem = NULL;
-    struct zt_text detail = {"", 0};
+    char *detail = detail_of(exchange);
 
-    if (exchange->answer != NULL)
-        problem =
-            json_object_read((struct zt_text){exchange->answer, exchange->answer_length}, NULL);
-    if (problem != NULL && json_member_text(problem, "detail", &detail) != JSON_FOUND)
-        detail.length = 0;
-    if (detail.length > DETAIL_SHOWN)
-        detail.length = DETAIL_SHOWN;
-    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s (%u%s%.*s)", meaning_of(status), status,
-            detail.length > 0 ? ": " : "", (int)detail.length, detail.bytes);
+    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s (%u%s%s)", meaning_of(status), status,
+            detail != NULL ? ": " : "", detail != NULL ? detail : "");
     error->os_error = is_absent ? ENOENT : EIO;
-    json_object_free(problem);
+    free(detail);
     return error->status;
 }

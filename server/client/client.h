@@ -50,6 +50,10 @@ void client_begin(struct client *client, struct remote_exchange *exchange);
 enum zt_status client_ask(struct client *client, struct client_place *place,
                           struct remote_exchange *exchange, struct zt_error *error);
 
+/* Says why an exchange has no answer (its status is not ZT_OK), what may be done about it, and what
+ * a service that stayed busy or failed said of that itself. Returns the exchange's status. */
+enum zt_status client_failure(const struct remote_exchange *exchange, struct zt_error *error);
+
 /* Says why an answer of a status that is no success is none: from the status and the problem
  * document (RFC 9457) that came with it. ZT_IO, with ENOENT for 404 and 410. */
 enum zt_status client_refusal(const struct remote_exchange *exchange, struct zt_error *error);

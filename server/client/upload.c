@@ -206,7 +206,7 @@ static enum zt_status judge(const struct remote_exchange *exchange, struct zt_er
     const unsigned status = exchange->head.status;
 
     if (exchange->status != ZT_OK) {
-        *error = exchange->error;
+        client_failure(exchange, error);
         return ZT_UNAVAILABLE;
     }
     client_refusal(exchange, error);

@@ -161,7 +161,7 @@ enum zt_status web_file_failure(const struct web_file *file, const struct remote
         return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
                        "the file on the server has become another one");
     if (exchange->status != ZT_OK) {
-        *error = exchange->error;
+        client_failure(exchange, error);
         error->status = ZT_UNAVAILABLE;
         return ZT_UNAVAILABLE;
     }

@@ -132,6 +132,15 @@ def test_what_is_not_there_is_said(server, pull, here, url, word):
     assert names(here) == []
 
 
+def test_what_the_server_says_of_a_corrupt_component_is_shown(start_server, pull, here, root):
+    content = bytearray(zt1({"a\x1b[31m": dense(pattern(4000, seed=8), "f32", [1000], digest="sha256")}))
+    content[content.index(pattern(4000, seed=8)) + 5] ^= 1
+    (root / "bad.zt").write_bytes(content)
+    result = pull(start_server(root).url + "/bad", "--format", "safetensors")
+    assert_failed(result, here, "the service answered 500: ", "digest")
+    assert "\x1b" not in result.errors
+
+
 @pytest.mark.parametrize(
     "url, word", [("", "http://HOST/NAME"), ("/v1/models", "lists the names"), ("/org/m/", "names no model"), ("/v1/models/m?format=npz", "options")]
 )
