@@ -7,6 +7,8 @@ const NUMPY = new Map(Object.entries({ f64: "<f8", f32: "<f4", f16: "<f2", i64: 
   u64: "<u8", u32: "<u4", u16: "<u2", u8: "|u1", bool: "|b1", complex64: "<c8", complex128: "<c16" }));
 // Types that the server widens to f32, as it does GGUF's blocks.
 const WIDENED = new Set(["bf16", "f8_e4m3fn", "f8_e5m2", "f8_e4m3fnuz", "f8_e5m2fnuz", "f8_e8m0", "f4_e2m1"]);
+// Encodings that the server decodes; of others there are only the stored bytes.
+const DECODED = new Set(["raw", "zstd", "zt.zstd-seekable/1", "deflate", "strided", "varint"]);
 // Controls, marks that change a line's direction, and what is not seen: a terminal must not act on them.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 const OTHERS = /[^A-Za-z0-9._-]+/g;
@@ -51,25 +53,27 @@ function fileName(text, extension) {
 
 function lines({ api, path, model, object, part, name, slice }) {
   const type = part.type ?? part.dtype;
-  const wide = /^gguf\./.test(object.format) || object.format === "dense" && WIDENED.has(type);
+  const stored = !DECODED.has(part.encoding);
+  const wide = !stored && (/^gguf\./.test(object.format) || object.format === "dense" && WIDENED.has(type));
   // Of other types there are only the bytes.
-  const dense = wide || object.format === "dense" && NUMPY.has(type);
-  const query = [...(slice === null || !dense ? [] : [`slice=${slice}`]), ...(dense ? ["format=npy"] : []),
-    ...(wide ? ["dtype=f32"] : [])].join("&");
+  const dense = wide || !stored && object.format === "dense" && NUMPY.has(type);
+  const query = [...(stored ? ["representation=stored"] : []), ...(slice === null || !dense ? [] : [`slice=${slice}`]),
+    ...(dense ? ["format=npy"] : []), ...(wide ? ["dtype=f32"] : [])].join("&");
   const url = address(path, query);
   const output = fileName(name, dense ? "npy" : "bin");
   const curlToken = api.hasToken() ? ' -H "Authorization: Bearer $ZTSERVE_TOKEN"' : "";
   const pythonToken = api.hasToken() ? ', headers={"Authorization": f"Bearer {os.environ[\'ZTSERVE_TOKEN\']}"}' : "";
   const load = dense ? "tensor = numpy.load(io.BytesIO(answer.content))"
-    : `tensor = numpy.frombuffer(answer.content, "${NUMPY.get(type) ?? "|u1"}")`;
+    : `tensor = numpy.frombuffer(answer.content, "${stored ? "|u1" : NUMPY.get(type) ?? "|u1"}")`;
   const python = [`import io${pythonToken === "" ? "" : ", os"}, numpy, requests`,
     `answer = requests.get(${pythonQuote(url)}${pythonToken})`, "answer.raise_for_status()", load].join("\n");
-  const modelUrl = address(api.modelPath(model).replaceAll("%2F", "/"), "");
+  const pull = `ztserve pull ${shellQuote(address(api.modelPath(model).replaceAll("%2F", "/"), ""))}`;
+  // What cannot be decoded can be selected for no file of its own: the model comes whole.
+  const selected = stored ? "" : ` --match=${shellQuote(globQuote(name))} -o ${fileName(name, "safetensors")}`;
 
   return [["curl", `curl -fsS${curlToken} -o ${output} ${shellQuote(url)}`],
     ["Python", python],
-    ["ztserve", `ztserve pull ${shellQuote(modelUrl)} --match=${shellQuote(globQuote(name))} ` +
-      `-o ${fileName(name, "safetensors")}`]];
+    ["ztserve", pull + selected]];
 }
 
 // Pages that came over plain HTTP have no clipboard: the text is selected and copied as in older browsers.

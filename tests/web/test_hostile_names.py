@@ -1,6 +1,7 @@
 """Names and attributes of files are text on every page, and words in the lines to copy."""
 
 import io
+import shlex
 import subprocess
 import sys
 from urllib.parse import quote
@@ -11,6 +12,7 @@ import requests
 
 import models
 from containers import Component, Object, zt1
+from server_process import PROGRAM
 
 EXPECTED = numpy.arange(6, dtype="<f4").reshape(2, 3)
 
@@ -20,7 +22,8 @@ def site(folder, share_server):
     (folder / "hostile.zt").write_bytes(models.hostile())
     (folder / "small.zt").write_bytes(models.small())
     future = Object([8], {"data": Component(bytes(range(8)), "u8", "x.future/1")})
-    (folder / "types.zt").write_bytes(zt1({"future": future}))
+    packed = Object([2], {"data": Component(b"packed", "f32", encoding="lz4", decoded=bytes(8))})
+    (folder / "types.zt").write_bytes(zt1({"future": future, "packed": packed}))
     return share_server(folder)
 
 
@@ -140,6 +143,19 @@ def test_types_that_nothing_widens_come_as_they_are(site, browser, tmp_path):
         done = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == type_
     assert (tmp_path / "future.bin").read_bytes() == bytes(range(8))
+
+
+@pytest.mark.complains("refused pictures and statistics")
+def test_what_the_server_cannot_decode_comes_as_it_is_stored(site, browser, tmp_path):
+    browser.open(f"{site.url}/ui/models/types/objects/packed/data?slice=0:1")
+    copied = lines(browser)
+    in_bash(copied["curl"], tmp_path)
+    assert (tmp_path / "packed.bin").read_bytes() == b"packed"
+    shown = f"{copied['python']}\nprint(bytes(tensor))"
+    done = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "b'packed'"
+    in_bash(copied["ztserve"], tmp_path, f"ztserve() {{ {shlex.quote(str(PROGRAM))} \"$@\"; }}")
+    assert (tmp_path / "types.zt").read_bytes() == requests.get(f"{site.url}/files/types.zt").content
 
 
 def test_the_button_copies(site, browser):
