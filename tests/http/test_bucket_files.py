@@ -3,8 +3,10 @@
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
+import pytest
+
 from containers import dense, pattern, zt1
-from wire import assert_problem, eventually, get, head
+from wire import assert_problem, ask, eventually, get, head
 
 JSON = {"Accept": "application/json"}
 
@@ -66,3 +68,30 @@ def test_a_replaced_key_is_another_version_at_once(bucket, serve_bucket):
     eventually(lambda: head(server, "/files/x.json")["Repr-Digest"])
     bucket.delete("x.json")
     assert_problem(get(server, "/files/x.json"), 404, "not-found")
+
+
+def test_what_is_uploaded_has_its_tag_and_digest_at_once(bucket, serve_bucket):
+    server = serve_bucket(bucket, "--writable")
+    for content, status in ((b"{}", 201), (b'{"a": 1}', 204)):
+        put = ask(server, "PUT", "/files/org/config.json", {}, content)
+        assert put.status == status, put
+        found = get(server, "/files/org/config.json")
+        assert (found.body, found["ETag"]) == (content, put["ETag"])
+        assert found["Repr-Digest"] == put["Repr-Digest"]
+        assert bucket.get("org/config.json") == content
+
+
+@pytest.mark.parametrize("path", ["config.json", "org/a b.txt", "org/vague.bin"])
+def test_files_are_replaced_and_removed_in_a_bucket(bucket, serve_bucket, path):
+    server = serve_bucket(bucket, "--writable")
+    target = f"/files/{quote(path)}"
+    first = ask(server, "PUT", target, {"If-None-Match": "*"}, b"[1]")
+    assert first.status == 201, first
+    assert ask(server, "PUT", target, {"If-None-Match": "*"}, b"[2]").status == 412
+    assert ask(server, "PUT", target, {"If-Match": first["ETag"]}, b"[3]").status == 204
+    assert ask(server, "PUT", target, {"If-Match": first["ETag"]}, b"[4]").status == 412
+    assert bucket.get(path) == b"[3]"
+    assert ask(server, "DELETE", target, {"If-Match": first["ETag"]}).status == 412
+    assert ask(server, "DELETE", target).status == 204
+    assert bucket.keys() == []
+    assert ask(server, "DELETE", target).status == 404

@@ -381,13 +381,15 @@ enum zt_status s3_remove(struct store *base, const char *path,
     struct s3_store *store = (struct s3_store *)base;
     struct s3_claim *claim = s3_claim_of(store, path);
     struct object_version version;
+    size_t length;
+    unsigned rank;
     bool exists;
     enum zt_status status;
 
     if (claim == NULL)
         return fail_unclaimed(error);
-    /* The claim looked at all that is under the name. */
-    if (!s3_known_version(store, path, &version))
+    /* The claim looked at all that is under the name, if that can be a model. */
+    if (model_path_split(path, &length, &rank) && !s3_known_version(store, path, &version))
         return expected->what == STORE_EXPECTS_VERSION ? fail_changed(error) : not_found(error);
     status = s3_claim_refresh(claim, error);
     if (status == ZT_OK)

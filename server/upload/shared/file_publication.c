@@ -240,11 +240,13 @@ static bool check_preconditions(struct server *server, const char *path,
 
 /* --- publication --- */
 
-/* Replicas of a bucket claim models by their names, so the files of one model wait for each
- * other. */
-static const char *hold_name(const struct file_publication *file)
+/* Replicas of a bucket claim models by their names, so the files of one model wait for each other;
+ * as does what only could be one, by its name. */
+static const char *hold_name(const struct file_publication *file,
+                             char out_model[MODEL_NAME_MAX + 1])
 {
-    return file->model[0] != '\0' ? file->model : file->publication.name;
+    (void)kind_of(file->publication.name, out_model);
+    return out_model[0] != '\0' ? out_model : file->publication.name;
 }
 
 /* Answers from now on have what was published. */
@@ -281,13 +283,14 @@ bool file_publication_publish(struct file_publication *file, struct failure *fai
     struct server *server = publication->server;
     const char *path = publication->name;
     struct file_found found;
+    char name[MODEL_NAME_MAX + 1];
     struct model_hold hold;
     bool published;
 
     assert(publication->stored != NULL);
     publication->published.replaced = false;
     if (!publication_prepare(publication, path, failure) ||
-        !model_hold_take(&hold, server, hold_name(file), failure))
+        !model_hold_take(&hold, server, hold_name(file, name), failure))
         return false;
     published = check_preconditions(server, path, &publication->preconditions, &found, failure) &&
                 publication_give_name(publication, &hold, path, found.exists, failure);
@@ -327,11 +330,12 @@ bool file_remove(struct server *server, const char *path, const struct precondit
                  struct failure *failure)
 {
     struct file_publication file = {.publication = {.name = path}};
+    char name[MODEL_NAME_MAX + 1];
     struct model_hold hold;
     bool removed;
 
     (void)kind_of(path, file.model);
-    if (!model_hold_take(&hold, server, hold_name(&file), failure))
+    if (!model_hold_take(&hold, server, hold_name(&file, name), failure))
         return false;
     removed = remove_held(server, path, preconditions, failure);
     if (removed && file.model[0] != '\0')
