@@ -104,6 +104,7 @@ struct config {
     struct {
         bool views;
         int64_t shard_bytes;
+        int64_t regular_bytes;
     } hub;
     struct {
         char dir[CONFIG_TEXT_SIZE]; /* empty: the state folder's "cache" */

@@ -433,6 +433,14 @@ const struct config_key config_keys[] = {
      .number = 5000000000,
      .meaning = "A model with more bytes of tensors is shown to clients of the Hub as several "
                 "safetensors files of about this size, with an index."},
+    {.name = "hub.regular_bytes",
+     .type = CONFIG_TYPE_BYTES,
+     .offset = PLACE(hub.regular_bytes),
+     .reloads = true,
+     .maximum = BYTES_MAX,
+     .number = 67108864,
+     .meaning = "Largest file that the Hub's clients are told to send within a commit; larger ones "
+                "go by Git LFS."},
     {.name = "cache.dir",
      .argument = "--cache-dir",
      .type = CONFIG_TYPE_TEXT,

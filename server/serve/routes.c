@@ -2,6 +2,7 @@
 #include "api/handlers.h"
 #include "http/exchange/router.h"
 #include "hub/handlers.h"
+#include "hub/write/handlers.h"
 #include "upload/shared/registry.h"
 #include "upload/tus/tus.h"
 #include "upload/whole/delete.h"
@@ -145,8 +146,28 @@ const struct route routes[] = {
               .handle = hub_paths_handle,
               .needs = NEEDS_READ},
      HUB_ROUTE},
+    {.pattern = "/api/models/{repo}/preupload/{revision...}",
+     .post = {.begin = hub_preupload_begin,
+              .receive = hub_preupload_receive,
+              .handle = hub_preupload_handle},
+     HUB_ROUTE},
+    {.pattern = "/api/models/{repo}/commit/{revision...}",
+     .post = {.begin = hub_commit_begin,
+              .receive = hub_commit_receive,
+              .store = hub_commit_store,
+              .digest = hub_commit_digest,
+              .handle = hub_commit_handle},
+     HUB_ROUTE},
     {.pattern = "/api/models/{repo}", .get = {.handle = hub_repo_get}, HUB_ROUTE},
     {.pattern = "/api/whoami-v2", .get = {.handle = hub_whoami_get}, HUB_ROUTE},
+    {.pattern = "/api/repos/create",
+     .post = {.begin = hub_create_begin,
+              .receive = hub_create_receive,
+              .handle = hub_create_handle},
+     HUB_ROUTE},
+    {.pattern = "/api/validate-yaml",
+     .post = {.handle = hub_yaml_handle, .needs = NEEDS_READ},
+     HUB_ROUTE},
     {.pattern = "/api/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
     {.pattern = "/datasets/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
     {.pattern = "/spaces/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},

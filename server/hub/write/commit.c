@@ -1,0 +1,170 @@
+/* Gathering what a commit does. */
+#include "hub/write/commit.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/server.h"
+#include "http/exchange/authorize.h"
+
+#define ARRIVED "arrived"
+
+static const struct store_ops *ops_of(const struct commit *commit)
+{
+    return commit->server->store->ops;
+}
+
+bool commit_refuse(struct commit *commit, unsigned line, enum problem problem, const char *format,
+                   ...)
+{
+    struct zt_error error;
+    char message[sizeof(error.message)];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    if (!commit->failure.is_set)
+        commit->failed_line = line;
+    return failure_refuse(&commit->failure, problem, "%s", message);
+}
+
+/* --- the content of files --- */
+
+static bool open_place(struct commit *commit)
+{
+    struct zt_error error;
+
+    if (!commit->has_place) {
+        registry_make_id(commit->id);
+        if (ops_of(commit)->keep(commit->server->store, commit->id, &error) != ZT_OK)
+            return failure_of_store(&commit->failure, &error);
+        commit->has_place = true;
+    }
+    return ops_of(commit)->kept_create(commit->server->store, commit->id, ARRIVED, 0,
+                                       &commit->arrived, &error) == ZT_OK ||
+           failure_of_store(&commit->failure, &error);
+}
+
+bool commit_store(struct commit *commit, const uint8_t *bytes, size_t length)
+{
+    struct zt_error error;
+
+    if (commit->arrived == NULL && !open_place(commit))
+        return false;
+    if (ops_of(commit)->write_at(commit->arrived, commit->arrived_bytes, bytes, length, &error) !=
+        ZT_OK)
+        return failure_of_store(&commit->failure, &error);
+    commit->arrived_bytes += length;
+    return true;
+}
+
+/* --- operations --- */
+
+static bool refuse_path(struct commit *commit, unsigned line)
+{
+    return commit_refuse(commit, line, PROBLEM_INVALID_NAME,
+                         "the path of a file is UTF-8 without control characters, in parts of 1 to "
+                         "255 bytes that do not begin with a dot");
+}
+
+/* NULL: failure is set. */
+static char *whole_path(struct commit *commit, unsigned line, struct zt_text path)
+{
+    const size_t length = strlen(commit->repo) + 1 + path.length;
+    char *whole = malloc(length + 1);
+
+    if (whole == NULL) {
+        failure_no_memory(&commit->failure, "the path of a file");
+        return NULL;
+    }
+    snprintf(whole, length + 1, "%s/%.*s", commit->repo, (int)path.length, path.bytes);
+    if (memchr(path.bytes, '\0', path.length) != NULL ||
+        !file_path_is_writable(zt_text_from(whole)))
+        refuse_path(commit, line);
+    else if (!authorize_sees_file(commit->request, zt_text_from(whole)))
+        commit_refuse(commit, line, PROBLEM_FORBIDDEN,
+                      "this client may not use a file of this name");
+    else
+        return whole;
+    free(whole);
+    return NULL;
+}
+
+static struct commit_operation *add(struct commit *commit, unsigned line, char *path)
+{
+    struct commit_operation *operation;
+
+    if (commit->count == COMMIT_OPERATIONS_MAX) {
+        commit_refuse(commit, line, PROBLEM_TOO_LARGE, "a commit changes at most %d files",
+                      COMMIT_OPERATIONS_MAX);
+        free(path);
+        return NULL;
+    }
+    if (zt_array_reserve(&commit->operations, &commit->capacity, commit->count + 1,
+                         sizeof(*operation), COMMIT_OPERATIONS_MAX) != ZT_OK) {
+        failure_no_memory(&commit->failure, "a commit");
+        free(path);
+        return NULL;
+    }
+    operation = &commit->operations[commit->count++];
+    memset(operation, 0, sizeof(*operation));
+    operation->line = line;
+    operation->path = path;
+    return operation;
+}
+
+bool commit_add_file(struct commit *commit, unsigned line, struct zt_text path, uint64_t length,
+                     const uint8_t sha256[32])
+{
+    char *whole = whole_path(commit, line, path);
+    struct commit_operation *operation = whole != NULL ? add(commit, line, whole) : NULL;
+
+    if (operation == NULL)
+        return false;
+    assert(length <= commit->arrived_bytes);
+    operation->offset = commit->arrived_bytes - length;
+    operation->length = length;
+    memcpy(operation->sha256, sha256, sizeof(operation->sha256));
+    commit->content_count++;
+    return true;
+}
+
+bool commit_add_removal(struct commit *commit, unsigned line, struct zt_text path, bool is_folder)
+{
+    struct commit_operation *operation;
+    char *whole;
+
+    while (is_folder && path.length > 0 && path.bytes[path.length - 1] == '/')
+        path.length--;
+    whole = whole_path(commit, line, path);
+    operation = whole != NULL ? add(commit, line, whole) : NULL;
+    if (operation == NULL)
+        return false;
+    operation->removes = true;
+    operation->is_folder = is_folder;
+    return true;
+}
+
+void commit_clear(struct commit *commit)
+{
+    struct zt_error ignored;
+
+    for (size_t i = 0; i < commit->count; i++) {
+        file_publication_clear(&commit->operations[i].file);
+        free(commit->operations[i].path);
+    }
+    free(commit->operations);
+    commit->operations = NULL;
+    commit->count = 0;
+    if (commit->arrived != NULL)
+        ops_of(commit)->abandon(commit->arrived);
+    commit->arrived = NULL;
+    if (commit->has_place)
+        ops_of(commit)->kept_drop(commit->server->store, commit->id, &ignored);
+    commit->has_place = false;
+}

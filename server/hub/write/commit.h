@@ -1,0 +1,67 @@
+/* A commit to a repository: what it does to which file, gathered line by line, then checked as a
+ * whole, and only then carried out. */
+#ifndef HUB_WRITE_COMMIT_H
+#define HUB_WRITE_COMMIT_H
+
+#include "hub/repos.h"
+#include "upload/shared/file_publication.h"
+#include "upload/shared/registry.h"
+#include "zt/digest.h"
+
+/* Operations of one commit, those that the removal of a folder stands for included. */
+#define COMMIT_OPERATIONS_MAX 10000
+/* Of a file in a kept place. */
+#define COMMIT_FILE_NAME_SIZE 32
+
+struct commit_operation {
+    bool removes;
+    bool is_folder; /* what is removed: it stands for its files */
+    unsigned line;
+    char *path;      /* below the root */
+    uint64_t offset; /* of the content in what arrived */
+    uint64_t length;
+    uint8_t sha256[32];
+    struct file_publication file;
+};
+
+struct commit {
+    struct server *server;
+    char repo[HUB_REPO_SIZE];
+    char id[UPLOAD_ID_SIZE]; /* of its kept place */
+    bool has_place;
+    char parent[HUB_COMMIT_SIZE]; /* empty: any */
+    unsigned parent_line;
+    /* Whose commit it is; it waits. */
+    const struct request *request;
+    struct name_filter covers;
+    /* Everything that the lines contain, one after the other. */
+    struct stored_upload *arrived;
+    uint64_t arrived_bytes;
+    struct commit_operation *operations;
+    size_t count;
+    size_t capacity;
+    size_t content_count;
+    struct failure failure;
+    unsigned failed_line;         /* 0: no line's fault */
+    char commit[HUB_COMMIT_SIZE]; /* the repository's, when all is done */
+};
+
+/* Appends to what arrived. False: failure is set, here and below. */
+bool commit_store(struct commit *commit, const uint8_t *bytes, size_t length);
+
+/* path: in the repository. They refuse one that no file can have. */
+bool commit_add_file(struct commit *commit, unsigned line, struct zt_text path, uint64_t length,
+                     const uint8_t sha256[32]);
+bool commit_add_removal(struct commit *commit, unsigned line, struct zt_text path, bool is_folder);
+
+/* Checks all and then carries it out, in a state that the parent names. On a worker; may take
+ * long. */
+bool commit_run(struct commit *commit);
+
+/* Frees everything; on a worker if there is a place. */
+void commit_clear(struct commit *commit);
+
+bool commit_refuse(struct commit *commit, unsigned line, enum problem problem, const char *format,
+                   ...) __attribute__((format(printf, 4, 5)));
+
+#endif

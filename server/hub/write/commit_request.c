@@ -1,0 +1,355 @@
+/* POST /api/models/{repo}/commit/{revision}: NDJSON, decoded as it arrives. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/json_reply.h"
+#include "base/metrics.h"
+#include "base/server.h"
+#include "http/exchange/authorize.h"
+#include "http/exchange/base_url.h"
+#include "http/exchange/client.h"
+#include "hub/hub_json.h"
+#include "hub/hub_problem.h"
+#include "hub/hub_request.h"
+#include "hub/write/commit.h"
+#include "hub/write/commit_lines.h"
+#include "hub/write/handlers.h"
+#include "hub/write/hub_refusal.h"
+#include "input/json_read.h"
+#include "upload/shared/write_checks.h"
+
+struct commit_request {
+    struct job job; /* what is left is removed by a worker */
+    struct commit commit;
+    struct commit_lines lines;
+    struct zt_hasher *hasher; /* of the content that arrives */
+    uint64_t content_bytes;
+    struct registry_entry entry;
+    bool is_registered;
+    bool was_run;
+    bool is_done;
+};
+
+/* --- life --- */
+
+static void unregister(struct commit_request *self)
+{
+    if (self->is_registered) {
+        metric_add(self->is_done ? METRIC_PUBLISHED_FILE : METRIC_FAILED_FILE, 1);
+        registry_remove(self->commit.server->registry, &self->entry);
+    }
+    self->is_registered = false;
+}
+
+static void clear(struct job *job)
+{
+    commit_clear(&((struct commit_request *)job)->commit);
+}
+
+static void free_all(struct job *job)
+{
+    free(job);
+}
+
+static void release(void *thing)
+{
+    struct commit_request *self = thing;
+
+    unregister(self);
+    commit_lines_free(&self->lines);
+    zt_hasher_free(self->hasher);
+    self->hasher = NULL;
+    self->job.run = clear;
+    self->job.done = free_all;
+    if (self->commit.has_place)
+        workers_submit(self->commit.server->workers, &self->job);
+    else {
+        clear(&self->job);
+        free_all(&self->job);
+    }
+}
+
+static struct commit_request *new_request(struct request *request)
+{
+    struct commit_request *self = calloc(1, sizeof(*self));
+
+    if (self == NULL) {
+        problem_reply_no_memory(request);
+        return NULL;
+    }
+    self->commit.server = request->server;
+    self->commit.request = request;
+    self->commit.covers = authorize_filter(request);
+    request->context = self;
+    request_hold(request, self, release);
+    return self;
+}
+
+/* --- before the body --- */
+
+static bool refuse_target(struct request *request, const struct hub_target *target)
+{
+    if (hub_refuse_repo(request, target->repo))
+        return true;
+    if (hub_revision_of(target->revision) != HUB_REVISION_NOW) {
+        hub_reply_no_revision(request);
+        return true;
+    }
+    if (!hub_switch(request, "create_pr"))
+        return false;
+    hub_refuse(request, PROBLEM_NOT_IMPLEMENTED, NULL, "there are no pull requests here");
+    return true;
+}
+
+static bool refuse_crowd(struct request *request, struct commit_request *self)
+{
+    const unsigned limit =
+        (unsigned)config_number(&request->server->config->upload.open_per_client);
+    struct registry_entry *entry = &self->entry;
+
+    entry->kind = UPLOAD_KIND_FILE;
+    registry_make_id(entry->id);
+    strcpy(entry->model, self->commit.repo);
+    registry_client(request, entry->client);
+    entry->created = time(NULL);
+    atomic_init(&entry->active, entry->created);
+    self->is_registered = registry_add(request->server->registry, entry, limit);
+    if (self->is_registered)
+        metric_add(METRIC_BEGUN_FILE, 1);
+    else
+        write_reply_crowded(request, limit, "upload.open_per_client");
+    return !self->is_registered;
+}
+
+static bool take_content(void *context, const uint8_t *bytes, size_t length);
+static bool take_line(void *context, struct zt_text line, enum commit_content content);
+
+void hub_commit_begin(struct request *request)
+{
+    struct hub_target target;
+    struct commit_request *self;
+
+    if (hub_refuse_read_only(request) || !hub_target_read(request, &target) ||
+        refuse_target(request, &target) || write_refuse_coding(request) ||
+        write_refuse_absent_body(request))
+        return;
+    self = new_request(request);
+    if (self == NULL)
+        return;
+    snprintf(self->commit.repo, sizeof(self->commit.repo), "%.*s", (int)target.repo.length,
+             target.repo.bytes);
+    self->lines.content = take_content;
+    self->lines.line = take_line;
+    self->lines.context = self;
+    if (!commit_lines_begin(&self->lines))
+        problem_reply_no_memory(request);
+    else
+        refuse_crowd(request, self);
+}
+
+/* --- the lines --- */
+
+static bool begin_hash(struct commit_request *self)
+{
+    return self->hasher != NULL || zt_hasher_new(ZT_DIGEST_SHA256, &self->hasher) == ZT_OK ||
+           failure_no_memory(&self->commit.failure, "hashing");
+}
+
+static bool take_content(void *context, const uint8_t *bytes, size_t length)
+{
+    struct commit_request *self = context;
+    const uint64_t most = (uint64_t)config_number(&self->commit.server->config->upload.max_bytes);
+
+    if (length > most || self->content_bytes > most - length)
+        return commit_refuse(&self->commit, self->lines.number, PROBLEM_TOO_LARGE,
+                             "the file is larger than this server accepts");
+    if (!begin_hash(self) || !commit_store(&self->commit, bytes, length))
+        return false;
+    zt_hasher_update(self->hasher, bytes, length);
+    self->content_bytes += length;
+    return true;
+}
+
+static bool refuse_line(struct commit_request *self, const char *why)
+{
+    return commit_refuse(&self->commit, self->lines.number, PROBLEM_INVALID_REQUEST, "%s", why);
+}
+
+static bool add_file(struct commit_request *self, const struct json_t *value,
+                     enum commit_content content)
+{
+    struct zt_digest digest;
+    struct zt_text path;
+    struct zt_text encoding;
+    uint64_t length;
+
+    if (json_member_text(value, "path", &path) != JSON_FOUND)
+        return refuse_line(self, "a file has a path");
+    if (json_member_text(value, "encoding", &encoding) != JSON_FOUND ||
+        !zt_text_is(encoding, "base64") || content == COMMIT_NO_CONTENT)
+        return refuse_line(self, "a file has a content, in the encoding base64");
+    if (content == COMMIT_NOT_BASE64)
+        return refuse_line(self, "the content of the file is not base64");
+    /* Of an empty file nothing came; the place is needed nevertheless. */
+    if (!begin_hash(self) || !commit_store(&self->commit, NULL, 0))
+        return false;
+    zt_hasher_finish(self->hasher, &digest);
+    zt_hasher_free(self->hasher);
+    self->hasher = NULL;
+    length = self->content_bytes;
+    self->content_bytes = 0;
+    return commit_add_file(&self->commit, self->lines.number, path, length, digest.bytes);
+}
+
+static bool add_header(struct commit_request *self, const struct json_t *value)
+{
+    struct commit *commit = &self->commit;
+    struct zt_text parent;
+
+    switch (json_member_text(value, "parentCommit", &parent)) {
+    case JSON_ABSENT:
+        return true;
+    case JSON_OTHER:
+        return refuse_line(self, "parentCommit is no text");
+    case JSON_FOUND:
+        break;
+    }
+    if (hub_revision_of(parent) != HUB_REVISION_COMMIT)
+        return commit_refuse(commit, self->lines.number, PROBLEM_PRECONDITION_FAILED,
+                             "parentCommit is not a commit of 40 hex digits");
+    snprintf(commit->parent, sizeof(commit->parent), "%.*s", (int)parent.length, parent.bytes);
+    commit->parent_line = self->lines.number;
+    return true;
+}
+
+static bool add_removal(struct commit_request *self, const struct json_t *value, bool is_folder)
+{
+    struct zt_text path;
+
+    if (json_member_text(value, "path", &path) != JSON_FOUND)
+        return refuse_line(self, "what is removed has a path");
+    return commit_add_removal(&self->commit, self->lines.number, path, is_folder);
+}
+
+static bool read_line(struct commit_request *self, const struct json_t *object,
+                      enum commit_content content)
+{
+    const struct json_t *value = json_member_object(object, "value");
+    struct zt_text key;
+
+    if (json_member_text(object, "key", &key) != JSON_FOUND || value == NULL)
+        return refuse_line(self, "a line is {\"key\": …, \"value\": {…}}");
+    if (zt_text_is(key, "file"))
+        return add_file(self, value, content);
+    if (content != COMMIT_NO_CONTENT)
+        return refuse_line(self, "only a file has a content");
+    if (zt_text_is(key, "header"))
+        return add_header(self, value);
+    if (zt_text_is(key, "deletedFile"))
+        return add_removal(self, value, false);
+    if (zt_text_is(key, "deletedFolder"))
+        return add_removal(self, value, true);
+    return refuse_line(self, "the key is none of header, file, deletedFile, deletedFolder");
+}
+
+static bool take_line(void *context, struct zt_text line, enum commit_content content)
+{
+    struct commit_request *self = context;
+    struct json_mistake mistake;
+    struct json_t *object = json_object_read(line, &mistake);
+    bool is_read;
+
+    if (object == NULL)
+        return mistake.line == 0
+                   ? refuse_line(self, "the line is no JSON object")
+                   : commit_refuse(&self->commit, self->lines.number, PROBLEM_INVALID_REQUEST,
+                                   "the line is no JSON: %s", mistake.why);
+    is_read = read_line(self, object, content);
+    json_object_free(object);
+    return is_read;
+}
+
+static void take(struct commit_request *self, const void *bytes, size_t length)
+{
+    struct failure *failure = &self->commit.failure;
+
+    if (failure->is_set || self->was_run)
+        return;
+    atomic_fetch_add(&self->entry.received, length);
+    atomic_store(&self->entry.active, time(NULL));
+    if (!commit_lines_take(&self->lines, bytes, length) && self->lines.is_too_long)
+        commit_refuse(&self->commit, self->lines.number, PROBLEM_TOO_LARGE,
+                      "without the content of its file a line may have at most %zu bytes",
+                      COMMIT_LINE_MAX);
+}
+
+void hub_commit_receive(struct request *request, const void *bytes, size_t length)
+{
+    take(request->context, bytes, length);
+}
+
+void hub_commit_store(struct request *request, const struct body_piece *piece)
+{
+    take(request->context, piece->bytes, piece->length);
+}
+
+/* The content is hashed where it is decoded. */
+void hub_commit_digest(struct request *request, const struct body_piece *piece)
+{
+    (void)request;
+    (void)piece;
+}
+
+/* --- the end --- */
+
+static void work(struct request *request)
+{
+    struct commit_request *self = request->context;
+
+    self->is_done = !self->commit.failure.is_set && commit_lines_finish(&self->lines) &&
+                    commit_run(&self->commit);
+    commit_clear(&self->commit);
+    unregister(self);
+}
+
+static enum outcome reply_done(struct request *request, const struct commit *commit)
+{
+    const char *base = request_base_url(request);
+    const char *hex = request_print(request, "%s", commit->commit);
+    const char *url = request_print(request, "%s/%s/commit/%s", base != NULL ? base : "",
+                                    commit->repo, commit->commit);
+    struct json *json = json_reply_new(request, false);
+
+    if (json == NULL)
+        return OUTCOME_READY;
+    if (url == NULL || hex == NULL)
+        return problem_reply_no_memory(request);
+    json_object_begin(json);
+    hub_json_flag(json, "success", true);
+    hub_json_string(json, "commitOid", commit->commit);
+    hub_json_string(json, "commitUrl", url);
+    json_key_string(json, "pullRequestUrl");
+    json_put_null(json);
+    hub_json_string(json, "hookOutput", "");
+    json_object_end(json);
+    json_reply_send(request, json);
+    representation_field(&request->reply, "X-Repo-Commit", hex);
+    return OUTCOME_READY;
+}
+
+enum outcome hub_commit_handle(struct request *request)
+{
+    struct commit_request *self = request->context;
+
+    if (!self->was_run) {
+        self->was_run = true;
+        return request_work_long(request, work);
+    }
+    if (self->is_done)
+        return reply_done(request, &self->commit);
+    assert(self->commit.failure.is_set);
+    return hub_refuse_failure(request, &self->commit.failure, self->commit.failed_line);
+}

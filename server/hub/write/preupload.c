@@ -1,0 +1,263 @@
+/* POST /api/models/{repo}/preupload/{revision}: which files come with the commit, which before it,
+ * and which are there already. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/json_reply.h"
+#include "base/server.h"
+#include "http/exchange/authorize.h"
+#include "hub/hub_json.h"
+#include "hub/hub_problem.h"
+#include "hub/hub_request.h"
+#include "hub/write/handlers.h"
+#include "hub/write/hub_refusal.h"
+#include "hub/write/repo_now.h"
+#include "input/json_read.h"
+#include "tree/stored_file.h"
+#include "upload/shared/file_publication.h"
+#include "upload/shared/write_checks.h"
+#include "upload/writer/json_body.h"
+#include "zt/digest.h"
+
+#define FILES_MAX 1000
+/* Read to tell what is unchanged, for one request. Clients wait 10 s. */
+#define HASHED_MAX   ((uint64_t)512 << 20)
+#define BUFFER_BYTES ((size_t)256 << 10)
+#define OID_SIZE     65
+
+struct preupload {
+    struct hub_target target;
+    struct json_body body;
+    bool was_run;
+    struct json_t *object;
+    const struct json_t *files; /* in it */
+    char (*oids)[OID_SIZE];     /* of the files that are there; empty: not known */
+    uint64_t hashed_bytes;
+    bool is_known;
+    struct zt_error error;
+};
+
+static void free_all(void *thing)
+{
+    struct preupload *self = thing;
+
+    json_body_free(&self->body);
+    json_object_free(self->object);
+    free(self->oids);
+}
+
+void hub_preupload_begin(struct request *request)
+{
+    struct hub_target target;
+    struct preupload *self;
+
+    if (hub_refuse_read_only(request) || !hub_target_read(request, &target) ||
+        hub_refuse_repo(request, target.repo) || json_body_refuse(request))
+        return;
+    if (hub_revision_of(target.revision) != HUB_REVISION_NOW) {
+        hub_reply_no_revision(request);
+        return;
+    }
+    self = write_context(request, sizeof(*self));
+    if (self == NULL)
+        return;
+    self->target = target;
+    request_hold(request, self, free_all);
+}
+
+void hub_preupload_receive(struct request *request, const void *bytes, size_t length)
+{
+    json_body_receive(&((struct preupload *)request->context)->body, bytes, length);
+}
+
+/* --- what is there --- */
+
+static bool is_regular(const struct request *request, int64_t size)
+{
+    return size <= config_number(&request->server->config->hub.regular_bytes);
+}
+
+static void write_hex(const uint8_t *bytes, size_t length, char *out_text)
+{
+    for (size_t i = 0; i < length; i++)
+        snprintf(out_text + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* Clients compare files that come with the commit by what git calls them. */
+static void hash_as_git(struct zt_source *source, char out_oid[OID_SIZE])
+{
+    const uint64_t size = zt_source_size(source);
+    struct zt_hasher *hasher = NULL;
+    char *buffer = malloc(BUFFER_BYTES);
+    struct zt_digest digest;
+    struct zt_error error;
+    enum zt_status status = ZT_NO_MEMORY;
+    char head[32];
+
+    if (buffer != NULL)
+        status = zt_hasher_new(ZT_DIGEST_SHA1, &hasher);
+    if (status == ZT_OK)
+        zt_hasher_update(
+            hasher, head,
+            (size_t)snprintf(head, sizeof(head), "blob %llu", (unsigned long long)size) + 1);
+    for (uint64_t at = 0; status == ZT_OK && at < size;) {
+        const size_t length = size - at < BUFFER_BYTES ? (size_t)(size - at) : BUFFER_BYTES;
+
+        status = zt_source_read_at(source, at, buffer, length, &error);
+        if (status == ZT_OK)
+            zt_hasher_update(hasher, buffer, length);
+        at += length;
+    }
+    if (status == ZT_OK) {
+        zt_hasher_finish(hasher, &digest);
+        write_hex(digest.bytes, digest.length_bytes, out_oid);
+    }
+    zt_hasher_free(hasher);
+    free(buffer);
+}
+
+static void find_regular(struct request *request, const char *path, char out_oid[OID_SIZE])
+{
+    struct preupload *self = request->context;
+    struct stored_file *file;
+    struct zt_error ignored;
+
+    if (stored_file_open(request->server, zt_text_from(path), &file, &ignored) != ZT_OK)
+        return;
+    if (zt_source_size(file->source) <= HASHED_MAX - self->hashed_bytes) {
+        self->hashed_bytes += zt_source_size(file->source);
+        hash_as_git(file->source, out_oid);
+    }
+    stored_file_close(file);
+}
+
+static bool read_file(const struct json_t *files, size_t at, struct zt_text *out_path,
+                      int64_t *out_size)
+{
+    const struct json_t *file = json_list_object(files, at);
+
+    return file != NULL && json_member_text(file, "path", out_path) == JSON_FOUND &&
+           json_member_number(file, "size", out_size) == JSON_FOUND && *out_size >= 0;
+}
+
+static void look_at(struct request *request, const struct hub_version *version, size_t at)
+{
+    struct preupload *self = request->context;
+    char whole[HUB_REPO_SIZE + MODEL_PATH_SIZE];
+    const struct hub_file *file;
+    struct zt_text path;
+    int64_t size;
+
+    if (!read_file(self->files, at, &path, &size))
+        return;
+    file = repo_now_file(version, path);
+    if (file == NULL || file->identity.size_bytes != (uint64_t)size ||
+        !hub_sees_file(request, self->target.repo, file))
+        return;
+    snprintf(whole, sizeof(whole), "%s/%s", version->folder, file->path);
+    if (is_regular(request, size))
+        find_regular(request, whole, self->oids[at]);
+    else if (file->has_sha256)
+        write_hex(file->sha256, sizeof(file->sha256), self->oids[at]);
+}
+
+static void work(struct request *request)
+{
+    struct preupload *self = request->context;
+    struct hub_version *version;
+
+    self->is_known = repo_now_find(request->server, self->target.repo, &version, &self->error);
+    for (size_t i = 0; version != NULL && i < json_list_length(self->files); i++)
+        look_at(request, version, i);
+    hub_version_release(version);
+}
+
+/* --- the answer --- */
+
+/* False: replied. */
+static bool read_body(struct request *request, struct preupload *self)
+{
+    size_t count;
+
+    if (json_body_refuse_received(request, &self->body))
+        return false;
+    self->object = json_object_read(json_body_text(&self->body), NULL);
+    self->files = self->object != NULL ? json_member_list(self->object, "files") : NULL;
+    count = self->files != NULL ? json_list_length(self->files) : 0;
+    if (self->files == NULL || count > FILES_MAX) {
+        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL,
+                   "send {\"files\": [{\"path\", \"size\"}]}, of at most %d files", FILES_MAX);
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct zt_text path;
+        int64_t size;
+
+        if (read_file(self->files, i, &path, &size))
+            continue;
+        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL, "file %zu has no path or no size", i);
+        return false;
+    }
+    self->oids = calloc(count + 1, sizeof(*self->oids));
+    if (self->oids == NULL)
+        problem_reply_no_memory(request);
+    return self->oids != NULL;
+}
+
+/* What cannot be a file here is left out by clients, with a warning: .gitattributes above all. */
+static bool is_ignored(const struct preupload *self, struct zt_text path)
+{
+    char whole[HUB_REPO_SIZE + MODEL_PATH_SIZE];
+    const int length = snprintf(whole, sizeof(whole), "%.*s/%.*s", (int)self->target.repo.length,
+                                self->target.repo.bytes, (int)path.length, path.bytes);
+
+    return length >= 0 && (size_t)length < sizeof(whole) && strstr(whole, "..") == NULL &&
+           !file_path_is_writable(zt_text_from(whole));
+}
+
+static void write_file(struct request *request, struct json *json, size_t at)
+{
+    const struct preupload *self = request->context;
+    struct zt_text path = {"", 0};
+    int64_t size = 0;
+
+    read_file(self->files, at, &path, &size);
+    json_object_begin(json);
+    json_key_string(json, "path");
+    json_text(json, path);
+    hub_json_string(json, "uploadMode", is_regular(request, size) ? "regular" : "lfs");
+    hub_json_flag(json, "shouldIgnore", is_ignored(self, path));
+    if (self->oids[at][0] != '\0')
+        hub_json_string(json, "oid", self->oids[at]);
+    json_object_end(json);
+}
+
+static enum outcome reply(struct request *request, const struct preupload *self)
+{
+    struct json *json = json_reply_new(request, false);
+
+    if (json == NULL)
+        return OUTCOME_READY;
+    json_object_begin(json);
+    json_key_string(json, "files");
+    json_array_begin(json);
+    for (size_t i = 0; i < json_list_length(self->files); i++)
+        write_file(request, json, i);
+    json_array_end(json);
+    json_object_end(json);
+    return json_reply_send(request, json);
+}
+
+enum outcome hub_preupload_handle(struct request *request)
+{
+    struct preupload *self = request->context;
+
+    if (!self->was_run) {
+        self->was_run = true;
+        return read_body(request, self) ? request_work_long(request, work) : OUTCOME_READY;
+    }
+    if (!self->is_known)
+        return hub_reply_error(request, &self->error);
+    return reply(request, self);
+}

@@ -1,0 +1,42 @@
+/* Waiting is left to the worker: whoever lists a repository is done soon. */
+#include "hub/write/repo_now.h"
+
+#include <time.h>
+
+#include "base/server.h"
+
+#define WAIT_NS   2000000
+#define WAITS_MAX 30000
+
+static void wait_a_moment(void)
+{
+    const struct timespec moment = {.tv_nsec = WAIT_NS};
+
+    nanosleep(&moment, NULL);
+}
+
+bool repo_now_find(struct server *server, struct zt_text name, struct hub_version **out_version,
+                   struct zt_error *error)
+{
+    struct hub_lookup lookup = {.name = name, .revision = zt_text_from("main")};
+    unsigned waits = 0;
+
+    hub_repos_find(server->hub, &lookup);
+    for (; lookup.found == HUB_BUSY && waits < WAITS_MAX; waits++) {
+        wait_a_moment();
+        hub_repos_find(server->hub, &lookup);
+    }
+    *out_version = lookup.version;
+    if (lookup.found == HUB_BUSY)
+        zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the repository is still being listed");
+    else
+        *error = lookup.error;
+    return lookup.found != HUB_FAILED && lookup.found != HUB_BUSY;
+}
+
+const struct hub_file *repo_now_file(const struct hub_version *version, struct zt_text path)
+{
+    const struct hub_file *file = hub_version_find(version, path);
+
+    return file != NULL && file->view == NULL ? file : NULL;
+}

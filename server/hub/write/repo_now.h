@@ -1,0 +1,15 @@
+/* What a repository is now, for work that has a worker to itself. */
+#ifndef HUB_WRITE_REPO_NOW_H
+#define HUB_WRITE_REPO_NOW_H
+
+#include "hub/repos.h"
+
+/* *out_version has a reference, or is NULL: there is no such repository. On a worker; waits for
+ * others who list it. False: error says why. */
+bool repo_now_find(struct server *server, struct zt_text name, struct hub_version **out_version,
+                   struct zt_error *error);
+
+/* A stored file; NULL if there is none, or only a view of another. */
+const struct hub_file *repo_now_file(const struct hub_version *version, struct zt_text path);
+
+#endif
