@@ -3,6 +3,7 @@
 #include "api/handlers.h"
 #include "api/numbers_view.h"
 #include "api/resolve.h"
+#include "numbers/findings.h"
 
 #define BINS_DEFAULT 64
 /* To be raised when the document changes, so that tags change too. */
@@ -44,5 +45,10 @@ enum outcome statistics_get(struct request *request)
     request->reply.media_type = "application/json";
     numbers_view_prepare(request, numbers,
                          request_print(request, "statistics%d-%u", STATISTICS_REVISION, bins));
+    /* Without a length, the connection would end with a 304. */
+    if (request_header(request, "If-None-Match") != NULL ||
+        request_header(request, "If-Modified-Since") != NULL)
+        request->reply.expected_length =
+            finding_length(request->server->findings, request->generation, &numbers->order);
     return OUTCOME_READY;
 }

@@ -396,6 +396,22 @@ static enum finding_answer answer(struct finding_cache *cache, struct entry *ent
     return FINDING_READY;
 }
 
+size_t finding_length(struct finding_cache *cache, const struct generation *generation,
+                      const struct finding_order *order)
+{
+    const struct entry *entry;
+    size_t length = 0;
+    uint64_t key[2];
+
+    make_key(generation, order, key);
+    pthread_mutex_lock(&cache->lock);
+    entry = find(cache, key);
+    if (entry != NULL && entry->state == STATE_READY)
+        length = entry->base.length;
+    pthread_mutex_unlock(&cache->lock);
+    return length;
+}
+
 enum finding_answer finding_ask(struct finding_cache *cache, struct generation *generation,
                                 const struct finding_order *order, struct waiter *waiter,
                                 struct finding **out_finding, struct zt_error *error)

@@ -42,6 +42,10 @@ enum finding_answer finding_ask(struct finding_cache *cache, struct generation *
                                 const struct finding_order *order, struct waiter *waiter,
                                 struct finding **out_finding, struct zt_error *error);
 
+/* The length of a finding that has been made and is kept; 0 without one. */
+size_t finding_length(struct finding_cache *cache, const struct generation *generation,
+                      const struct finding_order *order);
+
 /* void * for request_hold. */
 void finding_release(void *finding);
 

@@ -107,6 +107,14 @@ def test_the_connection_is_kept_behind_a_304_of_a_manifest_that_nobody_has_fetch
     assert_kept(start_server(folder), PATHS["manifest"], tag)
 
 
+def test_the_connection_is_kept_behind_a_304_of_statistics_that_are_known(server):
+    target = component_path("m", "w") + "/statistics?bins=5"
+    whole = get(server, target)
+    assert_kept(server, target, whole["ETag"])
+    answer = get(server, target, If_None_Match=whole["ETag"])
+    assert answer.status == 304 and answer["Content-Length"] == str(len(whole.body))
+
+
 def test_if_match_decides(server, path, tag):
     for value in (tag, "*", f'"a", {tag}', f'{tag} , W/"b"'):
         assert get(server, path, If_Match=value).status == 200, value
