@@ -20,6 +20,10 @@ const struct route routes[] = {
      .post = {.handle = handle}},
     {.pattern = "/v1/models/{model}/objects/{object}", .get = {.handle = handle}},
     {.pattern = "/v1/models/{model}/objects/{object}/{component}", .get = {.handle = handle}},
+    {.pattern = "/api/models/{repo}/refs", .get = {.handle = handle}},
+    {.pattern = "/api/models/{repo}/tree/{revision...}", .get = {.handle = handle}},
+    {.pattern = "/api/models/{repo}", .get = {.handle = handle}},
+    {.pattern = "/{repo}/resolve/{revision...}", .get = {.handle = handle}},
     {.pattern = "/files/{path...}", .get = {.handle = handle}},
     {.pattern = "/files/", .get = {.handle = handle}},
     {.pattern = "/files/{path...}/", .get = {.handle = handle}},
@@ -95,6 +99,27 @@ static void paths_find_their_route(void **state)
     assert_routed("/files/", "/files/", "");
     assert_routed("/files/a/", "/files/{path...}/", "a");
     assert_routed("/files/a/b%20c/?x=/", "/files/{path...}/", "a/b c");
+}
+
+/* What follows the name of a repository wins over its second part. */
+static void repositories_have_one_segment_or_two(void **state)
+{
+    (void)state;
+    assert_routed("/api/models/a/b", "/api/models/{repo}", "a/b");
+    assert_routed("/api/models/a", "/api/models/{repo}", "a");
+    assert_routed("/api/models/a/refs", "/api/models/{repo}/refs", "a");
+    assert_routed("/api/models/a/b/refs", "/api/models/{repo}/refs", "a/b");
+    assert_routed("/api/models/a/refs/refs", "/api/models/{repo}/refs", "a/refs");
+    assert_routed("/api/models/a/tree/main", "/api/models/{repo}/tree/{revision...}", "a|main");
+    assert_routed("/api/models/a/b/tree/main/c/d", "/api/models/{repo}/tree/{revision...}",
+                  "a/b|main/c/d");
+    assert_routed("/a/b/resolve/main/c", "/{repo}/resolve/{revision...}", "a/b|main/c");
+    assert_routed("/a/resolve/main/c", "/{repo}/resolve/{revision...}", "a|main/c");
+    assert_routed("/a/resolve/resolve/x", "/{repo}/resolve/{revision...}", "a/resolve|x");
+    assert_status(METHOD_GET, "/api/models/a/b/c", 404, "not-found");
+    assert_status(METHOD_GET, "/a/b/c/resolve/main/d", 404, "not-found");
+    assert_status(METHOD_GET, "/resolve/main/c", 404, "not-found");
+    assert_status(METHOD_GET, "//resolve/main/c", 400, "invalid-name");
 }
 
 static void names_are_decoded_after_the_shape_is_known(void **state)
@@ -279,6 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_find_their_route),
+        cmocka_unit_test(repositories_have_one_segment_or_two),
         cmocka_unit_test(a_model_is_its_first_segment_and_those_up_to_a_resource),
         cmocka_unit_test(names_are_decoded_after_the_shape_is_known),
         cmocka_unit_test(dot_segments_are_names),

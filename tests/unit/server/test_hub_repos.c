@@ -1,0 +1,212 @@
+/* Versions of repositories: their commits, and who lists a repository while others ask for it. */
+#include "tree_world.h"
+
+#include <pthread.h>
+
+#include "hub/repos.h"
+#include "zt/digest.h"
+
+#define NO_COMMIT "0000000000000000000000000000000000000000"
+
+static enum hub_found find_in(struct hub_repos *repos, const char *name, const char *revision,
+                              struct hub_lookup *out_lookup)
+{
+    *out_lookup =
+        (struct hub_lookup){.name = zt_text_from(name), .revision = zt_text_from(revision)};
+    hub_repos_find(repos, out_lookup);
+    return out_lookup->found;
+}
+
+/* Of paths and SHA-256s in hex, each followed by NUL. */
+static void assert_commit(const struct hub_version *version, const char *names, size_t length)
+{
+    struct zt_hasher *hasher;
+    struct zt_digest digest;
+    char text[HUB_COMMIT_SIZE];
+
+    assert_int_equal(zt_hasher_new(ZT_DIGEST_SHA1, &hasher), ZT_OK);
+    zt_hasher_update(hasher, names, length);
+    zt_hasher_finish(hasher, &digest);
+    zt_hasher_free(hasher);
+    for (size_t i = 0; i < digest.length_bytes; i++)
+        snprintf(text + 2 * i, 3, "%02x", digest.bytes[i]);
+    assert_string_equal(version->commit, text);
+}
+
+#define EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+static void a_commit_names_paths_and_bytes(void **state)
+{
+    static const char names[] = "a/b\0" EMPTY "\0"
+                                "a0\0" EMPTY;
+    struct world *world = *state;
+    struct hub_repos *repos = hub_repos_new(&world->server);
+    struct hub_lookup lookup;
+    struct hub_lookup pinned;
+
+    command(world, "mkdir -p o/m/a; touch o/m/a/b o/m/a0 o/m/.hidden");
+    assert_int_equal(find_in(repos, "o/m", "main", &lookup), HUB_FOUND);
+    assert_int_equal(lookup.version->count, 2);
+    assert_false(lookup.version->is_provisional);
+    assert_commit(lookup.version, names, sizeof(names));
+    assert_int_equal(find_in(repos, "o/m", lookup.version->commit, &pinned), HUB_FOUND);
+    assert_ptr_equal(pinned.version, lookup.version);
+    hub_version_release(pinned.version);
+    assert_int_equal(find_in(repos, "o/m", lookup.version->provisional, &pinned), HUB_FOUND);
+    hub_version_release(pinned.version);
+    hub_version_release(lookup.version);
+    hub_repos_free(repos);
+}
+
+static void a_large_file_makes_a_commit_provisional(void **state)
+{
+    struct world *world = *state;
+    struct hub_repos *repos = hub_repos_new(&world->server);
+    struct hub_lookup lookup;
+
+    command(world, "mkdir -p o/m; truncate -s 2M o/m/large");
+    /* So that nothing is found in the background. */
+    atomic_store(&world->server.draining, true);
+    assert_int_equal(find_in(repos, "o/m", "main", &lookup), HUB_FOUND);
+    assert_true(lookup.version->is_provisional);
+    assert_string_equal(lookup.version->commit, lookup.version->provisional);
+    assert_int_equal(lookup.version->files[0].etag[0], 'v');
+    hub_version_release(lookup.version);
+    hub_repos_free(repos);
+}
+
+static void what_is_not_there(void **state)
+{
+    struct world *world = *state;
+    struct hub_repos *repos = hub_repos_new(&world->server);
+    struct hub_lookup lookup;
+
+    command(world, "mkdir -p o/m; touch o/m/a");
+    assert_int_equal(find_in(repos, "o/none", "main", &lookup), HUB_NO_REPO);
+    assert_null(lookup.version);
+    assert_int_equal(find_in(repos, "../root", "main", &lookup), HUB_NO_REPO);
+    assert_int_equal(find_in(repos, "o", "main", &lookup), HUB_NO_REPO);
+    assert_int_equal(find_in(repos, "o/m", "dev", &lookup), HUB_NO_REVISION);
+    assert_non_null(lookup.version);
+    hub_version_release(lookup.version);
+    assert_int_equal(find_in(repos, "o/m", NO_COMMIT, &lookup), HUB_NO_REVISION);
+    assert_non_null(lookup.version);
+    hub_version_release(lookup.version);
+    hub_repos_free(repos);
+}
+
+/* --- a list that takes long --- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool may_walk;
+static unsigned walks;
+static unsigned wakes;
+static const struct store_ops *real_ops;
+
+static void set(bool *flag, bool value)
+{
+    pthread_mutex_lock(&lock);
+    *flag = value;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+static enum zt_status slow_walk(struct store *store, const char *folder, bool is_deep,
+                                bool (*visit)(void *context, const char *path,
+                                              const struct file_identity *identity),
+                                void *context, struct zt_error *error)
+{
+    pthread_mutex_lock(&lock);
+    walks++;
+    pthread_cond_broadcast(&changed);
+    while (!may_walk)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    return real_ops->walk(store, folder, is_deep, visit, context, error);
+}
+
+static void wait_for_walk(unsigned count)
+{
+    pthread_mutex_lock(&lock);
+    while (walks < count)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+static void wake(struct waiter *waiter)
+{
+    (void)waiter;
+    wakes++;
+}
+
+static void *list(void *repos)
+{
+    struct hub_lookup lookup;
+
+    assert_int_equal(find_in(repos, "o/m", "main", &lookup), HUB_FOUND);
+    hub_version_release(lookup.version);
+    return NULL;
+}
+
+static void others_go_on_while_one_lists(void **state)
+{
+    struct world *world = *state;
+    struct hub_repos *repos = hub_repos_new(&world->server);
+    struct waiter waiter = {.wake = wake};
+    struct store_ops ops = *world->server.store->ops;
+    struct hub_lookup first;
+    struct hub_lookup pinned;
+    struct hub_lookup waiting;
+    pthread_t thread;
+
+    command(world, "mkdir -p o/m; touch o/m/a");
+    assert_int_equal(find_in(repos, "o/m", "main", &first), HUB_FOUND);
+    command(world, "touch o/m/b");
+    hub_repos_changed(repos);
+    real_ops = world->server.store->ops;
+    ops.walk = slow_walk;
+    world->server.store->ops = &ops;
+    assert_int_equal(pthread_create(&thread, NULL, list, repos), 0);
+    wait_for_walk(1);
+
+    /* What is remembered needs no list. */
+    assert_int_equal(find_in(repos, "o/m", first.version->commit, &pinned), HUB_FOUND);
+    assert_ptr_equal(pinned.version, first.version);
+    hub_version_release(pinned.version);
+    assert_int_equal(find_in(repos, "o/m", "main", &waiting), HUB_BUSY);
+    assert_null(waiting.version);
+    assert_true(hub_repos_wait(repos, &waiting, &waiter));
+
+    set(&may_walk, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(wakes, 1);
+    /* That list began before the question. */
+    hub_repos_changed(repos);
+    hub_repos_find(repos, &waiting);
+    assert_int_equal(waiting.found, HUB_FOUND);
+    assert_int_equal(waiting.version->count, 2);
+    assert_int_equal(walks, 2);
+    hub_version_release(waiting.version);
+    /* One that began after it would do, whatever has changed since. */
+    hub_repos_changed(repos);
+    hub_repos_find(repos, &waiting);
+    assert_int_equal(walks, 2);
+    assert_false(hub_repos_wait(repos, &waiting, &waiter));
+    hub_version_release(waiting.version);
+    hub_version_release(first.version);
+    world->server.store->ops = real_ops;
+    hub_repos_free(repos);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_commit_names_paths_and_bytes),
+        TEST(a_large_file_makes_a_commit_provisional),
+        TEST(what_is_not_there),
+        TEST(others_go_on_while_one_lists),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
