@@ -65,8 +65,6 @@ static void a_large_file_makes_a_commit_provisional(void **state)
     struct hub_lookup lookup;
 
     command(world, "mkdir -p o/m; truncate -s 2M o/m/large");
-    /* So that nothing is found in the background. */
-    atomic_store(&world->server.draining, true);
     assert_int_equal(find_in(repos, "o/m", "main", &lookup), HUB_FOUND);
     assert_true(lookup.version->is_provisional);
     assert_string_equal(lookup.version->commit, lookup.version->provisional);
