@@ -47,7 +47,7 @@ def pattern_of(path):
     """A regular expression that finds the path of a route among the URLs of the page."""
     name = r"[^?']+" if path.endswith("/{path}") or re.search("/(resolve|raw)/", path) else r"[^/?']+"
     parts = [re.escape(part) for part in re.split(r"\{[a-z]+\}", path)]
-    pattern = name.join(parts).replace(r"/v1/models/" + name, r"/v1/models/[^/?' ]+(/(?!(objects|export|verification|uploads)\b)[^/?' ]+)*", 1)
+    pattern = name.join(parts).replace("/api/models/" + name, "/api/models/" + name + "(/[^/?']+)??").replace(r"/v1/models/" + name, r"/v1/models/[^/?' ]+(/(?!(objects|export|verification|uploads)\b)[^/?' ]+)*", 1)
     return re.compile(re.escape("http://127.0.0.1:8080") + pattern + r"(\?|'|\s|$)")
 
 

@@ -11,7 +11,7 @@ import urllib.parse
 import pytest
 
 from containers import dense, pattern, zt1
-from wire import ask, assert_problem, eventually, get, head
+from wire import Connection, ask, assert_problem, eventually, get, head
 
 MODEL = zt1({"w": dense(pattern(16), dtype="u8")})
 
@@ -118,6 +118,7 @@ def test_paths_that_no_file_may_have(tmp_path, server, target):
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
 
 
+@pytest.mark.folder("a bucket has no links")
 def test_a_link_out_of_the_root_is_not_followed(tmp_path, start_server):
     (tmp_path / "root").mkdir()
     (tmp_path / "outside").mkdir()
@@ -153,6 +154,23 @@ def test_preconditions_of_a_tensor_file(server):
     assert put(server, "a.zt", MODEL, If_Match=created["ETag"]).status == 204
 
 
+@pytest.mark.parametrize("target", ["/files/a.zt", "/files/a.txt", "/v1/models/a"])
+def test_of_two_equal_attempts_at_once_both_succeed(server, target):
+    fields = {"If-None-Match": "*", "Repr-Digest": digest_field(MODEL), "Content-Length": str(len(MODEL))}
+    with Connection(server) as slow, Connection(server) as other:
+        slow.send("PUT", target, fields)
+        slow.http.send(MODEL[:10])
+        first = other.ask("PUT", target, fields, MODEL)
+        assert first.status == 201
+        slow.http.send(MODEL[10:])
+        second = slow.receive()
+        assert (second.status, second["ETag"]) == (204, first["ETag"])
+        # Without what it sends being stated, the second is refused.
+        slow.send("PUT", target, {name: value for name, value in fields.items() if name != "Repr-Digest"})
+        slow.http.send(MODEL)
+        assert slow.receive().status == 412
+
+
 def test_digests_of_the_request(tmp_path, server):
     assert put(server, "a.txt", b"1", Content_Digest=digest_field(b"1"), Repr_Digest=digest_field(b"1")).status == 201
     assert_problem(put(server, "b.txt", b"1", Repr_Digest=digest_field(b"2")), 422, "digest-mismatch")
@@ -160,7 +178,9 @@ def test_digests_of_the_request(tmp_path, server):
     assert not (tmp_path / "b.txt").exists()
 
 
-def test_refusals_before_the_body(tmp_path, start_server):
+@pytest.fixture
+def first_status(tmp_path, start_server):
+    """The status that a PUT to /files/PATH gets before its body; of at most 1,000 bytes, and there is a file `there`."""
     config = tmp_path / "config.json"
     config.write_text('{"upload": {"max_bytes": 1000}}')
     root = tmp_path / "root"
@@ -174,12 +194,20 @@ def test_refusals_before_the_body(tmp_path, start_server):
             connection.sendall(f"{head}\r\n\r\n".encode())
             return int(connection.recv(4096).split()[1])
 
-    assert first_line("/files/a", "Content-Length: 1001") == 413
-    assert first_line("/files/.a", "Content-Length: 1001") in (400, 404)
-    assert first_line("/files/there", "Content-Length: 1001", "If-None-Match: *") == 412
-    assert first_line("/files/a", "Content-Length: 1", "Content-Encoding: gzip") == 415
-    assert first_line("/files/a", "Content-Length: 1", "Content-Range: bytes 0-0/2") == 400
-    assert first_line("/files/a", "Content-Length: 1") == 100
+    return first_line
+
+
+@pytest.mark.folder("a bucket is asked for a file's version behind the body")
+def test_a_precondition_is_refused_before_the_body_and_before_its_length(first_status):
+    assert first_status("/files/there", "Content-Length: 1001", "If-None-Match: *") == 412
+
+
+def test_refusals_before_the_body(first_status):
+    assert first_status("/files/a", "Content-Length: 1001") == 413
+    assert first_status("/files/.a", "Content-Length: 1001") in (400, 404)
+    assert first_status("/files/a", "Content-Length: 1", "Content-Encoding: gzip") == 415
+    assert first_status("/files/a", "Content-Length: 1", "Content-Range: bytes 0-0/2") == 400
+    assert first_status("/files/a", "Content-Length: 1") == 100
 
 
 def test_the_digest_stays_with_its_bytes(tmp_path, server):
@@ -211,6 +239,7 @@ def test_a_body_that_is_cut_off_leaves_nothing(tmp_path, server):
     assert not (tmp_path / "a.txt").exists()
 
 
+@pytest.mark.folder("a folder in the place of a file")
 def test_a_name_that_is_taken_by_something_else(tmp_path, server):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_bytes(b"x")

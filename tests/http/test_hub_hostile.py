@@ -11,6 +11,10 @@ from wire import ask, eventually, get
 COMMIT = "c" * 40
 
 
+# Snapshots are links to blobs.
+LINKS = pytest.mark.folder("a bucket has no links")
+
+
 def make_cache(root, blobs, links):
     """A folder as the Hub's clients fill it; links: from a file's name to that of its blob."""
     repo = root / "models--org--cached"
@@ -29,6 +33,7 @@ def sha256(content):
     return hashlib.sha256(content).hexdigest()
 
 
+@LINKS
 def test_a_blob_whose_name_is_not_its_digest(tmp_path, start_server):
     """What a name states is good for a tag, but no digest; what was found of the bytes takes its place."""
     make_cache(tmp_path, {"a" * 64: b"other bytes"}, {"f.bin": "a" * 64})
@@ -43,6 +48,7 @@ def test_a_blob_whose_name_is_not_its_digest(tmp_path, start_server):
     assert entry["lfs"]["oid"] == sha256(b"other bytes")
 
 
+@LINKS
 def test_a_snapshot_that_grows(tmp_path, start_server):
     """Clients fill a snapshot file by file, as they are asked for them."""
     repo = make_cache(tmp_path, {"a" * 64: b"a", "b" * 64: b"b"}, {"a.bin": "a" * 64})

@@ -351,6 +351,7 @@ def test_the_same_files_are_the_same_commit(tmp_path, start_server):
         assert eventually(lambda: get(server, f"/api/models/{REPO}").json()["sha"] == commit_of(FILES))
 
 
+@pytest.mark.folder("sparse files larger than the memory of the tests")
 def test_before_the_bytes_are_read(tmp_path, start_server):
     """A file that takes a while to hash: there is a commit at once, and it stays valid."""
     fill(tmp_path, files={"config.json": b"{}"})
@@ -376,6 +377,7 @@ def test_before_the_bytes_are_read(tmp_path, start_server):
 # --- a folder that the Hub's own clients have filled ---
 
 
+@pytest.mark.folder("a bucket has no links")
 def test_a_cache_states_commit_and_etags(tmp_path, start_server):
     stated, older = "c" * 40, "d" * 40
     blobs = {"a" * 64: b"large", "b" * 40: b'{"small": 1}'}

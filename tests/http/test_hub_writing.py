@@ -136,15 +136,15 @@ def test_slashes_in_the_content_may_be_escaped(tmp_path, server):
 def test_a_body_that_comes_byte_by_byte(tmp_path, server):
     files = {"config.json": b'{"a": [1, 2]}', "model.zt": MODEL, "t": b"\xfb\xff" * 50}
     body = body_of(header(), *(inline(path, content) for path, content in files.items())) + b"\n"
-    connection = connect(server)
-    connection.sendall(
-        f"POST /api/models/{REPO}/commit/main HTTP/1.1\r\nHost: {connection.getpeername()[0]}\r\n"
-        "Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
-    )
-    for byte in body:
-        connection.sendall(b"1\r\n" + bytes([byte]) + b"\r\n")
-    connection.sendall(b"0\r\n\r\n")
-    answer = read_until_closed(connection)
+    with connect(server) as connection:
+        connection.sendall(
+            f"POST /api/models/{REPO}/commit/main HTTP/1.1\r\nHost: {connection.getpeername()[0]}\r\n"
+            "Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+        )
+        for byte in body:
+            connection.sendall(b"1\r\n" + bytes([byte]) + b"\r\n")
+        connection.sendall(b"0\r\n\r\n")
+        answer = read_until_closed(connection)
     assert b" 200 " in answer.split(b"\r\n")[0], answer
     assert files_of(tmp_path) == files
 

@@ -184,9 +184,9 @@ static void replace_reply(struct request *request, unsigned status, const char *
     request->replied = true;
 }
 
-/* also: another member's name for the detail, or NULL; error may be NULL. */
+/* error may be NULL. */
 static enum outcome reply(struct request *request, enum problem problem, const char *detail,
-                          const char *also, const struct zt_error *error)
+                          const struct problem_members *also, const struct zt_error *error)
 {
     struct json json;
     char *body;
@@ -197,8 +197,8 @@ static enum outcome reply(struct request *request, enum problem problem, const c
     json_init(&json, false);
     json_object_begin(&json);
     write_problem(&json, request, problem, detail);
-    if (also != NULL)
-        write_member(&json, also, detail);
+    for (size_t i = 0; also != NULL && i < also->count; i++)
+        write_member(&json, also->list[i].name, also->list[i].text);
     if (error != NULL)
         write_error_members(&json, error);
     json_object_end(&json);
@@ -232,12 +232,19 @@ enum outcome problem_reply_named(struct request *request, enum problem problem, 
                                  const char *detail_format, ...)
 {
     char detail[DETAIL_SIZE];
+    const struct problem_member named = {member, detail};
     va_list arguments;
 
     va_start(arguments, detail_format);
     vsnprintf(detail, sizeof(detail), detail_format, arguments);
     va_end(arguments);
-    return reply(request, problem, detail, member, NULL);
+    return reply(request, problem, detail, &(struct problem_members){&named, 1}, NULL);
+}
+
+enum outcome problem_reply_members(struct request *request, enum problem problem,
+                                   const char *detail, const struct problem_members *members)
+{
+    return reply(request, problem, detail, members, NULL);
 }
 
 enum outcome problem_reply_error_as(struct request *request, enum problem problem,

@@ -65,6 +65,18 @@ enum outcome problem_reply_named(struct request *request, enum problem problem, 
                                  const char *detail_format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The same, with members of the caller's; those without a text are left out. */
+struct problem_member {
+    const char *name;
+    const char *text;
+};
+struct problem_members {
+    const struct problem_member *list;
+    size_t count;
+};
+enum outcome problem_reply_members(struct request *request, enum problem problem,
+                                   const char *detail, const struct problem_members *members);
+
 /* The same for a failure of the core: its status decides the problem (problem_of_status), and rule,
  * object, component and offset become members if they apply. */
 enum outcome problem_reply_error(struct request *request, const struct zt_error *error);

@@ -100,31 +100,38 @@ static void look(struct request *request)
     hub_version_release(version);
 }
 
-/* Clients that do not mind an existing repository read its address from the refusal, too. */
+/* Clients that do not mind an existing repository read its address from the refusal. */
+static enum outcome reply_exists(struct request *request, const char *url, const char *repo)
+{
+    static const char text[] = "this repository exists already";
+    const struct problem_member members[] = {
+        {"error", text}, {"url", url}, {"name", repo}, {"id", repo}};
+
+    problem_reply_members(request, PROBLEM_CONFLICT, text,
+                          &(struct problem_members){members, sizeof(members) / sizeof(members[0])});
+    representation_field(&request->reply, "X-Error-Message", text);
+    return OUTCOME_READY;
+}
+
 static enum outcome reply(struct request *request, const struct creation *creation)
 {
-    const bool exists = creation->exists;
     const char *base = request_base_url(request);
     const char *url = request_print(request, "%s/%s", base != NULL ? base : "", creation->repo);
-    struct json *json = json_reply_new(request, false);
+    struct json *json;
 
-    if (json == NULL)
-        return OUTCOME_READY;
     if (url == NULL)
         return problem_reply_no_memory(request);
+    if (creation->exists)
+        return reply_exists(request, url, creation->repo);
+    json = json_reply_new(request, false);
+    if (json == NULL)
+        return OUTCOME_READY;
     json_object_begin(json);
     hub_json_string(json, "url", url);
     hub_json_string(json, "name", creation->repo);
     hub_json_string(json, "id", creation->repo);
-    if (exists)
-        hub_json_string(json, "error", "this repository exists already");
     json_object_end(json);
-    json_reply_send(request, json);
-    if (exists && !request->replied) {
-        request->reply.status = 409;
-        representation_field(&request->reply, "X-Error-Message", "this repository exists already");
-    }
-    return OUTCOME_READY;
+    return json_reply_send(request, json);
 }
 
 enum outcome hub_create_handle(struct request *request)

@@ -2,6 +2,7 @@
 #include "upload/whole/put.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -317,10 +318,50 @@ static bool publish(struct put *put)
                         : publication_run(&put->file.publication, &put->failure);
 }
 
+/* Whether what is stored is what was sent; then published has its ETag. */
+static bool file_is_there(struct put *put, struct published *published)
+{
+    struct failure ignored = {.is_set = false};
+    struct file_found found;
+
+    if (!file_look(put->server, put->name, &found, &ignored) || !found.has_sha256)
+        return false;
+    snprintf(published->etag, sizeof(published->etag), "%s", found.etag);
+    return memcmp(found.sha256, published->sha256, sizeof(found.sha256)) == 0;
+}
+
+static bool model_is_there(struct put *put, struct published *published)
+{
+    struct generation *current = model_find_current(put->server, put->name);
+    bool is_there = current != NULL && atomic_load(&current->has_file_sha256) &&
+                    memcmp(current->file_sha256, published->sha256, sizeof(published->sha256)) == 0;
+
+    if (is_there)
+        snprintf(published->etag, sizeof(published->etag), "%s", current->etag);
+    generation_release(current);
+    return is_there;
+}
+
+/* Two attempts at one upload may be under way at once, and a bucket is asked only now: the one
+ * whose precondition fails because the other was first has succeeded too (RFC 9110 section
+ * 13.2.1). */
+static bool was_done_already(struct put *put)
+{
+    struct published *published = &put->file.publication.published;
+
+    if (put->failure.problem != PROBLEM_PRECONDITION_FAILED || !put->repr_digest.has_sha256)
+        return false;
+    if (!(put->is_file ? file_is_there(put, published) : model_is_there(put, published)))
+        return false;
+    put->failure = (struct failure){.is_set = false};
+    published->replaced = true;
+    return true;
+}
+
 static void work_finish(struct request *request)
 {
     struct put *put = request->context;
-    bool published = finish_digests(put) && publish(put);
+    bool published = finish_digests(put) && (publish(put) || was_done_already(put));
 
     assert(published == !put->failure.is_set);
     set_state(put, published ? PUT_PUBLISHED : PUT_FAILED);
