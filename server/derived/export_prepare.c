@@ -172,16 +172,14 @@ static bool prepare_component(struct export_runner *runner)
 
 /* --- the file --- */
 
-static void make_origins(struct export_work *work)
+struct export_origin *export_work_origins(const struct export_work *work)
 {
     const struct zt_projection *projection = work->projection;
     const uint32_t count = projection->model->component_count;
     struct export_origin *origins = calloc(count + (size_t)1, sizeof(*origins));
 
-    if (origins == NULL) {
-        export_fail_memory(work);
-        return;
-    }
+    if (origins == NULL)
+        return NULL;
     for (uint32_t i = 0; i < count; i++) {
         const struct zt_origin *origin = &projection->origins[i];
 
@@ -191,8 +189,15 @@ static void make_origins(struct export_work *work)
                 zt_widening_of(origin, &work->selection.model->components[origin->component],
                                &projection->model->components[i]);
     }
-    work->result.origins = origins;
-    work->result.origin_count = count;
+    return origins;
+}
+
+static void make_origins(struct export_work *work)
+{
+    work->result.origins = export_work_origins(work);
+    work->result.origin_count = work->projection->model->component_count;
+    if (work->result.origins == NULL)
+        export_fail_memory(work);
 }
 
 static void lay_out(struct export_work *work)

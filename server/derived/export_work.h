@@ -72,6 +72,9 @@ void export_work_free(struct export_work *work);
 /* The first stage, at once: on a worker, and without ended. */
 void export_work_make_outline(struct export_work *work);
 
+/* For a file that has been laid out: where each component comes from. NULL: out of memory. */
+struct export_origin *export_work_origins(const struct export_work *work);
+
 /* The stages. Each is begun once, by any thread, and calls ended once. */
 void export_work_outline(struct export_work *work);
 void export_work_prepare(struct export_work *work);

@@ -1,13 +1,17 @@
-/* Which models have a view, and how long its files are. */
+/* Which models have a view, what its files hold, and how long they are. */
 #include "hub/model_view.h"
 
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/export_reply.h"
 #include "catalog/catalog.h"
 #include "catalog/split_path.h"
-#include "derived/export_size.h"
+#include "derived/export_source.h"
+#include "zt/digest.h"
 
 bool model_view_is_of(const char *path)
 {
@@ -35,6 +39,7 @@ bool model_view_is_from(const struct model_view *view, const struct generation *
 
 struct export_query model_view_query(const struct model_view *view, uint32_t part)
 {
+    assert(part < view->part_count || view->part_count == 0);
     return (struct export_query){.target = ZT_TARGET_SAFETENSORS,
                                  .prefix = {"", 0},
                                  .first = view->parts[part].first,
@@ -42,9 +47,102 @@ struct export_query model_view_query(const struct model_view *view, uint32_t par
                                  .is_for_torch = true};
 }
 
+/* As transformers names them. */
+void model_view_name(const struct model_view *view, uint32_t part, char out_name[VIEW_NAME_SIZE])
+{
+    int length;
+
+    if (part == VIEW_INDEX)
+        length = snprintf(out_name, VIEW_NAME_SIZE, "%s.safetensors.index.json", view->stem);
+    else if (view->part_count == 1)
+        length = snprintf(out_name, VIEW_NAME_SIZE, "%s.safetensors", view->stem);
+    else
+        length = snprintf(out_name, VIEW_NAME_SIZE, "%s-%05" PRIu32 "-of-%05" PRIu32 ".safetensors",
+                          view->stem, part + 1, view->part_count);
+    assert(length > 0 && length < (int)VIEW_NAME_SIZE);
+}
+
+/* --- the index --- */
+
+/* Of what safetensors will hold. */
+static uint64_t object_size(const struct zt_model *model, uint32_t index)
+{
+    const struct zt_object *object = &model->objects[index];
+    uint64_t size = 0;
+
+    for (uint32_t i = 0; i < object->component_count; i++) {
+        const uint64_t length = model->components[object->first_component + i].decoded_length;
+
+        size = length < UINT64_MAX - size ? size + length : UINT64_MAX;
+    }
+    return size;
+}
+
+static uint64_t model_size(const struct zt_model *model)
+{
+    uint64_t size = 0;
+
+    for (uint32_t i = 0; i < model->object_count; i++) {
+        const uint64_t more = object_size(model, i);
+
+        size = more < UINT64_MAX - size ? size + more : UINT64_MAX;
+    }
+    return size;
+}
+
+void model_view_write_index(const struct model_view *view, const struct generation *generation,
+                            struct json *json)
+{
+    const struct zt_model *model = generation->model;
+    char name[VIEW_NAME_SIZE];
+
+    json_object_begin(json);
+    json_key_string(json, "metadata");
+    json_object_begin(json);
+    json_key_string(json, "total_size");
+    json_uint(json, model_size(model));
+    json_object_end(json);
+    json_key_string(json, "weight_map");
+    json_object_begin(json);
+    for (uint32_t part = 0; part < view->part_count; part++) {
+        const struct view_part *of = &view->parts[part];
+
+        model_view_name(view, part, name);
+        for (uint32_t i = of->first; i < of->first + of->count; i++) {
+            json_key(json, zt_object_name(&model->objects[i]));
+            json_put_string(json, name);
+        }
+    }
+    json_object_end(json);
+    json_object_end(json);
+}
+
+static enum zt_status measure_index(struct model_view *view, const struct generation *generation,
+                                    struct zt_error *error)
+{
+    struct zt_hasher *hasher = NULL;
+    struct zt_digest digest;
+    struct json json;
+
+    json_init(&json, false);
+    model_view_write_index(view, generation, &json);
+    if (json.failed || zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK) {
+        json_free(&json);
+        return zt_fail_memory(error, "an index");
+    }
+    zt_hasher_update(hasher, json.text, json.length);
+    zt_hasher_finish(hasher, &digest);
+    zt_hasher_free(hasher);
+    memcpy(view->index_sha256, digest.bytes, sizeof(view->index_sha256));
+    view->index_length = json.length;
+    json_free(&json);
+    return ZT_OK;
+}
+
 /* --- making --- */
 
-static struct model_view *new_view(const char *path, const struct file_identity *identity)
+static struct model_view *new_view(const char *path, const char *stem,
+                                   const struct file_identity *identity)
 {
     struct model_view *view = calloc(1, sizeof(*view));
 
@@ -53,26 +151,91 @@ static struct model_view *new_view(const char *path, const struct file_identity 
     atomic_init(&view->references, 1);
     view->identity = *identity;
     view->path = strdup(path);
+    view->stem = strdup(stem);
     view->parts = calloc(1, sizeof(*view->parts));
-    if (view->path != NULL && view->parts != NULL)
+    if (view->path != NULL && view->stem != NULL && view->parts != NULL)
         return view;
     model_view_release(view);
     return NULL;
 }
 
-/* One file of the whole model, if safetensors can hold it. */
+/* Fills parts of about this size, a part for each object that is larger, and returns their number.
+ * parts: room for them, or NULL. */
+static uint32_t split(const struct zt_model *model, uint64_t part_bytes, struct view_part *parts)
+{
+    uint32_t part = 0;
+    uint32_t first = 0;
+    uint64_t size = 0;
+
+    for (uint32_t i = 0; i < model->object_count; i++) {
+        const uint64_t more = object_size(model, i);
+
+        if (i > first && (size > part_bytes || more > part_bytes - size)) {
+            if (parts != NULL)
+                parts[part] = (struct view_part){.first = first, .count = i - first};
+            part++;
+            first = i;
+            size = 0;
+        }
+        size += more;
+    }
+    if (parts != NULL)
+        parts[part] = (struct view_part){.first = first, .count = model->object_count - first};
+    return part + 1;
+}
+
+/* How many bytes of tensors a part gets. Any two parts that follow each other have more than that,
+ * so that there are at most VIEW_PARTS_MAX. */
+static uint64_t part_bytes(const struct server *server, uint64_t size)
+{
+    const uint64_t wanted = (uint64_t)config_number(&server->config->hub.shard_bytes);
+    const uint64_t least = size / (VIEW_PARTS_MAX / 2 - 1) + 1;
+
+    return wanted > least ? wanted : least;
+}
+
+static enum zt_status lay_parts_out(struct server *server, const struct zt_model *model,
+                                    struct model_view *view, struct zt_error *error)
+{
+    const uint64_t size = model_size(model);
+    const uint64_t most = part_bytes(server, size);
+    struct view_part *parts;
+
+    /* Then there is a length that nothing states. */
+    if (size == UINT64_MAX)
+        return ZT_OK;
+    view->part_count = split(model, most, NULL);
+    assert(view->part_count >= 1 && view->part_count <= VIEW_PARTS_MAX);
+    if (view->part_count == 1)
+        return ZT_OK;
+    parts = calloc(view->part_count, sizeof(*parts));
+    if (parts == NULL)
+        return zt_fail_memory(error, "a view");
+    free(view->parts);
+    view->parts = parts;
+    split(model, most, parts);
+    return ZT_OK;
+}
+
+/* The files of the model, if safetensors can hold it. */
 static enum zt_status lay_out(struct server *server, struct generation *generation,
                               struct model_view *view, struct zt_error *error)
 {
-    const struct export_query query = model_view_query(view, 0);
-    enum zt_status status;
+    enum zt_status status = ZT_OK;
 
-    if (generation->model->object_count == 0)
-        return ZT_OK;
-    status = export_size(server, generation, &query, &view->parts[0].length, error);
-    if (status == ZT_OK)
-        view->part_count = 1;
-    return status == ZT_UNSUPPORTED ? ZT_OK : status;
+    if (generation->model->object_count > 0)
+        status = lay_parts_out(server, generation->model, view, error);
+    for (uint32_t i = 0; i < view->part_count && status == ZT_OK; i++) {
+        const struct export_query query = model_view_query(view, i);
+
+        status = export_size(server, generation, &query, &view->parts[i].length, error);
+    }
+    if (status == ZT_OK && view->part_count > 1)
+        status = measure_index(view, generation, error);
+    if (status != ZT_UNSUPPORTED)
+        return status;
+    view->part_count = 0;
+    return ZT_OK;
 }
 
 static enum zt_status look_at(struct server *server, struct generation *generation,
@@ -85,17 +248,17 @@ static enum zt_status look_at(struct server *server, struct generation *generati
     return lay_out(server, generation, view, error);
 }
 
-enum zt_status model_view_make(struct server *server, const char *path,
+enum zt_status model_view_make(struct server *server, const char *path, const char *stem,
                                const struct file_identity *identity, struct model_view **out_view,
                                struct zt_error *error)
 {
-    struct model_view *view = new_view(path, identity);
+    struct model_view *view = new_view(path, stem, identity);
     struct generation *generation;
     enum zt_status status;
 
     *out_view = NULL;
     if (view == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a view");
+        return zt_fail_memory(error, "a view");
     generation = catalog_update(server->catalog, path);
     if (generation == NULL)
         status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the file cannot be opened");
@@ -120,6 +283,7 @@ void model_view_release(struct model_view *view)
     if (view == NULL || atomic_fetch_sub(&view->references, 1) > 1)
         return;
     free(view->path);
+    free(view->stem);
     free(view->parts);
     free(view);
 }

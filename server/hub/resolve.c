@@ -1,10 +1,12 @@
 /* A file of a repository, of the version that is asked for or of none: no client asks whether what
  * it goes on with is still the same, so a pinned address never gives other bytes. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/export_reply.h"
+#include "api/json_reply.h"
 #include "api/stored_reply.h"
 #include "base/server.h"
 #include "catalog/catalog.h"
@@ -25,6 +27,7 @@ struct resolve {
     struct zt_error error;
     bool is_export; /* of a view, whose query has been filled in */
     struct export_view export;
+    struct json *json; /* the index of a view; held by the request */
 };
 
 static bool is_pinned(const struct resolve *resolve)
@@ -164,13 +167,40 @@ static bool find_model(struct request *request, struct resolve *resolve, enum ou
     return resolve->status == ZT_OK;
 }
 
+static void write_index(struct request *request)
+{
+    const struct resolve *resolve = request->context;
+
+    model_view_write_index(resolve->entry->view, request->generation, resolve->json);
+}
+
+static enum outcome reply_index(struct request *request, struct resolve *resolve)
+{
+    struct representation *reply = &request->reply;
+
+    if (resolve->json == NULL) {
+        resolve->json = json_reply_new(request, false);
+        return resolve->json != NULL ? request_work(request, write_index) : OUTCOME_READY;
+    }
+    if (resolve->json->failed)
+        return problem_reply_no_memory(request);
+    assert(resolve->json->length == resolve->entry->identity.size_bytes);
+    representation_memory(reply, resolve->json->text, resolve->json->length);
+    reply->media_type = "application/json";
+    reply->ranges = true;
+    reply->last_modified = generation_modified(request->generation);
+    return finish_file(request, resolve);
+}
+
 static enum outcome reply_view(struct request *request, struct resolve *resolve)
 {
     enum outcome outcome;
 
     if (!resolve->is_export) {
-        if (!find_model(request, resolve, &outcome))
+        if (request->generation == NULL && !find_model(request, resolve, &outcome))
             return outcome;
+        if (resolve->entry->part == VIEW_INDEX)
+            return reply_index(request, resolve);
         resolve->export.query = model_view_query(resolve->entry->view, resolve->entry->part);
         resolve->is_export = true;
     }

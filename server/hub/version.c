@@ -186,7 +186,7 @@ static void name_file(struct hub_file *file, const char *blob)
     }
 }
 
-/* Of a view, as long as its SHA-256 is not known: of the text that names it. */
+/* As long as the SHA-256 of a view is not known it is named by the text that stands for it. */
 static void name_views(struct hub_version *version)
 {
     for (size_t i = 0; i < version->count; i++) {
@@ -196,6 +196,10 @@ static void name_views(struct hub_version *version)
 
         if (file->view == NULL)
             continue;
+        if (file->has_sha256) {
+            write_hex(file->sha256, sizeof(file->sha256), file->etag);
+            continue;
+        }
         write_text(version, file, false, text);
         zt_xxh3_128(text, strlen(text), hash);
         snprintf(file->etag, sizeof(file->etag), "v%016" PRIx64 "%016" PRIx64, hash[0], hash[1]);

@@ -1,6 +1,6 @@
 /* Which views a version has, and what they are called: "X.zt" is "X.safetensors", and the only
  * model of a repository "model.safetensors", by which transformers finds it. Files that are there
- * have their names first. */
+ * have their names first. The SHA-256 of a view is found in the background, as that of a file. */
 #include "hub/version_views.h"
 
 #include <inttypes.h>
@@ -10,7 +10,10 @@
 
 #include "api/export_reply.h"
 #include "base/server.h"
+#include "catalog/catalog.h"
+#include "derived/export_source.h"
 #include "hub/model_view.h"
+#include "tree/file_hashes.h"
 
 #define ONLY              "model"
 #define SAFETENSORS       ".safetensors"
@@ -19,19 +22,26 @@
 void version_view_text(const struct hub_file *file, const char *source,
                        char out_text[VIEW_TEXT_SIZE])
 {
-    const struct view_part *part = &file->view->parts[file->part];
+    const struct model_view *view = file->view;
+    char what[64];
 
-    snprintf(out_text, VIEW_TEXT_SIZE, "view %d.%d of %s: %" PRIu32 "+%" PRIu32,
-             MODEL_VIEW_REVISION, EXPORT_REVISION, source, part->first, part->count);
+    if (file->part == VIEW_INDEX)
+        snprintf(what, sizeof(what), "index of %" PRIu32, view->part_count);
+    else
+        snprintf(what, sizeof(what), "%" PRIu32 "+%" PRIu32, view->parts[file->part].first,
+                 view->parts[file->part].count);
+    snprintf(out_text, VIEW_TEXT_SIZE, "view %d.%d of %s: %s", MODEL_VIEW_REVISION, EXPORT_REVISION,
+             source, what);
 }
 
 /* --- the models --- */
 
 static struct model_view *find_known(const struct hub_version *version, const char *path,
-                                     const struct file_identity *identity)
+                                     const char *stem, const struct file_identity *identity)
 {
     for (size_t i = 0; version != NULL && i < version->view_count; i++)
         if (strcmp(version->views[i]->path, path) == 0 &&
+            strcmp(version->views[i]->stem, stem) == 0 &&
             store_identity_equal(&version->views[i]->identity, identity))
             return model_view_hold(version->views[i]);
     return NULL;
@@ -39,7 +49,8 @@ static struct model_view *find_known(const struct hub_version *version, const ch
 
 /* NULL: there is none now. */
 static struct model_view *find_view(struct server *server, const struct hub_version *version,
-                                    const struct hub_version *previous, const struct hub_file *file)
+                                    const struct hub_version *previous, const struct hub_file *file,
+                                    const char *stem)
 {
     char path[MODEL_PATH_SIZE];
     struct model_view *view;
@@ -47,10 +58,66 @@ static struct model_view *find_view(struct server *server, const struct hub_vers
 
     if (snprintf(path, sizeof(path), "%s/%s", version->folder, file->path) >= (int)sizeof(path))
         return NULL;
-    view = find_known(previous, path, &file->identity);
+    view = find_known(previous, path, stem, &file->identity);
     if (view == NULL)
-        (void)model_view_make(server, path, &file->identity, &view, &error);
+        (void)model_view_make(server, path, stem, &file->identity, &view, &error);
     return view;
+}
+
+/* --- hashes --- */
+
+static void hold_view(void *thing)
+{
+    model_view_hold(thing);
+}
+
+static void release_view(void *thing)
+{
+    model_view_release(thing);
+}
+
+static enum zt_status open_part(const struct hash_made *made, struct server *server,
+                                struct zt_source **out_source, struct zt_error *error)
+{
+    const struct model_view *view = made->thing;
+    const struct export_query query = model_view_query(view, made->part);
+    struct generation *generation = catalog_update(server->catalog, view->path);
+    enum zt_status status;
+
+    if (generation == NULL || !model_view_is_from(view, generation))
+        status = zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "the model is another by now");
+    else
+        status = export_source_open(server, generation, &query, out_source, error);
+    generation_release(generation);
+    return status;
+}
+
+/* Bytes that lie elsewhere are not brought here for that if they are many. */
+static bool may_hash(struct server *server, const struct hub_file *file)
+{
+    return !store_is_elsewhere(server->store) || file->identity.size_bytes <= HASH_FETCHED_MAX;
+}
+
+/* What is known of it; else it is to be found, after that of its model. */
+static void find_hash(struct server *server, const struct hub_file *model, struct hub_file *file)
+{
+    static const struct hash_made_ops ops = {hold_view, release_view, open_part,
+                                             export_source_is_still};
+    const struct hash_made made = {&ops, file->view, file->part};
+    char name[MODEL_PATH_SIZE + VIEW_TEXT_SIZE];
+    char text[VIEW_TEXT_SIZE];
+
+    if (file->part == VIEW_INDEX) {
+        file->has_sha256 = true;
+        memcpy(file->sha256, file->view->index_sha256, sizeof(file->sha256));
+        return;
+    }
+    version_view_text(file, "it", text);
+    /* No file has such a path, since the model is none but a file. */
+    snprintf(name, sizeof(name), "%s/%s", file->view->path, text);
+    file->has_sha256 = file_hashes_find(server->hashes, name, &file->identity, file->sha256);
+    if (!file->has_sha256 && model->has_sha256 && may_hash(server, file))
+        file_hashes_want_made(server->hashes, name, &file->identity, &made);
 }
 
 /* --- names --- */
@@ -124,37 +191,131 @@ static bool is_gguf(const char *path)
     return dot != NULL && strcmp(dot, ".gguf") == 0;
 }
 
+/* Whether something stored has the path, or is in a folder of that path. */
+static bool is_taken(const struct hub_version *version, const char *path)
+{
+    const size_t length = strlen(path);
+    const size_t at = hub_version_seek(version, zt_text_from(path));
+
+    for (size_t i = at; i < version->count; i++) {
+        const char *other = version->files[i].path;
+
+        if (strncmp(other, path, length) != 0)
+            return false;
+        if (other[length] == '\0' || other[length] == '/')
+            return true;
+    }
+    return false;
+}
+
 /* --- the files --- */
 
+/* A model, and what its view is called. */
+struct named {
+    size_t index;               /* of the model's file */
+    int folder_length;          /* of its path, with the slash */
+    char stem[MODEL_PATH_SIZE]; /* below the folder */
+};
+
+static void name_view(const struct hub_version *version, size_t index, bool is_only,
+                      struct named *out_named)
+{
+    const char *path = version->files[index].path;
+    const char *slash = strrchr(path, '/');
+
+    out_named->index = index;
+    out_named->folder_length = slash != NULL ? (int)(slash + 1 - path) : 0;
+    if (is_only)
+        strcpy(out_named->stem, ONLY);
+    else
+        snprintf(out_named->stem, sizeof(out_named->stem), "%.*s",
+                 (int)stem_of(path) - out_named->folder_length, path + out_named->folder_length);
+}
+
+/* Part number i of a view, or behind them its index. */
+static uint32_t part_at(const struct model_view *view, uint32_t i)
+{
+    return i < view->part_count ? i : VIEW_INDEX;
+}
+
+static uint32_t file_count(const struct model_view *view)
+{
+    return view->part_count > 1 ? view->part_count + 1 : view->part_count;
+}
+
+static char *path_of(const struct hub_version *version, const struct named *named,
+                     const struct model_view *view, uint32_t part)
+{
+    char name[VIEW_NAME_SIZE];
+    char *path;
+
+    model_view_name(view, part, name);
+    return asprintf(&path, "%.*s%s", named->folder_length, version->files[named->index].path,
+                    name) < 0
+               ? NULL
+               : path;
+}
+
 /* Behind the others, which stay sorted. False: out of memory. */
-static bool add_file(struct hub_version *version, struct model_view *view, const char *stem,
-                     size_t stem_length)
+static bool add_file(struct server *server, struct hub_version *version, const struct named *named,
+                     struct model_view *view, uint32_t part)
 {
     struct hub_file *file = &version->files[version->count + version->view_path_count];
-    char *path = malloc(stem_length + sizeof(SAFETENSORS));
+    char *path = path_of(version, named, view, part);
 
     if (path == NULL)
         return false;
-    memcpy(path, stem, stem_length);
-    memcpy(path + stem_length, SAFETENSORS, sizeof(SAFETENSORS));
+    if (is_taken(version, path)) {
+        free(path);
+        return true;
+    }
     version->view_paths[version->view_path_count++] = path;
-    *file = (struct hub_file){.path = path, .identity = view->identity, .view = view};
-    file->identity.size_bytes = view->parts[0].length;
+    *file = (struct hub_file){.path = path, .identity = view->identity, .view = view, .part = part};
+    file->identity.size_bytes = part == VIEW_INDEX ? view->index_length : view->parts[part].length;
+    find_hash(server, &version->files[named->index], file);
     return true;
 }
 
-/* Room for the files of a view of each file. */
+/* Room for more files and their paths. */
 static bool reserve(struct hub_version *version, size_t count)
 {
+    const size_t paths = version->view_path_count + count + 1;
     struct hub_file *files =
-        realloc(version->files, (version->count + count + 1) * sizeof(*version->files));
+        realloc(version->files, (version->count + paths) * sizeof(*version->files));
+    char **view_paths;
 
     if (files == NULL)
         return false;
     version->files = files;
-    version->views = calloc(count + 1, sizeof(struct model_view *));
-    version->view_paths = calloc(count + 1, sizeof(char *));
-    return version->views != NULL && version->view_paths != NULL;
+    view_paths = realloc(version->view_paths, paths * sizeof(*view_paths));
+    if (view_paths == NULL)
+        return false;
+    version->view_paths = view_paths;
+    return true;
+}
+
+static bool add_files(struct server *server, struct hub_version *version, const struct named *named,
+                      struct model_view *view)
+{
+    const uint32_t count = file_count(view);
+    bool is_added = reserve(version, count);
+
+    for (uint32_t i = 0; i < count && is_added; i++)
+        is_added = add_file(server, version, named, view, part_at(view, i));
+    return is_added;
+}
+
+/* False: out of memory. */
+static bool add_view(struct server *server, struct hub_version *version,
+                     const struct hub_version *previous, const struct named *named)
+{
+    struct model_view *view =
+        find_view(server, version, previous, &version->files[named->index], named->stem);
+
+    if (view == NULL)
+        return true;
+    version->views[version->view_count++] = view;
+    return add_files(server, version, named, view);
 }
 
 static int compare(const void *a, const void *b)
@@ -162,37 +323,43 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct hub_file *)a)->path, ((const struct hub_file *)b)->path);
 }
 
+/* Two models may want one name for files of their views. */
+static void drop_twins(struct hub_version *version)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < version->count; i++)
+        if (kept == 0 || compare(&version->files[kept - 1], &version->files[i]) != 0)
+            version->files[kept++] = version->files[i];
+    version->count = kept;
+}
+
 bool version_views_add(struct server *server, struct hub_version *version,
                        const struct hub_version *previous)
 {
-    const size_t count = version->count;
     const size_t only = find_only(version);
     size_t candidates = 0;
     bool is_added = true;
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < version->count; i++)
         candidates += model_view_is_of(version->files[i].path);
     if (candidates == 0)
         return true;
-    if (!reserve(version, candidates))
+    version->views = calloc(candidates, sizeof(struct model_view *));
+    if (version->views == NULL)
         return false;
-    for (size_t i = 0; i < count && is_added; i++) {
+    for (size_t i = 0; i < version->count && is_added; i++) {
         const char *path = version->files[i].path;
-        const bool is_only = i == only && !is_gguf(path);
-        struct model_view *view;
+        struct named named;
 
         if (!model_view_is_of(path) || is_shadowed(version, path))
             continue;
-        view = find_view(server, version, previous, &version->files[i]);
-        if (view == NULL)
-            continue;
-        version->views[version->view_count++] = view;
-        if (view->part_count == 1)
-            is_added = add_file(version, view, is_only ? ONLY : path,
-                                is_only ? strlen(ONLY) : stem_of(path));
+        name_view(version, i, i == only && !is_gguf(path), &named);
+        is_added = add_view(server, version, previous, &named);
     }
     version->count += version->view_path_count;
     qsort(version->files, version->count, sizeof(*version->files), compare);
+    drop_twins(version);
     return is_added;
 }
 

@@ -431,12 +431,13 @@ static void stop_work(struct server *server)
 static void free_parts(struct server *server)
 {
     assert(server->loop_count == 0);
+    /* What it has begun to hash may be made of a model. */
+    file_hashes_free(server->hashes);
     catalog_free(server->catalog);
     finding_cache_free(server->findings);
     hub_repos_free(server->hub);
     export_cache_free(server->exports);
     decoded_cache_free(server->decoded);
-    file_hashes_free(server->hashes);
     verifier_free(server->verifier);
     kept_uploads_free(server->kept);
     registry_free(server->registry);

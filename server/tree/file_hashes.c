@@ -62,10 +62,12 @@ bool file_hashes_find(struct file_hashes *hashes, const char *path,
 
 /* With the lock held. Without memory, or room in the queue, the file must be wanted again. */
 static void add_wanted(struct file_hashes *hashes, const struct hash_key *key, const char *path,
-                       const struct file_identity *identity)
+                       const struct file_identity *identity, const struct hash_made *made)
 {
     struct hash_task *task = hash_task_new(path, identity, key);
 
+    if (task != NULL && made != NULL)
+        hash_task_make(task, made);
     if (task != NULL && hash_table_put(&hashes->table, key) != NULL &&
         hash_finder_add(hashes, task)) {
         hash_finder_wake(hashes);
@@ -76,8 +78,8 @@ static void add_wanted(struct file_hashes *hashes, const struct hash_key *key, c
         hash_table_remove(&hashes->table, hash_table_find(&hashes->table, key));
 }
 
-void file_hashes_want(struct file_hashes *hashes, const char *path,
-                      const struct file_identity *identity)
+static void want(struct file_hashes *hashes, const char *path, const struct file_identity *identity,
+                 const struct hash_made *made)
 {
     const struct hash_key key = hash_key_of(path, identity);
 
@@ -85,8 +87,20 @@ void file_hashes_want(struct file_hashes *hashes, const char *path,
         return;
     pthread_mutex_lock(&hashes->lock);
     if (hash_table_find(&hashes->table, &key) == NULL)
-        add_wanted(hashes, &key, path, identity);
+        add_wanted(hashes, &key, path, identity, made);
     pthread_mutex_unlock(&hashes->lock);
+}
+
+void file_hashes_want(struct file_hashes *hashes, const char *path,
+                      const struct file_identity *identity)
+{
+    want(hashes, path, identity, NULL);
+}
+
+void file_hashes_want_made(struct file_hashes *hashes, const char *path,
+                           const struct file_identity *identity, const struct hash_made *made)
+{
+    want(hashes, path, identity, made);
 }
 
 static void keep(struct file_hashes *hashes, const struct hash_key *key,
@@ -131,7 +145,7 @@ void file_hashes_keep(struct file_hashes *hashes, const char *path,
 static enum zt_status read_all(struct file_hashes *hashes, struct hash_task *task, uint8_t *chunk,
                                struct zt_error *error)
 {
-    enum zt_status status = hash_task_begin(task, hashes->server->store, error);
+    enum zt_status status = hash_task_begin(task, hashes->server, error);
 
     while (status == ZT_OK && hash_task_left(task) > 0) {
         if (atomic_load(&hashes->server->draining))

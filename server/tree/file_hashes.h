@@ -19,6 +19,24 @@
 
 struct file_hashes;
 
+/* Bytes that are made of a stored file, and hashed as a file is. */
+struct hash_made {
+    const struct hash_made_ops *ops;
+    void *thing;
+    uint32_t part; /* of it */
+};
+
+struct hash_made_ops {
+    void (*hold)(void *thing);
+    void (*release)(void *thing);
+    /* Its bytes, for a worker; as many as the identity says that they were wanted with. ZT_STALE:
+     * the file that they are made of is another by now; others as store->ops->open. */
+    enum zt_status (*open)(const struct hash_made *made, struct server *server,
+                           struct zt_source **out_source, struct zt_error *error);
+    /* Whether that file is still as it was opened. */
+    bool (*is_still)(struct zt_source *source);
+};
+
 /* NULL: no memory. */
 struct file_hashes *file_hashes_new(struct server *server);
 /* Saves what has not been saved yet. After the workers have ended. Takes NULL. */
@@ -32,6 +50,11 @@ bool file_hashes_find(struct file_hashes *hashes, const char *path,
  * thread, never waits. */
 void file_hashes_want(struct file_hashes *hashes, const char *path,
                       const struct file_identity *identity);
+
+/* The same for what is made. path: what it is called here, which must not be the path of a file;
+ * identity: that of the file that it is made of, but the size of what is made. */
+void file_hashes_want_made(struct file_hashes *hashes, const char *path,
+                           const struct file_identity *identity, const struct hash_made *made);
 
 /* For who has just hashed these very bytes (an upload). From any thread, never waits. Takes NULL
  * (in tests). */

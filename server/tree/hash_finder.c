@@ -175,7 +175,7 @@ static void work_on(struct hash_finder *finder, struct hash_task *task, int64_t 
     struct file_hashes *hashes = finder->hashes;
 
     if (task->source == NULL &&
-        (hash_task_begin(task, hashes->server->store, NULL) != ZT_OK || !may_read(task))) {
+        (hash_task_begin(task, hashes->server, NULL) != ZT_OK || !may_read(task))) {
         give_up(hashes, task);
         return;
     }

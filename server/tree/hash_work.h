@@ -18,6 +18,7 @@
 struct hash_task {
     struct hash_key key;
     struct file_identity identity;
+    struct hash_made made;    /* its ops are NULL: it is a file */
     struct zt_source *source; /* NULL: not begun */
     struct zt_hasher *hasher;
     uint64_t read_bytes;
@@ -63,13 +64,16 @@ struct file_hashes {
 /* NULL without memory. */
 struct hash_task *hash_task_new(const char *path, const struct file_identity *identity,
                                 const struct hash_key *key);
+/* Of a task that was not begun: it is for what is made, and holds the thing. */
+void hash_task_make(struct hash_task *task, const struct hash_made *made);
 /* Takes NULL. */
 void hash_task_free(struct hash_task *task);
 uint64_t hash_task_left(const struct hash_task *task);
 /* Bytes that hash_task_read needs. */
 #define HASH_CHUNK_BYTES 131072
 /* Opens the file. ZT_STALE: another version of it is there now; else as store->ops->open. */
-enum zt_status hash_task_begin(struct hash_task *task, struct store *store, struct zt_error *error);
+enum zt_status hash_task_begin(struct hash_task *task, struct server *server,
+                               struct zt_error *error);
 /* Hashes the next bytes, at most HASH_CHUNK_BYTES. Only before the end. */
 enum zt_status hash_task_read(struct hash_task *task, uint8_t *chunk, struct zt_error *error);
 /* Of a file that was read to its end. ZT_STALE: it was written to, or renamed, meanwhile. */

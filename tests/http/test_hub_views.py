@@ -1,11 +1,16 @@
 """Models of other formats, which the Hub's clients find as safetensors files too."""
 
 import hashlib
+import io
 import json
 import os
+import struct
+import time
 
+import numpy
 import pytest
 
+import cbor
 import neighbours
 from containers import dense, pattern, zstd_dense, zt1
 from test_export import read_safetensors
@@ -56,3 +61,259 @@ def test_the_only_model_is_model_safetensors(tmp_path, start_server):
     assert head(server, f"/{REPO}/resolve/{answer['X-Repo-Commit']}/model.safetensors")["Content-Length"] == str(len(answer.body))
     part = resolve(server, "model.safetensors", Range="bytes=5-99")
     assert (part.status, part.body) == (206, answer.body[5:100])
+
+
+def test_a_view_is_sent_as_a_file_is(tmp_path, start_server):
+    fill(tmp_path, {"weights.zt": ZT})
+    server = start_server(tmp_path)
+    answer = resolve(server, "model.safetensors")
+    led = head(server, f"/{REPO}/resolve/main/model.safetensors")
+    assert led.status == 307 and led["Location"].endswith(f"/{answer['X-Repo-Commit']}/model.safetensors")
+    assert led["X-Linked-Size"] == str(len(answer.body))
+    assert resolve(server, "model.safetensors", **{"If-None-Match": answer["ETag"]}).status == 304
+    assert resolve(server, "model.safetensors", Range=f"bytes={len(answer.body)}-").status == 416
+    assert resolve(server, "model.safetensors", Range="bytes=0-0").body == answer.body[:1]
+    assert get(server, f"/{REPO}/raw/{answer['X-Repo-Commit']}/model.safetensors").body == answer.body
+
+
+def test_the_hash_of_a_view_is_found_later(tmp_path, start_server):
+    fill(tmp_path, {"weights.zt": ZT})
+    server = start_server(tmp_path)
+    commit = commit_of(server)
+    content = resolve(server, "model.safetensors", commit).body
+    digest = hashlib.sha256(content).hexdigest()
+    assert eventually(lambda: "lfs" in tree(server)["model.safetensors"])
+    assert tree(server)["model.safetensors"]["lfs"]["oid"] == digest
+    assert commit_of(server) == commit
+    answer = resolve(server, "model.safetensors", commit, head)
+    assert (answer["ETag"], answer["X-Repo-Commit"]) == (f'"{digest}"', commit)
+    assert answer["Repr-Digest"] is not None
+
+
+def test_the_hash_of_a_view_is_remembered(tmp_path, start_server):
+    fill(tmp_path, {"weights.zt": ZT})
+    server = start_server(tmp_path)
+    assert eventually(lambda: "lfs" in tree(server)["model.safetensors"])
+    server.stop()
+    assert "lfs" in tree(start_server(tmp_path))["model.safetensors"]
+
+
+def test_two_servers_name_one_commit(tmp_path, start_server):
+    for name in ("one", "two"):
+        fill(tmp_path / name, {"weights.zt": ZT})
+    assert commit_of(start_server(tmp_path / "one")) == commit_of(start_server(tmp_path / "two"))
+
+
+NPZ = io.BytesIO()
+numpy.savez(NPZ, **{name: numpy.frombuffer(data, "<f4") for name, data in TENSORS.items()})
+
+
+@pytest.mark.parametrize(
+    "name, content, shown",
+    [
+        ("m.npz", NPZ.getvalue(), "model.safetensors"),
+        ("m.zt", zt1({name: zstd_dense(data, "f32") for name, data in TENSORS.items()}), "model.safetensors"),
+        # Its tensors have names of their own.
+        ("m.gguf", neighbours.gguf(pattern(64)), "m.safetensors"),
+    ],
+)
+def test_other_formats(tmp_path, start_server, name, content, shown):
+    fill(tmp_path, {name: content})
+    server = start_server(tmp_path)
+    assert names(server) == sorted([name, shown])
+    answer = resolve(server, shown)
+    expected = {"w": pattern(64)} if name == "m.gguf" else TENSORS
+    assert tensors_of(answer.body) == expected
+    digest = hashlib.sha256(answer.body).hexdigest()
+    assert eventually(lambda: tree(server)[shown].get("lfs", {}).get("oid") == digest)
+
+
+def test_several_models_keep_their_names(tmp_path, start_server):
+    other = zt1({"a": dense(pattern(8, 9))})
+    fill(tmp_path, {"one.zt": ZT, "two.zt": other, "sub/three.zt": ZT})
+    server = start_server(tmp_path)
+    shown = ["one.safetensors", "one.zt", "sub/three.safetensors", "sub/three.zt", "two.safetensors", "two.zt"]
+    assert names(server) == shown
+    assert tensors_of(resolve(server, "one.safetensors").body) == TENSORS
+    assert tensors_of(resolve(server, "two.safetensors").body) == {"a": pattern(8, 9)}
+
+
+def test_a_real_file_has_its_name_first(tmp_path, start_server):
+    real = neighbours.safetensors(pattern(16))
+    fill(tmp_path, {"model.zt": ZT, "model.safetensors": real})
+    server = start_server(tmp_path)
+    assert names(server) == ["model.safetensors", "model.zt"]
+    assert resolve(server, "model.safetensors").body == real
+
+
+def test_a_folder_has_its_name_first(tmp_path, start_server):
+    fill(tmp_path, {"x.zt": ZT, "model.safetensors/a.txt": b""})
+    server = start_server(tmp_path)
+    assert names(server) == ["model.safetensors/a.txt", "x.zt"]
+
+
+def test_views_can_be_turned_off(tmp_path, start_server, monkeypatch):
+    monkeypatch.setenv("ZTSERVE_HUB_VIEWS", "false")
+    fill(tmp_path, {"weights.zt": ZT})
+    server = start_server(tmp_path)
+    assert names(server) == ["weights.zt"]
+    absent = resolve(server, "model.safetensors")
+    assert (absent.status, absent["X-Error-Code"]) == (404, "EntryNotFound")
+
+
+@pytest.mark.parametrize(
+    "content", [b"no container", zt1({}), neighbours.gguf(pattern(64))[:-8]], ids=["text", "empty", "short"]
+)
+def test_what_is_no_model_has_no_view(tmp_path, start_server, content):
+    fill(tmp_path, {"weights.zt": content})
+    assert names(start_server(tmp_path)) == ["weights.zt"]
+
+
+def test_what_safetensors_cannot_hold_has_no_view(tmp_path, start_server):
+    sparse = zt1({"a": dense(pattern(8), dtype="u8", encoding="unheard-of")})
+    fill(tmp_path, {"weights.zt": sparse})
+    assert names(start_server(tmp_path)) == ["weights.zt"]
+
+
+def test_a_pinned_view_never_gives_other_bytes(tmp_path, start_server):
+    fill(tmp_path, {"weights.zt": ZT, "config.json": b"{}"})
+    server = start_server(tmp_path)
+    old = commit_of(server)
+    other = {name: bytes(reversed(data)) for name, data in TENSORS.items()}
+    (tmp_path / REPO / "new").write_bytes(zt1({name: dense(data, dtype="f32") for name, data in other.items()}))
+    os.replace(tmp_path / REPO / "new", tmp_path / REPO / "weights.zt")
+    gone = resolve(server, "model.safetensors", old)
+    assert (gone.status, gone["X-Error-Code"]) == (404, "RevisionNotFound")
+    assert resolve(server, "config.json", old).status == 200
+    assert eventually(lambda: commit_of(server) != old)
+    assert tensors_of(resolve(server, "model.safetensors").body) == other
+
+
+def test_corrupt_tensors_are_not_sent(tmp_path, start_server):
+    fill(tmp_path, {"weights.zt": ZT.flipped("b")})
+    server = start_server(tmp_path)
+    answer = resolve(server, "model.safetensors")
+    assert (answer.status, answer.json()["code"]) == (500, "corrupt-component")
+
+
+def test_a_view_is_seen_by_who_may_see_its_model(tmp_path, start_server):
+    fill(tmp_path, {"weights.zt": ZT, "notes.txt": b""})
+    tokens = tmp_path.parent / f"{tmp_path.name}-tokens"
+    rights = {"a": "org/model/weights", "b": "org/model/notes*", "c": "org/model/model*"}
+    tokens.write_text("".join(f"{name} read {hashlib.sha256(name.encode()).hexdigest()} {glob}\n" for name, glob in rights.items()))
+    server = start_server(tmp_path, "--tokens", str(tokens))
+    seen = {}
+    for name in rights:
+        told = get(server, f"/api/models/{REPO}", Authorization=f"Bearer {name}")
+        seen[name] = [entry["rfilename"] for entry in told.json().get("siblings", [])]
+    assert seen == {"a": ["model.safetensors", "weights.zt"], "b": ["notes.txt"], "c": []}
+    answer = get(server, f"/{REPO}/resolve/main/model.safetensors", Authorization="Bearer b")
+    assert (answer.status, answer["X-Error-Code"]) == (404, "EntryNotFound")
+
+
+# --- several files ---
+
+
+def in_parts(tmp_path, start_server, monkeypatch, part_bytes, files):
+    monkeypatch.setenv("ZTSERVE_HUB_SHARD_BYTES", str(part_bytes))
+    fill(tmp_path, files)
+    return start_server(tmp_path)
+
+
+def test_a_large_model_has_several_files_and_an_index(tmp_path, start_server, monkeypatch):
+    server = in_parts(tmp_path, start_server, monkeypatch, 192, {"weights.zt": ZT})
+    parts = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+    assert names(server) == [*parts, "model.safetensors.index.json", "weights.zt"]
+    index = resolve(server, "model.safetensors.index.json")
+    assert index["Content-Type"] == "application/json"
+    assert json.loads(index.body) == {
+        "metadata": {"total_size": 224},
+        "weight_map": {"a": parts[0], "b": parts[0], "c": parts[1]},
+    }
+    held = [tensors_of(resolve(server, part).body) for part in parts]
+    assert held == [{name: TENSORS[name] for name in "ab"}, {"c": TENSORS["c"]}]
+    listed = tree(server)
+    assert listed["model.safetensors.index.json"]["lfs"]["oid"] == hashlib.sha256(index.body).hexdigest()
+    assert listed["model.safetensors.index.json"]["size"] == len(index.body)
+    part = resolve(server, "model.safetensors.index.json", Range="bytes=3-9")
+    assert (part.status, part.body) == (206, index.body[3:10])
+    assert resolve(server, "model.safetensors.index.json", method=head)["Content-Length"] == str(len(index.body))
+
+
+def test_hashes_of_parts_are_found(tmp_path, start_server, monkeypatch):
+    server = in_parts(tmp_path, start_server, monkeypatch, 100, {"weights.zt": ZT})
+    wanted = {f"model-0000{i}-of-00003.safetensors" for i in (1, 2, 3)}
+    assert eventually(lambda: all("lfs" in tree(server)[name] for name in wanted))
+    for name in wanted:
+        assert tree(server)[name]["lfs"]["oid"] == hashlib.sha256(resolve(server, name).body).hexdigest()
+
+
+def test_what_fits_into_one_file_has_no_index(tmp_path, start_server, monkeypatch):
+    server = in_parts(tmp_path, start_server, monkeypatch, 224, {"weights.zt": ZT})
+    assert names(server) == ["model.safetensors", "weights.zt"]
+
+
+def test_the_parts_of_several_models(tmp_path, start_server, monkeypatch):
+    server = in_parts(tmp_path, start_server, monkeypatch, 192, {"one.zt": ZT, "small.zt": zt1({"a": dense(b"a")}), "sub/two.zt": ZT})
+    shown = [f"one-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    assert names(server)[:3] == [*shown, "one.safetensors.index.json"]
+    index = resolve(server, "sub/two.safetensors.index.json").json()
+    assert set(index["weight_map"].values()) == {f"two-0000{i}-of-00002.safetensors" for i in (1, 2)}
+
+
+def test_a_real_index_has_its_name_first(tmp_path, start_server, monkeypatch):
+    files = {"weights.zt": ZT, "weights.safetensors.index.json": b"{}"}
+    server = in_parts(tmp_path, start_server, monkeypatch, 192, files)
+    assert resolve(server, "weights.safetensors.index.json").body == b"{}"
+    assert not [name for name in names(server) if "-of-" in name]
+
+
+def test_there_is_a_bound_on_parts(tmp_path, start_server, monkeypatch):
+    """Whatever the setting says: a model of very many tensors has larger files."""
+    data = pattern(3000)
+    many = zt1({f"t{i:04}": dense(data[i : i + 1], digest=None) for i in range(3000)})
+    server = in_parts(tmp_path, start_server, monkeypatch, 1, {"weights.zt": many})
+    index = resolve(server, "model.safetensors.index.json").json()
+    assert len(index["weight_map"]) == 3000
+    assert 300 < len(set(index["weight_map"].values())) <= 1000
+
+
+def test_the_parts_of_a_pinned_commit_go_with_their_model(tmp_path, start_server, monkeypatch):
+    server = in_parts(tmp_path, start_server, monkeypatch, 192, {"weights.zt": ZT, "config.json": b"{}"})
+    old = commit_of(server)
+    (tmp_path / REPO / "new").write_bytes(zt1({"other": dense(pattern(64))}))
+    os.replace(tmp_path / REPO / "new", tmp_path / REPO / "weights.zt")
+    for name in ("model-00001-of-00002.safetensors", "model.safetensors.index.json"):
+        gone = resolve(server, name, old)
+        assert (gone.status, gone["X-Error-Code"]) == (404, "RevisionNotFound")
+
+
+def sparse_model(path, count, tensor_bytes):
+    """A file of zeros that takes no room on the disk."""
+    layout = {f"layer{i}": 64 + i * tensor_bytes for i in range(count)}
+    data = {"dtype": "f32", "length": tensor_bytes}
+    objects = {
+        name: {"shape": [tensor_bytes // 4], "format": "dense", "components": {"data": {**data, "offset": offset}}}
+        for name, offset in layout.items()
+    }
+    manifest = cbor.encode({"version": "1.2.0", "objects": objects})
+    with open(path, "wb") as file:
+        file.write(b"ZTEN1000" + bytes(56))
+        file.seek(64 + count * tensor_bytes)
+        file.write(manifest + struct.pack("<Q", len(manifest)) + b"ZTEN1000")
+
+
+def test_a_model_of_12_gb(tmp_path, start_server):
+    (tmp_path / REPO).mkdir(parents=True)
+    sparse_model(tmp_path / REPO / "weights.zt", 6, 2 << 30)
+    server = start_server(tmp_path)
+    begun = time.monotonic()
+    index = resolve(server, "model.safetensors.index.json").json()
+    assert index["metadata"]["total_size"] == 6 * (2 << 30)
+    assert index["weight_map"] == {f"layer{i}": f"model-0000{i // 2 + 1}-of-00003.safetensors" for i in range(6)}
+    described = resolve(server, "model-00003-of-00003.safetensors", method=head)
+    size = int(described["Content-Length"])
+    assert 4 << 30 < size < (4 << 30) + 4096
+    last = resolve(server, "model-00003-of-00003.safetensors", Range=f"bytes={size - 100}-")
+    assert (last.status, last.body) == (206, bytes(100))
+    assert time.monotonic() - begun < 30
