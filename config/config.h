@@ -105,6 +105,7 @@ struct config {
         bool views;
         int64_t shard_bytes;
         int64_t regular_bytes;
+        int64_t staged_per_client;
     } hub;
     struct {
         char dir[CONFIG_TEXT_SIZE]; /* empty: the state folder's "cache" */

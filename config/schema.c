@@ -441,6 +441,14 @@ const struct config_key config_keys[] = {
      .number = 67108864,
      .meaning = "Largest file that the Hub's clients are told to send within a commit; larger ones "
                 "go by Git LFS."},
+    {.name = "hub.staged_per_client",
+     .type = CONFIG_TYPE_COUNT,
+     .offset = PLACE(hub.staged_per_client),
+     .reloads = true,
+     .maximum = UPLOADS_MAX,
+     .number = 1000,
+     .meaning = "Files that one client of the Hub may have sent before the commit that names them; "
+                "0 sets no limit."},
     {.name = "cache.dir",
      .argument = "--cache-dir",
      .type = CONFIG_TYPE_TEXT,

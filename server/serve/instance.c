@@ -25,6 +25,7 @@
 #include "http/wire/listener.h"
 #include "http/wire/loop.h"
 #include "hub/repos.h"
+#include "hub/write/staged_objects.h"
 #include "numbers/findings.h"
 #include "serve/confinement.h"
 #include "serve/root.h"
@@ -40,7 +41,8 @@
 #define WAITERS 64
 
 /* The kinds of upload that outlive their request. */
-static const struct kept_kind *const upload_kinds[] = {&writer_kind, &resumable_kind, NULL};
+static const struct kept_kind *const upload_kinds[] = {&writer_kind, &resumable_kind, &staged_kind,
+                                                       NULL};
 
 struct instance {
     struct config config;

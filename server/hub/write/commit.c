@@ -35,18 +35,45 @@ bool commit_refuse(struct commit *commit, unsigned line, enum problem problem, c
 
 /* --- the content of files --- */
 
-static bool open_place(struct commit *commit)
+bool commit_open_place(struct commit *commit)
 {
     struct zt_error error;
 
-    if (!commit->has_place) {
-        registry_make_id(commit->id);
-        if (ops_of(commit)->keep(commit->server->store, commit->id, &error) != ZT_OK)
-            return failure_of_store(&commit->failure, &error);
-        commit->has_place = true;
-    }
+    if (commit->has_place)
+        return true;
+    registry_make_id(commit->id);
+    if (ops_of(commit)->keep(commit->server->store, commit->id, &error) != ZT_OK)
+        return failure_of_store(&commit->failure, &error);
+    commit->has_place = true;
+    return true;
+}
+
+static bool open_arrived(struct commit *commit)
+{
+    struct zt_error error;
+
+    if (!commit_open_place(commit))
+        return false;
     return ops_of(commit)->kept_create(commit->server->store, commit->id, ARRIVED, 0,
                                        &commit->arrived, &error) == ZT_OK ||
+           failure_of_store(&commit->failure, &error);
+}
+
+void commit_file_name(const struct commit *commit, const struct commit_operation *operation,
+                      char out_name[COMMIT_FILE_NAME_SIZE])
+{
+    snprintf(out_name, COMMIT_FILE_NAME_SIZE, "f%zu", (size_t)(operation - commit->operations));
+}
+
+bool commit_make_file(struct commit *commit, struct commit_operation *operation,
+                      struct stored_upload **out_file)
+{
+    char name[COMMIT_FILE_NAME_SIZE];
+    struct zt_error error;
+
+    commit_file_name(commit, operation, name);
+    return ops_of(commit)->kept_create(commit->server->store, commit->id, name, operation->length,
+                                       out_file, &error) == ZT_OK ||
            failure_of_store(&commit->failure, &error);
 }
 
@@ -54,7 +81,7 @@ bool commit_store(struct commit *commit, const uint8_t *bytes, size_t length)
 {
     struct zt_error error;
 
-    if (commit->arrived == NULL && !open_place(commit))
+    if (commit->arrived == NULL && !open_arrived(commit))
         return false;
     if (ops_of(commit)->write_at(commit->arrived, commit->arrived_bytes, bytes, length, &error) !=
         ZT_OK)
@@ -134,6 +161,20 @@ bool commit_add_file(struct commit *commit, unsigned line, struct zt_text path, 
     return true;
 }
 
+bool commit_add_object(struct commit *commit, unsigned line, struct zt_text path, uint64_t length,
+                       const uint8_t sha256[32])
+{
+    char *whole = whole_path(commit, line, path);
+    struct commit_operation *operation = whole != NULL ? add(commit, line, whole) : NULL;
+
+    if (operation == NULL)
+        return false;
+    operation->is_lfs = true;
+    operation->length = length;
+    memcpy(operation->sha256, sha256, sizeof(operation->sha256));
+    return true;
+}
+
 bool commit_add_removal(struct commit *commit, unsigned line, struct zt_text path, bool is_folder)
 {
     struct commit_operation *operation;
@@ -156,6 +197,7 @@ void commit_clear(struct commit *commit)
 
     for (size_t i = 0; i < commit->count; i++) {
         file_publication_clear(&commit->operations[i].file);
+        staged_put_back(commit->operations[i].staged);
         free(commit->operations[i].path);
     }
     free(commit->operations);

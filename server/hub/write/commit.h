@@ -4,6 +4,7 @@
 #define HUB_WRITE_COMMIT_H
 
 #include "hub/repos.h"
+#include "hub/write/staged_objects.h"
 #include "upload/shared/file_publication.h"
 #include "upload/shared/registry.h"
 #include "zt/digest.h"
@@ -21,6 +22,10 @@ struct commit_operation {
     uint64_t offset; /* of the content in what arrived */
     uint64_t length;
     uint8_t sha256[32];
+    /* The bytes came before the commit, or are in the repository: of those that have the same, the
+     * last one takes the object itself, and the others copies. */
+    bool is_lfs;
+    struct staged_object *staged; /* taken; NULL: a file of the commit's own place */
     struct file_publication file;
 };
 
@@ -52,11 +57,27 @@ bool commit_store(struct commit *commit, const uint8_t *bytes, size_t length);
 /* path: in the repository. They refuse one that no file can have. */
 bool commit_add_file(struct commit *commit, unsigned line, struct zt_text path, uint64_t length,
                      const uint8_t sha256[32]);
+bool commit_add_object(struct commit *commit, unsigned line, struct zt_text path, uint64_t length,
+                       const uint8_t sha256[32]);
 bool commit_add_removal(struct commit *commit, unsigned line, struct zt_text path, bool is_folder);
 
 /* Checks all and then carries it out, in a state that the parent names. On a worker; may take
  * long. */
 bool commit_run(struct commit *commit);
+
+/* --- between the files of a commit --- */
+
+/* commit.c: makes the place for the commit's files, unless it is there. */
+bool commit_open_place(struct commit *commit);
+/* Of an operation's file in the place. */
+void commit_file_name(const struct commit *commit, const struct commit_operation *operation,
+                      char out_name[COMMIT_FILE_NAME_SIZE]);
+bool commit_make_file(struct commit *commit, struct commit_operation *operation,
+                      struct stored_upload **out_file);
+
+/* commit_objects.c: finds the bytes of all objects that lines name, and takes them or copies them.
+ * version: what the repository has, or NULL. */
+bool commit_find_objects(struct commit *commit, const struct hub_version *version);
 
 /* Frees everything; on a worker if there is a place. */
 void commit_clear(struct commit *commit);

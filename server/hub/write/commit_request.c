@@ -18,6 +18,7 @@
 #include "hub/write/commit_lines.h"
 #include "hub/write/handlers.h"
 #include "hub/write/hub_refusal.h"
+#include "hub/write/lfs_names.h"
 #include "input/json_read.h"
 #include "upload/shared/write_checks.h"
 
@@ -204,6 +205,25 @@ static bool add_file(struct commit_request *self, const struct json_t *value,
     return commit_add_file(&self->commit, self->lines.number, path, length, digest.bytes);
 }
 
+static bool add_object(struct commit_request *self, const struct json_t *value)
+{
+    uint8_t sha256[32];
+    struct zt_text path;
+    struct zt_text text;
+    int64_t size;
+
+    if (json_member_text(value, "path", &path) != JSON_FOUND)
+        return refuse_line(self, "a file has a path");
+    if (json_member_text(value, "algo", &text) != JSON_FOUND || !lfs_is_sha256(text))
+        return refuse_line(self, "the algo of a file that was sent before is sha256");
+    if (json_member_text(value, "oid", &text) != JSON_FOUND || !lfs_oid_parse(text, sha256))
+        return refuse_line(self, "the oid of a file that was sent before is its SHA-256, in 64 "
+                                 "lower-case hex digits");
+    if (json_member_number(value, "size", &size) != JSON_FOUND || size < 0)
+        return refuse_line(self, "a file that was sent before has a size");
+    return commit_add_object(&self->commit, self->lines.number, path, (uint64_t)size, sha256);
+}
+
 static bool add_header(struct commit_request *self, const struct json_t *value)
 {
     struct commit *commit = &self->commit;
@@ -246,13 +266,16 @@ static bool read_line(struct commit_request *self, const struct json_t *object,
         return add_file(self, value, content);
     if (content != COMMIT_NO_CONTENT)
         return refuse_line(self, "only a file has a content");
+    if (zt_text_is(key, "lfsFile"))
+        return add_object(self, value);
     if (zt_text_is(key, "header"))
         return add_header(self, value);
     if (zt_text_is(key, "deletedFile"))
         return add_removal(self, value, false);
     if (zt_text_is(key, "deletedFolder"))
         return add_removal(self, value, true);
-    return refuse_line(self, "the key is none of header, file, deletedFile, deletedFolder");
+    return refuse_line(self,
+                       "the key is none of header, file, lfsFile, deletedFile, deletedFolder");
 }
 
 static bool take_line(void *context, struct zt_text line, enum commit_content content)

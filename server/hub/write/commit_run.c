@@ -179,18 +179,12 @@ static bool check_now(struct commit *commit, bool is_first)
     if (!find_version(commit, &version))
         return false;
     is_right = check_parent(commit, version) && (!is_first || expand_folders(commit, version)) &&
-               check_paths(commit, version);
+               check_paths(commit, version) && (!is_first || commit_find_objects(commit, version));
     hub_version_release(version);
     return is_right;
 }
 
 /* --- the files --- */
-
-static void name_of(const struct commit *commit, const struct commit_operation *operation,
-                    char out_name[COMMIT_FILE_NAME_SIZE])
-{
-    snprintf(out_name, COMMIT_FILE_NAME_SIZE, "f%zu", (size_t)(operation - commit->operations));
-}
 
 /* The failure is about the line. */
 static bool fail_line(struct commit *commit, const struct commit_operation *operation)
@@ -203,13 +197,10 @@ static bool fail_line(struct commit *commit, const struct commit_operation *oper
 static bool take_out(struct commit *commit, struct commit_operation *operation)
 {
     struct stored_upload **stored = &operation->file.publication.stored;
-    char name[COMMIT_FILE_NAME_SIZE];
     struct zt_error error;
 
-    name_of(commit, operation, name);
-    if (ops_of(commit)->kept_create(commit->server->store, commit->id, name, operation->length,
-                                    stored, &error) != ZT_OK)
-        return failure_of_store(&commit->failure, &error);
+    if (!commit_make_file(commit, operation, stored))
+        return false;
     if (operation->length == 0)
         return true;
     if (ops_of(commit)->copy(commit->arrived, operation->offset, *stored, 0, operation->length,
@@ -217,6 +208,21 @@ static bool take_out(struct commit *commit, struct commit_operation *operation)
         return failure_of_store(&commit->failure, &error);
     ops_of(commit)->discard(commit->arrived, operation->offset, operation->length);
     return true;
+}
+
+/* Opens a file again as it was left. */
+static bool open_file(struct commit *commit, struct commit_operation *operation)
+{
+    struct stored_upload **stored = &operation->file.publication.stored;
+    char name[COMMIT_FILE_NAME_SIZE];
+    struct zt_error error;
+
+    if (operation->staged != NULL)
+        return staged_open(operation->staged, stored, &commit->failure);
+    commit_file_name(commit, operation, name);
+    return ops_of(commit)->kept_open(commit->server->store, commit->id, name, stored, &error) ==
+               ZT_OK ||
+           failure_of_store(&commit->failure, &error);
 }
 
 static void put_away(struct commit *commit, struct commit_operation *operation)
@@ -235,7 +241,7 @@ static bool check_file(struct commit *commit, struct commit_operation *operation
     publication->name = operation->path;
     publication->covers = commit->covers;
     memcpy(publication->published.sha256, operation->sha256, sizeof(operation->sha256));
-    is_right = take_out(commit, operation) &&
+    is_right = (operation->is_lfs ? open_file(commit, operation) : take_out(commit, operation)) &&
                (file_publication_check(&operation->file, &commit->failure) ||
                 fail_line(commit, operation));
     put_away(commit, operation);
@@ -252,17 +258,16 @@ static bool check_files(struct commit *commit)
 
 static bool publish_file(struct commit *commit, struct commit_operation *operation)
 {
-    struct publication *publication = &operation->file.publication;
-    char name[COMMIT_FILE_NAME_SIZE];
-    struct zt_error error;
     bool is_published;
 
-    name_of(commit, operation, name);
-    if (ops_of(commit)->kept_open(commit->server->store, commit->id, name, &publication->stored,
-                                  &error) != ZT_OK)
-        return failure_of_store(&commit->failure, &error);
+    if (!open_file(commit, operation))
+        return false;
     is_published = file_publication_publish(&operation->file, &commit->failure);
     put_away(commit, operation);
+    if (is_published && operation->staged != NULL) {
+        staged_use_up(operation->staged);
+        operation->staged = NULL;
+    }
     return is_published;
 }
 

@@ -181,10 +181,19 @@ struct kept_upload *kept_uploads_search(struct kept_uploads *kept,
     return found;
 }
 
+static unsigned limit_of(const struct kept_upload *upload)
+{
+    const struct config *config = upload->server->config;
+
+    return (unsigned)config_number(upload->kind->kind == UPLOAD_KIND_STAGED
+                                       ? &config->hub.staged_per_client
+                                       : &config->upload.sessions_per_client);
+}
+
 bool kept_uploads_add(struct kept_upload *upload)
 {
     struct server *server = upload->server;
-    unsigned limit = (unsigned)config_number(&server->config->upload.sessions_per_client);
+    unsigned limit = limit_of(upload);
     bool is_new;
 
     if (!registry_add(server->registry, &upload->entry, limit))
@@ -356,8 +365,8 @@ void kept_uploads_expire(struct kept_uploads *kept)
 
         for (size_t i = 0; i < count; i++) {
             if (expired[i]->kind->end(expired[i])) {
-                metric_add(expired[i]->entry.kind == UPLOAD_KIND_WRITER ? METRIC_EXPIRED_WRITER
-                                                                        : METRIC_EXPIRED_RESUMABLE,
+                metric_add(METRIC_EXPIRED_WRITER +
+                               (enum metric)(expired[i]->entry.kind - UPLOAD_KIND_WRITER),
                            1);
                 kept_uploads_drop(expired[i]);
             }

@@ -1,6 +1,7 @@
-/* Uploads that outlive their request and the process: the streaming writer's sessions and resumable
- * uploads. This is what they share: references, a table by id, places in the store, and expiry.
- * Each kind of upload defines how it is opened again and how it ends. Safe from any thread. */
+/* Uploads that outlive their request and the process: the streaming writer's sessions, resumable
+ * uploads, and files that wait for a commit. This is what they share: references, a table by id,
+ * places in the store, and expiry. Each kind of upload defines how it is opened again and how it
+ * ends. Safe from any thread. */
 #ifndef UPLOAD_SHARED_KEPT_UPLOADS_H
 #define UPLOAD_SHARED_KEPT_UPLOADS_H
 

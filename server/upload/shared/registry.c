@@ -22,13 +22,14 @@ struct registry {
     int64_t expire_s;
 };
 
-static_assert((int)METRIC_OPEN_RESUMABLE - (int)METRIC_OPEN_FILE == (int)UPLOAD_KIND_RESUMABLE,
+static_assert((int)METRIC_OPEN_STAGED - (int)METRIC_OPEN_FILE == (int)UPLOAD_KIND_STAGED,
               "metrics for each kind, in their order");
 
 static const char *const kind_names[] = {
     [UPLOAD_KIND_FILE] = "file",
     [UPLOAD_KIND_WRITER] = "writer",
     [UPLOAD_KIND_RESUMABLE] = "resumable",
+    [UPLOAD_KIND_STAGED] = "staged",
 };
 
 /* With the lock held. */
@@ -96,11 +97,16 @@ void registry_client(struct request *request, char out_client[CLIENT_SIZE])
         request_client(request, out_client);
 }
 
-/* Bodies count separately from the kinds that last for several requests. */
+/* The kinds that are counted together. */
+static enum upload_kind group_of(enum upload_kind kind)
+{
+    return kind == UPLOAD_KIND_WRITER ? UPLOAD_KIND_RESUMABLE : kind;
+}
+
 static bool counts_with(const struct registry_entry *one, const struct registry_entry *other)
 {
-    return (one->kind == UPLOAD_KIND_FILE) == (other->kind == UPLOAD_KIND_FILE) &&
-           one->client[0] != '\0' && strcmp(one->client, other->client) == 0;
+    return group_of(one->kind) == group_of(other->kind) && one->client[0] != '\0' &&
+           strcmp(one->client, other->client) == 0;
 }
 
 /* With the lock held. */

@@ -13,8 +13,14 @@
 #include "store/store.h"
 
 /* A file is the body of one request; the other kinds last for several requests, until they are done
- * or expire. */
-enum upload_kind { UPLOAD_KIND_FILE, UPLOAD_KIND_WRITER, UPLOAD_KIND_RESUMABLE, UPLOAD_KINDS };
+ * or expire. What is staged waits for the commit that gives it a path. */
+enum upload_kind {
+    UPLOAD_KIND_FILE,
+    UPLOAD_KIND_WRITER,
+    UPLOAD_KIND_RESUMABLE,
+    UPLOAD_KIND_STAGED,
+    UPLOAD_KINDS
+};
 
 #define UPLOAD_ID_SIZE 33 /* 32 hex digits of a random number, and NUL */
 
@@ -47,7 +53,7 @@ bool registry_id_is_valid(struct zt_text text);
 void registry_client(struct request *request, char out_client[CLIENT_SIZE]);
 
 /* The entry is borrowed until registry_remove. False if the client already has limit entries (0: no
- * limit). Bodies are counted separately; the kinds that last for several requests are counted
+ * limit). Bodies are counted separately, and so is what is staged; the other kinds are counted
  * together. */
 bool registry_add(struct registry *registry, struct registry_entry *entry, unsigned limit);
 /* Harmless for an entry that is not in the registry. */

@@ -6,11 +6,13 @@
 
 #include <dirent.h>
 
+#include "hub/write/staged_objects.h"
 #include "upload/shared/kept_uploads.h"
 #include "upload/tus/resumable.h"
 #include "upload/writer/writer_journal.h"
 
-static const struct kept_kind *const upload_kinds[] = {&writer_kind, &resumable_kind, NULL};
+static const struct kept_kind *const upload_kinds[] = {&writer_kind, &resumable_kind, &staged_kind,
+                                                       NULL};
 
 static inline void uploads_start(struct world *world)
 {

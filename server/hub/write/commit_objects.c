@@ -1,0 +1,280 @@
+/* The bytes of a commit that did not come with it: a staged object, or a file that the repository
+ * has already. They are found by their SHA-256. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/server.h"
+#include "hub/write/commit.h"
+#include "hub/write/repo_now.h"
+#include "tree/stored_file.h"
+
+#define BUFFER_BYTES ((size_t)256 << 10)
+
+/* The files of a repository by SHA-256, and the operations that want them. */
+struct objects {
+    struct commit *commit;
+    const struct hub_version *version;
+    struct commit_operation **wanting; /* by SHA-256, then in the order of the commit */
+    size_t wanting_count;
+    const struct hub_file **files; /* by SHA-256; only if some object is not staged */
+    size_t file_count;
+};
+
+static const struct store_ops *ops_of(const struct commit *commit)
+{
+    return commit->server->store->ops;
+}
+
+static bool refuse(struct commit *commit, const struct commit_operation *operation,
+                   enum problem problem, const char *why)
+{
+    return commit_refuse(commit, operation->line, problem, "%s: %s",
+                         operation->path + strlen(commit->repo) + 1, why);
+}
+
+static bool refuse_size(struct commit *commit, const struct commit_operation *operation,
+                        uint64_t length)
+{
+    return commit_refuse(commit, operation->line, PROBLEM_SIZE_MISMATCH,
+                         "%s: the object with this oid has %llu bytes, not %llu",
+                         operation->path + strlen(commit->repo) + 1, (unsigned long long)length,
+                         (unsigned long long)operation->length);
+}
+
+/* --- files of the repository --- */
+
+static int compare_files(const void *a, const void *b)
+{
+    const struct hub_file *const *one = a;
+    const struct hub_file *const *other = b;
+
+    return memcmp((*one)->sha256, (*other)->sha256, sizeof((*one)->sha256));
+}
+
+/* What a cache's names state of bytes nobody has looked at yet. */
+static bool is_usable(const struct hub_file *file)
+{
+    return file->view == NULL && file->has_sha256 && !file->is_stated;
+}
+
+static bool list_files(struct objects *objects)
+{
+    const size_t count = objects->version != NULL ? objects->version->count : 0;
+
+    if (objects->files != NULL)
+        return true;
+    objects->files = malloc((count + 1) * sizeof(*objects->files));
+    if (objects->files == NULL)
+        return failure_no_memory(&objects->commit->failure, "the files of a repository");
+    for (size_t i = 0; i < count; i++)
+        if (is_usable(&objects->version->files[i]))
+            objects->files[objects->file_count++] = &objects->version->files[i];
+    qsort(objects->files, objects->file_count, sizeof(*objects->files), compare_files);
+    return true;
+}
+
+static const struct hub_file *find_file(const struct objects *objects, const uint8_t sha256[32])
+{
+    struct hub_file key;
+    const struct hub_file *wanted = &key;
+    const struct hub_file *const *found;
+
+    memcpy(key.sha256, sha256, sizeof(key.sha256));
+    found = bsearch(&wanted, objects->files, objects->file_count, sizeof(*objects->files),
+                    compare_files);
+    return found != NULL ? *found : NULL;
+}
+
+/* --- copies --- */
+
+static enum zt_status copy_bytes(struct zt_source *source, const struct store_ops *ops,
+                                 struct stored_upload *to, struct zt_hasher *hasher,
+                                 struct zt_error *error)
+{
+    const uint64_t size = zt_source_size(source);
+    uint8_t *buffer = malloc(BUFFER_BYTES);
+    enum zt_status status = buffer != NULL ? ZT_OK : zt_fail_memory(error, "a copy");
+
+    for (uint64_t at = 0; status == ZT_OK && at < size;) {
+        const size_t length = size - at < BUFFER_BYTES ? (size_t)(size - at) : BUFFER_BYTES;
+
+        status = zt_source_read_at(source, at, buffer, length, error);
+        if (status == ZT_OK)
+            status = ops->write_at(to, at, buffer, length, error);
+        if (status == ZT_OK)
+            zt_hasher_update(hasher, buffer, length);
+        at += length;
+    }
+    free(buffer);
+    return status;
+}
+
+/* What is copied is hashed: only the bytes that the oid names are published. */
+static bool copy_source(struct commit *commit, struct commit_operation *operation,
+                        struct zt_source *source)
+{
+    struct stored_upload *file;
+    struct zt_hasher *hasher;
+    struct zt_digest digest;
+    struct zt_error error;
+    enum zt_status status;
+
+    if (!commit_open_place(commit) || !commit_make_file(commit, operation, &file))
+        return false;
+    status = zt_hasher_new(ZT_DIGEST_SHA256, &hasher);
+    if (status == ZT_OK) {
+        status = copy_bytes(source, ops_of(commit), file, hasher, &error);
+        zt_hasher_finish(hasher, &digest);
+        zt_hasher_free(hasher);
+    } else {
+        zt_fail_memory(&error, "hashing");
+    }
+    ops_of(commit)->abandon(file);
+    if (status != ZT_OK)
+        return failure_of_store(&commit->failure, &error);
+    return memcmp(digest.bytes, operation->sha256, sizeof(operation->sha256)) == 0 ||
+           refuse(commit, operation, PROBLEM_CONFLICT,
+                  "the repository's file with this oid was changed meanwhile");
+}
+
+static bool copy_file(struct objects *objects, struct commit_operation *operation,
+                      const struct hub_file *file)
+{
+    struct commit *commit = objects->commit;
+    char path[HUB_REPO_SIZE + MODEL_PATH_SIZE];
+    struct stored_file *stored;
+    struct zt_error error;
+    bool is_copied;
+
+    if (file->identity.size_bytes != operation->length)
+        return refuse_size(commit, operation, file->identity.size_bytes);
+    snprintf(path, sizeof(path), "%s/%s", objects->version->folder, file->path);
+    if (stored_file_open(commit->server, zt_text_from(path), &stored, &error) != ZT_OK)
+        return failure_of_store(&commit->failure, &error);
+    is_copied = copy_source(commit, operation, stored->source);
+    stored_file_close(stored);
+    return is_copied;
+}
+
+static bool copy_staged(struct commit *commit, struct commit_operation *operation,
+                        const struct staged_object *object)
+{
+    struct stored_upload *from;
+    struct zt_source *source;
+    struct zt_error error;
+    bool is_copied;
+
+    if (!staged_open(object, &from, &commit->failure))
+        return false;
+    is_copied = ops_of(commit)->read_back(from, &source, &error) == ZT_OK
+                    ? copy_source(commit, operation, source)
+                    : failure_of_store(&commit->failure, &error);
+    ops_of(commit)->abandon(from);
+    return is_copied;
+}
+
+/* --- finding --- */
+
+/* Those that have the same bytes. The object was taken for the last one, which may never be
+ * published before the others have their copies. */
+static bool share_staged(struct objects *objects, size_t first, size_t end,
+                         struct staged_object *object)
+{
+    struct commit_operation **wanting = objects->wanting;
+
+    wanting[end - 1]->staged = object;
+    for (size_t i = first; i < end; i++)
+        if (wanting[i]->length != staged_length(object))
+            return refuse_size(objects->commit, wanting[i], staged_length(object));
+    for (size_t i = first; i + 1 < end; i++)
+        if (!copy_staged(objects->commit, wanting[i], object))
+            return false;
+    return true;
+}
+
+static bool share_file(struct objects *objects, size_t first, size_t end)
+{
+    const struct hub_file *file;
+
+    if (!list_files(objects))
+        return false;
+    file = find_file(objects, objects->wanting[first]->sha256);
+    if (file == NULL)
+        return refuse(objects->commit, objects->wanting[first], PROBLEM_INVALID_REQUEST,
+                      "nothing with this oid was sent to this server for this repository, or it "
+                      "has expired");
+    for (size_t i = first; i < end; i++)
+        if (!copy_file(objects, objects->wanting[i], file))
+            return false;
+    return true;
+}
+
+static bool share(struct objects *objects, size_t first, size_t end)
+{
+    struct commit *commit = objects->commit;
+    struct staged_object *object;
+
+    switch (staged_take(commit->server, commit->repo, objects->wanting[first]->sha256, &object)) {
+    case STAGED_FOUND:
+        return share_staged(objects, first, end, object);
+    case STAGED_IN_USE:
+        return refuse(commit, objects->wanting[first], PROBLEM_CONFLICT,
+                      "another commit is using the object with this oid");
+    case STAGED_NOT_FOUND:
+        break;
+    }
+    return share_file(objects, first, end);
+}
+
+static bool has_same(const struct commit_operation *one, const struct commit_operation *other)
+{
+    return memcmp(one->sha256, other->sha256, sizeof(one->sha256)) == 0;
+}
+
+static bool share_all(struct objects *objects)
+{
+    size_t end;
+
+    for (size_t first = 0; first < objects->wanting_count; first = end) {
+        end = first + 1;
+        while (end < objects->wanting_count &&
+               has_same(objects->wanting[first], objects->wanting[end]))
+            end++;
+        if (!share(objects, first, end))
+            return false;
+    }
+    return true;
+}
+
+static int compare_wanting(const void *a, const void *b)
+{
+    const struct commit_operation *const *one = a;
+    const struct commit_operation *const *other = b;
+    const int order = memcmp((*one)->sha256, (*other)->sha256, sizeof((*one)->sha256));
+
+    return order != 0 ? order : (*one > *other) - (*one < *other);
+}
+
+static bool list_wanting(struct objects *objects)
+{
+    struct commit *commit = objects->commit;
+
+    objects->wanting = malloc((commit->count + 1) * sizeof(*objects->wanting));
+    if (objects->wanting == NULL)
+        return failure_no_memory(&commit->failure, "a commit");
+    for (size_t i = 0; i < commit->count; i++)
+        if (commit->operations[i].is_lfs)
+            objects->wanting[objects->wanting_count++] = &commit->operations[i];
+    qsort(objects->wanting, objects->wanting_count, sizeof(*objects->wanting), compare_wanting);
+    return true;
+}
+
+bool commit_find_objects(struct commit *commit, const struct hub_version *version)
+{
+    struct objects objects = {.commit = commit, .version = version};
+    const bool is_found = list_wanting(&objects) && share_all(&objects);
+
+    free(objects.wanting);
+    free(objects.files);
+    return is_found;
+}

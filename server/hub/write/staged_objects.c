@@ -1,0 +1,314 @@
+/* The life of staged objects. */
+#include "hub/write/staged_objects.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/server.h"
+#include "hub/write/staged_work.h"
+
+/* The states that may follow each, bit by bit. */
+static const unsigned next_states[] = {
+    [STAGED_ARRIVING] = 1U << STAGED_READY | 1U << STAGED_GONE,
+    [STAGED_READY] = 1U << STAGED_TAKEN | 1U << STAGED_GONE,
+    [STAGED_TAKEN] = 1U << STAGED_READY | 1U << STAGED_GONE,
+    [STAGED_GONE] = 0,
+};
+
+static const struct store_ops *ops_of(const struct staged_object *object)
+{
+    return object->kept.server->store->ops;
+}
+
+/* False: another was faster. */
+static bool change_state(struct staged_object *object, enum staged_state from, enum staged_state to)
+{
+    assert(next_states[from] >> to & 1);
+    return atomic_compare_exchange_strong(&object->state, &from, to);
+}
+
+static void set_state(struct staged_object *object, enum staged_state from, enum staged_state to)
+{
+    const bool is_changed = change_state(object, from, to);
+
+    assert(is_changed);
+    (void)is_changed;
+}
+
+/* --- life --- */
+
+static void free_object(struct kept_upload *upload)
+{
+    struct staged_object *object = (struct staged_object *)upload;
+
+    ops_of(object)->abandon(object->data);
+    free(object);
+}
+
+static time_t expires(struct kept_upload *upload)
+{
+    return atomic_load(&upload->entry.active) +
+           (time_t)config_number(&upload->server->config->upload.expire_s);
+}
+
+/* What arrives ends with its request, and what somebody has just asked for is going to be used. */
+static bool end(struct kept_upload *upload)
+{
+    if (expires(upload) > time(NULL) ||
+        !change_state((struct staged_object *)upload, STAGED_READY, STAGED_GONE))
+        return false;
+    log_write(LOG_LEVEL_INFO, "%s: an object that no commit has used expired", upload->entry.model);
+    return true;
+}
+
+const struct kept_kind staged_kind = {
+    .kind = UPLOAD_KIND_STAGED,
+    .open = staged_files_open,
+    .expires = expires,
+    .end = end,
+    .free = free_object,
+};
+
+struct staged_object *staged_new(struct server *server, const char *id, const char *repo)
+{
+    struct staged_object *object = calloc(1, sizeof(*object));
+
+    if (object == NULL)
+        return NULL;
+    kept_upload_init(&object->kept, &staged_kind, server, id);
+    snprintf(object->kept.entry.model, sizeof(object->kept.entry.model), "%s", repo);
+    return object;
+}
+
+/* --- on the way --- */
+
+static uint64_t most_bytes(const struct server *server)
+{
+    return (uint64_t)config_number(&server->config->upload.max_bytes);
+}
+
+static bool refuse_large(struct failure *failure)
+{
+    return failure_refuse(failure, PROBLEM_TOO_LARGE,
+                          "the file is larger than this server accepts");
+}
+
+static bool make_file(struct staged_object *object, uint64_t length, struct failure *failure)
+{
+    struct store *store = object->kept.server->store;
+    const char *id = object->kept.entry.id;
+    struct zt_error error;
+    struct zt_error ignored;
+
+    if (store->ops->keep(store, id, &error) != ZT_OK)
+        return failure_of_store(failure, &error);
+    if (store->ops->kept_create(store, id, STAGED_DATA, length, &object->data, &error) == ZT_OK)
+        return true;
+    (void)store->ops->kept_drop(store, id, &ignored);
+    return failure_of_store(failure, &error);
+}
+
+/* The place comes before the table, from which what has expired is removed with its place. */
+static bool begin(struct staged_object *object, uint64_t length, struct failure *failure)
+{
+    struct store *store = object->kept.server->store;
+    struct zt_error ignored;
+
+    if (!make_file(object, length, failure))
+        return false;
+    if (kept_uploads_add(&object->kept))
+        return true;
+    (void)store->ops->kept_drop(store, object->kept.entry.id, &ignored);
+    return failure_refuse(
+        failure, PROBLEM_RATE_LIMITED,
+        "this client already has %u files here that no commit has used: hub.staged_per_client",
+        (unsigned)config_number(&object->kept.server->config->hub.staged_per_client));
+}
+
+struct staged_object *staged_begin(struct server *server, const struct staged_origin *origin,
+                                   struct failure *failure)
+{
+    char id[UPLOAD_ID_SIZE];
+    struct staged_object *object;
+
+    if (origin->length != STAGED_UNKNOWN && origin->length > most_bytes(server)) {
+        refuse_large(failure);
+        return NULL;
+    }
+    registry_make_id(id);
+    object = staged_new(server, id, origin->repo);
+    if (object == NULL) {
+        failure_no_memory(failure, "an upload");
+        return NULL;
+    }
+    snprintf(object->kept.entry.client, sizeof(object->kept.entry.client), "%s", origin->client);
+    if (origin->length != STAGED_UNKNOWN)
+        atomic_store(&object->kept.entry.length, origin->length);
+    if (begin(object, origin->length, failure))
+        return object;
+    kept_upload_release(object);
+    return NULL;
+}
+
+bool staged_write(struct staged_object *object, uint64_t offset, const void *bytes, size_t length,
+                  struct failure *failure)
+{
+    const uint64_t most = most_bytes(object->kept.server);
+    struct zt_error error;
+
+    assert(atomic_load(&object->state) == STAGED_ARRIVING);
+    if (offset > most || length > most - offset)
+        return refuse_large(failure);
+    if (ops_of(object)->write_at(object->data, offset, bytes, length, &error) != ZT_OK)
+        return failure_of_store(failure, &error);
+    atomic_fetch_add(&object->kept.entry.received, length);
+    kept_upload_touch(&object->kept);
+    return true;
+}
+
+struct stored_upload *staged_file(const struct staged_object *object)
+{
+    return object->data;
+}
+
+bool staged_finish(struct staged_object *object, const uint8_t sha256[32], struct failure *failure)
+{
+    struct zt_error error;
+
+    assert(atomic_load(&object->state) == STAGED_ARRIVING);
+    object->length = ops_of(object)->length(object->data);
+    memcpy(object->sha256, sha256, sizeof(object->sha256));
+    if (ops_of(object)->sync(object->data, &error) != ZT_OK ||
+        staged_describe(object, &error) != ZT_OK)
+        return failure_of_store(failure, &error);
+    ops_of(object)->abandon(object->data);
+    object->data = NULL;
+    kept_upload_touch(&object->kept);
+    set_state(object, STAGED_ARRIVING, STAGED_READY);
+    kept_upload_release(object);
+    return true;
+}
+
+static void remove_abandoned(struct job *job)
+{
+    struct staged_object *object =
+        (struct staged_object *)((char *)job - offsetof(struct staged_object, job));
+
+    metric_add(METRIC_FAILED_STAGED, 1);
+    kept_uploads_drop(&object->kept);
+    kept_upload_release(object);
+}
+
+void staged_abandon(struct staged_object *object)
+{
+    if (object == NULL)
+        return;
+    set_state(object, STAGED_ARRIVING, STAGED_GONE);
+    object->job.run = remove_abandoned;
+    workers_submit_long(object->kept.server->workers, &object->job);
+}
+
+/* --- found again --- */
+
+struct wanted {
+    const char *repo;
+    const uint8_t *sha256;
+    unsigned states; /* bit by bit */
+};
+
+static bool is_wanted(const void *context, const struct kept_upload *upload)
+{
+    const struct wanted *wanted = context;
+    const struct staged_object *object = (const struct staged_object *)upload;
+
+    return upload->kind == &staged_kind &&
+           (wanted->states >> atomic_load(&object->state) & 1) != 0 &&
+           memcmp(object->sha256, wanted->sha256, sizeof(object->sha256)) == 0 &&
+           strcmp(upload->entry.model, wanted->repo) == 0;
+}
+
+/* With a reference, or NULL. */
+static struct staged_object *search(struct server *server, const char *repo,
+                                    const uint8_t sha256[32], unsigned states)
+{
+    const struct wanted wanted = {repo, sha256, states};
+
+    return (struct staged_object *)kept_uploads_search(server->kept, is_wanted, &wanted);
+}
+
+bool staged_exists(struct server *server, const char *repo, const uint8_t sha256[32],
+                   uint64_t *out_length)
+{
+    struct staged_object *object =
+        search(server, repo, sha256, 1U << STAGED_READY | 1U << STAGED_TAKEN);
+
+    if (object == NULL)
+        return false;
+    kept_upload_touch(&object->kept);
+    *out_length = object->length;
+    kept_upload_release(object);
+    return true;
+}
+
+/* An object that another takes at this very moment is not taken; there may be more of them. */
+enum staged_found staged_take(struct server *server, const char *repo, const uint8_t sha256[32],
+                              struct staged_object **out_object)
+{
+    struct staged_object *object;
+
+    while ((object = search(server, repo, sha256, 1U << STAGED_READY)) != NULL) {
+        if (change_state(object, STAGED_READY, STAGED_TAKEN)) {
+            *out_object = object;
+            return STAGED_FOUND;
+        }
+        kept_upload_release(object);
+    }
+    object = search(server, repo, sha256, 1U << STAGED_TAKEN);
+    kept_upload_release(object);
+    return object != NULL ? STAGED_IN_USE : STAGED_NOT_FOUND;
+}
+
+uint64_t staged_length(const struct staged_object *object)
+{
+    return object->length;
+}
+
+bool staged_open(const struct staged_object *object, struct stored_upload **out_file,
+                 struct failure *failure)
+{
+    struct store *store = object->kept.server->store;
+    struct zt_error error;
+
+    return store->ops->kept_open(store, object->kept.entry.id, STAGED_DATA, out_file, &error) ==
+               ZT_OK ||
+           failure_of_store(failure, &error);
+}
+
+void staged_put_back(struct staged_object *object)
+{
+    if (object == NULL)
+        return;
+    kept_upload_touch(&object->kept);
+    set_state(object, STAGED_TAKEN, STAGED_READY);
+    kept_upload_release(object);
+}
+
+void staged_use_up(struct staged_object *object)
+{
+    struct server *server = object->kept.server;
+    struct staged_object *other;
+
+    set_state(object, STAGED_TAKEN, STAGED_GONE);
+    metric_add(METRIC_PUBLISHED_STAGED, 1);
+    kept_uploads_drop(&object->kept);
+    while ((other = search(server, object->kept.entry.model, object->sha256, 1U << STAGED_READY)) !=
+           NULL) {
+        if (change_state(other, STAGED_READY, STAGED_GONE))
+            kept_uploads_drop(&other->kept);
+        kept_upload_release(other);
+    }
+    kept_upload_release(object);
+}

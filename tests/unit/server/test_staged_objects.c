@@ -1,0 +1,260 @@
+/* Files that wait for a commit: found by repository and SHA-256, taken by one commit at a time,
+ * over restarts, and not for ever. */
+#include "upload_world.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+static const uint8_t bytes[] = "a file";
+#define LENGTH (sizeof(bytes) - 1)
+#define REPO   "owner/name"
+
+/* Not its SHA-256: whoever stages vouches for that. */
+static const uint8_t oid[32] = {1, 2, 3};
+static const uint8_t other_oid[32] = {1, 2, 4};
+
+static struct staged_object *begin_for(struct world *world, const char *client)
+{
+    const struct staged_origin origin = {REPO, client, LENGTH};
+    struct failure failure = {.is_set = false};
+    struct staged_object *object = staged_begin(&world->server, &origin, &failure);
+
+    assert_true((object != NULL) != failure.is_set);
+    return object;
+}
+
+static void stage(struct world *world, const uint8_t sha256[32])
+{
+    struct staged_object *object = begin_for(world, "a");
+    struct failure failure = {.is_set = false};
+
+    assert_non_null(object);
+    assert_true(staged_write(object, 2, bytes + 2, LENGTH - 2, &failure));
+    assert_true(staged_write(object, 0, bytes, 2, &failure));
+    assert_true(staged_finish(object, sha256, &failure));
+}
+
+static bool is_there(struct world *world, const char *repo, const uint8_t sha256[32])
+{
+    uint64_t length = 0;
+    const bool is_there = staged_exists(&world->server, repo, sha256, &length);
+
+    assert_true(!is_there || length == LENGTH);
+    return is_there;
+}
+
+static struct staged_object *take(struct world *world)
+{
+    struct staged_object *object = NULL;
+
+    assert_int_equal(staged_take(&world->server, REPO, oid, &object), STAGED_FOUND);
+    assert_non_null(object);
+    return object;
+}
+
+static unsigned count_places(struct world *world)
+{
+    char path[300];
+    unsigned count = 0;
+    const struct dirent *entry;
+    DIR *folder;
+
+    snprintf(path, sizeof(path), "%s/.ztserve-uploads", world->root);
+    folder = opendir(path);
+    if (folder == NULL)
+        return 0;
+    while ((entry = readdir(folder)) != NULL)
+        count += entry->d_name[0] != '.';
+    closedir(folder);
+    return count;
+}
+
+static void finished_object_is_found_by_repository_and_sha256_alone(void **state)
+{
+    struct world *world = *state;
+    struct staged_object *object = begin_for(world, "a");
+    struct failure failure = {.is_set = false};
+
+    assert_true(staged_write(object, 0, bytes, LENGTH, &failure));
+    assert_false(is_there(world, REPO, oid));
+    assert_true(staged_finish(object, oid, &failure));
+    assert_true(is_there(world, REPO, oid));
+    assert_false(is_there(world, "owner/names", oid));
+    assert_false(is_there(world, REPO, other_oid));
+}
+
+static void object_is_taken_once_and_again_when_put_back(void **state)
+{
+    struct world *world = *state;
+    struct staged_object *object;
+    struct staged_object *again = NULL;
+
+    stage(world, oid);
+    object = take(world);
+    assert_int_equal(staged_take(&world->server, REPO, oid, &again), STAGED_IN_USE);
+    assert_int_equal(staged_take(&world->server, REPO, other_oid, &again), STAGED_NOT_FOUND);
+    assert_null(again);
+    staged_put_back(object);
+    staged_put_back(take(world));
+}
+
+static void object_that_was_taken_has_its_bytes(void **state)
+{
+    struct world *world = *state;
+    const struct store_ops *ops = world->server.store->ops;
+    struct failure failure = {.is_set = false};
+    struct staged_object *object;
+    struct stored_upload *file;
+    struct zt_source *source;
+    uint8_t read[LENGTH];
+
+    stage(world, oid);
+    object = take(world);
+    assert_int_equal(staged_length(object), LENGTH);
+    assert_true(staged_open(object, &file, &failure));
+    assert_int_equal(ops->read_back(file, &source, NULL), ZT_OK);
+    assert_int_equal(zt_source_read_at(source, 0, read, LENGTH, NULL), ZT_OK);
+    assert_memory_equal(read, bytes, LENGTH);
+    ops->abandon(file);
+    staged_put_back(object);
+}
+
+static void what_is_used_up_is_gone_and_so_are_its_doubles(void **state)
+{
+    struct world *world = *state;
+
+    stage(world, oid);
+    stage(world, oid);
+    stage(world, other_oid);
+    staged_use_up(take(world));
+    assert_false(is_there(world, REPO, oid));
+    assert_true(is_there(world, REPO, other_oid));
+    assert_int_equal(count_places(world), 1);
+}
+
+static void abandoned_file_leaves_nothing(void **state)
+{
+    struct world *world = *state;
+
+    staged_abandon(begin_for(world, "a"));
+    staged_abandon(NULL);
+    uploads_restart(world);
+    assert_int_equal(count_places(world), 0);
+}
+
+static void object_outlives_the_process(void **state)
+{
+    struct world *world = *state;
+
+    stage(world, oid);
+    uploads_restart(world);
+    assert_true(is_there(world, REPO, oid));
+    staged_use_up(take(world));
+    assert_int_equal(count_places(world), 0);
+}
+
+static void file_that_was_not_finished_does_not(void **state)
+{
+    struct world *world = *state;
+    struct failure failure = {.is_set = false};
+    struct staged_object *object = begin_for(world, "a");
+
+    assert_true(staged_write(object, 0, bytes, LENGTH, &failure));
+    kept_upload_release(object);
+    uploads_restart(world);
+    assert_false(is_there(world, REPO, oid));
+    assert_int_equal(count_places(world), 0);
+}
+
+/* Each leaves something that is no object, or not a whole one. */
+static void damaged_object_is_removed_at_start(void **state)
+{
+    static const char *const damages[] = {
+        "rm .ztserve-uploads/*/data",
+        "rm .ztserve-uploads/*/staged",
+        "truncate -s +1 .ztserve-uploads/*/data",
+        "sed -i '$d' .ztserve-uploads/*/staged",
+        "sed -i 's/sha256:0/sha256:g/' .ztserve-uploads/*/staged",
+        "sed -i 's/length /length -/' .ztserve-uploads/*/staged",
+        "sed -i 's/staged 1/staged 2/' .ztserve-uploads/*/staged",
+        "sed -i 's/owner/../' .ztserve-uploads/*/staged",
+    };
+    struct world *world = *state;
+
+    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+        stage(world, oid);
+        world_command(world, damages[i]);
+        uploads_restart(world);
+        assert_false(is_there(world, REPO, oid));
+        assert_int_equal(count_places(world), 0);
+    }
+}
+
+static void object_expires_unless_it_was_asked_for_or_taken(void **state)
+{
+    struct world *world = *state;
+    struct staged_object *object;
+
+    world->config.upload.expire_s = 0;
+    stage(world, oid);
+    object = take(world);
+    kept_uploads_expire(world->server.kept);
+    staged_put_back(object);
+    world->config.upload.expire_s = 60;
+    kept_uploads_expire(world->server.kept);
+    assert_true(is_there(world, REPO, oid));
+    world->config.upload.expire_s = 0;
+    kept_uploads_expire(world->server.kept);
+    assert_false(is_there(world, REPO, oid));
+    assert_int_equal(count_places(world), 0);
+}
+
+static void a_client_has_only_so_many_objects(void **state)
+{
+    struct world *world = *state;
+
+    world->config.hub.staged_per_client = 2;
+    world->config.upload.sessions_per_client = 1;
+    stage(world, oid);
+    stage(world, other_oid);
+    assert_null(begin_for(world, "a"));
+    assert_int_equal(count_places(world), 2);
+    staged_abandon(begin_for(world, "b"));
+    staged_use_up(take(world));
+    stage(world, oid);
+}
+
+static void file_is_no_larger_than_the_limit(void **state)
+{
+    struct world *world = *state;
+    struct failure failure = {.is_set = false};
+    struct staged_object *object = begin_for(world, "a");
+
+    world->config.upload.max_bytes = LENGTH - 1;
+    assert_null(begin_for(world, "a"));
+    assert_true(staged_write(object, 0, bytes, LENGTH - 1, &failure));
+    assert_false(staged_write(object, LENGTH - 1, bytes, 1, &failure));
+    assert_int_equal(failure.problem, PROBLEM_TOO_LARGE);
+    staged_abandon(object);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, uploads_set_up, uploads_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(finished_object_is_found_by_repository_and_sha256_alone),
+        TEST(object_is_taken_once_and_again_when_put_back),
+        TEST(object_that_was_taken_has_its_bytes),
+        TEST(what_is_used_up_is_gone_and_so_are_its_doubles),
+        TEST(abandoned_file_leaves_nothing),
+        TEST(object_outlives_the_process),
+        TEST(file_that_was_not_finished_does_not),
+        TEST(damaged_object_is_removed_at_start),
+        TEST(object_expires_unless_it_was_asked_for_or_taken),
+        TEST(a_client_has_only_so_many_objects),
+        TEST(file_is_no_larger_than_the_limit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
