@@ -1,6 +1,7 @@
 """Runs schemathesis with the given arguments; its output goes to standard error, which is shown on failure."""
 
 import contextlib
+import json
 import os
 import sys
 import tempfile
@@ -18,6 +19,13 @@ CHECKS = (
 
 # The pieces of a resumable upload are arbitrary bytes.
 serializer.alias("application/offset+octet-stream", "application/octet-stream")
+
+
+@serializer("application/x-ndjson")
+def lines_of(context, value):
+    lines = value if isinstance(value, list) else [value]
+    return "\n".join(json.dumps(line) for line in lines).encode()
+
 
 # It writes files to the current folder.
 with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):

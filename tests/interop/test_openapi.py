@@ -33,6 +33,18 @@ VALUES = {
     "Path": ["example.zt", "broken.zt"],
     "Hex": [hashlib.sha256(RAW).hexdigest(), "0" * 64],
 }
+# Likewise, of parameters that each path describes.
+REPOSITORY = {"repo": ["sub", "other"], "revision": ["main", "main/v2.zt", "main/other", "0" * 40]}
+
+
+def narrow(document):
+    for name, values in VALUES.items():
+        document["components"]["parameters"][name]["schema"] = {"enum": values}
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            for parameter in operation["parameters"]:
+                if parameter.get("name") in REPOSITORY:
+                    parameter["schema"] = {"enum": REPOSITORY[parameter["name"]]}
 
 
 @pytest.fixture
@@ -63,8 +75,7 @@ def test_answers_are_as_described(server):
 
 def test_answers_about_existing_models_are_as_described(server, tmp_path):
     document = requests.get(f"{server.url}/openapi.json").json()
-    for name, values in VALUES.items():
-        document["components"]["parameters"][name]["schema"] = {"enum": values}
+    narrow(document)
     narrowed = tmp_path / "narrowed.json"
     narrowed.write_text(json.dumps(document))
     run_client("schemathesis", narrowed, "--url", server.url, "-n", 60)
