@@ -191,17 +191,27 @@ enum zt_status client_ask(struct client *client, struct client_place *place,
 
 /* --- failures and refusals --- */
 
+static int shown(struct zt_text text)
+{
+    return (int)(text.length < DETAIL_SHOWN ? text.length : DETAIL_SHOWN);
+}
+
 /* What a problem document (RFC 9457) says, if the answer is one, for the end of a message. */
 static char *detail_of(const struct remote_exchange *exchange)
 {
     const struct zt_text answer = {exchange->answer, exchange->answer_length};
     struct json_t *problem = exchange->answer != NULL ? json_object_read(answer, NULL) : NULL;
+    struct zt_text object = {"", 0};
     struct zt_text detail;
     char *text = NULL;
 
     if (problem != NULL && json_member_text(problem, "detail", &detail) == JSON_FOUND &&
-        detail.length > 0)
-        text = strndup(detail.bytes, detail.length < DETAIL_SHOWN ? detail.length : DETAIL_SHOWN);
+        detail.length > 0) {
+        (void)json_member_text(problem, "object", &object);
+        if (asprintf(&text, "%.*s%s%.*s", shown(detail), detail.bytes,
+                     object.length > 0 ? "; object " : "", shown(object), object.bytes) < 0)
+            text = NULL;
+    }
     json_object_free(problem);
     return text;
 }

@@ -212,9 +212,16 @@ static enum zt_status run_jobs(struct transfer *transfer, struct zt_error *error
     return status;
 }
 
-static enum zt_status transfer_ranges(const struct download *download,
-                                      const struct part_paths *paths, const struct web_file *file,
-                                      struct download_result *result, struct zt_error *error)
+/* What has come is of no use: wrong, or of a version that is gone. */
+static bool is_worthless(enum zt_status status)
+{
+    return status == ZT_STALE || status == ZT_CORRUPT || status == ZT_INVALID ||
+           status == ZT_UNSUPPORTED;
+}
+
+static enum zt_status transfer_into(int descriptor, const struct download *download,
+                                    const struct part_paths *paths, const struct web_file *file,
+                                    struct download_result *result, struct zt_error *error)
 {
     struct transfer *transfer = calloc(1, sizeof(*transfer));
     enum zt_status status;
@@ -227,14 +234,14 @@ static enum zt_status transfer_ranges(const struct download *download,
     transfer->jobs = (struct range_jobs){
         .incoming = &transfer->incoming, .file = &transfer->file, .count = download->jobs};
     transfer->sync_due_ms = clock_ms() + SYNC_MS;
-    status = incoming_open(&transfer->incoming, paths->part, file->size, error);
+    status = incoming_open(&transfer->incoming, descriptor, file->size, error);
     if (status != ZT_OK) {
         free(transfer);
         return status;
     }
     status = run_jobs(transfer, error);
     if (status == ZT_OK)
-        status = part_publish(paths, transfer->incoming.descriptor, error);
+        status = part_publish(paths, descriptor, error);
     result->resumed = transfer->before;
     result->has_sha256 = transfer->file.has_sha256;
     incoming_close(&transfer->incoming);
@@ -242,14 +249,23 @@ static enum zt_status transfer_ranges(const struct download *download,
     return status;
 }
 
-/* --- versions --- */
-
-/* What has come is of no use: wrong, or of a version that is gone. */
-static bool is_worthless(enum zt_status status)
+static enum zt_status transfer_ranges(const struct download *download,
+                                      const struct part_paths *paths, const struct web_file *file,
+                                      struct download_result *result, struct zt_error *error)
 {
-    return status == ZT_STALE || status == ZT_CORRUPT || status == ZT_INVALID ||
-           status == ZT_UNSUPPORTED;
+    int descriptor;
+    enum zt_status status = part_open(paths, &descriptor, error);
+
+    if (status != ZT_OK)
+        return status;
+    status = transfer_into(descriptor, download, paths, file, result, error);
+    if (is_worthless(status) || (status != ZT_OK && part_is_blank(descriptor)))
+        part_forget(paths);
+    close(descriptor);
+    return status;
 }
+
+/* --- versions --- */
 
 static enum zt_status pull_version(const struct download *download, struct client *client,
                                    const struct part_paths *paths, struct download_result *result,
@@ -265,13 +281,8 @@ static enum zt_status pull_version(const struct download *download, struct clien
         result->was_there = true;
         return ZT_OK;
     }
-    if (file.has_ranges)
-        status = transfer_ranges(download, paths, &file, result, error);
-    else
-        status = one_stream_run(download, client, paths, &file, result, error);
-    if (is_worthless(status))
-        part_forget(paths);
-    return status;
+    return file.has_ranges ? transfer_ranges(download, paths, &file, result, error)
+                           : one_stream_run(download, client, paths, &file, result, error);
 }
 
 enum zt_status download_run(const struct download *download, struct download_result *out_result,

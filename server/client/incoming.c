@@ -2,11 +2,9 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -139,15 +137,16 @@ enum zt_status incoming_hash(struct incoming *incoming, uint8_t out_sha256[32],
 
 /* --- the part file --- */
 
-static enum zt_status check_room(const struct incoming *incoming, const struct stat *file,
-                                 struct zt_error *error)
+static enum zt_status check_room(const struct incoming *incoming, struct zt_error *error)
 {
-    const uint64_t there = (uint64_t)file->st_blocks * BLOCK_UNIT;
     struct statvfs disk;
+    struct stat file;
+    uint64_t there;
     uint64_t room;
 
-    if (fstatvfs(incoming->descriptor, &disk) != 0)
+    if (fstat(incoming->descriptor, &file) != 0 || fstatvfs(incoming->descriptor, &disk) != 0)
         return ZT_OK;
+    there = (uint64_t)file.st_blocks * BLOCK_UNIT;
     room = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (there < incoming->map.size && incoming->map.size - there > room)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
@@ -156,30 +155,20 @@ static enum zt_status check_room(const struct incoming *incoming, const struct s
     return ZT_OK;
 }
 
-enum zt_status incoming_open(struct incoming *incoming, const char *path, uint64_t size_bytes,
+enum zt_status incoming_open(struct incoming *incoming, int descriptor, uint64_t size_bytes,
                              struct zt_error *error)
 {
     static const struct zt_source_ops ops = {
         .size = size, .read_at = read_at, .map = map, .close = close_source};
-    enum zt_status status = ZT_OK;
-    struct stat file;
+    enum zt_status status;
 
     memset(incoming, 0, sizeof(*incoming));
     incoming->source.ops = &ops;
-    incoming->descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (incoming->descriptor < 0)
-        return fail_io(error, "the part file cannot be made");
+    incoming->descriptor = descriptor;
     piece_map_init(&incoming->map, size_bytes);
-    if (fstat(incoming->descriptor, &file) != 0 || !S_ISREG(file.st_mode))
-        status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the part file is no regular file");
-    else if (flock(incoming->descriptor, LOCK_EX | LOCK_NB) != 0)
-        status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "another process is pulling to here");
-    else
-        status = check_room(incoming, &file, error);
-    if (status != ZT_OK) {
-        close(incoming->descriptor);
+    status = check_room(incoming, error);
+    if (status != ZT_OK)
         return status;
-    }
     pthread_mutex_init(&incoming->lock, NULL);
     pthread_cond_init(&incoming->changed, NULL);
     return ZT_OK;
@@ -202,7 +191,6 @@ enum zt_status incoming_begin(struct incoming *incoming, struct zt_error *error)
 
 void incoming_close(struct incoming *incoming)
 {
-    close(incoming->descriptor);
     pthread_cond_destroy(&incoming->changed);
     pthread_mutex_destroy(&incoming->lock);
 }

@@ -21,9 +21,9 @@ struct incoming {
     struct zt_error error;
 };
 
-/* Opens or makes the part file, which nobody else may be writing. ZT_IO with a reason, ZT_LIMIT if
+/* The descriptor is the part file's, which nobody else may be writing; it is borrowed. ZT_LIMIT if
  * the disk has no room for size bytes. The map has no piece. */
-enum zt_status incoming_open(struct incoming *incoming, const char *path, uint64_t size,
+enum zt_status incoming_open(struct incoming *incoming, int descriptor, uint64_t size,
                              struct zt_error *error);
 /* After the map has been filled in: gives the file its length; drops what is there if no piece
  * counts. */

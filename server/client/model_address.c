@@ -87,6 +87,10 @@ enum zt_status model_address_of_api(const struct web_address *address, const cha
 
     if (api.kind == API_SHORT && name == NULL && is_listing(web_address_path(address)))
         return refuse_nameless(error);
+    if (api.kind == API_FILE &&
+        zt_text_starts_with(web_address_path(address), zt_text_from("/files/")))
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                       "files are read below /files/: a model's URL is http://HOST/v1/models/NAME");
     return encode_model(&api, name, out_path, error);
 }
 

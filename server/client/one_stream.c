@@ -1,12 +1,10 @@
 #include "client/one_stream.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -153,18 +151,6 @@ static enum zt_status finish(struct stream *stream, const struct part_paths *pat
     return status == ZT_OK ? part_publish(paths, stream->descriptor, error) : status;
 }
 
-static enum zt_status open_part(struct stream *stream, const char *path, struct zt_error *error)
-{
-    stream->descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (stream->descriptor < 0)
-        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the part file cannot be made: %s",
-                       strerrordesc_np(errno));
-    if (flock(stream->descriptor, LOCK_EX | LOCK_NB) == 0)
-        return ZT_OK;
-    close(stream->descriptor);
-    return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "another process is pulling to here");
-}
-
 enum zt_status one_stream_run(const struct download *download, struct client *client,
                               const struct part_paths *paths, const struct web_file *file,
                               struct download_result *result, struct zt_error *error)
@@ -173,7 +159,7 @@ enum zt_status one_stream_run(const struct download *download, struct client *cl
                             .file = *file,
                             .lock = PTHREAD_MUTEX_INITIALIZER,
                             .changed = PTHREAD_COND_INITIALIZER};
-    enum zt_status status = open_part(&stream, paths->part, error);
+    enum zt_status status = part_open(paths, &stream.descriptor, error);
 
     if (status != ZT_OK)
         return status;
@@ -183,9 +169,9 @@ enum zt_status one_stream_run(const struct download *download, struct client *cl
     if (status == ZT_OK)
         status = finish(&stream, paths, result, error);
     zt_hasher_free(stream.hasher);
-    close(stream.descriptor);
     /* Nothing of it could be taken up. */
     if (status != ZT_OK)
         part_forget(paths);
+    close(stream.descriptor);
     return status;
 }

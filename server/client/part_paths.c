@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,8 @@
 #include "zt/source.h"
 
 #define HASH_BYTES ((size_t)1 << 20)
+/* Times that a part file may get its final name, or go, between being opened and being locked. */
+#define OPENINGS_MOST 8
 
 enum zt_status part_paths_make(struct part_paths *paths, const char *path, struct zt_error *error)
 {
@@ -35,6 +38,68 @@ void part_paths_free(struct part_paths *paths)
 {
     free(paths->part);
     free(paths->journal);
+}
+
+/* --- the part file --- */
+
+static enum zt_status fail_io(struct zt_error *error, const char *what)
+{
+    const int number = errno;
+
+    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s: %s", what, strerrordesc_np(number));
+    error->os_error = number;
+    return ZT_IO;
+}
+
+/* Whoever had the file before may have given it its final name by now. */
+static bool has_name(int descriptor, const char *path)
+{
+    struct stat opened;
+    struct stat named;
+
+    return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0 &&
+           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/* ZT_STALE: the file that was opened has the name no longer. */
+static enum zt_status open_locked(const char *path, int *out_descriptor, struct zt_error *error)
+{
+    const int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    enum zt_status status = ZT_OK;
+    struct stat file;
+
+    if (descriptor < 0)
+        return fail_io(error, "the part file cannot be made");
+    if (fstat(descriptor, &file) != 0 || !S_ISREG(file.st_mode))
+        status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the part file is no regular file");
+    else if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
+        status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "another process is pulling to here");
+    else if (!has_name(descriptor, path))
+        status = ZT_STALE;
+    if (status == ZT_OK)
+        *out_descriptor = descriptor;
+    else
+        close(descriptor);
+    return status;
+}
+
+enum zt_status part_open(const struct part_paths *paths, int *out_descriptor,
+                         struct zt_error *error)
+{
+    for (unsigned i = 0; i < OPENINGS_MOST; i++) {
+        const enum zt_status status = open_locked(paths->part, out_descriptor, error);
+
+        if (status != ZT_STALE)
+            return status;
+    }
+    return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "other processes are pulling to here");
+}
+
+bool part_is_blank(int descriptor)
+{
+    struct stat file;
+
+    return fstat(descriptor, &file) == 0 && file.st_blocks == 0;
 }
 
 /* --- digests --- */
@@ -121,6 +186,9 @@ static bool sync_folder(const char *path)
 
 enum zt_status part_publish(const struct part_paths *paths, int descriptor, struct zt_error *error)
 {
+    if (!has_name(descriptor, paths->part))
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
+                       "the part file has been moved, removed or replaced meanwhile");
     if (fsync(descriptor) != 0 || rename(paths->part, paths->path) != 0 ||
         !sync_folder(paths->path))
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the file cannot be finished: %s",

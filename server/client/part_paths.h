@@ -16,6 +16,14 @@ struct part_paths {
 enum zt_status part_paths_make(struct part_paths *paths, const char *path, struct zt_error *error);
 void part_paths_free(struct part_paths *paths);
 
+/* Opens or makes the part file, which is then this process's alone until it is closed. ZT_IO, also
+ * if another process has it. */
+enum zt_status part_open(const struct part_paths *paths, int *out_descriptor,
+                         struct zt_error *error);
+
+/* Whether nothing has been written into it. */
+bool part_is_blank(int descriptor);
+
 /* Whether PATH has the bytes that the server has, as its digest of the whole says. */
 bool part_is_there(struct client *client, const struct part_paths *paths, struct web_file *file);
 
@@ -24,10 +32,10 @@ bool part_is_there(struct client *client, const struct part_paths *paths, struct
 enum zt_status part_digest_check(const struct download *download, struct web_file *file,
                                  const uint8_t sha256[32], struct zt_error *error);
 
-/* Syncs the part and gives it the name. ZT_IO. */
+/* Syncs the part, which part_open gave, and gives it the name. ZT_IO. */
 enum zt_status part_publish(const struct part_paths *paths, int descriptor, struct zt_error *error);
 
-/* Removes part and journal. */
+/* Removes part and journal, before the part is closed: afterwards it may be another process's. */
 void part_forget(const struct part_paths *paths);
 
 #endif

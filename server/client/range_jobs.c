@@ -8,7 +8,8 @@
 
 /* Of one request at most: each costs a round trip. Of small files each job has two. */
 #define RUN_BYTES ((uint64_t)16 << 20)
-/* Who got so much need not wait before the next try. */
+/* Who got so much need not wait before the next try; who gets less before every stall is not
+ * served. */
 #define MUCH_BYTES ((uint64_t)1 << 14)
 /* Reads are told of so many pieces together, or at the end of a run. */
 #define TOLD_PIECES 16
@@ -88,6 +89,14 @@ enum zt_status range_jobs_open(struct range_jobs *jobs, const struct client_opti
     return ZT_OK;
 }
 
+/* A server that drips its bytes, and then stalls, would hold a pull for ever. */
+static bool has_helped(const struct range_job *job)
+{
+    const uint64_t come = job->at - job->tried_at;
+
+    return come >= (job->exchange.failure == REMOTE_FAILURE_TIMEOUT ? MUCH_BYTES : 1);
+}
+
 /* The rest of the run is asked for again after a pause. */
 static enum zt_status judge_failure(struct range_jobs *jobs, struct range_job *job,
                                     struct zt_error *error)
@@ -101,7 +110,7 @@ static enum zt_status judge_failure(struct range_jobs *jobs, struct range_job *j
     status = web_file_failure(jobs->file, &job->exchange, error);
     if (status != ZT_UNAVAILABLE)
         return status;
-    job->failures = job->at > job->tried_at ? 0 : job->failures + 1;
+    job->failures = has_helped(job) ? 0 : job->failures + 1;
     if (job->failures > FAILURES_MOST)
         return status;
     job->state = JOB_PAUSED;

@@ -43,15 +43,15 @@ static void keep_digest(struct web_file *file, const struct remote_head *head)
     memcpy(file->sha256, field.sha256, sizeof(file->sha256));
 }
 
-/* The whole instead of a part: its header is enough. */
+/* Of the whole instead of a part, and of what is compressed, the header is enough. */
 static bool accept_part(struct remote_exchange *exchange)
 {
-    return exchange->head.status == 206;
+    return exchange->head.status == 206 && !exchange->head.is_compressed;
 }
 
-static bool is_whole_instead(const struct remote_exchange *exchange)
+static bool has_head_only(const struct remote_exchange *exchange)
 {
-    return exchange->failure == REMOTE_FAILURE_REFUSED && exchange->head.status == 200;
+    return exchange->failure == REMOTE_FAILURE_REFUSED;
 }
 
 /* What the answer to the request for the first byte says. */
@@ -64,6 +64,9 @@ static enum zt_status read_head(struct web_file *file, const struct remote_excha
         return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET, "the file is empty");
     if (head->status != 200 && head->status != 206)
         return client_refusal(exchange, error);
+    if (head->is_compressed)
+        return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
+                       "the server compresses the file, though it was asked for as it is");
     keep_validator(file, head);
     keep_digest(file, head);
     file->size = head->status == 206 ? head->range_size : head->content_length;
@@ -85,7 +88,7 @@ enum zt_status web_file_open(struct client *client, const struct client_place *p
     exchange.accept = accept_part;
     exchange.fields[exchange.field_count++] = (struct remote_field){"accept-encoding", "identity"};
     status = client_ask(client, &file.place, &exchange, error);
-    if (status == ZT_OK || is_whole_instead(&exchange))
+    if (status == ZT_OK || has_head_only(&exchange))
         status = read_head(&file, &exchange, error);
     remote_exchange_free(&exchange);
     if (status == ZT_OK)
@@ -144,7 +147,8 @@ bool web_file_is_same(const struct web_file *file, const struct remote_head *hea
     const uint64_t size =
         head->status == 206 && head->has_range ? head->range_size : head->content_length;
 
-    if (file->size != UINT64_MAX && size != UINT64_MAX && size != file->size)
+    if (head->is_compressed ||
+        (file->size != UINT64_MAX && size != UINT64_MAX && size != file->size))
         return false;
     if (file->etag[0] != '\0')
         return strcmp(head->etag, file->etag) == 0;

@@ -131,18 +131,19 @@ static bool some_slot_is_busy(const struct web_source *web)
     return false;
 }
 
-/* Under the lock, which is given up while the request is handed over. */
-static struct slot *bring(struct web_source *web, uint64_t block)
+/* Under the lock, which is given up while the request is handed over: when this returns, the slot
+ * may have another block already. False: there is no slot. */
+static bool bring(struct web_source *web, uint64_t block)
 {
     struct slot *slot = take_slot(web);
 
     if (slot == NULL)
-        return NULL;
+        return false;
     prepare(web, slot, block);
     pthread_mutex_unlock(&web->lock);
     client_begin(web->client, &slot->exchange);
     pthread_mutex_lock(&web->lock);
-    return slot;
+    return true;
 }
 
 /* Twice as far ahead with each block that is read in order. */
@@ -157,7 +158,7 @@ static void read_ahead(struct web_source *web, uint64_t block)
         web->ahead = AHEAD_MOST;
     web->next_block = block + 1;
     for (uint64_t next = block + 1; next <= block + web->ahead && next < blocks; next++)
-        if (find(web, next) == NULL && bring(web, next) == NULL)
+        if (find(web, next) == NULL && !bring(web, next))
             return;
 }
 
@@ -167,14 +168,14 @@ static void read_ahead(struct web_source *web, uint64_t block)
 static enum zt_status obtain(struct web_source *web, uint64_t block, struct slot **out_slot,
                              struct zt_error *error)
 {
-    struct slot *slot = find(web, block);
+    struct slot *slot;
 
-    while (slot == NULL && (slot = bring(web, block)) == NULL) {
-        if (!some_slot_is_busy(web))
-            return zt_fail_memory(error, "a block of a file on a server");
-        pthread_cond_wait(&web->changed, &web->lock);
-        slot = find(web, block);
-    }
+    while ((slot = find(web, block)) == NULL)
+        if (!bring(web, block)) {
+            if (!some_slot_is_busy(web))
+                return zt_fail_memory(error, "a block of a file on a server");
+            pthread_cond_wait(&web->changed, &web->lock);
+        }
     slot->waiting++;
     read_ahead(web, block);
     while (slot->state == SLOT_FLYING)

@@ -120,8 +120,9 @@ const struct command command_table[] = {
          "transferred.\n"
          "URL: a model (http://host/v1/models/NAME, or http://host/NAME), or any file of an HTTP "
          "server. What a request selects or converts (--format, --match, --shard, --axis, --dtype) "
-         "is made by the server, of models only. A model in several files comes with all of "
-         "them.\n"
+         "is made by the server, of models only; so is a zTensor, safetensors or NPZ file if PATH "
+         "has the extension of one and the model's own file another. A model in several files "
+         "comes with all of them.\n"
          "A token goes to the server of the URL and to no other that it redirects to. The proxy is "
          "that of http_proxy, https_proxy and no_proxy.",
      .examples = {{"ztserve pull https://models.example/meta-llama/Llama-3-8B -o llama.safetensors",

@@ -127,6 +127,17 @@ static bool name_is(struct zt_text name, const char *expected)
     return take_text(&name, expected) && name.length == 0;
 }
 
+/* Stores are known to state other codings that nothing was coded with ("aws-chunked"). */
+static bool is_compression(struct zt_text value)
+{
+    static const char *const names[] = {"gzip", "x-gzip", "deflate", "br", "zstd", "compress"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (name_is(value, names[i]))
+            return true;
+    return false;
+}
+
 static void keep_field(struct answer_head *head, struct zt_text name, struct zt_text value)
 {
     struct remote_head *fields = &head->fields;
@@ -137,6 +148,8 @@ static void keep_field(struct answer_head *head, struct zt_text name, struct zt_
         head->is_framed = true;
     else if (name_is(name, "content-range"))
         keep_content_range(head, value);
+    else if (name_is(name, "content-encoding"))
+        fields->is_compressed = is_compression(value);
     else if (name_is(name, "etag"))
         keep_text(head, fields->etag, sizeof(fields->etag), value);
     else if (name_is(name, "last-modified"))

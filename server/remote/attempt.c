@@ -115,15 +115,19 @@ static bool check_range(struct attempt *attempt)
     if (!exchange->has_range && head->status != 206)
         return true;
     if (!exchange->has_range)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "a part where the whole was asked for");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false,
+                     "the server sent a part where the whole was asked for");
     if (head->status != 206)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "the whole where a part was asked for");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false,
+                     "the server sent the whole where a part was asked for");
     if (!head->has_range)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "a part without a valid Content-Range");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false,
+                     "the server sent a part without a valid Content-Range");
     if (last > head->range_size - 1)
         last = head->range_size - 1;
     if (head->range_first != exchange->range_first || head->range_last != last)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "another part than was asked for");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false,
+                     "the server sent another part than was asked for");
     return true;
 }
 
@@ -150,13 +154,14 @@ static bool check_length(struct attempt *attempt)
 
     if (attempt->exchange->into != NULL && head->status == 206 &&
         head->range_last - head->range_first + 1 != expected)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "a part of another length");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false,
+                     "the server sent a part of another length");
     if (head->content_length == UINT64_MAX)
         return true;
     if (expected != UINT64_MAX && head->content_length < expected)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, true, "an answer that is too short");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's answer is too short");
     if ((expected != UINT64_MAX && head->content_length > expected) || head->content_length > most)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "an answer that is too long");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "the server's answer is too long");
     return true;
 }
 
@@ -184,8 +189,9 @@ static size_t take_line(char *bytes, size_t size, size_t count, void *context)
     struct attempt *attempt = context;
     const struct zt_text line = {bytes, size * count};
     const bool was_whole = attempt->head.is_whole;
-    bool proceed = answer_head_take(&attempt->head, line) ||
-                   judge(attempt, REMOTE_FAILURE_BROKEN, true, "a malformed header");
+    bool proceed =
+        answer_head_take(&attempt->head, line) ||
+        judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's answer has a malformed header");
 
     if (proceed && attempt->head.is_whole && !was_whole)
         proceed = accept_head(attempt);
@@ -207,7 +213,7 @@ static bool grow_answer(struct attempt *attempt, size_t length)
         room = exchange->answer_length + length;
     answer = realloc(exchange->answer, room + 1);
     if (answer == NULL)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, true, "no memory for an answer");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, true, "there is no memory for an answer");
     exchange->answer = answer;
     attempt->answer_room = room;
     return true;
@@ -239,7 +245,7 @@ static bool take_piece(struct attempt *attempt, const char *bytes, size_t length
     const uint64_t expected = expected_length(attempt);
 
     if (expected != UINT64_MAX && attempt->received > expected)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "an answer that is too long");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "the server's answer is too long");
     return attempt->exchange->take(attempt->exchange, bytes, length) ||
            judge(attempt, REMOTE_FAILURE_REFUSED, false, "the rest of the answer is not wanted");
 }
@@ -262,7 +268,7 @@ static bool take(struct attempt *attempt, const char *bytes, size_t length)
     else
         fits = length <= UNWANTED_MOST - received;
     if (!fits)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "an answer that is too long");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "the server's answer is too long");
     if (attempt->target == TARGET_INTO)
         memcpy(exchange->into + received, bytes, length);
     return attempt->target != TARGET_KEPT || keep(attempt, bytes, length);
@@ -274,7 +280,9 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *context)
     struct attempt *attempt = context;
 
     if (!attempt->head.is_whole)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, true, "a malformed header"), 0;
+        return judge(attempt, REMOTE_FAILURE_BROKEN, true,
+                     "the server's answer has a malformed header"),
+               0;
     return take(attempt, bytes, length) ? length : 0;
 }
 
@@ -368,14 +376,14 @@ static struct attempt_outcome judge_whole(struct attempt *attempt)
     const struct attempt_outcome success = {REMOTE_FAILURE_NONE, false};
 
     if (!attempt->head.is_whole)
-        judge(attempt, REMOTE_FAILURE_BROKEN, true, "no answer");
+        judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server gave no answer");
     else if (has_body(attempt) &&
              ((head->content_length != UINT64_MAX && attempt->received < head->content_length) ||
               (is_success(attempt) && expected != UINT64_MAX && attempt->received < expected)))
-        judge(attempt, REMOTE_FAILURE_BROKEN, true, "an answer that is too short");
+        judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's answer is too short");
     else if (is_success(attempt) && attempt->exchange->into != NULL &&
              attempt->received != attempt->exchange->into_length)
-        judge(attempt, REMOTE_FAILURE_BROKEN, true, "an answer that is too short");
+        judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's answer is too short");
     else
         zt_error_clear(&attempt->exchange->error);
     return attempt->is_judged ? attempt->verdict : success;

@@ -73,7 +73,8 @@ struct remote_head {
     uint64_t range_first;
     uint64_t range_last;
     uint64_t range_size;
-    char etag[256]; /* as sent, with its quotes */
+    bool is_compressed; /* Content-Encoding names a compression */
+    char etag[256];     /* as sent, with its quotes */
     char last_modified[64];
     char date[64];
     char version_id[REMOTE_VALUE_SIZE]; /* x-amz-version-id */

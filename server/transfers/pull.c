@@ -15,6 +15,7 @@
 #include "commands/commands.h"
 #include "commands/judgement.h"
 #include "terminal/plain_text.h"
+#include "transfers/pull_format.h"
 #include "transfers/transfer_options.h"
 
 #define WISHES_MOST 256
@@ -265,7 +266,26 @@ static bool may_be_renamed(const struct request *request, const struct model_fil
            !related->own_names || model_address_is_index(zt_text_from(file->name));
 }
 
-static int pull_url(const struct request *request)
+/* -o says what the file is to be, like convert's OUT, unless --format does. */
+static enum zt_status find_file(struct client *client, struct request *request,
+                                struct model_file *out_file, struct zt_error *error)
+{
+    const char *path =
+        request->output != NULL && !is_folder(request->output) ? request->output : NULL;
+    struct model_wish *wish = &request->wish;
+    enum zt_status status;
+
+    if (model_wish_is_set(wish) && wish->format == NULL)
+        wish->format = pull_format_of(path);
+    status = model_address_find(client, request->url, wish, out_file, error);
+    if (status != ZT_OK || model_wish_is_set(wish) ||
+        !pull_format_differs(request->url, path, out_file))
+        return status;
+    wish->format = pull_format_of(path);
+    return model_address_find(client, request->url, wish, out_file, error);
+}
+
+static int pull_url(struct request *request)
 {
     struct related_files related = {.names = NULL};
     struct client *client = NULL;
@@ -277,7 +297,7 @@ static int pull_url(const struct request *request)
     zt_error_clear(&error);
     status = client_open(&request->options, &client, &error);
     if (status == ZT_OK)
-        status = model_address_find(client, request->url, &request->wish, &file, &error);
+        status = find_file(client, request, &file, &error);
     if (status == ZT_OK && !model_wish_is_set(&request->wish))
         status = related_files_find(client, &file, &related, &error);
     client_close(client);
@@ -353,6 +373,9 @@ static int read_arguments(int argc, char **argv, struct request *request)
         return command_usage("--axis: only with --shard");
     if (request->output != NULL && request->output[0] == '\0')
         return command_usage("--output: needs a path");
+    if (request->output != NULL && strcmp(request->output, "-") == 0)
+        return command_usage("--output -: a file is checked before it gets its name, and nothing "
+                             "is written to standard output; ./- is a path");
     return EXIT_DONE;
 }
 

@@ -100,6 +100,29 @@ def test_what_is_selected_is_the_servers_export(server, pull, here, ztserve):
     assert list(listed["objects"]) == ["b"]
 
 
+@pytest.mark.parametrize(
+    ("output", "options", "kind"),
+    [("x.safetensors", [], "safetensors"), ("x.NPZ", [], "npz"), ("x.safetensors", ["--match", "a"], "safetensors"),
+     ("x.safetensors", ["--match", "a", "--format", "npz"], "npz"), ("x.zt", [], "zt"), ("x", [], "zt"), ("x.gguf", [], "zt")],
+)  # fmt: skip
+def test_the_extension_of_the_path_says_which_format(server, pull, here, ztserve, output, options, kind):
+    result = pull(server.url + "/org/m", "-o", output, *options)
+    assert (result.status, result.errors) == (0, "")
+    assert json.loads(ztserve("ls", "--json", here / output).output)["source"]["format"] == kind
+    if (output, options) == ("x.zt", []):
+        assert (here / output).read_bytes() == MODEL
+
+
+def test_a_model_in_several_files_comes_as_one_where_the_path_says_so(server, root, pull, here, ztserve):
+    for name, data in joined.files_with_index("s", [pattern(4000, seed=4), pattern(3000, seed=5)]).items():
+        (root / "org" / name).write_bytes(data)
+    wait_for_model(ztserve, server.url + "/org/s")
+    result = pull(server.url + "/org/s", "-o", "all.safetensors")
+    assert (result.status, result.errors) == (0, "")
+    assert names(here) == ["all.safetensors"]
+    assert set(json.loads(ztserve("ls", "--json", here / "all.safetensors").output)["objects"]) == {"w1", "w2"}
+
+
 def test_each_axis_rule_is_passed_on(server, pull, here, ztserve):
     rules = ("--axis", "a:none", "--axis", "0")
     assert pull(server.url + "/org/m", "--format", "npz", "--shard", "1/4", *rules).status == 0
@@ -141,6 +164,10 @@ def test_what_the_server_says_of_a_corrupt_component_is_shown(start_server, pull
     assert "\x1b" not in result.errors
 
 
+def test_the_object_that_the_server_refuses_is_named(server, pull, here):
+    assert_failed(pull(server.url + "/org/m", "--shard", "0/3"), here, "422", "object a")
+
+
 @pytest.mark.parametrize(
     "url, word", [("", "http://HOST/NAME"), ("/v1/models", "lists the names"), ("/org/m/", "names no model"), ("/v1/models/m?format=npz", "options")]
 )
@@ -157,7 +184,7 @@ def test_a_server_that_is_none_of_models_is_told_from_one_without_the_model(plai
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["ftp://host/x"], ["m.zt"], ["http://h/a", "http://h/b"], ["http://h/a", "--jobs", "0"], ["http://h/a", "--axis", "1"]]
+    "arguments", [[], ["ftp://host/x"], ["m.zt"], ["http://h/a", "http://h/b"], ["http://h/a", "--jobs", "0"], ["http://h/a", "--axis", "1"], ["http://h/a", "-o", "-"]]
 )
 def test_wrong_usage_is_told_before_anything_is_asked(refused, arguments):
     refused("pull", *arguments)
@@ -329,18 +356,54 @@ def test_wrong_bytes_of_a_file_without_digests_are_found_by_the_servers(between,
     assert_failed(pull(between.endpoint + "/files/n.safetensors"), here, "digest of the whole")
 
 
-@pytest.mark.parametrize("act", [meddling.shorter_answer(5), meddling.longer_answer(5), meddling.short_body(SIZE)])
-def test_lies_about_lengths_are_refused(between, pull, here, act):
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (meddling.shorter_answer(5), "the server's answer is too short"),
+        (meddling.longer_answer(5), "the server's answer is too long"),
+        (meddling.short_body(SIZE), "closed with"),
+    ],
+)
+def test_lies_about_lengths_are_refused(between, pull, here, act, words):
     between.meddle(act, when=is_data)
     result = pull(between.endpoint + "/org/m", "--timeout", "1")
-    assert result.status == 1 and len(result.error_lines) == 1, result.errors
+    assert result.status == 1 and len(result.error_lines) == 1 and words in result.errors, result.errors
     assert not (here / "m.zt").exists()
 
 
 def test_a_server_that_stalls_is_given_up_and_what_came_is_kept(between, pull, here):
     between.meddle(meddling.stall_after(0), when=is_data)
+    between.meddle(meddling.stall_after(100_000), when=is_data, times=1)
     result = pull(between.endpoint + "/org/m", "--timeout", "1")
-    assert_failed(result, here, left=["m.zt.part"])
+    assert_failed(result, here, left=["m.zt.part", "m.zt.part.json"])
+
+
+@pytest.mark.waits
+def test_a_server_that_gives_a_few_bytes_before_each_stall_is_given_up(between, pull, here):
+    between.meddle(meddling.stall_after(5), when=is_data)
+    assert_failed(pull(between.endpoint + "/org/m", "--timeout", "1"), here, "too slow", left=["m.zt.part"])
+
+
+def test_where_nothing_came_nothing_is_left(between, pull, here):
+    between.meddle(meddling.reset, when=is_data)
+    assert_failed(pull(between.endpoint + "/org/m"), here)
+
+
+@pytest.mark.parametrize(("when", "words"), [(is_data, "another one"), (lambda request: request.range is not None, "compresses")])
+def test_a_server_that_compresses_what_was_asked_for_as_it_is_is_refused(between, pull, here, when, words):
+    between.meddle(meddling.with_fields(Content_Encoding="gzip"), when=when)
+    assert_failed(pull(between.endpoint + "/files/org/m.zt"), here, words)
+
+
+def test_a_part_file_that_was_replaced_meanwhile_does_not_get_the_name(between, pull, here):
+    def replace_part(request, handler):
+        (here / "other").write_bytes(b"of somebody else")
+        (here / "other").rename(here / "m.zt.part")
+        return handler.forward(request)
+
+    between.meddle(replace_part, when=is_data, times=1)
+    assert_failed(pull(between.endpoint + "/org/m", "--jobs", "1"), here, "replaced meanwhile", left=["m.zt.part", "m.zt.part.json"])
+    assert (here / "m.zt.part").read_bytes() == b"of somebody else"
 
 
 def test_redirects_in_circles_end(between, pull, here):

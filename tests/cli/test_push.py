@@ -249,6 +249,13 @@ def test_a_server_that_takes_no_models_says_so(start_server, root, push, model):
     assert result.status == 1 and "403" in result.errors
 
 
+@pytest.mark.parametrize("path", ["/files/", "/files/m.zt"])
+def test_a_url_of_files_is_told_from_a_models(server, root, push, model, path):
+    result = push(model, server.url + path)
+    assert result.status == 1 and len(result.error_lines) == 1 and "/v1/models/NAME" in result.errors
+    assert not (root / "files").exists()
+
+
 def test_a_server_that_is_none_of_models_is_told(push, model, tmp_path):
     other = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
     threading.Thread(target=other.serve_forever, args=(0.02,), daemon=True).start()
