@@ -22,11 +22,12 @@ static bool ends_like_file(struct zt_text name)
     return false;
 }
 
-/* Behind a model's name comes one of its resources. */
+/* Behind a model's name comes one of its resources; the first segment is part of it in any case. */
 static bool has_reserved_segment(struct zt_text name)
 {
     static const char *const reserved[] = {"objects", "export", "verification", "uploads"};
-    size_t start = 0;
+    const char *first = memchr(name.bytes, '/', name.length);
+    size_t start = first != NULL ? (size_t)(first - name.bytes) + 1 : name.length;
 
     while (start < name.length) {
         const char *slash = memchr(name.bytes + start, '/', name.length - start);

@@ -7,10 +7,14 @@ const NUMPY = new Map(Object.entries({ f64: "<f8", f32: "<f4", f16: "<f2", i64: 
   u64: "<u8", u32: "<u4", u16: "<u2", u8: "|u1", bool: "|b1", complex64: "<c8", complex128: "<c16" }));
 // Types that the server widens to f32, as it does GGUF's blocks.
 const WIDENED = new Set(["bf16", "f8_e4m3fn", "f8_e5m2", "f8_e4m3fnuz", "f8_e5m2fnuz", "f8_e8m0", "f4_e2m1"]);
+// What safetensors can hold; of the others, an export is a zTensor file.
+const SAFETENSORS = new Set([...NUMPY.keys(), ...WIDENED]);
+SAFETENSORS.delete("complex128");
 // Encodings that the server decodes; of others there are only the stored bytes.
 const DECODED = new Set(["raw", "zstd", "zt.zstd-seekable/1", "deflate", "strided", "varint"]);
 // Controls, marks that change a line's direction, and what is not seen: a terminal must not act on them.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+const ENDS = new Set(["objects", "export", "verification", "uploads"]);
 const OTHERS = /[^A-Za-z0-9._-]+/g;
 
 // One word of a shell's line. $'…' is bash, zsh and newer POSIX shells'.
@@ -45,6 +49,12 @@ function address(path, query) {
   return location.origin + escaped + (query === "" ? "" : `?${query}`);
 }
 
+// The slashes of a model's name may stand as they are, unless a part of it says where such a name ends.
+function pullPath(api, model) {
+  const path = api.modelPath(model);
+  return model.split("/").slice(1).some((part) => ENDS.has(part)) ? path : path.replaceAll("%2F", "/");
+}
+
 // A file's name that needs no quotes.
 function fileName(text, extension) {
   const plain = text.replace(OTHERS, "_").replace(/^[.-]+/, "").slice(0, 60);
@@ -67,9 +77,11 @@ function lines({ api, path, model, object, part, name, slice }) {
     : `tensor = numpy.frombuffer(answer.content, "${stored ? "|u1" : NUMPY.get(type) ?? "|u1"}")`;
   const python = [`import io${pythonToken === "" ? "" : ", os"}, numpy, requests`,
     `answer = requests.get(${pythonQuote(url)}${pythonToken})`, "answer.raise_for_status()", load].join("\n");
-  const pull = `ztserve pull ${shellQuote(address(api.modelPath(model).replaceAll("%2F", "/"), ""))}`;
+  const pull = `ztserve pull ${shellQuote(address(pullPath(api, model), ""))}`;
+  const format = object.format === "dense" && SAFETENSORS.has(type) && name !== "__metadata__" ? "safetensors" : "zt";
   // What cannot be decoded can be selected for no file of its own: the model comes whole.
-  const selected = stored ? "" : ` --match=${shellQuote(globQuote(name))} -o ${fileName(name, "safetensors")}`;
+  const selected = stored ? ""
+    : ` --match=${shellQuote(globQuote(name))} --format ${format} -o ${fileName(name, format)}`;
 
   return [["curl", `curl -fsS${curlToken} -o ${output} ${shellQuote(url)}`],
     ["Python", python],

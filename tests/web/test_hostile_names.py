@@ -1,7 +1,9 @@
 """Names and attributes of files are text on every page, and words in the lines to copy."""
 
 import io
+import json
 import shlex
+import struct
 import subprocess
 import sys
 from urllib.parse import quote
@@ -15,6 +17,8 @@ from containers import Component, Object, zt1
 from server_process import PROGRAM
 
 EXPECTED = numpy.arange(6, dtype="<f4").reshape(2, 3)
+# Of models: with a part that ends such a name in an address, and with what shells and addresses give a meaning to.
+NAMES = ["deep/objects/model", "uploads", "it's $HOME & co,x", "日本語 モデル"]
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +27,9 @@ def site(folder, share_server):
     (folder / "small.zt").write_bytes(models.small())
     future = Object([8], {"data": Component(bytes(range(8)), "u8", "x.future/1")})
     packed = Object([2], {"data": Component(b"packed", "f32", encoding="lz4", decoded=bytes(8))})
+    (folder / "deep/objects").mkdir(parents=True)
+    for name in NAMES:
+        (folder / f"{name}.zt").write_bytes(zt1({"w": models.array(EXPECTED)}))
     (folder / "types.zt").write_bytes(zt1({"future": future, "packed": packed}))
     return share_server(folder)
 
@@ -95,10 +102,22 @@ def lines(browser):
     return dict(zip(("curl", "python", "ztserve"), browser.texts(".snippet code")))
 
 
+PULL = f"ztserve() {{ {shlex.quote(str(PROGRAM))} \"$@\"; }}"
+
+
 def in_bash(line, folder, before=""):
     done = subprocess.run(["bash", "-c", f"{before}\n{line}"], cwd=folder, capture_output=True)
     assert done.returncode == 0, (line, done.stderr)
     return done.stdout
+
+
+def safetensors_of(path):
+    """The tensors of a file that is what its name says."""
+    content = path.read_bytes()
+    (length,) = struct.unpack_from("<Q", content)
+    entries = json.loads(content[8 : 8 + length])
+    data = content[8 + length :]
+    return {name: data[slice(*entry["data_offsets"])] for name, entry in entries.items() if name != "__metadata__"}
 
 
 @pytest.mark.parametrize("name", models.HOSTILE, ids=range(len(models.HOSTILE)))
@@ -117,6 +136,8 @@ def test_the_lines_to_copy_fetch_the_tensor(site, browser, tmp_path, name):
     manifest = requests.get(f"{words[1]}?match={quote(words[2].removeprefix('--match='))}").json()
     assert list(manifest["objects"]) == [name]
     assert sorted(path.name for path in tmp_path.iterdir()) == [next(tmp_path.glob("*.npy")).name]
+    in_bash(copied["ztserve"], tmp_path, PULL)
+    assert safetensors_of(next(tmp_path.glob("*.safetensors"))) == {name: EXPECTED.tobytes()}
     unseen = [letter for line in copied.values() for letter in line if not letter.isprintable() and letter != "\n"]
     assert unseen == []
 
@@ -154,8 +175,31 @@ def test_what_the_server_cannot_decode_comes_as_it_is_stored(site, browser, tmp_
     shown = f"{copied['python']}\nprint(bytes(tensor))"
     done = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "b'packed'"
-    in_bash(copied["ztserve"], tmp_path, f"ztserve() {{ {shlex.quote(str(PROGRAM))} \"$@\"; }}")
+    in_bash(copied["ztserve"], tmp_path, PULL)
     assert (tmp_path / "types.zt").read_bytes() == requests.get(f"{site.url}/files/types.zt").content
+
+
+@pytest.mark.complains("refused pictures and statistics")
+@pytest.mark.parametrize("name, component", [("sparse", "values"), ("complex", "data"), ("brain", "data"), ("eight", "data")])
+def test_what_is_pulled_is_what_its_name_says(site, browser, tmp_path, name, component):
+    browser.open(f"{site.url}/ui/models/small/objects/{name}/{component}")
+    in_bash(lines(browser)["ztserve"], tmp_path, PULL)
+    (path,) = tmp_path.iterdir()
+    if name == "sparse":
+        assert path.name == "sparse.zt" and path.read_bytes().startswith(b"ZTEN1000")
+    else:
+        stored = requests.get(f"{site.url}/v1/models/small/objects/{name}/data?representation=stored").content
+        assert safetensors_of(path) == {name: stored}
+
+
+@pytest.mark.parametrize("model", NAMES)
+def test_lines_of_models_with_unusual_names(site, browser, tmp_path, model):
+    browser.open(f"{site.url}/ui/models/{quote(model, safe='')}/objects/w/data")
+    copied = lines(browser)
+    in_bash(copied["curl"], tmp_path)
+    assert numpy.array_equal(numpy.load(tmp_path / "w.npy"), EXPECTED)
+    in_bash(copied["ztserve"], tmp_path, PULL)
+    assert safetensors_of(tmp_path / "w.safetensors") == {"w": EXPECTED.tobytes()}
 
 
 def test_the_button_copies(site, browser):

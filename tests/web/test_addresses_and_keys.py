@@ -1,0 +1,215 @@
+"""Which page an address means, what keys and clicks do, and what of a long list or a long name is seen at first."""
+
+import hashlib
+import json
+import os
+import shlex
+import struct
+import subprocess
+import sys
+import time
+
+import numpy
+import pytest
+import requests
+
+import joined
+import models
+from containers import dense, zt1
+from server_process import PROGRAM
+
+TOKEN = "reader-" + "x" * 30
+LONG_NAME = "x" * 159 + "\U0001f600" * 60
+VOCABULARY = [f"word {i}" for i in range(1_500)]
+HELD_MAX = 512 << 20
+
+
+@pytest.fixture(scope="module")
+def site(folder, share_server):
+    names = {name: dense(bytes(10)) for name in (".", "..", "", "inner/a", "inner/b", "outer/c", LONG_NAME)}
+    names["thin"] = models.array(numpy.zeros((5, 1), "<u1"))
+    names["wide"] = models.array(numpy.zeros((1, 40), "<u1"))
+    (folder / "named.zt").write_bytes(zt1(names, attributes={"vocabulary": VOCABULARY}))
+    (folder / "objects.zt").write_bytes(models.small())
+    (folder / "many.safetensors").write_bytes(models.many(8_000))
+    for path, content in joined.files_with_index("sharded/model", [b"abc", b"defg"]).items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_bytes(content)
+    return share_server(folder)
+
+
+def large_file(path):
+    """A file that is more than a page holds, without using the disk."""
+    size = HELD_MAX + 1
+    header = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    os.truncate(path, 8 + len(header) + size)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory, share_server):
+    root = tmp_path_factory.mktemp("guarded")
+    (root / "small.zt").write_bytes(models.small())
+    large_file(root / "it's large.safetensors")
+    tokens = tmp_path_factory.mktemp("tokens") / "tokens"
+    tokens.write_text(f"reader read {hashlib.sha256(TOKEN.encode()).hexdigest()}\n")
+    return share_server(root, "--tokens", tokens)
+
+
+@pytest.fixture
+def sign_in(guarded, browser):
+    """Opens a page of the server that asks for a token."""
+
+    def sign_in(path):
+        browser.open(f"{guarded.url}/ui/{path}", ready="#token")
+        browser.type("#token", TOKEN)
+        browser.press("Enter")
+        browser.wait("document.querySelector('#token') === null")
+        browser.wait("document.querySelector('main:not([aria-busy]) h2') !== null")
+        browser.settle()
+
+    yield sign_in
+    browser.run("sessionStorage.clear();")
+
+
+def names_shown(browser):
+    return browser.texts(".scroller tbody th .name")
+
+
+# --- addresses ---
+
+
+@pytest.mark.parametrize("path", ["models", "models/", "uploads/more", "nothing", "models/a/objects/b", "models/%zz", "models/a/objects/b/c/d"])
+def test_an_address_that_means_nothing_says_so(site, browser, path):
+    browser.open(f"{site.url}/ui/{path}")
+    assert browser.text("h1") == "There is no such page"
+
+
+def test_a_model_may_be_called_like_a_part_of_an_address(site, browser):
+    browser.open(f"{site.url}/ui/models/objects")
+    assert browser.text("h1") == "objects"
+    browser.open(f"{site.url}/ui/models/objects/objects/waves/data")
+    assert browser.text("h1") == "waves"
+    assert browser.texts("nav.path a") == ["Models", "objects"]
+
+
+def test_names_that_no_address_holds_are_no_links(site, browser):
+    browser.open(f"{site.url}/ui/models/named")
+    linked = set(browser.texts(".scroller tbody a"))
+    assert {".", "..", "(empty)"} <= set(names_shown(browser))
+    assert not {".", "..", "(empty)"} & linked
+
+
+@pytest.mark.parametrize("query, shown", [("?at=block.77", "77"), ("?at=block.7", "7"), ("?at=block.79.part", "part"), ("?at=lock", "whole model")])
+def test_a_link_leads_to_this_module_and_to_no_other(site, browser, query, shown):
+    browser.open(f"{site.url}/ui/models/many{query}")
+    assert browser.text(".trail strong") == shown
+
+
+def test_names_with_slashes_are_modules_too(site, browser):
+    browser.open(f"{site.url}/ui/models/named?at=inner")
+    assert browser.text(".trail strong") == "inner"
+
+
+# --- keys and clicks ---
+
+
+def test_a_slash_is_written_where_something_is_written(site, browser):
+    browser.open(f"{site.url}/ui/")
+    browser.press("/")
+    browser.press("/", "m", "o")
+    assert browser.get("document.querySelector('input[type=search]').value") == "/mo"
+
+
+@pytest.mark.parametrize("key", ["ctrlKey", "metaKey", "shiftKey", "altKey", None])
+def test_links_open_elsewhere_for_those_who_hold_a_key(site, browser, key):
+    browser.open(f"{site.url}/ui/")
+    browser.run("addEventListener('click', (event) => { window.taken = event.defaultPrevented; event.preventDefault(); });")
+    browser.run("document.querySelector('.scroller tbody a').dispatchEvent(new MouseEvent('click',"
+                "{bubbles: true, cancelable: true, ...(arguments[0] === null ? {} : {[arguments[0]]: true})}));", key)  # fmt: skip
+    assert browser.get("taken") is (key is None)
+
+
+# --- long lists, long names ---
+
+
+def test_the_parts_of_models_can_be_hidden(site, browser):
+    browser.open(f"{site.url}/ui/")
+    everything = names_shown(browser)
+    parts = [name for name in everything if "-of-" in name]
+    assert len(parts) == 2
+    browser.click("#parts")
+    assert names_shown(browser) == [name for name in everything if name not in parts]
+    browser.open(browser.get("location.href"))
+    assert names_shown(browser) == [name for name in everything if name not in parts]
+    browser.click("#parts")
+    assert names_shown(browser) == everything and browser.get("location.search") == ""
+
+
+def test_the_column_of_shapes_sorts_by_elements(site, browser):
+    browser.open(f"{site.url}/ui/models/named")
+    browser.click("th[data-key=shape] button")
+    assert names_shown(browser)[0] == "wide"
+    browser.click("th[data-key=shape] button")
+    assert names_shown(browser)[0] == "thin"
+
+
+def test_an_unknown_order_in_a_link_is_the_usual_one(site, browser):
+    browser.open(f"{site.url}/ui/?sort=-nonsense")
+    assert names_shown(browser) == sorted(names_shown(browser))
+    assert browser.get("document.querySelector('th[data-key=name]').getAttribute('aria-sort')") == "ascending"
+
+
+def test_a_long_list_is_opened_as_far_as_it_is_read(site, browser):
+    browser.open(f"{site.url}/ui/models/named")
+    browser.click("[aria-labelledby=attributes] summary")
+    browser.wait("document.querySelector('pre.folded') !== null")
+    assert json.loads(f"[{browser.text('pre.folded')}]") == VOCABULARY[:1_000]
+    assert "The first 1,000 of 1,500." in browser.text("[aria-labelledby=attributes]")
+
+
+def test_a_long_name_is_cut_between_characters_and_shown_when_asked_for(site, browser):
+    browser.open(f"{site.url}/ui/models/named/objects/{requests.utils.quote(LONG_NAME)}/data")
+    shown = browser.get("document.querySelector('h1 bdi').textContent")
+    assert shown == "x" * 159 + "…"
+    for expected in (LONG_NAME, shown):
+        browser.click("h1 button")
+        assert browser.get("document.querySelector('h1 bdi').textContent") == expected
+
+
+# --- files for those with a token ---
+
+
+@pytest.mark.complains("a refused request")
+def test_a_file_is_fetched_with_the_token_if_a_page_can_hold_it(guarded, browser, sign_in, tmp_path):
+    sign_in("models/small")
+    browser.cdp("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    browser.click("[aria-labelledby=downloads] button")
+    end = time.monotonic() + 30
+    while not ((tmp_path / "small.zt").exists() and (tmp_path / "small.zt").read_bytes() == models.small()):
+        assert time.monotonic() < end, list(tmp_path.iterdir())
+        time.sleep(0.05)
+
+    browser.open(f"{guarded.url}/ui/models/it's%20large")
+    browser.click("[aria-labelledby=downloads] button")
+    browser.wait("document.querySelector('pre.folded') !== null")
+    line = browser.text("pre.folded")
+    assert TOKEN not in line
+    said = f'curl() {{ printf "%s\\n" "$@"; }}; {line}'
+    words = subprocess.run(["bash", "-c", said], env={"ZTSERVE_TOKEN": TOKEN}, capture_output=True, text=True, check=True).stdout
+    assert words.splitlines() == [
+        "-H", f"Authorization: Bearer {TOKEN}", "-o", "it's large.safetensors", f"{guarded.url}/files/it%27s%20large.safetensors",
+    ]  # fmt: skip
+
+
+@pytest.mark.complains("a refused request")
+def test_the_lines_to_copy_read_the_token_from_the_environment(browser, sign_in, tmp_path):
+    sign_in("models/small/objects/odd/data")
+    curl, python, pull = browser.texts(".snippet code")
+    environment = {**os.environ, "ZTSERVE_TOKEN": TOKEN}
+    run = {"cwd": tmp_path, "env": environment, "check": True}
+    subprocess.run(["bash", "-c", curl], **run)
+    assert numpy.array_equal(numpy.load(tmp_path / "odd.npy"), models.odd(), equal_nan=True)
+    subprocess.run([sys.executable, "-c", f"{python}\nassert tensor.shape == (5, 8)"], **run)
+    subprocess.run(["bash", "-c", f"ztserve() {{ {shlex.quote(str(PROGRAM))} \"$@\"; }}; {pull}"], **run)
+    assert models.odd().tobytes() in (tmp_path / "odd.safetensors").read_bytes()
