@@ -4,11 +4,11 @@ export function chosen(key) {
   return new URLSearchParams(location.search).get(key);
 }
 
-// An empty value, or the usual one, is left out. step: the way back is the browser's Back.
+// The usual value is left out. step: the way back is the browser's Back.
 export function choose(key, value, usual = "", { step = false } = {}) {
   const query = new URLSearchParams(location.search);
 
-  if (value === "" || value === usual)
+  if (value === usual)
     query.delete(key);
   else
     query.set(key, value);

@@ -43,6 +43,11 @@ async function reached(promise) {
   }
 }
 
+// Whether the same request may do later: the server is away or busy.
+export function isPassing(error) {
+  return error instanceof Unreachable || [408, 429, 502, 503, 504].includes(error.status);
+}
+
 async function problemOf(response) {
   let body = {};
 

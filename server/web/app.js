@@ -100,8 +100,8 @@ async function showPage({ focus }) {
     await page.show(root, { ...what, api, signal, onReturn });
   } catch (error) {
     if (!signal.aborted && error.status !== 401)
-      root.append(...(root.querySelector("h1") === null ? [el("h1", {}, cut(title))] : []), errorBox(error),
-        el("p", {}, el("button", { type: "button", onclick: () => showPage({ focus: true }) }, "Try again")));
+      root.append(...(root.querySelector("h1") === null ? [el("h1", {}, cut(title))] : []), 
+        errorBox(error, () => showPage({ focus: true })));
   }
   if (signal.aborted)
     return;

@@ -6,6 +6,7 @@ import { bytes, count, date } from "./format.js";
 import { Table, searchField } from "./table.js";
 
 const PAGE = 1000; // models of one request
+const LOOK_MS = 3000; // how often an empty folder is looked at
 
 function format(model) {
   return model.version ? `${model.format} ${model.version}` : model.format ?? "";
@@ -52,7 +53,7 @@ async function load(api, signal, onPage) {
     const page = await api.json(`${api.base}/v1/models?${query}`, { signal });
     models.push(...page.models);
     cursor = page.next;
-    onPage(models, cursor === null);
+    onPage(models);
   } while (cursor !== null);
 }
 
@@ -67,10 +68,20 @@ function partsSwitch(onChange) {
   return { box, element: el("span", { hidden: true }, box, " ", el("label", { for: "parts" }, "Parts of models")) };
 }
 
-const NOTHING = [
-  "There are no models yet. Files in the folder that the server was started with appear here within seconds; ",
-  "where writing is on, they can also be ",
-];
+function nothing(api) {
+  return el("p", {}, "There are no models yet. Files in the folder that the server was started with appear here within ",
+    "seconds; where writing is on, they can also be ", el("a", { href: api.page("uploads") }, "uploaded"), ".");
+}
+
+// Until there is a model.
+async function watch(api, signal, table, onPage) {
+  while (table.rows.length === 0 && !signal.aborted) {
+    await api.pause(LOOK_MS, signal);
+    try {
+      await load(api, signal, onPage);
+    } catch { /* The next time will tell. */ }
+  }
+}
 
 export async function show(root, { api, signal }) {
   const sortable = columns(api);
@@ -91,24 +102,27 @@ export async function show(root, { api, signal }) {
     onChange: (text) => choose("q", text),
   });
   const more = el("span", { class: "note", role: "status" }, "Loading…");
+  const none = nothing(api);
+  const onPage = (models) => {
+    if (signal.aborted)
+      return;
+    parts.element.hidden = !models.some((model) => model.part_of);
+    table.element.hidden = models.length === 0;
+    none.hidden = models.length > 0;
+    table.setRows(models);
+    search.tell();
+  };
 
   root.append(el("h1", {}, "Models"), el("div", { class: "bar" }, search.field, parts.element, search.result, more),
-    table.element);
+    table.element, none);
   table.element.hidden = true;
+  none.hidden = true;
   search.apply();
   search.result.textContent = "";
   try {
-    await load(api, signal, (models, done) => {
-      if (signal.aborted)
-        return;
-      parts.element.hidden = !models.some((model) => model.part_of);
-      table.element.hidden = models.length === 0;
-      table.setRows(models);
-      search.tell();
-      if (done && models.length === 0)
-        root.append(el("p", {}, ...NOTHING, el("a", { href: api.page("uploads") }, "uploaded"), "."));
-    });
+    await load(api, signal, onPage);
   } finally {
     more.remove();
   }
+  watch(api, signal, table, onPage);
 }

@@ -34,10 +34,14 @@ export function cut(text, limit = LIMIT) {
   return `${text.slice(0, end)}…`;
 }
 
-// A name from a file: text of its own direction, cut if it is long; hovering shows more.
+// A name from a file as it is shown: cut if it is long.
+export function shownName(text, limit = LIMIT) {
+  return text === "" ? "(empty)" : cut(text, limit);
+}
+
+// The same as an element: text of its own direction; hovering shows more.
 export function name(text, limit = LIMIT) {
-  const shown = text === "" ? "(empty)" : cut(text, limit);
-  return el("bdi", { class: "name", title: text.length > 24 ? cut(text, TITLE_LIMIT) : null }, shown);
+  return el("bdi", { class: "name", title: text.length > 24 ? cut(text, TITLE_LIMIT) : null }, shownName(text, limit));
 }
 
 // The same, with a button that shows all of it.
@@ -56,14 +60,15 @@ export function wholeName(text, limit = LIMIT) {
   return el("span", { class: "whole-name" }, short, " ", button);
 }
 
-// What went wrong, with the words of the server (Problem of api.js).
-export function errorBox(error) {
+// What went wrong, with the words of the server (Problem of api.js). again, if it is given, is what the reader may do.
+export function errorBox(error, again = null) {
   const problem = error.detail !== undefined;
   return el("div", { class: "error", role: "alert" },
-    el("p", {}, el("strong", {}, problem ? error.title : "This did not work."), " ",
+    el("p", {}, el("strong", {}, problem ? `${error.title}:` : "This did not work."), " ",
       el("bdi", {}, cut(problem ? error.detail : String(error.message ?? error), 2000))),
     problem && el("p", { class: "note" }, `${error.status} ${error.code}`,
-      error.requestId ? ` · request ${error.requestId}` : ""));
+      error.requestId ? ` · request ${error.requestId}` : ""),
+    again !== null && el("p", {}, el("button", { type: "button", onclick: () => again() }, "Try again")));
 }
 
 // Says something to those who cannot see it change.

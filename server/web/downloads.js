@@ -1,5 +1,6 @@
-// Links to a model's file and to its exports. A link cannot carry a token: with one, the page fetches what is small
-// enough to be held in memory, and gives a line for the shell for the rest.
+// Links to a model's file and to its exports. The browser says nothing of why a link was refused: the page asks for the
+// first byte before. A link cannot carry a token: with one, the page fetches what is small enough to be held in memory,
+// and gives a line for the shell for the rest.
 
 import { el, errorBox } from "./dom.js";
 import { bytes } from "./format.js";
@@ -21,6 +22,22 @@ function curlLine(address, fileName) {
   return `curl -H "Authorization: Bearer $ZTSERVE_TOKEN" -o ${quoted(fileName)} ${quoted(new URL(address, location.href).href)}`;
 }
 
+function save(address, fileName) {
+  el("a", { href: address, download: fileName }).click();
+}
+
+async function follow({ address, fileName }, api, signal, below) {
+  below.replaceChildren(el("p", { class: "note", role: "status" }, "The server makes it …"));
+  try {
+    await api.bytesOf(await api.request(address, { headers: { Range: "bytes=0-0" }, signal }));
+    below.replaceChildren();
+    save(address, fileName);
+  } catch (error) {
+    if (!signal.aborted)
+      below.replaceChildren(errorBox(error));
+  }
+}
+
 async function fetchWithToken({ address, fileName }, api, signal, below) {
   const stop = new AbortController();
   signal.addEventListener("abort", () => stop.abort(), { once: true });
@@ -35,9 +52,9 @@ async function fetchWithToken({ address, fileName }, api, signal, below) {
         el("pre", { class: "folded", tabindex: "0" }, curlLine(address, fileName)));
       return;
     }
-    const link = el("a", { href: URL.createObjectURL(await response.blob()), download: fileName });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+    const held = URL.createObjectURL(await response.blob());
+    save(held, fileName);
+    setTimeout(() => URL.revokeObjectURL(held), 60000);
     below.replaceChildren();
   } catch (error) {
     if (!signal.aborted)
@@ -47,7 +64,10 @@ async function fetchWithToken({ address, fileName }, api, signal, below) {
 
 function control(label, file, api, signal, below) {
   if (!api.hasToken())
-    return el("a", { class: "button", href: file.address, download: file.fileName }, label);
+    return el("a", { class: "button", href: file.address, download: file.fileName, onclick: (event) => {
+      event.preventDefault();
+      follow(file, api, signal, below);
+    } }, label);
   return el("button", { type: "button", onclick: () => fetchWithToken(file, api, signal, below) }, label);
 }
 

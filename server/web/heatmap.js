@@ -120,8 +120,8 @@ function indexInputs(shape, change) {
       input.value = value;
       change((view) => ({ ...view, index: view.index.map((old, i) => (i === axis ? value : old)) }));
     });
-    return [el("span", { class: "choice" }, el("label", { for: `axis-${axis}` }, `Axis ${axis}`), " ", input,
-      el("span", { class: "note" }, ` of ${length}`)), input];
+    return [el("span", { class: "choice", hidden: length <= 1 }, el("label", { for: `axis-${axis}` }, `Axis ${axis}`), " ",
+      input, el("span", { class: "note" }, ` of ${length}`)), input];
   });
 }
 
@@ -290,9 +290,9 @@ export function make({ api, path, shape, signal, change }) {
       if (current !== view)
         return;
       drawn = { wanted, found, view };
-      settings.hidden = false;
+      settings.hidden = found.rows === 0 || found.cols === 0;
       cell = { row: Math.floor((found.rows - 1) / 2), col: Math.floor((found.cols - 1) / 2) };
-      drawing.hidden = found.rows === 0 || found.cols === 0;
+      drawing.hidden = settings.hidden;
       problem.replaceChildren(...(drawing.hidden ? [el("p", { class: "note" }, "There are no elements to draw.")] : []));
       if (!drawing.hidden)
         draw();
@@ -302,7 +302,7 @@ export function make({ api, path, shape, signal, change }) {
       drawn = null;
       drawing.hidden = true;
       settings.hidden = shape.length < 3;
-      problem.replaceChildren(refusal(error, "heat map"));
+      problem.replaceChildren(refusal(error, "heat map", () => update(view)));
     }
     element.removeAttribute("aria-busy");
   }

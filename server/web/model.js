@@ -124,7 +124,7 @@ export async function show(root, { model, api, signal, onReturn }) {
       attributeList(manifest.attributes ?? {})),
   );
   const top = modulesOf(rows);
-  const map = treemap(top, chosen("at") ?? "", addressOf, (path) => choose("at", path, "", { step: true }));
+  const map = treemap(top, chosen("at"), addressOf, (path) => choose("at", path, null, { step: true }));
   // What else of the address is shown: back and forward between modules need no new page.
   let others = queryBut("at");
   const noted = () => {
@@ -133,7 +133,7 @@ export async function show(root, { model, api, signal, onReturn }) {
   onReturn(() => {
     if (queryBut("at") !== others)
       return false;
-    map.show(chosen("at") ?? "");
+    map.show(chosen("at"));
     return true;
   });
   if (rows.length > 0)

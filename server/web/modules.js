@@ -1,6 +1,7 @@
 // The modules of a model: a tree of the parts of its tensors' dotted names, with what lies below each.
 //
-// A node is {label, path, bytes, count, modules, rows, row}: a module has modules (a Map by name, or null) and rows, the
+// A node is {label, path, bytes, count, modules, rows, row}: path is what the names below it begin with, null for the whole
+// model (a name may begin with a dot: its first part is empty); a module has modules (a Map by name, or null) and rows, the
 // tensors right in it; a leaf has row, its tensor. Leaves are made when they are asked for: there may be very many.
 
 const DEPTH_MAX = 32; // of names; what follows is one part
@@ -40,7 +41,7 @@ function moduleIn(parent, part, separator) {
   let child = parent.modules?.get(part);
 
   if (child === undefined) {
-    child = moduleNode(part, parent.path === "" ? part : parent.path + separator + part);
+    child = moduleNode(part, parent.path === null ? part : parent.path + separator + part);
     parent.modules ??= new Map();
     parent.modules.set(part, child);
   }
@@ -51,7 +52,7 @@ function moduleIn(parent, part, separator) {
 // object is counted once.
 export function modulesOf(rows) {
   const separator = separatorOf(rows);
-  const top = moduleNode("", "");
+  const top = moduleNode("", null);
 
   for (const row of rows) {
     const parts = split(row.object, separator);
@@ -90,7 +91,7 @@ export function childrenOf(parent, separator, order) {
   ];
 
   return children.sort(order === "bytes"
-    ? (a, b) => b.bytes - a.bytes
+    ? (a, b) => b.bytes - a.bytes || collator.compare(a.label, b.label)
     : (a, b) => collator.compare(a.label, b.label));
 }
 
@@ -100,7 +101,7 @@ export function towards(module, path, separator) {
     .find((child) => child.path === path || path.startsWith(child.path + separator));
 }
 
-// The module at a path, or the whole model.
+// The module at a path, or the whole model if there is none or path is null.
 export function moduleAt(top, path) {
   let at = top;
 

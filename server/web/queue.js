@@ -93,7 +93,7 @@ async function run(upload) {
       retrying: (error, seconds) => {
         upload.state = "retrying";
         upload.marks = [];
-        upload.why = `${cut(String(error.detail ?? error.message), 200)}; again in ${seconds} s`;
+        upload.why = `${cut(String(error.detail ?? error.message), 200).replace(/\.$/, "")}; again in ${seconds} s`;
         upload.show();
       },
     });

@@ -11,18 +11,18 @@ const MOMENTS = [["min", "Minimum"], ["max", "Maximum"], ["mean", "Mean"], ["std
 const COUNTS = [["count", "Elements"], ["finite", "Finite"], ["zero", "Zero"], ["nan", "NaN"],
   ["positive_inf", "+inf"], ["negative_inf", "-inf"]];
 
-// Why there is none: what the server refuses is not an error of the reader's.
-export function refusal(error, what) {
+// Why there is none: what the server refuses is not an error of the reader's. What may pass can be tried again.
+export function refusal(error, what, again) {
   if (error.status === 422 || error.status === 413)
     return el("p", { class: "note refusal" }, `No ${what}: `, el("bdi", {}, error.detail));
   if (error.status === 404 && error.code === "not-found")
     return el("p", { class: "note refusal" }, `This server has no ${what}.`);
-  return errorBox(error);
+  return errorBox(error, again);
 }
 
 function table(found) {
   const row = (key, label, text) => el("tr", { class: Number(found[key]) > 0 && /nan|inf/.test(key) ? "odd" : null },
-    el("th", { scope: "row" }, label), el("td", { "data-key": key, title: String(found[key]) }, text));
+    el("th", { scope: "row" }, label), el("td", { "data-key": key, title: found[key] === null ? null : String(found[key]) }, text));
 
   return el("table", { class: "numbers statistics" },
     el("tbody", {}, MOMENTS.map(([key, label]) => row(key, label, rough(found[key], 9)))),
@@ -60,12 +60,18 @@ export function make({ api, path, shape, signal, change }) {
     try {
       const found = await api.json(wanted, { signal });
       made = [table(found), found.histogram === null
-        ? el("p", { class: "note" }, `No histogram: ${plural(found.finite, "finite element")}.`)
+        ? el("p", { class: "note" }, found.finite > 0 ? "No histogram: the elements are too far apart."
+          : `No histogram: ${plural(found.finite, "finite element")}.`)
         : histogram.draw(found.histogram)];
     } catch (error) {
       if (signal.aborted)
         return;
-      made = [refusal(error, "statistics")];
+      if (shown !== wanted)
+        return;
+      shown = null;
+      body.replaceChildren(refusal(error, "statistics", () => update(view)));
+      body.removeAttribute("aria-busy");
+      return;
     }
     if (shown !== wanted)
       return;

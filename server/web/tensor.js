@@ -1,6 +1,7 @@
 // The page of one tensor: what it is, its statistics, a picture, its values, and how to get it. Its state is in the
 // address (view.js).
 
+import { attributeList } from "./attributes.js";
 import { width } from "./decode.js";
 import { el, name, wholeName } from "./dom.js";
 import { bytes, count, elements, shape as shapeText } from "./format.js";
@@ -9,9 +10,6 @@ import * as snippets from "./snippets.js";
 import * as statistics from "./statistics.js";
 import * as values from "./values.js";
 import * as views from "./view.js";
-
-// More are in the answer of the API.
-const ATTRIBUTES = 200;
 
 function fact(label, ...value) {
   return [el("dt", {}, label), el("dd", {}, ...value.flat())];
@@ -31,19 +29,12 @@ function facts(object, part) {
     ...(part.digest === undefined ? [] : fact("Digest", el("code", {}, name(part.digest, 100)))));
 }
 
-// CBOR's values, as JSON; long ones are cut.
 function attributes(object) {
-  const all = Object.entries(object.attributes ?? {});
+  const all = object.attributes ?? {};
+  const { length } = Object.keys(all);
 
-  if (all.length === 0)
-    return null;
-  return el("details", {}, el("summary", {}, `Attributes (${count(all.length)})`),
-    el("dl", { class: "facts long" }, all.slice(0, ATTRIBUTES).flatMap(([key, value]) => [el("dt", {}, name(key)),
-      el("dd", {}, wholeName(typeof value === "string" ? value : text(value), 400))])));
-}
-
-function text(value) {
-  return JSON.stringify(value, (_, inner) => (typeof inner === "bigint" ? String(inner) : inner)) ?? "";
+  return length === 0 ? null
+    : el("details", {}, el("summary", {}, `Attributes (${count(length)})`), attributeList(all));
 }
 
 // The other parts of an object that is made of several.
@@ -100,7 +91,7 @@ function ofOneVersion(api, address, version, replaced) {
 
 // Whether the bytes can be shown as numbers: element-wise, or blocks that the server widens.
 function hasValues(object, part) {
-  return object.format === "dense" || /^gguf\./.test(object.format) || width(part.type ?? part.dtype) !== undefined;
+  return views.isDense(object) || width(part.type ?? part.dtype) !== undefined;
 }
 
 export async function show(root, { model, object, component, api, signal, onReturn }) {
@@ -119,7 +110,7 @@ export async function show(root, { model, object, component, api, signal, onRetu
 
   if (part === null)
     throw new Error("The object has no component of this name.");
-  const { shape } = found;
+  const shape = values.axesOf(found, part);
   let view = views.read(location.search, shape);
   const using = new AbortController();
   signal.addEventListener("abort", () => using.abort(), { once: true });

@@ -1,7 +1,7 @@
 // A picture of where a model's bytes are: a rectangle for each module and tensor, its area the bytes below it. Choosing
 // a module goes into it, choosing a tensor opens its page. The tree beside it says the same in words.
 
-import { announce, cut, el, svg } from "./dom.js";
+import { announce, cut, el, shownName, svg } from "./dom.js";
 import { bytes, percent, plural } from "./format.js";
 import { childrenOf, moduleAt, towards } from "./modules.js";
 
@@ -9,7 +9,7 @@ const HEIGHT_PX = 320;
 const CELLS_MAX = 80; // smaller ones are drawn as one
 const INNER_MAX = 40; // of what is inside a cell
 const COLOURS = 8; // of style.css
-const LETTER_PX = 7.5; // about the width of one
+const LETTER_PX = 8; // about the width of one
 
 // --- where the rectangles are (Bruls, Huizing, van Wijk: Squarified Treemaps) ---
 
@@ -94,7 +94,7 @@ function labels(cell, text) {
   const letters = Math.floor((cell.width - 10) / LETTER_PX);
 
   return [
-    letters >= 3 && cell.height >= 20 && svg("text", { x: cell.x + 5, y: cell.y + 16 }, cut(text, letters)),
+    letters >= 3 && cell.height >= 20 && svg("text", { x: cell.x + 5, y: cell.y + 16 }, shownName(text, letters)),
     letters >= 7 && cell.height >= 38 &&
       svg("text", { x: cell.x + 5, y: cell.y + 33, class: "amount" }, bytes(cell.bytes)),
   ];
@@ -112,7 +112,7 @@ function outlines(cell, separator) {
 
 function draw(cell, whole, context) {
   const text = cell.child === null ? `${plural(cell.others, "smaller one")}` : cell.child.label;
-  const said = `${cut(text, 200)}: ${bytes(cell.bytes)}, ${percent(cell.bytes, whole)}`;
+  const said = `${shownName(text, 200)}: ${bytes(cell.bytes)}, ${percent(cell.bytes, whole)}`;
   const drawn = [
     svg("title", {}, said),
     svg("rect", { x: cell.x + 0.5, y: cell.y + 0.5, width: Math.max(0, cell.width - 1),
@@ -132,7 +132,6 @@ function draw(cell, whole, context) {
   const enter = () => context.enter(cell.child.path);
   return svg("g", {
     role: "button",
-    tabindex: "0",
     "aria-label": said,
     onclick: enter,
     onkeydown: (event) => {
@@ -146,7 +145,7 @@ function draw(cell, whole, context) {
 
 // The way from the whole model to the module, as buttons.
 function trail(top, module, enter) {
-  const steps = [{ label: "whole model", path: "" }];
+  const steps = [{ label: "whole model", path: null }];
   let at = top;
 
   while (at !== module && at.path !== module.path) {
@@ -158,15 +157,39 @@ function trail(top, module, enter) {
   return el("nav", { class: "trail", "aria-label": "Path in the model" }, steps.map((step, index) => [
     index > 0 && el("span", { "aria-hidden": "true" }, " › "),
     index === steps.length - 1
-      ? el("strong", { "aria-current": "location" }, el("bdi", {}, cut(step.label, 60)))
-      : el("button", { type: "button", class: "small", onclick: () => enter(step.path) }, el("bdi", {}, cut(step.label, 60))),
+      ? el("strong", { "aria-current": "location" }, el("bdi", {}, shownName(step.label, 60)))
+      : el("button", { type: "button", class: "small", onclick: () => enter(step.path) },
+        el("bdi", {}, shownName(step.label, 60))),
   ]));
+}
+
+// One cell is reached with the tab key; the arrows lead to the others, which are in the order of their size.
+function reachable(picture) {
+  const cells = () => [...picture.querySelectorAll("a, [role=button]")];
+  const reach = (cell) => {
+    for (const one of cells())
+      one.setAttribute("tabindex", one === cell ? "0" : "-1");
+  };
+
+  picture.addEventListener("keydown", (event) => {
+    const all = cells();
+    const at = all.indexOf(event.target);
+    const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: all.length - 1 };
+
+    if (at < 0 || !Object.hasOwn(to, event.key) || event.ctrlKey || event.metaKey || event.altKey)
+      return;
+    event.preventDefault();
+    all[Math.max(0, Math.min(all.length - 1, to[event.key]))].focus();
+  });
+  picture.addEventListener("focusin", (event) => reach(event.target));
+  return () => reach(cells()[0]);
 }
 
 // { element, show(path) }: the map, at the module of that path; addressOf(row) is the page of a tensor, or null; onEnter
 // hears of each step of the reader's.
 export function treemap(top, path, addressOf, onEnter) {
-  const picture = svg("svg", { role: "group", height: HEIGHT_PX });
+  const picture = svg("svg", { role: "group", height: HEIGHT_PX, "aria-description": "Arrow keys move in it." });
+  const reachFirst = reachable(picture);
   const above = el("div");
   const element = el("div", { class: "treemap" }, above, picture);
   let module = moduleAt(top, path);
@@ -178,8 +201,9 @@ export function treemap(top, path, addressOf, onEnter) {
     above.replaceChildren(trail(top, module, enter));
     picture.setAttribute("viewBox", `0 0 ${widthPx} ${HEIGHT_PX}`);
     picture.setAttribute("aria-label",
-      `Bytes of ${module.path === "" ? "the whole model" : cut(module.path, 200)}: ${bytes(module.bytes)} in ${plural(module.count, "tensor")}`);
+      `Bytes of ${module.path === null ? "the whole model" : shownName(module.path, 200)}: ${bytes(module.bytes)} in ${plural(module.count, "tensor")}`);
     picture.replaceChildren(...cells.map((cell) => draw(cell, module.bytes, { addressOf, enter, separator: top.separator })));
+    reachFirst();
   };
   const enter = (to) => {
     onEnter(to);
@@ -192,7 +216,7 @@ export function treemap(top, path, addressOf, onEnter) {
     redraw();
     announce(picture.getAttribute("aria-label"));
     if (hadFocus)
-      (picture.querySelector("[tabindex], a") ?? above.querySelector("button"))?.focus();
+      (picture.querySelector("[tabindex='0']") ?? above.querySelector("button"))?.focus();
   };
 
   new ResizeObserver(() => {

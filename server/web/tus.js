@@ -2,7 +2,7 @@
 // much has arrived and goes on from there, also after the page was closed: where an upload is, is remembered by the
 // file's name, size and time of change.
 
-import { authorization, base, pause, Problem, request, unauthorized } from "./api.js";
+import { authorization, base, isPassing, pause, Problem, request, unauthorized, Unreachable } from "./api.js";
 
 const TUS = { "Tus-Resumable": "1.0.0" };
 const PIECE = 8 * 1024 * 1024; // what an interruption loses at most
@@ -121,7 +121,7 @@ function sendPiece(address, offset, bytes, headers, signal, onSent) {
         unauthorized(problem);
       reject(problem);
     });
-    xhr.addEventListener("error", () => reject(new Error("the connection was interrupted")));
+    xhr.addEventListener("error", () => reject(new Unreachable()));
     xhr.addEventListener("abort", () => reject(new DOMException("stopped", "AbortError")));
     xhr.addEventListener("loadend", () => signal.removeEventListener("abort", stop));
     signal.addEventListener("abort", stop, { once: true });
@@ -160,13 +160,9 @@ async function locate(upload, signal) {
   return { address, offset: 0 };
 }
 
-// Whether another attempt may do: the network failed, another request still sends, or the server is busy.
-function isPassing(error) {
-  if (error.name === "AbortError")
-    return false;
-  if (!(error instanceof Problem))
-    return error.name !== "NotReadableError" && error.name !== "NotFoundError";
-  return [408, 423, 429, 460, 502, 503, 504].includes(error.status) || (error.status === 409 && error.code === "conflict");
+// Whether another attempt may do: as of any request, or another one still sends, or a piece was damaged on its way.
+function mayDoLater(error) {
+  return isPassing(error) || [409, 423, 460].includes(error.status);
 }
 
 async function sendAll(upload, signal, progress) {
@@ -200,7 +196,7 @@ export async function send(upload, signal, { progress, retrying }) {
       forget(keyOf(upload.file));
       return;
     } catch (error) {
-      if (signal.aborted || !isPassing(error) || attempts >= RETRIES) {
+      if (signal.aborted || !mayDoLater(error) || attempts >= RETRIES) {
         // A file that the server has judged is gone there.
         if (error instanceof Problem && [412, 413, 422].includes(error.status))
           forget(keyOf(upload.file));

@@ -117,12 +117,14 @@ async function follow(api, signal, below) {
     } catch (error) {
       if (signal.aborted)
         return;
-      shown = null;
       if (error.status === 403) {
         below.replaceChildren(el("p", { class: "note" }, "The list of all uploads is for tokens with the scope admin."));
         return;
       }
-      below.replaceChildren(errorBox(error));
+      // Who listens to the page hears of it once.
+      if (String(error) !== shown)
+        below.replaceChildren(errorBox(error));
+      shown = String(error);
     }
     do
       await api.pause(POLL_MS, signal);

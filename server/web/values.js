@@ -4,6 +4,7 @@ import { texts, width } from "./decode.js";
 import { el } from "./dom.js";
 import { count } from "./format.js";
 import { refusal } from "./statistics.js";
+import { isDense } from "./view.js";
 
 const ROWS = 16;
 const COLUMNS = 8;
@@ -20,16 +21,22 @@ function reading(object, part) {
   return { type: "f32", query: ["dtype=f32"] };
 }
 
+// The axes of the elements: those of the tensor, or one for a component of another layout. A number holds the length of
+// each axis that has elements on it.
+export function axesOf(object, part) {
+  if (isDense(object))
+    return object.shape.map(Number);
+  return [Math.floor(Number(part.uncompressed_length ?? part.length) / (width(part.type ?? part.dtype) ?? 1))];
+}
+
 // Where the window is, in rows and columns of the table. A vector fills rows one after another.
-function geometry(object, part, columns) {
-  const dense = object.format === "dense" || /^gguf\./.test(object.format);
-  const axes = dense ? object.shape : [Math.floor(Number(part.uncompressed_length ?? part.length) / width(part.dtype))];
+function geometry(axes, columns) {
   const matrix = axes.length >= 2;
   const elements = axes.reduce((product, axis) => product * axis, 1);
   const across = matrix ? axes.at(-1) : Math.min(columns, elements);
   const down = matrix ? axes.at(-2) : Math.ceil(elements / Math.max(1, across));
 
-  return { dense, axes, matrix, elements, across, down };
+  return { axes, matrix, elements, across, down };
 }
 
 // The first row and column shown for the element that the view points at.
@@ -39,9 +46,9 @@ function origin(plan, at) {
   return [Math.floor((at[0] ?? 0) / Math.max(1, plan.across)), 0];
 }
 
-export function make({ api, path, object, part, signal, change }) {
+export function make({ api, path, object, part, shape, signal, change }) {
   const columns = innerWidth < NARROW_PX ? COLUMNS_NARROW : COLUMNS;
-  const plan = geometry(object, part, columns);
+  const plan = geometry(shape, columns);
   const source = reading(object, part);
   const where = el("p", { class: "note", role: "status" });
   const scroll = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-labelledby": "values" });
@@ -68,7 +75,7 @@ export function make({ api, path, object, part, signal, change }) {
   function go(at) {
     const next = plan.matrix ? at : [Math.floor(at[0] / Math.max(1, plan.across)) * plan.across];
 
-    if (object.shape.length > 0 || !plan.dense)
+    if (shape.length > 0)
       change((now) => ({ ...now, at: next }));
   }
 
@@ -99,7 +106,7 @@ export function make({ api, path, object, part, signal, change }) {
     const ranges = plan.matrix ? [`${row}:${row + down}`, `${column}:${column + right}`]
       : plan.axes.length === 0 ? [] : [`${row * plan.across}:${Math.min(plan.elements, (row + down) * plan.across)}`];
 
-    if (!plan.dense) {
+    if (!isDense(object)) {
       const step = width(source.type);
       const [start, stop] = ranges[0].split(":").map((text) => Number(text) * step);
       return [path, { headers: { Range: `bytes=${start}-${stop - 1}` } }];
@@ -164,8 +171,9 @@ export function make({ api, path, object, part, signal, change }) {
     } catch (error) {
       if (signal.aborted || shown !== wanted)
         return;
+      shown = null;
       where.textContent = "";
-      scroll.replaceChildren(refusal(error, "table of values"));
+      scroll.replaceChildren(refusal(error, "table of values", () => update(view)));
     }
     scroll.removeAttribute("aria-busy");
   }

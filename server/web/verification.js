@@ -65,6 +65,18 @@ export function verification(path, api, signal) {
     button.textContent = report.state === "unverified" ? "Verify" : "Verify again";
     below.replaceChildren(...[failureList(report.failures)].filter(Boolean));
   };
+  // null if there is no answer now, and the next may come.
+  const asked = async () => {
+    try {
+      return await api.json(path, { signal });
+    } catch (error) {
+      if (!api.isPassing(error))
+        throw error;
+      if (below.querySelector(".error") === null)
+        below.replaceChildren(errorBox(error));
+      return null;
+    }
+  };
   const follow = async (first) => {
     let report = first;
 
@@ -73,7 +85,10 @@ export function verification(path, api, signal) {
       await api.pause(POLL_MS, signal);
       if (signal.aborted)
         return;
-      report = await api.json(path, { signal });
+      const next = await asked();
+      if (next === null)
+        continue;
+      report = next;
       showReport(report);
       if (report.state !== "running")
         announce(`Verification: ${wordOf(report)[0]}`);
@@ -85,7 +100,7 @@ export function verification(path, api, signal) {
     } catch (error) {
       button.disabled = false;
       if (!signal.aborted)
-        below.replaceChildren(errorBox(error));
+        below.replaceChildren(errorBox(error, () => attempt({})));
     }
   };
 

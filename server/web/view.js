@@ -10,6 +10,11 @@
 export const REDUCTIONS = { mean: "mean", absmax: "largest magnitude", sample: "first element" };
 export const MAPS = { viridis: "viridis", gray: "gray", diverging: "diverging around 0" };
 
+// Whether elements lie one beside the other in the tensor's shape: other layouts have them in several components.
+export function isDense(object) {
+  return object.format === "dense" || /^gguf\./.test(object.format);
+}
+
 // The last two axes, as rows and columns. A vector is one axis, a scalar none.
 export function picture(shape) {
   return shape.slice(Math.max(0, shape.length - 2));
@@ -66,7 +71,7 @@ function isWhole(ranges, shape) {
 }
 
 export function isAll(view, shape) {
-  return isWhole(view.ranges, shape) && shape.length < 3;
+  return isWhole(view.ranges, shape) && shape.slice(0, -2).every((length) => length <= 1);
 }
 
 // Whether the reader has chosen a part of it.

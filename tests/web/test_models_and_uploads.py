@@ -1,5 +1,7 @@
 """The pages of models and uploads show what the API answers, also where there is very much of it."""
 
+import time
+
 import pytest
 import requests
 
@@ -131,6 +133,11 @@ def test_what_is_refused_says_why_and_nothing_is_replaced_unasked(site, browser,
     assert requests.get(f"{site.url}/v1/models/many?prefix=block.0.part.1").status_code == 200
 
 
+def entry(site):
+    (upload,) = requests.get(f"{site.url}/v1/uploads").json()["uploads"]
+    return upload["received"], upload["length"]
+
+
 @pytest.mark.complains("a page that would ask before it is left")
 def test_an_upload_goes_on_where_it_was_after_the_page_was_closed(site, browser, tmp_path):
     big = tmp_path / "long.zt"
@@ -141,8 +148,10 @@ def test_an_upload_goes_on_where_it_was_after_the_page_was_closed(site, browser,
                 "XMLHttpRequest.prototype.send = function (body) { if (sent++ === 0) send.call(this, body); };")  # fmt: skip
     choose(browser, big)
     browser.wait("document.querySelector('.upload .note').textContent.startsWith('8.00 MiB of 20.0 MiB')")
-    (entry,) = requests.get(f"{site.url}/v1/uploads").json()["uploads"]
-    assert (entry["received"], entry["length"]) == (8 << 20, big.stat().st_size)
+    end = time.monotonic() + 30
+    while entry(site) != (8 << 20, big.stat().st_size):
+        assert time.monotonic() < end, entry(site)
+        time.sleep(0.05)
     browser.open(f"{site.url}/ui/uploads")
     assert "choose the file again" in browser.text(".uploads ~ div")
     browser.run("const set = XMLHttpRequest.prototype.setRequestHeader; window.offsets = [];"
