@@ -18,8 +18,7 @@
 /* Which of these routes have more than the name of a repository. */
 #define REVISION "{revision"
 
-/* Some clients do not escape a '%' of a name: what is no escape stands for itself. False:
- * replied. */
+/* Some clients do not escape a '%' of a name, but other characters of it. False: replied. */
 static bool decode(struct request *request, struct zt_text raw, struct zt_text *out_text)
 {
     char *text = request_allocate(request, raw.length + 1);
@@ -28,10 +27,7 @@ static bool decode(struct request *request, struct zt_text raw, struct zt_text *
         problem_reply_no_memory(request);
         return false;
     }
-    if (!percent_decode(raw, text, &out_text->length)) {
-        memcpy(text, raw.bytes, raw.length);
-        out_text->length = raw.length;
-    }
+    out_text->length = percent_decode_where_escaped(raw, text);
     text[out_text->length] = '\0';
     out_text->bytes = text;
     return true;

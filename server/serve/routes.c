@@ -171,6 +171,7 @@ const struct route routes[] = {
     {.pattern = "/api/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
     {.pattern = "/datasets/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
     {.pattern = "/spaces/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
+    {.pattern = "/kernels/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
     {.pattern = "/{repo}/resolve/{revision...}", .get = {.handle = hub_resolve_get}, HUB_ROUTE},
     {.pattern = "/{repo}/raw/{revision...}", .get = {.handle = hub_resolve_get}, HUB_ROUTE},
 };

@@ -25,6 +25,7 @@ FILES = {
     "a+b@c.txt": b"plus",
     "100%.txt": b"percent",
     "ünï.txt": b"umlauts",
+    "ü 50% off%2.txt": b"what npm does not escape, beside what it does",
     "_leading": b"underscore",
     "model.zt": WEIGHTS,
 }
@@ -110,6 +111,11 @@ def test_a_file_of_a_commit(server, commit, name, route):
     assert described["X-Repo-Commit"] == commit
 
 
+def test_a_name_whose_percent_signs_are_not_escaped(server, commit):
+    answer = get(server, f"/{REPO}/resolve/{commit}/%C3%BC%2050%%20off%2.txt")
+    assert (answer.status, answer.body) == (200, FILES["ü 50% off%2.txt"])
+
+
 @pytest.mark.parametrize("revision", ["main", "HEAD", "refs%2Fheads%2Fmain", "refs/heads/main"])
 def test_names_of_what_is_there_now(server, commit, revision):
     answer = get(server, f"/{REPO}/resolve/{revision}/config.json")
@@ -184,7 +190,7 @@ def test_other_repositories(server, repo):
     assert_absent(get(server, f"/api/models/{repo}/refs"), "RepoNotFound")
 
 
-@pytest.mark.parametrize("path", ["/api/datasets/a/b", "/datasets/a/b/resolve/main/c", "/api/spaces/a/b", "/spaces/a/b"])
+@pytest.mark.parametrize("path", ["/api/datasets/a/b", "/datasets/a/b/resolve/main/c", "/api/spaces/a/b", "/spaces/a/b", "/kernels/a/b"])
 def test_other_kinds_of_repositories(server, path):
     assert_absent(get(server, path), "RepoNotFound")
 

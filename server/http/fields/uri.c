@@ -116,6 +116,16 @@ bool percent_decode(struct zt_text raw, char *buffer, size_t *out_length)
     return true;
 }
 
+size_t percent_decode_where_escaped(struct zt_text raw, char *buffer)
+{
+    size_t length = 0;
+
+    for (size_t at = 0; at < raw.length; length++)
+        if (!take_byte(raw, &at, &buffer[length]))
+            buffer[length] = raw.bytes[at++];
+    return length;
+}
+
 struct zt_text path_below(struct zt_text path, const char *base_path)
 {
     const size_t length = strlen(base_path);

@@ -27,6 +27,9 @@ bool path_has_encoded_slash(struct zt_text raw);
 /* Decodes percent-escapes ('+' stays '+') into buffer, which has room for raw.length bytes. False
  * if an escape is malformed. */
 bool percent_decode(struct zt_text raw, char *buffer, size_t *out_length);
+/* The same for clients that escape some characters, but not '%': what is no escape stands for
+ * itself. Returns the length. */
+size_t percent_decode_where_escaped(struct zt_text raw, char *buffer);
 
 /* The path without a base path ("/models") that it begins with; "/" if nothing is left. A path that
  * does not begin with it, and any path if it is empty, stays as it is. */
