@@ -214,6 +214,9 @@ void folder_listing_print(const struct folder_listing *listing, FILE *stream)
         fprintf(stream, "; %zu file%s left out, whose name%s cannot be served",
                 listing->folder.misfits, listing->folder.misfits == 1 ? "" : "s",
                 listing->folder.misfits == 1 ? "" : "s");
+    if (listing->folder.shadowed > 0)
+        fprintf(stream, "; %zu file%s left out, behind another of the same name",
+                listing->folder.shadowed, listing->folder.shadowed == 1 ? "" : "s");
     fputc('\n', stream);
 }
 

@@ -202,6 +202,22 @@ static int verify_file(struct request *request, const char *path, const struct m
 
 /* --- folders --- */
 
+/* Nobody should take for checked what was not. */
+static void print_left_out(const char *path, const struct model_folder *folder)
+{
+    if (folder->misfits + folder->shadowed == 0)
+        return;
+    print_path(stdout, path, "not checked:");
+    if (folder->shadowed > 0)
+        printf(" %zu file%s behind another of the same name", folder->shadowed,
+               folder->shadowed == 1 ? "" : "s");
+    if (folder->misfits > 0)
+        printf("%s %zu file%s that cannot be served by %s", folder->shadowed > 0 ? "," : "",
+               folder->misfits, folder->misfits == 1 ? "" : "s",
+               folder->misfits == 1 ? "its name" : "their names");
+    puts(" (named themselves, they are)");
+}
+
 static int verify_folder(struct request *request, const char *path)
 {
     struct model_folder folder;
@@ -217,6 +233,8 @@ static int verify_folder(struct request *request, const char *path)
     }
     if (folder.count == 0 && !request->as_json && !request->reporting.is_quiet)
         print_path(stdout, path, "ok (a folder without models)\n");
+    if (!request->as_json && !request->reporting.is_quiet)
+        print_left_out(path, &folder);
     model_folder_free(&folder);
     return result;
 }

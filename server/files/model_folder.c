@@ -150,7 +150,7 @@ static bool is_shadowed(const struct model_folder *folder, const struct model_fi
 enum zt_status model_folder_list(const char *path, struct model_folder *out_folder,
                                  struct zt_error *error)
 {
-    struct model_folder folder = {NULL, 0, 0, 0};
+    struct model_folder folder = {.files = NULL};
     struct gathering gathering = {path, &folder, false};
     struct store *store;
     enum zt_status status = store_local_view(path, &store, error);
@@ -171,7 +171,9 @@ enum zt_status model_folder_list(const char *path, struct model_folder *out_fold
     if (folder.count > 0)
         qsort(folder.files, folder.count, sizeof(*folder.files), compare);
     drop(&folder, is_joined_part);
+    folder.shadowed = folder.count;
     drop(&folder, is_shadowed);
+    folder.shadowed -= folder.count;
     *out_folder = folder;
     return ZT_OK;
 }
@@ -181,7 +183,7 @@ void model_folder_free(struct model_folder *folder)
     for (size_t i = 0; i < folder->count; i++)
         free(folder->files[i].path);
     free(folder->files);
-    *folder = (struct model_folder){NULL, 0, 0, 0};
+    *folder = (struct model_folder){.files = NULL};
 }
 
 bool model_file_is_hidden(const struct model_file *file, const struct zt_error *error)

@@ -17,7 +17,8 @@ struct model_folder {
     struct model_file *files; /* by name; of files with one name only the one that is served */
     size_t count;
     size_t capacity;
-    size_t misfits; /* files whose names cannot be served */
+    size_t misfits;  /* files whose names cannot be served */
+    size_t shadowed; /* files behind another of their name */
 };
 
 bool is_folder(const char *path);
