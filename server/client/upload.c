@@ -1,6 +1,5 @@
 #include "client/upload.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,6 +16,7 @@
 #include "client/model_address.h"
 #include "client/part_paths.h"
 #include "client/upload_memory.h"
+#include "client/upload_metadata.h"
 #include "remote/retry.h"
 
 /* Of one request. */
@@ -27,15 +27,15 @@
 #define CREATIONS_MOST 3
 /* The answer to the last bytes comes when the whole has been checked; they go alone, so that the
  * others need not wait for a connection that is dead. */
-#define CHECK_S        600
-#define LAST_BYTES     ((uint64_t)1 << 16)
-#define TURN_MS        100
-#define NAME_MAX_BYTES 4096
+#define CHECK_S    600
+#define LAST_BYTES ((uint64_t)1 << 16)
+#define TURN_MS    100
 
 struct sending {
     const struct upload *upload;
     int descriptor;
     uint64_t size;
+    struct timespec modified;  /* when this began */
     struct client_place place; /* of the upload */
     struct upload_memory memory;
     uint64_t offset; /* what the server has */
@@ -106,26 +106,6 @@ static void prepare(struct sending *sending, const struct client_place *place,
 
 /* --- creation --- */
 
-static void encode_base64(const char *text, char *out)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const size_t length = strlen(text);
-
-    for (size_t i = 0; i < length; i += 3) {
-        uint32_t bits = (uint32_t)(uint8_t)text[i] << 16;
-
-        if (i + 1 < length)
-            bits |= (uint32_t)(uint8_t)text[i + 1] << 8;
-        if (i + 2 < length)
-            bits |= (uint8_t)text[i + 2];
-        *out++ = digits[bits >> 18];
-        *out++ = digits[bits >> 12 & 63];
-        *out++ = i + 1 < length ? digits[bits >> 6 & 63] : '=';
-        *out++ = i + 2 < length ? digits[bits & 63] : '=';
-    }
-    *out = '\0';
-}
-
 /* What is no server of models knows neither the path nor the method. */
 static enum zt_status refuse_creation(const struct remote_exchange *exchange,
                                       struct zt_error *error)
@@ -141,16 +121,15 @@ static enum zt_status refuse_creation(const struct remote_exchange *exchange,
 static enum zt_status create(struct sending *sending, struct zt_error *error)
 {
     const struct upload *upload = sending->upload;
-    char metadata[2 * NAME_MAX_BYTES] = "model ";
+    char metadata[UPLOAD_METADATA_SIZE];
     struct remote_exchange exchange;
     struct client_place place;
     char length[24];
     enum zt_status status = api_address_beside(&upload->model, "/v1/resumable", &place, error);
 
-    assert(strlen(upload->name) < NAME_MAX_BYTES);
     if (status != ZT_OK)
         return status;
-    encode_base64(upload->name, metadata + strlen(metadata));
+    upload_metadata_write(upload->name, metadata);
     snprintf(length, sizeof(length), "%" PRIu64, sending->size);
     prepare(sending, &place, &exchange);
     exchange.method = "POST";
@@ -214,6 +193,34 @@ static enum zt_status judge(const struct remote_exchange *exchange, struct zt_er
     return status == 409 || status == 423 ? ZT_UNAVAILABLE : error->status;
 }
 
+/* --- a file that changes --- */
+
+/* What would arrive then is neither of the two. */
+static bool has_changed(const struct sending *sending)
+{
+    struct stat file;
+
+    return fstat(sending->descriptor, &file) != 0 || (uint64_t)file.st_size != sending->size ||
+           file.st_mtim.tv_sec != sending->modified.tv_sec ||
+           file.st_mtim.tv_nsec != sending->modified.tv_nsec;
+}
+
+/* The server forgets what it has, if it can be told so. */
+static void terminate(struct sending *sending)
+{
+    struct client_place place = sending->place;
+    struct remote_exchange exchange;
+    struct zt_error error;
+
+    prepare(sending, &sending->place, &exchange);
+    exchange.method = "DELETE";
+    exchange.tries = 1;
+    (void)client_ask(sending->upload->client, &place, &exchange, &error);
+    remote_exchange_free(&exchange);
+}
+
+/* --- chunks --- */
+
 static uint64_t chunk_length(uint64_t left)
 {
     if (left <= LAST_BYTES)
@@ -271,7 +278,14 @@ static enum zt_status send_rest(struct sending *sending, struct zt_error *error)
 
     while (sending->offset < sending->size) {
         const uint64_t begun = sending->offset;
-        enum zt_status status = send_chunk(sending, error);
+        enum zt_status status;
+
+        if (sending->size - begun <= LAST_BYTES && has_changed(sending)) {
+            terminate(sending);
+            return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
+                           "the file was changed while it was sent");
+        }
+        status = send_chunk(sending, error);
 
         while (status == ZT_UNAVAILABLE && failures < FAILURES_MOST) {
             pause_before_try(failures++);
@@ -377,6 +391,7 @@ enum zt_status upload_run(const struct upload *upload, struct upload_result *out
         return ZT_IO;
     }
     sending.size = (uint64_t)file.st_size;
+    sending.modified = file.st_mtim;
     if (!S_ISREG(file.st_mode) || file.st_size == 0)
         status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
                          "this is no model: it is empty, or no regular file");

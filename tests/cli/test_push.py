@@ -8,6 +8,7 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.request
 from contextlib import suppress
 
 import joined
@@ -234,6 +235,25 @@ def test_a_restart_of_the_server_is_survived(start_server, root, line, server, p
     assert (process.returncode, errors) == (0, b"")
     assert (root / "m.zt").read_bytes() == MODEL
     assert again.process.poll() is None
+
+
+def test_a_file_that_changes_while_it_is_sent_is_not_published(line, root, model, environment, tmp_path):
+    line.pause_s = 0.02
+    process = subprocess.Popen(
+        [str(PROGRAM), "push", model, line.url + "/m"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while line.passed < 3_000_000 and process.poll() is None:
+        time.sleep(0.01)
+    with model.open("r+b") as file:
+        file.seek(1000)
+        file.write(b"other bytes")
+    line.pause_s = 0
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1 and len(errors.splitlines()) == 1 and "was changed while it was sent" in errors
+    assert not (root / "m.zt").exists()
+    with urllib.request.urlopen(line.url + "/v1/uploads") as answer:
+        assert json.load(answer)["uploads"] == []
+    assert kept(tmp_path) == []
 
 
 def test_what_is_no_model_is_refused_with_the_servers_reason(server, root, push, tmp_path):
