@@ -15,7 +15,7 @@ import requests
 
 import joined
 import models
-from containers import dense, zt1
+from containers import Component, Object, dense, zt1
 from server_process import PROGRAM
 
 TOKEN = "reader-" + "x" * 30
@@ -27,6 +27,8 @@ HELD_MAX = 512 << 20
 @pytest.fixture(scope="module")
 def site(folder, share_server):
     names = {name: dense(bytes(10)) for name in (".", "..", "", "inner/a", "inner/b", "outer/c", LONG_NAME)}
+    halves = {part: Component(bytes(4), "u32") for part in ("values", "indices")}
+    names["parts/sparse"] = Object([1, 1], {**halves, "indptr": Component(bytes([0] * 4 + [1, 0, 0, 0]), "u32")}, "sparse_csr")
     names["thin"] = models.array(numpy.zeros((5, 1), "<u1"))
     names["wide"] = models.array(numpy.zeros((1, 40), "<u1"))
     (folder / "named.zt").write_bytes(zt1(names, attributes={"vocabulary": VOCABULARY}))
@@ -130,6 +132,24 @@ def test_links_open_elsewhere_for_those_who_hold_a_key(site, browser, key):
     assert browser.get("taken") is (key is None)
 
 
+def test_rows_that_keys_lead_to_are_seen(site, browser):
+    browser.open(f"{site.url}/ui/models/many")
+    browser.run("document.querySelector('.scroller a').focus()")
+    for key, name in (("End", "block.79.part.99"), ("Home", "block.0.part.0"), ("PageDown", None), ("PageDown", None), ("Up", None), ("PageUp", None)):
+        browser.press(key)
+        if name is not None:
+            browser.wait("document.activeElement.textContent === arguments[0]", name)
+        row, head, box = browser.get("[document.activeElement.closest('tr'), document.querySelector('.scroller thead'),"
+                                     "document.querySelector('.scroller')].map((e) => e.getBoundingClientRect().toJSON())")  # fmt: skip
+        assert head["bottom"] - 1 <= row["top"] and row["bottom"] <= box["bottom"] + 1, key
+    assert browser.get("document.querySelectorAll('.scroller tbody [tabindex=\"0\"]').length") == 1
+
+
+def test_a_component_counts_its_tensor_once_in_its_module_too(site, browser):
+    browser.open(f"{site.url}/ui/models/named?at=parts")
+    assert browser.get("document.querySelector('.treemap svg').getAttribute('aria-label')") == "Bytes of parts: 16 B in 1 tensor"
+
+
 # --- long lists, long names ---
 
 
@@ -151,7 +171,8 @@ def test_the_column_of_shapes_sorts_by_elements(site, browser):
     browser.click("th[data-key=shape] button")
     assert names_shown(browser)[0] == "wide"
     browser.click("th[data-key=shape] button")
-    assert names_shown(browser)[0] == "thin"
+    order = names_shown(browser)
+    assert order[-1] == "wide" and order.index("thin") < order.index("inner/a")
 
 
 def test_an_unknown_order_in_a_link_is_the_usual_one(site, browser):
@@ -175,6 +196,21 @@ def test_a_long_name_is_cut_between_characters_and_shown_when_asked_for(site, br
     for expected in (LONG_NAME, shown):
         browser.click("h1 button")
         assert browser.get("document.querySelector('h1 bdi').textContent") == expected
+
+
+# --- tokens ---
+
+
+@pytest.mark.complains("a refused request")
+@pytest.mark.parametrize("text", ["two words", "é", "a\u200bb", "=", ""])
+def test_what_no_token_can_be_is_not_sent(guarded, browser, text):
+    browser.open(f"{guarded.url}/ui/models/small", ready="#token")
+    browser.network()
+    browser.run("document.querySelector('#token').value = arguments[0];", text)
+    browser.click("form.token button")
+    assert browser.get("document.querySelector('#token').validationMessage") != ""
+    assert browser.network() == []
+    browser.run("sessionStorage.clear();")
 
 
 # --- files for those with a token ---

@@ -115,6 +115,27 @@ def test_going_back_to_what_is_drawn_waits_for_nothing(site, browser):
     assert browser.text("#low") == low
 
 
+def test_the_answer_to_what_was_asked_last_is_shown(site, browser):
+    """Also if what was asked before comes later, in each part of the page."""
+    go = "history.replaceState(null, '', arguments[0]); dispatchEvent(new PopStateEvent('popstate'));"
+    browser.open(f"{site.url}/ui/models/small/objects/waves/data?slice=0:20,0:20&at=9,9&part")
+    shown = ("[document.querySelector('#low').textContent, document.querySelector('td[data-key=count]').textContent,"
+             "document.querySelector('table.values tbody th').textContent, document.querySelector('.crumbs').textContent]")  # fmt: skip
+    expected = browser.get(shown)
+    browser.run(go, "?slice=0:8,0:8&at=5,5&part")
+    browser.settle()
+    browser.run("window.held = []; window.open_ = 0; const real = window.fetch;"
+                "window.fetch = (...what) => new Promise((resolve) => held.push(() => real(...what).then((answer) => {"
+                "resolve(answer); })));")  # fmt: skip
+    browser.run(go, "?slice=0:30,0:30&at=11,11&part")
+    browser.run(go, "?slice=0:20,0:20&at=9,9&part")
+    assert browser.get("held.length") == 6
+    browser.run_async("await Promise.all(held.slice(3).map((go) => go()));")
+    browser.wait(f"{shown}.join() === arguments[0]", ",".join(expected))
+    browser.run_async("await Promise.all(held.slice(0, 3).map((go) => go())); await new Promise((go) => setTimeout(go, 300));")
+    assert browser.get(shown) == expected
+
+
 def test_the_cell_pointed_at_is_of_the_picture_that_is_seen(site, browser):
     browser.open(f"{site.url}/ui/models/small/objects/waves/data?slice=0:64,0:64")
     browser.run(HOLD)

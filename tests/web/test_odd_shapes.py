@@ -14,6 +14,8 @@ from containers import Component, Object, zt1
 REFUSED = pytest.mark.complains("a refused request")
 SPARSE = numpy.arange(300, dtype="<c8") - 100j
 LONG_KEY = "a key without blanks ".replace(" ", "_") * 20
+# One more than fits into blocks of two.
+EDGE = models.waves(513, 511)
 INTEGERS = [2**63 - 3, -(2**63), 2**53 + 1]
 
 
@@ -23,6 +25,7 @@ def odd():
         "giant": Object([2**60 + 1, 0], {"data": Component(b"", "u8")}),
         "giant.leading": Object([0, 2**60 + 1, 4], {"data": Component(b"", "u8")}),
         "ones": Object([1] * 20 + [2, 3], {"data": Component(bytes(range(6)), "u8")}),
+        "edge": models.array(EDGE),
         "far": models.array(numpy.array([1.7e308, -1.7e308], "<f8")),
         "sparse": Object([1, 1000], {
             "values": Component(SPARSE.tobytes(), "f32", "complex64"),
@@ -68,6 +71,21 @@ def test_there_is_nothing_to_choose_on_axes_of_one(site, browser):
     assert browser.get("[...document.querySelectorAll('input.index')].filter((e) => e.checkVisibility()).length") == 2
     assert not browser.get("document.querySelector('#part').checkVisibility()")
     assert [text for text in browser.texts("table.values td") if text] == list("012345")
+
+
+def test_the_last_cell_is_as_small_as_what_is_left(site, browser):
+    browser.open(page(site, "edge"))
+    browser.run("document.querySelector('#heatmap').focus()")
+    browser.press("End", *["PageDown"] * 20)
+    where, value = browser.text("#heatmap-cell").rsplit(": ", 1)
+    assert where == "row 510 to 512, column 510"
+    assert float(value) == pytest.approx(float(EDGE[510:, 510:].mean(dtype="f8")), rel=1e-5)
+
+
+@pytest.mark.parametrize("component", ["nothing", "constructor", "__proto__"])
+def test_a_component_that_is_none_is_said_to_be_none(site, browser, component):
+    browser.open(page(site, "edge", component))
+    assert "The object has no component of this name." in browser.text(".error")
 
 
 def test_why_there_is_no_histogram(site, browser):
