@@ -449,6 +449,14 @@ const struct config_key config_keys[] = {
      .number = 1000,
      .meaning = "Files that one client of the Hub may have sent before the commit that names them; "
                 "0 sets no limit."},
+    {.name = "hub.part_bytes",
+     .type = CONFIG_TYPE_BYTES,
+     .offset = PLACE(hub.part_bytes),
+     .reloads = true,
+     .maximum = BYTES_MAX,
+     .number = 268435456,
+     .meaning = "Files that are larger go in parts of about this size, sent side by side, from "
+                "clients of the Hub that can do that; 0 takes every file as a whole."},
     {.name = "cache.dir",
      .argument = "--cache-dir",
      .type = CONFIG_TYPE_TEXT,

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "config/config.h"
 
@@ -59,6 +60,8 @@ struct server {
     atomic_bool draining;
     /* How many files this server has published at paths, or removed. */
     atomic_uint files_changed;
+    /* The secret of the addresses for uploads that the Hub's clients get (hub/write/lfs_key.h). */
+    uint8_t lfs_key[32];
     /* When an answer last had to wait for a disk (clock_coarse_ms): background work that reads
      * gives way to it. */
     atomic_int_least64_t disk_awaited_ms;

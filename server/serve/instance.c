@@ -25,6 +25,7 @@
 #include "http/wire/listener.h"
 #include "http/wire/loop.h"
 #include "hub/repos.h"
+#include "hub/write/lfs_key.h"
 #include "hub/write/staged_objects.h"
 #include "numbers/findings.h"
 #include "serve/confinement.h"
@@ -134,6 +135,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }
+    lfs_key_load(&instance->config, server->lfs_key);
     kept_uploads_restore(server->kept);
     return true;
 }

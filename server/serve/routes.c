@@ -19,6 +19,9 @@
 /* Paths of the Hub's clients, which send parameters as they come to need them. */
 #define HUB_ROUTE .keeps_names = true, .ignores_parameters = true
 
+/* Addresses that are permits of their own (hub/write/lfs_permit.h). */
+#define PERMIT_ROUTE HUB_ROUTE, .audience = AUDIENCE_EVERYBODY
+
 /* The viewer, which asks for a token itself. */
 #define PAGE_ROUTE .is_page = true, .needs_no_models = true, .audience = AUDIENCE_EVERYBODY
 
@@ -167,6 +170,21 @@ const struct route routes[] = {
      HUB_ROUTE},
     {.pattern = "/api/validate-yaml",
      .post = {.handle = hub_yaml_handle, .needs = NEEDS_READ},
+     HUB_ROUTE},
+    {.pattern = "/{repo}.git/info/lfs/objects/batch",
+     .post = {.begin = lfs_batch_begin, .receive = lfs_batch_receive, .handle = lfs_batch_handle},
+     HUB_ROUTE},
+    {.pattern = "/{repo}.git/info/lfs/objects/{oid}",
+     .put = {.begin = lfs_put_begin,
+             .receive = lfs_put_receive,
+             .store = lfs_put_store,
+             .digest = lfs_put_digest,
+             .handle = lfs_put_handle},
+     PERMIT_ROUTE},
+    {.pattern = "/{repo}.git/info/lfs/verify",
+     .post = {.begin = lfs_verify_begin,
+              .receive = lfs_verify_receive,
+              .handle = lfs_verify_handle},
      HUB_ROUTE},
     {.pattern = "/api/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
     {.pattern = "/datasets/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},

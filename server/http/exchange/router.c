@@ -93,10 +93,12 @@ static const char *rest_end(const char *at, const char *end, const char *pattern
 static bool matches_rest(const char *pattern, struct rest rest, struct model_span *span,
                          struct zt_text out_names[REQUEST_NAMES]);
 
-/* Takes two segments or, if what follows is not there behind two, one. */
+/* Takes two segments or, if what follows is not there behind two, one; but not what the pattern has
+ * behind it in the last of them (".git"). */
 static bool matches_repo(const char *pattern, struct rest rest, struct model_span *span,
                          struct zt_text out_names[REQUEST_NAMES])
 {
+    const size_t behind = strcspn(pattern, "/");
     const char *first = name_end(rest.at, rest.end, false);
     const char *stop = first < rest.end ? name_end(first + 1, rest.end, false) : first;
     const char *start = rest.at;
@@ -104,9 +106,12 @@ static bool matches_repo(const char *pattern, struct rest rest, struct model_spa
     assert(rest.count < REQUEST_NAMES);
     rest.count++;
     for (;; stop = first) {
-        rest.at = stop;
-        out_names[rest.count - 1] = (struct zt_text){start, (size_t)(stop - start)};
-        if (stop != start && stop != first + 1 && matches_rest(pattern, rest, span, out_names))
+        const size_t length = (size_t)(stop - start);
+
+        rest.at = length > behind ? stop - behind : start;
+        out_names[rest.count - 1] = (struct zt_text){start, (size_t)(rest.at - start)};
+        if (rest.at != start && rest.at != first + 1 &&
+            matches_rest(pattern, rest, span, out_names))
             return true;
         if (stop == first)
             return false;

@@ -51,12 +51,6 @@ static int compare_files(const void *a, const void *b)
     return memcmp((*one)->sha256, (*other)->sha256, sizeof((*one)->sha256));
 }
 
-/* What a cache's names state of bytes nobody has looked at yet. */
-static bool is_usable(const struct hub_file *file)
-{
-    return file->view == NULL && file->has_sha256 && !file->is_stated;
-}
-
 static bool list_files(struct objects *objects)
 {
     const size_t count = objects->version != NULL ? objects->version->count : 0;
@@ -67,7 +61,7 @@ static bool list_files(struct objects *objects)
     if (objects->files == NULL)
         return failure_no_memory(&objects->commit->failure, "the files of a repository");
     for (size_t i = 0; i < count; i++)
-        if (is_usable(&objects->version->files[i]))
+        if (repo_now_has_bytes(&objects->version->files[i]))
             objects->files[objects->file_count++] = &objects->version->files[i];
     qsort(objects->files, objects->file_count, sizeof(*objects->files), compare_files);
     return true;

@@ -22,4 +22,21 @@ void hub_commit_store(struct request *request, const struct body_piece *piece);
 void hub_commit_digest(struct request *request, const struct body_piece *piece);
 enum outcome hub_commit_handle(struct request *request);
 
+/* lfs_batch.c: where to send which objects before the commit. */
+void lfs_batch_begin(struct request *request);
+void lfs_batch_receive(struct request *request, const void *bytes, size_t length);
+enum outcome lfs_batch_handle(struct request *request);
+
+/* lfs_put.c: an object. */
+void lfs_put_begin(struct request *request);
+void lfs_put_receive(struct request *request, const void *bytes, size_t length);
+void lfs_put_store(struct request *request, const struct body_piece *piece);
+void lfs_put_digest(struct request *request, const struct body_piece *piece);
+enum outcome lfs_put_handle(struct request *request);
+
+/* lfs_verify.c: whether it has arrived. */
+void lfs_verify_begin(struct request *request);
+void lfs_verify_receive(struct request *request, const void *bytes, size_t length);
+enum outcome lfs_verify_handle(struct request *request);
+
 #endif

@@ -15,23 +15,24 @@ static unsigned digit_of(char byte)
     return byte >= 'a' && byte <= 'f' ? (unsigned)(byte - 'a') + 10 : 16;
 }
 
-bool lfs_oid_parse(struct zt_text text, uint8_t out_sha256[32])
+bool lfs_hex_parse(struct zt_text hex, uint8_t *out_bytes)
 {
-    uint8_t sha256[32];
-
-    if (text.length != LFS_OID_SIZE - 1)
+    if (hex.length % 2 != 0)
         return false;
-    for (size_t i = 0; i < sizeof(sha256); i++) {
-        const unsigned high = digit_of(text.bytes[2 * i]);
-        const unsigned low = digit_of(text.bytes[2 * i + 1]);
+    for (size_t i = 0; i < hex.length / 2; i++) {
+        const unsigned high = digit_of(hex.bytes[2 * i]);
+        const unsigned low = digit_of(hex.bytes[2 * i + 1]);
 
         if (high > 15 || low > 15)
             return false;
-        sha256[i] = (uint8_t)(high << 4 | low);
+        out_bytes[i] = (uint8_t)(high << 4 | low);
     }
-    for (size_t i = 0; i < sizeof(sha256); i++)
-        out_sha256[i] = sha256[i];
     return true;
+}
+
+bool lfs_oid_parse(struct zt_text text, uint8_t out_sha256[32])
+{
+    return text.length == LFS_OID_SIZE - 1 && lfs_hex_parse(text, out_sha256);
 }
 
 void lfs_oid_print(const uint8_t sha256[32], char out_oid[LFS_OID_SIZE])

@@ -40,3 +40,8 @@ const struct hub_file *repo_now_file(const struct hub_version *version, struct z
 
     return file != NULL && file->view == NULL ? file : NULL;
 }
+
+bool repo_now_has_bytes(const struct hub_file *file)
+{
+    return file->view == NULL && file->has_sha256 && !file->is_stated;
+}

@@ -12,4 +12,8 @@ bool repo_now_find(struct server *server, struct zt_text name, struct hub_versio
 /* A stored file; NULL if there is none, or only a view of another. */
 const struct hub_file *repo_now_file(const struct hub_version *version, struct zt_text path);
 
+/* Whether a file's SHA-256 is known of its bytes: not of those of a view, and not from the names in
+ * a cache alone. */
+bool repo_now_has_bytes(const struct hub_file *file);
+
 #endif

@@ -24,6 +24,7 @@ const struct route routes[] = {
     {.pattern = "/api/models/{repo}/tree/{revision...}", .get = {.handle = handle}},
     {.pattern = "/api/models/{repo}", .get = {.handle = handle}},
     {.pattern = "/{repo}/resolve/{revision...}", .get = {.handle = handle}},
+    {.pattern = "/{repo}.git/info/{oid}", .get = {.handle = handle}},
     {.pattern = "/files/{path...}", .get = {.handle = handle}},
     {.pattern = "/files/", .get = {.handle = handle}},
     {.pattern = "/files/{path...}/", .get = {.handle = handle}},
@@ -99,6 +100,20 @@ static void paths_find_their_route(void **state)
     assert_routed("/files/", "/files/", "");
     assert_routed("/files/a/", "/files/{path...}/", "a");
     assert_routed("/files/a/b%20c/?x=/", "/files/{path...}/", "a/b c");
+}
+
+static void what_stands_behind_a_repository_is_no_part_of_its_name(void **state)
+{
+    (void)state;
+    assert_routed("/a/b.git/info/x", "/{repo}.git/info/{oid}", "a/b|x");
+    assert_routed("/a.git/info/x", "/{repo}.git/info/{oid}", "a|x");
+    assert_routed("/a/b.git.git/info/x", "/{repo}.git/info/{oid}", "a/b.git|x");
+    assert_routed("/info/info.git/info/info", "/{repo}.git/info/{oid}", "info/info|info");
+    assert_status(METHOD_GET, "/a/b/info/x", 404, "not-found");
+    assert_status(METHOD_GET, "/a/.git/info/x", 404, "not-found");
+    assert_status(METHOD_GET, "/.git/info/x", 404, "not-found");
+    assert_status(METHOD_GET, "/a/git/info/x", 404, "not-found");
+    assert_status(METHOD_GET, "/a.git/b/info/x", 404, "not-found");
 }
 
 /* What follows the name of a repository wins over its second part. */
@@ -304,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_find_their_route),
+        cmocka_unit_test(what_stands_behind_a_repository_is_no_part_of_its_name),
         cmocka_unit_test(repositories_have_one_segment_or_two),
         cmocka_unit_test(a_model_is_its_first_segment_and_those_up_to_a_resource),
         cmocka_unit_test(names_are_decoded_after_the_shape_is_known),

@@ -1,0 +1,369 @@
+/* POST /{repo}.git/info/lfs/objects/batch: which objects are to be sent, and to which addresses.
+ * (https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md) */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/json_reply.h"
+#include "base/server.h"
+#include "http/exchange/base_url.h"
+#include "hub/hub_json.h"
+#include "hub/hub_problem.h"
+#include "hub/write/handlers.h"
+#include "hub/write/hub_refusal.h"
+#include "hub/write/lfs_parts.h"
+#include "hub/write/lfs_permit.h"
+#include "hub/write/repo_now.h"
+#include "hub/write/staged_objects.h"
+#include "input/json_read.h"
+#include "upload/shared/write_checks.h"
+#include "upload/writer/json_body.h"
+
+#define OBJECTS_MAX 1000
+/* Of all objects of a batch; further ones come as a whole, since each part is an address. */
+#define PARTS_MAX 4000
+
+struct wanted {
+    uint8_t sha256[32];
+    uint64_t length;
+    bool is_there;
+    uint64_t there_length; /* of what is there */
+};
+
+struct batch {
+    struct json_body body;
+    char repo[HUB_REPO_SIZE];
+    char client[CLIENT_SIZE];
+    bool was_run;
+    struct wanted *objects; /* by SHA-256 while they are looked for */
+    size_t count;
+    bool takes_parts;
+    bool is_known;
+    struct zt_error error;
+    /* The answer, held by the request, and written by the worker that finds what is there. */
+    struct json *json;
+    const char *base;
+    const char *verify; /* the address */
+    uint64_t expires;
+    size_t part_count; /* of all objects */
+    bool is_broken;    /* an address could not be made */
+};
+
+static void free_all(void *thing)
+{
+    struct batch *batch = thing;
+
+    json_body_free(&batch->body);
+    free(batch->objects);
+}
+
+void lfs_batch_begin(struct request *request)
+{
+    struct batch *batch;
+
+    if (hub_refuse_read_only(request) || hub_refuse_repo(request, request->names[0]) ||
+        json_body_refuse(request))
+        return;
+    batch = write_context(request, sizeof(*batch));
+    if (batch == NULL)
+        return;
+    snprintf(batch->repo, sizeof(batch->repo), "%.*s", (int)request->names[0].length,
+             request->names[0].bytes);
+    registry_client(request, batch->client);
+    request_hold(request, batch, free_all);
+}
+
+void lfs_batch_receive(struct request *request, const void *bytes, size_t length)
+{
+    json_body_receive(&((struct batch *)request->context)->body, bytes, length);
+}
+
+/* --- what is asked for --- */
+
+/* Always false. */
+static bool refuse(struct request *request, const char *why)
+{
+    hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL, "%s", why);
+    return false;
+}
+
+static bool read_object(const struct json_t *object, struct wanted *out_wanted)
+{
+    struct zt_text oid;
+    int64_t size;
+
+    if (object == NULL || json_member_text(object, "oid", &oid) != JSON_FOUND ||
+        !lfs_oid_parse(oid, out_wanted->sha256) ||
+        json_member_number(object, "size", &size) != JSON_FOUND || size < 0)
+        return false;
+    out_wanted->length = (uint64_t)size;
+    return true;
+}
+
+static bool read_objects(struct request *request, struct batch *batch, const struct json_t *list)
+{
+    const size_t count = list != NULL ? json_list_length(list) : 0;
+
+    if (list == NULL || count > OBJECTS_MAX) {
+        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL,
+                   "a batch has a list of objects, of at most %d", OBJECTS_MAX);
+        return false;
+    }
+    batch->objects = calloc(count + 1, sizeof(*batch->objects));
+    if (batch->objects == NULL) {
+        problem_reply_no_memory(request);
+        return false;
+    }
+    for (batch->count = 0; batch->count < count; batch->count++) {
+        if (read_object(json_list_object(list, batch->count), &batch->objects[batch->count]))
+            continue;
+        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL,
+                   "object %zu has no oid of 64 lower-case hex digits, or no size", batch->count);
+        return false;
+    }
+    return true;
+}
+
+static bool read_batch(struct request *request, struct batch *batch, const struct json_t *object)
+{
+    struct zt_text text;
+
+    if (json_member_text(object, "operation", &text) != JSON_FOUND)
+        return refuse(request, "a batch has an operation");
+    if (!zt_text_is(text, "upload")) {
+        hub_refuse(request, PROBLEM_NOT_IMPLEMENTED, NULL,
+                   "LFS only takes uploads here: files are read at /%s/resolve/main/", batch->repo);
+        return false;
+    }
+    if (json_member_exists(object, "hash_algo") &&
+        (json_member_text(object, "hash_algo", &text) != JSON_FOUND || !lfs_is_sha256(text)))
+        return refuse(request, "objects are named by their SHA-256");
+    batch->takes_parts = false;
+    return read_objects(request, batch, json_member_list(object, "objects"));
+}
+
+static bool read_body(struct request *request, struct batch *batch)
+{
+    struct json_t *object;
+    bool is_read;
+
+    if (json_body_refuse_received(request, &batch->body))
+        return false;
+    object = json_object_read(json_body_text(&batch->body), NULL);
+    is_read = object != NULL ? read_batch(request, batch, object)
+                             : refuse(request, "a batch is a JSON object");
+    json_object_free(object);
+    return is_read;
+}
+
+/* --- what is there --- */
+
+static int compare_objects(const void *a, const void *b)
+{
+    const struct wanted *one = a;
+    const struct wanted *other = b;
+
+    return memcmp(one->sha256, other->sha256, sizeof(one->sha256));
+}
+
+/* Objects may be named twice. */
+static void mark(struct batch *batch, const struct hub_file *file)
+{
+    struct wanted key;
+    struct wanted *found;
+
+    memcpy(key.sha256, file->sha256, sizeof(key.sha256));
+    found = bsearch(&key, batch->objects, batch->count, sizeof(key), compare_objects);
+    if (found == NULL)
+        return;
+    while (found > batch->objects && compare_objects(found - 1, &key) == 0)
+        found--;
+    for (; found < batch->objects + batch->count && compare_objects(found, &key) == 0; found++) {
+        found->is_there = true;
+        found->there_length = file->identity.size_bytes;
+    }
+}
+
+static void look(struct request *request, struct batch *batch)
+{
+    struct hub_version *version;
+
+    batch->is_known =
+        repo_now_find(request->server, zt_text_from(batch->repo), &version, &batch->error);
+    qsort(batch->objects, batch->count, sizeof(*batch->objects), compare_objects);
+    for (size_t i = 0; version != NULL && i < version->count; i++)
+        if (repo_now_has_bytes(&version->files[i]))
+            mark(batch, &version->files[i]);
+    hub_version_release(version);
+    for (size_t i = 0; i < batch->count; i++)
+        if (staged_exists(request->server, batch->repo, batch->objects[i].sha256,
+                          &batch->objects[i].there_length))
+            batch->objects[i].is_there = true;
+}
+
+/* --- the answer --- */
+
+static void put_href(const struct request *request, struct batch *batch, const char *key,
+                     const struct lfs_permit *permit)
+{
+    char href[LFS_HREF_SIZE];
+
+    if (lfs_permit_print(request->server->lfs_key, batch->base, permit, href))
+        hub_json_string(batch->json, key, href);
+    else
+        batch->is_broken = true;
+}
+
+static void put_part(struct request *request, struct batch *batch, struct lfs_permit *permit,
+                     uint64_t part)
+{
+    char key[LFS_PART_KEY_SIZE];
+
+    permit->part = part;
+    lfs_part_key(part, key);
+    put_href(request, batch, key, permit);
+}
+
+/* Clients read the length of the parts from a header field, and the other fields as addresses. */
+static void put_header(struct request *request, struct batch *batch, struct lfs_permit permit)
+{
+    char text[24];
+
+    json_key_string(batch->json, "header");
+    json_object_begin(batch->json);
+    if (permit.part_length > 0) {
+        const uint64_t count = lfs_part_count(permit.length, permit.part_length);
+
+        snprintf(text, sizeof(text), "%llu", (unsigned long long)permit.part_length);
+        hub_json_string(batch->json, "chunk_size", text);
+        for (uint64_t part = 1; part <= count; part++)
+            put_part(request, batch, &permit, part);
+    }
+    json_object_end(batch->json);
+}
+
+/* 0: the object comes as a whole. */
+static uint64_t choose_part(const struct request *request, struct batch *batch, uint64_t length)
+{
+    const uint64_t wanted = (uint64_t)config_number(&request->server->config->hub.part_bytes);
+    const uint64_t part = batch->takes_parts ? lfs_part_length(length, wanted) : 0;
+
+    if (part == 0 || lfs_part_count(length, part) > PARTS_MAX - batch->part_count)
+        return 0;
+    batch->part_count += (size_t)lfs_part_count(length, part);
+    return part;
+}
+
+static void put_actions(struct request *request, struct batch *batch, const struct wanted *object)
+{
+    struct lfs_permit permit = {.length = object->length, .expires = batch->expires};
+
+    snprintf(permit.repo, sizeof(permit.repo), "%s", batch->repo);
+    snprintf(permit.client, sizeof(permit.client), "%s", batch->client);
+    lfs_oid_print(object->sha256, permit.oid);
+    permit.part_length = choose_part(request, batch, object->length);
+    json_key_string(batch->json, "actions");
+    json_object_begin(batch->json);
+    json_key_string(batch->json, "upload");
+    json_object_begin(batch->json);
+    put_href(request, batch, "href", &permit);
+    put_header(request, batch, permit);
+    json_object_end(batch->json);
+    json_key_string(batch->json, "verify");
+    json_object_begin(batch->json);
+    hub_json_string(batch->json, "href", batch->verify);
+    json_object_end(batch->json);
+    json_object_end(batch->json);
+}
+
+static void put_error(struct json *json, unsigned code, const char *message)
+{
+    json_key_string(json, "error");
+    json_object_begin(json);
+    json_key_string(json, "code");
+    json_uint(json, code);
+    hub_json_string(json, "message", message);
+    json_object_end(json);
+}
+
+static void put_object(struct request *request, struct batch *batch, const struct wanted *object)
+{
+    char oid[LFS_OID_SIZE];
+
+    lfs_oid_print(object->sha256, oid);
+    json_object_begin(batch->json);
+    hub_json_string(batch->json, "oid", oid);
+    json_key_string(batch->json, "size");
+    json_uint(batch->json, object->length);
+    if (object->length > (uint64_t)config_number(&request->server->config->upload.max_bytes))
+        put_error(batch->json, 413, "the file is larger than this server accepts");
+    else if (object->is_there && object->there_length != object->length)
+        put_error(batch->json, 422, "the object with this oid has another size");
+    else if (!object->is_there)
+        put_actions(request, batch, object);
+    json_object_end(batch->json);
+}
+
+static void work(struct request *request)
+{
+    struct batch *batch = request->context;
+
+    look(request, batch);
+    if (!batch->is_known)
+        return;
+    json_object_begin(batch->json);
+    json_key_string(batch->json, "objects");
+    json_array_begin(batch->json);
+    for (size_t i = 0; i < batch->count; i++)
+        put_object(request, batch, &batch->objects[i]);
+    json_array_end(batch->json);
+    hub_json_string(batch->json, "transfer", batch->part_count > 0 ? "multipart" : "basic");
+    hub_json_string(batch->json, "hash_algo", "sha256");
+    json_object_end(batch->json);
+}
+
+static uint64_t permit_s(const struct request *request)
+{
+    const uint64_t expire_s = (uint64_t)config_number(&request->server->config->upload.expire_s);
+
+    return expire_s < LFS_PERMIT_S ? expire_s : LFS_PERMIT_S;
+}
+
+/* False: replied. */
+static bool prepare(struct request *request, struct batch *batch)
+{
+    batch->expires = (uint64_t)time(NULL) + permit_s(request);
+    batch->base = request_base_url(request);
+    if (batch->base == NULL) {
+        refuse(request, "the request names no host that an address can hold");
+        return false;
+    }
+    batch->verify = request_print(request, "%s/%s.git/info/lfs/verify", batch->base, batch->repo);
+    if (batch->verify == NULL) {
+        problem_reply_no_memory(request);
+        return false;
+    }
+    batch->json = json_reply_new(request, false);
+    return batch->json != NULL;
+}
+
+enum outcome lfs_batch_handle(struct request *request)
+{
+    struct batch *batch = request->context;
+
+    if (!batch->was_run) {
+        batch->was_run = true;
+        return read_body(request, batch) && prepare(request, batch)
+                   ? request_work_long(request, work)
+                   : OUTCOME_READY;
+    }
+    if (!batch->is_known)
+        return hub_reply_error(request, &batch->error);
+    if (batch->is_broken)
+        return problem_reply_no_memory(request);
+    json_reply_send(request, batch->json);
+    if (!request->replied)
+        request->reply.cache_control = "no-store";
+    return OUTCOME_READY;
+}

@@ -1,0 +1,124 @@
+/* POST /{repo}.git/info/lfs/verify: whether an object has arrived. */
+#include <stdio.h>
+
+#include "base/server.h"
+#include "hub/hub_problem.h"
+#include "hub/write/handlers.h"
+#include "hub/write/hub_refusal.h"
+#include "hub/write/lfs_names.h"
+#include "hub/write/repo_now.h"
+#include "hub/write/staged_objects.h"
+#include "input/json_read.h"
+#include "upload/shared/write_checks.h"
+#include "upload/writer/json_body.h"
+#include "zt/digest.h"
+
+struct verification {
+    struct json_body body;
+    char repo[HUB_REPO_SIZE];
+    uint8_t sha256[32];
+    uint64_t length;
+    bool was_run;
+    bool is_known;
+    bool is_there;
+    uint64_t there_length;
+    struct zt_error error;
+};
+
+static void free_body(void *thing)
+{
+    json_body_free(&((struct verification *)thing)->body);
+}
+
+void lfs_verify_begin(struct request *request)
+{
+    struct verification *self;
+
+    if (hub_refuse_read_only(request) || hub_refuse_repo(request, request->names[0]) ||
+        json_body_refuse(request))
+        return;
+    self = write_context(request, sizeof(*self));
+    if (self == NULL)
+        return;
+    snprintf(self->repo, sizeof(self->repo), "%.*s", (int)request->names[0].length,
+             request->names[0].bytes);
+    request_hold(request, self, free_body);
+}
+
+void lfs_verify_receive(struct request *request, const void *bytes, size_t length)
+{
+    json_body_receive(&((struct verification *)request->context)->body, bytes, length);
+}
+
+static bool read_object(const struct json_t *object, struct verification *self)
+{
+    struct zt_text oid;
+    int64_t size;
+
+    if (object == NULL || json_member_text(object, "oid", &oid) != JSON_FOUND ||
+        !lfs_oid_parse(oid, self->sha256) ||
+        json_member_number(object, "size", &size) != JSON_FOUND || size < 0)
+        return false;
+    self->length = (uint64_t)size;
+    return true;
+}
+
+/* False: replied. */
+static bool read_body(struct request *request, struct verification *self)
+{
+    struct json_t *object;
+    bool is_read;
+
+    if (json_body_refuse_received(request, &self->body))
+        return false;
+    object = json_object_read(json_body_text(&self->body), NULL);
+    is_read = read_object(object, self);
+    json_object_free(object);
+    if (!is_read)
+        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL,
+                   "send {\"oid\", \"size\"}, the oid in 64 lower-case hex digits");
+    return is_read;
+}
+
+/* A commit may have used it already. */
+static void look(struct request *request)
+{
+    struct verification *self = request->context;
+    struct hub_version *version;
+
+    self->is_known = true;
+    self->is_there = staged_exists(request->server, self->repo, self->sha256, &self->there_length);
+    if (self->is_there)
+        return;
+    self->is_known =
+        repo_now_find(request->server, zt_text_from(self->repo), &version, &self->error);
+    for (size_t i = 0; version != NULL && i < version->count && !self->is_there; i++) {
+        const struct hub_file *file = &version->files[i];
+
+        self->is_there = repo_now_has_bytes(file) &&
+                         memcmp(file->sha256, self->sha256, sizeof(self->sha256)) == 0;
+        self->there_length = file->identity.size_bytes;
+    }
+    hub_version_release(version);
+}
+
+enum outcome lfs_verify_handle(struct request *request)
+{
+    struct verification *self = request->context;
+
+    if (!self->was_run) {
+        self->was_run = true;
+        return read_body(request, self) ? request_work_long(request, look) : OUTCOME_READY;
+    }
+    if (!self->is_known)
+        return hub_reply_error(request, &self->error);
+    if (!self->is_there)
+        return hub_refuse(request, PROBLEM_NOT_FOUND, "EntryNotFound",
+                          "no object with this oid was sent for this repository");
+    if (self->there_length != self->length)
+        return hub_refuse(request, PROBLEM_SIZE_MISMATCH, NULL,
+                          "the object with this oid has %llu bytes, not %llu",
+                          (unsigned long long)self->there_length, (unsigned long long)self->length);
+    reply_json(request, 200, "{}\n", 3);
+    return OUTCOME_READY;
+}
