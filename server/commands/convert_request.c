@@ -62,6 +62,9 @@ static int choose_target(struct conversion_request *request)
 {
     if (request->in == NULL || request->out == NULL)
         return command_usage("convert needs two files: one to read and one to write");
+    if (strcmp(request->out, "-") == 0)
+        return command_usage("OUT -: a file is whole before it gets its name, and nothing is "
+                             "written to standard output; ./- is a path");
     if (!find_target(request))
         return command_usage("%s: the extension belongs to no format; choose one with --to",
                              request->out);

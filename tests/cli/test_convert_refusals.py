@@ -163,3 +163,4 @@ def test_wrong_usage_is_refused_before_anything_is_read(fails, write, arguments)
 def test_two_files_are_needed(refused, write):
     refused("convert")
     refused("convert", write("a.zt", zt1(PLAIN)))
+    assert "./-" in refused("convert", write("a.zt", zt1(PLAIN)), "-", "--to", "zt")
