@@ -14,6 +14,10 @@ def corpus_folder():
     return Path(folder) if folder and Path(folder).is_dir() else None
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "waits: waits for stores, clients and clocks more than it computes; left out under sanitizers")
+
+
 def pytest_report_header():
     folder = corpus_folder()
     ignored = ignored_folders(folder) if folder else []

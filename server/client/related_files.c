@@ -141,26 +141,60 @@ static bool may_have_shards(struct client *client, const struct web_file *web)
     return has_magic;
 }
 
+/* Of a server that gives no parts of files. The answer is the exchange's. */
+static enum zt_status open_answer(struct client *client, const struct web_file *web,
+                                  struct remote_exchange *exchange, struct zt_source **out_source,
+                                  struct zt_error *error)
+{
+    struct client_place place = web->place;
+    enum zt_status status;
+
+    web_file_prepare(client, web, 0, 0, exchange);
+    exchange->body_most = ZT_INDEX_BYTES_MAX;
+    status = client_ask(client, &place, exchange, error);
+    if (status == ZT_OK && exchange->head.status != 200)
+        status = client_refusal(exchange, error);
+    if (status != ZT_OK)
+        return status;
+    return zt_source_from_memory(exchange->answer != NULL ? exchange->answer : "",
+                                 exchange->answer_length, out_source, error);
+}
+
+/* An index is all read, of another file only its beginning and its manifest. */
+static enum zt_status open_source(struct client *client, const struct web_file *web, bool is_index,
+                                  struct remote_exchange *exchange, struct zt_source **out_source,
+                                  struct zt_error *error)
+{
+    if (!web->has_ranges && is_index)
+        return open_answer(client, web, exchange, out_source, error);
+    if (web->has_ranges && (is_index || may_have_shards(client, web)))
+        return web_source_open(client, web, out_source, error);
+    return ZT_OK;
+}
+
 enum zt_status related_files_find(struct client *client, const struct model_file *file,
                                   struct related_files *out_files, struct zt_error *error)
 {
     const bool is_index = model_address_is_index(zt_text_from(file->name));
     struct related_files files = {.names = NULL};
+    struct remote_exchange exchange;
     struct zt_source *source = NULL;
     struct web_file web;
     enum zt_status status = ZT_OK;
 
+    remote_exchange_init(&exchange);
     if (ends_like(file->name, ".gguf")) {
         status = add_split(&files, file, error);
     } else if (is_index || ends_like(file->name, ".zt")) {
         status = web_file_open(client, &file->place, &web, error);
-        if (status == ZT_OK && web.has_ranges && (is_index || may_have_shards(client, &web)))
-            status = web_source_open(client, &web, &source, error);
+        if (status == ZT_OK)
+            status = open_source(client, &web, is_index, &exchange, &source, error);
         if (status == ZT_OK && source != NULL)
             status = is_index ? add_indexed(&files, source, error)
                               : add_shards(&files, file, source, error);
         zt_source_close(source);
     }
+    remote_exchange_free(&exchange);
     if (status != ZT_OK)
         related_files_free(&files);
     else

@@ -470,6 +470,21 @@ def test_a_server_without_ranges_gives_one_stream(plain, pull, here):
     assert names(here) == ["m.zt"]
 
 
+def test_a_model_in_several_files_comes_from_a_server_without_ranges_too(plain, root, pull, here):
+    files = joined.files_with_index("s", [pattern(4000, seed=4), pattern(3000, seed=5)])
+    for name, data in files.items():
+        (root / name).write_bytes(data)
+    result = pull(plain + "/s.safetensors.index.json")
+    assert (result.status, result.errors) == (0, "")
+    assert {name: (here / name).read_bytes() for name in names(here)} == files
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b'{"weight_map": {"x": "../m.safetensors"}}'])
+def test_an_index_that_names_no_files_of_its_own_brings_nothing(plain, root, pull, here, text):
+    (root / "s.safetensors.index.json").write_bytes(text)
+    assert_failed(pull(plain + "/s.safetensors.index.json"), here)
+
+
 def test_without_anything_to_tell_versions_apart_there_is_one_stream(between, pull, here):
     def bare(true):
         return true.with_fields(ETag=None, Last_Modified=None)

@@ -14,7 +14,6 @@ LEFT_OUT = pytest.StashKey()
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "folder(reason): about folders themselves; left out where buckets take their place")
-    config.addinivalue_line("markers", "waits: waits for stores, clients and clocks more than it computes; left out under sanitizers")
 
 
 def pytest_unconfigure():
