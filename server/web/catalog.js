@@ -6,6 +6,7 @@ import { bytes, count, date } from "./format.js";
 import { Table, searchField } from "./table.js";
 
 const PAGE = 1000; // models of one request
+const SHOW_MS = 500; // between two looks at very many, since each sorts them
 const LOOK_MS = 3000; // how often an empty folder is looked at
 
 function format(model) {
@@ -41,9 +42,10 @@ function matches(model, words) {
   return words.every((word) => text.includes(word));
 }
 
-// Asks for page after page, and shows each as it comes.
+// Asks for page after page, and shows what has come.
 async function load(api, signal, onPage) {
   const models = [];
+  let shownAt = -Infinity;
   let cursor = null;
 
   do {
@@ -53,7 +55,10 @@ async function load(api, signal, onPage) {
     const page = await api.json(`${api.base}/v1/models?${query}`, { signal });
     models.push(...page.models);
     cursor = page.next;
-    onPage(models);
+    if (cursor === null || performance.now() - shownAt > SHOW_MS) {
+      onPage(models);
+      shownAt = performance.now();
+    }
   } while (cursor !== null);
 }
 

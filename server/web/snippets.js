@@ -1,6 +1,7 @@
 // Lines to copy: the same bytes with curl, Python and ztserve. Names are quoted, whatever they hold.
 
 import { announce, el } from "./dom.js";
+import { isBlocks } from "./view.js";
 
 // Types that NumPy has, and so NPY files.
 const NUMPY = new Map(Object.entries({ f64: "<f8", f32: "<f4", f16: "<f2", i64: "<i8", i32: "<i4", i16: "<i2", i8: "|i1",
@@ -64,7 +65,7 @@ function fileName(text, extension) {
 function lines({ api, path, model, object, part, name, slice }) {
   const type = part.type ?? part.dtype;
   const stored = !DECODED.has(part.encoding);
-  const wide = !stored && (/^gguf\./.test(object.format) || object.format === "dense" && WIDENED.has(type));
+  const wide = !stored && (isBlocks(object) || object.format === "dense" && WIDENED.has(type));
   // Of other types there are only the bytes.
   const dense = wide || !stored && object.format === "dense" && NUMPY.has(type);
   const query = [...(stored ? ["representation=stored"] : []), ...(slice === null || !dense ? [] : [`slice=${slice}`]),

@@ -4,7 +4,7 @@ import { texts, width } from "./decode.js";
 import { el } from "./dom.js";
 import { count } from "./format.js";
 import { refusal } from "./statistics.js";
-import { isDense } from "./view.js";
+import { isBlocks, isDense } from "./view.js";
 
 const ROWS = 16;
 const COLUMNS = 8;
@@ -15,8 +15,8 @@ const NARROW_PX = 600;
 function reading(object, part) {
   const type = part.type ?? part.dtype;
 
-  // A logical type that only this object's format gives a meaning to says nothing of its bytes.
-  if (width(type) !== undefined)
+  // The type of GGUF's blocks is that of their bytes.
+  if (width(type) !== undefined && !isBlocks(object))
     return { type, query: [] };
   return { type: "f32", query: ["dtype=f32"] };
 }

@@ -10,9 +10,14 @@
 export const REDUCTIONS = { mean: "mean", absmax: "largest magnitude", sample: "first element" };
 export const MAPS = { viridis: "viridis", gray: "gray", diverging: "diverging around 0" };
 
-// Whether elements lie one beside the other in the tensor's shape: other layouts have them in several components.
+// Whether the elements are in GGUF's blocks, which the server widens.
+export function isBlocks(object) {
+  return /^gguf\./.test(object.format);
+}
+
+// Whether the elements are those of the tensor's shape: other layouts have them in several components.
 export function isDense(object) {
-  return object.format === "dense" || /^gguf\./.test(object.format);
+  return object.format === "dense" || isBlocks(object);
 }
 
 // The last two axes, as rows and columns. A vector is one axis, a scalar none.

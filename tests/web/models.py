@@ -65,6 +65,19 @@ def small():
     }, attributes={"framework": "NumPy", "epochs": 12})  # fmt: skip
 
 
+def quantized():
+    """GGUF with a tensor of 4 by 64 elements in blocks of Q8_0, and what they stand for."""
+    random = numpy.random.default_rng(5)
+    scales = random.uniform(0.01, 0.1, size=8).astype("<f2")
+    steps = random.integers(-127, 128, size=(8, 32), dtype="i1")
+    blocks = b"".join(scale.tobytes() + step.tobytes() for scale, step in zip(scales, steps))
+    name = b"blk.0.weight"
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + struct.pack("<Q", len(name)) + name
+    head += struct.pack("<IQQIQ", 2, 64, 4, 8, 0)
+    values = scales.astype("<f4")[:, None] * steps.astype("<f4")
+    return head + bytes(-len(head) % 32) + blocks, values.reshape(4, 64)
+
+
 def hostile():
     objects = {name: array(numpy.arange(6, dtype="<f4").reshape(2, 3)) for name in [*HOSTILE, LONG]}
     objects[SCRIPT].attributes = {SCRIPT: SCRIPT, RIGHT_TO_LEFT: RIGHT_TO_LEFT, "long": LONG}

@@ -152,6 +152,21 @@ def test_models_beyond_the_first_thousand_are_listed(site, browser):
     assert seen
 
 
+def test_very_many_models_are_not_sorted_again_with_each_page(site, browser):
+    pages = 100
+    browser.open(f"{site.url}/ui/nothing")
+    browser.run(
+        "const real = window.fetch; let page = 0;"
+        "window.fetch = async (...what) => { if (!String(what[0]).includes('/v1/models?')) return real(...what);"
+        "const at = page++; (window.counts ??= new Set()).add(document.querySelector('.bar output')?.textContent);"
+        "return new Response(JSON.stringify({next: page < arguments[0] ? String(page) : null, models: Array.from({length: 1000},"
+        "(_, i) => ({name: `m-${at}-${i}`, format: 'zt', version: '1', size: i, objects: i, modified: null}))})); };"
+        "document.querySelector('main a').click();".replace("arguments[0]", str(pages))
+    )
+    browser.wait("document.querySelector('.bar output')?.textContent === '100,000 models'", seconds=60)
+    assert 2 <= browser.get("counts.size") < pages // 2
+
+
 def test_all_attributes_are_shown_when_asked_for(site, browser):
     browser.open(f"{site.url}/ui/models/types")
     browser.run("[...document.querySelectorAll('button')].find((e) => e.textContent === 'Show all 41 attributes').click()")

@@ -47,6 +47,7 @@ def site(folder, share_server):
     (folder / "odd.zt").write_bytes(odd())
     (folder / "dotted.zt").write_bytes(dotted())
     (folder / "small.zt").write_bytes(models.small())
+    (folder / "blocks.gguf").write_bytes(models.quantized()[0])
     return share_server(folder)
 
 
@@ -104,6 +105,17 @@ def test_a_link_leads_to_values_beyond_the_shape_of_a_sparse_tensor(site, browse
     browser.open(browser.get("location.href"))
     assert browser.texts("table.values tbody th") == rows
     assert [complex(text) for text in browser.texts("table.values td") if text] == SPARSE[int(rows[0]) :].tolist()
+
+
+def test_quantized_tensors_are_shown_as_what_they_stand_for(site, browser):
+    _, expected = models.quantized()
+    browser.open(f"{site.url}/ui/models/blocks/objects/blk.0.weight/data?at=1,8")
+    assert browser.texts(".refusal") == browser.texts(".error") == []
+    shown = [float(text) for text in browser.texts("table.values td") if text]
+    assert shown == pytest.approx(expected[1:4, 8:16].ravel().tolist(), rel=1e-6)
+    browser.point("#heatmap", 0.5 / 64, 2.5 / 4)
+    assert float(browser.text("#heatmap-cell").rsplit(": ", 1)[1]) == pytest.approx(float(expected[2, 0]), rel=1e-5)
+    assert float(browser.get("document.querySelector('td[data-key=max]').title")) == float(expected.max())
 
 
 # --- attributes ---
