@@ -190,6 +190,11 @@ static enum zt_status with_threads(struct transfer *transfer, struct zt_error *e
     pthread_join(checker, NULL);
     if (has_hasher)
         pthread_join(hasher, NULL);
+    if (status == ZT_OK && !has_hasher &&
+        !transfer->download->is_covered(transfer->download->context)) {
+        status = incoming_hash(&transfer->incoming, transfer->sha256, error);
+        has_hasher = true;
+    }
     if (status == ZT_OK && has_hasher)
         status = part_digest_check(transfer->download, &transfer->file, transfer->sha256, error);
     return status;

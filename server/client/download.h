@@ -13,11 +13,15 @@ struct download {
     struct client_place place;
     const char *path;
     unsigned jobs;
-    /* Whether the server is to be asked for a digest of the whole: for files that carry none. */
+    /* Whether the server is to be asked for a digest of the whole, which is made while the file
+     * comes: for files that carry none. */
     bool wants_digest;
     /* Checks the file, on a thread of its own, and closes the source; reads wait for what has not
      * come. An error is the verdict on the file, unless reading failed. */
     enum zt_status (*check)(void *context, struct zt_source *source, struct zt_error *error);
+    /* After a check that found nothing wrong: whether digests of the file's own cover all of its
+     * tensors. If not, the server is asked for one of the whole here too. */
+    bool (*is_covered)(void *context);
     /* Called several times a second: bytes in all (0: not told), there before, and come since. */
     void (*tell)(void *context, uint64_t total, uint64_t before, uint64_t come);
     void *context;

@@ -141,11 +141,11 @@ static enum zt_status finish(struct stream *stream, const struct part_paths *pat
     enum zt_status status;
 
     zt_hasher_finish(stream->hasher, &digest);
-    status = part_digest_check(download, &stream->file, digest.bytes, error);
-    if (status == ZT_OK)
-        status = zt_source_open_file(paths->part, &source, error);
+    status = zt_source_open_file(paths->part, &source, error);
     if (status == ZT_OK)
         status = download->check(download->context, source, error);
+    if (status == ZT_OK)
+        status = part_digest_check(download, &stream->file, digest.bytes, error);
     result->size = stream->received;
     result->has_sha256 = stream->file.has_sha256;
     return status == ZT_OK ? part_publish(paths, stream->descriptor, error) : status;

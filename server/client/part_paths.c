@@ -149,7 +149,7 @@ enum zt_status part_digest_check(const struct download *download, struct web_fil
 {
     struct client *client = NULL;
 
-    if (!file->has_sha256 && download->wants_digest) {
+    if (!file->has_sha256 && (download->wants_digest || !download->is_covered(download->context))) {
         enum zt_status status = client_open(download->options, &client, error);
         bool is_same;
 

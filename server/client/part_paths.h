@@ -28,7 +28,7 @@ bool part_is_blank(int descriptor);
 bool part_is_there(struct client *client, const struct part_paths *paths, struct web_file *file);
 
 /* Compares the whole with what the server says, which is asked if it has not said it yet and the
- * download wants to know. ZT_CORRUPT, ZT_STALE. */
+ * download wants to know, or the check found that the file does not tell. ZT_CORRUPT, ZT_STALE. */
 enum zt_status part_digest_check(const struct download *download, struct web_file *file,
                                  const uint8_t sha256[32], struct zt_error *error);
 

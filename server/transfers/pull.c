@@ -2,13 +2,10 @@
  *
  * A model in several files comes part by part, its own file last: until then nothing has its
  * name. */
-#include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "client/download.h"
 #include "client/related_files.h"
@@ -16,6 +13,7 @@
 #include "commands/judgement.h"
 #include "terminal/plain_text.h"
 #include "transfers/pull_format.h"
+#include "transfers/pull_paths.h"
 #include "transfers/transfer_options.h"
 
 #define WISHES_MOST 256
@@ -85,6 +83,13 @@ static enum zt_status check(void *context, struct zt_source *source, struct zt_e
     return status;
 }
 
+static bool is_covered(void *context)
+{
+    const struct checked *checked = &((struct pull *)context)->checked;
+
+    return checked->undigested == 0 && checked->unsupported == 0;
+}
+
 /* --- progress --- */
 
 static void tell(void *context, uint64_t total, uint64_t before, uint64_t come)
@@ -140,6 +145,7 @@ static int pull_file(struct pull *pull, const struct client_place *place, const 
         /* zTensor states digests of its own. */
         .wants_digest = length < 3 || strcmp(path + length - 3, ".zt") != 0,
         .check = check,
+        .is_covered = is_covered,
         .tell = tell,
         .context = pull,
     };
@@ -164,54 +170,6 @@ static int pull_file(struct pull *pull, const struct client_place *place, const 
     return EXIT_DONE;
 }
 
-static bool is_folder(const char *path)
-{
-    const size_t length = strlen(path);
-    struct stat status;
-
-    return (length > 0 && path[length - 1] == '/') ||
-           (stat(path, &status) == 0 && S_ISDIR(status.st_mode));
-}
-
-/* Where a file goes: into the folder of -o, or beside what -o names; NULL without memory. */
-static char *path_of(const struct request *request, const char *name)
-{
-    const char *output = request->output;
-    const char *slash = output != NULL ? strrchr(output, '/') : NULL;
-    char *path = NULL;
-    int length;
-
-    if (output != NULL && is_folder(output))
-        length =
-            asprintf(&path, "%s%s%s", output, output[strlen(output) - 1] == '/' ? "" : "/", name);
-    else if (slash != NULL)
-        length = asprintf(&path, "%.*s%s", (int)(slash + 1 - output), output, name);
-    else
-        length = asprintf(&path, "%s", name);
-    return length < 0 ? NULL : path;
-}
-
-/* The model's own file, which -o may call otherwise. */
-static char *main_path_of(const struct request *request, const char *name)
-{
-    if (request->output == NULL || is_folder(request->output))
-        return path_of(request, name);
-    return strdup(request->output);
-}
-
-/* A shard of zTensor 2 is called after its model, whatever that is called here: "stem-name.zt". */
-static char *shard_path_of(const char *main_path, const char *main_name, const char *name)
-{
-    const size_t stem = strlen(main_name) - strlen(".zt");
-    const size_t length = strlen(main_path);
-    const size_t kept =
-        length > 3 && strcmp(main_path + length - 3, ".zt") == 0 ? length - 3 : length;
-    char *path = NULL;
-
-    assert(strlen(name) > stem);
-    return asprintf(&path, "%.*s%s", (int)kept, main_path, name + stem) < 0 ? NULL : path;
-}
-
 static int pull_related(struct pull *pull, const struct model_file *file,
                         const struct related_files *related, const char *main_path)
 {
@@ -219,8 +177,8 @@ static int pull_related(struct pull *pull, const struct model_file *file,
 
     for (unsigned i = 0; i < related->count && result == EXIT_DONE; i++) {
         const char *name = related->names[i];
-        char *path = related->own_names ? path_of(pull->request, name)
-                                        : shard_path_of(main_path, file->name, name);
+        char *path = related->own_names ? pull_path_beside(pull->request->output, name)
+                                        : pull_path_of_shard(main_path, file->name, name);
         struct client_place place;
         struct zt_error error;
 
@@ -242,7 +200,7 @@ static int pull_model(const struct request *request, const struct model_file *fi
                       const struct related_files *related)
 {
     struct pull pull = {.request = request};
-    char *path = main_path_of(request, file->name);
+    char *path = pull_path_main(request->output, file->name);
     int result;
 
     if (path == NULL) {
@@ -262,7 +220,7 @@ static int pull_model(const struct request *request, const struct model_file *fi
 static bool may_be_renamed(const struct request *request, const struct model_file *file,
                            const struct related_files *related)
 {
-    return request->output == NULL || is_folder(request->output) || related->count == 0 ||
+    return request->output == NULL || pull_path_is_folder(request->output) || related->count == 0 ||
            !related->own_names || model_address_is_index(zt_text_from(file->name));
 }
 
@@ -271,7 +229,7 @@ static enum zt_status find_file(struct client *client, struct request *request,
                                 struct model_file *out_file, struct zt_error *error)
 {
     const char *path =
-        request->output != NULL && !is_folder(request->output) ? request->output : NULL;
+        request->output != NULL && !pull_path_is_folder(request->output) ? request->output : NULL;
     struct model_wish *wish = &request->wish;
     enum zt_status status;
 

@@ -356,6 +356,16 @@ def test_wrong_bytes_of_a_file_without_digests_are_found_by_the_servers(between,
     assert_failed(pull(between.endpoint + "/files/n.safetensors"), here, "digest of the whole")
 
 
+def test_what_a_files_own_digests_do_not_cover_the_servers_does(between, root, pull, here, ztserve):
+    (root / "m.zt").write_bytes(zt1({"a": dense(pattern(SIZE // 2), digest=None), "b": dense(pattern(100), digest="sha256")}))
+    wait_for_model(ztserve, between.endpoint + "/m")
+    whole = pull(between.endpoint + "/m")
+    assert whole.status == 0 and "1 without digest; SHA-256 as the server states" in whole.output
+    (here / "m.zt").unlink()
+    between.meddle(meddling.flipped(position=200_000), when=is_data)
+    assert_failed(pull(between.endpoint + "/m"), here, "digest of the whole")
+
+
 @pytest.mark.parametrize(
     ("act", "words"),
     [

@@ -1,0 +1,51 @@
+#include "transfers/pull_paths.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+bool pull_path_is_folder(const char *path)
+{
+    const size_t length = strlen(path);
+    struct stat status;
+
+    return (length > 0 && path[length - 1] == '/') ||
+           (stat(path, &status) == 0 && S_ISDIR(status.st_mode));
+}
+
+char *pull_path_beside(const char *output, const char *name)
+{
+    const char *slash = output != NULL ? strrchr(output, '/') : NULL;
+    char *path = NULL;
+    int length;
+
+    if (output != NULL && pull_path_is_folder(output))
+        length =
+            asprintf(&path, "%s%s%s", output, output[strlen(output) - 1] == '/' ? "" : "/", name);
+    else if (slash != NULL)
+        length = asprintf(&path, "%.*s%s", (int)(slash + 1 - output), output, name);
+    else
+        length = asprintf(&path, "%s", name);
+    return length < 0 ? NULL : path;
+}
+
+char *pull_path_main(const char *output, const char *name)
+{
+    if (output == NULL || pull_path_is_folder(output))
+        return pull_path_beside(output, name);
+    return strdup(output);
+}
+
+char *pull_path_of_shard(const char *main_path, const char *main_name, const char *name)
+{
+    const size_t stem = strlen(main_name) - strlen(".zt");
+    const size_t length = strlen(main_path);
+    const size_t kept =
+        length > 3 && strcmp(main_path + length - 3, ".zt") == 0 ? length - 3 : length;
+    char *path = NULL;
+
+    assert(strlen(name) > stem);
+    return asprintf(&path, "%.*s%s", (int)kept, main_path, name + stem) < 0 ? NULL : path;
+}
