@@ -168,6 +168,10 @@ static enum zt_status ask_offset(struct sending *sending, struct zt_error *error
     if (status == ZT_OK && (exchange.head.status == 404 || exchange.head.status == 410))
         status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
                          "the server has lost the upload, or found that it is no model");
+    else if (status == ZT_OK && exchange.head.status == 423)
+        status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                         "the server is still taking this upload from another connection (423): "
+                         "does another process push the file?");
     else if (status == ZT_OK && exchange.head.status / 100 != 2)
         status = client_refusal(&exchange, error);
     else if (status == ZT_OK && exchange.head.upload_offset > sending->size)
@@ -271,6 +275,18 @@ static void pause_before_try(unsigned failures)
     nanosleep(&pause, NULL);
 }
 
+/* After a failure: what the server has now. */
+static enum zt_status ask_again(struct sending *sending, unsigned *failures, struct zt_error *error)
+{
+    enum zt_status status = ZT_UNAVAILABLE;
+
+    while (status == ZT_UNAVAILABLE && *failures < FAILURES_MOST) {
+        pause_before_try((*failures)++);
+        status = ask_offset(sending, error);
+    }
+    return status;
+}
+
 /* Sends what the server does not have yet. ZT_NOT_FOUND: the upload is gone. */
 static enum zt_status send_rest(struct sending *sending, struct zt_error *error)
 {
@@ -287,10 +303,8 @@ static enum zt_status send_rest(struct sending *sending, struct zt_error *error)
         }
         status = send_chunk(sending, error);
 
-        while (status == ZT_UNAVAILABLE && failures < FAILURES_MOST) {
-            pause_before_try(failures++);
-            status = ask_offset(sending, error);
-        }
+        if (status == ZT_UNAVAILABLE)
+            status = ask_again(sending, &failures, error);
         if (status != ZT_OK)
             return status;
         if (sending->offset > begun)
@@ -305,11 +319,14 @@ static enum zt_status send_rest(struct sending *sending, struct zt_error *error)
 static enum zt_status send_all(struct sending *sending, struct zt_error *error)
 {
     enum zt_status status = ZT_NOT_FOUND;
+    unsigned failures = 0;
 
     if (upload_memory_read(&sending->memory, &sending->place.address) &&
         strcmp(sending->place.address.origin, sending->upload->model.address.origin) == 0) {
         sending->place.is_trusted = true;
         status = ask_offset(sending, error);
+        if (status == ZT_UNAVAILABLE)
+            status = ask_again(sending, &failures, error);
         sending->before = status == ZT_OK ? sending->offset : 0;
         if (status == ZT_OK)
             status = send_rest(sending, error);

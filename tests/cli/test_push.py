@@ -10,8 +10,10 @@ import threading
 import time
 import urllib.request
 from contextlib import suppress
+from types import SimpleNamespace
 
 import joined
+import meddler as meddling
 import pytest
 from containers import dense, pattern, zt1
 from server_process import PROGRAM
@@ -235,6 +237,34 @@ def test_a_restart_of_the_server_is_survived(start_server, root, line, server, p
     assert (process.returncode, errors) == (0, b"")
     assert (root / "m.zt").read_bytes() == MODEL
     assert again.process.poll() is None
+
+
+def test_an_upload_that_another_request_holds_is_waited_for(server, root, push, model, environment):
+    between = meddling.Meddler(SimpleNamespace(endpoint=server.url))
+    sent = between.meddle(meddling.hang, when=lambda request: request.method == "PATCH", times=1)
+    first = subprocess.Popen([str(PROGRAM), "push", model, between.endpoint + "/m"], env=environment, stdout=subprocess.PIPE)
+    while not sent.used:
+        assert first.poll() is None
+        time.sleep(0.01)
+    first.kill()
+    first.communicate()
+    held = between.meddle(meddling.reply(423), when=lambda request: request.method == "HEAD" and "/resumable/" in request.path, times=2)
+    result = push(model, between.endpoint + "/m")
+    between.close()
+    assert (result.status, result.errors, held.used) == (0, "", 2)
+    assert (root / "m.zt").read_bytes() == MODEL
+
+
+def test_a_file_that_two_processes_push_is_sent_once(line, root, push, model, environment):
+    line.pause_s = 0.02
+    first = subprocess.Popen([str(PROGRAM), "push", model, line.url + "/m"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while line.passed < 1_000_000 and first.poll() is None:
+        time.sleep(0.01)
+    second = push(model, line.url + "/m")
+    assert (second.status, second.errors) == (0, "")
+    assert first.communicate(timeout=60)[1] == b"" and first.returncode == 0
+    assert (root / "m.zt").read_bytes() == MODEL
+    assert line.passed < 1.5 * SIZE
 
 
 def test_a_file_that_changes_while_it_is_sent_is_not_published(line, root, model, environment, tmp_path):

@@ -145,7 +145,7 @@ class Handler(BaseHTTPRequestHandler):
         seen.status = reply.status
         self.send(request, reply, seen)
 
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = exchange
+    do_GET = do_HEAD = do_PUT = do_POST = do_PATCH = do_DELETE = exchange
 
     def forward(self, request):
         """The store's own reply; one more try, since a kept connection may have been closed."""
