@@ -101,6 +101,9 @@ struct store_ops {
      * ZT_UNAVAILABLE: not now, and nothing was published. Ends the upload on success only. */
     enum zt_status (*publish)(struct stored_upload *upload, const char *path,
                               const struct store_expected *expected, struct zt_error *error);
+    /* Whether nothing but a file has the path now, and nothing but folders stands before it: for
+     * who publishes several files or none. ZT_ARGUMENT. NULL: no name is in another's way. */
+    enum zt_status (*may_publish)(struct store *store, const char *path, struct zt_error *error);
     /* Ends an upload and removes its file, unless it is a kept one. Takes NULL. */
     void (*abandon)(struct stored_upload *upload);
     /* Durable. ZT_NOT_FOUND; ZT_ARGUMENT, ZT_UNAVAILABLE as for publish. */

@@ -147,6 +147,7 @@ static const struct store_ops local_ops = {
     .write_at = store_local_write_at,
     .read_back = store_local_read_back,
     .publish = store_local_publish,
+    .may_publish = store_local_may_publish,
     .abandon = store_local_abandon,
     .remove = local_remove,
     .identity_of = local_identity_of,

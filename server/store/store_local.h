@@ -158,6 +158,9 @@ uint64_t store_local_length(struct stored_upload *upload);
  * one. */
 void store_local_finish(struct stored_upload *upload);
 bool store_local_discard(struct stored_upload *upload, uint64_t offset, uint64_t length);
+/* store_place.c */
+enum zt_status store_local_may_publish(struct store *store, const char *path,
+                                       struct zt_error *error);
 /* store_copy.c */
 enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset,
                                 struct stored_upload *to, uint64_t to_offset, uint64_t length,

@@ -303,6 +303,7 @@ def sparse_model(path, count, tensor_bytes):
         file.write(manifest + struct.pack("<Q", len(manifest)) + b"ZTEN1000")
 
 
+@pytest.mark.folder("a sparse file")
 def test_a_model_of_12_gb(tmp_path, start_server):
     (tmp_path / REPO).mkdir(parents=True)
     sparse_model(tmp_path / REPO / "weights.zt", 6, 2 << 30)

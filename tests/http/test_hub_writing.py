@@ -3,6 +3,8 @@
 import base64
 import hashlib
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -203,6 +205,43 @@ def test_a_refused_line_changes_nothing(tmp_path, server, case):
     assert files_of(tmp_path) == KEEP
     assert [path for path in tmp_path.rglob("*") if path.is_file() and path.name in ("f", "g")] == []
     assert eventually(lambda: leftovers(tmp_path) == [])
+
+
+@pytest.mark.parametrize("paths", [["a", "a-b", "a/b"], ["p/q", "p-", "p"], ["x", "x.y", "x/y/z"]])
+def test_a_file_and_a_folder_of_one_name_change_nothing(tmp_path, server, paths):
+    assert_refused(commit(server, header(), *(inline(path, b"1") for path in paths)), 409, "line ", "folder of")
+    assert files_of(tmp_path) == {}
+
+
+def make_odd(root):
+    """What no list shows."""
+    (root / "empty/folder").mkdir(parents=True)
+    (root / "secret").mkdir()
+    (root / "secret/.hidden").write_bytes(b"s")
+    (root / "out").symlink_to("/etc")
+    (root / "nowhere").symlink_to("missing")
+    os.mkfifo(root / "pipe")
+
+
+@pytest.mark.folder("links and folders")
+@pytest.mark.parametrize("path", ["empty", "empty/folder", "secret", "out", "out/f", "nowhere", "nowhere/f", "pipe", "pipe/f"])
+def test_what_is_in_the_way_changes_nothing(tmp_path, server, path):
+    assert commit(server, header(), inline("kept", b"1")).status == 200
+    make_odd(tmp_path / REPO)
+    assert_refused(commit(server, header(), inline("new", b"1"), inline(path, b"2")), 409, "line 3")
+    assert not (tmp_path / REPO / "new").exists()
+    assert not Path("/etc/f").exists()
+
+
+@pytest.mark.folder("links and folders")
+def test_folders_that_are_there_are_no_obstacle(tmp_path, server):
+    assert commit(server, header(), inline("kept", b"1")).status == 200
+    make_odd(tmp_path / REPO)
+    (tmp_path / REPO / "link").symlink_to("secret")
+    (tmp_path / REPO / "alias").symlink_to("kept")
+    paths = ["empty/f", "empty/folder/g", "secret/h", "link/i", "alias", "new/folder/j"]
+    assert commit(server, header(), *(inline(path, b"2") for path in paths)).status == 200
+    assert get(server, f"/{REPO}/resolve/main/secret/i").status == 307
 
 
 def test_empty_lines_count(server):

@@ -129,6 +129,16 @@ static bool check_place(struct commit *commit, const struct commit_operation *op
     return true;
 }
 
+/* The same for what no version shows: empty folders, hidden files, links that lead elsewhere. */
+static bool check_room(struct commit *commit, const struct commit_operation *operation)
+{
+    struct zt_error error;
+
+    return operation->removes || ops_of(commit)->may_publish == NULL ||
+           ops_of(commit)->may_publish(commit->server->store, operation->path, &error) == ZT_OK ||
+           commit_refuse(commit, operation->line, PROBLEM_CONFLICT, "%s", error.message);
+}
+
 static int compare_paths(const void *a, const void *b)
 {
     const struct commit_operation *const *one = a;
@@ -138,17 +148,43 @@ static int compare_paths(const void *a, const void *b)
     return order != 0 ? order : ((*one)->line > (*other)->line) - ((*one)->line < (*other)->line);
 }
 
+static int compare_prefix(const void *key, const void *element)
+{
+    const struct zt_text *path = key;
+    const struct commit_operation *const *operation = element;
+
+    return zt_text_compare(*path, zt_text_from((*operation)->path));
+}
+
+/* NULL: no operation makes or removes a file where this one has a folder. */
+static const struct commit_operation *find_above(const struct commit *commit,
+                                                 const struct commit_operation *const *sorted,
+                                                 const struct commit_operation *operation)
+{
+    for (const char *slash = strchr(inside(commit, operation), '/'); slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        const struct zt_text folder = {operation->path, (size_t)(slash - operation->path)};
+        const struct commit_operation *const *found =
+            bsearch(&folder, sorted, commit->count, sizeof(sorted[0]), compare_prefix);
+
+        if (found != NULL)
+            return *found;
+    }
+    return NULL;
+}
+
 static bool check_twice(struct commit *commit, const struct commit_operation *const *sorted)
 {
-    for (size_t i = 1; i < commit->count; i++) {
-        if (strcmp(sorted[i - 1]->path, sorted[i]->path) == 0)
+    for (size_t i = 0; i < commit->count; i++) {
+        const struct commit_operation *above = find_above(commit, sorted, sorted[i]);
+
+        if (i > 0 && strcmp(sorted[i - 1]->path, sorted[i]->path) == 0)
             return commit_refuse(commit, sorted[i]->line, PROBLEM_INVALID_REQUEST,
                                  "line %u is about %s, too", sorted[i - 1]->line,
                                  inside(commit, sorted[i]));
-        /* "a-b" stands between "a" and "a/b": such a pair is found when it is published. */
-        if (is_below(sorted[i]->path, sorted[i - 1]->path, strlen(sorted[i - 1]->path)))
+        if (above != NULL)
             return commit_refuse(commit, sorted[i]->line, PROBLEM_CONFLICT,
-                                 "line %u makes a file of the folder of %s", sorted[i - 1]->line,
+                                 "line %u makes a file of the folder of %s", above->line,
                                  inside(commit, sorted[i]));
     }
     return true;
@@ -167,7 +203,8 @@ static bool check_paths(struct commit *commit, const struct hub_version *version
     is_right = check_twice(commit, sorted);
     free(sorted);
     for (size_t i = 0; is_right && i < commit->count; i++)
-        is_right = check_place(commit, &commit->operations[i], version);
+        is_right = check_place(commit, &commit->operations[i], version) &&
+                   check_room(commit, &commit->operations[i]);
     return is_right;
 }
 
