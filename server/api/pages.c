@@ -11,10 +11,9 @@
 #include "http/exchange/problem.h"
 #include "zt/digest.h"
 
-/* Nothing but the viewer's own files and the server's own API. blob: is for pictures that came from
- * the API with a token, which an address of a picture cannot carry. */
-#define POLICY                                                                        \
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; " \
+/* Nothing but the viewer's own files and the server's own API. */
+#define POLICY                                                                  \
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " \
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 static bool is_on(const struct request *request)

@@ -4,6 +4,7 @@
 
 import { el, errorBox } from "./dom.js";
 import { bytes } from "./format.js";
+import { pullLine, shellQuote } from "./snippets.js";
 
 const HELD_MAX = 512 * 1024 * 1024;
 
@@ -14,12 +15,8 @@ const FORMATS = [
   ["npz", "NPZ"],
 ];
 
-function quoted(text) {
-  return `'${text.replaceAll("'", "'\\''")}'`;
-}
-
 function curlLine(address, fileName) {
-  return `curl -H "Authorization: Bearer $ZTSERVE_TOKEN" -o ${quoted(fileName)} ${quoted(new URL(address, location.href).href)}`;
+  return `curl -H "Authorization: Bearer $ZTSERVE_TOKEN" -o ${shellQuote(fileName)} ${shellQuote(new URL(address, location.href).href)}`;
 }
 
 function save(address, fileName) {
@@ -88,5 +85,6 @@ export function downloads(manifest, api, signal) {
         address: `${path}/export?format=${format}`,
         fileName: `${stem}.${format === "zt2" ? "zt" : format}`,
       }, api, signal, below))),
-    below);
+    below,
+    el("p", { class: "note" }, "All of its files, in a shell: ", el("code", {}, pullLine(api, manifest.name))));
 }

@@ -235,6 +235,10 @@ export function make({ api, path, shape, signal, change }) {
     if (drawn !== null && event.button === 0)
       pressed = cellAt(event);
   });
+  // A finger that scrolls the page draws no frame.
+  addEventListener("pointercancel", () => {
+    pressed = null;
+  }, { signal });
   addEventListener("pointerup", (event) => {
     const from = pressed;
 

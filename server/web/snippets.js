@@ -56,6 +56,11 @@ function pullPath(api, model) {
   return model.split("/").slice(1).some((part) => ENDS.has(part)) ? path : path.replaceAll("%2F", "/");
 }
 
+// The line for a whole model.
+export function pullLine(api, model) {
+  return `ztserve pull ${shellQuote(address(pullPath(api, model), ""))}`;
+}
+
 // A file's name that needs no quotes.
 function fileName(text, extension) {
   const plain = text.replace(OTHERS, "_").replace(/^[.-]+/, "").slice(0, 60);
@@ -78,7 +83,6 @@ function lines({ api, path, model, object, part, name, slice }) {
     : `tensor = numpy.frombuffer(answer.content, "${stored ? "|u1" : NUMPY.get(type) ?? "|u1"}")`;
   const python = [`import io${pythonToken === "" ? "" : ", os"}, numpy, requests`,
     `answer = requests.get(${pythonQuote(url)}${pythonToken})`, "answer.raise_for_status()", load].join("\n");
-  const pull = `ztserve pull ${shellQuote(address(pullPath(api, model), ""))}`;
   const format = object.format === "dense" && SAFETENSORS.has(type) && name !== "__metadata__" ? "safetensors" : "zt";
   // What cannot be decoded can be selected for no file of its own: the model comes whole.
   const selected = stored ? ""
@@ -86,7 +90,7 @@ function lines({ api, path, model, object, part, name, slice }) {
 
   return [["curl", `curl -fsS${curlToken} -o ${output} ${shellQuote(url)}`],
     ["Python", python],
-    ["ztserve", pull + selected]];
+    ["ztserve", pullLine(api, model) + selected]];
 }
 
 // Pages that came over plain HTTP have no clipboard: the text is selected and copied as in older browsers.

@@ -64,7 +64,7 @@ def test_the_page_may_use_nothing_but_the_server(page):
     policy = policy_of(page)
     assert policy["default-src"] == policy["base-uri"] == policy["form-action"] == policy["frame-ancestors"] == {"'none'"}
     assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == {"'self'"}
-    assert policy["img-src"] == {"'self'", "blob:"}
+    assert policy["img-src"] == {"'self'"}
     assert page["X-Content-Type-Options"] == "nosniff" and page["Referrer-Policy"] == "no-referrer"
 
 

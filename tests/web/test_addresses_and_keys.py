@@ -20,6 +20,7 @@ from server_process import PROGRAM
 
 TOKEN = "reader-" + "x" * 30
 LONG_NAME = "x" * 159 + "\U0001f600" * 60
+UNUSUAL = "it's $HOME & 日本語,x"
 VOCABULARY = [f"word {i}" for i in range(1_500)]
 HELD_MAX = 512 << 20
 
@@ -33,6 +34,7 @@ def site(folder, share_server):
     names["wide"] = models.array(numpy.zeros((1, 40), "<u1"))
     (folder / "named.zt").write_bytes(zt1(names, attributes={"vocabulary": VOCABULARY}))
     (folder / "objects.zt").write_bytes(models.small())
+    (folder / f"{UNUSUAL}.zt").write_bytes(models.small())
     (folder / "many.safetensors").write_bytes(models.many(8_000))
     for path, content in joined.files_with_index("sharded/model", [b"abc", b"defg"]).items():
         (folder / path).parent.mkdir(exist_ok=True)
@@ -196,6 +198,27 @@ def test_a_long_name_is_cut_between_characters_and_shown_when_asked_for(site, br
     for expected in (LONG_NAME, shown):
         browser.click("h1 button")
         assert browser.get("document.querySelector('h1 bdi').textContent") == expected
+
+
+# --- files ---
+
+
+def pulled(browser, folder):
+    """What the line of a model's page brings: the bytes of each file."""
+    line = browser.text("[aria-labelledby=downloads] code")
+    subprocess.run(["bash", "-c", f"ztserve() {{ {shlex.quote(str(PROGRAM))} \"$@\"; }}; {line}"], cwd=folder, check=True)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_the_line_for_the_shell_brings_a_model_in_several_files(site, folder, browser, tmp_path):
+    browser.open(f"{site.url}/ui/models/sharded%2Fmodel")
+    assert pulled(browser, tmp_path) == {path.name: path.read_bytes() for path in (folder / "sharded").iterdir()}
+
+
+@pytest.mark.parametrize("name", ["objects", UNUSUAL])
+def test_the_line_for_the_shell_brings_the_file_as_it_is(site, browser, tmp_path, name):
+    browser.open(f"{site.url}/ui/models/{requests.utils.quote(name)}")
+    assert pulled(browser, tmp_path) == {f"{name}.zt": models.small()}
 
 
 # --- tokens ---

@@ -153,6 +153,35 @@ def test_clicking_zooms_until_cells_are_elements(show, browser):
     assert "A cell" not in where
 
 
+def test_zooming_leads_the_table_of_values_to_the_part_shown(show, browser):
+    show("waves")
+    browser.point("#heatmap", 0.5, 0.5, click=True)
+    browser.wait("location.search.includes('slice=')")
+    browser.settle()
+    rows, columns = (part.split(":")[0] for part in browser.text(".crumbs [aria-current]").split(", "))
+    assert browser.texts("table.values tbody th")[0] == rows
+    assert browser.texts("table.values thead th")[0] == columns
+
+
+def test_a_finger_that_scrolls_draws_no_frame(show, browser):
+    show("waves")
+    browser.run(
+        "const map = document.querySelector('#heatmap'), box = map.getBoundingClientRect();"
+        "const at = (kind, x, y, target = map) => target.dispatchEvent(new PointerEvent(kind, {bubbles: true, button: 0,"
+        "clientX: box.left + x * box.width, clientY: box.top + y * box.height}));"
+        "at('pointerdown', 0.1, 0.1); at('pointercancel', 0.1, 0.3); at('pointermove', 0.8, 0.8);"
+    )
+    width = browser.get("parseFloat(document.querySelector('.mark-cell').style.width)")
+    assert width == pytest.approx(100 / 250)
+
+
+def test_the_lines_to_copy_follow_the_leading_axes(show, browser):
+    show("cube")
+    assert "slice" not in browser.text(".snippet")
+    show("cube", query="?index=2,1")
+    assert "slice=2,1,0:20,0:30" in browser.text(".snippet")
+
+
 def test_keys_zoom_in_and_out_and_a_link_can_be_shared(show, browser):
     show("waves")
     whole = browser.get("location.href")
