@@ -34,6 +34,18 @@ void lfs_put_store(struct request *request, const struct body_piece *piece);
 void lfs_put_digest(struct request *request, const struct body_piece *piece);
 enum outcome lfs_put_handle(struct request *request);
 
+/* lfs_part.c: a part of one. */
+void lfs_part_begin(struct request *request);
+void lfs_part_receive(struct request *request, const void *bytes, size_t length);
+void lfs_part_store(struct request *request, const struct body_piece *piece);
+void lfs_part_digest(struct request *request, const struct body_piece *piece);
+enum outcome lfs_part_handle(struct request *request);
+
+/* lfs_complete.c: the end of its parts. */
+void lfs_complete_begin(struct request *request);
+void lfs_complete_receive(struct request *request, const void *bytes, size_t length);
+enum outcome lfs_complete_handle(struct request *request);
+
 /* lfs_verify.c: whether it has arrived. */
 void lfs_verify_begin(struct request *request);
 void lfs_verify_receive(struct request *request, const void *bytes, size_t length);

@@ -125,6 +125,17 @@ static bool read_objects(struct request *request, struct batch *batch, const str
     return true;
 }
 
+static bool offers(const struct json_t *object, const char *transfer)
+{
+    const struct json_t *list = json_member_list(object, "transfers");
+    struct zt_text text;
+
+    for (size_t i = 0; list != NULL && i < json_list_length(list); i++)
+        if (json_list_text(list, i, &text) && zt_text_is(text, transfer))
+            return true;
+    return false;
+}
+
 static bool read_batch(struct request *request, struct batch *batch, const struct json_t *object)
 {
     struct zt_text text;
@@ -139,7 +150,7 @@ static bool read_batch(struct request *request, struct batch *batch, const struc
     if (json_member_exists(object, "hash_algo") &&
         (json_member_text(object, "hash_algo", &text) != JSON_FOUND || !lfs_is_sha256(text)))
         return refuse(request, "objects are named by their SHA-256");
-    batch->takes_parts = false;
+    batch->takes_parts = offers(object, "multipart");
     return read_objects(request, batch, json_member_list(object, "objects"));
 }
 

@@ -3,16 +3,13 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/metrics.h"
 #include "base/server.h"
 #include "hub/write/handlers.h"
 #include "hub/write/hub_refusal.h"
-#include "hub/write/lfs_permit.h"
+#include "hub/write/lfs_body.h"
 #include "hub/write/staged_objects.h"
 #include "upload/shared/body_follower.h"
-#include "upload/shared/registry.h"
 #include "upload/shared/write_checks.h"
 
 struct lfs_put {
@@ -24,8 +21,7 @@ struct lfs_put {
     struct digest_field content_digest;
     struct digest_field repr_digest;
     struct byte_digests digests;
-    struct registry_entry entry;
-    bool is_registered;
+    struct lfs_body body;
     bool is_dropped; /* what was stored is removed, or about to be */
     bool was_run;
     bool is_done;
@@ -34,20 +30,11 @@ struct lfs_put {
 
 /* --- life --- */
 
-static void unregister(struct lfs_put *put)
-{
-    if (!put->is_registered)
-        return;
-    put->is_registered = false;
-    metric_add(put->is_done ? METRIC_PUBLISHED_FILE : METRIC_FAILED_FILE, 1);
-    registry_remove(put->server->registry, &put->entry);
-}
-
 static void free_put(void *owner)
 {
     struct lfs_put *put = owner;
 
-    unregister(put);
+    lfs_body_end(&put->body, put->is_done);
     staged_abandon(put->object);
     byte_digests_free(&put->digests);
     body_follower_destroy(&put->follower);
@@ -76,52 +63,7 @@ static struct lfs_put *new_put(struct request *request, const struct lfs_permit 
     return put;
 }
 
-/* --- before the body; true: replied --- */
-
-static bool refuse_form(struct request *request)
-{
-    if (request_header(request, "Content-Range") != NULL) {
-        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL,
-                   "an object is sent as a whole: Content-Range is not supported");
-        return true;
-    }
-    return write_refuse_coding(request) || write_refuse_absent_body(request);
-}
-
-static bool refuse_length(struct request *request, const struct lfs_permit *permit)
-{
-    const uint64_t length = request_body_length(request);
-
-    if (write_refuse_large(request, permit->length))
-        return true;
-    if (length == UINT64_MAX || length == permit->length)
-        return false;
-    hub_refuse(request, PROBLEM_SIZE_MISMATCH, NULL,
-               "this address is for an object of %llu bytes, not %llu",
-               (unsigned long long)permit->length, (unsigned long long)length);
-    return true;
-}
-
-static bool refuse_crowd(struct request *request, struct lfs_put *put)
-{
-    const unsigned limit =
-        (unsigned)config_number(&request->server->config->upload.open_per_client);
-    struct registry_entry *entry = &put->entry;
-
-    entry->kind = UPLOAD_KIND_FILE;
-    registry_make_id(entry->id);
-    strcpy(entry->model, put->permit.repo);
-    strcpy(entry->client, put->permit.client);
-    entry->created = time(NULL);
-    entry->length = put->permit.length;
-    atomic_init(&entry->active, entry->created);
-    put->is_registered = registry_add(request->server->registry, entry, limit);
-    if (put->is_registered)
-        metric_add(METRIC_BEGUN_FILE, 1);
-    else
-        write_reply_crowded(request, limit, "upload.open_per_client");
-    return !put->is_registered;
-}
+/* --- before the body --- */
 
 static bool start(struct lfs_put *put)
 {
@@ -147,14 +89,15 @@ void lfs_put_begin(struct request *request)
     struct lfs_put *put;
 
     if (hub_refuse_read_only(request) || !lfs_permit_read(request, false, &permit) ||
-        refuse_form(request) || refuse_length(request, &permit))
+        lfs_body_refuse_form(request) || write_refuse_large(request, permit.length) ||
+        lfs_body_refuse_length(request, permit.length))
         return;
     put = new_put(request, &permit);
     if (put == NULL || write_refuse_digests(request, &put->content_digest, &put->repr_digest))
         return;
     if (!lfs_oid_parse(zt_text_from(permit.oid), put->sha256))
         hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL, "the oid is no SHA-256");
-    else if (!refuse_crowd(request, put) && !start(put))
+    else if (!lfs_body_refuse_crowd(request, &permit, permit.length, &put->body) && !start(put))
         hub_refuse_failure(request, &put->failure, 0);
 }
 
@@ -180,8 +123,7 @@ static void drop(struct lfs_put *put)
 
 static bool refuse_other_length(struct lfs_put *put)
 {
-    return failure_refuse(&put->failure, PROBLEM_SIZE_MISMATCH,
-                          "this address is for an object of %llu bytes",
+    return failure_refuse(&put->failure, PROBLEM_SIZE_MISMATCH, "this address is for %llu bytes",
                           (unsigned long long)put->permit.length);
 }
 
@@ -193,8 +135,7 @@ static bool store_piece(struct lfs_put *put, const void *bytes, size_t length)
         return refuse_other_length(put);
     if (!staged_write(put->object, received, bytes, length, &put->failure))
         return false;
-    atomic_store(&put->entry.received, received + length);
-    atomic_store(&put->entry.active, time(NULL));
+    lfs_body_note(&put->body, received + length);
     return true;
 }
 
@@ -261,7 +202,7 @@ static void work(struct request *request)
     put->is_done = check_digests(put) && staged_finish(put->object, put->sha256, &put->failure);
     if (put->is_done)
         put->object = NULL;
-    unregister(put);
+    lfs_body_end(&put->body, put->is_done);
 }
 
 enum outcome lfs_put_handle(struct request *request)

@@ -45,6 +45,7 @@ static void free_object(struct kept_upload *upload)
     struct staged_object *object = (struct staged_object *)upload;
 
     ops_of(object)->abandon(object->data);
+    free(object->parts);
     free(object);
 }
 
@@ -54,11 +55,17 @@ static time_t expires(struct kept_upload *upload)
            (time_t)config_number(&upload->server->config->upload.expire_s);
 }
 
-/* What arrives ends with its request, and what somebody has just asked for is going to be used. */
+/* What arrives as a whole ends with its request, and what somebody has just asked for is going to
+ * be used. */
 static bool end(struct kept_upload *upload)
 {
-    if (expires(upload) > time(NULL) ||
-        !change_state((struct staged_object *)upload, STAGED_READY, STAGED_GONE))
+    struct staged_object *object = (struct staged_object *)upload;
+
+    if (expires(upload) > time(NULL))
+        return false;
+    if (object->parts != NULL && atomic_load(&object->state) == STAGED_ARRIVING)
+        return staged_parts_end(object) && change_state(object, STAGED_ARRIVING, STAGED_GONE);
+    if (!change_state(object, STAGED_READY, STAGED_GONE))
         return false;
     log_write(LOG_LEVEL_INFO, "%s: an object that no commit has used expired", upload->entry.model);
     return true;
@@ -128,26 +135,33 @@ static bool begin(struct staged_object *object, uint64_t length, struct failure 
         (unsigned)config_number(&object->kept.server->config->hub.staged_per_client));
 }
 
+bool staged_make(struct staged_object *object, const struct staged_origin *origin,
+                 struct failure *failure)
+{
+    struct registry_entry *entry = &object->kept.entry;
+
+    snprintf(entry->client, sizeof(entry->client), "%s", origin->client);
+    if (origin->length == STAGED_UNKNOWN)
+        return begin(object, origin->length, failure);
+    if (origin->length > most_bytes(object->kept.server))
+        return refuse_large(failure);
+    atomic_store(&entry->length, origin->length);
+    return begin(object, origin->length, failure);
+}
+
 struct staged_object *staged_begin(struct server *server, const struct staged_origin *origin,
                                    struct failure *failure)
 {
     char id[UPLOAD_ID_SIZE];
     struct staged_object *object;
 
-    if (origin->length != STAGED_UNKNOWN && origin->length > most_bytes(server)) {
-        refuse_large(failure);
-        return NULL;
-    }
     registry_make_id(id);
     object = staged_new(server, id, origin->repo);
     if (object == NULL) {
         failure_no_memory(failure, "an upload");
         return NULL;
     }
-    snprintf(object->kept.entry.client, sizeof(object->kept.entry.client), "%s", origin->client);
-    if (origin->length != STAGED_UNKNOWN)
-        atomic_store(&object->kept.entry.length, origin->length);
-    if (begin(object, origin->length, failure))
+    if (staged_make(object, origin, failure))
         return object;
     kept_upload_release(object);
     return NULL;
@@ -164,7 +178,8 @@ bool staged_write(struct staged_object *object, uint64_t offset, const void *byt
         return refuse_large(failure);
     if (ops_of(object)->write_at(object->data, offset, bytes, length, &error) != ZT_OK)
         return failure_of_store(failure, &error);
-    atomic_fetch_add(&object->kept.entry.received, length);
+    if (object->parts == NULL)
+        atomic_fetch_add(&object->kept.entry.received, length);
     kept_upload_touch(&object->kept);
     return true;
 }
@@ -179,8 +194,11 @@ bool staged_finish(struct staged_object *object, const uint8_t sha256[32], struc
     struct zt_error error;
 
     assert(atomic_load(&object->state) == STAGED_ARRIVING);
-    object->length = ops_of(object)->length(object->data);
-    memcpy(object->sha256, sha256, sizeof(object->sha256));
+    /* Those who look for what comes in parts compare these meanwhile. */
+    if (object->parts == NULL) {
+        object->length = ops_of(object)->length(object->data);
+        memcpy(object->sha256, sha256, sizeof(object->sha256));
+    }
     if (ops_of(object)->sync(object->data, &error) != ZT_OK ||
         staged_describe(object, &error) != ZT_OK)
         return failure_of_store(failure, &error);

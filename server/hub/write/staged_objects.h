@@ -66,6 +66,31 @@ bool staged_finish(struct staged_object *object, const uint8_t sha256[32], struc
 /* Removes the file, on a worker that it finds itself. Takes NULL. From any thread. */
 void staged_abandon(struct staged_object *object);
 
+/* --- in parts (staged_parts.c) --- */
+
+/* A file that comes in parts of part_length bytes, the last of which may be shorter, in any order
+ * and several at a time. Parts do not outlive the process: an object is acknowledged when it is
+ * finished. */
+struct staged_whole {
+    const uint8_t *sha256;
+    uint64_t part_length;
+};
+
+/* Joins those who send parts of an object, and begins it for the first. Every one leaves again.
+ * NULL: failure is set as by staged_begin, or with PROBLEM_CONFLICT while it is being finished. */
+struct staged_object *staged_join(struct server *server, const struct staged_origin *origin,
+                                  const struct staged_whole *whole, struct failure *failure);
+void staged_leave(struct staged_object *object);
+/* Whether a part (from 0) has arrived. To be called by who writes it, before and after. */
+void staged_mark_part(struct staged_object *object, uint64_t part, bool is_there);
+
+/* Takes an object of which all parts have arrived from those who sent them: it is the caller's, as
+ * after staged_begin, and has that SHA-256 only if the caller finds so. NULL: failure is set;
+ * PROBLEM_UPLOAD_NOT_FOUND if no part of it has arrived, PROBLEM_CONFLICT if not all have, or
+ * somebody is still sending one. */
+struct staged_object *staged_close(struct server *server, const struct staged_origin *origin,
+                                   const struct staged_whole *whole, struct failure *failure);
+
 /* --- found again --- */
 
 /* Whether a finished object is there, of which *out_length is the length; it will not expire soon.

@@ -7,6 +7,8 @@
 #define STAGED_DATA        "data"
 #define STAGED_DESCRIPTION "staged"
 
+struct staged_parts;
+
 enum staged_state { STAGED_ARRIVING, STAGED_READY, STAGED_TAKEN, STAGED_GONE };
 
 struct staged_object {
@@ -14,10 +16,18 @@ struct staged_object {
     struct job job;          /* removes it */
     _Atomic(enum staged_state) state;
     struct stored_upload *data; /* while it arrives */
-    /* Constant once it is ready. */
+    struct staged_parts *parts; /* NULL: it comes as a whole; constant */
+    /* Constant once it is ready; of what comes in parts from the beginning. */
     uint8_t sha256[32];
     uint64_t length;
 };
+
+/* staged_objects.c: a file of an object that is not in the table yet. False: failure is set. */
+bool staged_make(struct staged_object *object, const struct staged_origin *origin,
+                 struct failure *failure);
+
+/* staged_parts.c: ends an object that nobody is sending a part of. False: somebody is. */
+bool staged_parts_end(struct staged_object *object);
 
 /* In memory, with one reference to kept. NULL if out of memory. */
 struct staged_object *staged_new(struct server *server, const char *id, const char *repo);

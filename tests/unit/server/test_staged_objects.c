@@ -238,6 +238,122 @@ static void file_is_no_larger_than_the_limit(void **state)
     staged_abandon(object);
 }
 
+/* --- in parts --- */
+
+#define PART 4 /* "a fi" and "le" */
+
+static struct staged_object *join(struct world *world, const uint8_t sha256[32])
+{
+    const struct staged_origin origin = {REPO, "a", LENGTH};
+    const struct staged_whole whole = {sha256, PART};
+    struct failure failure = {.is_set = false};
+    struct staged_object *object = staged_join(&world->server, &origin, &whole, &failure);
+
+    assert_true((object != NULL) != failure.is_set);
+    return object;
+}
+
+/* What it fails with: PROBLEM_COUNT if it does not. */
+static enum problem try_close(struct world *world, struct staged_object **out_object)
+{
+    const struct staged_origin origin = {REPO, "a", LENGTH};
+    const struct staged_whole whole = {oid, PART};
+    struct failure failure = {.is_set = false};
+
+    *out_object = staged_close(&world->server, &origin, &whole, &failure);
+    assert_true((*out_object != NULL) != failure.is_set);
+    return failure.is_set ? failure.problem : PROBLEM_COUNT;
+}
+
+static void send_part(struct world *world, uint64_t part)
+{
+    struct staged_object *object = join(world, oid);
+    struct failure failure = {.is_set = false};
+
+    assert_non_null(object);
+    assert_true(staged_write(object, part * PART, bytes + part * PART,
+                             part == 0 ? PART : LENGTH - PART, &failure));
+    staged_mark_part(object, part, true);
+    staged_leave(object);
+}
+
+static void object_of_all_its_parts_is_finished(void **state)
+{
+    struct world *world = *state;
+    struct failure failure = {.is_set = false};
+    struct staged_object *object;
+
+    assert_int_equal(try_close(world, &object), PROBLEM_UPLOAD_NOT_FOUND);
+    send_part(world, 1);
+    assert_int_equal(try_close(world, &object), PROBLEM_CONFLICT);
+    send_part(world, 0);
+    assert_int_equal(count_places(world), 1);
+    assert_false(is_there(world, REPO, oid));
+    assert_int_equal(try_close(world, &object), PROBLEM_COUNT);
+    assert_null(join(world, oid));
+    assert_true(staged_finish(object, oid, &failure));
+    assert_true(is_there(world, REPO, oid));
+    staged_use_up(take(world));
+    assert_int_equal(count_places(world), 0);
+}
+
+static void object_is_not_closed_while_a_part_arrives(void **state)
+{
+    struct world *world = *state;
+    struct staged_object *object;
+    struct staged_object *sender;
+
+    send_part(world, 0);
+    send_part(world, 1);
+    sender = join(world, oid);
+    assert_int_equal(try_close(world, &object), PROBLEM_CONFLICT);
+    staged_mark_part(sender, 1, false);
+    staged_leave(sender);
+    assert_int_equal(try_close(world, &object), PROBLEM_CONFLICT);
+    send_part(world, 1);
+    assert_int_equal(try_close(world, &object), PROBLEM_COUNT);
+    staged_abandon(object);
+}
+
+static void parts_of_other_objects_are_apart(void **state)
+{
+    struct world *world = *state;
+    struct staged_object *object;
+
+    send_part(world, 0);
+    object = join(world, other_oid);
+    staged_mark_part(object, 1, true);
+    staged_leave(object);
+    assert_int_equal(try_close(world, &object), PROBLEM_CONFLICT);
+    assert_int_equal(count_places(world), 2);
+}
+
+static void parts_expire_unless_one_arrives(void **state)
+{
+    struct world *world = *state;
+    struct staged_object *sender;
+
+    world->config.upload.expire_s = 0;
+    sender = join(world, oid);
+    kept_uploads_expire(world->server.kept);
+    assert_int_equal(count_places(world), 1);
+    staged_leave(sender);
+    kept_uploads_expire(world->server.kept);
+    assert_int_equal(count_places(world), 0);
+}
+
+static void parts_end_with_the_process(void **state)
+{
+    struct world *world = *state;
+    struct staged_object *object;
+
+    send_part(world, 0);
+    send_part(world, 1);
+    uploads_restart(world);
+    assert_int_equal(try_close(world, &object), PROBLEM_UPLOAD_NOT_FOUND);
+    assert_int_equal(count_places(world), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, uploads_set_up, uploads_tear_down)
 
 int main(void)
@@ -254,6 +370,11 @@ int main(void)
         TEST(object_expires_unless_it_was_asked_for_or_taken),
         TEST(a_client_has_only_so_many_objects),
         TEST(file_is_no_larger_than_the_limit),
+        TEST(object_of_all_its_parts_is_finished),
+        TEST(object_is_not_closed_while_a_part_arrives),
+        TEST(parts_of_other_objects_are_apart),
+        TEST(parts_expire_unless_one_arrives),
+        TEST(parts_end_with_the_process),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
