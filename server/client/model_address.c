@@ -119,7 +119,7 @@ static enum zt_status find_export(const struct client_place *place, const char *
     const char *format = wish->format != NULL ? wish->format : "zt";
     const char *extension = strcmp(format, "zt2") == 0 ? "zt" : format;
     const char *slash = strrchr(model_path, '/');
-    char decoded[MODEL_FILE_NAME_SIZE];
+    char decoded[WEB_TARGET_SIZE];
     struct href href;
     enum zt_status status;
     const char *base;

@@ -2,6 +2,7 @@
 
 const LIMIT = 160; // characters of a name that are shown at once
 const TITLE_LIMIT = 1000; // characters that hovering shows
+const SEEN = /[^\p{C}\p{Z}]/u; // neither controls nor blanks
 const SVG = "http://www.w3.org/2000/svg";
 
 function fill(element, attributes, children) {
@@ -34,9 +35,13 @@ export function cut(text, limit = LIMIT) {
   return `${text.slice(0, end)}…`;
 }
 
-// A name from a file as it is shown: cut if it is long.
+// A name from a file as it is shown: cut if it is long, and spelled if nothing of it is seen.
 export function shownName(text, limit = LIMIT) {
-  return text === "" ? "(empty)" : cut(text, limit);
+  if (text === "")
+    return "(empty)";
+  if (SEEN.test(text))
+    return cut(text, limit);
+  return cut(`(${Array.from(text, (one) => `U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`).join(" ")})`, limit);
 }
 
 // The same as an element: text of its own direction; hovering shows more.

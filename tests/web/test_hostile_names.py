@@ -18,7 +18,7 @@ from server_process import PROGRAM
 
 EXPECTED = numpy.arange(6, dtype="<f4").reshape(2, 3)
 # Of models: with a part that ends such a name in an address, and with what shells and addresses give a meaning to.
-NAMES = ["deep/objects/model", "uploads", "it's $HOME & co,x", "日本語 モデル"]
+NAMES = ["deep/objects/model", "uploads", "it's $HOME & co,x", "日本語 モデル", "模" * 70, f"{'b' * 200}/{'c' * 200}/deep"]
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +27,8 @@ def site(folder, share_server):
     (folder / "small.zt").write_bytes(models.small())
     future = Object([8], {"data": Component(bytes(range(8)), "u8", "x.future/1")})
     packed = Object([2], {"data": Component(b"packed", "f32", encoding="lz4", decoded=bytes(8))})
-    (folder / "deep/objects").mkdir(parents=True)
     for name in NAMES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.zt").write_bytes(zt1({"w": models.array(EXPECTED)}))
     (folder / "types.zt").write_bytes(zt1({"future": future, "packed": packed}))
     return share_server(folder)
@@ -192,7 +192,7 @@ def test_what_is_pulled_is_what_its_name_says(site, browser, tmp_path, name, com
         assert safetensors_of(path) == {name: stored}
 
 
-@pytest.mark.parametrize("model", NAMES)
+@pytest.mark.parametrize("model", NAMES, ids=range(len(NAMES)))
 def test_lines_of_models_with_unusual_names(site, browser, tmp_path, model):
     browser.open(f"{site.url}/ui/models/{quote(model, safe='')}/objects/w/data")
     copied = lines(browser)

@@ -38,7 +38,7 @@ def odd():
 
 def dotted():
     """Names whose parts are empty, and ones that look like what a language has already."""
-    names = [".a.b", ".a.c", "a.b", "..", "", "__proto__.x", "constructor.y", "toString"]
+    names = [".a.b", ".a.c", "a.b", "..", "", "__proto__.x", "constructor.y", "toString", "\u200b", " \u3000"]
     return zt1({name: models.dense(bytes(10)) for name in names})
 
 
@@ -167,6 +167,13 @@ def test_names_that_a_language_has_are_modules_like_others(site, browser):
     browser.open(f"{site.url}/ui/models/dotted")
     browser.click(".modules > summary")
     assert {"__proto__", "constructor", "toString", "(empty)"} <= {text.split(".")[0] for text in browser.texts(".tree .name")}
+
+
+def test_names_of_which_nothing_is_seen_are_spelled(site, browser):
+    browser.open(f"{site.url}/ui/models/dotted")
+    assert {"(U+200B)", "(U+0020 U+3000)"} <= set(browser.texts(".scroller tbody a"))
+    browser.open(f"{site.url}/ui/models/dotted/objects/%E2%80%8B/data")
+    assert browser.text("h1") == "(U+200B)"
 
 
 def test_the_map_is_one_stop_of_the_tab_key_and_arrows_move_in_it(site, browser):
