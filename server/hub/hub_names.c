@@ -26,16 +26,26 @@ static bool part_is_valid(struct zt_text part)
     return true;
 }
 
+/* What other addresses of the server begin with: no file of such a repository could be fetched. */
+static bool is_reserved(struct zt_text first)
+{
+    static const char *const names[] = {"api", "files", "datasets", "spaces", "kernels"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (zt_text_is(first, names[i]))
+            return true;
+    return false;
+}
+
 bool hub_repo_is_valid(struct zt_text name)
 {
     const char *slash = name.length > 0 ? memchr(name.bytes, '/', name.length) : NULL;
-    size_t owner;
+    const size_t owner = slash != NULL ? (size_t)(slash - name.bytes) : name.length;
+    const struct zt_text first = {name.bytes, owner};
 
-    if (slash == NULL)
-        return part_is_valid(name);
-    owner = (size_t)(slash - name.bytes);
-    return part_is_valid((struct zt_text){name.bytes, owner}) &&
-           part_is_valid((struct zt_text){slash + 1, name.length - owner - 1});
+    if (!part_is_valid(first) || is_reserved(first))
+        return false;
+    return slash == NULL || part_is_valid((struct zt_text){slash + 1, name.length - owner - 1});
 }
 
 static bool is_commit(struct zt_text text)

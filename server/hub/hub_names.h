@@ -12,7 +12,8 @@
 #define HUB_REPO_SIZE 194
 
 /* Whether clients can name a repository so: one or two parts of [A-Za-z0-9_.-]{1,96} that neither
- * begin nor end with '-' or '.', have no "--" and no "..", and do not end in ".git". */
+ * begin nor end with '-' or '.', have no "--" and no "..", and do not end in ".git"; but not as
+ * other addresses of the server begin ("files/a"). */
 bool hub_repo_is_valid(struct zt_text name);
 
 /* What a revision means: "main", "HEAD" and "refs/heads/main" are what is there now. */

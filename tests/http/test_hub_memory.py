@@ -4,6 +4,8 @@ import base64
 import hashlib
 import json
 
+import pytest
+
 from containers import pattern
 from test_bad_files import memory_bytes
 from wire import connect, get, read_exactly, read_head
@@ -30,6 +32,7 @@ def send_commit(server, size_bytes):
         return status, json.loads(read_exactly(connection, int(fields["content-length"]), body)), count
 
 
+@pytest.mark.folder("a gigabyte, for which an imitation of a store takes minutes")
 def test_a_commit_with_a_gigabyte_in_it(tmp_path, start_server):
     server = start_server(tmp_path, "--writable")
     assert send_commit(server, 6 << 20)[0] == 200

@@ -195,6 +195,16 @@ def test_other_kinds_of_repositories(server, path):
     assert_absent(get(server, path), "RepoNotFound")
 
 
+@pytest.mark.parametrize("owner", ["api", "files", "datasets", "spaces", "kernels"])
+def test_folders_whose_addresses_are_others_are_no_repositories(tmp_path, start_server, owner):
+    fill(tmp_path, f"{owner}/model", {"config.json": b"{}"})
+    fill(tmp_path, "org/model", {"config.json": b"{}"})
+    server = start_server(tmp_path, "--writable")
+    assert_absent(get(server, f"/api/models/{owner}/model"), "RepoNotFound")
+    assert ids(get(server, "/api/models")) == ["org/model"]
+    assert ask(server, "POST", f"/api/models/{owner}/new/commit/main", {}, b"{}").status == 400
+
+
 # --- descriptions ---
 
 

@@ -175,6 +175,7 @@ def test_what_safetensors_cannot_hold_has_no_view(tmp_path, start_server):
     assert names(start_server(tmp_path)) == ["weights.zt"]
 
 
+@pytest.mark.folder("changes to a file that are seen at once")
 def test_a_pinned_view_never_gives_other_bytes(tmp_path, start_server):
     fill(tmp_path, {"weights.zt": ZT, "config.json": b"{}"})
     server = start_server(tmp_path)
@@ -278,6 +279,7 @@ def test_there_is_a_bound_on_parts(tmp_path, start_server, monkeypatch):
     assert 300 < len(set(index["weight_map"].values())) <= 1000
 
 
+@pytest.mark.folder("changes to a file that are seen at once")
 def test_the_parts_of_a_pinned_commit_go_with_their_model(tmp_path, start_server, monkeypatch):
     server = in_parts(tmp_path, start_server, monkeypatch, 192, {"weights.zt": ZT, "config.json": b"{}"})
     old = commit_of(server)

@@ -13,8 +13,9 @@ static bool is_valid(const char *name)
 
 static void names_of_repositories(void **state)
 {
-    static const char *const valid[] = {"a",    "a/b",    "A-1_x.y/b.c-d", "_a_/_", "a.b",
-                                        "a-.b", "0/1.5B", "git/gitx",      "a_-b"};
+    static const char *const valid[] = {"a",    "a/b",   "A-1_x.y/b.c-d", "_a_/_",
+                                        "a.b",  "a-.b",  "0/1.5B",        "git/gitx",
+                                        "a_-b", "a/api", "files1/a",      "v1/a"};
     static const char *const invalid[] = {"",
                                           "/",
                                           "a/",
@@ -42,7 +43,12 @@ static void names_of_repositories(void **state)
                                           "a/b-",
                                           "a/.b",
                                           "a:b",
-                                          "@a/b"};
+                                          "@a/b",
+                                          "api",
+                                          "files/a",
+                                          "datasets/a",
+                                          "spaces",
+                                          "kernels/a"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(valid) / sizeof(valid[0]); i++)
