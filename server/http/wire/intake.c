@@ -209,9 +209,10 @@ void intake_run(void *context)
     }
 }
 
-static size_t ring_bytes_of(struct request *request, uint64_t left)
+/* Whole pages for the body and what lies before it in its first page. */
+static size_t bytes_of_body(const struct request *request, uint64_t left)
 {
-    const uint64_t offset = request_state(request)->body_received % PAGE_BYTES;
+    const uint64_t offset = request_state_const(request)->body_received % PAGE_BYTES;
     const uint64_t wanted = (offset + least(left, RING_BYTES) + PAGE_BYTES - 1) / PAGE_BYTES;
 
     return least(wanted * PAGE_BYTES, RING_BYTES);
@@ -219,7 +220,11 @@ static size_t ring_bytes_of(struct request *request, uint64_t left)
 
 bool intake_begin(struct intake_set *set, struct request *request, uint64_t left)
 {
-    const size_t ring_bytes = ring_bytes_of(request, left);
+    const bool keeps = request_state(request)->operation->keeps_parts;
+    const size_t body_bytes = bytes_of_body(request, left);
+    /* A body that is kept in parts may need any number of places, whatever its length is. */
+    const size_t place_bytes = keeps ? least(body_bytes, PIECE_BYTES) : PIECE_BYTES;
+    const size_t ring_bytes = keeps ? PIECES * place_bytes : body_bytes;
     struct intake *intake =
         ring_bytes <= RINGS_MOST - set->ring_bytes ? calloc(1, sizeof(*intake)) : NULL;
 
@@ -227,7 +232,8 @@ bool intake_begin(struct intake_set *set, struct request *request, uint64_t left
         return false;
     intake->ring = aligned_alloc(PAGE_BYTES, ring_bytes);
     intake->ring_bytes = ring_bytes;
-    intake->is_short = ring_bytes <= PIECE_BYTES && !request_state(request)->operation->keeps_parts;
+    intake->place_bytes = place_bytes;
+    intake->is_short = ring_bytes <= PIECE_BYTES && !keeps;
     for (int i = 0; i < TASKS; i++) {
         intake->tasks[i].job = (struct job){.run = run_task,
                                             .done = on_task_done,

@@ -29,6 +29,12 @@ void intake_break_off(struct intake *intake)
         intake_close_piece(intake);
 }
 
+/* Bytes from the start of a piece to the end of its place. */
+static size_t capacity_of(const struct intake *intake, const struct piece *piece)
+{
+    return intake->place_bytes - piece->offset % PAGE_BYTES;
+}
+
 /* The piece that is being filled, in the place of a finished one. */
 static struct piece *piece_to_fill(struct intake *intake)
 {
@@ -38,28 +44,24 @@ static struct piece *piece_to_fill(struct intake *intake)
     assert(intake->filled - finished(intake) < PIECES);
     if (!intake->filling) {
         piece->offset = request_state(intake->request)->body_received;
-        piece->bytes = intake->ring + index * PIECE_BYTES + piece->offset % PAGE_BYTES;
+        piece->bytes = intake->ring + index * intake->place_bytes + piece->offset % PAGE_BYTES;
         piece->length = 0;
     }
+    assert(piece->bytes + least(intake->left, capacity_of(intake, piece)) <=
+           intake->ring + intake->ring_bytes);
     intake->filling = true;
     return piece;
 }
 
-/* Bytes from the start of a piece to the end of its place. */
-static size_t capacity_of(const struct piece *piece)
+static size_t room_in(const struct intake *intake, const struct piece *piece)
 {
-    return PIECE_BYTES - piece->offset % PAGE_BYTES;
-}
-
-static size_t room_in(const struct piece *piece)
-{
-    return capacity_of(piece) - piece->length;
+    return capacity_of(intake, piece) - piece->length;
 }
 
 /* Bytes of the body that are in their place in the piece. */
 static void count_in(struct intake *intake, struct piece *piece, size_t length)
 {
-    assert(length <= room_in(piece));
+    assert(length <= room_in(intake, piece));
     piece->length += length;
     if (is_chunked(intake))
         chunks_take_data(chunks_of(intake), length);
@@ -97,7 +99,7 @@ struct plan {
 
 static struct plan plan_to_read(const struct intake *intake, const struct piece *piece)
 {
-    const size_t room = room_in(piece);
+    const size_t room = room_in(intake, piece);
     struct plan plan = {0, 0};
     uint64_t left;
 
@@ -130,7 +132,7 @@ static void take_read(struct intake *intake, struct piece *piece, size_t data,
     if (data > 0)
         count_in(intake, piece, data);
     take_framing(intake, piece, framing, length);
-    if (piece->length == capacity_of(piece) || is_over(intake))
+    if (piece->length == capacity_of(intake, piece) || is_over(intake))
         intake_close_piece(intake);
     else if (keeps_parts(intake))
         deadline_set(&intake->part, &intake->set->parts, (uint64_t)clock_coarse_ms());

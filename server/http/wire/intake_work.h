@@ -33,8 +33,9 @@ struct intake {
     struct intake_set *set;
     struct request *request;
     uint64_t left; /* bytes of the body still to be read; INTAKE_CHUNKED */
-    uint8_t *ring; /* PIECES times PIECE_BYTES, or less if the body is shorter */
+    uint8_t *ring; /* PIECES places, or only as many as a shorter body fills */
     size_t ring_bytes;
+    size_t place_bytes; /* for a piece */
     struct piece {
         uint8_t *bytes; /* in the ring; the first piece begins a little behind its place */
         size_t length;

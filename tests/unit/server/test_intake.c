@@ -65,6 +65,7 @@ static void digest(struct request *of, const struct body_piece *piece)
 static const struct operation operation = {.store = store, .digest = digest};
 static const struct operation keeping = {.store = store, .digest = digest, .keeps_parts = true};
 static unsigned chunk_round;
+static unsigned part_round;
 
 /* --- what the connection is told --- */
 
@@ -284,6 +285,39 @@ static void parts_of_a_piece_are_stored_soon(void **state)
     assert_true(atomic_load(&stored) == length + 10 && atomic_load(&digested) == length + 10);
 }
 
+/* As many parts as a slow client makes of it, however short it is. */
+static void a_body_that_comes_in_parts_stays_in_its_memory(void **state)
+{
+    static const size_t lengths[] = {1000, 300000, 1040000};
+    const size_t length = lengths[part_round++];
+    const size_t slice = length / 7 + 1;
+    size_t sent = 0;
+
+    (void)state;
+    request_state(request)->operation = &keeping;
+    assert_true(intake_begin(set, request, length));
+    while (sent < length) {
+        const size_t more = length - sent < slice ? length - sent : slice;
+
+        for (size_t done = 0; done < more;) {
+            const ssize_t now = send(client, body + sent, more - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+            if (now > 0) {
+                done += (size_t)now;
+                sent += (size_t)now;
+            }
+            turn(0);
+        }
+        for (unsigned i = 0; i < WAIT_S * 100 && atomic_load(&digested) < sent; i++) {
+            turn(10);
+            intake_store_parts(set, (uint64_t)clock_coarse_ms());
+        }
+        assert_true(atomic_load(&stored) == sent && atomic_load(&digested) == sent);
+    }
+    run_until_ended(1);
+    assert_true(ended_whole);
+}
+
 static void nothing_is_read_while_workers_cannot_keep_up(void **state)
 {
     size_t length = BODY_BYTES;
@@ -419,6 +453,9 @@ int main(void)
         ON_A_LOOP(chunks_of_any_size_reach_both_tasks_in_order),
         ON_A_LOOP(a_malformed_chunk_ends_its_body),
         ON_A_LOOP(parts_of_a_piece_are_stored_soon),
+        ON_A_LOOP(a_body_that_comes_in_parts_stays_in_its_memory),
+        ON_A_LOOP(a_body_that_comes_in_parts_stays_in_its_memory),
+        ON_A_LOOP(a_body_that_comes_in_parts_stays_in_its_memory),
         ON_A_LOOP(nothing_is_read_while_workers_cannot_keep_up),
         ON_A_LOOP(a_client_that_leaves_ends_its_body),
         ON_A_LOOP(a_client_that_takes_too_long_ends_its_body),
