@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "store/store.h"
 
@@ -11,14 +10,9 @@
 
 static bool ends_like_file(struct zt_text name)
 {
-    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
-        const char *extension = model_extension(rank);
-        const size_t length = strlen(extension);
-
-        if (name.length > length &&
-            strncasecmp(name.bytes + name.length - length, extension, length) == 0)
+    for (unsigned rank = 0; model_extension(rank) != NULL; rank++)
+        if (model_extension_ends(name, rank))
             return true;
-    }
     return false;
 }
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "client/api_address.h"
 #include "http/fields/uri.h"
@@ -25,14 +24,9 @@ bool model_wish_is_set(const struct model_wish *wish)
 
 bool model_address_is_index(struct zt_text name)
 {
-    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
-        const char *extension = model_extension(rank);
-        const size_t length = strlen(extension);
-
-        if (model_rank_is_index(rank) && name.length > length &&
-            strncasecmp(name.bytes + name.length - length, extension, length) == 0)
+    for (unsigned rank = 0; model_extension(rank) != NULL; rank++)
+        if (model_rank_is_index(rank) && model_extension_ends(name, rank))
             return true;
-    }
     return false;
 }
 

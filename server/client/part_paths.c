@@ -68,8 +68,10 @@ static enum zt_status open_locked(const char *path, int *out_descriptor, struct 
     enum zt_status status = ZT_OK;
     struct stat file;
 
-    if (descriptor < 0)
+    if (descriptor < 0 && errno != ELOOP)
         return fail_io(error, "the part file cannot be made");
+    if (descriptor < 0)
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the part file is a symbolic link");
     if (fstat(descriptor, &file) != 0 || !S_ISREG(file.st_mode))
         status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the part file is no regular file");
     else if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)

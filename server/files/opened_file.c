@@ -106,12 +106,9 @@ void opened_file_close(struct opened_file *file)
 
 static size_t extension_length(struct zt_text base)
 {
-    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
-        const struct zt_text extension = zt_text_from(model_extension(rank));
-
-        if (base.length > extension.length && zt_text_ends_with(base, extension))
-            return extension.length;
-    }
+    for (unsigned rank = 0; model_extension(rank) != NULL; rank++)
+        if (model_extension_ends(base, rank))
+            return strlen(model_extension(rank));
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "client/model_source.h"
+#include "store/store.h"
 #include "zt/join.h"
 
 struct parts {
@@ -24,15 +25,9 @@ struct parts {
 
 size_t index_extension_length(struct zt_text path)
 {
-    static const char *const extensions[] = {".safetensors.index.json", ".bin.index.json"};
-
-    for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++) {
-        const struct zt_text extension = zt_text_from(extensions[i]);
-
-        if (path.length > extension.length && zt_text_ends_with(path, extension) &&
-            path.bytes[path.length - extension.length - 1] != '/')
-            return extension.length;
-    }
+    for (unsigned rank = 0; model_extension(rank) != NULL; rank++)
+        if (model_rank_is_index(rank) && model_extension_ends(path, rank))
+            return strlen(model_extension(rank));
     return 0;
 }
 

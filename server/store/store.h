@@ -284,6 +284,9 @@ bool model_name_is_plain(struct zt_text name);
  * for ".zt", …), whatever its case. False if the extension is unknown or the name is invalid. */
 bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_rank);
 
+/* Whether a file's name ends in the extension of that rank, in any case, and begins before it. */
+bool model_extension_ends(struct zt_text file_name, unsigned rank);
+
 /* Whether the extension of a model's path is spelled otherwise than model_extension has it, in
  * which files are written: "a.NPY". */
 bool model_path_is_odd(const char *path);

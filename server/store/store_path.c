@@ -182,6 +182,16 @@ static bool is_like_split(const char *path, const char *extension)
     return strstr(path, "-*-of-") != NULL && strcasecmp(extension, ".gguf") == 0;
 }
 
+bool model_extension_ends(struct zt_text file_name, unsigned rank)
+{
+    const char *extension = extensions[rank];
+    const size_t length = strlen(extension);
+    const char *end = file_name.bytes + file_name.length;
+
+    return file_name.length > length && end[-(ptrdiff_t)length - 1] != '/' &&
+           strncasecmp(end - length, extension, length) == 0;
+}
+
 bool model_path_is_odd(const char *path)
 {
     size_t length;

@@ -152,6 +152,15 @@ def test_parts_are_left_out_where_their_index_is_there(ztserve, write, tmp_path)
     assert [(model["name"], model["objects"]) for model in shown] == [("m", 2), ("other-00001-of-00002", 1)]
 
 
+def test_names_and_indices_are_found_in_capitals_too(ztserve, write, tmp_path):
+    write("UPPER.ZT", zt1({"w": dense(b"1")}))
+    write("M-00001-of-00001.SAFETENSORS", safetensors({"x": b"1"}))
+    write("M.SAFETENSORS.INDEX.JSON", json.dumps({"metadata": {}, "weight_map": {"x": "M-00001-of-00001.SAFETENSORS"}}).encode())
+    assert ztserve("ls", "-q", tmp_path).lines == ["M", "UPPER"]
+    assert json.loads(ztserve("ls", "--json", tmp_path / "UPPER.ZT").output)["name"] == "UPPER"
+    assert json.loads(ztserve("ls", "--json", tmp_path / "M.SAFETENSORS.INDEX.JSON").output)["name"] == "M"
+
+
 # --- verify ---
 
 
