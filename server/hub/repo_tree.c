@@ -1,6 +1,7 @@
 /* The files and folders of a repository, of one folder or all below it. */
 #include <string.h>
 
+#include "base/server.h"
 #include "http/exchange/base_url.h"
 #include "http/fields/uri.h"
 #include "hub/handlers.h"
@@ -90,6 +91,7 @@ static void add_next(struct request *request, const struct listing *listing)
 
     if (base == NULL || target_path(request_target(request), &path) != TARGET_PATH)
         return;
+    path = path_below(path, request->server->config->base_path);
     href_init(&cursor);
     href_segment(&cursor, listing->last);
     if (!cursor.failed)

@@ -91,3 +91,16 @@ def test_tags_differ_from_those_of_another_base_path(server, start_server, root)
     other = start_server(root)
     for target in ("/v1/models/m", "/v1/models", "/ui/"):
         assert get(server, target)["ETag"] != get(other, target)["ETag"]
+
+
+@pytest.mark.folder("thousands of files, for which a store takes minutes")
+@pytest.mark.parametrize("asked", ["", BASE])
+def test_the_next_page_of_a_repository_is_below_it(tmp_path, start_server, monkeypatch, asked):
+    (tmp_path / "org/model").mkdir(parents=True)
+    for number in range(5001):
+        (tmp_path / f"org/model/{number:04}").touch()
+    monkeypatch.setenv("ZTSERVE_BASE_PATH", BASE)
+    server = start_server(tmp_path)
+    link = get(server, f"{asked}/api/models/org/model/tree/main?recursive=true")["Link"]
+    assert link.startswith(f"<http://{server.host}:{server.port}{BASE}/api/models/org/model/tree/main?")
+    assert len(get(server, link[link.index(BASE) : link.index(">")]).json()) == 1
