@@ -8,9 +8,8 @@ const NUMPY = new Map(Object.entries({ f64: "<f8", f32: "<f4", f16: "<f2", i64: 
   u64: "<u8", u32: "<u4", u16: "<u2", u8: "|u1", bool: "|b1", complex64: "<c8", complex128: "<c16" }));
 // Types that the server widens to f32, as it does GGUF's blocks.
 const WIDENED = new Set(["bf16", "f8_e4m3fn", "f8_e5m2", "f8_e4m3fnuz", "f8_e5m2fnuz", "f8_e8m0", "f4_e2m1"]);
-// What safetensors can hold; of the others, an export is a zTensor file.
-const SAFETENSORS = new Set([...NUMPY.keys(), ...WIDENED]);
-SAFETENSORS.delete("complex128");
+// What safetensors can hold, whatever the shape; of the others, an export is a zTensor file.
+const SAFETENSORS = new Set([...NUMPY.keys(), ...WIDENED].filter((type) => type !== "complex128" && type !== "f4_e2m1"));
 // Encodings that the server decodes; of others there are only the stored bytes.
 const DECODED = new Set(["raw", "zstd", "zt.zstd-seekable/1", "deflate", "strided", "varint"]);
 // Controls, marks that change a line's direction, and what is not seen: a terminal must not act on them.

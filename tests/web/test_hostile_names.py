@@ -30,7 +30,8 @@ def site(folder, share_server):
     for name in NAMES:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.zt").write_bytes(zt1({"w": models.array(EXPECTED)}))
-    (folder / "types.zt").write_bytes(zt1({"future": future, "packed": packed}))
+    four = Object([3], {"data": Component(bytes([0x21, 0x03]), "u8", "f4_e2m1")})
+    (folder / "types.zt").write_bytes(zt1({"future": future, "packed": packed, "four": four}))
     return share_server(folder)
 
 
@@ -164,6 +165,13 @@ def test_types_that_nothing_widens_come_as_they_are(site, browser, tmp_path):
         done = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == type_
     assert (tmp_path / "future.bin").read_bytes() == bytes(range(8))
+
+
+@pytest.mark.complains("refused pictures and statistics")
+def test_an_odd_number_of_four_bits_is_pulled_as_what_holds_it(site, browser, tmp_path):
+    browser.open(f"{site.url}/ui/models/types/objects/four/data")
+    in_bash(lines(browser)["ztserve"], tmp_path, PULL)
+    assert (tmp_path / "four.zt").read_bytes().startswith(b"ZTEN1000")
 
 
 @pytest.mark.complains("refused pictures and statistics")

@@ -93,6 +93,9 @@ def test_histogram_has_the_counts_of_the_api(show, browser, ask):
     assert edges == expected["edges"][:-1]
     assert heights.index(max(heights)) == counts.index(max(counts))
     assert heights[32] / max(heights) == pytest.approx(counts[32] / max(counts), rel=1e-6)
+    # Few elements are seen too.
+    assert 0 < min(counts) < 1.5 / max(heights) * max(counts)
+    assert min(heights) >= 1.5
 
 
 def test_statistics_of_the_part_shown(show, browser, ask):
