@@ -107,6 +107,7 @@ struct config {
         int64_t regular_bytes;
         int64_t staged_per_client;
         int64_t part_bytes;
+        bool xet;
     } hub;
     struct {
         char dir[CONFIG_TEXT_SIZE]; /* empty: the state folder's "cache" */

@@ -457,6 +457,12 @@ const struct config_key config_keys[] = {
      .number = 268435456,
      .meaning = "Files that are larger go in parts of about this size, sent side by side, from "
                 "clients of the Hub that can do that; 0 takes every file as a whole."},
+    {.name = "hub.xet",
+     .type = CONFIG_TYPE_BOOL,
+     .offset = PLACE(hub.xet),
+     .number = 1,
+     .meaning = "Whether clients of the Hub may upload by xet, as they do unless "
+                "HF_HUB_DISABLE_XET=1 is set for them."},
     {.name = "cache.dir",
      .argument = "--cache-dir",
      .type = CONFIG_TYPE_TEXT,

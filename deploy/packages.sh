@@ -9,7 +9,7 @@ package_names()
     build)
         printf '%s\n' gcc libc6-dev cmake ninja-build pkgconf \
             libmicrohttpd-dev libgnutls28-dev libzstd-dev libcbor-dev libjansson-dev libssl-dev libxxhash-dev zlib1g-dev \
-            libisal-dev libutf8proc-dev libseccomp-dev libcurl4-openssl-dev libexpat1-dev
+            libisal-dev libutf8proc-dev libseccomp-dev libcurl4-openssl-dev libexpat1-dev liblz4-dev
         ;;
     # For the SBOM of the image, and its certificates.
     image) printf '%s\n' python3 ca-certificates ;;

@@ -27,6 +27,7 @@
 #include "hub/repos.h"
 #include "hub/write/lfs_key.h"
 #include "hub/write/staged_objects.h"
+#include "hub/xet/session.h"
 #include "numbers/findings.h"
 #include "serve/confinement.h"
 #include "serve/root.h"
@@ -43,7 +44,7 @@
 
 /* The kinds of upload that outlive their request. */
 static const struct kept_kind *const upload_kinds[] = {&writer_kind, &resumable_kind, &staged_kind,
-                                                       NULL};
+                                                       &xet_session_kind, NULL};
 
 struct instance {
     struct config config;

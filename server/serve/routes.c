@@ -3,6 +3,7 @@
 #include "http/exchange/router.h"
 #include "hub/handlers.h"
 #include "hub/write/handlers.h"
+#include "hub/xet/handlers.h"
 #include "upload/shared/registry.h"
 #include "upload/tus/tus.h"
 #include "upload/whole/delete.h"
@@ -19,7 +20,8 @@
 /* Paths of the Hub's clients, which send parameters as they come to need them. */
 #define HUB_ROUTE .keeps_names = true, .ignores_parameters = true
 
-/* Addresses that are permits of their own (hub/write/lfs_permit.h). */
+/* Addresses that are permits of their own (hub/write/lfs_permit.h), and those of which the handlers
+ * check a token that the server has made (hub/xet/token.h). */
 #define PERMIT_ROUTE HUB_ROUTE, .audience = AUDIENCE_EVERYBODY
 
 /* The viewer, which asks for a token itself. */
@@ -161,6 +163,9 @@ const struct route routes[] = {
               .digest = hub_commit_digest,
               .handle = hub_commit_handle},
      HUB_ROUTE},
+    {.pattern = "/api/models/{repo}/xet-write-token/{revision...}",
+     .get = {.handle = xet_token_get, .needs = NEEDS_WRITE},
+     HUB_ROUTE},
     {.pattern = "/api/models/{repo}", .get = {.handle = hub_repo_get}, HUB_ROUTE},
     {.pattern = "/api/whoami-v2", .get = {.handle = hub_whoami_get}, HUB_ROUTE},
     {.pattern = "/api/repos/create",
@@ -196,6 +201,24 @@ const struct route routes[] = {
               .receive = lfs_verify_receive,
               .handle = lfs_verify_handle},
      HUB_ROUTE},
+    {.pattern = "/api/cas/{session}/v1/xorbs/default/{hash}",
+     .post = {.begin = xet_xorb_begin,
+              .receive = xet_xorb_receive,
+              .store = xet_xorb_store,
+              .digest = xet_xorb_digest,
+              .handle = xet_xorb_handle},
+     PERMIT_ROUTE},
+    {.pattern = "/api/cas/{session}/v1/shards",
+     .post = {.begin = xet_shard_begin,
+              .receive = xet_shard_receive,
+              .store = xet_shard_store,
+              .digest = xet_shard_digest,
+              .handle = xet_shard_handle},
+     PERMIT_ROUTE},
+    {.pattern = "/api/cas/{path...}",
+     .get = {.handle = xet_nothing_handle},
+     .post = {.handle = xet_nothing_handle},
+     PERMIT_ROUTE},
     {.pattern = "/api/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
     {.pattern = "/datasets/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
     {.pattern = "/spaces/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},

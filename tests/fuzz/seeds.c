@@ -99,5 +99,6 @@ int main(int count, char **arguments)
     seeds_texts();
     seeds_pytorch();
     seeds_onnx();
+    seeds_xet();
     return 0;
 }

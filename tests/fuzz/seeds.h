@@ -16,5 +16,6 @@ void seeds_decoder(void);
 void seeds_texts(void);
 void seeds_pytorch(void);
 void seeds_onnx(void);
+void seeds_xet(void);
 
 #endif

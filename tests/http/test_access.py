@@ -151,6 +151,9 @@ def test_every_route_needs_its_scope_and_no_more(server):
     routes = list(operations(server))
     assert len(routes) >= 27
     for path, method, needed in routes:
+        # Addresses that are permits, or take a token that the server has made for them.
+        if path.startswith(("/api/cas/{session}", "/{repo}.git/info/lfs/objects/{oid}")):
+            continue
         if method == "DELETE" and path in ("/v1/models/{model}", "/files/{path}"):
             continue  # have tests of their own
         for client in (None, READER, WRITER, ADMIN):

@@ -31,7 +31,7 @@ forbid config '["<]zt/' 'config must not know the core'
 forbid config '"\.\./' 'headers are named from the root of their layer'
 forbid config '<(microhttpd|curl/|pthread)' 'config knows no HTTP and no threads'
 
-for library in microhttpd gnutls cbor zstd jansson openssl curl xxhash zlib isa-l utf8proc seccomp; do
+for library in microhttpd gnutls cbor zstd jansson openssl curl xxhash zlib isa-l utf8proc seccomp lz4frame; do
     pattern='^[[:space:]]*#[[:space:]]*include[[:space:]]*<'$library'[./]'
     mapfile -t files < <(grep -rlE --include='*.[ch]' "$pattern" core config server)
     max=$wrapping_files_max

@@ -115,6 +115,8 @@ static enum scope scope_needed(const struct request *request)
         break;
     case NEEDS_READ:
         return SCOPE_READ;
+    case NEEDS_WRITE:
+        return SCOPE_WRITE;
     case NEEDS_ADMIN:
         return SCOPE_ADMIN;
     }

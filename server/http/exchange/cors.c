@@ -27,7 +27,8 @@ const char cors_exposed[] =
     "Tus-Checksum-Algorithm, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, "
     "Upload-Concat, Upload-Defer-Length, Upload-Expires, Upload-Length, Upload-Metadata, "
     "Upload-Offset, Vary, WWW-Authenticate, X-Error-Code, X-Error-Message, X-Linked-Etag, "
-    "X-Linked-Size, X-Repo-Commit, X-Request-Id, ZT-Dtype, ZT-Format, ZT-Shape, ZT-Type";
+    "X-Linked-Size, X-Repo-Commit, X-Request-Id, X-Xet-Access-Token, X-Xet-Cas-Url, "
+    "X-Xet-Token-Expiration, ZT-Dtype, ZT-Format, ZT-Shape, ZT-Type";
 
 static const struct origin_rules *rules_of(const struct request *request)
 {

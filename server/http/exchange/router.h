@@ -19,6 +19,7 @@ struct body_piece {
 enum needs {
     NEEDS_BY_METHOD, /* read for GET and HEAD, else write */
     NEEDS_READ,
+    NEEDS_WRITE,
     NEEDS_ADMIN
 };
 

@@ -22,7 +22,7 @@ struct registry {
     int64_t expire_s;
 };
 
-static_assert((int)METRIC_OPEN_STAGED - (int)METRIC_OPEN_FILE == (int)UPLOAD_KIND_STAGED,
+static_assert((int)METRIC_OPEN_XET - (int)METRIC_OPEN_FILE == (int)UPLOAD_KIND_XET,
               "metrics for each kind, in their order");
 
 static const char *const kind_names[] = {
@@ -30,6 +30,7 @@ static const char *const kind_names[] = {
     [UPLOAD_KIND_WRITER] = "writer",
     [UPLOAD_KIND_RESUMABLE] = "resumable",
     [UPLOAD_KIND_STAGED] = "staged",
+    [UPLOAD_KIND_XET] = "xet",
 };
 
 /* With the lock held. */

@@ -126,6 +126,8 @@ static const char *scope_of(const struct route *route, size_t method)
         break;
     case NEEDS_READ:
         return "read";
+    case NEEDS_WRITE:
+        return "write";
     case NEEDS_ADMIN:
         return "admin";
     }

@@ -1,0 +1,324 @@
+#include "hub/xet/assembly.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/little_endian.h"
+
+/* Stored bytes that are read at a time, and decoded ones that are written at a time: some of the
+ * longest chunks. */
+#define STORED_BYTES  ((size_t)1 << 20)
+#define DECODED_BYTES ((size_t)1 << 20)
+/* What a file or a term takes of a step, however short it is. */
+#define ACT_BYTES ((uint64_t)16 << 10)
+
+struct assembly_buffers {
+    struct xorb_decoder *decoder;
+    struct xet_shard shard;
+    uint8_t ends[XORB_CHUNKS_MAX * 4]; /* of the chunks of a term */
+    uint8_t stored[STORED_BYTES];
+    uint8_t decoded[DECODED_BYTES];
+    size_t decoded_length;
+};
+
+/* What a term names in the session's file. */
+struct term_place {
+    struct xet_shard_term term;
+    struct xet_xorb xorb;
+    uint32_t begin; /* of its chunks in the xorb */
+};
+
+static bool fail_read(struct assembly *assembly, const struct zt_error *error)
+{
+    if (error->status == ZT_INVALID)
+        return failure_set(&assembly->failure, PROBLEM_INVALID_REQUEST, error);
+    return failure_of_store(&assembly->failure, error);
+}
+
+static bool refuse(struct assembly *assembly, const char *why)
+{
+    return failure_refuse(&assembly->failure, PROBLEM_INVALID_REQUEST, "%s", why);
+}
+
+static void spend(struct assembly *assembly, uint64_t bytes)
+{
+    assembly->left -= bytes < assembly->left ? bytes : assembly->left;
+}
+
+/* --- the whole shard --- */
+
+static bool find_xorb(struct assembly *assembly, const struct xet_shard_term *term,
+                      struct xet_xorb *out_xorb)
+{
+    if (!xet_session_find(assembly->session, term->xorb, out_xorb))
+        return refuse(assembly, "the shard names a xorb that was not sent in this upload, or that "
+                                "this server has forgotten: upload again");
+    return term->end <= out_xorb->chunk_count ||
+           refuse(assembly, "the shard names chunks that its xorb does not have");
+}
+
+static bool check_file(struct assembly *assembly, const struct xet_shard_file *file)
+{
+    for (uint32_t i = 0; i < file->term_count; i++) {
+        struct xet_shard_term term;
+        struct xet_xorb xorb;
+        struct zt_error error;
+
+        if (xet_shard_term_read(&assembly->buffers->shard, file, i, &term, &error) != ZT_OK)
+            return fail_read(assembly, &error);
+        if (!find_xorb(assembly, &term, &xorb))
+            return false;
+    }
+    return true;
+}
+
+static bool next_file(struct assembly *assembly, uint64_t record, struct xet_shard_file *out_file)
+{
+    struct zt_error error;
+
+    return xet_shard_file_read(&assembly->buffers->shard, record, out_file, &error) == ZT_OK ||
+           fail_read(assembly, &error);
+}
+
+static bool check_shard(struct assembly *assembly)
+{
+    struct xet_shard_file file;
+    uint64_t record = 0;
+
+    for (unsigned count = 0; next_file(assembly, record, &file); count++) {
+        if (file.is_end)
+            return true;
+        if (count == ASSEMBLY_FILES_MAX)
+            return refuse(assembly, "the shard has too many files");
+        if (!check_file(assembly, &file))
+            return false;
+        record = file.next;
+    }
+    return false;
+}
+
+static bool begin(struct assembly *assembly)
+{
+    struct assembly_buffers *buffers = malloc(sizeof(*buffers));
+    struct zt_error error;
+
+    if (buffers == NULL)
+        return failure_no_memory(&assembly->failure, "a shard");
+    buffers->decoded_length = 0;
+    buffers->decoder = xorb_decoder_new();
+    assembly->buffers = buffers;
+    if (buffers->decoder == NULL)
+        return failure_no_memory(&assembly->failure, "decoding");
+    if (!xet_session_read(assembly->session, &assembly->source, &assembly->failure))
+        return false;
+    if (xet_shard_open(&buffers->shard, assembly->source, assembly->offset, assembly->length,
+                       &error) != ZT_OK)
+        return fail_read(assembly, &error);
+    return check_shard(assembly);
+}
+
+/* --- one term --- */
+
+static bool flush(struct assembly *assembly)
+{
+    struct assembly_buffers *buffers = assembly->buffers;
+    const size_t length = buffers->decoded_length;
+
+    if (length == 0)
+        return true;
+    if (!staged_write(assembly->object, assembly->written, buffers->decoded, length,
+                      &assembly->failure))
+        return false;
+    zt_hasher_update(assembly->hasher, buffers->decoded, length);
+    assembly->written += length;
+    spend(assembly, length);
+    buffers->decoded_length = 0;
+    return true;
+}
+
+static bool decode_chunk(struct assembly *assembly, const uint8_t *bytes, uint32_t length,
+                         uint64_t *decoded)
+{
+    struct assembly_buffers *buffers = assembly->buffers;
+    struct xorb_chunk chunk;
+
+    /* It was read while it arrived. */
+    if (length < XORB_HEADER_BYTES || xorb_chunk_read(bytes, &chunk) != NULL ||
+        XORB_HEADER_BYTES + chunk.stored != length)
+        return refuse(assembly, "a chunk is not where the xorb had it");
+    if (buffers->decoded_length + chunk.length > DECODED_BYTES && !flush(assembly))
+        return false;
+    if (!xorb_decode(buffers->decoder, &chunk, bytes + XORB_HEADER_BYTES,
+                     buffers->decoded + buffers->decoded_length))
+        return refuse(assembly, "a chunk does not decode to the length that it states");
+    buffers->decoded_length += chunk.length;
+    *decoded += chunk.length;
+    return true;
+}
+
+static uint32_t end_of(const struct assembly *assembly, uint32_t index)
+{
+    return zt_load_le32(assembly->buffers->ends + (size_t)index * 4);
+}
+
+/* Where the chunks of a term end, as they are wanted here: from 0 on. */
+static bool read_ends(struct assembly *assembly, struct term_place *place)
+{
+    const struct xet_shard_term *term = &place->term;
+    uint8_t *ends = assembly->buffers->ends;
+    const uint32_t skipped = term->first > 0 ? term->first - 1 : 0;
+    struct zt_error error;
+
+    if (zt_source_read_at(assembly->source, place->xorb.ends + (uint64_t)skipped * 4, ends,
+                          (size_t)(term->end - skipped) * 4, &error) != ZT_OK)
+        return fail_read(assembly, &error);
+    place->begin = 0;
+    if (term->first > 0) {
+        place->begin = zt_load_le32(ends);
+        memmove(ends, ends + 4, (size_t)(term->end - term->first) * 4);
+    }
+    return true;
+}
+
+/* Reads as many chunks as there is room for; from: the first of them. */
+static bool read_chunks(struct assembly *assembly, const struct term_place *place, uint32_t from,
+                        uint32_t *out_end)
+{
+    const uint32_t count = place->term.end - place->term.first;
+    const uint32_t begin = from == 0 ? place->begin : end_of(assembly, from - 1);
+    struct zt_error error;
+    uint32_t end = from;
+
+    while (end < count && end_of(assembly, end) - begin <= STORED_BYTES)
+        end++;
+    assert(end > from);
+    *out_end = end;
+    return zt_source_read_at(assembly->source, place->xorb.offset + begin,
+                             assembly->buffers->stored, end_of(assembly, end - 1) - begin,
+                             &error) == ZT_OK ||
+           fail_read(assembly, &error);
+}
+
+static bool decode_chunks(struct assembly *assembly, const struct term_place *place, uint32_t from,
+                          uint32_t end, uint64_t *decoded)
+{
+    const uint32_t begin = from == 0 ? place->begin : end_of(assembly, from - 1);
+    uint32_t at = begin;
+
+    for (uint32_t i = from; i < end; i++) {
+        const uint32_t next = end_of(assembly, i);
+
+        if (!decode_chunk(assembly, assembly->buffers->stored + (at - begin), next - at, decoded))
+            return false;
+        at = next;
+    }
+    return true;
+}
+
+static bool write_term(struct assembly *assembly)
+{
+    struct term_place place;
+    struct zt_error error;
+    uint64_t decoded = 0;
+    uint32_t end;
+
+    if (xet_shard_term_read(&assembly->buffers->shard, &assembly->file, assembly->term, &place.term,
+                            &error) != ZT_OK)
+        return fail_read(assembly, &error);
+    if (!find_xorb(assembly, &place.term, &place.xorb) || !read_ends(assembly, &place))
+        return false;
+    for (uint32_t at = 0; at < place.term.end - place.term.first; at = end)
+        if (!read_chunks(assembly, &place, at, &end) ||
+            !decode_chunks(assembly, &place, at, end, &decoded))
+            return false;
+    assembly->term++;
+    return decoded == place.term.bytes ||
+           refuse(assembly, "the chunks of a term have another length than the shard states");
+}
+
+/* --- one file --- */
+
+static bool begin_file(struct assembly *assembly)
+{
+    const struct staged_origin origin = {xet_session_repo(assembly->session),
+                                         xet_session_client(assembly->session), STAGED_UNKNOWN};
+
+    assembly->term = 0;
+    assembly->written = 0;
+    if (zt_hasher_new(ZT_DIGEST_SHA256, &assembly->hasher) != ZT_OK)
+        return failure_no_memory(&assembly->failure, "hashing");
+    assembly->object = staged_begin(assembly->server, &origin, &assembly->failure);
+    return assembly->object != NULL;
+}
+
+static bool finish_file(struct assembly *assembly)
+{
+    struct zt_digest digest;
+
+    if (!flush(assembly))
+        return false;
+    zt_hasher_finish(assembly->hasher, &digest);
+    zt_hasher_free(assembly->hasher);
+    assembly->hasher = NULL;
+    if (assembly->file.has_sha256 && memcmp(digest.bytes, assembly->file.sha256, 32) != 0)
+        return failure_refuse(&assembly->failure, PROBLEM_DIGEST_MISMATCH,
+                              "a file of the shard has another SHA-256 than the shard states");
+    if (!staged_finish(assembly->object, digest.bytes, &assembly->failure))
+        return false;
+    assembly->object = NULL;
+    return true;
+}
+
+/* Of a shard that came before, or a file that another upload has brought. */
+static bool is_there(const struct assembly *assembly, const struct xet_shard_file *file)
+{
+    uint64_t length;
+
+    return file->has_sha256 && staged_exists(assembly->server, xet_session_repo(assembly->session),
+                                             file->sha256, &length);
+}
+
+/* Takes up the next file, unless it is not wanted. */
+static bool take_up(struct assembly *assembly)
+{
+    if (!next_file(assembly, assembly->record, &assembly->file))
+        return false;
+    assembly->record = assembly->file.next;
+    assembly->is_done = assembly->file.is_end;
+    return assembly->is_done || is_there(assembly, &assembly->file) || begin_file(assembly);
+}
+
+static bool go_on(struct assembly *assembly)
+{
+    spend(assembly, ACT_BYTES);
+    if (assembly->object == NULL)
+        return take_up(assembly);
+    if (assembly->term < assembly->file.term_count)
+        return write_term(assembly);
+    return finish_file(assembly);
+}
+
+bool assembly_step(struct assembly *assembly)
+{
+    assembly->left = ASSEMBLY_STEP_BYTES;
+    if (assembly->buffers == NULL && !begin(assembly))
+        return false;
+    while (assembly->left > 0 && !assembly->is_done)
+        if (!go_on(assembly))
+            return false;
+    return !assembly->is_done;
+}
+
+void assembly_clear(struct assembly *assembly)
+{
+    staged_abandon(assembly->object);
+    assembly->object = NULL;
+    zt_hasher_free(assembly->hasher);
+    assembly->hasher = NULL;
+    if (assembly->buffers != NULL)
+        xorb_decoder_free(assembly->buffers->decoder);
+    free(assembly->buffers);
+    assembly->buffers = NULL;
+}

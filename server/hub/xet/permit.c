@@ -1,0 +1,68 @@
+#include "hub/xet/permit.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/server.h"
+#include "hub/hub_problem.h"
+#include "hub/write/hub_refusal.h"
+#include "hub/xet/handlers.h"
+#include "hub/xet/token.h"
+#include "upload/shared/write_checks.h"
+
+#define SCHEME "Bearer "
+
+static bool read_permit(struct request *request, struct xet_permit *out_permit)
+{
+    const char *field = request_header(request, "Authorization");
+
+    return field != NULL && strncasecmp(field, SCHEME, sizeof(SCHEME) - 1) == 0 &&
+           xet_token_read(zt_text_from(field + sizeof(SCHEME) - 1), time(NULL), out_permit);
+}
+
+static bool refuse_length(struct request *request, uint64_t most_bytes)
+{
+    const uint64_t length = request_body_length(request);
+
+    if (length == UINT64_MAX)
+        hub_refuse(request, PROBLEM_LENGTH_REQUIRED, NULL, "the length of the body is not stated");
+    else if (length > most_bytes)
+        hub_refuse(request, PROBLEM_TOO_LARGE, NULL, "the body has more than %llu bytes",
+                   (unsigned long long)most_bytes);
+    else
+        return write_refuse_full(request, length);
+    return true;
+}
+
+struct xet_session *xet_permit(struct request *request, uint64_t most_bytes)
+{
+    struct xet_permit permit;
+    struct xet_session *session;
+    struct failure failure = {.is_set = false};
+
+    if (hub_refuse_read_only(request))
+        return NULL;
+    if (!read_permit(request, &permit)) {
+        hub_refuse(request, PROBLEM_UNAUTHORIZED, NULL,
+                   "the token is not one that this server has given for an upload by xet, or it "
+                   "has expired");
+        representation_field(&request->reply, "WWW-Authenticate", "Bearer realm=\"ztserve-xet\"");
+        return NULL;
+    }
+    if (write_refuse_coding(request) || write_refuse_absent_body(request) ||
+        refuse_length(request, most_bytes))
+        return NULL;
+    session =
+        xet_session_use(request->server, request->names[0], permit.repo, permit.client, &failure);
+    if (session == NULL)
+        hub_refuse_failure(request, &failure, 0);
+    else
+        request_hold(request, session, xet_session_leave);
+    return session;
+}
+
+/* Chunks are not looked up here, nor uploaded in other ways. */
+enum outcome xet_nothing_handle(struct request *request)
+{
+    return hub_refuse(request, PROBLEM_NOT_FOUND, NULL, "there is no such thing here");
+}

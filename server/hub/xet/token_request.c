@@ -1,0 +1,78 @@
+/* GET /api/models/{repo}/xet-write-token/{revision}. */
+#include <stdio.h>
+#include <time.h>
+
+#include "api/json_reply.h"
+#include "base/server.h"
+#include "http/exchange/base_url.h"
+#include "hub/hub_json.h"
+#include "hub/hub_problem.h"
+#include "hub/hub_request.h"
+#include "hub/write/hub_refusal.h"
+#include "hub/xet/handlers.h"
+#include "hub/xet/token.h"
+#include "upload/shared/registry.h"
+
+/* Each time another address: see session.h. A client that asks again during an upload uses the new
+ * token with the address that it has. */
+static const char *make_address(struct request *request)
+{
+    const char *base = request_base_url(request);
+    char key[UPLOAD_ID_SIZE];
+
+    registry_make_id(key);
+    return base != NULL ? request_print(request, "%s/api/cas/%s", base, key) : NULL;
+}
+
+static enum outcome reply(struct request *request, const struct xet_permit *permit)
+{
+    char token[XET_TOKEN_SIZE];
+    const char *address = make_address(request);
+    const char *end = request_print(request, "%lld", (long long)permit->end);
+    const char *copy = xet_token_make(permit, token) ? request_print(request, "%s", token) : NULL;
+    struct json *json = json_reply_new(request, false);
+
+    if (json == NULL)
+        return OUTCOME_READY;
+    if (address == NULL || end == NULL || copy == NULL)
+        return problem_reply_no_memory(request);
+    json_object_begin(json);
+    hub_json_string(json, "casUrl", address);
+    json_key_string(json, "exp");
+    json_uint(json, (uint64_t)permit->end);
+    hub_json_string(json, "accessToken", token);
+    json_object_end(json);
+    json_reply_send(request, json);
+    representation_field(&request->reply, "X-Xet-Cas-Url", address);
+    representation_field(&request->reply, "X-Xet-Token-Expiration", end);
+    representation_field(&request->reply, "X-Xet-Access-Token", copy);
+    representation_field(&request->reply, "Cache-Control", "no-store");
+    return OUTCOME_READY;
+}
+
+static bool refuse_target(struct request *request, const struct hub_target *target)
+{
+    if (hub_refuse_repo(request, target->repo))
+        return true;
+    if (hub_revision_of(target->revision) != HUB_REVISION_NOW) {
+        hub_reply_no_revision(request);
+        return true;
+    }
+    return false;
+}
+
+enum outcome xet_token_get(struct request *request)
+{
+    struct xet_permit permit = {.end = time(NULL) + XET_TOKEN_S};
+    struct hub_target target;
+
+    if (hub_refuse_read_only(request) || !hub_target_read(request, &target) ||
+        refuse_target(request, &target))
+        return OUTCOME_READY;
+    if (!request->server->config->hub.xet)
+        return hub_refuse(request, PROBLEM_NOT_IMPLEMENTED, NULL,
+                          "hub.xet is off on this server: upload with HF_HUB_DISABLE_XET=1");
+    snprintf(permit.repo, sizeof(permit.repo), "%.*s", (int)target.repo.length, target.repo.bytes);
+    registry_client(request, permit.client);
+    return reply(request, &permit);
+}
