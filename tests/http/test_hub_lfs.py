@@ -1,6 +1,5 @@
 """Files that are sent before the commit that names them (Git LFS): what each request gets, without any client of the Hub."""
 
-import os
 import re
 import threading
 import time
@@ -313,7 +312,8 @@ def test_another_length_in_chunks_is_refused(tmp_path, server, content):
     body = (f"{len(content):x}\r\n".encode() + content + b"\r\n" if content else b"") + b"0\r\n\r\n"
     with connect(server) as connection:
         connection.sendall(f"PUT {target} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n".encode() + body)
-        assert read_until_closed(connection).startswith(b"HTTP/1.1 422 ")
+        answer = read_until_closed(connection)
+    assert answer.startswith(b"HTTP/1.1 422 ") and b"this address is for 20 bytes" in answer
     assert eventually(lambda: places(tmp_path) == [])
 
 
@@ -568,21 +568,3 @@ def test_objects_count_toward_the_limit_of_who_asked_for_the_address(tmp_path, s
     stage(server, b"1", fields=WRITER.fields)
     assert put(server, address(server, b"2", fields=WRITER.fields), b"2").status == 429
     stage(server, b"2", fields=other.fields)
-
-
-# --- memory ---
-
-
-@pytest.mark.folder("a large file")
-def test_memory_stays_flat_under_a_large_object(tmp_path, server):
-    content = os.urandom(1 << 20) * 96
-    stage(server, SMALL)
-    before = high_water(server)
-    stage(server, content)
-    assert commit(server, lfs_file("f", content)).status == 200
-    assert high_water(server) - before < 32 << 20
-
-
-def high_water(server):
-    status = open(f"/proc/{server.process.pid}/status").read()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) << 10

@@ -1,4 +1,4 @@
-"""What a commit costs in memory does not grow with the files in it."""
+"""What a commit, and an object that comes before it, cost in memory does not grow with the files."""
 
 import base64
 import hashlib
@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import lfs
 from containers import pattern
 from test_bad_files import memory_bytes
 from wire import connect, get, read_exactly, read_head
@@ -45,3 +46,31 @@ def test_a_commit_with_a_gigabyte_in_it(tmp_path, start_server):
         digest.update(BLOCK)
     (entry,) = get(server, f"/api/models/{REPO}/tree/{told['commitOid']}").json()
     assert entry["lfs"] == {**entry["lfs"], "oid": digest.hexdigest(), "size": count * len(BLOCK)}
+
+
+def send_object(server, size_bytes):
+    """The same by LFS: a batch, the bytes, and a commit; the statuses of the last two."""
+    count = size_bytes // len(BLOCK)
+    digest = hashlib.sha256()
+    for _ in range(count):
+        digest.update(BLOCK)
+    named = {"oid": digest.hexdigest(), "size": count * len(BLOCK)}
+    (told,) = lfs.objects_of(lfs.batch(server, named, transfers=["basic"]))
+    target = lfs.target_of(told["actions"]["upload"]["href"])
+    with connect(server) as connection:
+        connection.sendall(f"PUT {target} HTTP/1.1\r\nHost: {server.host}\r\nContent-Length: {named['size']}\r\n\r\n".encode())
+        for _ in range(count):
+            connection.sendall(BLOCK)
+        status, _, _ = read_head(connection)
+    line = {"key": "lfsFile", "value": {"path": "f.bin", "algo": "sha256", **named}}
+    return status, lfs.commit(server, line).status
+
+
+@pytest.mark.folder("many megabytes, for which an imitation of a store takes minutes")
+def test_an_object_of_many_megabytes(tmp_path, start_server):
+    server = start_server(tmp_path, "--writable")
+    assert send_object(server, 6 << 20) == (200, 200)
+    before = memory_bytes(server, "VmHWM")
+    assert send_object(server, 256 << 20) == (200, 200)
+    assert memory_bytes(server, "VmHWM") - before < GROWTH_BYTES
+    assert (tmp_path / REPO / "f.bin").stat().st_size == (256 << 20) // len(BLOCK) * len(BLOCK)
