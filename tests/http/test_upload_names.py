@@ -294,6 +294,17 @@ def test_nothing_is_replaced_while_yet_another_file_has_the_name(server, folder,
     assert [path for path in files_of(folder) if path.startswith(name)] == [f"{name}.zt"]
 
 
+def test_a_file_that_came_otherwise_is_compared_too(server, folder, name):
+    """Its SHA-256 is found when it is first asked for."""
+    (folder / f"{name}.zt").write_bytes(SMALL)
+    eventually(lambda: get(server, model_path(name)).status == 200)
+    same = {"If_None_Match": "*", "Repr_Digest": digest_field("sha-256", SMALL)}
+    eventually(lambda: put(server, name, SMALL, **same).status == 204)
+    other = {**same, "Repr_Digest": digest_field("sha-256", OTHER)}
+    assert_problem(put(server, name, OTHER, **other), 412, "precondition-failed")
+    assert content_of(server, name) == pattern(1000)
+
+
 def test_a_retry_after_a_lost_answer_is_a_success(server, folder, name):
     fields = {"If_None_Match": "*", "Repr_Digest": digest_field("sha-256", SMALL)}
     first = put(server, name, SMALL, **fields)

@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "base/workers.h"
+#include "tree/file_hashes.h"
 #include "upload/shared/index_check.h"
 #include "upload/shared/written_name.h"
 #include "zt/shards.h"
@@ -144,18 +145,35 @@ bool write_is_done_already(struct request *request, const uint8_t sha256[32])
            stated.has_sha256 && memcmp(stated.sha256, sha256, sizeof(stated.sha256)) == 0;
 }
 
-static bool is_done_already(struct request *request, const struct generation *current)
+bool write_file_sha256(struct server *server, const struct generation *generation,
+                       uint8_t out_sha256[32])
 {
-    return current != NULL && atomic_load(&current->has_file_sha256) &&
-           write_is_done_already(request, current->file_sha256);
+    if (atomic_load(&generation->has_file_sha256)) {
+        memcpy(out_sha256, generation->file_sha256, sizeof(generation->file_sha256));
+        return true;
+    }
+    if (server->hashes == NULL || generation->source == NULL)
+        return false;
+    if (file_hashes_find(server->hashes, generation->path, &generation->identity, out_sha256))
+        return true;
+    file_hashes_want(server->hashes, generation->path, &generation->identity);
+    return false;
+}
+
+static bool is_done_already(struct request *request, const struct generation *current,
+                            uint8_t out_sha256[32])
+{
+    return current != NULL && request_header(request, "Repr-Digest") != NULL &&
+           write_file_sha256(request->server, current, out_sha256) &&
+           write_is_done_already(request, out_sha256);
 }
 
 static void reply_done_already(struct request *request, const struct generation *current,
-                               struct zt_text name)
+                               const uint8_t sha256[32], struct zt_text name)
 {
     struct published published = {.replaced = true};
 
-    memcpy(published.sha256, current->file_sha256, sizeof(published.sha256));
+    memcpy(published.sha256, sha256, sizeof(published.sha256));
     snprintf(published.etag, sizeof(published.etag), "%s", current->etag);
     reply_empty(request, 204);
     published_reply_location(request, name);
@@ -166,6 +184,7 @@ bool write_refuse_preconditions(struct request *request, struct zt_text name,
                                 struct preconditions *out_preconditions)
 {
     struct generation *current;
+    uint8_t sha256[32];
     bool hold;
 
     *out_preconditions = write_preconditions(request);
@@ -174,8 +193,8 @@ bool write_refuse_preconditions(struct request *request, struct zt_text name,
     if (!preconditions_are_given(out_preconditions) || !find_now(request, name, &current))
         return false;
     hold = model_preconditions_hold(out_preconditions, current);
-    if (!hold && is_done_already(request, current)) {
-        reply_done_already(request, current, name);
+    if (!hold && is_done_already(request, current, sha256)) {
+        reply_done_already(request, current, sha256, name);
     } else if (!hold) {
         problem_reply(request, PROBLEM_PRECONDITION_FAILED,
                       "the current model does not meet the request's preconditions");

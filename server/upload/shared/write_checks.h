@@ -30,6 +30,10 @@ bool write_refuse_preconditions(struct request *request, struct zt_text name,
                                 struct preconditions *out_preconditions);
 /* Refuses an If-None-Match that is malformed; NULL: there is none. */
 bool write_refuse_tags(struct request *request, const char *if_none_match);
+/* The SHA-256 of a model's own file, if it is known; otherwise it is found in the background, for
+ * the next attempt. */
+bool write_file_sha256(struct server *server, const struct generation *generation,
+                       uint8_t out_sha256[32]);
 /* Whether the request's Repr-Digest is that of the file that is there: the request, or one like it,
  * was successful before, and its answer was lost (RFC 9110 section 13.2.1). */
 bool write_is_done_already(struct request *request, const uint8_t sha256[32]);

@@ -333,8 +333,9 @@ static bool file_is_there(struct put *put, struct published *published)
 static bool model_is_there(struct put *put, struct published *published)
 {
     struct generation *current = model_find_current(put->server, put->name);
-    bool is_there = current != NULL && atomic_load(&current->has_file_sha256) &&
-                    memcmp(current->file_sha256, published->sha256, sizeof(published->sha256)) == 0;
+    uint8_t sha256[32];
+    bool is_there = current != NULL && write_file_sha256(put->server, current, sha256) &&
+                    memcmp(sha256, published->sha256, sizeof(sha256)) == 0;
 
     if (is_there)
         snprintf(published->etag, sizeof(published->etag), "%s", current->etag);
