@@ -35,6 +35,7 @@ def site(folder, share_server):
     (folder / "named.zt").write_bytes(zt1(names, attributes={"vocabulary": VOCABULARY}))
     (folder / "objects.zt").write_bytes(models.small())
     (folder / f"{UNUSUAL}.zt").write_bytes(models.small())
+    (folder / "unreadable.zt").write_bytes(b"ZTEN1000" + bytes(100))
     (folder / "many.safetensors").write_bytes(models.many(8_000))
     for path, content in joined.files_with_index("sharded/model", [b"abc", b"defg"]).items():
         (folder / path).parent.mkdir(exist_ok=True)
@@ -175,6 +176,27 @@ def test_the_column_of_shapes_sorts_by_elements(site, browser):
     browser.click("th[data-key=shape] button")
     order = names_shown(browser)
     assert order[-1] == "wide" and order.index("thin") < order.index("inner/a")
+
+
+@pytest.mark.parametrize("order", ["objects", "-objects"])
+def test_what_has_no_figure_comes_last_in_either_order(site, browser, order):
+    browser.open(f"{site.url}/ui/?sort={order}")
+    assert names_shown(browser)[-1] == "unreadable"
+
+
+def test_the_map_has_no_slivers(site, browser):
+    browser.open(f"{site.url}/ui/models/named")
+    boxes = browser.get("[...document.querySelectorAll('.treemap svg > * > rect:not(.inner)')].map((e) => [e.width, e.height].map((side) => side.baseVal.value))")
+    assert len(boxes) > 5
+    assert max(max(box) / min(box) for box in boxes if min(box) > 10) < 5
+
+
+def test_the_focus_stays_in_the_map(site, browser):
+    browser.open(f"{site.url}/ui/models/named")
+    browser.run("document.querySelector('.treemap [role=button]').focus()")
+    browser.press("Enter")
+    browser.wait("document.querySelector('.trail strong').textContent !== 'whole model'")
+    assert browser.get("document.activeElement.closest('.treemap') !== null")
 
 
 def test_an_unknown_order_in_a_link_is_the_usual_one(site, browser):
