@@ -102,6 +102,21 @@ def test_verification_that_cannot_begin_can_be_tried_again(site, browser):
     assert browser.get("document.querySelector('[aria-labelledby=verification] button').disabled") is False
 
 
+def test_a_token_that_is_asked_for_in_the_middle_leads_back_to_where_one_was(site, browser):
+    browser.open(f"{site.url}/ui/models/small/objects/waves/data?map=gray")
+    browser.run(ANSWER, [[401, "unauthorized"]])
+    browser.run("document.querySelector('.moves [data-key=PageDown]').click()")
+    browser.wait("document.querySelector('#token') !== null")
+    assert browser.get("document.title") == "Token – ztserve"
+    browser.type("#token", "anything")
+    browser.press("Enter")
+    browser.wait("document.querySelector('table.values tbody th')?.textContent === '16'")
+    assert browser.get("location.search") == "?map=gray&at=16,0"
+    assert browser.get("document.querySelector('#map').value") == "gray"
+    browser.click("#forget")
+    browser.wait("document.querySelector('#forget').hidden")
+
+
 def test_the_list_of_uploads_says_once_that_it_cannot_be_had(site, browser):
     browser.open(f"{site.url}/ui/uploads")
     browser.run("window.boxes = 0; new MutationObserver((list) => { for (const change of list) for (const node of change.addedNodes)"

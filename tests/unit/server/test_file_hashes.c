@@ -256,6 +256,94 @@ static void files_that_cannot_be_read_may_be_wanted_again(void **state)
     wait_for(world, "a");
 }
 
+/* --- what is made of files --- */
+
+static struct {
+    atomic_int holds;
+    atomic_int opened;
+    bool is_changed; /* while it is read */
+} made_state;
+
+static void hold_made(void *thing)
+{
+    (void)thing;
+    made_state.holds++;
+}
+
+static void release_made(void *thing)
+{
+    (void)thing;
+    made_state.holds--;
+}
+
+static enum zt_status open_made(const struct hash_made *made, struct server *server,
+                                struct zt_source **out_source, struct zt_error *error)
+{
+    (void)server;
+    made_state.opened++;
+    return zt_source_from_memory(made->thing, made->part, out_source, error);
+}
+
+static bool is_still_made(struct zt_source *source)
+{
+    (void)source;
+    return !made_state.is_changed;
+}
+
+static void want_made(const struct world *world, const char *path,
+                      const struct file_identity *identity, uint32_t length)
+{
+    static const struct hash_made_ops ops = {hold_made, release_made, open_made, is_still_made};
+    static char text[] = "one\n";
+
+    file_hashes_want_made(world->server.hashes, path, identity,
+                          &(struct hash_made){&ops, text, length});
+}
+
+static void wait_until_released(int opened)
+{
+    for (int i = 0; i < PATIENCE_S * 1000 && (made_state.opened < opened || made_state.holds > 0);
+         i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_int_equal(made_state.holds, 0);
+    assert_int_equal(made_state.opened, opened);
+}
+
+static void what_is_made_is_hashed_as_a_file_is(void **state)
+{
+    struct world *world = *state;
+    const struct file_identity identity = {.size_bytes = 4, .inode = 7};
+    uint8_t sha256[FILE_SHA256_BYTES];
+
+    made_state.opened = 0;
+    want_made(world, "a/view", &identity, 4);
+    wait_until_released(1);
+    assert_true(file_hashes_find(world->server.hashes, "a/view", &identity, sha256));
+    assert_is(sha256, SHA256_ONE);
+    restart(world);
+    assert_true(file_hashes_find(world->server.hashes, "a/view", &identity, sha256));
+}
+
+static void what_is_made_is_not_kept_if_it_is_another(void **state)
+{
+    struct world *world = *state;
+    const struct file_identity identity = {.size_bytes = 4, .inode = 7};
+    uint8_t sha256[FILE_SHA256_BYTES];
+
+    made_state.opened = 0;
+    want_made(world, "shorter", &identity, 3);
+    wait_until_released(1);
+    assert_false(file_hashes_find(world->server.hashes, "shorter", &identity, sha256));
+    made_state.is_changed = true;
+    want_made(world, "changed", &identity, 4);
+    wait_until_released(2);
+    assert_false(file_hashes_find(world->server.hashes, "changed", &identity, sha256));
+    made_state.is_changed = false;
+    want_made(world, "changed", &identity, 4);
+    wait_until_released(3);
+    assert_true(file_hashes_find(world->server.hashes, "changed", &identity, sha256));
+}
+
 static void a_server_that_stops_finds_no_more(void **state)
 {
     struct world *world = *state;
@@ -312,6 +400,8 @@ int main(void)
         TEST(a_torn_or_foreign_file_is_replaced),
         TEST(without_a_state_folder_they_last_as_long_as_the_process),
         TEST(files_that_cannot_be_read_may_be_wanted_again),
+        TEST(what_is_made_is_hashed_as_a_file_is),
+        TEST(what_is_made_is_not_kept_if_it_is_another),
         TEST(a_server_that_stops_finds_no_more),
         cmocka_unit_test(the_table_forgets_what_was_not_asked_for_longest),
     };
