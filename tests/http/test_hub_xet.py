@@ -130,6 +130,7 @@ def test_a_file_without_a_sha256_is_found_by_what_it_is(server, session):
     assert stored(server) == CONTENT
 
 
+@pytest.mark.folder("looks at the places of uploads")
 def test_a_xorb_and_a_shard_sent_again_change_nothing(tmp_path, server, session):
     xorb, entry = whole(CONTENT)
     assert session.send(xorb).json() == {"was_inserted": True}
@@ -141,6 +142,18 @@ def test_a_xorb_and_a_shard_sent_again_change_nothing(tmp_path, server, session)
     eventually(lambda: len(kept(tmp_path)) == 2)
     assert_accepted(commit(server, REPO, lfs_file("file.bin", CONTENT)))
     assert stored(server) == CONTENT
+
+
+def test_what_the_repository_has_is_not_put_together_again(tmp_path, server):
+    Session(server, REPO).upload(CONTENT)
+    assert_accepted(commit(server, REPO, lfs_file("file.bin", CONTENT)))
+    eventually(lambda: ask(server, "GET", f"/api/models/{REPO}/tree/main").json()[0].get("lfs"))
+    again = Session(server, REPO)
+    again.upload(CONTENT)
+    kinds = [upload["kind"] for upload in get(server, "/v1/uploads").json()["uploads"]]
+    assert kinds == ["xet", "xet"]
+    assert_accepted(commit(server, REPO, lfs_file("copy.bin", CONTENT)))
+    assert stored(server, "copy.bin") == CONTENT
 
 
 def test_xorbs_and_shards_at_once(server, session):
@@ -156,6 +169,7 @@ def test_xorbs_and_shards_at_once(server, session):
         assert stored(server, f"{at}.bin") == content
 
 
+@pytest.mark.folder("looks at the places of uploads")
 def test_a_file_that_waits_for_its_commit_survives_a_restart(tmp_path, server, start_server):
     Session(server, REPO).upload(CONTENT)
     server.kill()
@@ -368,6 +382,7 @@ def test_bodies_are_bounded_before_they_are_read(server, session, path, length):
 # --- chunks that do not decode ---
 
 
+@pytest.mark.folder("looks at the places of uploads")
 @pytest.mark.parametrize(
     "bad",
     [
@@ -417,6 +432,7 @@ def sent(session):
 COUNT = len(pieces(CONTENT))
 
 
+@pytest.mark.folder("looks at the places of uploads")
 @pytest.mark.parametrize(
     "terms, word",
     [
@@ -438,6 +454,7 @@ def test_terms_that_name_something_else_are_refused(tmp_path, server, session, s
     eventually(lambda: len(kept(tmp_path)) == 1)
 
 
+@pytest.mark.folder("looks at the places of uploads")
 def test_a_sha256_of_another_file_is_refused(tmp_path, server, session, sent):
     other = pattern(len(CONTENT) + 1)
     entry = file_of([term(sent, len(CONTENT), 0, COUNT)], sha256(other))
@@ -501,6 +518,7 @@ def test_a_file_beyond_the_largest_is_refused_while_it_is_made(tmp_path, start_s
 # --- sessions ---
 
 
+@pytest.mark.folder("looks at the places of uploads")
 def test_sessions_of_one_client_are_bounded(tmp_path, start_server):
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"upload": {"sessions_per_client": 2}}))
@@ -516,6 +534,7 @@ def test_sessions_of_one_client_are_bounded(tmp_path, start_server):
     assert uploads[0]["received"] > len(CONTENT)
 
 
+@pytest.mark.folder("looks at the places of uploads")
 def test_a_session_expires_with_what_it_has(tmp_path, start_server):
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"upload": {"expire_s": 1}}))
@@ -541,6 +560,7 @@ def test_a_xorb_that_is_cut_off_is_not_known(server, session):
     assert_accepted(session.describe(shard(entry)))
 
 
+@pytest.mark.folder("looks at the places of uploads")
 def test_a_client_that_leaves_while_a_file_is_made_leaves_nothing(tmp_path, server, session):
     xorb = Xorb(*[chunk_of(LZ4, run(b"x", 128 << 10), 128 << 10)] * 512)
     assert_accepted(session.send(xorb))

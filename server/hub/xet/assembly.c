@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/little_endian.h"
+#include "hub/write/repo_now.h"
 
 /* Stored bytes that are read at a time, and decoded ones that are written at a time: some of the
  * longest chunks. */
@@ -116,7 +117,12 @@ static bool begin(struct assembly *assembly)
     if (xet_shard_open(&buffers->shard, assembly->source, assembly->offset, assembly->length,
                        &error) != ZT_OK)
         return fail_read(assembly, &error);
-    return check_shard(assembly);
+    if (!check_shard(assembly))
+        return false;
+    /* If it cannot be known, everything is put together. */
+    (void)repo_now_find(assembly->server, zt_text_from(xet_session_repo(assembly->session)),
+                        &assembly->version, &error);
+    return true;
 }
 
 /* --- one term --- */
@@ -271,13 +277,27 @@ static bool finish_file(struct assembly *assembly)
     return true;
 }
 
-/* Of a shard that came before, or a file that another upload has brought. */
+/* Then the file need not be put together: a commit finds the bytes in the repository's files as well. */
+static bool repo_has(const struct assembly *assembly, const uint8_t sha256[32])
+{
+    const struct hub_version *version = assembly->version;
+
+    for (size_t i = 0; version != NULL && i < version->count; i++)
+        if (repo_now_has_bytes(&version->files[i]) &&
+            memcmp(version->files[i].sha256, sha256, 32) == 0)
+            return true;
+    return false;
+}
+
+/* Of a shard that came before, of another upload, or in the repository: clients send a file that
+ * has not changed, and find that out when they know its SHA-256. */
 static bool is_there(const struct assembly *assembly, const struct xet_shard_file *file)
 {
     uint64_t length;
 
-    return file->has_sha256 && staged_exists(assembly->server, xet_session_repo(assembly->session),
-                                             file->sha256, &length);
+    return file->has_sha256 && (repo_has(assembly, file->sha256) ||
+                                staged_exists(assembly->server, xet_session_repo(assembly->session),
+                                              file->sha256, &length));
 }
 
 /* Takes up the next file, unless it is not wanted. */
@@ -321,4 +341,6 @@ void assembly_clear(struct assembly *assembly)
         xorb_decoder_free(assembly->buffers->decoder);
     free(assembly->buffers);
     assembly->buffers = NULL;
+    hub_version_release(assembly->version);
+    assembly->version = NULL;
 }

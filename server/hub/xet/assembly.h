@@ -8,6 +8,7 @@
 #ifndef HUB_XET_ASSEMBLY_H
 #define HUB_XET_ASSEMBLY_H
 
+#include "hub/version.h"
 #include "hub/write/staged_objects.h"
 #include "hub/xet/session.h"
 #include "hub/xet/shard.h"
@@ -30,9 +31,10 @@ struct assembly {
 
     /* Private. */
     struct assembly_buffers *buffers;
-    struct zt_source *source; /* the session's file */
-    uint64_t record;          /* of the file that comes next */
-    uint64_t left;            /* bytes of this step */
+    struct zt_source *source;    /* the session's file */
+    struct hub_version *version; /* of the repository, before; NULL: not known, or there is none */
+    uint64_t record;             /* of the file that comes next */
+    uint64_t left;               /* bytes of this step */
     /* The file that is being written. */
     struct staged_object *object;
     struct zt_hasher *hasher;
