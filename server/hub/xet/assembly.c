@@ -277,7 +277,8 @@ static bool finish_file(struct assembly *assembly)
     return true;
 }
 
-/* Then the file need not be put together: a commit finds the bytes in the repository's files as well. */
+/* Then the file need not be put together: a commit finds the bytes in the repository's files as
+ * well. */
 static bool repo_has(const struct assembly *assembly, const uint8_t sha256[32])
 {
     const struct hub_version *version = assembly->version;
