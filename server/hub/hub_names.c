@@ -29,7 +29,7 @@ static bool part_is_valid(struct zt_text part)
 /* What other addresses of the server begin with: no file of such a repository could be fetched. */
 static bool is_reserved(struct zt_text first)
 {
-    static const char *const names[] = {"api", "files", "datasets", "spaces", "kernels"};
+    static const char *const names[] = {"api", "files", "ui", "datasets", "spaces", "kernels"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (zt_text_is(first, names[i]))

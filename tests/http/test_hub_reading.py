@@ -195,7 +195,7 @@ def test_other_kinds_of_repositories(server, path):
     assert_absent(get(server, path), "RepoNotFound")
 
 
-@pytest.mark.parametrize("owner", ["api", "files", "datasets", "spaces", "kernels"])
+@pytest.mark.parametrize("owner", ["api", "files", "ui", "datasets", "spaces", "kernels"])
 def test_folders_whose_addresses_are_others_are_no_repositories(tmp_path, start_server, owner):
     fill(tmp_path, f"{owner}/model", {"config.json": b"{}"})
     fill(tmp_path, "org/model", {"config.json": b"{}"})

@@ -74,8 +74,8 @@ bool hub_refuse_repo(struct request *request, struct zt_text repo)
         hub_refuse(request, PROBLEM_INVALID_NAME, NULL,
                    "a repository is called name or owner/name, each part of 1 to 96 characters "
                    "[A-Za-z0-9_.-] without \"--\" and \"..\", not beginning or ending with - or ., "
-                   "and not ending in .git; not beginning with api/, files/, datasets/, spaces/ or "
-                   "kernels/");
+                   "and not ending in .git; not beginning with api/, files/, ui/, datasets/, "
+                   "spaces/ or kernels/");
         return true;
     }
     if (authorize_sees_folder(request, repo))
