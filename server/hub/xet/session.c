@@ -376,8 +376,9 @@ bool xet_session_take_turn(struct xet_session *session, struct waiter *waiter)
 
     pthread_mutex_lock(&session->lock);
     is_mine = !session->has_turn;
-    session->has_turn = true;
-    if (!is_mine) {
+    if (is_mine) {
+        session->has_turn = true;
+    } else {
         waiter->next = session->waiting;
         session->waiting = waiter;
     }

@@ -42,11 +42,12 @@ static long peak_kib(void)
     return usage.ru_maxrss;
 }
 
-static double now_ms(void)
+/* Of this thread, whatever else the machine does. */
+static double processor_ms(void)
 {
     struct timespec time;
 
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
 }
 
@@ -54,10 +55,10 @@ static double now_ms(void)
 static enum zt_status try_bounded(const struct zt2_file *file)
 {
     long before_kib = peak_kib();
-    double before_ms = now_ms();
+    double before_ms = processor_ms();
     enum zt_status status = zt2_file_try(file, &error);
 
-    assert_true(now_ms() - before_ms < MILLIS_MAX);
+    assert_true(processor_ms() - before_ms < MILLIS_MAX);
 #ifdef ZT_SANITIZED
     (void)before_kib; /* the sanitizer keeps what is freed */
 #else
