@@ -41,16 +41,21 @@ static bool sees_generation(const struct request *request, const struct generati
                                 authorize_filter(request));
 }
 
+/* Who asks for a range of a large file is not worth that all of it is read. */
 static void add_sha256(struct request *request, const struct generation *generation)
 {
     struct representation *reply = &request->reply;
+    struct file_hashes *hashes = request->server->hashes;
 
     reply->has_sha256 = atomic_load(&generation->has_file_sha256);
-    if (reply->has_sha256)
+    if (reply->has_sha256) {
         memcpy(reply->sha256, generation->file_sha256, sizeof(reply->sha256));
-    else
-        reply->has_sha256 = file_hashes_find(request->server->hashes, generation->path,
-                                             &generation->identity, reply->sha256);
+        return;
+    }
+    reply->has_sha256 =
+        file_hashes_find(hashes, generation->path, &generation->identity, reply->sha256);
+    if (!reply->has_sha256 && request_header(request, "Range") == NULL)
+        file_hashes_want(hashes, generation->path, &generation->identity);
 }
 
 /* Takes over the reference. */

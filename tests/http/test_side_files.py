@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import socket
+import time
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
@@ -145,6 +146,18 @@ def test_digest_is_computed_for_who_wants_it(server, folder):
     assert (answer["Repr-Digest"], answer.body) == (digest_field(data), data)
     part = get(server, target("org/model/wanted.dat"), Want_Content_Digest="sha-256=1", Range="bytes=5-99")
     assert part["Content-Digest"] == digest_field(data[5:100])
+
+
+def test_digest_of_a_models_file_is_found_for_who_asks_for_all_of_it(tmp_path, start_server):
+    model = bytes(zt1({"w": dense(pattern(64, seed=5))}))
+    (tmp_path / "model.zt").write_bytes(model)
+    server = start_server(tmp_path)
+    time.sleep(0.2)
+    assert get(server, "/files/model.zt", Range="bytes=0-7")["Repr-Digest"] is None
+    time.sleep(0.2)
+    assert get(server, "/files/model.zt", Range="bytes=0-7")["Repr-Digest"] is None
+    assert get(server, "/files/model.zt").body == model
+    assert eventually(lambda: get(server, "/files/model.zt", Range="bytes=0-7")["Repr-Digest"] == digest_field(model))
 
 
 def test_digest_of_a_models_file_is_stated_once_the_index_had_it_found(server, folder):
