@@ -12,7 +12,6 @@
 #include "http/exchange/base_url.h"
 #include "http/exchange/client.h"
 #include "hub/hub_json.h"
-#include "hub/hub_problem.h"
 #include "hub/hub_request.h"
 #include "hub/write/commit.h"
 #include "hub/write/commit_lines.h"
@@ -91,14 +90,8 @@ static struct commit_request *new_request(struct request *request)
 
 /* --- before the body --- */
 
-static bool refuse_target(struct request *request, const struct hub_target *target)
+static bool refuse_pull_request(struct request *request)
 {
-    if (hub_refuse_repo(request, target->repo))
-        return true;
-    if (hub_revision_of(target->revision) != HUB_REVISION_NOW) {
-        hub_reply_no_revision(request);
-        return true;
-    }
     if (!hub_switch(request, "create_pr"))
         return false;
     hub_refuse(request, PROBLEM_NOT_IMPLEMENTED, NULL, "there are no pull requests here");
@@ -134,8 +127,8 @@ void hub_commit_begin(struct request *request)
     struct commit_request *self;
 
     if (hub_refuse_read_only(request) || !hub_target_read(request, &target) ||
-        refuse_target(request, &target) || write_refuse_coding(request) ||
-        write_refuse_absent_body(request))
+        hub_refuse_target(request, &target) || refuse_pull_request(request) ||
+        write_refuse_coding(request) || write_refuse_absent_body(request))
         return;
     self = new_request(request);
     if (self == NULL)

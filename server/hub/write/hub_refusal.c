@@ -84,3 +84,13 @@ bool hub_refuse_repo(struct request *request, struct zt_text repo)
     hub_refuse(request, PROBLEM_FORBIDDEN, NULL, "this client may not use this repository");
     return true;
 }
+
+bool hub_refuse_target(struct request *request, const struct hub_target *target)
+{
+    if (hub_refuse_repo(request, target->repo))
+        return true;
+    if (hub_revision_of(target->revision) == HUB_REVISION_NOW)
+        return false;
+    hub_reply_no_revision(request);
+    return true;
+}

@@ -3,6 +3,7 @@
 #define HUB_WRITE_HUB_REFUSAL_H
 
 #include "http/exchange/problem.h"
+#include "hub/hub_request.h"
 #include "upload/shared/failure.h"
 
 /* code: of X-Error-Code; NULL: none. */
@@ -19,5 +20,8 @@ bool hub_refuse_read_only(struct request *request);
 /* True, and replied, if clients cannot name a repository so, or if this client may not write to
  * it. */
 bool hub_refuse_repo(struct request *request, struct zt_text repo);
+
+/* The same, or if the revision is not the one branch that can be written to. */
+bool hub_refuse_target(struct request *request, const struct hub_target *target);
 
 #endif

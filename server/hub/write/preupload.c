@@ -53,12 +53,8 @@ void hub_preupload_begin(struct request *request)
     struct preupload *self;
 
     if (hub_refuse_read_only(request) || !hub_target_read(request, &target) ||
-        hub_refuse_repo(request, target.repo) || json_body_refuse(request))
+        hub_refuse_target(request, &target) || json_body_refuse(request))
         return;
-    if (hub_revision_of(target.revision) != HUB_REVISION_NOW) {
-        hub_reply_no_revision(request);
-        return;
-    }
     self = write_context(request, sizeof(*self));
     if (self == NULL)
         return;

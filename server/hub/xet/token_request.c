@@ -6,7 +6,6 @@
 #include "base/server.h"
 #include "http/exchange/base_url.h"
 #include "hub/hub_json.h"
-#include "hub/hub_problem.h"
 #include "hub/hub_request.h"
 #include "hub/write/hub_refusal.h"
 #include "hub/xet/handlers.h"
@@ -50,24 +49,13 @@ static enum outcome reply(struct request *request, const struct xet_permit *perm
     return OUTCOME_READY;
 }
 
-static bool refuse_target(struct request *request, const struct hub_target *target)
-{
-    if (hub_refuse_repo(request, target->repo))
-        return true;
-    if (hub_revision_of(target->revision) != HUB_REVISION_NOW) {
-        hub_reply_no_revision(request);
-        return true;
-    }
-    return false;
-}
-
 enum outcome xet_token_get(struct request *request)
 {
     struct xet_permit permit = {.end = time(NULL) + XET_TOKEN_S};
     struct hub_target target;
 
     if (hub_refuse_read_only(request) || !hub_target_read(request, &target) ||
-        refuse_target(request, &target))
+        hub_refuse_target(request, &target))
         return OUTCOME_READY;
     if (!request->server->config->hub.xet)
         return hub_refuse(request, PROBLEM_NOT_IMPLEMENTED, NULL,
