@@ -446,3 +446,21 @@ def test_killed_before_the_publication_its_parts_are_as_they_were(tmp_path, star
     assert_as_before(server, parts, pieces)
     assert concat(server, name, parts).status == 201
     assert content_of(server, name) == pattern(1000)
+
+
+@pytest.mark.folder("hundreds of uploads, which a store takes long for")
+def test_parts_are_not_remembered_longer_than_what_they_became(tmp_path, start_server, name):
+    """Of so many finished uploads only the first are kept; where the final one is not, its parts are not either."""
+    server = start_server(tmp_path, "--writable")
+    whole = {**TUS, **PIECE, "Upload-Length": str(len(SMALL)), "Upload-Metadata": metadata(name)}
+    for _ in range(256):
+        assert ask(server, "POST", "/v1/resumable", whole, SMALL).status == 201
+    parts = send_parts(server, split(SMALL, 2))
+    final = concat(server, name, parts)
+    assert final.status == 201
+    assert [head(server, part).status for part in parts] == [404, 404]
+    assert concat(server, name, parts)["Location"] == final["Location"]
+    server.kill()
+    server = start_server(tmp_path, "--writable")
+    assert [head(server, part).status for part in parts] == [404, 404]
+    assert content_of(server, name) == pattern(1000)

@@ -267,6 +267,17 @@ static bool fill_and_publish(struct concat *concat, struct name_filter covers)
     return false;
 }
 
+/* A part that were remembered longer than what it has become would be of no use to its client,
+ * which asks for the final upload again. */
+static void end_parts(struct concat *concat)
+{
+    for (size_t i = 0; i < concat->count; i++)
+        if (concat->final->kept.is_outcome_kept)
+            resumable_use_up(concat->parts[i].resumable, concat->final->published.sha256);
+        else
+            resumable_drop(concat->parts[i].resumable);
+}
+
 /* The claims end before the answer, since the client may then send the next request. */
 static void work(struct request *request)
 {
@@ -274,8 +285,7 @@ static void work(struct request *request)
 
     assert(!concat->is_done);
     if (add_final(concat) && fill_and_publish(concat, authorize_filter(request)))
-        for (size_t i = 0; i < concat->count; i++)
-            resumable_use_up(concat->parts[i].resumable, concat->final->published.sha256);
+        end_parts(concat);
     concat->is_done = true;
     end_claims(concat);
 }
