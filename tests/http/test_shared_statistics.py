@@ -10,6 +10,8 @@ import pytest
 from containers import Component, Object, dense, seekable, zstd_dense, zt1, zt2
 from wire import Connection, assert_problem, component_path, connect, eventually, get
 
+pytestmark = pytest.mark.folder("sparse files larger than the memory of the tests, and a bucket of its own")
+
 GIB = 1 << 30
 # Sparse files: what is not stored costs no disk, but is read as zeros. The first would take minutes.
 ENDLESS = 1024 * GIB
