@@ -271,7 +271,9 @@ static void parts_of_a_piece_are_stored_soon(void **state)
     request_state(request)->operation = &keeping;
     send_body(&length);
     assert_true(intake_begin(set, request, BODY_BYTES));
-    for (unsigned i = 0; i < WAIT_S * 100 && atomic_load(&digested) < length; i++) {
+    for (unsigned i = 0;
+         i < WAIT_S * 100 && (atomic_load(&digested) < length || atomic_load(&stored) < length);
+         i++) {
         turn(10);
         intake_store_parts(set, (uint64_t)clock_coarse_ms());
     }
@@ -308,7 +310,9 @@ static void a_body_that_comes_in_parts_stays_in_its_memory(void **state)
             }
             turn(0);
         }
-        for (unsigned i = 0; i < WAIT_S * 100 && atomic_load(&digested) < sent; i++) {
+        for (unsigned i = 0;
+             i < WAIT_S * 100 && (atomic_load(&digested) < sent || atomic_load(&stored) < sent);
+             i++) {
             turn(10);
             intake_store_parts(set, (uint64_t)clock_coarse_ms());
         }
