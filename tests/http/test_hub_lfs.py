@@ -505,18 +505,20 @@ def test_what_a_name_says_is_checked(tmp_path, server, path, content):
     assert commit(server, lfs_file("other.txt", content)).status == 200
 
 
-def test_two_commits_of_one_object(tmp_path, server):
+@pytest.mark.parametrize("attempt", range(20))
+def test_commits_of_one_object_at_once(tmp_path, server, attempt):
     stage(server, LARGE)
     answers = []
-    threads = [threading.Thread(target=lambda path=path: answers.append(commit(server, lfs_file(path, LARGE)))) for path in ("a", "b")]
+    paths = "abcdef"
+    threads = [threading.Thread(target=lambda path=path: answers.append(commit(server, lfs_file(path, LARGE)))) for path in paths]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert {answer.status for answer in answers} <= {200, 409}
-    for path in ("a", "b"):
+    for path in paths:
         assert commit(server, lfs_file(path, LARGE)).status == 200
-    assert files_of(tmp_path) == {"a": LARGE, "b": LARGE}
+    assert files_of(tmp_path) == dict.fromkeys(paths, LARGE)
 
 
 # --- preupload ---

@@ -75,6 +75,10 @@ void commit_file_name(const struct commit *commit, const struct commit_operation
 bool commit_make_file(struct commit *commit, struct commit_operation *operation,
                       struct stored_upload **out_file);
 
+/* commit_run.c: what the repository has when the commit to it that is being carried out at this
+ * moment, if there is one, has ended; with a reference, or NULL as in repo_now_find. */
+bool commit_find_later(struct commit *commit, struct hub_version **out_version);
+
 /* commit_objects.c: finds the bytes of all objects that lines name, and takes them or copies them.
  * version: what the repository has, or NULL. */
 bool commit_find_objects(struct commit *commit, const struct hub_version *version);

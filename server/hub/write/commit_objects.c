@@ -14,6 +14,8 @@
 struct objects {
     struct commit *commit;
     const struct hub_version *version;
+    struct hub_version *later; /* in its place, once it was waited for */
+    bool has_waited;
     struct commit_operation **wanting; /* by SHA-256, then in the order of the commit */
     size_t wanting_count;
     const struct hub_file **files; /* by SHA-256; only if some object is not staged */
@@ -186,13 +188,32 @@ static bool share_staged(struct objects *objects, size_t first, size_t end,
     return true;
 }
 
+/* A commit that has just used up the object has made a file of it, which version may not show. */
+static bool list_files_again(struct objects *objects)
+{
+    objects->has_waited = true;
+    if (!commit_find_later(objects->commit, &objects->later))
+        return false;
+    objects->version = objects->later;
+    free(objects->files);
+    objects->files = NULL;
+    objects->file_count = 0;
+    return list_files(objects);
+}
+
 static bool share_file(struct objects *objects, size_t first, size_t end)
 {
+    const uint8_t *sha256 = objects->wanting[first]->sha256;
     const struct hub_file *file;
 
     if (!list_files(objects))
         return false;
-    file = find_file(objects, objects->wanting[first]->sha256);
+    file = find_file(objects, sha256);
+    if (file == NULL && !objects->has_waited) {
+        if (!list_files_again(objects))
+            return false;
+        file = find_file(objects, sha256);
+    }
     if (file == NULL)
         return refuse(objects->commit, objects->wanting[first], PROBLEM_INVALID_REQUEST,
                       "nothing with this oid was sent to this server for this repository, or it "
@@ -270,5 +291,6 @@ bool commit_find_objects(struct commit *commit, const struct hub_version *versio
 
     free(objects.wanting);
     free(objects.files);
+    hub_version_release(objects.later);
     return is_found;
 }

@@ -43,6 +43,17 @@ static bool find_version(struct commit *commit, struct hub_version **out_version
            failure_of_store(&commit->failure, &error);
 }
 
+bool commit_find_later(struct commit *commit, struct hub_version **out_version)
+{
+    pthread_mutex_t *lock = lock_of(commit);
+    bool is_found;
+
+    pthread_mutex_lock(lock);
+    is_found = find_version(commit, out_version);
+    pthread_mutex_unlock(lock);
+    return is_found;
+}
+
 /* --- against what is there --- */
 
 static const char *inside(const struct commit *commit, const struct commit_operation *operation)

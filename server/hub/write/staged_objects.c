@@ -284,7 +284,8 @@ enum staged_found staged_take(struct server *server, const char *repo, const uin
         }
         kept_upload_release(object);
     }
-    object = search(server, repo, sha256, 1U << STAGED_TAKEN);
+    /* Or put back since. */
+    object = search(server, repo, sha256, 1U << STAGED_READY | 1U << STAGED_TAKEN);
     kept_upload_release(object);
     return object != NULL ? STAGED_IN_USE : STAGED_NOT_FOUND;
 }
