@@ -3,16 +3,33 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #define DETAIL_SIZE 1024
 
-/* A field that holds what anybody may have called a file would have to be checked: the texts of
- * fields are constant. */
+/* UTF-8: a letter of several bytes becomes one question mark. */
+void hub_show_message(struct request *request, const char *text)
+{
+    char *shown = request_copy(request, text, strlen(text));
+    char *to = shown;
+
+    for (const char *from = shown; from != NULL && *from != '\0'; from++)
+        if ((*from & 0xC0) != 0x80)
+            *to++ = *from;
+    if (shown == NULL)
+        return;
+    *to = '\0';
+    for (to = shown; *to != '\0'; to++)
+        if (*to < ' ' || *to > '~')
+            *to = '?';
+    representation_field(&request->reply, "X-Error-Message", shown);
+}
+
 static enum outcome reply_absent(struct request *request, const char *code, const char *detail)
 {
     problem_reply_named(request, PROBLEM_NOT_FOUND, "error", "%s", detail);
     representation_field(&request->reply, "X-Error-Code", code);
-    representation_field(&request->reply, "X-Error-Message", detail);
+    hub_show_message(request, detail);
     return OUTCOME_READY;
 }
 
@@ -45,7 +62,9 @@ enum outcome hub_reply_problem(struct request *request, enum problem problem,
     va_start(arguments, detail_format);
     vsnprintf(detail, sizeof(detail), detail_format, arguments);
     va_end(arguments);
-    return problem_reply_named(request, problem, "error", "%s", detail);
+    problem_reply_named(request, problem, "error", "%s", detail);
+    hub_show_message(request, detail);
+    return OUTCOME_READY;
 }
 
 enum outcome hub_reply_error(struct request *request, const struct zt_error *error)

@@ -12,6 +12,9 @@ enum outcome hub_reply_no_revision(struct request *request);
 /* commit: for which the absence holds, and is remembered by clients; NULL: none. */
 enum outcome hub_reply_no_entry(struct request *request, const char *commit);
 
+/* Adds X-Error-Message to a reply. What a field may not hold is shown as a question mark. */
+void hub_show_message(struct request *request, const char *text);
+
 /* Any other problem, with the members and fields that show its text. */
 enum outcome hub_reply_problem(struct request *request, enum problem problem,
                                const char *detail_format, ...)

@@ -5,6 +5,7 @@
 #include "hub/write/handlers.h"
 #include "hub/xet/handlers.h"
 #include "upload/shared/registry.h"
+#include "upload/shared/whole_body.h"
 #include "upload/tus/tus.h"
 #include "upload/whole/delete.h"
 #include "upload/whole/file_delete.h"
@@ -33,9 +34,9 @@ const struct route routes[] = {
     {.pattern = "/v1/models/{model}",
      .get = {.handle = model_get, TAKES("prefix match fields attributes pretty")},
      .put = {.begin = model_put_begin,
-             .receive = model_put_receive,
-             .store = model_put_store,
-             .digest = model_put_digest,
+             .receive = whole_body_receive,
+             .store = whole_body_store,
+             .digest = whole_body_digest,
              .handle = model_put_handle},
      .delete = {.begin = model_delete_begin, .handle = model_delete_handle}},
     {.pattern = "/v1/models/{model}/objects/{object}",
@@ -102,9 +103,9 @@ const struct route routes[] = {
     {.pattern = "/files/{path...}",
      .get = {.handle = files_get},
      .put = {.begin = file_put_begin,
-             .receive = model_put_receive,
-             .store = model_put_store,
-             .digest = model_put_digest,
+             .receive = whole_body_receive,
+             .store = whole_body_store,
+             .digest = whole_body_digest,
              .handle = model_put_handle},
      .delete = {.begin = file_delete_begin, .handle = file_delete_handle},
      .ignores_parameters = true},
@@ -181,9 +182,9 @@ const struct route routes[] = {
      HUB_ROUTE},
     {.pattern = "/{repo}.git/info/lfs/objects/{oid}",
      .put = {.begin = lfs_put_begin,
-             .receive = lfs_put_receive,
-             .store = lfs_put_store,
-             .digest = lfs_put_digest,
+             .receive = whole_body_receive,
+             .store = whole_body_store,
+             .digest = whole_body_digest,
              .handle = lfs_put_handle},
      .post = {.begin = lfs_complete_begin,
               .receive = lfs_complete_receive,

@@ -326,6 +326,7 @@ def test_malformed_lists_of_paths(server, body, media_type):
     answer = paths_info(server, body, media_type)
     assert (answer.status, answer.json()["code"]) == (400, "invalid-request")
     assert "paths" in answer.json()["error"]
+    assert answer["X-Error-Message"] == answer.json()["error"].replace("\N{HORIZONTAL ELLIPSIS}", "?")
 
 
 # --- changes ---

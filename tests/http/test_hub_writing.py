@@ -171,6 +171,7 @@ REFUSED = {
     "padding inside": ([{"key": "file", "value": {"path": "f", "content": "aG==aG==", "encoding": "base64"}}], 400, ["line 2", "base64"]),
     "bits in padding": ([{"key": "file", "value": {"path": "f", "content": "aGl=", "encoding": "base64"}}], 400, ["line 2", "base64"]),
     "two contents": ([b'{"key":"file","value":{"path":"f","content":"","content":"","encoding":"base64"}}'], 400, ["line 2"]),
+    "a name that no field can hold": ([removed("Größe.txt")], 404, ["there is no file Gr??e.txt to remove"]),
     "content of a removal": ([{"key": "deletedFile", "value": {"path": "kept.json", "content": ""}}], 400, ["line 2"]),
     "twice": ([inline("f", b"1"), inline("g", b""), inline("f", b"2")], 400, ["line 4", "line 2"]),
     "written and removed": ([inline("kept.json", b"[]"), removed("kept.json")], 400, ["line 3", "line 2"]),

@@ -254,7 +254,7 @@ static bool read_line(struct commit_request *self, const struct json_t *object,
     struct zt_text key;
 
     if (json_member_text(object, "key", &key) != JSON_FOUND || value == NULL)
-        return refuse_line(self, "a line is {\"key\": …, \"value\": {…}}");
+        return refuse_line(self, "a line is an object with a key and a value");
     if (zt_text_is(key, "file"))
         return add_file(self, value, content);
     if (content != COMMIT_NO_CONTENT)

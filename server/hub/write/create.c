@@ -7,6 +7,7 @@
 #include "base/server.h"
 #include "http/exchange/base_url.h"
 #include "hub/hub_json.h"
+#include "hub/hub_problem.h"
 #include "hub/write/handlers.h"
 #include "hub/write/hub_refusal.h"
 #include "hub/write/repo_now.h"
@@ -109,7 +110,7 @@ static enum outcome reply_exists(struct request *request, const char *url, const
 
     problem_reply_members(request, PROBLEM_CONFLICT, text,
                           &(struct problem_members){members, sizeof(members) / sizeof(members[0])});
-    representation_field(&request->reply, "X-Error-Message", text);
+    hub_show_message(request, text);
     return OUTCOME_READY;
 }
 

@@ -27,11 +27,8 @@ void lfs_batch_begin(struct request *request);
 void lfs_batch_receive(struct request *request, const void *bytes, size_t length);
 enum outcome lfs_batch_handle(struct request *request);
 
-/* lfs_put.c: an object. */
+/* lfs_put.c: an object, whose body whole_body.h takes. */
 void lfs_put_begin(struct request *request);
-void lfs_put_receive(struct request *request, const void *bytes, size_t length);
-void lfs_put_store(struct request *request, const struct body_piece *piece);
-void lfs_put_digest(struct request *request, const struct body_piece *piece);
 enum outcome lfs_put_handle(struct request *request);
 
 /* lfs_part.c: a part of one. */

@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "access/access.h"
 #include "base/server.h"
@@ -14,25 +13,13 @@
 
 #define DETAIL_SIZE 1024
 
-/* What a client has called a file may be any text, that of a field may not. */
-static void show(struct request *request, const char *detail)
-{
-    char *text = request_copy(request, detail, strlen(detail));
-
-    for (char *at = text; at != NULL && *at != '\0'; at++)
-        if (*at < ' ' || *at > '~')
-            *at = '?';
-    if (text != NULL)
-        representation_field(&request->reply, "X-Error-Message", text);
-}
-
 static enum outcome refuse(struct request *request, enum problem problem, const char *code,
                            const char *detail)
 {
     problem_reply_named(request, problem, "error", "%s", detail);
     if (code != NULL)
         representation_field(&request->reply, "X-Error-Code", code);
-    show(request, detail);
+    hub_show_message(request, detail);
     return OUTCOME_READY;
 }
 

@@ -9,10 +9,10 @@
 #include "base/metrics.h"
 #include "http/exchange/authorize.h"
 #include "http/exchange/client.h"
-#include "upload/shared/body_follower.h"
 #include "upload/shared/file_checks.h"
 #include "upload/shared/publication.h"
 #include "upload/shared/registry.h"
+#include "upload/shared/whole_body.h"
 #include "upload/shared/write_checks.h"
 #include "upload/shared/written_name.h"
 
@@ -30,26 +30,50 @@ static const unsigned next_states[] = {
 };
 
 struct put {
-    struct body_follower follower; /* its references are those to this structure */
+    struct whole_body body;
     struct server *server;
     enum put_state state;
     char name[MODEL_NAME_MAX + 1];
     /* Of a file at a path of its own, or of a model; stored is NULL once it is published. */
     struct file_publication file;
     bool is_file;
-    struct digest_field content_digest;
-    struct digest_field repr_digest;
-    struct byte_digests digests;
     struct registry_entry entry;
     bool is_registered;
-    bool is_dropped;        /* the stored bytes are removed, or about to be */
-    struct failure failure; /* kept while the rest of the body is discarded */
 };
 
 static void set_state(struct put *put, enum put_state state)
 {
     assert(next_states[put->state] >> state & 1);
     put->state = state;
+}
+
+/* --- the body --- */
+
+static bool store_piece(struct whole_body *body, const void *bytes, size_t length)
+{
+    struct put *put = (struct put *)body;
+    struct zt_error error;
+    uint64_t received = body_follower_received(&body->follower);
+    uint64_t most = (uint64_t)config_number(&put->server->config->upload.max_bytes);
+
+    assert(put->state == PUT_RECEIVING);
+    if (received > most || length > most - received)
+        return failure_refuse(&body->failure, PROBLEM_TOO_LARGE,
+                              "the body is larger than this server accepts");
+    if (put->server->store->ops->write_at(put->file.publication.stored, received, bytes, length,
+                                          &error) != ZT_OK)
+        return failure_of_store(&body->failure, &error);
+    atomic_store(&put->entry.received, received + length);
+    atomic_store(&put->entry.active, time(NULL));
+    return true;
+}
+
+static void drop_stored(struct whole_body *body)
+{
+    struct put *put = (struct put *)body;
+
+    put->server->store->ops->abandon(put->file.publication.stored);
+    put->file.publication.stored = NULL;
 }
 
 /* --- life --- */
@@ -64,17 +88,19 @@ static void unregister(struct put *put)
     }
 }
 
-static void free_put(void *owner)
+static void free_put(struct whole_body *body)
 {
-    struct put *put = owner;
+    struct put *put = (struct put *)body;
 
     unregister(put);
     put->server->store->ops->abandon(put->file.publication.stored);
     file_publication_clear(&put->file);
-    byte_digests_free(&put->digests);
-    body_follower_destroy(&put->follower);
+    whole_body_destroy(&put->body);
     free(put);
 }
+
+static const struct whole_body_ops body_ops = {
+    .store = store_piece, .drop = drop_stored, .free = free_put};
 
 /* The request is over. */
 static void release_from_loop(void *thing)
@@ -82,11 +108,11 @@ static void release_from_loop(void *thing)
     struct put *put = thing;
 
     /* A worker may be dropping what was stored, and then the pointer is that worker's. */
-    if (!put->is_dropped && put->file.publication.stored != NULL &&
-        body_follower_received(&put->follower) > SLOW_TO_FREE_BYTES)
-        body_follower_release_on_worker(&put->follower);
+    if (!put->body.is_dropped && put->file.publication.stored != NULL &&
+        body_follower_received(&put->body.follower) > SLOW_TO_FREE_BYTES)
+        body_follower_release_on_worker(&put->body.follower);
     else
-        body_follower_release(&put->follower);
+        body_follower_release(&put->body.follower);
 }
 
 static struct put *new_put(struct request *request)
@@ -98,11 +124,8 @@ static struct put *new_put(struct request *request)
         return NULL;
     }
     assert(request->names[0].length < sizeof(put->name));
-    body_follower_init(&put->follower, put, free_put);
-    request->context = put;
-    request_hold(request, put, release_from_loop);
+    whole_body_init(&put->body, request, &body_ops, release_from_loop);
     put->server = request->server;
-    put->follower.client = request_client_key(request);
     memcpy(put->name, request->names[0].bytes, request->names[0].length);
     put->file.publication.server = request->server;
     put->file.publication.name = put->name;
@@ -163,27 +186,15 @@ static bool refuse_crowd(struct request *request, struct put *put)
     return !put->is_registered;
 }
 
-static bool start_digests(struct put *put)
-{
-    bool with_sha512 = put->content_digest.has_sha512 || put->repr_digest.has_sha512;
-
-    return byte_digests_init(&put->digests, with_sha512, false) ||
-           failure_no_memory(&put->failure, "hashing");
-}
-
 static bool start(struct put *put, uint64_t expected_bytes)
 {
     struct store *store = put->server->store;
-    struct body_follower *follower = &put->follower;
+    struct stored_upload **stored = &put->file.publication.stored;
     struct zt_error error;
 
-    if (store->ops->create(store, expected_bytes, &put->file.publication.stored, &error) != ZT_OK)
-        return failure_of_store(&put->failure, &error);
-    follower->workers = put->server->workers;
-    follower->store = store;
-    follower->stored = put->file.publication.stored;
-    follower->sink = (struct zt_sink){byte_digests_take, &put->digests};
-    return true;
+    if (store->ops->create(store, expected_bytes, stored, &error) != ZT_OK)
+        return failure_of_store(&put->body.failure, &error);
+    return whole_body_start(&put->body, put->server, *stored);
 }
 
 /* After the refusals of what is named; preconditions were read. */
@@ -191,15 +202,15 @@ static void begin(struct request *request, struct put *put)
 {
     if (refuse_length(request) || refuse_crowd(request, put))
         return;
-    if (!start_digests(put) || !start(put, request_body_length(request)))
-        failure_reply(request, &put->failure);
+    if (!start(put, request_body_length(request)))
+        failure_reply(request, &put->body.failure);
 }
 
 void model_put_begin(struct request *request)
 {
     struct put *put = refuse_model(request) ? NULL : new_put(request);
 
-    if (put == NULL || write_refuse_digests(request, &put->content_digest, &put->repr_digest) ||
+    if (put == NULL || whole_body_refuse_digests(&put->body, request) ||
         write_refuse_preconditions(request, request->names[0],
                                    &put->file.publication.preconditions))
         return;
@@ -210,112 +221,30 @@ void file_put_begin(struct request *request)
 {
     struct put *put = refuse_file(request) ? NULL : new_put(request);
 
-    if (put == NULL || write_refuse_digests(request, &put->content_digest, &put->repr_digest) ||
+    if (put == NULL || whole_body_refuse_digests(&put->body, request) ||
         write_refuse_file_preconditions(request, put->name, &put->file.publication.preconditions))
         return;
     put->is_file = true;
     begin(request, put);
 }
 
-/* --- the body --- */
-
-static void drop_stored(void *context)
-{
-    struct put *put = context;
-
-    body_follower_stop(&put->follower);
-    put->server->store->ops->abandon(put->file.publication.stored);
-    put->file.publication.stored = NULL;
-}
-
-/* Removes what was stored of a refused body at once: a full disk should not wait for a slow client.
- * That is impossible while a worker hashes; the next piece of the body tries again. */
-static void drop(struct put *put)
-{
-    assert(put->failure.is_set);
-    if (!put->is_dropped)
-        put->is_dropped = body_follower_run(&put->follower, drop_stored, put);
-}
-
-static bool store_piece(struct put *put, const void *bytes, size_t length)
-{
-    struct zt_error error;
-    uint64_t received = body_follower_received(&put->follower);
-    uint64_t most = (uint64_t)config_number(&put->server->config->upload.max_bytes);
-
-    assert(put->state == PUT_RECEIVING);
-    if (received > most || length > most - received)
-        return failure_refuse(&put->failure, PROBLEM_TOO_LARGE,
-                              "the body is larger than this server accepts");
-    if (put->server->store->ops->write_at(put->file.publication.stored, received, bytes, length,
-                                          &error) != ZT_OK)
-        return failure_of_store(&put->failure, &error);
-    atomic_store(&put->entry.received, received + length);
-    atomic_store(&put->entry.active, time(NULL));
-    return true;
-}
-
-/* The first piece is small and is hashed at once, so that later pieces need not be read back even
- * if workers get them (model_put_digest). */
-void model_put_receive(struct request *request, const void *bytes, size_t length)
-{
-    struct put *put = request->context;
-    bool is_first = body_follower_received(&put->follower) == 0;
-
-    if (put->failure.is_set) {
-        drop(put);
-        return;
-    }
-    if (!store_piece(put, bytes, length))
-        return;
-    if (is_first)
-        body_follower_take(&put->follower, 0, bytes, length);
-    body_follower_advance(&put->follower, length);
-}
-
-void model_put_store(struct request *request, const struct body_piece *piece)
-{
-    struct put *put = request->context;
-
-    if (put->failure.is_set)
-        drop(put);
-    else if (store_piece(put, piece->bytes, piece->length))
-        body_follower_count(&put->follower, piece->length);
-}
-
-void model_put_digest(struct request *request, const struct body_piece *piece)
-{
-    struct put *put = request->context;
-
-    body_follower_take(&put->follower, piece->offset, piece->bytes, piece->length);
-}
-
 /* --- the end, on a worker --- */
 
-/* Hashes what is left and compares it with what the request stated. */
 static bool finish_digests(struct put *put)
 {
     uint8_t *sha256 = put->file.publication.published.sha256;
-    struct zt_error error;
 
-    if (body_follower_finish(&put->follower, &error) != ZT_OK)
-        return failure_of_store(&put->failure, &error);
-    byte_digests_finish(&put->digests);
-    memcpy(sha256, put->digests.sha256.bytes, sizeof(put->file.publication.published.sha256));
-    if (!byte_digests_agree(&put->digests, &put->content_digest))
-        return failure_refuse(&put->failure, PROBLEM_DIGEST_MISMATCH,
-                              "the body does not have the digest of Content-Digest");
-    if (!byte_digests_agree(&put->digests, &put->repr_digest))
-        return failure_refuse(&put->failure, PROBLEM_DIGEST_MISMATCH,
-                              "the body does not have the digest of Repr-Digest");
+    if (!whole_body_finish(&put->body))
+        return false;
+    memcpy(sha256, put->body.digests.sha256.bytes, sizeof(put->file.publication.published.sha256));
     return true;
 }
 
 static bool publish(struct put *put)
 {
-    return put->is_file ? file_publication_check(&put->file, &put->failure) &&
-                              file_publication_publish(&put->file, &put->failure)
-                        : publication_run(&put->file.publication, &put->failure);
+    return put->is_file ? file_publication_check(&put->file, &put->body.failure) &&
+                              file_publication_publish(&put->file, &put->body.failure)
+                        : publication_run(&put->file.publication, &put->body.failure);
 }
 
 /* Whether what is stored is what was sent; then published has its ETag. */
@@ -350,11 +279,12 @@ static bool was_done_already(struct put *put)
 {
     struct published *published = &put->file.publication.published;
 
-    if (put->failure.problem != PROBLEM_PRECONDITION_FAILED || !put->repr_digest.has_sha256)
+    if (put->body.failure.problem != PROBLEM_PRECONDITION_FAILED ||
+        !put->body.repr_digest.has_sha256)
         return false;
     if (!(put->is_file ? file_is_there(put, published) : model_is_there(put, published)))
         return false;
-    put->failure = (struct failure){.is_set = false};
+    put->body.failure = (struct failure){.is_set = false};
     published->replaced = true;
     return true;
 }
@@ -364,7 +294,7 @@ static void work_finish(struct request *request)
     struct put *put = request->context;
     bool published = finish_digests(put) && (publish(put) || was_done_already(put));
 
-    assert(published == !put->failure.is_set);
+    assert(published == !put->body.failure.is_set);
     set_state(put, published ? PUT_PUBLISHED : PUT_FAILED);
     unregister(put);
 }
@@ -374,14 +304,14 @@ enum outcome model_put_handle(struct request *request)
     struct put *put = request->context;
 
     if (put->state == PUT_RECEIVING) {
-        set_state(put, put->failure.is_set ? PUT_FAILED : PUT_FINISHING);
+        set_state(put, put->body.failure.is_set ? PUT_FAILED : PUT_FINISHING);
         if (put->state == PUT_FINISHING)
             return store_is_elsewhere(request->server->store)
                        ? request_work_long(request, work_finish)
                        : request_work(request, work_finish);
     }
     if (put->state == PUT_FAILED)
-        return failure_reply(request, &put->failure);
+        return failure_reply(request, &put->body.failure);
     assert(put->state == PUT_PUBLISHED);
     reply_empty(request, put->file.publication.published.replaced ? 204 : 201);
     if (put->is_file)

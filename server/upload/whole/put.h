@@ -15,12 +15,8 @@
 #include "http/exchange/router.h"
 
 void model_put_begin(struct request *request);
-/* Of a file at a path of its own; all that follows is the same. */
+/* Of a file at a path of its own. The body (whole_body.h) and the end are the same. */
 void file_put_begin(struct request *request);
-void model_put_receive(struct request *request, const void *bytes, size_t length);
-/* The same on workers. */
-void model_put_store(struct request *request, const struct body_piece *piece);
-void model_put_digest(struct request *request, const struct body_piece *piece);
 enum outcome model_put_handle(struct request *request);
 
 #endif
