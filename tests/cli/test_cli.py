@@ -8,8 +8,6 @@ import pytest
 
 from corpus_outcomes import expected_outcomes
 from containers import (
-    Component,
-    Object,
     dense,
     dense_encoded,
     dense_in_shard,

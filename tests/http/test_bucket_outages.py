@@ -7,7 +7,6 @@ A short run; ZT_S3_READS=10000 and ZT_S3_STOP_S=60 make it a long one.
 import http.client
 import os
 import random
-import signal
 import threading
 import time
 from collections import Counter

@@ -15,7 +15,6 @@ from wire import (
     connect,
     eventually,
     get,
-    manifest,
     model_path,
     read_exactly,
     read_head,

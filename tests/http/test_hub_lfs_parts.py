@@ -7,7 +7,7 @@ import time
 import pytest
 
 from containers import pattern
-from lfs import REPO, assert_refused, batch, commit, entry, files_of, lfs_file, objects_of, oid_of, places, post, put, staged, target_of
+from lfs import assert_refused, batch, commit, entry, files_of, lfs_file, objects_of, oid_of, places, post, put, staged, target_of
 from wire import connect, eventually, read_until_closed
 
 PART = 100_000

@@ -14,7 +14,7 @@ import cbor
 import neighbours
 from containers import dense, pattern, zstd_dense, zt1
 from test_export import read_safetensors
-from wire import ask, eventually, get, head
+from wire import eventually, get, head
 
 REPO = "org/model"
 TENSORS = {"a": pattern(64), "b": pattern(128, 2), "c": pattern(32, 3)}

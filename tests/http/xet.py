@@ -148,3 +148,26 @@ def lfs_file(path, content):
 def commit(server, repo, *lines, **fields):
     body = "\n".join(map(json.dumps, [{"key": "header", "value": {"summary": "s"}}, *lines])).encode()
     return ask(server, "POST", f"/api/models/{repo}/commit/main", {"Content-Type": "application/x-ndjson", **fields}, body)
+
+
+# --- what is expected ---
+
+
+def sha256(content):
+    return hashlib.sha256(content).digest()
+
+
+def assert_accepted(answer):
+    assert answer.status == 200, (answer.status, answer.body)
+
+
+def assert_refused(answer, status, *words):
+    assert answer.status == status, (answer.status, answer.body)
+    for word in words:
+        assert word in answer["X-Error-Message"], answer["X-Error-Message"]
+    assert answer.json()["error"]
+
+
+def kept(root):
+    places = root / ".ztserve-uploads"
+    return [place for place in places.iterdir() if place.is_dir()] if places.exists() else []

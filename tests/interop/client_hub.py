@@ -3,7 +3,6 @@ printed is its value or what it raised."""
 
 import json
 import sys
-from pathlib import Path
 
 import huggingface_hub
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, HfFileSystem

@@ -2,7 +2,6 @@
 SHA-256 by tensor as JSON)."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import onnx

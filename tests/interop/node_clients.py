@@ -4,7 +4,6 @@ import fcntl
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 from environments import ENVIRONMENTS, HERE, python_of
 
