@@ -13,7 +13,7 @@
 
 #define CELLS_DEFAULT 256
 /* To be raised when any form changes, so that tags change too. */
-#define PREVIEW_REVISION 2
+#define PREVIEW_REVISION 3
 /* Of a number in the query. */
 #define NUMBER_MAX 64
 
@@ -25,8 +25,8 @@ struct preview_view {
     enum picture_map map;
     bool has_low;
     bool has_high;
-    float low;
-    float high;
+    double low;
+    double high;
     bool encoded; /* a worker has filled in the members below */
     enum zt_status status;
     struct zt_error error;
@@ -58,7 +58,7 @@ static bool read_word(struct request *request, const char *name, const char *con
 }
 
 static bool read_number(struct request *request, const char *name, bool *out_given,
-                        float *out_number)
+                        double *out_number)
 {
     struct zt_text text;
     char copy[NUMBER_MAX];
@@ -70,7 +70,7 @@ static bool read_number(struct request *request, const char *name, bool *out_giv
     if (text.length > 0 && text.length < sizeof(copy)) {
         memcpy(copy, text.bytes, text.length);
         copy[text.length] = '\0';
-        *out_number = strtof(copy, &end);
+        *out_number = strtod(copy, &end);
     }
     if (end == copy || end != copy + text.length || !isfinite(*out_number)) {
         problem_reply(request, PROBLEM_INVALID_REQUEST, "%s must be a finite number", name);
@@ -192,12 +192,26 @@ static bool read_plan(struct request *request, struct numbers_view *numbers)
 
 /* --- the forms --- */
 
-static void write_json(struct preview_view *preview, const float *cells)
+/* Elements that a float holds without loss are shown with its digits. */
+static bool fits_float(enum zt_dtype dtype)
+{
+    return zt_dtype_width(dtype) <= (zt_number_kind(dtype) == ZT_NUMBER_REAL ? 4U : 2U);
+}
+
+static void write_cell(struct preview_view *preview, double cell)
+{
+    if (fits_float(preview->numbers.tensor.dtype))
+        number_write_float(&preview->json, (float)cell);
+    else
+        number_write(&preview->json, cell);
+}
+
+static void write_json(struct preview_view *preview, const double *cells)
 {
     const struct zt_preview *plan = &preview->numbers.order.preview;
     struct json *json = &preview->json;
-    float low = NAN;
-    float high = NAN;
+    double low = NAN;
+    double high = NAN;
 
     picture_range(cells, (size_t)plan->out_rows * plan->out_cols, &low, &high);
     json_object_begin(json);
@@ -211,15 +225,15 @@ static void write_json(struct preview_view *preview, const float *cells)
     json_uint(json, plan->block_cols);
     json_array_end(json);
     json_key_string(json, "low");
-    number_write_float(json, low);
+    write_cell(preview, low);
     json_key_string(json, "high");
-    number_write_float(json, high);
+    write_cell(preview, high);
     json_key_string(json, "values");
     json_array_begin(json);
     for (uint32_t row = 0; row < plan->out_rows; row++) {
         json_array_begin(json);
         for (uint32_t col = 0; col < plan->out_cols; col++)
-            number_write_float(json, *cells++);
+            write_cell(preview, *cells++);
         json_array_end(json);
     }
     json_array_end(json);
@@ -229,19 +243,19 @@ static void write_json(struct preview_view *preview, const float *cells)
 /* The range that is asked for, else that of the cells; diverging: as far below zero as above. */
 static void choose_range(const struct preview_view *preview, struct picture *picture)
 {
-    float low = 0;
-    float high = 0;
+    double low = 0;
+    double high = 0;
 
     picture_range(picture->cells, (size_t)picture->rows * picture->cols, &low, &high);
     picture->low = preview->has_low ? preview->low : low;
     picture->high = preview->has_high ? preview->high : high;
     if (preview->map == PICTURE_DIVERGING) {
-        picture->high = fmaxf(fabsf(picture->low), fabsf(picture->high));
+        picture->high = fmax(fabs(picture->low), fabs(picture->high));
         picture->low = -picture->high;
     }
 }
 
-static enum zt_status draw(struct preview_view *preview, const float *cells)
+static enum zt_status draw(struct preview_view *preview, const double *cells)
 {
     const struct zt_preview *plan = &preview->numbers.order.preview;
     struct picture picture = {
@@ -251,26 +265,42 @@ static enum zt_status draw(struct preview_view *preview, const float *cells)
     return picture_encode(&picture, &preview->bytes, &preview->length, &preview->error);
 }
 
-static enum zt_status write_npy_head(struct preview_view *preview)
+static enum zt_status write_npy(struct preview_view *preview, const double *cells)
 {
     const struct zt_preview *plan = &preview->numbers.order.preview;
+    const size_t count = (size_t)plan->out_rows * plan->out_cols;
     const uint64_t shape[] = {plan->out_rows, plan->out_cols};
     const struct zt_slice_tensor tensor = {shape, 2, ZT_F32, ZT_LOGICAL_NONE};
+    enum zt_status status =
+        zt_npy_head(&tensor, &preview->bytes, &preview->length, &preview->error);
+    uint8_t *bytes;
 
-    return zt_npy_head(&tensor, &preview->bytes, &preview->length, &preview->error);
+    if (status != ZT_OK)
+        return status;
+    bytes = realloc(preview->bytes, preview->length + count * sizeof(float));
+    if (bytes == NULL)
+        return zt_fail_memory(&preview->error, "a preview");
+    preview->bytes = bytes;
+    for (size_t i = 0; i < count; i++) {
+        const float cell = (float)cells[i];
+
+        memcpy(bytes + preview->length, &cell, sizeof(cell));
+        preview->length += sizeof(cell);
+    }
+    return ZT_OK;
 }
 
 static void encode(struct request *request)
 {
     struct preview_view *preview = request->context;
-    const float *cells = preview->numbers.finding->bytes;
+    const double *cells = preview->numbers.finding->bytes;
 
     switch (preview->format) {
     case FORMAT_JSON:
         write_json(preview, cells);
         break;
     case FORMAT_NPY:
-        preview->status = write_npy_head(preview);
+        preview->status = write_npy(preview, cells);
         break;
     case FORMAT_PNG:
         preview->status = draw(preview, cells);
@@ -282,6 +312,7 @@ static enum outcome answer(struct request *request, const struct finding *findin
 {
     struct preview_view *preview = request->context;
 
+    (void)finding;
     if (!preview->encoded) {
         preview->encoded = true;
         return request_work_long(request, encode);
@@ -292,8 +323,6 @@ static enum outcome answer(struct request *request, const struct finding *findin
         representation_memory(&request->reply, preview->json.text, preview->json.length);
     else
         representation_memory(&request->reply, preview->bytes, preview->length);
-    if (preview->format == FORMAT_NPY && finding->length > 0)
-        representation_memory(&request->reply, finding->bytes, finding->length);
     return OUTCOME_READY;
 }
 
@@ -315,8 +344,8 @@ static const char *describe(struct request *request, const struct preview_view *
         plan->reduction, plan->out_rows,  plan->out_cols, plan->block_rows, plan->block_cols,
         plan->first,     preview->format, preview->map,   preview->has_low, preview->has_high,
     };
-    const float range[] = {preview->has_low ? preview->low : 0,
-                           preview->has_high ? preview->high : 0};
+    const double range[] = {preview->has_low ? preview->low : 0,
+                            preview->has_high ? preview->high : 0};
     uint8_t bytes[sizeof(numbers) + sizeof(range)];
     uint64_t words[2];
 

@@ -16,7 +16,7 @@ struct pass {
     struct zt_tally *tallies;
     struct statistics *statistics;
     const struct zt_preview *preview;
-    float *cells;
+    double *cells;
 };
 
 static bool fail(struct pass *pass, const struct zt_error *error)
@@ -74,7 +74,7 @@ static bool reduce_row(void *context, uint32_t index)
 {
     struct pass *pass = context;
     const struct computing *computing = pass->computing;
-    float *cells = pass->cells + (size_t)index * pass->preview->out_cols;
+    double *cells = pass->cells + (size_t)index * pass->preview->out_cols;
     struct zt_error error;
 
     return zt_preview_row(pass->preview, pass->elements, index, computing->wanted,
@@ -133,7 +133,7 @@ enum zt_status statistics_compute(const struct zt_elements *elements, unsigned b
 }
 
 enum zt_status preview_compute(const struct zt_elements *elements, const struct zt_preview *preview,
-                               const struct computing *computing, float *out_cells,
+                               const struct computing *computing, double *out_cells,
                                struct zt_error *error)
 {
     struct pass pass = {.elements = elements,

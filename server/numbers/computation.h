@@ -34,7 +34,7 @@ enum zt_status statistics_compute(const struct zt_elements *elements, unsigned b
 
 /* Fills in out_rows * out_cols cells, row by row. Fails as statistics_compute. */
 enum zt_status preview_compute(const struct zt_elements *elements, const struct zt_preview *preview,
-                               const struct computing *computing, float *out_cells,
+                               const struct computing *computing, double *out_cells,
                                struct zt_error *error);
 
 #endif

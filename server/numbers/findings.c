@@ -282,7 +282,7 @@ static enum zt_status make_preview(const struct making *making, const struct zt_
 {
     const struct zt_preview *preview = &making->order.preview;
     const size_t cells = (size_t)preview->out_rows * preview->out_cols;
-    float *values = calloc(cells + 1, sizeof(*values));
+    double *values = calloc(cells + 1, sizeof(*values));
     enum zt_status status;
 
     if (values == NULL)

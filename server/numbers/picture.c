@@ -73,9 +73,10 @@ static void make_palette(enum picture_map map, uint8_t *out_palette)
     }
 }
 
-static uint8_t colour_of(const struct picture *picture, float cell)
+static uint8_t colour_of(const struct picture *picture, double cell)
 {
-    const double range = (double)picture->high - (double)picture->low;
+    /* Halves, since the range of doubles does not fit in one. */
+    const double range = picture->high / 2 - picture->low / 2;
     double place;
 
     if (isnan(cell))
@@ -85,11 +86,11 @@ static uint8_t colour_of(const struct picture *picture, float cell)
     else if (cell > picture->high)
         place = 1;
     else
-        place = range > 0 ? ((double)cell - (double)picture->low) / range : 0.5;
+        place = range > 0 ? (cell / 2 - picture->low / 2) / range : 0.5;
     return (uint8_t)(place * (COLOURS - 1) + 0.5);
 }
 
-bool picture_range(const float *cells, size_t count, float *out_low, float *out_high)
+bool picture_range(const double *cells, size_t count, double *out_low, double *out_high)
 {
     bool found = false;
 
@@ -150,7 +151,7 @@ static uint8_t *make_scanlines(const struct picture *picture)
     if (lines == NULL)
         return NULL;
     for (uint32_t row = 0; row < picture->rows; row++) {
-        const float *cells = picture->cells + (size_t)row * picture->cols;
+        const double *cells = picture->cells + (size_t)row * picture->cols;
 
         lines[row * line] = 0;
         for (uint32_t col = 0; col < picture->cols; col++)

@@ -11,16 +11,16 @@
 enum picture_map { PICTURE_VIRIDIS, PICTURE_GRAY, PICTURE_DIVERGING };
 
 struct picture {
-    const float *cells; /* rows x cols, both at least 1 */
+    const double *cells; /* rows x cols, both at least 1 */
     uint32_t rows;
     uint32_t cols;
     enum picture_map map;
-    float low; /* the first and the last colour; values beyond them have the same */
-    float high;
+    double low; /* the first and the last colour; values beyond them have the same */
+    double high;
 };
 
 /* The least and the greatest of the cells that are finite. False if none is. */
-bool picture_range(const float *cells, size_t count, float *out_low, float *out_high);
+bool picture_range(const double *cells, size_t count, double *out_low, double *out_high);
 
 /* An image of 8 bits a pixel with a palette; cells that are not a number are transparent.
  * *out_bytes is freed with free(). ZT_NO_MEMORY. */

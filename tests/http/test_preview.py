@@ -29,6 +29,8 @@ ARRAYS = {
     "flags": RANDOM.integers(0, 2, (10, 10)).astype(bool),
     "half": RANDOM.normal(0, 1, (64, 64)).astype(numpy.float16),
     "nothing": numpy.full((4, 4), math.nan, numpy.float32),
+    "far": numpy.array([[-1.7e308, 0.1], [1.7e308, math.nan]]),
+    "large": numpy.array([[(1 << 24) + 1, (1 << 40) + 1, -((1 << 53) - 1)]]),
     "same": numpy.full((4, 4), 3, numpy.float32),
 }
 NAMES = {"float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "bool": "bool"}
@@ -134,6 +136,17 @@ def test_npy_has_the_same_cells(server):
     made = numpy.load(io.BytesIO(answer.body))
     assert made.dtype == numpy.float32
     numpy.testing.assert_allclose(made, values(server, "holes", "?rows=9&cols=9")[1], rtol=1e-6)
+
+
+def test_what_a_float_cannot_hold(server):
+    made = ask(server, "far").json()
+    assert made["values"] == [[-1.7e308, 0.1], [1.7e308, None]] and (made["low"], made["high"]) == (-1.7e308, 1.7e308)
+    assert ask(server, "large").json()["values"] == ARRAYS["large"].tolist()
+    with numpy.errstate(over="ignore"):
+        numpy.testing.assert_array_equal(numpy.load(io.BytesIO(ask(server, "far", "?format=npy").body)), ARRAYS["far"].astype(numpy.float32))
+    drawn = pixels(ask(server, "far", "?format=png&map=gray"))
+    assert drawn.tolist() == [[[0, 0, 0, 255], [128, 128, 128, 255]], [[255, 255, 255, 255], drawn[1, 1].tolist()]]
+    assert drawn[1, 1, 3] == 0
 
 
 def pixels(answer):

@@ -43,7 +43,7 @@ bool zt_preview_plan(const uint64_t *shape, unsigned rank, const int64_t *index,
  * false (NULL: it goes on). ZT_ARGUMENT if it did, ZT_NO_MEMORY, or the source's status. */
 enum zt_status zt_preview_row(const struct zt_preview *preview, const struct zt_elements *elements,
                               uint32_t row, bool (*proceed)(void *context), void *context,
-                              float *out_cells, struct zt_error *error);
+                              double *out_cells, struct zt_error *error);
 
 #ifdef __cplusplus
 }

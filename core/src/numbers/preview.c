@@ -193,16 +193,16 @@ static bool is_complete(const struct reducing *reducing)
     return true;
 }
 
-static float finish(const struct reducing *reducing, uint32_t cell)
+static double finish(const struct reducing *reducing, uint32_t cell)
 {
     if (reducing->counts[cell] == 0)
         return NAN;
-    return (float)(reducing->cells[cell] / (double)reducing->counts[cell]);
+    return reducing->cells[cell] / (double)reducing->counts[cell];
 }
 
 enum zt_status zt_preview_row(const struct zt_preview *preview, const struct zt_elements *elements,
                               uint32_t row, bool (*proceed)(void *context), void *context,
-                              float *out_cells, struct zt_error *error)
+                              double *out_cells, struct zt_error *error)
 {
     struct reducing reducing = {.preview = preview};
     const uint64_t band = preview->block_rows * preview->cols;

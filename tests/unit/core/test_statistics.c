@@ -171,10 +171,10 @@ static void a_preview_reduces_blocks(void **state)
 {
     const float values[] = {1, 2, -9, NAN, 4, INFINITY, 3, NAN, NAN};
     const uint64_t shape[] = {3, 3};
-    const float expected[][4] = {{7.0f / 3, -9, 3, NAN}, {4, 9, 3, NAN}, {1, -9, 3, NAN}};
+    const double expected[][4] = {{7.0 / 3, -9, 3, NAN}, {4, 9, 3, NAN}, {1, -9, 3, NAN}};
     struct zt_elements elements = open_elements(values, 9, ZT_F32);
     struct zt_preview preview;
-    float cells[4];
+    double cells[4];
 
     (void)state;
     assert_true(zt_preview_plan(shape, 2, NULL, 0, 2, 2, &preview));
@@ -207,7 +207,7 @@ static void a_row_of_a_preview_can_be_given_up(void **state)
     float *values = calloc(count, sizeof(*values));
     struct zt_elements elements = open_elements(values, count, ZT_F32);
     struct zt_preview preview;
-    float cell = -1;
+    double cell = -1;
     int left = 2;
 
     (void)state;
