@@ -283,7 +283,7 @@ def test_a_second_signal_cuts_at_once(start_server, tmp_path, big):
     begun = time.monotonic()
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
     assert "draining: 1 request is open" in server.log
     assert "1 request is cut: a second signal arrived" in server.log
     download.socket.close()
@@ -295,7 +295,7 @@ def test_requests_that_outlast_the_drain_are_cut(start_server, tmp_path, big):
     begun = time.monotonic()
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
-    assert 0.9 < time.monotonic() - begun < 10
+    assert 0.9 < time.monotonic() - begun < 20
     assert "drain_s has passed" in server.log
     download.socket.close()
 
@@ -308,7 +308,7 @@ def test_a_client_that_goes_away_while_draining_ends_the_wait(start_server, tmp_
     download.socket.close()
     begun = time.monotonic()
     assert server.wait() == 0
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 20
 
 
 def test_hashing_in_the_background_does_not_hold_up_the_end(start_server, tmp_path):
@@ -319,4 +319,4 @@ def test_hashing_in_the_background_does_not_hold_up_the_end(start_server, tmp_pa
     begun = time.monotonic()
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20

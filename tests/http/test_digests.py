@@ -13,8 +13,10 @@ from wire import (
     Connection,
     ask,
     assert_problem,
+    assert_rests,
     component_path,
     connect,
+    cpu_seconds,
     eventually,
     get,
     head,
@@ -195,14 +197,11 @@ def test_client_that_leaves_ends_the_hashing(start_server, tmp_path):
     # In the meantime other clients are served, and get their own digests.
     begin = time.monotonic()
     assert get(other, component_path("m", "w"), Want_Repr_Digest=WANTED)["Repr-Digest"] == digest(b"\0" * 4096)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 15
     for client in clients:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         client.close()
-    time.sleep(1)
-    used = cpu_seconds(other)
-    time.sleep(2)
-    assert cpu_seconds(other) - used < 0.5
+    assert_rests(other)
 
 
 @pytest.mark.folder("sparse files larger than the memory of the tests")
@@ -224,9 +223,3 @@ def test_uploads_do_not_answer_wishes(server):
     answer = ask(server, "POST", f"{model_path('m')}/verification", {"Want-Content-Digest": WANTED})
     assert answer.status == 202
     assert "Content-Digest" not in answer.fields
-
-
-def cpu_seconds(server):
-    with open(f"/proc/{server.process.pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / 100

@@ -32,7 +32,7 @@ from containers import (
     zt2_data_shard,
 )
 from server_process import PROGRAM
-from wire import ask, assert_problem, component_path, connect, eventually, get, head, model_path, verify
+from wire import assert_problem, assert_rests, ask, component_path, connect, cpu_seconds, eventually, get, head, model_path, verify
 
 FORMATS = ["safetensors", "zt", "zt2", "npz"]
 EXTENSIONS = {"safetensors": "safetensors", "zt": "zt", "zt2": "zt", "npz": "npz"}
@@ -510,15 +510,9 @@ def test_the_only_shard_is_the_whole_and_read_once(start_server, tmp_path):
     assert export(server, "m", "zt2", shard="0/1").body == wanted
 
 
-def cpu_seconds(server):
-    with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / 100
-
-
 @pytest.mark.folder("sparse files larger than the memory of the tests")
-@pytest.mark.parametrize("reset,soon_s", [(True, 2), (False, 7)], ids=["reset", "closed"])
-def test_clients_that_leave_end_the_hashing_and_others_are_served(start_server, tmp_path, reset, soon_s):
+@pytest.mark.parametrize("reset", [True, False], ids=["reset", "closed"])
+def test_clients_that_leave_end_the_hashing_and_others_are_served(start_server, tmp_path, reset):
     """Sparse files of 64 GiB take minutes to hash; no other request waits. A client that closed its socket looks
     for a while as if it waited."""
     header = b'{"w":{"dtype":"U8","shape":[68719476736],"data_offsets":[0,68719476736]}}'
@@ -535,20 +529,16 @@ def test_clients_that_leave_end_the_hashing_and_others_are_served(start_server, 
         path = target(f"huge-{number}", "npz")
         clients[-1].sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nRange: bytes=0-9\r\n\r\n".encode())
     idle = cpu_seconds(server)
-    time.sleep(0.5)
-    assert cpu_seconds(server) - idle > 0.05
+    eventually(lambda: cpu_seconds(server) - idle > 0.2)
     begin = time.monotonic()
     assert get(server, component_path("m", "w")).body == BIG
     assert get(server, target("m", "zt")).status == 200
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 15
     for client in clients:
         if reset:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         client.close()
-    time.sleep(soon_s)
-    used = cpu_seconds(server)
-    time.sleep(1)
-    assert cpu_seconds(server) - used < 0.3
+    assert_rests(server)
 
 
 def test_a_server_that_ends_answers_or_ends_exports(start_server, tmp_path):

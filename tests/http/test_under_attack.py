@@ -103,4 +103,4 @@ def test_readers_that_trickle_do_not_slow_others_down(server):
                     reader.recv(1024)
                 time.sleep(0.01)
         # Usually it is as fast; the rest is for busy machines.
-        assert beside.result() < 20 * alone + 0.05
+        assert beside.result() < 20 * alone + 0.5

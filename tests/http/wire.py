@@ -201,6 +201,23 @@ def eventually(condition, within_s=NOTICED_S):
     return result
 
 
+def cpu_seconds(server):
+    with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def assert_rests(server, within_s=20):
+    """Work that nobody waits for any more has ended: for a second the server does next to nothing."""
+
+    def used_in_a_second():
+        before = cpu_seconds(server)
+        time.sleep(1)
+        return cpu_seconds(server) - before
+
+    eventually(lambda: used_in_a_second() < 0.3, within_s)
+
+
 def verification(server, model):
     return get(server, f"{model_path(model)}/verification").json()
 
