@@ -6,12 +6,12 @@
 #   CC=clang                          another compiler
 #   ZT_SANITIZE=address,undefined     sanitizers to build with
 #   ZT_WERROR=ON                      warnings are errors
-#   ZT_SUITES="http cli"              which folders of tests/ pytest runs (default: http cli interop costs web)
+#   ZT_SUITES="http cli"              which folders of tests/ pytest runs (default: interop http cli costs web)
 #   ZT_CORPUS=DIR                     files with known outcomes; without it, tests that need them are skipped
 #   ZT_S3_ENGINE=SCRIPT               starts a real object store; without it, tests that need one are skipped
 #   ZT_S3_ROUNDS=N ZT_S3_READS=N ZT_S3_STOP_S=S
 #                                     how long the races of writers, the reads beside kills and the outage of a store are
-#   ZT_JOBS=N                         how many test files pytest runs at a time (default: one more than processors, at most 4)
+#   ZT_JOBS=N                         how many test files pytest runs at a time (default: two for each processor, at most 8)
 #   ZT_BUILD_DIR=DIR                  where to build (default: build, or a folder named after the options above)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -27,8 +27,8 @@ build=${ZT_BUILD_DIR:-build$suffix}
 # A test that hangs is a failure, not an endless run; sanitized builds on two busy cores still fit.
 test_timeout_s=300
 # Tests wait more than they compute. Each file has servers of its own on free ports, in folders of its own; the order of
-# the files is kept, since the longest are not those with most tests.
-jobs=${ZT_JOBS:-$(($(nproc) < 3 ? $(nproc) + 1 : 4))}
+# the files is kept, since the longest are not those with most tests: those that install packages come first.
+jobs=${ZT_JOBS:-$(($(nproc) < 4 ? 2 * $(nproc) : 8))}
 side_by_side=(-n "$jobs" --dist loadfile --no-loadscope-reorder)
 # The files of passed tests are removed at once: together they would be gigabytes, and /tmp may be in memory.
 keep_failed=(-o tmp_path_retention_policy=failed -o tmp_path_retention_count=1)
@@ -53,7 +53,7 @@ run_unit_tests()
 outside_suites()
 {
     local suite
-    for suite in ${ZT_SUITES-http cli interop costs web}; do
+    for suite in ${ZT_SUITES-interop http cli costs web}; do
         [ -z "$(find "tests/$suite" -name 'test_*.py' -print -quit 2>/dev/null)" ] || echo "tests/$suite"
     done
 }
