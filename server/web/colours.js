@@ -33,11 +33,13 @@ export function limits(name, low, high) {
 export function colours(name, low, high) {
   const all = table(name);
   const [first, last] = limits(name, low, high);
+  // Halves, since the range of doubles does not fit in one.
+  const range = last / 2 - first / 2;
 
   return (value) => {
     if (value === null || Number.isNaN(value))
       return NONE;
-    const at = last > first ? (value - first) / (last - first) : 0.5;
+    const at = range > 0 ? (value / 2 - first / 2) / range : 0.5;
     return all[Math.max(0, Math.min(STEPS - 1, Math.floor(at * STEPS)))];
   };
 }

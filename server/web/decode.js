@@ -56,6 +56,9 @@ function scale(bits) {
 
 // --- texts ---
 
+// Rounded figures from here on are written with a power of ten.
+const PLAIN_MAX = 1e15;
+
 export function number(value) {
   return Number.isNaN(value) ? "NaN" : Object.is(value, -0) ? "-0" : String(value).replace("Infinity", "inf");
 }
@@ -128,11 +131,15 @@ export function texts(type, buffer) {
   return all;
 }
 
-// A cell of a preview, or a moment: a float32 or a double, short enough to read.
+// A cell of a preview, or a moment: a double, short enough to read. Integers that are known exactly have all of their
+// digits; what is rounded and long is written with a power of ten, so that its zeros are not taken for digits.
 export function rough(value, digits = 6) {
   if (value === null || value === undefined)
     return "none";
-  if (typeof value !== "number" || !Number.isFinite(value) || Number.isInteger(value) && Math.abs(value) < 1e15)
-    return typeof value === "number" ? number(value) : String(value);
-  return number(Number(value.toPrecision(digits)));
+  if (typeof value !== "number")
+    return String(value);
+  if (!Number.isFinite(value) || Number.isSafeInteger(value))
+    return number(value);
+  const rounded = Number(value.toPrecision(digits));
+  return Math.abs(rounded) < PLAIN_MAX ? number(rounded) : rounded.toExponential();
 }

@@ -290,7 +290,8 @@ export function make({ api, path, shape, signal, change }) {
     }
     element.setAttribute("aria-busy", "true");
     try {
-      const found = await api.json(wanted, { signal });
+      // Cells are doubles, however long they are as integers: plain JSON is what they are written in.
+      const found = JSON.parse(await api.textOf(await api.request(wanted, { signal })));
       if (current !== view)
         return;
       drawn = { wanted, found, view };

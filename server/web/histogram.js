@@ -40,8 +40,9 @@ function rows(edges, counts) {
     el("td", {}, count(value))));
 }
 
-// histogram: {edges, counts} of the API.
-export function draw({ edges, counts }) {
+// histogram: {edges, counts} of the API. Edges are doubles, also those that came as long integers.
+export function draw({ edges: found, counts }) {
+  const edges = found.map(Number);
   const readout = el("p", { class: "note readout" }, "Point at a bar to see its bin.");
   const picture = svg("svg", { class: "histogram", viewBox: `0 0 ${WIDTH} ${HEIGHT + 2}`, preserveAspectRatio: "none",
     role: "img", "aria-label": describe(edges, counts) }, bars(edges, counts, readout));
