@@ -78,6 +78,27 @@ def quantized():
     return head + bytes(-len(head) % 32) + blocks, values.reshape(4, 64)
 
 
+# Each type of blocks: its number in GGUF, elements of a block, and their bytes.
+BLOCKS = {
+    "q4_0": (2, 32, 18), "q4_1": (3, 32, 20), "q5_0": (6, 32, 22), "q5_1": (7, 32, 24), "q8_0": (8, 32, 34),
+    "q8_1": (9, 32, 36), "q2_k": (10, 256, 84), "q3_k": (11, 256, 110), "q4_k": (12, 256, 144), "q5_k": (13, 256, 176),
+    "q6_k": (14, 256, 210), "q8_k": (15, 256, 292), "iq2_xxs": (16, 256, 66), "iq2_xs": (17, 256, 74),
+    "iq3_xxs": (18, 256, 98), "iq1_s": (19, 256, 50), "iq4_nl": (20, 32, 18), "iq3_s": (21, 256, 110),
+    "iq2_s": (22, 256, 82), "iq4_xs": (23, 256, 136), "iq1_m": (29, 256, 56), "tq1_0": (34, 256, 54),
+    "tq2_0": (35, 256, 66), "mxfp4": (39, 32, 17), "nvfp4": (40, 64, 36), "q1_0": (41, 128, 18), "q2_0": (42, 64, 18),
+}  # fmt: skip
+
+
+def blocks():
+    """GGUF with a tensor of one block of zeros for each type."""
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(BLOCKS), 0)
+    data = b""
+    for name, (number, elements, length) in BLOCKS.items():
+        head += struct.pack("<Q", len(name)) + name.encode() + struct.pack("<IQIQ", 1, elements, number, len(data))
+        data += bytes(length + -length % 32)
+    return head + bytes(-len(head) % 32) + data
+
+
 def hostile():
     objects = {name: array(numpy.arange(6, dtype="<f4").reshape(2, 3)) for name in [*HOSTILE, LONG]}
     objects[SCRIPT].attributes = {SCRIPT: SCRIPT, RIGHT_TO_LEFT: RIGHT_TO_LEFT, "long": LONG}

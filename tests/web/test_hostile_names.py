@@ -32,6 +32,7 @@ def site(folder, share_server):
         (folder / f"{name}.zt").write_bytes(zt1({"w": models.array(EXPECTED)}))
     four = Object([3], {"data": Component(bytes([0x21, 0x03]), "u8", "f4_e2m1")})
     (folder / "types.zt").write_bytes(zt1({"future": future, "packed": packed, "four": four}))
+    (folder / "blocks.gguf").write_bytes(models.blocks())
     return share_server(folder)
 
 
@@ -165,6 +166,25 @@ def test_types_that_nothing_widens_come_as_they_are(site, browser, tmp_path):
         done = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == type_
     assert (tmp_path / "future.bin").read_bytes() == bytes(range(8))
+
+
+@pytest.mark.complains("refused pictures and statistics")
+@pytest.mark.parametrize("name", models.BLOCKS)
+def test_lines_of_blocks_are_ones_that_the_server_answers(site, browser, tmp_path, name):
+    browser.open(f"{site.url}/ui/models/blocks/objects/{name}/data")
+    copied = lines(browser)
+    widened = requests.get(f"{site.url}/v1/models/blocks/objects/{name}/data?dtype=f32").status_code == 200
+    assert [word in line for line in (copied["curl"], copied["python"]) for word in ("dtype=f32", "format=npy")] == [widened] * 4
+    if name not in ("q8_0", "q8_1", "q8_k"):
+        return
+    _, elements, length = models.BLOCKS[name]
+    in_bash(copied["curl"], tmp_path)
+    in_bash(copied["ztserve"], tmp_path, PULL)
+    made = f"{name}.{'npy' if widened else 'bin'}"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([made, f"{name}.zt"])
+    shown = f"{copied['python']}\nprint(tensor.dtype.str, tensor.size)"
+    done = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == (["<f4", str(elements)] if widened else ["|u1", str(length)])
 
 
 @pytest.mark.complains("refused pictures and statistics")
