@@ -101,7 +101,7 @@ export async function show(root, { api, signal }) {
   const search = searchField({
     label: "Search models",
     table,
-    unit: "models",
+    units: ["model"],
     value: chosen("q") ?? "",
     match: (model, words) => (parts.box.checked || !model.part_of) && matches(model, words),
     onChange: (text) => choose("q", text),

@@ -25,8 +25,8 @@ export function count(value) {
 }
 
 // "1 tensor", "2 tensors"
-export function plural(value, word) {
-  return `${count(value)} ${word}${Number(value) === 1 ? "" : "s"}`;
+export function plural(value, word, several = `${word}s`) {
+  return `${count(value)} ${Number(value) === 1 ? word : several}`;
 }
 
 // "768 × 768"; a scalar has no axes.

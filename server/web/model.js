@@ -78,7 +78,7 @@ function tensorTable(rows, addressOf, noted) {
   const search = searchField({
     label: "Filter tensors by name, type or layout",
     table,
-    unit: parts ? "components of tensors" : "tensors",
+    units: parts ? ["component of tensors", "components of tensors"] : ["tensor"],
     value: chosen("q") ?? "",
     match: (row, words) => {
       row.text ??= `${row.shown} ${row.type} ${row.format} ${row.encoding} ${shape(row.shape)}`.toLowerCase();

@@ -5,7 +5,7 @@
 // does not sort), cell a node or text (left out: the value). Columns that are wide disappear on narrow screens.
 
 import { el } from "./dom.js";
-import { count } from "./format.js";
+import { count, plural } from "./format.js";
 
 const ROW_PX = 34; // with style.css
 const SPARE = 12; // rows beyond either edge, so that scrolling does not show gaps
@@ -43,7 +43,7 @@ export class Table {
     this.empty = el("p", { class: "note", hidden: true }, empty ?? "Nothing matches.");
     this.table = el("table", {}, el("caption", { class: "unseen" }, caption), el("thead", {}, this.head),
       this.above, this.body, this.below);
-    this.scroller = el("div", { class: "scroller", role: "region", "aria-label": caption, tabindex: "0" }, this.table);
+    this.scroller = el("div", { class: "scroller", role: "region", "aria-label": `Table of ${caption.toLowerCase()}`, tabindex: "0" }, this.table);
     this.element = el("div", { class: "table" }, this.scroller, this.empty);
     this.scroller.addEventListener("scroll", () => this.#drawSoon(), { passive: true });
     this.scroller.addEventListener("keydown", (event) => this.#onKey(event));
@@ -229,16 +229,16 @@ export class Table {
   }
 }
 
-// A field that filters a table, with the number of rows that are left beside it. match(row, words) tells whether a row
-// is found; words are in lower case.
-export function searchField({ label, table, match, unit, value = "", onChange = () => {} }) {
+// A field that filters a table, with the number of rows that are left beside it: units are the word for one of them, and
+// for several. match(row, words) tells whether a row is found; words are in lower case.
+export function searchField({ label, table, match, units, value = "", onChange = () => {} }) {
   const field = el("input", { type: "search", "aria-label": label, placeholder: label, autocomplete: "off",
     spellcheck: "false", "aria-keyshortcuts": "/" });
   const result = el("output", { class: "note" });
   const tell = () => {
-    result.textContent = table.length === table.rows.length
-      ? `${count(table.length)} ${unit}`
-      : `${count(table.length)} of ${count(table.rows.length)} ${unit}`;
+    const all = plural(table.rows.length, ...units);
+
+    result.textContent = table.length === table.rows.length ? all : `${count(table.length)} of ${all}`;
   };
   const apply = () => {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);

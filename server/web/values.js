@@ -51,7 +51,7 @@ export function make({ api, path, object, part, shape, signal, change }) {
   const plan = geometry(shape, columns);
   const source = reading(object, part);
   const where = el("p", { class: "note", role: "status" });
-  const scroll = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-labelledby": "values" });
+  const scroll = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of values" });
   const moves = [["First", "Home"], ["Up", "PageUp"], ["Down", "PageDown"], ["Last", "End"], ["Left", "ArrowLeft"],
     ["Right", "ArrowRight"]].map(([label, key]) => el("button", { type: "button", "data-key": key,
     onclick: () => move(key) }, label));

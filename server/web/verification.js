@@ -14,10 +14,12 @@ const WORDS = {
 };
 
 // A model without digests counts as verified: nothing in it is wrong.
-function wordOf(report) {
-  const { verified, failed } = report.components;
+function hasResult(report) {
+  return report.components.verified + report.components.failed > 0;
+}
 
-  return report.state === "verified" && verified + failed === 0 && report.components.total > 0
+function wordOf(report) {
+  return report.state === "verified" && !hasResult(report) && report.components.total > 0
     ? NO_DIGESTS
     : WORDS[report.state] ?? [report.state, ""];
 }
@@ -62,7 +64,9 @@ export function verification(path, api, signal) {
     bar.hidden = !running;
     bar.value = report.bytes.total > 0 ? report.bytes.hashed / report.bytes.total : 0;
     button.disabled = running;
-    button.textContent = report.state === "unverified" ? "Verify" : "Verify again";
+    // While it runs the button says what was chosen.
+    if (!running)
+      button.textContent = report.state !== "unverified" && hasResult(report) ? "Verify again" : "Verify";
     below.replaceChildren(...[failureList(report.failures)].filter(Boolean));
   };
   // null if there is no answer now, and the next may come.

@@ -56,13 +56,15 @@ def test_counts(call):
     assert call("format.js", "plural", 1, "tensor") == "1 tensor"
     assert call("format.js", "plural", 0, "tensor") == "0 tensors"
     assert call("format.js", "plural", 12345, "tensor") == "12,345 tensors"
+    assert call("format.js", "plural", 2, "part of it", "parts of it") == "2 parts of it"
     assert call("format.js", "shape", []) == "scalar"
     assert call("format.js", "shape", [2, 3]) == "2 × 3"
 
 
 def test_moments_are_short_and_integers_whole(call):
     figures = {(1.23456789, 3): "1.23", (2.5, 6): "2.5", (1e300, 6): "1e+300", (123456789, 3): "123456789", (-0.0, 6): "-0",
-               (1.0000001, 3): "1"}  # fmt: skip
+               (1.0000001, 3): "1", (2901295543210987, 6): "2901295543210987", (-(2**53) + 1, 6): "-9007199254740991",
+               (1.25e15 + 0.5, 3): "1.25e+15", (2.0**60, 6): "1.15292e+18"}  # fmt: skip
     assert {figure: call("decode.js", "rough", *figure) for figure in figures} == figures
     assert call("decode.js", "rough", None) == "none"
 

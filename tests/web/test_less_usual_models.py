@@ -194,3 +194,5 @@ def test_verification_says_what_it_could_not_or_did_find(site, browser, model, w
     browser.wait("document.querySelector('[aria-labelledby=verification] .mark').textContent === arguments[0]", word)
     failures = browser.texts("[aria-labelledby=verification] li bdi")
     assert failures == (["bad · data"] if model == "damaged" else [])
+    # Nothing of a model without digests has been checked.
+    assert browser.text("[aria-labelledby=verification] button") == ("Verify again" if model == "damaged" else "Verify")

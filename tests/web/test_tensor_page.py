@@ -301,7 +301,7 @@ def test_an_empty_tensor_and_a_scalar(show, browser):
 def test_values_are_paged_by_keyboard(show, browser):
     show("waves")
     expected = models.waves(600, 500)
-    browser.run("document.querySelector('[aria-labelledby=values][role=region]').focus()")
+    browser.run("document.querySelector('[aria-labelledby=values] [role=region]').focus()")
     browser.press("PageDown", "Right")
     browser.wait("document.querySelector('table.values tbody th')?.textContent === '16'")
     browser.settle()
