@@ -1,5 +1,5 @@
-/* Refusals in the form that the Hub's clients understand: they decide by the field X-Error-Code,
- * whatever the status is, and show X-Error-Message and the member "error" of the body. */
+/* Refusals by which the Hub's clients decide: they look at the field X-Error-Code, whatever the
+ * status is. What they show is in every problem of their routes (http/exchange/problem.h). */
 #ifndef HUB_HUB_PROBLEM_H
 #define HUB_HUB_PROBLEM_H
 
@@ -11,14 +11,6 @@ enum outcome hub_reply_no_repo(struct request *request);
 enum outcome hub_reply_no_revision(struct request *request);
 /* commit: for which the absence holds, and is remembered by clients; NULL: none. */
 enum outcome hub_reply_no_entry(struct request *request, const char *commit);
-
-/* Adds X-Error-Message to a reply. What a field may not hold is shown as a question mark. */
-void hub_show_message(struct request *request, const char *text);
-
-/* Any other problem, with the members and fields that show its text. */
-enum outcome hub_reply_problem(struct request *request, enum problem problem,
-                               const char *detail_format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* What a failure of the store means to a client: 503 with Retry-After, which clients wait for, or
  * 500. */

@@ -4,10 +4,10 @@
 #include <strings.h>
 
 #include "api/json_reply.h"
+#include "http/exchange/problem.h"
 #include "http/fields/uri.h"
 #include "hub/handlers.h"
 #include "hub/hub_json.h"
-#include "hub/hub_problem.h"
 #include "hub/hub_request.h"
 #include "input/json_read.h"
 #include "upload/writer/json_body.h"
@@ -153,9 +153,9 @@ static bool read_body(struct request *request, struct paths *paths)
     }
     if (is_form ? read_form(request, paths, text) : read_json(request, paths, text))
         return true;
-    hub_reply_problem(request, PROBLEM_INVALID_REQUEST,
-                      "send a form with paths, or {\"paths\": [\u2026]}, of at most %d paths",
-                      PATHS_MAX);
+    problem_reply(request, PROBLEM_INVALID_REQUEST,
+                  "send a form with paths, or {\"paths\": [\u2026]}, of at most %d paths",
+                  PATHS_MAX);
     return false;
 }
 

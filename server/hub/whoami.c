@@ -21,7 +21,7 @@ enum outcome hub_whoami_get(struct request *request)
     struct json *json;
 
     if (request->grant == NULL && request_header(request, "Authorization") == NULL) {
-        hub_reply_problem(request, PROBLEM_UNAUTHORIZED, "Invalid username or password.");
+        problem_reply(request, PROBLEM_UNAUTHORIZED, "Invalid username or password.");
         representation_field(&request->reply, "WWW-Authenticate", "Bearer realm=\"ztserve\"");
         return OUTCOME_READY;
     }

@@ -19,7 +19,7 @@
 #define TAKES(names) .parameters = names " " PARAMETERS_OF_ALL
 
 /* Paths of the Hub's clients, which send parameters as they come to need them. */
-#define HUB_ROUTE .keeps_names = true, .ignores_parameters = true
+#define HUB_ROUTE .keeps_names = true, .ignores_parameters = true, .is_hub = true
 
 /* Addresses that are permits of their own (hub/write/lfs_permit.h), and those of which the handlers
  * check a token that the server has made (hub/xet/token.h). */

@@ -47,6 +47,13 @@ def test_a_reader_reads(hub, served, new_client):
     assert client.call("whoami") == READER.name
 
 
+@pytest.mark.parametrize(
+    "token, said", [(READER.token, "this needs the scope write"), (WRONG, "the token is not valid")], ids=["reader", "wrong"]
+)
+def test_a_refused_upload_says_why(hub, new_client, token, said):
+    assert said in new_client(hub.url, token=token).refused_hf("upload", "org/new", __file__)
+
+
 def test_login(hub, new_client):
     client = new_client(hub.url)
     client.expect_hf("auth", "login", "--token", READER.token)

@@ -226,11 +226,12 @@ static void begin_operation(struct request *request)
 bool exchange_begin(struct request *request)
 {
     static void (*const checks[])(struct request * request) = {
-        check_method,     check_framing, check_target,   timing_begin,        router_find,
-        authorize_client, cors_check,    find_operation, authorize_operation, check_parameters,
-        check_loaded,     check_load,    begin_operation};
+        router_find,      check_method, check_framing,  check_target,        timing_begin,
+        authorize_client, cors_check,   find_operation, authorize_operation, check_parameters,
+        check_loaded,     check_load,   begin_operation};
 
-    /* This comes first, since a refusal carries the request's id too. */
+    /* These come first, since every refusal carries the request's id, and fields and members of its
+     * route. */
     trace_identify(request);
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && !request->replied; i++)
         checks[i](request);

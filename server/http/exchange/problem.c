@@ -13,10 +13,13 @@
 #include "base/json_write.h"
 #include "base/log.h"
 #include "http/exchange/request_state.h"
+#include "http/exchange/router.h"
 
 /* Longer details are cut. Two names fit. */
 #define DETAIL_SIZE 2560
-#define MEDIA_TYPE  "application/problem+json"
+/* Longer ones are cut in the field: what is left for the fields of an answer is bounded. */
+#define SHOWN_MAX  1024
+#define MEDIA_TYPE "application/problem+json"
 /* Of what passes by itself. */
 #define RETRY_AFTER_S "1"
 /* Sent if there is no memory for anything better. */
@@ -171,6 +174,21 @@ static void write_problem(struct json *json, const struct request *request, enum
     write_member(json, "request_id", request->id);
 }
 
+/* X-Error-Message: of UTF-8 a letter of several bytes becomes one question mark. */
+static void show_message(struct request *request, const char *text)
+{
+    char *shown = request_allocate(request, SHOWN_MAX + 1);
+    size_t length = 0;
+
+    if (shown == NULL)
+        return;
+    for (; *text != '\0' && length < SHOWN_MAX; text++)
+        if ((*text & 0xC0) != 0x80)
+            shown[length++] = *text < ' ' || *text > '~' ? '?' : *text;
+    shown[length] = '\0';
+    representation_field(&request->reply, "X-Error-Message", shown);
+}
+
 /* Removes everything that a handler had put into the reply. */
 static void replace_reply(struct request *request, unsigned status, const char *body, size_t length)
 {
@@ -188,6 +206,7 @@ static void replace_reply(struct request *request, unsigned status, const char *
 static enum outcome reply(struct request *request, enum problem problem, const char *detail,
                           const struct problem_members *also, const struct zt_error *error)
 {
+    const bool is_hub = request->route != NULL && request->route->is_hub;
     struct json json;
     char *body;
 
@@ -197,6 +216,8 @@ static enum outcome reply(struct request *request, enum problem problem, const c
     json_init(&json, false);
     json_object_begin(&json);
     write_problem(&json, request, problem, detail);
+    if (is_hub)
+        write_member(&json, "error", detail);
     for (size_t i = 0; also != NULL && i < also->count; i++)
         write_member(&json, also->list[i].name, also->list[i].text);
     if (error != NULL)
@@ -211,6 +232,8 @@ static enum outcome reply(struct request *request, enum problem problem, const c
                       sizeof(LAST_RESORT) - 1);
     }
     json_free(&json);
+    if (is_hub)
+        show_message(request, detail);
     if (problem == PROBLEM_STORE_UNAVAILABLE)
         representation_field(&request->reply, "Retry-After", RETRY_AFTER_S);
     return OUTCOME_READY;
@@ -226,19 +249,6 @@ enum outcome problem_reply(struct request *request, enum problem problem, const 
     vsnprintf(detail, sizeof(detail), detail_format, arguments);
     va_end(arguments);
     return reply(request, problem, detail, NULL, NULL);
-}
-
-enum outcome problem_reply_named(struct request *request, enum problem problem, const char *member,
-                                 const char *detail_format, ...)
-{
-    char detail[DETAIL_SIZE];
-    const struct problem_member named = {member, detail};
-    va_list arguments;
-
-    va_start(arguments, detail_format);
-    vsnprintf(detail, sizeof(detail), detail_format, arguments);
-    va_end(arguments);
-    return reply(request, problem, detail, &(struct problem_members){&named, 1}, NULL);
 }
 
 enum outcome problem_reply_members(struct request *request, enum problem problem,

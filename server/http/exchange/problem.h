@@ -55,15 +55,11 @@ const char *problem_code(enum problem problem);
 const char *problem_title(enum problem problem);
 
 /* Replaces the reply by a problem. detail is for a person and names no path of the disk. Always
- * OUTCOME_READY, so that a handler can return it. */
+ * OUTCOME_READY, so that a handler can return it. On a route of the Hub's (route.is_hub) its
+ * clients find the detail where they look for it too: in the member "error" and, with a question
+ * mark for each letter that a field may not hold, in X-Error-Message. */
 enum outcome problem_reply(struct request *request, enum problem problem, const char *detail_format,
                            ...) __attribute__((format(printf, 3, 4)));
-
-/* The same, with the detail under another member's name as well, where clients of another interface
- * look for it. */
-enum outcome problem_reply_named(struct request *request, enum problem problem, const char *member,
-                                 const char *detail_format, ...)
-    __attribute__((format(printf, 4, 5)));
 
 /* The same, with members of the caller's; those without a text are left out. */
 struct problem_member {

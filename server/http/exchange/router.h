@@ -79,6 +79,9 @@ struct route {
     bool keeps_names;
     /* Unknown query parameters mean nothing. A page's never do. */
     bool ignores_parameters;
+    /* Of the Hub's clients, which show the member "error" and the field X-Error-Message of a
+     * problem (problem.h). */
+    bool is_hub;
     enum audience audience;
 };
 

@@ -28,6 +28,14 @@ static void send_last(const struct connection *connection, const char *text, siz
         (void)send(connection->descriptor, text, length, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/* What clients of the Hub show (problem.h). */
+static bool is_for_hub(const struct connection *connection)
+{
+    const struct request *request = connection->request;
+
+    return request != NULL && request->route != NULL && request->route->is_hub;
+}
+
 void bypass_send_problem(const struct connection *connection, const struct bypass_problem *problem,
                          const char *id)
 {
@@ -36,22 +44,25 @@ void bypass_send_problem(const struct connection *connection, const struct bypas
                                "Cache-Control: no-store\r\n"
                                "Content-Type: application/problem+json\r\n"
                                "X-Request-Id: %s\r\n"
-                               "%s"
+                               "%s%s%s%s"
                                "Content-Length: %zu\r\n\r\n";
     static const char body[] = "{\"type\":\"/problems/%s\",\"title\":\"%s\",\"status\":%u,"
-                               "\"detail\":\"%s\",\"code\":\"%s\",\"request_id\":\"%s\"}\n";
+                               "\"detail\":\"%s\",\"code\":\"%s\",\"request_id\":\"%s\"%s%s%s}\n";
+    const bool is_hub = is_for_hub(connection);
+    const char *shown = is_hub ? problem->detail : "";
     const unsigned status = problem_status(problem->problem);
     const char *code = problem_code(problem->problem);
     char json[512];
     char text[1024];
-    const int json_length =
-        snprintf(json, sizeof(json), body, code, problem_title(problem->problem), status,
-                 problem->detail, code, id);
+    const int json_length = snprintf(json, sizeof(json), body, code,
+                                     problem_title(problem->problem), status, problem->detail, code,
+                                     id, is_hub ? ",\"error\":\"" : "", shown, is_hub ? "\"" : "");
     int length;
 
     assert(json_length > 0 && (size_t)json_length < sizeof(json));
     request_metrics_problem(problem->problem);
     length = snprintf(text, sizeof(text), head, status, problem->reason, id, problem->fields,
+                      is_hub ? "X-Error-Message: " : "", shown, is_hub ? "\r\n" : "",
                       (size_t)json_length);
     assert(length > 0 && (size_t)length + (size_t)json_length < sizeof(text));
     memcpy(text + length, json, (size_t)json_length);

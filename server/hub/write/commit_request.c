@@ -94,7 +94,7 @@ static bool refuse_pull_request(struct request *request)
 {
     if (!hub_switch(request, "create_pr"))
         return false;
-    hub_refuse(request, PROBLEM_NOT_IMPLEMENTED, NULL, "there are no pull requests here");
+    problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "there are no pull requests here");
     return true;
 }
 
@@ -126,7 +126,7 @@ void hub_commit_begin(struct request *request)
     struct hub_target target;
     struct commit_request *self;
 
-    if (hub_refuse_read_only(request) || !hub_target_read(request, &target) ||
+    if (write_refuse_read_only(request) || !hub_target_read(request, &target) ||
         hub_refuse_target(request, &target) || refuse_pull_request(request) ||
         write_refuse_coding(request) || write_refuse_absent_body(request))
         return;

@@ -7,7 +7,6 @@
 #include "base/server.h"
 #include "http/exchange/base_url.h"
 #include "hub/hub_json.h"
-#include "hub/hub_problem.h"
 #include "hub/write/handlers.h"
 #include "hub/write/hub_refusal.h"
 #include "hub/write/repo_now.h"
@@ -33,7 +32,7 @@ void hub_create_begin(struct request *request)
 {
     struct creation *creation;
 
-    if (hub_refuse_read_only(request) || json_body_refuse(request))
+    if (write_refuse_read_only(request) || json_body_refuse(request))
         return;
     creation = write_context(request, sizeof(*creation));
     if (creation != NULL)
@@ -57,11 +56,11 @@ static bool read_name(struct request *request, struct creation *creation,
     int length;
 
     if (json_member_text(object, "type", &type) == JSON_FOUND && !zt_text_is(type, "model")) {
-        hub_refuse(request, PROBLEM_NOT_IMPLEMENTED, NULL, "only models are kept here");
+        problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "only models are kept here");
         return false;
     }
     if (json_member_text(object, "name", &name) != JSON_FOUND) {
-        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL, "a repository has a name");
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "a repository has a name");
         return false;
     }
     if (json_member_text(object, "organization", &owner) == JSON_FOUND && owner.length > 0)
@@ -82,7 +81,7 @@ static bool read_body(struct request *request, struct creation *creation)
         return false;
     object = json_object_read(json_body_text(&creation->body), NULL);
     if (object == NULL) {
-        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL, "the body is no JSON object");
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "the body is no JSON object");
         return false;
     }
     is_read = read_name(request, creation, object);
@@ -104,14 +103,11 @@ static void look(struct request *request)
 /* Clients that do not mind an existing repository read its address from the refusal. */
 static enum outcome reply_exists(struct request *request, const char *url, const char *repo)
 {
-    static const char text[] = "this repository exists already";
-    const struct problem_member members[] = {
-        {"error", text}, {"url", url}, {"name", repo}, {"id", repo}};
+    const struct problem_member members[] = {{"url", url}, {"name", repo}, {"id", repo}};
 
-    problem_reply_members(request, PROBLEM_CONFLICT, text,
-                          &(struct problem_members){members, sizeof(members) / sizeof(members[0])});
-    hub_show_message(request, text);
-    return OUTCOME_READY;
+    return problem_reply_members(
+        request, PROBLEM_CONFLICT, "this repository exists already",
+        &(struct problem_members){members, sizeof(members) / sizeof(members[0])});
 }
 
 static enum outcome reply(struct request *request, const struct creation *creation)
@@ -144,8 +140,8 @@ enum outcome hub_create_handle(struct request *request)
         return read_body(request, creation) ? request_work_long(request, look) : OUTCOME_READY;
     }
     if (!creation->is_known)
-        return hub_refuse(request, problem_of_status(creation->error.status), NULL, "%s",
-                          creation->error.message);
+        return problem_reply(request, problem_of_status(creation->error.status), "%s",
+                             creation->error.message);
     return reply(request, creation);
 }
 

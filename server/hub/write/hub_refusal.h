@@ -1,4 +1,4 @@
-/* Refusals of what writes, with the text in all places where the Hub's clients look for it. */
+/* Refusals of what writes. */
 #ifndef HUB_WRITE_HUB_REFUSAL_H
 #define HUB_WRITE_HUB_REFUSAL_H
 
@@ -6,16 +6,9 @@
 #include "hub/hub_request.h"
 #include "upload/shared/failure.h"
 
-/* code: of X-Error-Code; NULL: none. */
-enum outcome hub_refuse(struct request *request, enum problem problem, const char *code,
-                        const char *detail_format, ...) __attribute__((format(printf, 4, 5)));
-
 /* The failure of a write. line: of the body, named first; 0: none. */
 enum outcome hub_refuse_failure(struct request *request, const struct failure *failure,
                                 unsigned line);
-
-/* True, and replied, if nothing can be written here. */
-bool hub_refuse_read_only(struct request *request);
 
 /* True, and replied, if clients cannot name a repository so, or if this client may not write to
  * it. */

@@ -62,7 +62,7 @@ void lfs_batch_begin(struct request *request)
 {
     struct batch *batch;
 
-    if (hub_refuse_read_only(request) || hub_refuse_repo(request, request->names[0]) ||
+    if (write_refuse_read_only(request) || hub_refuse_repo(request, request->names[0]) ||
         json_body_refuse(request))
         return;
     batch = write_context(request, sizeof(*batch));
@@ -84,7 +84,7 @@ void lfs_batch_receive(struct request *request, const void *bytes, size_t length
 /* Always false. */
 static bool refuse(struct request *request, const char *why)
 {
-    hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL, "%s", why);
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "%s", why);
     return false;
 }
 
@@ -106,8 +106,8 @@ static bool read_objects(struct request *request, struct batch *batch, const str
     const size_t count = list != NULL ? json_list_length(list) : 0;
 
     if (list == NULL || count > OBJECTS_MAX) {
-        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL,
-                   "a batch has a list of objects, of at most %d", OBJECTS_MAX);
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "a batch has a list of objects, of at most %d", OBJECTS_MAX);
         return false;
     }
     batch->objects = calloc(count + 1, sizeof(*batch->objects));
@@ -118,8 +118,9 @@ static bool read_objects(struct request *request, struct batch *batch, const str
     for (batch->count = 0; batch->count < count; batch->count++) {
         if (read_object(json_list_object(list, batch->count), &batch->objects[batch->count]))
             continue;
-        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL,
-                   "object %zu has no oid of 64 lower-case hex digits, or no size", batch->count);
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "object %zu has no oid of 64 lower-case hex digits, or no size",
+                      batch->count);
         return false;
     }
     return true;
@@ -143,8 +144,9 @@ static bool read_batch(struct request *request, struct batch *batch, const struc
     if (json_member_text(object, "operation", &text) != JSON_FOUND)
         return refuse(request, "a batch has an operation");
     if (!zt_text_is(text, "upload")) {
-        hub_refuse(request, PROBLEM_NOT_IMPLEMENTED, NULL,
-                   "LFS only takes uploads here: files are read at /%s/resolve/main/", batch->repo);
+        problem_reply(request, PROBLEM_NOT_IMPLEMENTED,
+                      "LFS only takes uploads here: files are read at /%s/resolve/main/",
+                      batch->repo);
         return false;
     }
     if (json_member_exists(object, "hash_algo") &&

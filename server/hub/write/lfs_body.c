@@ -6,14 +6,14 @@
 
 #include "base/metrics.h"
 #include "base/server.h"
-#include "hub/write/hub_refusal.h"
+#include "http/exchange/problem.h"
 #include "upload/shared/write_checks.h"
 
 bool lfs_body_refuse_form(struct request *request)
 {
     if (request_header(request, "Content-Range") != NULL) {
-        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL,
-                   "an object is sent as a whole: Content-Range is not supported");
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "an object is sent as a whole: Content-Range is not supported");
         return true;
     }
     return write_refuse_coding(request) || write_refuse_absent_body(request);
@@ -25,8 +25,8 @@ bool lfs_body_refuse_length(struct request *request, uint64_t length)
 
     if (declared == UINT64_MAX || declared == length)
         return false;
-    hub_refuse(request, PROBLEM_SIZE_MISMATCH, NULL, "this address is for %llu bytes, not %llu",
-               (unsigned long long)length, (unsigned long long)declared);
+    problem_reply(request, PROBLEM_SIZE_MISMATCH, "this address is for %llu bytes, not %llu",
+                  (unsigned long long)length, (unsigned long long)declared);
     return true;
 }
 

@@ -34,12 +34,12 @@ void lfs_complete_begin(struct request *request)
     struct lfs_permit permit;
     struct completion *self;
 
-    if (hub_refuse_read_only(request) || !lfs_permit_read(request, false, &permit) ||
+    if (write_refuse_read_only(request) || !lfs_permit_read(request, false, &permit) ||
         json_body_refuse(request))
         return;
     if (permit.part_length == 0) {
-        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL,
-                   "this object comes as a whole, by PUT to this address");
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "this object comes as a whole, by PUT to this address");
         return;
     }
     self = write_context(request, sizeof(*self));
@@ -96,9 +96,10 @@ static bool read_body(struct request *request, struct completion *self)
     is_read = is_right(self, object) && lfs_oid_parse(zt_text_from(self->permit.oid), self->sha256);
     json_object_free(object);
     if (!is_read)
-        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL,
-                   "send {\"oid\", \"parts\": [{\"partNumber\", \"etag\"}]}, with all parts of the "
-                   "object of this address");
+        problem_reply(
+            request, PROBLEM_INVALID_REQUEST,
+            "send {\"oid\", \"parts\": [{\"partNumber\", \"etag\"}]}, with all parts of the "
+            "object of this address");
     return is_read;
 }
 

@@ -63,7 +63,7 @@ void lfs_part_begin(struct request *request)
     struct lfs_permit permit;
     struct lfs_part *part;
 
-    if (hub_refuse_read_only(request) || !lfs_permit_read(request, true, &permit) ||
+    if (write_refuse_read_only(request) || !lfs_permit_read(request, true, &permit) ||
         lfs_body_refuse_form(request) || write_refuse_large(request, permit.length))
         return;
     part = write_context(request, sizeof(*part));

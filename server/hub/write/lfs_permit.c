@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/server.h"
-#include "hub/write/hub_refusal.h"
+#include "http/exchange/problem.h"
 #include "hub/write/lfs_key.h"
 
 /* Parts, lengths and times have at most 20 digits. */
@@ -137,8 +137,8 @@ bool lfs_permit_read(struct request *request, bool has_part, struct lfs_permit *
     uint8_t code[32];
 
     if (!read_address(request, has_part, out_permit, stated)) {
-        hub_refuse(request, PROBLEM_FORBIDDEN, NULL,
-                   "an object is sent to the address that the LFS batch request has answered");
+        problem_reply(request, PROBLEM_FORBIDDEN,
+                      "an object is sent to the address that the LFS batch request has answered");
         return false;
     }
     if (!lfs_permit_sign(request->server->lfs_key, out_permit, code)) {
@@ -146,13 +146,13 @@ bool lfs_permit_read(struct request *request, bool has_part, struct lfs_permit *
         return false;
     }
     if (!is_equal(stated, code)) {
-        hub_refuse(request, PROBLEM_FORBIDDEN, NULL,
-                   "this address was not signed by this server: ask for a new one");
+        problem_reply(request, PROBLEM_FORBIDDEN,
+                      "this address was not signed by this server: ask for a new one");
         return false;
     }
     if (out_permit->expires <= (uint64_t)time(NULL)) {
-        hub_refuse(request, PROBLEM_FORBIDDEN, NULL,
-                   "this address is not valid any more: ask for a new one");
+        problem_reply(request, PROBLEM_FORBIDDEN,
+                      "this address is not valid any more: ask for a new one");
         return false;
     }
     return true;

@@ -101,7 +101,7 @@ void lfs_put_begin(struct request *request)
     struct lfs_permit permit;
     struct lfs_put *put;
 
-    if (hub_refuse_read_only(request) || !lfs_permit_read(request, false, &permit) ||
+    if (write_refuse_read_only(request) || !lfs_permit_read(request, false, &permit) ||
         lfs_body_refuse_form(request) || write_refuse_large(request, permit.length) ||
         lfs_body_refuse_length(request, permit.length))
         return;
@@ -109,7 +109,7 @@ void lfs_put_begin(struct request *request)
     if (put == NULL || whole_body_refuse_digests(&put->body, request))
         return;
     if (!lfs_oid_parse(zt_text_from(permit.oid), put->sha256))
-        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL, "the oid is no SHA-256");
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "the oid is no SHA-256");
     else if (!lfs_body_refuse_crowd(request, &permit, permit.length, &put->counted) && !start(put))
         hub_refuse_failure(request, &put->body.failure, 0);
 }

@@ -34,7 +34,7 @@ void lfs_verify_begin(struct request *request)
 {
     struct verification *self;
 
-    if (hub_refuse_read_only(request) || hub_refuse_repo(request, request->names[0]) ||
+    if (write_refuse_read_only(request) || hub_refuse_repo(request, request->names[0]) ||
         json_body_refuse(request))
         return;
     self = write_context(request, sizeof(*self));
@@ -75,8 +75,8 @@ static bool read_body(struct request *request, struct verification *self)
     is_read = read_object(object, self);
     json_object_free(object);
     if (!is_read)
-        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL,
-                   "send {\"oid\", \"size\"}, the oid in 64 lower-case hex digits");
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "send {\"oid\", \"size\"}, the oid in 64 lower-case hex digits");
     return is_read;
 }
 
@@ -102,6 +102,14 @@ static void look(struct request *request)
     hub_version_release(version);
 }
 
+static enum outcome reply_absent(struct request *request)
+{
+    problem_reply(request, PROBLEM_NOT_FOUND,
+                  "no object with this oid was sent for this repository");
+    representation_field(&request->reply, "X-Error-Code", "EntryNotFound");
+    return OUTCOME_READY;
+}
+
 enum outcome lfs_verify_handle(struct request *request)
 {
     struct verification *self = request->context;
@@ -113,12 +121,11 @@ enum outcome lfs_verify_handle(struct request *request)
     if (!self->is_known)
         return hub_reply_error(request, &self->error);
     if (!self->is_there)
-        return hub_refuse(request, PROBLEM_NOT_FOUND, "EntryNotFound",
-                          "no object with this oid was sent for this repository");
+        return reply_absent(request);
     if (self->there_length != self->length)
-        return hub_refuse(request, PROBLEM_SIZE_MISMATCH, NULL,
-                          "the object with this oid has %llu bytes, not %llu",
-                          (unsigned long long)self->there_length, (unsigned long long)self->length);
+        return problem_reply(
+            request, PROBLEM_SIZE_MISMATCH, "the object with this oid has %llu bytes, not %llu",
+            (unsigned long long)self->there_length, (unsigned long long)self->length);
     reply_json(request, 200, "{}\n", 3);
     return OUTCOME_READY;
 }

@@ -52,7 +52,7 @@ void hub_preupload_begin(struct request *request)
     struct hub_target target;
     struct preupload *self;
 
-    if (hub_refuse_read_only(request) || !hub_target_read(request, &target) ||
+    if (write_refuse_read_only(request) || !hub_target_read(request, &target) ||
         hub_refuse_target(request, &target) || json_body_refuse(request))
         return;
     self = write_context(request, sizeof(*self));
@@ -182,8 +182,8 @@ static bool read_body(struct request *request, struct preupload *self)
     self->files = self->object != NULL ? json_member_list(self->object, "files") : NULL;
     count = self->files != NULL ? json_list_length(self->files) : 0;
     if (self->files == NULL || count > FILES_MAX) {
-        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL,
-                   "send {\"files\": [{\"path\", \"size\"}]}, of at most %d files", FILES_MAX);
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "send {\"files\": [{\"path\", \"size\"}]}, of at most %d files", FILES_MAX);
         return false;
     }
     for (size_t i = 0; i < count; i++) {
@@ -192,7 +192,7 @@ static bool read_body(struct request *request, struct preupload *self)
 
         if (read_file(self->files, i, &path, &size))
             continue;
-        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL, "file %zu has no path or no size", i);
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "file %zu has no path or no size", i);
         return false;
     }
     self->oids = calloc(count + 1, sizeof(*self->oids));

@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "base/server.h"
-#include "hub/hub_problem.h"
+#include "http/exchange/problem.h"
 #include "hub/write/hub_refusal.h"
 #include "hub/xet/handlers.h"
 #include "hub/xet/token.h"
@@ -25,10 +25,10 @@ static bool refuse_length(struct request *request, uint64_t most_bytes)
     const uint64_t length = request_body_length(request);
 
     if (length == UINT64_MAX)
-        hub_refuse(request, PROBLEM_LENGTH_REQUIRED, NULL, "the length of the body is not stated");
+        problem_reply(request, PROBLEM_LENGTH_REQUIRED, "the length of the body is not stated");
     else if (length > most_bytes)
-        hub_refuse(request, PROBLEM_TOO_LARGE, NULL, "the body has more than %llu bytes",
-                   (unsigned long long)most_bytes);
+        problem_reply(request, PROBLEM_TOO_LARGE, "the body has more than %llu bytes",
+                      (unsigned long long)most_bytes);
     else
         return write_refuse_full(request, length);
     return true;
@@ -40,12 +40,12 @@ struct xet_session *xet_permit(struct request *request, uint64_t most_bytes)
     struct xet_session *session;
     struct failure failure = {.is_set = false};
 
-    if (hub_refuse_read_only(request))
+    if (write_refuse_read_only(request))
         return NULL;
     if (!read_permit(request, &permit)) {
-        hub_refuse(request, PROBLEM_UNAUTHORIZED, NULL,
-                   "the token is not one that this server has given for an upload by xet, or it "
-                   "has expired");
+        problem_reply(request, PROBLEM_UNAUTHORIZED,
+                      "the token is not one that this server has given for an upload by xet, or it "
+                      "has expired");
         representation_field(&request->reply, "WWW-Authenticate", "Bearer realm=\"ztserve-xet\"");
         return NULL;
     }
@@ -64,5 +64,5 @@ struct xet_session *xet_permit(struct request *request, uint64_t most_bytes)
 /* Chunks are not looked up here, nor uploaded in other ways. */
 enum outcome xet_nothing_handle(struct request *request)
 {
-    return hub_refuse(request, PROBLEM_NOT_FOUND, NULL, "there is no such thing here");
+    return problem_reply(request, PROBLEM_NOT_FOUND, "there is no such thing here");
 }

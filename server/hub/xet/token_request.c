@@ -11,6 +11,7 @@
 #include "hub/xet/handlers.h"
 #include "hub/xet/token.h"
 #include "upload/shared/registry.h"
+#include "upload/shared/write_checks.h"
 
 /* Each time another address: see session.h. A client that asks again during an upload uses the new
  * token with the address that it has. */
@@ -54,12 +55,12 @@ enum outcome xet_token_get(struct request *request)
     struct xet_permit permit = {.end = time(NULL) + XET_TOKEN_S};
     struct hub_target target;
 
-    if (hub_refuse_read_only(request) || !hub_target_read(request, &target) ||
+    if (write_refuse_read_only(request) || !hub_target_read(request, &target) ||
         hub_refuse_target(request, &target))
         return OUTCOME_READY;
     if (!request->server->config->hub.xet)
-        return hub_refuse(request, PROBLEM_NOT_IMPLEMENTED, NULL,
-                          "hub.xet is off on this server: upload with HF_HUB_DISABLE_XET=1");
+        return problem_reply(request, PROBLEM_NOT_IMPLEMENTED,
+                             "hub.xet is off on this server: upload with HF_HUB_DISABLE_XET=1");
     snprintf(permit.repo, sizeof(permit.repo), "%.*s", (int)target.repo.length, target.repo.bytes);
     registry_client(request, permit.client);
     return reply(request, &permit);

@@ -57,8 +57,8 @@ void xet_xorb_begin(struct request *request)
     self->session = session;
     self->length = request_body_length(request);
     if (!read_hash(request->names[1], self->xorb.hash)) {
-        hub_refuse(request, PROBLEM_INVALID_REQUEST, NULL,
-                   "a xorb is called by 64 lower-case hex digits");
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "a xorb is called by 64 lower-case hex digits");
         return;
     }
     self->is_known = xet_session_find(session, self->xorb.hash, &known);

@@ -6,6 +6,7 @@
 
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
+#include "http/exchange/router.h"
 
 static char body[2048];
 
@@ -154,12 +155,17 @@ static void failures_of_the_disk_are_not_disclosed(void **state)
     request_free(request);
 }
 
-static const char *retry_after_of(const struct request *request)
+static const char *field_of(const struct request *request, const char *name)
 {
     for (unsigned i = 0; i < request->reply.field_count; i++)
-        if (strcmp(request->reply.fields[i].name, "Retry-After") == 0)
+        if (strcmp(request->reply.fields[i].name, name) == 0)
             return request->reply.fields[i].value;
     return NULL;
+}
+
+static const char *retry_after_of(const struct request *request)
+{
+    return field_of(request, "Retry-After");
 }
 
 static void a_store_that_is_away_is_not_named_and_may_be_asked_again(void **state)
@@ -180,6 +186,52 @@ static void a_store_that_is_away_is_not_named_and_may_be_asked_again(void **stat
     problem_reply_error(request, &error);
     assert_non_null(strstr(body_of(request), "another version"));
     assert_int_equal(request->reply.field_count, 1);
+    request_free(request);
+}
+
+static const struct route hub_route = {.pattern = "/x", .is_hub = true};
+
+static void clients_of_the_hub_find_the_detail_where_they_look_for_it(void **state)
+{
+    struct request *request;
+
+    (void)state;
+    request = new_request();
+    request->route = &hub_route;
+    problem_reply(request, PROBLEM_NOT_FOUND, "no \"a\tü日\"~");
+    assert_non_null(strstr(body_of(request), "\"detail\":\"no \\\"a\\tü日\\\"~\","));
+    assert_non_null(strstr(body, "\"error\":\"no \\\"a\\tü日\\\"~\"}"));
+    assert_string_equal(field_of(request, "X-Error-Message"), "no \"a???\"~");
+    request_free(request);
+}
+
+static void a_long_detail_is_cut_in_the_field_only(void **state)
+{
+    struct request *request;
+    char detail[1501];
+
+    (void)state;
+    memset(detail, 'x', sizeof(detail) - 1);
+    detail[sizeof(detail) - 1] = '\0';
+    request = new_request();
+    request->route = &hub_route;
+    problem_reply(request, PROBLEM_NOT_FOUND, "%s", detail);
+    assert_true(request->reply.length > 2 * strlen(detail));
+    assert_int_equal(strlen(field_of(request, "X-Error-Message")), 1024);
+    request_free(request);
+}
+
+static void problems_of_other_routes_have_no_more_than_the_document(void **state)
+{
+    static const struct route route = {.pattern = "/x"};
+    struct request *request;
+
+    (void)state;
+    request = new_request();
+    request->route = &route;
+    problem_reply(request, PROBLEM_NOT_FOUND, "no");
+    assert_null(strstr(body_of(request), "\"error\""));
+    assert_null(field_of(request, "X-Error-Message"));
     request_free(request);
 }
 
@@ -249,6 +301,9 @@ int main(void)
         cmocka_unit_test(members_that_do_not_apply_are_left_out),
         cmocka_unit_test(failures_of_the_disk_are_not_disclosed),
         cmocka_unit_test(a_store_that_is_away_is_not_named_and_may_be_asked_again),
+        cmocka_unit_test(clients_of_the_hub_find_the_detail_where_they_look_for_it),
+        cmocka_unit_test(a_long_detail_is_cut_in_the_field_only),
+        cmocka_unit_test(problems_of_other_routes_have_no_more_than_the_document),
         cmocka_unit_test(each_status_has_its_problem),
         cmocka_unit_test(each_failure_of_a_write_has_its_problem),
         cmocka_unit_test(a_detail_too_long_is_cut_and_still_json),
