@@ -104,6 +104,10 @@ struct store_ops {
     /* Whether nothing but a file has the path now, and nothing but folders stands before it: for
      * who publishes several files or none. ZT_ARGUMENT. NULL: no name is in another's way. */
     enum zt_status (*may_publish)(struct store *store, const char *path, struct zt_error *error);
+    /* Makes a folder durably, with those before it, unless it is there. ZT_ARGUMENT: something else
+     * has the name, or that of one before it; ZT_LIMIT, ZT_IO. NULL: there are no folders without
+     * files. */
+    enum zt_status (*make_folder)(struct store *store, const char *path, struct zt_error *error);
     /* Ends an upload and removes its file, unless it is a kept one. Takes NULL. */
     void (*abandon)(struct stored_upload *upload);
     /* Durable. ZT_NOT_FOUND; ZT_ARGUMENT, ZT_UNAVAILABLE as for publish. */

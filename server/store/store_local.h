@@ -108,6 +108,10 @@ bool store_path_is_other(int root, const char *path);
  * are made durably. -1 with errno. */
 int store_path_open_parent(int root, const char *path, bool make, const char **out_base);
 
+/* Makes every folder of a path durably, from the root down, unless something has the name already.
+ * False with errno. */
+bool store_path_make_folders(int root, const char *path);
+
 /* "<prefix>0123456789abcdef", from random bytes. */
 void store_hidden_name(const char *prefix, char out_name[STORE_HIDDEN_NAME_SIZE]);
 
@@ -160,6 +164,8 @@ void store_local_finish(struct stored_upload *upload);
 bool store_local_discard(struct stored_upload *upload, uint64_t offset, uint64_t length);
 /* store_place.c */
 enum zt_status store_local_may_publish(struct store *store, const char *path,
+                                       struct zt_error *error);
+enum zt_status store_local_make_folder(struct store *store, const char *path,
                                        struct zt_error *error);
 /* store_copy.c */
 enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset,

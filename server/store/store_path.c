@@ -436,8 +436,7 @@ static bool make_folder(int root, const char *path)
     return made;
 }
 
-/* Makes every folder of a path, from the root down. */
-static bool make_folders(int root, const char *path)
+bool store_path_make_folders(int root, const char *path)
 {
     char folder[STORE_PATH_SIZE];
 
@@ -466,7 +465,7 @@ int store_path_open_parent(int root, const char *path, bool make, const char **o
     folder = store_path_open(root, parent, FOLDER_FLAGS);
     if (folder >= 0 || !make || errno != ENOENT)
         return folder;
-    if (!make_folders(root, parent))
+    if (!store_path_make_folders(root, parent))
         return -1;
     folder = store_path_open(root, parent, FOLDER_FLAGS);
     /* All parts exist, and still there is no such folder: a file, or a link out of the root, is in

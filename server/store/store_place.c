@@ -1,4 +1,5 @@
-/* Whether a file could have a path: what is there, folder by folder, before anything is written. */
+/* Whether a file could have a path: what is there, folder by folder, before anything is written.
+ * And folders that have no file yet. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -74,4 +75,24 @@ enum zt_status store_local_may_publish(struct store *store, const char *path,
                        : "there is something else of the name %s: a link out of the store, or what "
                          "is neither file nor folder",
                    part);
+}
+
+enum zt_status store_local_make_folder(struct store *store, const char *path,
+                                       struct zt_error *error)
+{
+    const struct local_store *local = (const struct local_store *)store;
+    int folder = -1;
+
+    if (!store_path_is_clean(path) || store_local_withholds(local, path))
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the name cannot be used");
+    if (store_path_make_folders(local->root, path))
+        folder = store_path_open(local->root, path, O_RDONLY | O_DIRECTORY);
+    if (folder >= 0) {
+        close(folder);
+        return ZT_OK;
+    }
+    if (errno == ENOENT)
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                       "%s, or what it lies in, is no folder", path);
+    return store_fail_errno(error, errno, "cannot make the folder");
 }
