@@ -29,7 +29,8 @@ static bool part_is_valid(struct zt_text part)
 /* What other addresses of the server begin with: no file of such a repository could be fetched. */
 static bool is_reserved(struct zt_text first)
 {
-    static const char *const names[] = {"api", "files", "ui", "datasets", "spaces", "kernels"};
+    static const char *const names[] = {"api",      "files",  "ui",     "v1",
+                                        "datasets", "spaces", "kernels"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (zt_text_is(first, names[i]))
@@ -37,13 +38,17 @@ static bool is_reserved(struct zt_text first)
     return false;
 }
 
+bool hub_owner_is_valid(struct zt_text name)
+{
+    return part_is_valid(name) && !is_reserved(name);
+}
+
 bool hub_repo_is_valid(struct zt_text name)
 {
     const char *slash = name.length > 0 ? memchr(name.bytes, '/', name.length) : NULL;
     const size_t owner = slash != NULL ? (size_t)(slash - name.bytes) : name.length;
-    const struct zt_text first = {name.bytes, owner};
 
-    if (!part_is_valid(first) || is_reserved(first))
+    if (!hub_owner_is_valid((struct zt_text){name.bytes, owner}))
         return false;
     return slash == NULL || part_is_valid((struct zt_text){slash + 1, name.length - owner - 1});
 }

@@ -16,6 +16,9 @@
  * other addresses of the server begin ("files/a"). */
 bool hub_repo_is_valid(struct zt_text name);
 
+/* Whether the first of two parts can be called so. */
+bool hub_owner_is_valid(struct zt_text name);
+
 /* What a revision means: "main", "HEAD" and "refs/heads/main" are what is there now. */
 enum hub_revision { HUB_REVISION_NOW, HUB_REVISION_COMMIT, HUB_REVISION_UNKNOWN };
 

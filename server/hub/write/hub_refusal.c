@@ -25,8 +25,8 @@ bool hub_refuse_repo(struct request *request, struct zt_text repo)
             request, PROBLEM_INVALID_NAME,
             "a repository is called name or owner/name, each part of 1 to 96 characters "
             "[A-Za-z0-9_.-] without \"--\" and \"..\", not beginning or ending with - or ., "
-            "and not ending in .git; not beginning with api/, files/, ui/, datasets/, "
-            "spaces/ or kernels/");
+            "and not ending in .git; not beginning with api/, files/, ui/, v1/, "
+            "datasets/, spaces/ or kernels/");
         return true;
     }
     if (authorize_sees_folder(request, repo))

@@ -15,7 +15,7 @@ static void names_of_repositories(void **state)
 {
     static const char *const valid[] = {"a",    "a/b",   "A-1_x.y/b.c-d", "_a_/_",
                                         "a.b",  "a-.b",  "0/1.5B",        "git/gitx",
-                                        "a_-b", "a/api", "files1/a",      "v1/a"};
+                                        "a_-b", "a/api", "files1/a",      "v2/a"};
     static const char *const invalid[] = {"",        "/",
                                           "a/",      "/a",
                                           "a/b/c",   "-a",
@@ -31,7 +31,8 @@ static void names_of_repositories(void **state)
                                           "a/.b",    "a:b",
                                           "@a/b",    "api",
                                           "files/a", "datasets/a",
-                                          "spaces",  "kernels/a"};
+                                          "spaces",  "kernels/a",
+                                          "v1",      "v1/a"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(valid) / sizeof(valid[0]); i++)
