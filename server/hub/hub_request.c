@@ -15,6 +15,9 @@
 #include "hub/model_view.h"
 #include "zt/utf8.h"
 
+/* Without tokens nobody has a name, but a login must not fail for that. */
+#define ANYBODY "anonymous"
+
 /* Which of these routes have more than the name of a repository. */
 #define REVISION "{revision"
 
@@ -204,6 +207,11 @@ const char *hub_commit(struct request *request, const struct hub_request *hub)
     if (hub_revision_of(revision) == HUB_REVISION_COMMIT)
         return request_print(request, "%.*s", (int)revision.length, revision.bytes);
     return request_print(request, "%s", hub->version->commit);
+}
+
+const char *hub_client_name(const struct request *request)
+{
+    return request->client != NULL ? request->client : ANYBODY;
 }
 
 bool hub_switch(struct request *request, const char *name)

@@ -50,6 +50,9 @@ bool hub_sees_file(const struct request *request, struct zt_text repo, const str
 bool hub_sees_repo(const struct request *request, struct zt_text repo,
                    const struct hub_version *version);
 
+/* What a client is called: as its token or certificate says, or as anybody is. */
+const char *hub_client_name(const struct request *request);
+
 /* A switch of the query, in all the forms in which clients write it. */
 bool hub_switch(struct request *request, const char *name);
 

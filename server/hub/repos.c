@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/server.h"
 #include "base/workers.h"
+#include "hub/created_repos.h"
 #include "hub/repo_versions.h"
 #include "tree/stored_file.h"
 
@@ -42,6 +43,7 @@ struct repo {
 
 struct hub_repos {
     struct server *server;
+    struct created_repos *created;
     pthread_mutex_t lock; /* of what follows */
     struct repo *first;
     size_t count;
@@ -55,11 +57,12 @@ struct hub_repos *hub_repos_new(struct server *server)
     if (repos == NULL)
         return NULL;
     repos->server = server;
-    if (pthread_mutex_init(&repos->lock, NULL) != 0) {
-        free(repos);
-        return NULL;
-    }
-    return repos;
+    repos->created = created_repos_new();
+    if (repos->created != NULL && pthread_mutex_init(&repos->lock, NULL) == 0)
+        return repos;
+    created_repos_free(repos->created);
+    free(repos);
+    return NULL;
 }
 
 static void free_repo(struct repo *repo)
@@ -79,6 +82,7 @@ void hub_repos_free(struct hub_repos *repos)
         repos->first = repo->next;
         free_repo(repo);
     }
+    created_repos_free(repos->created);
     pthread_mutex_destroy(&repos->lock);
     free(repos);
 }
@@ -86,6 +90,17 @@ void hub_repos_free(struct hub_repos *repos)
 void hub_repos_changed(struct hub_repos *repos)
 {
     atomic_fetch_add(&repos->server->files_changed, 1);
+}
+
+enum zt_status hub_repos_create(struct hub_repos *repos, const char *name, struct zt_error *error)
+{
+    struct store *store = repos->server->store;
+    const enum zt_status status = store->ops->make_folder != NULL
+                                      ? store->ops->make_folder(store, name, error)
+                                      : created_repos_add(repos->created, name, error);
+
+    hub_repos_changed(repos);
+    return status;
 }
 
 /* --- the table --- */
@@ -219,17 +234,28 @@ static enum zt_status list_snapshot(struct server *server, const struct repo *re
     return hub_version_make(server, folder, commit, blobs, NULL, out_version, error);
 }
 
+static bool was_created(const struct hub_repos *repos, const struct repo *repo)
+{
+    const struct config *config = repos->server->config;
+
+    return created_repos_has(repos->created, repo->name,
+                             1000 * config_number(&config->upload.expire_s));
+}
+
 /* What is there now; before: what was there when it was last listed, or NULL. */
-static enum zt_status list_main(struct server *server, const struct repo *repo,
+static enum zt_status list_main(const struct hub_repos *repos, const struct repo *repo,
                                 const struct hub_version *before, struct hub_version **out_version,
                                 struct zt_error *error)
 {
+    struct server *server = repos->server;
     char commit[HUB_COMMIT_SIZE];
     enum zt_status status =
         hub_version_make(server, repo->name, NULL, NULL, before, out_version, error);
 
     if (status == ZT_NOT_FOUND && read_main(server, repo, commit))
         status = list_snapshot(server, repo, commit, out_version, error);
+    if (status == ZT_NOT_FOUND && was_created(repos, repo))
+        status = hub_version_make_empty(repo->name, out_version, error);
     return status;
 }
 
@@ -268,12 +294,12 @@ static bool is_owner(const struct repo *repo)
 {
     const struct hub_version *version = repo->versions.now;
 
-    if (strchr(repo->name, '/') != NULL || version->count == 0)
+    if (strchr(repo->name, '/') != NULL)
         return false;
     for (size_t i = 0; i < version->count; i++)
         if (strchr(version->files[i].path, '/') == NULL)
             return false;
-    return true;
+    return version->count > 0 || version->has_folders;
 }
 
 /* With what is there now. */
@@ -332,7 +358,7 @@ static enum zt_status learn_now(struct hub_repos *repos, struct repo *repo,
     enum zt_status status;
 
     pthread_mutex_unlock(&repo->lock);
-    status = list_main(repos->server, repo, before, &version, &lookup->error);
+    status = list_main(repos, repo, before, &version, &lookup->error);
     hub_version_release(before);
     pthread_mutex_lock(&repo->lock);
     if (status != ZT_OK)

@@ -19,6 +19,11 @@ void hub_repos_free(struct hub_repos *repos);
  * server itself publishes or removes is known without it. From any thread. */
 void hub_repos_changed(struct hub_repos *repos);
 
+/* Makes a repository without files, on a worker: its folder, or where folders cannot be without
+ * files what this server remembers of it, for upload.expire_s at most. There may be one already.
+ * ZT_ARGUMENT: something else has the name; ZT_LIMIT, ZT_IO, ZT_NO_MEMORY. */
+enum zt_status hub_repos_create(struct hub_repos *repos, const char *name, struct zt_error *error);
+
 enum hub_found {
     HUB_FOUND,
     HUB_NO_REPO,

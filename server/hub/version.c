@@ -267,8 +267,10 @@ static bool fill(struct server *server, struct hub_version *version,
         struct hub_file *file = &version->files[version->count];
         const char *blob;
 
-        if (entry->is_folder)
+        if (entry->is_folder) {
+            version->has_folders = true;
             continue;
+        }
         add_file(version, entry, &paths);
         blob = find_blob(blobs, &entry->identity);
         if (blob == NULL &&
@@ -279,23 +281,50 @@ static bool fill(struct server *server, struct hub_version *version,
     return true;
 }
 
+/* Without files. NULL: out of memory. */
+static struct hub_version *new_version(const char *folder, bool is_stated)
+{
+    struct hub_version *version = calloc(1, sizeof(*version));
+
+    if (version == NULL)
+        return NULL;
+    atomic_init(&version->references, 1);
+    version->folder = strdup(folder);
+    version->is_stated = is_stated;
+    version->listed_ms = clock_ms();
+    if (version->folder != NULL)
+        return version;
+    free(version);
+    return NULL;
+}
+
+enum zt_status hub_version_make_empty(const char *folder, struct hub_version **out_version,
+                                      struct zt_error *error)
+{
+    struct hub_version *version = new_version(folder, false);
+    enum zt_status status;
+
+    if (version == NULL)
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a repository");
+    status = name_version(version, NULL, error);
+    if (status == ZT_OK)
+        *out_version = version;
+    else
+        hub_version_release(version);
+    return status;
+}
+
 enum zt_status hub_version_make(struct server *server, const char *folder, const char *commit,
                                 const char *blobs, const struct hub_version *previous,
                                 struct hub_version **out_version, struct zt_error *error)
 {
-    struct hub_version *version = calloc(1, sizeof(*version));
+    struct hub_version *version = new_version(folder, commit != NULL);
     struct tree_listing *listing = NULL;
     struct tree_listing *contents = NULL;
     struct blobs sorted = {.count = 0};
     enum zt_status status = ZT_NO_MEMORY;
 
-    if (version != NULL) {
-        atomic_init(&version->references, 1);
-        version->folder = strdup(folder);
-        version->is_stated = commit != NULL;
-        version->listed_ms = clock_ms();
-    }
-    if (version == NULL || version->folder == NULL)
+    if (version == NULL)
         zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a repository");
     else
         status = tree_list(server, folder, true, blobs == NULL, &listing, error);

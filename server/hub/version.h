@@ -44,6 +44,7 @@ struct hub_version {
     bool is_stated;    /* the commit is what a Hub's cache calls it */
     int64_t listed_ms; /* clock_ms, before it was */
     char *folder;      /* of the files, below the root */
+    bool has_folders;  /* with or without files */
     size_t count;
     struct hub_file *files; /* by path, bytewise */
     uint64_t size_bytes;    /* of all files */
@@ -64,6 +65,10 @@ struct hub_version {
 enum zt_status hub_version_make(struct server *server, const char *folder, const char *commit,
                                 const char *blobs, const struct hub_version *previous,
                                 struct hub_version **out_version, struct zt_error *error);
+
+/* The version of a repository that has no files so far. ZT_NO_MEMORY. */
+enum zt_status hub_version_make_empty(const char *folder, struct hub_version **out_version,
+                                      struct zt_error *error);
 
 struct hub_version *hub_version_hold(struct hub_version *version);
 /* Takes NULL; void * for request_hold. */

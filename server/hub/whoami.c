@@ -4,10 +4,8 @@
 #include "hub/handlers.h"
 #include "hub/hub_json.h"
 #include "hub/hub_problem.h"
+#include "hub/hub_request.h"
 
-#define ANYBODY "anonymous"
-
-/* Without tokens nobody has a name, but a login must not fail for that. */
 static const char *role_of(const struct request *request)
 {
     if (request->grant == NULL)
@@ -17,7 +15,7 @@ static const char *role_of(const struct request *request)
 
 enum outcome hub_whoami_get(struct request *request)
 {
-    const char *name = request->client != NULL ? request->client : ANYBODY;
+    const char *name = hub_client_name(request);
     struct json *json;
 
     if (request->grant == NULL && request_header(request, "Authorization") == NULL) {

@@ -281,33 +281,6 @@ def test_a_server_that_only_reads(tmp_path, start_server):
 # --- before a commit ---
 
 
-def test_creating(server):
-    answer = post(server, "/api/repos/create", {"name": "model", "organization": "org", "type": "model"})
-    assert answer.status == 200, answer.body
-    assert answer.json()["url"].endswith(f"/{REPO}")
-    assert commit(server, header(), inline("f", b"1")).status == 200
-    again = post(server, "/api/repos/create", {"name": "model", "organization": "org"})
-    assert_refused(again, 409, "exists")
-    assert again.json()["url"] == answer.json()["url"]
-    assert post(server, "/api/repos/create", {"name": "other"}).json()["id"] == "other"
-
-
-@pytest.mark.parametrize(
-    "body, status",
-    [
-        ({}, 400),
-        ({"name": 1}, 400),
-        ({"name": ".."}, 400),
-        ({"name": "a/b/c"}, 400),
-        ({"name": "x" * 300}, 400),
-        ({"name": "x", "type": "dataset"}, 501),
-        ([], 400),
-    ],
-)
-def test_creating_what_cannot_be(server, body, status):
-    assert_refused(post(server, "/api/repos/create", body), status)
-
-
 def test_metadata(server):
     answer = post(server, "/api/validate-yaml", {"repoType": "model", "content": "---\nlicense: mit\n---\n"})
     assert (answer.status, answer.json()) == (200, {"errors": [], "warnings": []})
@@ -339,4 +312,5 @@ def test_what_need_not_be_sent(tmp_path, start_server):
 
 @pytest.mark.parametrize("body", [{}, [], {"files": {}}, {"files": [{"path": "x"}]}, {"files": [1]}, {"files": [{"path": "x", "size": 1}] * 1001}])
 def test_asking_wrongly(server, body):
+    assert commit(server, header(), inline("f", b"1")).status == 200
     assert_refused(post(server, f"/api/models/{REPO}/preupload/main", body), 400)

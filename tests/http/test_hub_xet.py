@@ -24,6 +24,7 @@ from xet import (
     chunk,
     chunk_of,
     commit,
+    create,
     file_of,
     frame,
     kept,
@@ -177,6 +178,7 @@ def test_a_restart_between_xorbs_and_shard_is_told(tmp_path, server, session, st
 
 
 def test_the_token_is_told_twice_with_an_address_of_its_own(server):
+    create(server, REPO)
     answers = [token_answer(server, REPO) for _ in range(2)]
     for answer in answers:
         told = answer.json()
@@ -263,10 +265,10 @@ def test_with_tokens_the_token_of_xet_is_the_permit(guarded):
 
 def test_revisions_names_and_servers_that_take_none(tmp_path, server, start_server):
     assert token_answer(server, REPO, "other")["X-Error-Code"] == "RevisionNotFound"
-    assert token_answer(server, REPO, "refs%2Fheads%2Fmain").status == 200
     assert_refused(token_answer(server, "a--b"), 400)
     (tmp_path / "read").mkdir()
     session = Session(server, REPO)
+    assert token_answer(server, REPO, "refs%2Fheads%2Fmain").status == 200
     session.server = start_server(tmp_path / "read")
     assert token_answer(session.server, REPO).status == 403
     assert session.describe(shard()).status == 403

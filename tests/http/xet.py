@@ -106,11 +106,18 @@ def token_answer(server, repo, revision="main", **fields):
     return ask(server, "GET", f"/api/models/{repo}/xet-write-token/{revision}", fields)
 
 
+def create(server, repo, **fields):
+    body = json.dumps({"name": repo}).encode()
+    answer = ask(server, "POST", "/api/repos/create", {"Content-Type": "application/json", **fields}, body)
+    assert answer.status in (200, 409), answer.body
+
+
 class Session:
     """An upload with an address of its own."""
 
     def __init__(self, server, repo, **fields):
         self.server = server
+        create(server, repo, **fields)
         answer = token_answer(server, repo, **fields)
         assert answer.status == 200, answer.body
         told = answer.json()

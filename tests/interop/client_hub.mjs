@@ -61,7 +61,8 @@ const functions = {
     const names = headers.flatMap((header) => Object.keys(header).filter((name) => name !== "__metadata__"));
     return { sharded: found.sharded, names: names.sort() };
   },
-  create: (repo) => hub.createRepo({ ...common, repo }),
+  create: (repo, path) =>
+    hub.createRepo({ ...common, repo, files: path && [{ path, content: new Blob(["content"]) }] }),
   upload: async (repo, path, length) => {
     const content = new Blob([Buffer.alloc(length, "0123456789abcdef")]);
     return (await hub.uploadFile({ ...common, repo, file: { path, content } })).commit.oid;

@@ -66,6 +66,7 @@ def test_a_folder(client, root, hub, source, new_client):
 
 
 def test_what_another_file_has_is_not_sent(client, root, hub, source):
+    client.call("create", "org/new")
     client.call("upload_file", "org/new", str(source / "other.dat"), "one")
     client.call("upload_file", "org/new", str(source / "other.dat"), "sub/two")
     assert sent(hub) == 1
@@ -73,6 +74,7 @@ def test_what_another_file_has_is_not_sent(client, root, hub, source):
 
 
 def test_replacing_and_deleting(client, root, source):
+    client.call("create", "org/new")
     client.call("upload_folder", "org/new", str(source))
     client.call("upload_file", "org/new", str(source / "other.dat"), "sub/a b+c.bin.dat")
     assert files_below(root / "org/new") == {**FILES, "sub/a b+c.bin.dat": FILES["other.dat"]}

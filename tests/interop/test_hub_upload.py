@@ -62,6 +62,7 @@ def test_a_file_replaces_another(client, root, source):
 
 
 def test_deleting(client, root, source):
+    client.call("create", "org/new")
     client.call("upload_folder", "org/new", str(source))
     client.call("delete_file", "org/new", "config.json")
     client.call("delete_folder", "org/new", "sub")
@@ -74,6 +75,7 @@ def test_deleting(client, root, source):
 
 
 def test_several_changes_at_once(client, root):
+    client.call("create", "org/new")
     client.call("commit", "org/new", {"a.txt": "a", "b.txt": "b"})
     commit = client.call("commit", "org/new", {"a.txt": "other", "c/d.txt": "d"}, ["b.txt"])
     assert files_below(root / "org/new") == {"a.txt": b"other", "c/d.txt": b"d"}
@@ -81,6 +83,7 @@ def test_several_changes_at_once(client, root):
 
 
 def test_a_refused_commit_says_why_and_changes_nothing(client, root):
+    client.call("create", "org/new")
     first = client.call("commit", "org/new", {"a.txt": "a"})
     client.call("commit", "org/new", {"a.txt": "b"})
     with pytest.raises(Raised) as stale:

@@ -106,7 +106,7 @@ def test_an_upload_that_was_interrupted_is_repeated(client, root, hub, source, s
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert not (root / "org/new").exists()
+    assert files_below(root / "org/new") == {}
     if restarts:
         hub.kill()
         client.environment["HF_ENDPOINT"] = start_server(root, "--writable", environment=SETTINGS).url
@@ -152,7 +152,7 @@ def test_a_server_without_xet_ends_the_upload(client, root, source, start_server
     said = client.refused_hf("upload", "org/new", source)
     # The library that asks reads the status only.
     assert "501" in said and "xet-write-token" in said
-    assert not (root / "org/new").exists()
+    assert files_below(root / "org/new") == {}
     client.environment["HF_HUB_DISABLE_XET"] = "1"
     client.expect_hf("upload", "org/new", source)
     assert files_below(root / "org/new") == FILES

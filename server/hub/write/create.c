@@ -1,5 +1,5 @@
-/* What clients ask before they upload. A repository is a folder with files in it: it begins with
- * its first commit, and creating it only says whether it may be, and by which address. */
+/* What clients ask before they upload: that there is a repository, which they then look at before
+ * their first commit. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +7,8 @@
 #include "base/server.h"
 #include "http/exchange/base_url.h"
 #include "hub/hub_json.h"
+#include "hub/hub_problem.h"
+#include "hub/hub_request.h"
 #include "hub/write/handlers.h"
 #include "hub/write/hub_refusal.h"
 #include "hub/write/repo_now.h"
@@ -18,8 +20,8 @@ struct creation {
     struct json_body body;
     char repo[HUB_REPO_SIZE];
     bool was_looked_for;
-    bool is_known;
     bool exists;
+    enum zt_status status;
     struct zt_error error;
 };
 
@@ -46,14 +48,44 @@ void hub_create_receive(struct request *request, const void *bytes, size_t lengt
 
 /* --- which repository --- */
 
+/* A repository without an owner is the client's own, as on the Hub: newer clients fail on an
+ * address of one part. Not every client has a name that an owner can have. */
+static void name_repo(const struct request *request, struct creation *creation,
+                      const struct json_t *object, struct zt_text name)
+{
+    struct zt_text owner;
+    int length;
+
+    if (json_member_text(object, "organization", &owner) != JSON_FOUND || owner.length == 0) {
+        owner = zt_text_from(hub_client_name(request));
+        if (!hub_owner_is_valid(owner) || memchr(name.bytes, '/', name.length) != NULL)
+            owner.length = 0;
+    }
+    length = snprintf(creation->repo, sizeof(creation->repo), "%.*s%s%.*s", (int)owner.length,
+                      owner.bytes, owner.length > 0 ? "/" : "", (int)name.length, name.bytes);
+    if (length < 0 || (size_t)length >= sizeof(creation->repo))
+        creation->repo[0] = '\0';
+}
+
+/* What some clients can send with it is no commit, and must not be dropped in silence. False:
+ * replied. */
+static bool check_files(struct request *request, const struct json_t *object)
+{
+    const struct json_t *files = json_member_list(object, "files");
+
+    if (files == NULL || json_list_length(files) == 0)
+        return true;
+    problem_reply(request, PROBLEM_NOT_IMPLEMENTED,
+                  "a repository is created without files: send them in a commit afterwards");
+    return false;
+}
+
 /* False: replied. */
 static bool read_name(struct request *request, struct creation *creation,
                       const struct json_t *object)
 {
     struct zt_text name;
-    struct zt_text owner;
     struct zt_text type;
-    int length;
 
     if (json_member_text(object, "type", &type) == JSON_FOUND && !zt_text_is(type, "model")) {
         problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "only models are kept here");
@@ -63,13 +95,8 @@ static bool read_name(struct request *request, struct creation *creation,
         problem_reply(request, PROBLEM_INVALID_REQUEST, "a repository has a name");
         return false;
     }
-    if (json_member_text(object, "organization", &owner) == JSON_FOUND && owner.length > 0)
-        length = snprintf(creation->repo, sizeof(creation->repo), "%s/%s", owner.bytes, name.bytes);
-    else
-        length = snprintf(creation->repo, sizeof(creation->repo), "%s", name.bytes);
-    if (length < 0 || (size_t)length >= sizeof(creation->repo))
-        creation->repo[0] = '\0';
-    return !hub_refuse_repo(request, zt_text_from(creation->repo));
+    name_repo(request, creation, object, name);
+    return check_files(request, object) && !hub_refuse_repo(request, zt_text_from(creation->repo));
 }
 
 static bool read_body(struct request *request, struct creation *creation)
@@ -89,15 +116,30 @@ static bool read_body(struct request *request, struct creation *creation)
     return is_read;
 }
 
-static void look(struct request *request)
+static void look_and_create(struct request *request)
 {
     struct creation *creation = request->context;
+    struct server *server = request->server;
     struct hub_version *version;
 
-    creation->is_known =
-        repo_now_find(request->server, zt_text_from(creation->repo), &version, &creation->error);
+    if (!repo_now_find(server, zt_text_from(creation->repo), &version, &creation->error)) {
+        creation->status = creation->error.status;
+        return;
+    }
     creation->exists = version != NULL;
     hub_version_release(version);
+    if (!creation->exists)
+        creation->status = hub_repos_create(server->hub, creation->repo, &creation->error);
+}
+
+/* What has the name cannot become a repository: not 409, which clients take for a repository that
+ * exists. */
+static enum outcome refuse_failure(struct request *request, const struct creation *creation)
+{
+    return problem_reply(request,
+                         creation->status == ZT_ARGUMENT ? PROBLEM_INVALID_NAME
+                                                         : problem_of_write(&creation->error),
+                         "%s", creation->error.message);
 }
 
 /* Clients that do not mind an existing repository read its address from the refusal. */
@@ -137,11 +179,11 @@ enum outcome hub_create_handle(struct request *request)
 
     if (!creation->was_looked_for) {
         creation->was_looked_for = true;
-        return read_body(request, creation) ? request_work_long(request, look) : OUTCOME_READY;
+        return read_body(request, creation) ? request_work_long(request, look_and_create)
+                                            : OUTCOME_READY;
     }
-    if (!creation->is_known)
-        return problem_reply(request, problem_of_status(creation->error.status), "%s",
-                             creation->error.message);
+    if (creation->status != ZT_OK)
+        return refuse_failure(request, creation);
     return reply(request, creation);
 }
 

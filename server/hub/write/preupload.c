@@ -35,6 +35,7 @@ struct preupload {
     char (*oids)[OID_SIZE];     /* of the files that are there; empty: not known */
     uint64_t hashed_bytes;
     bool is_known;
+    bool is_absent;
     struct zt_error error;
 };
 
@@ -166,6 +167,7 @@ static void work(struct request *request)
     self->is_known = repo_now_find(request->server, self->target.repo, &version, &self->error);
     for (size_t i = 0; version != NULL && i < json_list_length(self->files); i++)
         look_at(request, version, i);
+    self->is_absent = repo_now_is_absent(request->server, version);
     hub_version_release(version);
 }
 
@@ -255,5 +257,7 @@ enum outcome hub_preupload_handle(struct request *request)
     }
     if (!self->is_known)
         return hub_reply_error(request, &self->error);
+    if (self->is_absent)
+        return hub_reply_no_repo(request);
     return reply(request, self);
 }

@@ -34,6 +34,11 @@ bool repo_now_find(struct server *server, struct zt_text name, struct hub_versio
     return lookup.found != HUB_FAILED && lookup.found != HUB_BUSY;
 }
 
+bool repo_now_is_absent(const struct server *server, const struct hub_version *version)
+{
+    return version == NULL && !store_is_elsewhere(server->store);
+}
+
 const struct hub_file *repo_now_file(const struct hub_version *version, struct zt_text path)
 {
     const struct hub_file *file = hub_version_find(version, path);

@@ -9,6 +9,10 @@
 bool repo_now_find(struct server *server, struct zt_text name, struct hub_version **out_version,
                    struct zt_error *error);
 
+/* Whether nothing can be sent for a repository, since there is none. Not if other servers may have
+ * created it, in memory. */
+bool repo_now_is_absent(const struct server *server, const struct hub_version *version);
+
 /* A stored file; NULL if there is none, or only a view of another. */
 const struct hub_file *repo_now_file(const struct hub_version *version, struct zt_text path);
 

@@ -6,12 +6,21 @@
 #include "base/server.h"
 #include "http/exchange/base_url.h"
 #include "hub/hub_json.h"
+#include "hub/hub_problem.h"
 #include "hub/hub_request.h"
 #include "hub/write/hub_refusal.h"
+#include "hub/write/repo_now.h"
 #include "hub/xet/handlers.h"
 #include "hub/xet/token.h"
 #include "upload/shared/registry.h"
 #include "upload/shared/write_checks.h"
+
+struct token_request {
+    struct hub_target target;
+    bool is_known;
+    bool is_absent;
+    struct zt_error error;
+};
 
 /* Each time another address: see session.h. A client that asks again during an upload uses the new
  * token with the address that it has. */
@@ -50,10 +59,20 @@ static enum outcome reply(struct request *request, const struct xet_permit *perm
     return OUTCOME_READY;
 }
 
-enum outcome xet_token_get(struct request *request)
+static void look(struct request *request)
 {
-    struct xet_permit permit = {.end = time(NULL) + XET_TOKEN_S};
+    struct token_request *self = request->context;
+    struct hub_version *version;
+
+    self->is_known = repo_now_find(request->server, self->target.repo, &version, &self->error);
+    self->is_absent = repo_now_is_absent(request->server, version);
+    hub_version_release(version);
+}
+
+static enum outcome begin(struct request *request)
+{
     struct hub_target target;
+    struct token_request *self;
 
     if (write_refuse_read_only(request) || !hub_target_read(request, &target) ||
         hub_refuse_target(request, &target))
@@ -61,7 +80,27 @@ enum outcome xet_token_get(struct request *request)
     if (!request->server->config->hub.xet)
         return problem_reply(request, PROBLEM_NOT_IMPLEMENTED,
                              "hub.xet is off on this server: upload with HF_HUB_DISABLE_XET=1");
-    snprintf(permit.repo, sizeof(permit.repo), "%.*s", (int)target.repo.length, target.repo.bytes);
+    self = request_allocate(request, sizeof(*self));
+    if (self == NULL)
+        return problem_reply_no_memory(request);
+    *self = (struct token_request){.target = target};
+    request->context = self;
+    return request_work_long(request, look);
+}
+
+enum outcome xet_token_get(struct request *request)
+{
+    const struct token_request *self = request->context;
+    struct xet_permit permit = {.end = time(NULL) + XET_TOKEN_S};
+
+    if (self == NULL)
+        return begin(request);
+    if (!self->is_known)
+        return hub_reply_error(request, &self->error);
+    if (self->is_absent)
+        return hub_reply_no_repo(request);
+    snprintf(permit.repo, sizeof(permit.repo), "%.*s", (int)self->target.repo.length,
+             self->target.repo.bytes);
     registry_client(request, permit.client);
     return reply(request, &permit);
 }
