@@ -106,6 +106,28 @@ def test_the_last_file_may_be_removed(tmp_path, server):
     assert files_of(tmp_path) == {}
 
 
+def object_of(path):
+    return {"key": "lfsFile", "value": {"path": path, "algo": "sha256", "oid": "0" * 64, "size": 3}}
+
+
+def test_files_of_git_are_left_out(tmp_path, server):
+    git = [".gitattributes", "sub/.gitattributes", ".gitignore", "a b/c/.gitignore"]
+    sent = [line for path in git for line in (inline(path, b"*.bin lfs\n"), object_of(path), removed(path))]
+    answer = commit(server, header(), inline("f", b"first"), *sent, inline("g", b"2"), *sent, inline("h", b"the third"))
+    assert answer.status == 200, answer.body
+    assert files_of(tmp_path) == {"f": b"first", "g": b"2", "h": b"the third"}
+    assert not (tmp_path / REPO / "sub").exists()
+    assert eventually(lambda: leftovers(tmp_path) == [])
+
+
+def test_a_commit_of_nothing_but_files_of_git(tmp_path, server):
+    answer = commit(server, header(), inline(".gitattributes", b"x"))
+    assert answer.status == 200, answer.body
+    assert not (tmp_path / REPO).exists()
+    first = commit(server, header(), inline("f", b"1")).json()["commitOid"]
+    assert commit(server, header(), removed(".gitignore")).json()["commitOid"] == first
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -185,13 +207,19 @@ REFUSED = {
     "dots inside": ([inline("a/../../f", b"1")], 400, ["line 2"]),
     "hidden": ([inline(".git/config", b"1")], 400, ["line 2"]),
     "hidden inside": ([inline("a/.b", b"1")], 400, ["line 2"]),
+    "hidden, though git's": ([inline(".gitmodules", b"1")], 400, ["line 2"]),
+    "below what is git's": ([inline(".gitignore/f", b"1")], 400, ["line 2"]),
+    "git's, in a hidden folder": ([inline(".a/.gitignore", b"1")], 400, ["line 2"]),
+    "git's, elsewhere": ([inline("../.gitignore", b"1")], 400, ["line 2"]),
+    "git's, in no folder": ([inline("a//.gitignore", b"1")], 400, ["line 2"]),
+    "a folder of git's": ([removed_folder(".gitignore")], 400, ["line 2"]),
     "absolute": ([inline("/etc/f", b"1")], 400, ["line 2"]),
     "no name": ([inline("", b"1")], 400, ["line 2"]),
     "control characters": ([inline("a\nb", b"1")], 400, ["line 2"]),
     "the whole repository": ([removed_folder("/")], 400, ["line 2"]),
-    "a broken JSON file": ([inline("f", b"1"), inline("x.json", b"{")], 422, ["line 3"]),
-    "a broken model": ([inline("f", b"1"), inline("m.zt", MODEL[:-9])], 422, ["line 3"]),
-    "a model of another format": ([inline("m.gguf", MODEL)], 422, ["line 2"]),
+    "a broken JSON file": ([inline("f", b"1"), inline("sub/x.json", b"{")], 422, ["line 3: sub/x.json: "]),
+    "a broken model": ([inline("f", b"1"), inline("m.zt", MODEL[:-9])], 422, ["line 3: m.zt: "]),
+    "a model of another format": ([inline("m.gguf", MODEL)], 422, ["line 2: m.gguf: "]),
     "a stale parent": ([header(parentCommit="0" * 40), inline("f", b"1")], 412, ["line 2", "parentCommit"]),
     "a strange parent": ([header(parentCommit="main"), inline("f", b"1")], 412, ["line 2", "parentCommit"]),
     "a long line": ([{"key": "header", "value": {"summary": "x" * 70000}}], 413, ["line 2"]),

@@ -67,6 +67,10 @@ const functions = {
     const content = new Blob([Buffer.alloc(length, "0123456789abcdef")]);
     return (await hub.uploadFile({ ...common, repo, file: { path, content } })).commit.oid;
   },
+  uploadSeveral: async (repo, paths, length) => {
+    const content = new Blob([Buffer.alloc(length, "0123456789abcdef")]);
+    return (await hub.uploadFiles({ ...common, repo, files: paths.map((path) => ({ path, content })) })).commit.oid;
+  },
   uploadFrom: async (repo, path, source) =>
     (await hub.uploadFile({ ...common, repo, file: { path, content: pathToFileURL(source) } })).commit.oid,
   deleteFile: async (repo, path) => (await hub.deleteFile({ ...common, repo, path })).commit.oid,

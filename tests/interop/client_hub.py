@@ -5,7 +5,7 @@ import json
 import sys
 
 import huggingface_hub
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, HfFileSystem
+from huggingface_hub import CommitOperationAdd, CommitOperationCopy, CommitOperationDelete, HfApi, HfFileSystem
 
 API = HfApi()
 
@@ -122,6 +122,15 @@ def commit(repo, added=None, deleted=(), **options):
     operations = [CommitOperationAdd(path, text.encode()) for path, text in (added or {}).items()]
     operations += [CommitOperationDelete(path) for path in deleted]
     return API.create_commit(repo, operations, commit_message="several changes", **options).oid
+
+
+def copy(repo, source, path, **options):
+    operations = [CommitOperationCopy(src_path_in_repo=source, path_in_repo=path)]
+    return API.create_commit(repo, operations, commit_message="a copy", **options).oid
+
+
+def copy_path(source, path):
+    return HfFileSystem().cp_file(source, path)
 
 
 def answer(function, arguments, options):

@@ -84,6 +84,15 @@ def test_replacing_and_deleting(client, root, source):
     assert files_below(root / "org/new") == left
 
 
+@pytest.mark.parametrize("size", [0, 2_000_000])
+def test_copying(client, root, hub, size):
+    write_files(root / "org/new", {"one.dat": FILES["other.dat"][:size]})
+    client.call("copy", "org/new", "one.dat", "sub/two.dat")
+    client.call("copy_path", "org/new/sub/two.dat", "org/new/three.dat")
+    assert files_below(root / "org/new") == dict.fromkeys(["one.dat", "sub/two.dat", "three.dat"], FILES["other.dat"][:size])
+    assert sent(hub) == 0
+
+
 def test_with_a_token(root, source, tmp_path, start_server, new_client):
     server = start_server(root, "--writable", "--tokens", write_tokens(tmp_path / "tokens", WRITER), environment=SETTINGS)
     client = new_client(server.url, token=WRITER.token, HF_HUB_DISABLE_XET="1")
@@ -125,3 +134,11 @@ def test_javascript(package, root, tmp_path, start_server, is_known, settings):
     assert (root / "org/new/a/b.bin").read_bytes() == b"0123456789abcdef" * (5 << 16)
     again = javascript.call("upload", "org/new", "a/b.bin", 5 << 20)
     assert first == again and leftovers(root) == []
+
+
+@pytest.mark.parametrize("size", [100, 5000], ids=["with the commit", "before it"])
+def test_javascript_sends_files_of_git(package, root, start_server, size):
+    server = start_server(root, "--writable", environment=SETTINGS)
+    javascript = JavaScriptClient(package, server.url, None)
+    javascript.call("uploadSeveral", "org/new", [".gitattributes", "sub/.gitignore", "f"], size)
+    assert files_below(root / "org/new") == {"f": (b"0123456789abcdef" * 313)[:size]}

@@ -122,9 +122,33 @@ static char *whole_path(struct commit *commit, unsigned line, struct zt_text pat
     return NULL;
 }
 
-static struct commit_operation *add(struct commit *commit, unsigned line, char *path)
+/* git's own files, which some clients send whatever preupload says of them: everything else that
+ * such a commit holds is wanted. */
+static bool is_left_out(const struct commit *commit, struct zt_text path)
 {
+    const char *slash = memrchr(path.bytes, '/', path.length);
+    const size_t folder = slash != NULL ? (size_t)(slash + 1 - path.bytes) : 0;
+    const struct zt_text name = {path.bytes + folder, path.length - folder};
+    char whole[HUB_REPO_SIZE + MODEL_PATH_SIZE];
+    int length;
+
+    if ((!zt_text_is(name, ".gitattributes") && !zt_text_is(name, ".gitignore")) ||
+        memchr(path.bytes, '\0', path.length) != NULL)
+        return false;
+    /* But for its dot the path has to be one that a file can have. */
+    length = snprintf(whole, sizeof(whole), "%s/%.*s%.*s", commit->repo, (int)folder, path.bytes,
+                      (int)name.length - 1, name.bytes + 1);
+    return length >= 0 && (size_t)length < sizeof(whole) &&
+           file_path_is_writable(zt_text_from(whole));
+}
+
+static struct commit_operation *add(struct commit *commit, unsigned line, struct zt_text text)
+{
+    char *path = whole_path(commit, line, text);
     struct commit_operation *operation;
+
+    if (path == NULL)
+        return NULL;
 
     if (commit->count == COMMIT_OPERATIONS_MAX) {
         commit_refuse(commit, line, PROBLEM_TOO_LARGE, "a commit changes at most %d files",
@@ -148,12 +172,17 @@ static struct commit_operation *add(struct commit *commit, unsigned line, char *
 bool commit_add_file(struct commit *commit, unsigned line, struct zt_text path, uint64_t length,
                      const uint8_t sha256[32])
 {
-    char *whole = whole_path(commit, line, path);
-    struct commit_operation *operation = whole != NULL ? add(commit, line, whole) : NULL;
+    struct commit_operation *operation;
 
+    assert(length <= commit->arrived_bytes);
+    if (is_left_out(commit, path)) {
+        /* What comes next takes its place. */
+        commit->arrived_bytes -= length;
+        return true;
+    }
+    operation = add(commit, line, path);
     if (operation == NULL)
         return false;
-    assert(length <= commit->arrived_bytes);
     operation->offset = commit->arrived_bytes - length;
     operation->length = length;
     memcpy(operation->sha256, sha256, sizeof(operation->sha256));
@@ -164,9 +193,11 @@ bool commit_add_file(struct commit *commit, unsigned line, struct zt_text path, 
 bool commit_add_object(struct commit *commit, unsigned line, struct zt_text path, uint64_t length,
                        const uint8_t sha256[32])
 {
-    char *whole = whole_path(commit, line, path);
-    struct commit_operation *operation = whole != NULL ? add(commit, line, whole) : NULL;
+    struct commit_operation *operation;
 
+    if (is_left_out(commit, path))
+        return true;
+    operation = add(commit, line, path);
     if (operation == NULL)
         return false;
     operation->is_lfs = true;
@@ -178,12 +209,12 @@ bool commit_add_object(struct commit *commit, unsigned line, struct zt_text path
 bool commit_add_removal(struct commit *commit, unsigned line, struct zt_text path, bool is_folder)
 {
     struct commit_operation *operation;
-    char *whole;
 
+    if (!is_folder && is_left_out(commit, path))
+        return true;
     while (is_folder && path.length > 0 && path.bytes[path.length - 1] == '/')
         path.length--;
-    whole = whole_path(commit, line, path);
-    operation = whole != NULL ? add(commit, line, whole) : NULL;
+    operation = add(commit, line, path);
     if (operation == NULL)
         return false;
     operation->removes = true;

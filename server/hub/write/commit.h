@@ -13,6 +13,8 @@
 #define COMMIT_OPERATIONS_MAX 10000
 /* Of a file in a kept place. */
 #define COMMIT_FILE_NAME_SIZE 32
+/* Of an object: whatever the one with this SHA-256 has. */
+#define COMMIT_LENGTH_UNKNOWN UINT64_MAX
 
 struct commit_operation {
     bool removes;
@@ -47,14 +49,16 @@ struct commit {
     size_t capacity;
     size_t content_count;
     struct failure failure;
-    unsigned failed_line;         /* 0: no line's fault */
-    char commit[HUB_COMMIT_SIZE]; /* the repository's, when all is done */
+    unsigned failed_line;              /* 0: no line's fault */
+    char failed_path[MODEL_PATH_SIZE]; /* its file, in the repository, if failure is about that */
+    char commit[HUB_COMMIT_SIZE];      /* the repository's, when all is done */
 };
 
 /* Appends to what arrived. False: failure is set, here and below. */
 bool commit_store(struct commit *commit, const uint8_t *bytes, size_t length);
 
-/* path: in the repository. They refuse one that no file can have. */
+/* path: in the repository. They refuse one that no file can have, and leave out .gitattributes and
+ * .gitignore, whose bytes must be the last that were stored. */
 bool commit_add_file(struct commit *commit, unsigned line, struct zt_text path, uint64_t length,
                      const uint8_t sha256[32]);
 bool commit_add_object(struct commit *commit, unsigned line, struct zt_text path, uint64_t length,
@@ -79,7 +83,7 @@ bool commit_make_file(struct commit *commit, struct commit_operation *operation,
  * moment, if there is one, has ended; with a reference, or NULL as in repo_now_find. */
 bool commit_find_later(struct commit *commit, struct hub_version **out_version);
 
-/* commit_objects.c: finds the bytes of all objects that lines name, and takes them or copies them.
+/* commit_objects.c: finds the bytes of all objects that lines name, and takes or copies them.
  * version: what the repository has, or NULL. */
 bool commit_find_objects(struct commit *commit, const struct hub_version *version);
 

@@ -34,10 +34,13 @@ static bool refuse(struct commit *commit, const struct commit_operation *operati
                          operation->path + strlen(commit->repo) + 1, why);
 }
 
-static bool refuse_size(struct commit *commit, const struct commit_operation *operation,
-                        uint64_t length)
+/* Clients that copy a file give its oid without a size. */
+static bool fits(struct commit *commit, struct commit_operation *operation, uint64_t length)
 {
-    return commit_refuse(commit, operation->line, PROBLEM_SIZE_MISMATCH,
+    if (operation->length == COMMIT_LENGTH_UNKNOWN)
+        operation->length = length;
+    return operation->length == length ||
+           commit_refuse(commit, operation->line, PROBLEM_SIZE_MISMATCH,
                          "%s: the object with this oid has %llu bytes, not %llu",
                          operation->path + strlen(commit->repo) + 1, (unsigned long long)length,
                          (unsigned long long)operation->length);
@@ -142,8 +145,8 @@ static bool copy_file(struct objects *objects, struct commit_operation *operatio
     struct zt_error error;
     bool is_copied;
 
-    if (file->identity.size_bytes != operation->length)
-        return refuse_size(commit, operation, file->identity.size_bytes);
+    if (!fits(commit, operation, file->identity.size_bytes))
+        return false;
     snprintf(path, sizeof(path), "%s/%s", objects->version->folder, file->path);
     if (stored_file_open(commit->server, zt_text_from(path), &stored, &error) != ZT_OK)
         return failure_of_store(&commit->failure, &error);
@@ -180,8 +183,8 @@ static bool share_staged(struct objects *objects, size_t first, size_t end,
 
     wanting[end - 1]->staged = object;
     for (size_t i = first; i < end; i++)
-        if (wanting[i]->length != staged_length(object))
-            return refuse_size(objects->commit, wanting[i], staged_length(object));
+        if (!fits(objects->commit, wanting[i], staged_length(object)))
+            return false;
     for (size_t i = first; i + 1 < end; i++)
         if (!copy_staged(objects->commit, wanting[i], object))
             return false;

@@ -198,12 +198,30 @@ static bool add_file(struct commit_request *self, const struct json_t *value,
     return commit_add_file(&self->commit, self->lines.number, path, length, digest.bytes);
 }
 
+/* Copies of what the repository has come without a size. */
+static bool read_size(const struct json_t *value, uint64_t *out_size)
+{
+    int64_t size = 0;
+
+    switch (json_member_number(value, "size", &size)) {
+    case JSON_ABSENT:
+        *out_size = COMMIT_LENGTH_UNKNOWN;
+        return true;
+    case JSON_OTHER:
+        return false;
+    case JSON_FOUND:
+        break;
+    }
+    *out_size = (uint64_t)size;
+    return size >= 0;
+}
+
 static bool add_object(struct commit_request *self, const struct json_t *value)
 {
     uint8_t sha256[32];
     struct zt_text path;
     struct zt_text text;
-    int64_t size;
+    uint64_t size;
 
     if (json_member_text(value, "path", &path) != JSON_FOUND)
         return refuse_line(self, "a file has a path");
@@ -212,9 +230,9 @@ static bool add_object(struct commit_request *self, const struct json_t *value)
     if (json_member_text(value, "oid", &text) != JSON_FOUND || !lfs_oid_parse(text, sha256))
         return refuse_line(self, "the oid of a file that was sent before is its SHA-256, in 64 "
                                  "lower-case hex digits");
-    if (json_member_number(value, "size", &size) != JSON_FOUND || size < 0)
-        return refuse_line(self, "a file that was sent before has a size");
-    return commit_add_object(&self->commit, self->lines.number, path, (uint64_t)size, sha256);
+    if (!read_size(value, &size))
+        return refuse_line(self, "the size of a file that was sent before is a number of bytes");
+    return commit_add_object(&self->commit, self->lines.number, path, size, sha256);
 }
 
 static bool add_header(struct commit_request *self, const struct json_t *value)
@@ -367,5 +385,8 @@ enum outcome hub_commit_handle(struct request *request)
     if (self->is_done)
         return reply_done(request, &self->commit);
     assert(self->commit.failure.is_set);
+    if (self->commit.failed_path[0] != '\0')
+        return hub_refuse_file(request, &self->commit.failure, self->commit.failed_line,
+                               self->commit.failed_path);
     return hub_refuse_failure(request, &self->commit.failure, self->commit.failed_line);
 }

@@ -234,10 +234,11 @@ static bool check_now(struct commit *commit, bool is_first)
 
 /* --- the files --- */
 
-/* The failure is about the line. */
+/* The failure is about the line and its file. */
 static bool fail_line(struct commit *commit, const struct commit_operation *operation)
 {
     commit->failed_line = operation->line;
+    snprintf(commit->failed_path, sizeof(commit->failed_path), "%s", inside(commit, operation));
     return false;
 }
 

@@ -6,6 +6,13 @@
 #include "hub/hub_names.h"
 #include "hub/hub_problem.h"
 
+static enum outcome finish(struct request *request, const struct failure *failure)
+{
+    if (failure->problem == PROBLEM_NOT_FOUND)
+        representation_field(&request->reply, "X-Error-Code", "EntryNotFound");
+    return OUTCOME_READY;
+}
+
 enum outcome hub_refuse_failure(struct request *request, const struct failure *failure,
                                 unsigned line)
 {
@@ -13,9 +20,14 @@ enum outcome hub_refuse_failure(struct request *request, const struct failure *f
         problem_reply(request, failure->problem, "%s", failure->error.message);
     else
         problem_reply(request, failure->problem, "line %u: %s", line, failure->error.message);
-    if (failure->problem == PROBLEM_NOT_FOUND)
-        representation_field(&request->reply, "X-Error-Code", "EntryNotFound");
-    return OUTCOME_READY;
+    return finish(request, failure);
+}
+
+enum outcome hub_refuse_file(struct request *request, const struct failure *failure, unsigned line,
+                             const char *path)
+{
+    problem_reply(request, failure->problem, "line %u: %s: %s", line, path, failure->error.message);
+    return finish(request, failure);
 }
 
 bool hub_refuse_repo(struct request *request, struct zt_text repo)

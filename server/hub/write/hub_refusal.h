@@ -9,6 +9,9 @@
 /* The failure of a write. line: of the body, named first; 0: none. */
 enum outcome hub_refuse_failure(struct request *request, const struct failure *failure,
                                 unsigned line);
+/* The same, of the file that the line is about. */
+enum outcome hub_refuse_file(struct request *request, const struct failure *failure, unsigned line,
+                             const char *path);
 
 /* True, and replied, if clients cannot name a repository so, or if this client may not write to
  * it. */
