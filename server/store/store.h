@@ -36,6 +36,12 @@ extern const struct store_expected store_expects_nothing;
 
 struct store;
 
+/* The files that a writer is going to remove. */
+struct store_leaving {
+    bool (*leaves)(const void *context, const char *path);
+    const void *context;
+};
+
 /* What a writer has while all others wait; the store's own structure begins with this. */
 struct store_claim {
     /* A request was not answered, so nobody knows whether it was done, or will be. */
@@ -101,9 +107,11 @@ struct store_ops {
      * ZT_UNAVAILABLE: not now, and nothing was published. Ends the upload on success only. */
     enum zt_status (*publish)(struct stored_upload *upload, const char *path,
                               const struct store_expected *expected, struct zt_error *error);
-    /* Whether nothing but a file has the path now, and nothing but folders stands before it: for
-     * who publishes several files or none. ZT_ARGUMENT. NULL: no name is in another's way. */
-    enum zt_status (*may_publish)(struct store *store, const char *path, struct zt_error *error);
+    /* Whether nothing but a file has the path, and nothing but folders stands before it, now or
+     * once the files are gone that are leaving, with their folders (remove_emptied): for who
+     * publishes several files or none. ZT_ARGUMENT. NULL: no name is in another's way. */
+    enum zt_status (*may_publish)(struct store *store, const char *path,
+                                  const struct store_leaving *leaving, struct zt_error *error);
     /* Makes a folder durably, with those before it, unless it is there. ZT_ARGUMENT: something else
      * has the name, or that of one before it; ZT_LIMIT, ZT_IO. NULL: there are no folders without
      * files. */
@@ -113,6 +121,11 @@ struct store_ops {
     /* Durable. ZT_NOT_FOUND; ZT_ARGUMENT, ZT_UNAVAILABLE as for publish. */
     enum zt_status (*remove)(struct store *store, const char *path,
                              const struct store_expected *expected, struct zt_error *error);
+    /* For who has removed the file at a path: removes the folders that it was in, from the
+     * innermost on, as long as nothing else is in them, and none that the first kept_length bytes
+     * of the path name or lie in. publish makes them again, also at the same time. NULL: there are
+     * no folders. */
+    void (*remove_emptied)(struct store *store, const char *path, size_t kept_length);
     /* The identity that the file of a source has now, as far as that is known without waiting.
      * False for a source that is not of this store. */
     bool (*identity_of)(struct store *store, struct zt_source *source,

@@ -151,6 +151,7 @@ static const struct store_ops local_ops = {
     .make_folder = store_local_make_folder,
     .abandon = store_local_abandon,
     .remove = local_remove,
+    .remove_emptied = store_local_remove_emptied,
     .identity_of = local_identity_of,
     .misfits = local_misfits,
     .space = store_space,

@@ -23,6 +23,10 @@
 #define STORE_KEPT_ID_SIZE  33
 #define STORE_KEPT_NAME_MAX 64
 
+/* So often a folder is made again that somebody else removes at the same time: it takes a removal
+ * for each, so more in a row are no accident. */
+#define STORE_FOLDER_TRIES_MAX 8
+
 /* Longer paths are not opened. */
 #define STORE_PATH_SIZE MODEL_PATH_SIZE
 
@@ -105,7 +109,7 @@ int store_path_open_file(int root, const char *path, int flags);
 bool store_path_is_other(int root, const char *path);
 
 /* Opens the folder that a path is in; *out_base is the path's last part. With make, missing folders
- * are made durably. -1 with errno. */
+ * are made durably, again if they are removed meanwhile. -1 with errno. */
 int store_path_open_parent(int root, const char *path, bool make, const char **out_base);
 
 /* Makes every folder of a path durably, from the root down, unless something has the name already.
@@ -164,9 +168,15 @@ void store_local_finish(struct stored_upload *upload);
 bool store_local_discard(struct stored_upload *upload, uint64_t offset, uint64_t length);
 /* store_place.c */
 enum zt_status store_local_may_publish(struct store *store, const char *path,
-                                       struct zt_error *error);
+                                       const struct store_leaving *leaving, struct zt_error *error);
 enum zt_status store_local_make_folder(struct store *store, const char *path,
                                        struct zt_error *error);
+/* store_emptied.c */
+void store_local_remove_emptied(struct store *store, const char *path, size_t kept_length);
+/* Whether a folder, and no link to one, will be empty, and with it all folders in it: some file in
+ * each is leaving, and all are. */
+bool store_folder_empties(const struct local_store *local, const char *path,
+                          const struct store_leaving *leaving);
 /* store_copy.c */
 enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset,
                                 struct stored_upload *to, uint64_t to_offset, uint64_t length,

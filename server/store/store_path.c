@@ -451,6 +451,26 @@ bool store_path_make_folders(int root, const char *path)
     }
 }
 
+/* Somebody else may remove a folder as soon as it is there, since it is empty. */
+static int make_parent(int root, const char *parent)
+{
+    int folder = -1;
+    bool are_made = false;
+
+    for (unsigned i = 0; folder < 0 && i < STORE_FOLDER_TRIES_MAX; i++) {
+        are_made = store_path_make_folders(root, parent);
+        if (are_made)
+            folder = store_path_open(root, parent, FOLDER_FLAGS);
+        if (folder < 0 && errno != ENOENT)
+            break;
+    }
+    /* All parts exist, and still there is no such folder: a file, or a link out of the root, is in
+     * the way. */
+    if (folder < 0 && are_made && errno == ENOENT)
+        errno = ENOTDIR;
+    return folder;
+}
+
 int store_path_open_parent(int root, const char *path, bool make, const char **out_base)
 {
     const char *slash = strrchr(path, '/');
@@ -465,14 +485,7 @@ int store_path_open_parent(int root, const char *path, bool make, const char **o
     folder = store_path_open(root, parent, FOLDER_FLAGS);
     if (folder >= 0 || !make || errno != ENOENT)
         return folder;
-    if (!store_path_make_folders(root, parent))
-        return -1;
-    folder = store_path_open(root, parent, FOLDER_FLAGS);
-    /* All parts exist, and still there is no such folder: a file, or a link out of the root, is in
-     * the way. */
-    if (folder < 0 && errno == ENOENT)
-        errno = ENOTDIR;
-    return folder;
+    return make_parent(root, parent);
 }
 
 void store_hidden_name(const char *prefix, char out_name[STORE_HIDDEN_NAME_SIZE])

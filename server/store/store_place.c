@@ -50,7 +50,7 @@ static enum place look(int root, const char *path)
 }
 
 enum zt_status store_local_may_publish(struct store *store, const char *path,
-                                       struct zt_error *error)
+                                       const struct store_leaving *leaving, struct zt_error *error)
 {
     const struct local_store *local = (const struct local_store *)store;
     char part[STORE_PATH_SIZE];
@@ -64,6 +64,9 @@ enum zt_status store_local_may_publish(struct store *store, const char *path,
         snprintf(part, sizeof(part), "%.*s", (int)at, path);
         place = look(local->root, part);
         if (path[at] == '\0' && (place == PLACE_FILE || place == PLACE_FREE))
+            return ZT_OK;
+        if (path[at] == '\0' ? store_folder_empties(local, part, leaving)
+                             : leaving->leaves(leaving->context, part))
             return ZT_OK;
     }
     if (place == PLACE_FREE)

@@ -266,7 +266,9 @@ static int folder_of(const struct local_upload *upload)
     return upload->folder >= 0 ? upload->folder : local_store_of(upload)->root;
 }
 
-static bool give_name(const struct local_upload *upload, int folder, const char *name, bool replace)
+/* An unnamed file that has had a name cannot get another: while it may be tried again, it keeps the
+ * hidden one. */
+static bool give_name(struct local_upload *upload, int folder, const char *name, bool replace)
 {
     char hidden[STORE_HIDDEN_NAME_SIZE];
     int root = local_store_of(upload)->root;
@@ -282,7 +284,10 @@ static bool give_name(const struct local_upload *upload, int folder, const char 
     if (renameat(root, hidden, folder, name) == 0)
         return true;
     kept = errno;
-    unlinkat(root, hidden, 0);
+    if (kept == ENOENT)
+        strcpy(upload->hidden, hidden);
+    else
+        unlinkat(root, hidden, 0);
     errno = kept;
     return false;
 }
@@ -383,6 +388,26 @@ static bool may_replace(const struct local_upload *upload, const char *path, str
     return false;
 }
 
+/* The folder that the file is in now, with its name in it; -1 with errno. A folder that somebody
+ * else removes before the file is in it is made again. */
+static int name_below(struct local_upload *upload, const char *path, bool replace,
+                      const char **out_base)
+{
+    for (unsigned tries = 1;; tries++) {
+        const int folder =
+            store_path_open_parent(local_store_of(upload)->root, path, true, out_base);
+        int os_error;
+
+        if (folder < 0 || give_name(upload, folder, *out_base, replace))
+            return folder;
+        os_error = errno;
+        close(folder);
+        errno = os_error;
+        if (os_error != ENOENT || tries == STORE_FOLDER_TRIES_MAX)
+            return -1;
+    }
+}
+
 enum zt_status store_local_publish(struct stored_upload *stored, const char *path,
                                    const struct store_expected *expected, struct zt_error *error)
 {
@@ -399,14 +424,10 @@ enum zt_status store_local_publish(struct stored_upload *stored, const char *pat
     status = sync_with(upload, fsync, error);
     if (status != ZT_OK)
         return status;
-    folder = store_path_open_parent(local_store_of(upload)->root, path, true, &base);
+    assert(!atomic_load(&upload->is_doubtful));
+    folder = name_below(upload, path, replace, &base);
     if (folder < 0)
         return fail_publish(errno, error);
-    assert(!atomic_load(&upload->is_doubtful));
-    if (!give_name(upload, folder, base, replace)) {
-        status = fail_publish(errno, error);
-        goto out;
-    }
     if (fsync(folder) != 0) {
         status = store_fail_errno(error, errno, "cannot sync the folder");
         /* A file that was replaced cannot be brought back. */

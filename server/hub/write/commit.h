@@ -18,7 +18,8 @@
 
 struct commit_operation {
     bool removes;
-    bool is_folder; /* what is removed: it stands for its files */
+    bool is_folder;  /* what is removed: it stands for its files */
+    bool goes_first; /* what is removed: another operation needs its place */
     unsigned line;
     char *path;      /* below the root */
     uint64_t offset; /* of the content in what arrived */
@@ -83,8 +84,15 @@ bool commit_make_file(struct commit *commit, struct commit_operation *operation,
  * moment, if there is one, has ended; with a reference, or NULL as in repo_now_find. */
 bool commit_find_later(struct commit *commit, struct hub_version **out_version);
 
-/* commit_objects.c: finds the bytes of all objects that lines name, and takes or copies them.
- * version: what the repository has, or NULL. */
+/* commit_check.c: the path in the repository. */
+const char *commit_inside(const struct commit *commit, const struct commit_operation *operation);
+/* Makes the removal of a folder those of its files. version: what the repository has, or NULL; here
+ * and below. */
+bool commit_expand_folders(struct commit *commit, const struct hub_version *version);
+/* Whether all operations can be carried out, and which removals have to come first. */
+bool commit_check_paths(struct commit *commit, const struct hub_version *version);
+
+/* commit_objects.c: finds the bytes of all objects that lines name, and takes or copies them. */
 bool commit_find_objects(struct commit *commit, const struct hub_version *version);
 
 /* Frees everything; on a worker if there is a place. */

@@ -31,7 +31,7 @@ static bool refuse(struct commit *commit, const struct commit_operation *operati
                    enum problem problem, const char *why)
 {
     return commit_refuse(commit, operation->line, problem, "%s: %s",
-                         operation->path + strlen(commit->repo) + 1, why);
+                         commit_inside(commit, operation), why);
 }
 
 /* Clients that copy a file give its oid without a size. */
@@ -42,7 +42,7 @@ static bool fits(struct commit *commit, struct commit_operation *operation, uint
     return operation->length == length ||
            commit_refuse(commit, operation->line, PROBLEM_SIZE_MISMATCH,
                          "%s: the object with this oid has %llu bytes, not %llu",
-                         operation->path + strlen(commit->repo) + 1, (unsigned long long)length,
+                         commit_inside(commit, operation), (unsigned long long)length,
                          (unsigned long long)operation->length);
 }
 

@@ -56,11 +56,6 @@ bool commit_find_later(struct commit *commit, struct hub_version **out_version)
 
 /* --- against what is there --- */
 
-static const char *inside(const struct commit *commit, const struct commit_operation *operation)
-{
-    return operation->path + strlen(commit->repo) + 1;
-}
-
 static bool check_parent(struct commit *commit, const struct hub_version *version)
 {
     if (version != NULL && strcmp(version->folder, commit->repo) != 0)
@@ -73,152 +68,6 @@ static bool check_parent(struct commit *commit, const struct hub_version *versio
                          "parentCommit is not the repository's commit any more");
 }
 
-static bool is_below(const char *path, const char *folder, size_t length)
-{
-    return strncmp(path, folder, length) == 0 && path[length] == '/';
-}
-
-/* The removal of a folder becomes those of its files. */
-static bool expand_folder(struct commit *commit, size_t at, const struct hub_version *version)
-{
-    const struct commit_operation folder = commit->operations[at];
-    const char *path = inside(commit, &folder);
-    const size_t length = strlen(path);
-    bool is_there = false;
-
-    for (size_t i = 0; version != NULL && i < version->count; i++) {
-        if (version->files[i].view != NULL || !is_below(version->files[i].path, path, length))
-            continue;
-        is_there = true;
-        if (!commit_add_removal(commit, folder.line, zt_text_from(version->files[i].path), false))
-            return false;
-    }
-    return is_there || commit_refuse(commit, folder.line, PROBLEM_NOT_FOUND,
-                                     "there is no folder %s to remove", path);
-}
-
-static bool expand_folders(struct commit *commit, const struct hub_version *version)
-{
-    const size_t count = commit->count;
-    size_t kept = 0;
-
-    for (size_t i = 0; i < count; i++)
-        if (commit->operations[i].is_folder && !expand_folder(commit, i, version))
-            return false;
-    for (size_t i = 0; i < commit->count; i++)
-        if (commit->operations[i].is_folder)
-            free(commit->operations[i].path);
-        else if (kept++ != i)
-            commit->operations[kept - 1] = commit->operations[i];
-    commit->count = kept;
-    return true;
-}
-
-/* A file where a folder would have to be, or the other way round. */
-static bool check_place(struct commit *commit, const struct commit_operation *operation,
-                        const struct hub_version *version)
-{
-    const char *path = inside(commit, operation);
-    const size_t length = strlen(path);
-    size_t at;
-
-    if (operation->removes)
-        return (version != NULL && repo_now_file(version, zt_text_from(path)) != NULL) ||
-               commit_refuse(commit, operation->line, PROBLEM_NOT_FOUND,
-                             "there is no file %s to remove", path);
-    if (version == NULL)
-        return true;
-    for (size_t i = 0; i < length; i++)
-        if (path[i] == '/' && repo_now_file(version, (struct zt_text){path, i}) != NULL)
-            return commit_refuse(commit, operation->line, PROBLEM_CONFLICT,
-                                 "%.*s is a file, and cannot be a folder", (int)i, path);
-    for (at = hub_version_seek(version, zt_text_from(path));
-         at < version->count && strncmp(version->files[at].path, path, length) == 0; at++)
-        if (version->files[at].path[length] == '/')
-            return commit_refuse(commit, operation->line, PROBLEM_CONFLICT,
-                                 "%s is a folder, and cannot be a file", path);
-    return true;
-}
-
-/* The same for what no version shows: empty folders, hidden files, links that lead elsewhere. */
-static bool check_room(struct commit *commit, const struct commit_operation *operation)
-{
-    struct zt_error error;
-
-    return operation->removes || ops_of(commit)->may_publish == NULL ||
-           ops_of(commit)->may_publish(commit->server->store, operation->path, &error) == ZT_OK ||
-           commit_refuse(commit, operation->line, PROBLEM_CONFLICT, "%s", error.message);
-}
-
-static int compare_paths(const void *a, const void *b)
-{
-    const struct commit_operation *const *one = a;
-    const struct commit_operation *const *other = b;
-    const int order = strcmp((*one)->path, (*other)->path);
-
-    return order != 0 ? order : ((*one)->line > (*other)->line) - ((*one)->line < (*other)->line);
-}
-
-static int compare_prefix(const void *key, const void *element)
-{
-    const struct zt_text *path = key;
-    const struct commit_operation *const *operation = element;
-
-    return zt_text_compare(*path, zt_text_from((*operation)->path));
-}
-
-/* NULL: no operation makes or removes a file where this one has a folder. */
-static const struct commit_operation *find_above(const struct commit *commit,
-                                                 const struct commit_operation *const *sorted,
-                                                 const struct commit_operation *operation)
-{
-    for (const char *slash = strchr(inside(commit, operation), '/'); slash != NULL;
-         slash = strchr(slash + 1, '/')) {
-        const struct zt_text folder = {operation->path, (size_t)(slash - operation->path)};
-        const struct commit_operation *const *found =
-            bsearch(&folder, sorted, commit->count, sizeof(sorted[0]), compare_prefix);
-
-        if (found != NULL)
-            return *found;
-    }
-    return NULL;
-}
-
-static bool check_twice(struct commit *commit, const struct commit_operation *const *sorted)
-{
-    for (size_t i = 0; i < commit->count; i++) {
-        const struct commit_operation *above = find_above(commit, sorted, sorted[i]);
-
-        if (i > 0 && strcmp(sorted[i - 1]->path, sorted[i]->path) == 0)
-            return commit_refuse(commit, sorted[i]->line, PROBLEM_INVALID_REQUEST,
-                                 "line %u is about %s, too", sorted[i - 1]->line,
-                                 inside(commit, sorted[i]));
-        if (above != NULL)
-            return commit_refuse(commit, sorted[i]->line, PROBLEM_CONFLICT,
-                                 "line %u makes a file of the folder of %s", above->line,
-                                 inside(commit, sorted[i]));
-    }
-    return true;
-}
-
-static bool check_paths(struct commit *commit, const struct hub_version *version)
-{
-    const struct commit_operation **sorted = malloc((commit->count + 1) * sizeof(*sorted));
-    bool is_right;
-
-    if (sorted == NULL)
-        return failure_no_memory(&commit->failure, "a commit");
-    for (size_t i = 0; i < commit->count; i++)
-        sorted[i] = &commit->operations[i];
-    qsort(sorted, commit->count, sizeof(*sorted), compare_paths);
-    is_right = check_twice(commit, sorted);
-    free(sorted);
-    for (size_t i = 0; is_right && i < commit->count; i++)
-        is_right = check_place(commit, &commit->operations[i], version) &&
-                   check_room(commit, &commit->operations[i]);
-    return is_right;
-}
-
 static bool check_now(struct commit *commit, bool is_first)
 {
     struct hub_version *version;
@@ -226,8 +75,9 @@ static bool check_now(struct commit *commit, bool is_first)
 
     if (!find_version(commit, &version))
         return false;
-    is_right = check_parent(commit, version) && (!is_first || expand_folders(commit, version)) &&
-               check_paths(commit, version) && (!is_first || commit_find_objects(commit, version));
+    is_right =
+        check_parent(commit, version) && (!is_first || commit_expand_folders(commit, version)) &&
+        commit_check_paths(commit, version) && (!is_first || commit_find_objects(commit, version));
     hub_version_release(version);
     return is_right;
 }
@@ -238,7 +88,8 @@ static bool check_now(struct commit *commit, bool is_first)
 static bool fail_line(struct commit *commit, const struct commit_operation *operation)
 {
     commit->failed_line = operation->line;
-    snprintf(commit->failed_path, sizeof(commit->failed_path), "%s", inside(commit, operation));
+    snprintf(commit->failed_path, sizeof(commit->failed_path), "%s",
+             commit_inside(commit, operation));
     return false;
 }
 
@@ -328,18 +179,52 @@ static bool carry_out(struct commit *commit, struct commit_operation *operation)
            fail_line(commit, operation);
 }
 
-static bool carry_out_all(struct commit *commit)
+static void report_end(const struct commit *commit, size_t done)
+{
+    if (done > 0)
+        log_write(LOG_LEVEL_ERROR,
+                  "a commit to %s ended after %zu of %zu files, since one could not be "
+                  "published: %s",
+                  commit->repo, done, commit->count, commit->failure.error.message);
+}
+
+/* Those that go first, or all others, in their order. */
+static bool carry_out_some(struct commit *commit, bool goes_first, size_t *done)
 {
     for (size_t i = 0; i < commit->count; i++) {
-        if (carry_out(commit, &commit->operations[i]))
+        if (commit->operations[i].goes_first != goes_first)
             continue;
-        if (i > 0)
-            log_write(LOG_LEVEL_ERROR,
-                      "a commit to %s ended after %zu of %zu files, since one could not be "
-                      "published: %s",
-                      commit->repo, i, commit->count, commit->failure.error.message);
-        return false;
+        if (!carry_out(commit, &commit->operations[i])) {
+            report_end(commit, *done);
+            return false;
+        }
+        ++*done;
     }
+    return true;
+}
+
+static void remove_emptied(struct commit *commit, bool went_first)
+{
+    if (ops_of(commit)->remove_emptied == NULL)
+        return;
+    for (size_t i = 0; i < commit->count; i++)
+        if (commit->operations[i].removes && commit->operations[i].goes_first == went_first)
+            ops_of(commit)->remove_emptied(commit->server->store, commit->operations[i].path,
+                                           strlen(commit->repo));
+}
+
+/* Only what is in the way is removed before anything is published: a file that gets another name
+ * is nowhere between the two. */
+static bool carry_out_all(struct commit *commit)
+{
+    size_t done = 0;
+
+    if (!carry_out_some(commit, true, &done))
+        return false;
+    remove_emptied(commit, true);
+    if (!carry_out_some(commit, false, &done))
+        return false;
+    remove_emptied(commit, false);
     return true;
 }
 

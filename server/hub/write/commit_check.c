@@ -1,0 +1,241 @@
+/* Whether the operations of a commit can all be carried out: each beside the others, and beside
+ * what the repository has. What is removed is in nobody's way. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/server.h"
+#include "hub/write/commit.h"
+#include "hub/write/repo_now.h"
+
+const char *commit_inside(const struct commit *commit, const struct commit_operation *operation)
+{
+    return operation->path + strlen(commit->repo) + 1;
+}
+
+/* --- folders --- */
+
+static bool is_below(const char *path, const char *folder, size_t length)
+{
+    return strncmp(path, folder, length) == 0 && path[length] == '/';
+}
+
+/* The removal of a folder becomes those of its files. */
+static bool expand_folder(struct commit *commit, size_t at, const struct hub_version *version)
+{
+    const struct commit_operation folder = commit->operations[at];
+    const char *path = commit_inside(commit, &folder);
+    const size_t length = strlen(path);
+    bool is_there = false;
+
+    for (size_t i = 0; version != NULL && i < version->count; i++) {
+        if (version->files[i].view != NULL || !is_below(version->files[i].path, path, length))
+            continue;
+        is_there = true;
+        if (!commit_add_removal(commit, folder.line, zt_text_from(version->files[i].path), false))
+            return false;
+    }
+    return is_there || commit_refuse(commit, folder.line, PROBLEM_NOT_FOUND,
+                                     "there is no folder %s to remove", path);
+}
+
+bool commit_expand_folders(struct commit *commit, const struct hub_version *version)
+{
+    const size_t count = commit->count;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (commit->operations[i].is_folder && !expand_folder(commit, i, version))
+            return false;
+    for (size_t i = 0; i < commit->count; i++)
+        if (commit->operations[i].is_folder)
+            free(commit->operations[i].path);
+        else if (kept++ != i)
+            commit->operations[kept - 1] = commit->operations[i];
+    commit->count = kept;
+    return true;
+}
+
+/* --- by path --- */
+
+/* The operations by path, then by line. */
+struct sorted {
+    struct commit *commit;
+    struct commit_operation **operations;
+};
+
+static int compare_paths(const void *a, const void *b)
+{
+    const struct commit_operation *const *one = a;
+    const struct commit_operation *const *other = b;
+    const int order = strcmp((*one)->path, (*other)->path);
+
+    return order != 0 ? order : ((*one)->line > (*other)->line) - ((*one)->line < (*other)->line);
+}
+
+static int compare_prefix(const void *key, const void *element)
+{
+    const struct zt_text *path = key;
+    const struct commit_operation *const *operation = element;
+
+    return zt_text_compare(*path, zt_text_from((*operation)->path));
+}
+
+/* NULL: no memory. */
+static struct commit_operation **sort(struct commit *commit)
+{
+    struct commit_operation **operations = malloc((commit->count + 1) * sizeof(*operations));
+
+    if (operations == NULL)
+        return NULL;
+    for (size_t i = 0; i < commit->count; i++)
+        operations[i] = &commit->operations[i];
+    qsort(operations, commit->count, sizeof(*operations), compare_paths);
+    return operations;
+}
+
+/* path: below the root. NULL: no operation is about it. */
+static struct commit_operation *find(const struct sorted *sorted, struct zt_text path)
+{
+    struct commit_operation *const *found =
+        bsearch(&path, sorted->operations, sorted->commit->count, sizeof(sorted->operations[0]),
+                compare_prefix);
+
+    return found != NULL ? *found : NULL;
+}
+
+static bool leaves(const void *context, const char *path)
+{
+    const struct commit_operation *operation = find(context, zt_text_from(path));
+
+    return operation != NULL && operation->removes;
+}
+
+/* --- against each other --- */
+
+/* Of a file where another has a folder, one has to be removed, before the other is made. */
+static bool check_above(const struct sorted *sorted, struct commit_operation *operation)
+{
+    struct commit *commit = sorted->commit;
+
+    for (const char *slash = strchr(commit_inside(commit, operation), '/'); slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        const struct zt_text folder = {operation->path, (size_t)(slash - operation->path)};
+        struct commit_operation *above = find(sorted, folder);
+
+        if (above == NULL)
+            continue;
+        if (!above->removes && !operation->removes)
+            return commit_refuse(commit, operation->line, PROBLEM_CONFLICT,
+                                 "line %u makes a file of the folder of %s", above->line,
+                                 commit_inside(commit, operation));
+        if (above->removes)
+            above->goes_first = true;
+        if (operation->removes)
+            operation->goes_first = true;
+    }
+    return true;
+}
+
+static bool check_twice(const struct sorted *sorted)
+{
+    struct commit_operation **operations = sorted->operations;
+
+    for (size_t i = 0; i < sorted->commit->count; i++) {
+        if (i > 0 && strcmp(operations[i - 1]->path, operations[i]->path) == 0)
+            return commit_refuse(sorted->commit, operations[i]->line, PROBLEM_INVALID_REQUEST,
+                                 "line %u is about %s, too", operations[i - 1]->line,
+                                 commit_inside(sorted->commit, operations[i]));
+        if (!check_above(sorted, operations[i]))
+            return false;
+    }
+    return true;
+}
+
+/* --- against what is there --- */
+
+static bool check_removal(struct commit *commit, const struct commit_operation *operation,
+                          const struct hub_version *version)
+{
+    const char *path = commit_inside(commit, operation);
+
+    return (version != NULL && repo_now_file(version, zt_text_from(path)) != NULL) ||
+           commit_refuse(commit, operation->line, PROBLEM_NOT_FOUND,
+                         "there is no file %s to remove", path);
+}
+
+/* A file where a folder would have to be. */
+static bool check_folders(const struct sorted *sorted, const struct commit_operation *operation,
+                          const struct hub_version *version)
+{
+    const char *path = commit_inside(sorted->commit, operation);
+
+    for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        const struct zt_text folder = {path, (size_t)(slash - path)};
+        const struct commit_operation *above =
+            find(sorted, (struct zt_text){operation->path, (size_t)(slash - operation->path)});
+
+        if (repo_now_file(version, folder) != NULL && (above == NULL || !above->removes))
+            return commit_refuse(sorted->commit, operation->line, PROBLEM_CONFLICT,
+                                 "%.*s is a file, and cannot be a folder", (int)folder.length,
+                                 path);
+    }
+    return true;
+}
+
+/* The other way round. Views end with the files that they are made of, in the same folder. */
+static bool check_files_below(const struct sorted *sorted, const struct commit_operation *operation,
+                              const struct hub_version *version)
+{
+    const char *path = commit_inside(sorted->commit, operation);
+    const size_t length = strlen(path);
+
+    for (size_t at = hub_version_seek(version, zt_text_from(path));
+         at < version->count && strncmp(version->files[at].path, path, length) == 0; at++) {
+        char below[HUB_REPO_SIZE + MODEL_PATH_SIZE];
+
+        if (version->files[at].path[length] != '/' || version->files[at].view != NULL)
+            continue;
+        snprintf(below, sizeof(below), "%s/%s", sorted->commit->repo, version->files[at].path);
+        if (!leaves(sorted, below))
+            return commit_refuse(sorted->commit, operation->line, PROBLEM_CONFLICT,
+                                 "%s is a folder, and cannot be a file", path);
+    }
+    return true;
+}
+
+/* The same for what no version shows: empty folders, hidden files, links that lead elsewhere. */
+static bool check_room(const struct sorted *sorted, const struct commit_operation *operation)
+{
+    struct store *store = sorted->commit->server->store;
+    const struct store_leaving leaving = {leaves, sorted};
+    struct zt_error error;
+
+    return store->ops->may_publish == NULL ||
+           store->ops->may_publish(store, operation->path, &leaving, &error) == ZT_OK ||
+           commit_refuse(sorted->commit, operation->line, PROBLEM_CONFLICT, "%s", error.message);
+}
+
+static bool check_place(const struct sorted *sorted, const struct commit_operation *operation,
+                        const struct hub_version *version)
+{
+    if (operation->removes)
+        return check_removal(sorted->commit, operation, version);
+    return (version == NULL || (check_folders(sorted, operation, version) &&
+                                check_files_below(sorted, operation, version))) &&
+           check_room(sorted, operation);
+}
+
+bool commit_check_paths(struct commit *commit, const struct hub_version *version)
+{
+    const struct sorted sorted = {commit, sort(commit)};
+    bool is_right;
+
+    if (sorted.operations == NULL)
+        return failure_no_memory(&commit->failure, "a commit");
+    is_right = check_twice(&sorted);
+    for (size_t i = 0; is_right && i < commit->count; i++)
+        is_right = check_place(&sorted, &commit->operations[i], version);
+    free(sorted.operations);
+    return is_right;
+}
