@@ -43,6 +43,14 @@ def stamp_of(status):
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
+def remove_empty(path):
+    """A folder of which the bucket has no key any more."""
+    if path.is_dir():
+        for inner in sorted(path.rglob("*"), reverse=True):
+            inner.rmdir()
+        path.rmdir()
+
+
 class Mirror:
     """A folder and what is below a prefix of a bucket, kept equal."""
 
@@ -92,6 +100,7 @@ class Mirror:
                 if self.etags.get(key) != etag:
                     path = self.folder / key
                     path.parent.mkdir(parents=True, exist_ok=True)
+                    remove_empty(path)
                     path.write_bytes(self.bucket.get(key) or b"")
                     self.stamps[key] = stamp_of(path.lstat())
             self.etags = listed
