@@ -20,8 +20,7 @@ bool model_view_is_of(const char *path)
     size_t name_length;
     unsigned rank;
 
-    if (!model_path_split(path, &name_length, &rank) || model_path_is_odd(path) ||
-        split_path_of_part(path, split))
+    if (!model_path_split(path, &name_length, &rank) || split_path_of_part(path, split))
         return false;
     for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++)
         if (strcmp(model_extension(rank), extensions[i]) == 0)

@@ -141,16 +141,34 @@ static size_t stem_of(const char *path)
     return length;
 }
 
-/* Whether a file of the same name, in a format that is preferred, is the model. */
+/* Whether the model of both names is the file at "other": its format is preferred, or it alone has
+ * the extension in small letters, as in the catalog. */
+static bool is_before(const char *other, const char *path, size_t stem, unsigned rank)
+{
+    size_t other_stem;
+    unsigned other_rank;
+
+    if (!model_path_split(other, &other_stem, &other_rank) || other_stem != stem)
+        return false;
+    if (other_rank != rank)
+        return other_rank < rank;
+    if (model_path_is_odd(other) != model_path_is_odd(path))
+        return model_path_is_odd(path);
+    return strcmp(other, path) < 0;
+}
+
+/* Whether another file of the same name is the model. */
 static bool is_shadowed(const struct hub_version *version, const char *path)
 {
     size_t stem;
     unsigned rank;
+    size_t at;
 
     if (!model_path_split(path, &stem, &rank))
         return true;
-    for (unsigned other = 0; other < rank; other++)
-        if (has_file(version, stem, path, model_extension(other)))
+    at = hub_version_seek(version, (struct zt_text){path, stem + 1});
+    for (; at < version->count && strncmp(version->files[at].path, path, stem + 1) == 0; at++)
+        if (is_before(version->files[at].path, path, stem, rank))
             return true;
     return has_file(version, stem, path, SAFETENSORS) ||
            has_file(version, stem, path, SAFETENSORS_INDEX);
@@ -181,14 +199,6 @@ static size_t find_only(const struct hub_version *version)
         only = i;
     }
     return only;
-}
-
-/* Tensors of a GGUF have names of their own, which transformers would take for missing ones. */
-static bool is_gguf(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-
-    return dot != NULL && strcmp(dot, ".gguf") == 0;
 }
 
 /* Whether something stored has the path, or is in a folder of that path. */
@@ -354,7 +364,7 @@ bool version_views_add(struct server *server, struct hub_version *version,
 
         if (!model_view_is_of(path) || is_shadowed(version, path))
             continue;
-        name_view(version, i, i == only && !is_gguf(path), &named);
+        name_view(version, i, i == only, &named);
         is_added = add_view(server, version, previous, &named);
     }
     version->count += version->view_path_count;

@@ -113,8 +113,10 @@ numpy.savez(NPZ, **{name: numpy.frombuffer(data, "<f4") for name, data in TENSOR
     [
         ("m.npz", NPZ.getvalue(), "model.safetensors"),
         ("m.zt", zt1({name: zstd_dense(data, "f32") for name, data in TENSORS.items()}), "model.safetensors"),
-        # Its tensors have names of their own.
-        ("m.gguf", neighbours.gguf(pattern(64)), "m.safetensors"),
+        ("m.gguf", neighbours.gguf(pattern(64)), "model.safetensors"),
+        ("W.NPZ", NPZ.getvalue(), "model.safetensors"),
+        ("W.Zt", ZT, "model.safetensors"),
+        ("sub/W.GGUF", neighbours.gguf(pattern(64)), "sub/W.safetensors"),
     ],
 )
 def test_other_formats(tmp_path, start_server, name, content, shown):
@@ -122,7 +124,7 @@ def test_other_formats(tmp_path, start_server, name, content, shown):
     server = start_server(tmp_path)
     assert names(server) == sorted([name, shown])
     answer = resolve(server, shown)
-    expected = {"w": pattern(64)} if name == "m.gguf" else TENSORS
+    expected = {"w": pattern(64)} if name.lower().endswith(".gguf") else TENSORS
     assert tensors_of(answer.body) == expected
     digest = hashlib.sha256(answer.body).hexdigest()
     assert eventually(lambda: tree(server)[shown].get("lfs", {}).get("oid") == digest)
@@ -136,6 +138,25 @@ def test_several_models_keep_their_names(tmp_path, start_server):
     assert names(server) == shown
     assert tensors_of(resolve(server, "one.safetensors").body) == TENSORS
     assert tensors_of(resolve(server, "two.safetensors").body) == {"a": pattern(8, 9)}
+
+
+def test_several_gguf_keep_their_names(tmp_path, start_server):
+    fill(tmp_path, {name: neighbours.gguf(pattern(64)) for name in ("a.gguf", "b.gguf")})
+    assert names(start_server(tmp_path)) == ["a.gguf", "a.safetensors", "b.gguf", "b.safetensors"]
+
+
+@pytest.mark.parametrize("files", [["w.npz", "w.NPZ"], ["w.zt", "w.NPZ"], ["w.ZT", "w.npz"], ["w.NPZ", "w.Npz"]])
+def test_of_two_spellings_the_model_is_seen(tmp_path, start_server, files):
+    """The one that /v1/models serves by that name: a view of the other would have its name."""
+    for number, file in enumerate(files):
+        extension = file.rsplit(".", 1)[1].lower()
+        content = io.BytesIO()
+        numpy.savez(content, number=numpy.uint8(number))
+        fill(tmp_path, {file: content.getvalue() if extension == "npz" else zt1({"number": dense(bytes([number]), dtype="u8")})})
+    server = start_server(tmp_path)
+    served = get(server, "/v1/models/org%2Fmodel%2Fw/objects/number/data").body
+    assert names(server) == sorted([*files, "w.safetensors"])
+    assert tensors_of(resolve(server, "w.safetensors").body) == {"number": served}
 
 
 def test_a_real_file_has_its_name_first(tmp_path, start_server):
