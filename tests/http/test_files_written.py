@@ -91,6 +91,8 @@ def test_files_of_one_name_lie_beside_each_other(tmp_path, server):
         ("a.safetensors", MODEL),
         ("a.GGUF", MODEL),
         ("a.json", b'{"a": }'),
+        ("b.JSON", b"{"),
+        ("c.Json", b"{"),
         ("a.json", b'{"a": 1} trailing'),
         ("a.json", b""),
         ("a.json", b'"\xff"'),

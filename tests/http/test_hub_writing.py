@@ -218,6 +218,7 @@ REFUSED = {
     "control characters": ([inline("a\nb", b"1")], 400, ["line 2"]),
     "the whole repository": ([removed_folder("/")], 400, ["line 2"]),
     "a broken JSON file": ([inline("f", b"1"), inline("sub/x.json", b"{")], 422, ["line 3: sub/x.json: "]),
+    "one in capitals": ([inline("f", b"1"), inline("x.JSON", b"{")], 422, ["line 3: x.JSON: "]),
     "a broken model": ([inline("f", b"1"), inline("m.zt", MODEL[:-9])], 422, ["line 3: m.zt: "]),
     "a model of another format": ([inline("m.gguf", MODEL)], 422, ["line 2: m.gguf: "]),
     "a stale parent": ([header(parentCommit="0" * 40), inline("f", b"1")], 412, ["line 2", "parentCommit"]),

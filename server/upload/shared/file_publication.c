@@ -29,9 +29,13 @@ enum file_kind {
     FILE_JSON
 };
 
+#define JSON ".json"
+
 static bool is_json(const char *path)
 {
-    return zt_text_ends_with(zt_text_from(path), zt_text_from(".json"));
+    const size_t length = strlen(path);
+
+    return length >= strlen(JSON) && strcasecmp(path + length - strlen(JSON), JSON) == 0;
 }
 
 /* out_model: the name of the model that the file would be; empty if none. */
