@@ -1,5 +1,6 @@
-/* A folder with files in it is a repository, and so is a folder below one without. What the Hub's
- * own clients have kept ("models--owner--name/snapshots/…") is found as well. */
+/* A folder with a model in it is a repository, and so is a folder below one without: a readme does
+ * not make one of its owner's folder. What the Hub's own clients have kept
+ * ("models--owner--name/snapshots/…") is found as well. */
 #include "hub/repo_index.h"
 
 #include <stdio.h>
@@ -49,6 +50,15 @@ static bool name_of_snapshot(const char *path, char out_name[HUB_REPO_SIZE])
                     (int)(end - between - 2), between + 2) < HUB_REPO_SIZE;
 }
 
+/* Whether a file, of this name in its folder, tells that the folder is a model's. */
+static bool makes_model(const char *path, const char *name)
+{
+    size_t length;
+    unsigned rank;
+
+    return strcmp(name, "config.json") == 0 || model_path_split(path, &length, &rank);
+}
+
 /* The folder of a file, or the first two of those that it is in. False: it is in none. */
 static bool name_of(const char *path, struct repo_summary *out_summary)
 {
@@ -58,9 +68,11 @@ static bool name_of(const char *path, struct repo_summary *out_summary)
 
     if (first == NULL)
         return false;
-    if (strncmp(path, CACHE_PREFIX, sizeof(CACHE_PREFIX) - 1) == 0)
+    if (strncmp(path, CACHE_PREFIX, sizeof(CACHE_PREFIX) - 1) == 0) {
+        out_summary->is_snapshot = true;
         return name_of_snapshot(path, out_summary->name);
-    out_summary->has_files = second == NULL;
+    }
+    out_summary->has_model = second == NULL && makes_model(path, first + 1);
     return snprintf(out_summary->name, sizeof(out_summary->name), "%.*s", (int)(end - path), path) <
            (int)sizeof(out_summary->name);
 }
@@ -89,7 +101,8 @@ static bool is_seen(const struct walk *walk, const char *repo, const char *path)
 static void merge(struct repo_summary *into, const struct repo_summary *other)
 {
     into->tags |= other->tags;
-    into->has_files |= other->has_files;
+    into->has_model |= other->has_model;
+    into->is_snapshot |= other->is_snapshot;
     if (other->modified_ns > into->modified_ns)
         into->modified_ns = other->modified_ns;
 }
@@ -138,6 +151,12 @@ static void merge_equal(struct repo_index *index)
     index->count = count;
 }
 
+/* Whether it is a folder of models, whatever else lies beside them. */
+static bool is_owner(const struct repo_summary *repo)
+{
+    return strchr(repo->name, '/') == NULL && !repo->has_model && !repo->is_snapshot;
+}
+
 /* Whether it is a folder of another repository. */
 static bool is_inside(const struct repo_index *index, const struct repo_summary *repo)
 {
@@ -149,17 +168,17 @@ static bool is_inside(const struct repo_index *index, const struct repo_summary 
         return false;
     memcpy(key.name, repo->name, (size_t)(slash - repo->name));
     above = bsearch(&key, index->repos, index->count, sizeof(key), compare);
-    return above != NULL && above->has_files;
+    return above != NULL && above->has_model;
 }
 
-static void drop_inner(struct repo_index *index)
+static void drop_others(struct repo_index *index)
 {
     struct repo_index kept = {.repos = malloc((index->count + 1) * sizeof(*kept.repos))};
 
     if (kept.repos == NULL)
         return;
     for (size_t i = 0; i < index->count; i++)
-        if (!is_inside(index, &index->repos[i]))
+        if (!is_owner(&index->repos[i]) && !is_inside(index, &index->repos[i]))
             kept.repos[kept.count++] = index->repos[i];
     free(index->repos);
     *index = kept;
@@ -180,7 +199,7 @@ enum zt_status repo_index_make(struct store *store, struct name_filter sees,
     if (out_index->count > 0)
         qsort(out_index->repos, out_index->count, sizeof(*out_index->repos), compare);
     merge_equal(out_index);
-    drop_inner(out_index);
+    drop_others(out_index);
     return ZT_OK;
 }
 

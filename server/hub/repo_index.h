@@ -12,7 +12,8 @@ struct repo_summary {
     char name[HUB_REPO_SIZE];
     int64_t modified_ns;
     unsigned tags;  /* bit by bit, of hub_tag_at */
-    bool has_files; /* in its own folder, not below it */
+    bool has_model; /* or settings of one: in its own folder, not below it */
+    bool is_snapshot;
 };
 
 /* Sorted by name, bytewise. */
