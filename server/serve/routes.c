@@ -224,8 +224,14 @@ const struct route routes[] = {
     {.pattern = "/datasets/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
     {.pattern = "/spaces/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
     {.pattern = "/kernels/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
-    {.pattern = "/{repo}/resolve/{revision...}", .get = {.handle = hub_resolve_get}, HUB_ROUTE},
-    {.pattern = "/{repo}/raw/{revision...}", .get = {.handle = hub_resolve_get}, HUB_ROUTE},
+    {.pattern = "/{repo}/resolve/{revision...}",
+     .get = {.handle = hub_resolve_get},
+     .takes_empty_segments = true,
+     HUB_ROUTE},
+    {.pattern = "/{repo}/raw/{revision...}",
+     .get = {.handle = hub_resolve_get},
+     .takes_empty_segments = true,
+     HUB_ROUTE},
 };
 
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);

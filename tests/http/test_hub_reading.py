@@ -165,6 +165,9 @@ def test_what_would_lead_to_another_server_is_absent(server, commit):
         "..%2Fsingle%2Fmodel.zt",
         "onnx/../config.json",
         "config.json/",
+        "/config.json",
+        "onnx//model.txt",
+        "//",
         "x" * 300,
     ],
 )
@@ -180,6 +183,15 @@ def test_other_revisions(server, revision):
     assert_absent(head(server, f"/{REPO}/resolve/{revision}/config.json"), "RevisionNotFound")
     assert_absent(get(server, f"/api/models/{REPO}/tree/{revision}"), "RevisionNotFound")
     assert_absent(get(server, f"/api/models/{REPO}/revision/{revision}"), "RevisionNotFound")
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_an_empty_segment(server, method):
+    assert_absent(ask(server, method, f"/{REPO}/resolve/main//config.json"), "EntryNotFound")
+    assert_absent(ask(server, method, f"/{REPO}/raw/main/onnx//model.txt"), "EntryNotFound")
+    assert_absent(ask(server, method, f"/{REPO}/resolve//config.json"), "RevisionNotFound")
+    assert ask(server, method, f"/org//model/resolve/main/config.json").status == 400
+    assert ask(server, method, f"//{REPO}/resolve/main/config.json").status == 400
 
 
 @pytest.mark.parametrize("repo", ["org/none", "none/model", "org", "loose", "-a/b", "a/b.git", "a--b/c", "outside-link"])

@@ -353,6 +353,15 @@ void router_find(struct request *request)
         memcpy(request->names, names, sizeof(names));
 }
 
+/* Where it means something else than that nothing has such a name. */
+static bool has_empty_segment(const struct route *route, const struct zt_text *names,
+                              struct zt_text path)
+{
+    if (route != NULL && route->takes_empty_segments)
+        path.length = (size_t)(names[1].bytes - path.bytes);
+    return path_has_empty_segment(path);
+}
+
 const struct operation *router_match(struct request *request)
 {
     struct zt_text path;
@@ -374,7 +383,7 @@ const struct operation *router_match(struct request *request)
         reply_options(request, request->route);
         return NULL;
     }
-    if (path_has_empty_segment(path)) {
+    if (has_empty_segment(request->route, request->names, path)) {
         problem_reply(request, PROBLEM_INVALID_NAME, "the path contains an empty segment");
         return NULL;
     }

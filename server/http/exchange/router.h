@@ -77,6 +77,9 @@ struct route {
     bool is_page;
     /* The names stay encoded, whatever they are: the handler splits them before it decodes them. */
     bool keeps_names;
+    /* The second name, the rest of the path, may have empty segments: the handler tells, in its own
+     * words, that there is nothing of such a name. With keeps_names. */
+    bool takes_empty_segments;
     /* Unknown query parameters mean nothing. A page's never do. */
     bool ignores_parameters;
     /* Of the Hub's clients, which show the member "error" and the field X-Error-Message of a
