@@ -261,6 +261,8 @@ void answer_take_segments(struct request *request)
     }
     if (state->not_modified)
         answer->content_length = length_of_unsent(&request->reply);
+    if (request->method == METHOD_HEAD && request->reply.hides_length)
+        answer->content_length = ANSWER_LENGTH_UNKNOWN;
     if (request->method == METHOD_HEAD || state->not_modified)
         answer->segment_count = 0;
 }

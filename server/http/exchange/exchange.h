@@ -23,7 +23,8 @@ bool exchange_receive(struct request *request, const void *bytes, size_t length)
 /* Called when the body is in, and when a wait has ended. READY: the answer can be sent. */
 enum outcome exchange_advance(struct request *request);
 
-/* A 304 skips the steps, so its length may be unknown: it is then left out rather than wrong. */
+/* A 304 skips the steps, so its length may be unknown: it is then left out rather than wrong. A
+ * HEAD may have to keep silent about it. */
 #define ANSWER_LENGTH_UNKNOWN UINT64_MAX
 
 /* The answer after preconditions and ranges. HEAD and 304 have no segments, though content_length

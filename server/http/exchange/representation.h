@@ -62,6 +62,8 @@ struct representation {
     time_t last_modified;      /* 0: none */
     const char *cache_control; /* NULL: no-store for problems, else none */
     const char *vary;
+    /* HEAD tells no length: there are clients that give up because of it. */
+    bool hides_length;
     bool ranges; /* Accept-Ranges: bytes, and Range is honoured */
     /* Whether the answer depends on nothing but the request, settings, and what base/changes.h
      * counts; the same request may then get it again. */
