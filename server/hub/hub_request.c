@@ -81,12 +81,27 @@ bool hub_sees_repo(const struct request *request, struct zt_text repo,
 
 /* --- finding --- */
 
+/* Whether to come again on a worker for what takes long, for the commit that stays: a client would
+ * be told of this one, and of another one the next time, although nothing has changed. */
+static bool must_hash(const struct request *request, const struct hub_request *hub)
+{
+    const bool is_pinned = hub_revision_of(hub->target.revision) == HUB_REVISION_COMMIT;
+
+    return !hub->lookup.may_take_long && hub->version != NULL && hub->version->can_be_final &&
+           hub->lookup.found == (is_pinned ? HUB_NO_REVISION : HUB_FOUND) &&
+           hub_sees_repo(request, hub->target.repo, hub->version);
+}
+
 static void find(struct request *request)
 {
     struct hub_request *hub = request->context;
 
+    hub_version_release(hub->version);
+    hub->version = NULL;
     hub_repos_find(request->server->hub, &hub->lookup);
     hub->version = hub->lookup.version;
+    if (must_hash(request, hub))
+        return;
     if (hub->write != NULL && hub->lookup.found == HUB_FOUND &&
         hub_sees_repo(request, hub->target.repo, hub->version))
         hub->write(request, hub);
@@ -139,12 +154,18 @@ static void release_found(void *thing)
     hub_version_release(((struct hub_request *)thing)->version);
 }
 
+static enum outcome look(struct request *request, const struct hub_request *hub)
+{
+    return hub->lookup.may_take_long ? request_work_long(request, find)
+                                     : request_work(request, find);
+}
+
 /* Without a thread: very many may wait for one repository. */
 static enum outcome wait_for_list(struct request *request, const struct hub_request *hub)
 {
     return hub_repos_wait(request->server->hub, &hub->lookup, request_waiter(request))
                ? OUTCOME_WAITING
-               : request_work(request, find);
+               : look(request, hub);
 }
 
 struct hub_request *hub_find(struct request *request, enum outcome *out_outcome)
@@ -160,7 +181,12 @@ struct hub_request *hub_find(struct request *request, enum outcome *out_outcome)
         hub->lookup.revision = hub->target.revision;
         /* Before there is anything: a client that leaves meanwhile gets no further step. */
         request_hold(request, hub, release_found);
-        *out_outcome = request_work(request, find);
+        *out_outcome = look(request, hub);
+        return NULL;
+    }
+    if (must_hash(request, hub)) {
+        hub->lookup.may_take_long = true;
+        *out_outcome = look(request, hub);
         return NULL;
     }
     if (hub->lookup.found == HUB_BUSY) {

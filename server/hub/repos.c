@@ -17,6 +17,8 @@
 
 /* How long a listing is what is there now, unless something is published meanwhile. */
 #define FRESH_MS 1000
+/* How long nobody waits for hashes of a repository after they could not be found. */
+#define WAIT_AGAIN_MS 60000
 /* Files in all remembered versions: some 200 bytes each. Repositories that were not asked for
  * longest are forgotten first. */
 #define FILES_MAX 300000
@@ -37,6 +39,8 @@ struct repo {
     uint64_t ended;         /* the last of them that found what is there now */
     unsigned seen_changes;  /* before that one */
     int64_t listed_ms;      /* its end; 0: there was none */
+    bool has_waited;        /* for hashes, in vain */
+    int64_t waited_ms;      /* the end of that */
     struct waiter *waiters; /* for the end of the list */
     char name[HUB_REPO_SIZE];
 };
@@ -231,7 +235,9 @@ static enum zt_status list_snapshot(struct server *server, const struct repo *re
     snprintf(rest, sizeof(rest), "snapshots/%s", commit);
     cache_path(repo, rest, folder);
     cache_path(repo, "blobs", blobs);
-    return hub_version_make(server, folder, commit, blobs, NULL, out_version, error);
+    return hub_version_make(
+        server, &(struct hub_listing){.folder = folder, .commit = commit, .blobs = blobs},
+        out_version, error);
 }
 
 static bool was_created(const struct hub_repos *repos, const struct repo *repo)
@@ -242,15 +248,14 @@ static bool was_created(const struct hub_repos *repos, const struct repo *repo)
                              1000 * config_number(&config->upload.expire_s));
 }
 
-/* What is there now; before: what was there when it was last listed, or NULL. */
+/* What is there now. */
 static enum zt_status list_main(const struct hub_repos *repos, const struct repo *repo,
-                                const struct hub_version *before, struct hub_version **out_version,
+                                const struct hub_listing *wanted, struct hub_version **out_version,
                                 struct zt_error *error)
 {
     struct server *server = repos->server;
     char commit[HUB_COMMIT_SIZE];
-    enum zt_status status =
-        hub_version_make(server, repo->name, NULL, NULL, before, out_version, error);
+    enum zt_status status = hub_version_make(server, wanted, out_version, error);
 
     if (status == ZT_NOT_FOUND && read_main(server, repo, commit))
         status = list_snapshot(server, repo, commit, out_version, error);
@@ -266,12 +271,18 @@ static bool is_pinned(const struct hub_lookup *lookup)
     return hub_revision_of(lookup->revision) == HUB_REVISION_COMMIT;
 }
 
+/* Whether this list is not what the request has come again for. */
+static bool needs_hashes(const struct repo *repo, const struct hub_lookup *lookup)
+{
+    return lookup->may_take_long && repo->versions.now != NULL && repo->versions.now->can_be_final;
+}
+
 /* Also a list that began after the request came is one of what is there now, however often it
  * changes. */
 static bool knows_now(const struct hub_repos *repos, const struct repo *repo,
                       const struct hub_lookup *lookup)
 {
-    if (repo->versions.now == NULL || repo->listed_ms == 0)
+    if (repo->versions.now == NULL || repo->listed_ms == 0 || needs_hashes(repo, lookup))
         return false;
     return repo->ended > lookup->begun ||
            (repo->seen_changes == atomic_load(&repos->server->files_changed) &&
@@ -346,6 +357,19 @@ static enum hub_found found_of(enum zt_status status)
     return status == ZT_OK ? HUB_FOUND : status == ZT_NOT_FOUND ? HUB_NO_REPO : HUB_FAILED;
 }
 
+/* Requests do not wait again soon for what could not be hashed: a file may be written to all the
+ * time. */
+static void keep_from_waiting(struct repo *repo, const struct hub_lookup *lookup,
+                              struct hub_version *version)
+{
+    if (lookup->may_take_long && version->is_provisional) {
+        repo->waited_ms = clock_ms();
+        repo->has_waited = true;
+    }
+    if (repo->has_waited && clock_ms() - repo->waited_ms < WAIT_AGAIN_MS)
+        version->can_be_final = false;
+}
+
 /* Makes what is there now known. With the lock, which is not held while the list is made. */
 static enum zt_status learn_now(struct hub_repos *repos, struct repo *repo,
                                 struct hub_lookup *lookup)
@@ -354,15 +378,18 @@ static enum zt_status learn_now(struct hub_repos *repos, struct repo *repo,
     const uint64_t begun = ++repo->begun;
     struct hub_version *before =
         repo->versions.now != NULL ? hub_version_hold(repo->versions.now) : NULL;
+    const struct hub_listing wanted = {
+        .folder = repo->name, .previous = before, .may_take_long = lookup->may_take_long};
     struct hub_version *version = NULL;
     enum zt_status status;
 
     pthread_mutex_unlock(&repo->lock);
-    status = list_main(repos, repo, before, &version, &lookup->error);
+    status = list_main(repos, repo, &wanted, &version, &lookup->error);
     hub_version_release(before);
     pthread_mutex_lock(&repo->lock);
     if (status != ZT_OK)
         return status;
+    keep_from_waiting(repo, lookup, version);
     repo_versions_put(&repo->versions, version, true);
     repo->ended = begun;
     repo->seen_changes = changes;
@@ -461,7 +488,8 @@ bool hub_repos_wait(struct hub_repos *repos, const struct hub_lookup *lookup, st
     if (repo == NULL)
         return false;
     pthread_mutex_lock(&repo->lock);
-    must_wait = repo->is_listed_now && (is_pinned(lookup) || repo->ended <= lookup->begun);
+    must_wait = repo->is_listed_now &&
+                (is_pinned(lookup) || repo->ended <= lookup->begun || needs_hashes(repo, lookup));
     if (must_wait) {
         waiter->next = repo->waiters;
         repo->waiters = waiter;

@@ -37,6 +37,9 @@ struct hub_lookup {
     /* Set by the caller, who keeps the texts; the rest is zero at first. */
     struct zt_text name;
     struct zt_text revision;
+    /* Whether to hash what a request can wait for (version->can_be_final). On a worker for what
+     * takes long. */
+    bool may_take_long;
 
     enum hub_found found;
     /* With a reference, or NULL. NO_REVISION: another version, so that it can be known who may see

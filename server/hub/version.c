@@ -16,10 +16,13 @@
 #include "tree/tree_listing.h"
 #include "zt/digest.h"
 
-/* Smaller files are hashed at once, as long as they are not too many: so a folder of settings has
- * its commit with the first request. */
-#define SMALL_BYTES UINT64_C(1048576)
-#define SMALL_TOTAL UINT64_C(33554432)
+/* What is hashed for a request. Small: at once, so that a folder of settings has its commit with
+ * the first one. Large: on a worker for what takes long; half a second, or a few of a slow disk,
+ * and clients wait for ten. */
+static const struct hash_limits {
+    uint64_t file_bytes;
+    uint64_t total_bytes;
+} small_limits = {1 << 20, 32 << 20}, large_limits = {64 << 20, 256 << 20};
 
 /* With "v" before it, and NUL. */
 #define TAG_SIZE 34
@@ -208,15 +211,16 @@ static void name_views(struct hub_version *version)
 
 /* --- the files --- */
 
-static void hash_small(struct server *server, const struct tree_entry *entry, const char *path,
-                       uint64_t *budget, struct hub_file *file)
+/* Within limits, of which it takes its part. */
+static void hash_file(struct server *server, const struct tree_entry *entry, const char *path,
+                      struct hash_limits *left, struct hub_file *file)
 {
     const uint64_t size = entry->identity.size_bytes;
     struct zt_error error;
 
-    if (file->has_sha256 || size > SMALL_BYTES || size > *budget)
+    if (file->has_sha256 || size > left->file_bytes || size > left->total_bytes)
         return;
-    *budget -= size;
+    left->total_bytes -= size;
     file->has_sha256 =
         file_hashes_compute(server->hashes, path, &entry->identity, file->sha256, &error) == ZT_OK;
 }
@@ -248,13 +252,13 @@ static void add_file(struct hub_version *version, const struct tree_entry *entry
         version->modified_ns = entry->identity.modified_ns;
 }
 
-/* Of what is listed. False: out of memory. */
+/* Of what is listed. left: what may be hashed. False: out of memory. */
 static bool fill(struct server *server, struct hub_version *version,
-                 const struct tree_listing *listing, const struct blobs *blobs)
+                 const struct tree_listing *listing, const struct blobs *blobs,
+                 struct hash_limits left)
 {
     size_t bytes;
     const size_t count = file_count(listing, &bytes);
-    uint64_t budget = SMALL_TOTAL;
     char path[MODEL_PATH_SIZE];
     char *paths;
 
@@ -275,22 +279,42 @@ static bool fill(struct server *server, struct hub_version *version,
         blob = find_blob(blobs, &entry->identity);
         if (blob == NULL &&
             snprintf(path, sizeof(path), "%s/%s", version->folder, entry->path) < (int)sizeof(path))
-            hash_small(server, entry, path, &budget, file);
+            hash_file(server, entry, path, &left, file);
         name_file(file, blob);
     }
     return true;
 }
 
+/* Whether hashing what is left would do, and takes no longer than a client waits. */
+static bool can_be_final(const struct hub_version *version)
+{
+    struct hash_limits left = large_limits;
+
+    if (!version->is_provisional)
+        return false;
+    for (size_t i = 0; i < version->count; i++) {
+        const struct hub_file *file = &version->files[i];
+        const uint64_t size = file->identity.size_bytes;
+
+        if (file->view != NULL || file->has_sha256 || file->is_git)
+            continue;
+        if (size > left.file_bytes || size > left.total_bytes)
+            return false;
+        left.total_bytes -= size;
+    }
+    return true;
+}
+
 /* Without files. NULL: out of memory. */
-static struct hub_version *new_version(const char *folder, bool is_stated)
+static struct hub_version *new_version(const struct hub_listing *wanted)
 {
     struct hub_version *version = calloc(1, sizeof(*version));
 
     if (version == NULL)
         return NULL;
     atomic_init(&version->references, 1);
-    version->folder = strdup(folder);
-    version->is_stated = is_stated;
+    version->folder = strdup(wanted->folder);
+    version->is_stated = wanted->commit != NULL;
     version->listed_ms = clock_ms();
     if (version->folder != NULL)
         return version;
@@ -301,11 +325,11 @@ static struct hub_version *new_version(const char *folder, bool is_stated)
 enum zt_status hub_version_make_empty(const char *folder, struct hub_version **out_version,
                                       struct zt_error *error)
 {
-    struct hub_version *version = new_version(folder, false);
+    struct hub_version *version = new_version(&(struct hub_listing){.folder = folder});
     enum zt_status status;
 
     if (version == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a repository");
+        return zt_fail_memory(error, "a repository");
     status = name_version(version, NULL, error);
     if (status == ZT_OK)
         *out_version = version;
@@ -314,41 +338,52 @@ enum zt_status hub_version_make_empty(const char *folder, struct hub_version **o
     return status;
 }
 
-enum zt_status hub_version_make(struct server *server, const char *folder, const char *commit,
-                                const char *blobs, const struct hub_version *previous,
-                                struct hub_version **out_version, struct zt_error *error)
+static enum zt_status add_files(struct server *server, const struct hub_listing *wanted,
+                                struct hub_version *version, struct zt_error *error)
 {
-    struct hub_version *version = new_version(folder, commit != NULL);
+    const struct hash_limits limits = wanted->may_take_long ? large_limits : small_limits;
     struct tree_listing *listing = NULL;
     struct tree_listing *contents = NULL;
-    struct blobs sorted = {.count = 0};
-    enum zt_status status = ZT_NO_MEMORY;
+    struct blobs blobs = {.count = 0};
+    enum zt_status status;
 
-    if (version == NULL)
-        zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a repository");
-    else
-        status = tree_list(server, folder, true, blobs == NULL, &listing, error);
-    if (status == ZT_OK && blobs != NULL)
-        status = tree_list(server, blobs, false, false, &contents, error);
+    status = tree_list(server, wanted->folder, true, wanted->blobs == NULL, &listing, error);
+    if (status == ZT_OK && wanted->blobs != NULL)
+        status = tree_list(server, wanted->blobs, false, false, &contents, error);
     if (status == ZT_OK &&
-        (!sort_blobs(contents, &sorted) || !fill(server, version, listing, &sorted)))
-        status = zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a repository");
-    if (status == ZT_OK && blobs == NULL && server->config->hub.views &&
-        !version_views_add(server, version, previous))
-        status = zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for views");
-    if (status == ZT_OK)
-        name_views(version);
-    if (status == ZT_OK)
-        status = name_version(version, commit, error);
+        (!sort_blobs(contents, &blobs) || !fill(server, version, listing, &blobs, limits)))
+        status = zt_fail_memory(error, "a repository");
     tree_listing_release(listing);
     tree_listing_release(contents);
-    free(sorted.entries);
+    free(blobs.entries);
+    return status;
+}
+
+enum zt_status hub_version_make(struct server *server, const struct hub_listing *wanted,
+                                struct hub_version **out_version, struct zt_error *error)
+{
+    struct hub_version *version = new_version(wanted);
+    enum zt_status status;
+
+    *out_version = NULL;
+    if (version == NULL)
+        return zt_fail_memory(error, "a repository");
+    status = add_files(server, wanted, version, error);
+    if (status == ZT_OK && wanted->blobs == NULL && server->config->hub.views &&
+        !version_views_add(server, version, wanted->previous))
+        status = zt_fail_memory(error, "views");
+    if (status == ZT_OK) {
+        name_views(version);
+        status = name_version(version, wanted->commit, error);
+    }
     if (status != ZT_OK) {
         hub_version_release(version);
-        version = NULL;
+        return status;
     }
+    version->can_be_final =
+        !wanted->may_take_long && !store_is_elsewhere(server->store) && can_be_final(version);
     *out_version = version;
-    return status;
+    return ZT_OK;
 }
 
 /* --- life --- */

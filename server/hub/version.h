@@ -41,6 +41,8 @@ struct hub_version {
     char commit[HUB_COMMIT_SIZE];
     char provisional[HUB_COMMIT_SIZE]; /* names it too */
     bool is_provisional;
+    /* So few bytes are to be hashed until it is not that a request can wait for them. */
+    bool can_be_final;
     bool is_stated;    /* the commit is what a Hub's cache calls it */
     int64_t listed_ms; /* clock_ms, before it was */
     char *folder;      /* of the files, below the root */
@@ -57,13 +59,22 @@ struct hub_version {
     size_t view_path_count;
 };
 
-/* Lists a folder, with views of its models unless they are off. commit: what names the version
- * according to the layout of a Hub's cache, in which blobs is the folder of its contents; or NULL
- * both. Such a version has no views, since its commit would not say what they are made of.
- * previous: a version of the same folder, or NULL. On a worker. ZT_NOT_FOUND: there is no such
- * folder; ZT_NO_MEMORY, ZT_LIMIT, ZT_IO, ZT_UNAVAILABLE. */
-enum zt_status hub_version_make(struct server *server, const char *folder, const char *commit,
-                                const char *blobs, const struct hub_version *previous,
+/* What is to be listed. */
+struct hub_listing {
+    const char *folder;
+    /* What names the version according to the layout of a Hub's cache, in which blobs is the folder
+     * of its contents; or NULL both. */
+    const char *commit;
+    const char *blobs;
+    const struct hub_version *previous; /* of the same folder, or NULL */
+    /* Whether to hash what a request can wait for, not only what takes no time. */
+    bool may_take_long;
+};
+
+/* Lists a folder, with views of its models unless they are off; not of a commit of a Hub's cache,
+ * which would not say what they are made of. On a worker. ZT_NOT_FOUND: there is no such folder;
+ * ZT_NO_MEMORY, ZT_LIMIT, ZT_IO, ZT_UNAVAILABLE. */
+enum zt_status hub_version_make(struct server *server, const struct hub_listing *wanted,
                                 struct hub_version **out_version, struct zt_error *error);
 
 /* The version of a repository that has no files so far. ZT_NO_MEMORY. */

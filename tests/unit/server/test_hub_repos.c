@@ -73,6 +73,70 @@ static void a_large_file_makes_a_commit_provisional(void **state)
     hub_repos_free(repos);
 }
 
+static enum hub_found find_patiently(struct hub_repos *repos, struct hub_lookup *out_lookup)
+{
+    *out_lookup = (struct hub_lookup){
+        .name = zt_text_from("o/m"), .revision = zt_text_from("main"), .may_take_long = true};
+    hub_repos_find(repos, out_lookup);
+    return out_lookup->found;
+}
+
+static void who_can_wait_gets_the_commit_that_stays(void **state)
+{
+    struct world *world = *state;
+    struct hub_repos *repos = hub_repos_new(&world->server);
+    struct hub_lookup first;
+    struct hub_lookup second;
+
+    command(world, "mkdir -p o/m; truncate -s 2M o/m/large");
+    assert_int_equal(find_in(repos, "o/m", "main", &first), HUB_FOUND);
+    assert_true(first.version->can_be_final);
+    assert_int_equal(find_patiently(repos, &second), HUB_FOUND);
+    assert_false(second.version->is_provisional);
+    assert_false(second.version->can_be_final);
+    assert_string_equal(second.version->provisional, first.version->commit);
+    hub_version_release(first.version);
+    assert_int_equal(find_in(repos, "o/m", "main", &first), HUB_FOUND);
+    assert_ptr_equal(first.version, second.version);
+    hub_version_release(first.version);
+    hub_version_release(second.version);
+    hub_repos_free(repos);
+}
+
+static void nobody_waits_for_too_much(void **state)
+{
+    struct world *world = *state;
+    struct hub_repos *repos = hub_repos_new(&world->server);
+    struct hub_lookup lookup;
+
+    command(world, "mkdir -p o/m; truncate -s 2M o/m/a; truncate -s 64M o/m/b; echo >> o/m/b");
+    assert_int_equal(find_in(repos, "o/m", "main", &lookup), HUB_FOUND);
+    assert_true(lookup.version->is_provisional);
+    assert_false(lookup.version->can_be_final);
+    hub_version_release(lookup.version);
+    hub_repos_free(repos);
+}
+
+static void nobody_waits_twice_in_vain(void **state)
+{
+    struct world *world = *state;
+    struct hub_repos *repos = hub_repos_new(&world->server);
+    struct hub_lookup lookup;
+
+    command(world, "mkdir -p o/m; truncate -s 2M o/m/large");
+    /* So nothing can be hashed. */
+    atomic_store(&world->server.draining, true);
+    assert_int_equal(find_patiently(repos, &lookup), HUB_FOUND);
+    assert_true(lookup.version->is_provisional);
+    hub_version_release(lookup.version);
+    hub_repos_changed(repos);
+    assert_int_equal(find_in(repos, "o/m", "main", &lookup), HUB_FOUND);
+    assert_true(lookup.version->is_provisional);
+    assert_false(lookup.version->can_be_final);
+    hub_version_release(lookup.version);
+    hub_repos_free(repos);
+}
+
 static void what_is_not_there(void **state)
 {
     struct world *world = *state;
@@ -202,6 +266,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_commit_names_paths_and_bytes),
         TEST(a_large_file_makes_a_commit_provisional),
+        TEST(who_can_wait_gets_the_commit_that_stays),
+        TEST(nobody_waits_for_too_much),
+        TEST(nobody_waits_twice_in_vain),
         TEST(what_is_not_there),
         TEST(others_go_on_while_one_lists),
     };

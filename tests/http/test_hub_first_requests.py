@@ -1,0 +1,110 @@
+"""The first answers of a server that has just been started: they name the commit that stays."""
+
+import hashlib
+import json
+import threading
+import time
+
+import pytest
+
+from containers import dense, pattern, zt1
+from test_hub_reading import commit_of, fill
+from wire import Connection, get, head
+
+REPO = "org/model"
+LARGE = 20 << 20
+
+pytestmark = pytest.mark.folder("bytes that lie elsewhere are not brought here for a first answer")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_views():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ZTSERVE_HUB_VIEWS", "false")
+        yield
+
+
+@pytest.fixture(scope="module")
+def files():
+    return {f"{name}.bin": pattern(LARGE, seed) for seed, name in enumerate("abc", 1)} | {"config.json": b"{}"}
+
+
+@pytest.mark.parametrize(
+    "path", [f"/api/models/{REPO}", f"/api/models/{REPO}/tree/main", f"/{REPO}/resolve/main/a.bin", f"/api/models/{REPO}/refs"]
+)
+def test_the_first_answer_names_the_commit_that_stays(tmp_path, start_server, files, path):
+    fill(tmp_path, files=files)
+    server = start_server(tmp_path)
+    answer = get(server, path)
+    final = commit_of(files)
+    if path.endswith("a.bin"):
+        assert (answer.status, answer["X-Repo-Commit"]) == (307, final)
+        assert answer["ETag"] == f'"{hashlib.sha256(files["a.bin"]).hexdigest()}"'
+    elif path.endswith("tree/main"):
+        assert all(entry["lfs"]["oid"] == hashlib.sha256(files[entry["path"]]).hexdigest() for entry in answer.json())
+    else:
+        assert final in json.dumps(answer.json())
+
+
+def test_a_commit_that_a_client_knows_from_before(tmp_path, start_server, files):
+    fill(tmp_path, files=files)
+    server = start_server(tmp_path)
+    answer = head(server, f"/{REPO}/resolve/{commit_of(files)}/b.bin")
+    assert (answer.status, answer["X-Repo-Commit"]) == (200, commit_of(files))
+    assert get(server, f"/{REPO}/resolve/{'0' * 40}/b.bin")["X-Error-Code"] == "RevisionNotFound"
+
+
+def test_all_first_clients_are_told_the_same(tmp_path, start_server, files):
+    fill(tmp_path, files=files)
+    server = start_server(tmp_path)
+    told = []
+    clients = [threading.Thread(target=lambda: told.append(get(server, f"/api/models/{REPO}").json()["sha"])) for _ in range(24)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    assert told == [commit_of(files)] * len(clients)
+
+
+def test_a_file_that_is_new(tmp_path, start_server, files):
+    fill(tmp_path, files={"config.json": b"{}"})
+    server = start_server(tmp_path)
+    assert get(server, f"/api/models/{REPO}").json()["sha"] == commit_of({"config.json": b"{}"})
+    fill(tmp_path, files={"a.bin": files["a.bin"]})
+    time.sleep(1.1)
+    both = {name: files[name] for name in ("a.bin", "config.json")}
+    assert get(server, f"/api/models/{REPO}").json()["sha"] == commit_of(both)
+
+
+@pytest.mark.parametrize(
+    "sizes", [[65], [60, 60, 60, 60, 60]], ids=["a file above 64 MiB", "more than 256 MiB in all"]
+)
+def test_nobody_waits_for_more_than_that(tmp_path, start_server, sizes):
+    (tmp_path / REPO).mkdir(parents=True)
+    for number, size in enumerate(sizes):
+        with open(tmp_path / REPO / f"{number}.bin", "wb") as file:
+            file.truncate(size << 20)
+    server = start_server(tmp_path)
+    entries = get(server, f"/api/models/{REPO}/tree/main").json()
+    assert any("lfs" not in entry for entry in entries)
+
+
+def test_others_are_answered_meanwhile(tmp_path, start_server, monkeypatch):
+    """Many repositories at a time that have to be hashed first; small requests of all kinds do not wait for them."""
+    monkeypatch.setenv("ZTSERVE_WORKERS", "4")
+    for number in range(24):
+        (tmp_path / f"org/r{number}").mkdir(parents=True)
+        for name in "abcd":
+            with open(tmp_path / f"org/r{number}/{name}.bin", "wb") as file:
+                file.truncate(60 << 20)
+    fill(tmp_path, "org/small", {"config.json": b"{}", "m.zt": zt1({"w": dense(pattern(8))})})
+    server = start_server(tmp_path)
+    waiting = [Connection(server) for _ in range(24)]
+    for number, connection in enumerate(waiting):
+        connection.send("GET", f"/api/models/org/r{number}")
+    begun = time.monotonic()
+    for path in ("/api/models/org/small", "/files/org/small/config.json", "/v1/models/org%2Fsmall%2Fm"):
+        assert get(server, path).status == 200
+    small = time.monotonic() - begun
+    assert all(connection.receive().status == 200 for connection in waiting)
+    assert small < (time.monotonic() - begun) / 4
