@@ -17,7 +17,7 @@ MODEL = zt1({"w": dense(pattern(1000), digest="sha256")})
 
 
 def line_of(server):
-    (line,) = [line for line in server.log_lines if "confined: " in line]
+    (line,) = eventually(lambda: [line for line in server.log_lines if "confined: " in line])
     if "sanitizer" in line:
         pytest.skip("skipped: a program with a sanitizer is not confined")
     return line.split("confined: ", 1)[1]
