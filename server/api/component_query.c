@@ -289,6 +289,12 @@ static bool has_npy_form(const struct component_view *view)
     }
 }
 
+/* Whether dtype=f32, which was not asked for, would have another answer. */
+static bool is_widenable(const struct component_view *view)
+{
+    return view->widener == NULL && zt_widener_find(view->object, view->component) != NULL;
+}
+
 /* Decides by the parameter format if given, else by Accept. False: replied. */
 static bool choose_npy(struct request *request, struct component_view *view,
                        const struct query *query, bool *out_npy)
@@ -303,9 +309,12 @@ static bool choose_npy(struct request *request, struct component_view *view,
         view->varies_by_accept = true;
     if (*out_npy && !possible && only) {
         component_problem(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
-                          "only dense tensors of types that NumPy has have an NPY form; dtype=f32 "
-                          "widens bf16 and smaller floats exactly, and without format the answer "
-                          "is the bytes, which ml_dtypes can view");
+                          view->object->layout != ZT_LAYOUT_DENSE && is_widenable(view)
+                              ? "only dense tensors have an NPY form; dtype=f32 gives the "
+                                "dequantized values, and without format the answer is the bytes"
+                              : "only dense tensors of types that NumPy has have an NPY form; "
+                                "dtype=f32 widens bf16 and smaller floats exactly, and without "
+                                "format the answer is the bytes, which ml_dtypes can view");
         return false;
     }
     *out_npy = *out_npy && possible;
@@ -379,7 +388,10 @@ static bool read_array(struct request *request, struct component_view *view,
         return false;
     if (!is_array && (is_given(query, SLICE) || is_given(query, SHARD))) {
         component_problem(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
-                          "only dense tensors of known types can be sliced");
+                          is_widenable(view)
+                              ? "only dense tensors of known types can be sliced; dtype=f32 gives "
+                                "the dequantized values, and slices of them"
+                              : "only dense tensors of known types can be sliced");
         return false;
     }
     return cut(request, view, &tensor, query) && gather(request, view) &&

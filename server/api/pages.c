@@ -8,6 +8,7 @@
 #include "api/handlers.h"
 #include "api/json_reply.h"
 #include "api/web_files.h"
+#include "http/exchange/authorize.h"
 #include "http/exchange/problem.h"
 #include "zt/digest.h"
 
@@ -160,8 +161,7 @@ static void put_link(struct request *request, struct json *json, const char *pat
     json_put_string(json, link != NULL ? link : "");
 }
 
-/* Nothing here depends on who asks. Where clients must say who they are, it leaves out the version,
- * as GET /version does. */
+/* Where clients must say who they are, others do not learn the version, as with GET /version. */
 static enum outcome reply_links(struct request *request)
 {
     struct json *json = json_reply_new(request, false);
@@ -171,7 +171,7 @@ static enum outcome reply_links(struct request *request)
     json_object_begin(json);
     json_key_string(json, "name");
     json_put_string(json, "ztserve");
-    if (request->access == NULL || !request->access->needs_client) {
+    if (request->access == NULL || authorize_knows_client(request)) {
         json_key_string(json, "version");
         json_put_string(json, ZTSERVE_VERSION);
     }
@@ -204,6 +204,8 @@ enum outcome root_get(struct request *request)
         return outcome;
     }
     outcome = reply_links(request);
-    request->reply.vary = "Accept";
+    request->reply.vary = request->access != NULL && request->access->needs_client
+                              ? "Accept, Authorization"
+                              : "Accept";
     return outcome;
 }

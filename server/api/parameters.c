@@ -55,6 +55,12 @@ bool parameter_matches(struct request *request, struct zt_text **out_globs, size
 
 /* --- switches --- */
 
+static bool refuse_switch(struct request *request, const char *name)
+{
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "%s must be true or false (1 or 0)", name);
+    return false;
+}
+
 bool parameter_switch(struct request *request, const char *name, bool *out_value)
 {
     struct zt_text value;
@@ -71,10 +77,8 @@ bool parameter_switch(struct request *request, const char *name, bool *out_value
         *out_value = true;
         return true;
     }
-    if (!zt_text_is(value, "0") && !zt_text_is(value, "false")) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s must be 1 or 0", name);
-        return false;
-    }
+    if (!zt_text_is(value, "0") && !zt_text_is(value, "false"))
+        return refuse_switch(request, name);
     return true;
 }
 
@@ -83,7 +87,11 @@ bool parameter_switch_off(struct request *request, const char *name, bool *out_v
     struct zt_text value;
 
     *out_value = true;
-    return !request_query(request, name, 0, &value) || parameter_switch(request, name, out_value);
+    if (!request_query(request, name, 0, &value))
+        return true;
+    /* The name alone would mean what is so without it. */
+    return value.length > 0 ? parameter_switch(request, name, out_value)
+                            : refuse_switch(request, name);
 }
 
 /* --- dtype=f32 --- */
@@ -186,13 +194,16 @@ bool parameter_shard(struct request *request, struct zt_cut *out_cut)
     return true;
 }
 
-/* The last ':' ends the glob, which may hold others. Without one, the rule is for every object. */
+/* The last ':' ends the glob, which may hold others and is not empty. Without one, the rule is for
+ * every object. */
 static bool read_rule(struct zt_text text, struct axis_rule *rule)
 {
     size_t end = text.length;
 
     while (end > 0 && text.bytes[end - 1] != ':')
         end--;
+    if (end == 1)
+        return false;
     rule->glob = end > 0 ? (struct zt_text){text.bytes, end - 1} : (struct zt_text){"*", 1};
     text = (struct zt_text){text.bytes + end, text.length - end};
     if (zt_text_is(text, "none"))
@@ -213,11 +224,11 @@ static size_t read_rules(struct request *request, struct axis_rule *rules)
         bytes += text.length;
         if (count == GLOB_SET_MAX || bytes > GLOB_SET_BYTES_MAX ||
             !read_rule(text, &rules[count])) {
-            problem_reply(
-                request, PROBLEM_INVALID_REQUEST,
-                "axis must be an integer, GLOB:INTEGER or GLOB:none, with every '[' of "
-                "the glob closed by ']': at most %d of them, of at most %d bytes together",
-                GLOB_SET_MAX, GLOB_SET_BYTES_MAX);
+            problem_reply(request, PROBLEM_INVALID_REQUEST,
+                          "axis must be an integer, GLOB:INTEGER or GLOB:none, with a glob "
+                          "that is not empty and every '[' of it closed by ']': at most %d of "
+                          "them, of at most %d bytes together",
+                          GLOB_SET_MAX, GLOB_SET_BYTES_MAX);
             return SIZE_MAX;
         }
         count++;

@@ -155,7 +155,7 @@ def test_what_does_not_fit_is_named(server):
     assert problem["object"].endswith("_proj.weight")
 
 
-@pytest.mark.parametrize("rule", ["", "x", "*:", "*:x", "*:1.5", ":", "*:None", "[:0", "[a:none", "*:-", "*:0:", "+1"])
+@pytest.mark.parametrize("rule", ["", "x", "*:", "*:x", "*:1.5", ":", "*:None", "[:0", "[a:none", "*:-", "*:0:", "+1", ":1", ":none"])
 def test_what_is_no_rule_is_refused(server, rule):
     assert_problem(get(server, target(["*:0", rule])), 400, "invalid-request")
 

@@ -55,6 +55,13 @@ def test_a_switch_is_given_once(server, query):
     assert_problem(get(server, model_path("m") + "?" + query), 400, "invalid-request")
 
 
+@pytest.mark.parametrize("query", ["attributes=maybe", "attributes=", "attributes"])
+def test_a_switch_that_turns_off_is_true_or_false(server, query):
+    problem = assert_problem(get(server, model_path("m") + "?" + query), 400, "invalid-request")
+    assert "attributes must be true or false" in problem["detail"]
+    assert get(server, model_path("m") + "?pretty").status == 200
+
+
 @pytest.mark.parametrize(
     "method, target",
     [

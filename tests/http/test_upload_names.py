@@ -37,10 +37,11 @@ def test_read_only_server_refuses_every_write(start_server, tmp_path):
     assert files_of(tmp_path) == ["m.zt"]
 
 
-@pytest.mark.parametrize("name", [".hidden", "a/../b", "..", "sp ace", "-x", "a/.b", "x" * 256, "ü"])
+@pytest.mark.parametrize("name", [".hidden", "a/../b", "..", "sp ace", "-x", "_a", "a/.b", "x" * 256, "ü"])
 def test_names_that_no_model_can_have_are_refused(server, folder, name):
     before = files_of(folder)
-    assert_problem(put(server, name, SMALL), 400, "invalid-name")
+    problem = assert_problem(put(server, name, SMALL), 400, "invalid-name")
+    assert "begins with a letter or digit" in problem["detail"]
     assert files_of(folder) == before
 
 

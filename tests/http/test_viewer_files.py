@@ -157,6 +157,20 @@ def test_browsers_get_the_page_at_the_root_and_programs_get_links(server, page):
             assert get(server, answer.json()[link]).status == 200
 
 
+def test_clients_that_are_known_learn_the_version_with_the_links(start_server, tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"reader read {hashlib.sha256(b'a-long-token-of-a-reader').hexdigest()}\n")
+    (tmp_path / "root").mkdir()
+    server = start_server(tmp_path / "root", "--tokens", tokens)
+    known = {"Authorization": "Bearer a-long-token-of-a-reader"}
+    answer = get(server, "/", **known)
+    assert answer.json()["version"] == get(server, "/version", **known).json()["version"]
+    assert answer["Vary"] == "Accept, Authorization"
+    for fields in ({}, {"Authorization": "Bearer another"}):
+        answer = get(server, "/", **fields)
+        assert answer.status == 200 and "version" not in answer.json() and answer["Vary"] == "Accept, Authorization"
+
+
 def test_the_links_say_whether_models_may_be_uploaded(start_server, tmp_path):
     assert get(start_server(tmp_path, "--writable"), "/").json()["writable"] is True
 

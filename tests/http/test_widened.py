@@ -165,6 +165,18 @@ def export(server, extra="", model="w"):
     return get(server, f"{model_path(model)}/export?format=safetensors&dtype=f32{extra}")
 
 
+@pytest.mark.parametrize("query", ["slice=0:1", "shard=0/2", "format=npy"])
+def test_refusals_of_what_could_be_widened_say_so(server, query):
+    problem = assert_problem(get(server, f"{component_path('w', 'q4_0')}?{query}"), 422, "not-representable")
+    assert "dtype=f32 gives the dequantized values" in problem["detail"]
+
+
+@pytest.mark.parametrize("query", ["format=safetensors", "format=zt&shard=0/2"])
+def test_exports_that_refuse_what_could_be_widened_say_so(server, query):
+    problem = assert_problem(get(server, f"{model_path('w')}/export?match=q4_0&{query}"), 422, "not-representable")
+    assert "dtype=f32" in problem["detail"] and problem["object"] == "q4_0"
+
+
 @pytest.mark.parametrize("model", ["w", "packed"])
 def test_an_export_widens_what_it_can(server, model):
     answer = export(server, model=model)

@@ -9,6 +9,7 @@
 #include "cbor/cbor_read.h"
 #include "write/planning.h"
 #include "write/projecting.h"
+#include "write/widening.h"
 
 #define MAG_RANK_MAX 6
 /* Bound on .mag's keys, and on names in a ZIP archive including ".npy". */
@@ -197,6 +198,18 @@ static bool is_dense(const struct zt_projecting *projecting)
            zt_text_is(zt_component_name(part), "data");
 }
 
+static enum zt_status refuse_layout(const struct zt_projecting *projecting)
+{
+    const struct zt_object *object = projecting->object;
+    const char *advice = zt_object_widener(projecting->source, projecting->from) != NULL
+                             ? "; dtype=f32 (--dtype f32) gives its dequantized values"
+                             : "";
+
+    return zt_project_fail(projecting, NULL, "an object of format \"%.*s\": only dense ones%s",
+                           (int)(object->format_length < 60 ? object->format_length : 60),
+                           object->format, advice);
+}
+
 enum zt_status zt_project_dense(struct zt_projecting *projecting)
 {
     struct zt_object *object = projecting->object;
@@ -204,9 +217,7 @@ enum zt_status zt_project_dense(struct zt_projecting *projecting)
     enum zt_status status;
 
     if (!is_dense(projecting))
-        return zt_project_fail(projecting, NULL, "an object of format \"%.*s\": only dense ones",
-                               (int)(object->format_length < 60 ? object->format_length : 60),
-                               object->format);
+        return refuse_layout(projecting);
     projecting->projection->left_out += zt_attributes_count(
         (struct zt_text){(const char *)object->attributes, object->attributes_length});
     object->attributes = NULL;

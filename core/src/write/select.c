@@ -127,7 +127,10 @@ static enum zt_status find_slice(const struct selecting *selecting, const struct
 
     if (!is_cuttable(selecting->source, object, selecting->choice->to_f32)) {
         zt_fail(selecting->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
-                "only dense tensors of a known type can be cut into parts");
+                "only dense tensors of a known type can be cut into parts%s",
+                zt_object_widener(selecting->source, object) != NULL
+                    ? "; dtype=f32 (--dtype f32) gives the dequantized values, which can"
+                    : "");
         zt_error_at(selecting->error, zt_object_name(object), (struct zt_text){"", 0});
         return ZT_UNSUPPORTED;
     }

@@ -81,19 +81,36 @@ static void refuse_client(struct request *request, enum access_failure failure,
                          has_token ? CHALLENGE ", error=\"invalid_token\"" : CHALLENGE);
 }
 
-void authorize_client(struct request *request)
+static const struct grant *identify(struct request *request, struct credentials *out_credentials,
+                                    enum access_failure *out_failure)
 {
     const struct request_state *state = request_state(request);
-    struct credentials credentials = {.names = NULL};
+    struct credentials *credentials = out_credentials;
+
+    *credentials = (struct credentials){.names = NULL};
+    credentials->authorization =
+        authorization_read(state->headers, state->header_count, &credentials->token);
+    if (request->access->has_certificates && credentials->authorization == AUTHORIZATION_ABSENT)
+        credentials->names = request_client_names(request);
+    return access_identify(request->access, credentials, state->token_memory, out_failure);
+}
+
+bool authorize_knows_client(struct request *request)
+{
+    struct credentials credentials;
+    enum access_failure failure;
+
+    return !request->access->needs_client || identify(request, &credentials, &failure) != NULL;
+}
+
+void authorize_client(struct request *request)
+{
+    struct credentials credentials;
     enum access_failure failure;
 
     if (!request->access->needs_client || is_for_everybody(request))
         return;
-    credentials.authorization =
-        authorization_read(state->headers, state->header_count, &credentials.token);
-    if (request->access->has_certificates && credentials.authorization == AUTHORIZATION_ABSENT)
-        credentials.names = request_client_names(request);
-    request->grant = access_identify(request->access, &credentials, state->token_memory, &failure);
+    request->grant = identify(request, &credentials, &failure);
     if (request->grant == NULL)
         refuse_client(request, failure, credentials.authorization);
     else

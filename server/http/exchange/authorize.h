@@ -10,6 +10,9 @@
  * known and is not; so paths that do not exist are no different from others. After router_find. */
 void authorize_client(struct request *request);
 
+/* Whether the client is known, or need not be; also where everybody may ask. */
+bool authorize_knows_client(struct request *request);
+
 /* Compares the client's scope with what the operation needs, and its globs with the model that the
  * path names. Replies with 403. After router_match. */
 void authorize_operation(struct request *request);

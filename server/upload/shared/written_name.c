@@ -71,7 +71,8 @@ bool written_name_refuse(struct request *request, struct zt_text name, bool may_
     if (!model_name_is_plain(name) || !fits_in_file(name)) {
         problem_reply(request, PROBLEM_INVALID_NAME,
                       "the name of a model to be written is parts of letters, digits, '.', '_' "
-                      "and '-' joined by '/' (as %%2F), and fits in a file's name");
+                      "and '-', each of which begins with a letter or digit, joined by '/', and "
+                      "fits in a file's name");
         return true;
     }
     length = bare_length(name);
