@@ -2,6 +2,7 @@
 #include "commands/statistics_table.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "terminal/character_set.h"
@@ -9,10 +10,16 @@
 
 #define NAME_MAX_WIDTH  48
 #define SHAPE_MAX_WIDTH 20
-#define TYPE_WIDTH      10
+/* Of a type or a format at least, and at most: files may have any text there. */
+#define TYPE_WIDTH     10
+#define TYPE_MAX_WIDTH 32
 /* "-1.234e-05" */
 #define NUMBER_WIDTH 10
-#define COUNT_WIDTH  12
+/* "-1.234e-305", "-2147483648" and "-9223372036854775808" */
+#define F64_WIDTH   11
+#define I32_WIDTH   11
+#define I64_WIDTH   20
+#define COUNT_WIDTH 12
 /* 255 dimensions of 20 digits and commas, and brackets. */
 #define SHAPE_SIZE (255 * 21 + 8)
 #define LEVELS     8
@@ -41,9 +48,11 @@ static size_t write_type(FILE *stream, const struct zt_object *object,
     const char *dtype = component != NULL ? zt_dtype_name((enum zt_dtype)component->dtype) : "-";
 
     if (object->layout != ZT_LAYOUT_DENSE)
-        return plain_text_write_short(stream, object->format, object->format_length, TYPE_WIDTH);
+        return plain_text_write_short(stream, object->format, object->format_length,
+                                      TYPE_MAX_WIDTH);
     if (component != NULL && component->type != NULL)
-        return plain_text_write_short(stream, component->type, component->type_length, TYPE_WIDTH);
+        return plain_text_write_short(stream, component->type, component->type_length,
+                                      TYPE_MAX_WIDTH);
     return plain_text_write(stream, dtype, strlen(dtype));
 }
 
@@ -52,14 +61,33 @@ static void pad(FILE *stream, size_t written, size_t width)
     fprintf(stream, "%*s  ", (int)(written < width ? width - written : 0), "");
 }
 
-static void write_number(FILE *stream, enum zt_number_kind kind, union zt_number number)
+static void write_number(FILE *stream, size_t wanted, enum zt_number_kind kind,
+                         union zt_number number)
 {
+    const int width = (int)wanted;
+
     if (kind == ZT_NUMBER_REAL)
-        fprintf(stream, "%*.4g  ", NUMBER_WIDTH, number.real);
+        fprintf(stream, "%*.4g  ", width, number.real);
     else if (kind == ZT_NUMBER_INTEGER)
-        fprintf(stream, "%*" PRId64 "  ", NUMBER_WIDTH, number.integer);
+        fprintf(stream, "%*" PRId64 "  ", width, number.integer);
     else
-        fprintf(stream, "%*" PRIu64 "  ", NUMBER_WIDTH, number.natural);
+        fprintf(stream, "%*" PRIu64 "  ", width, number.natural);
+}
+
+static void write_absent(FILE *stream, size_t width)
+{
+    fprintf(stream, "%*s  ", (int)width, "-");
+}
+
+/* A moment that overflows is none, as in JSON. */
+static void write_moment(const struct statistics_table *table, double moment)
+{
+    const union zt_number number = {.real = moment};
+
+    if (isfinite(moment))
+        write_number(table->stream, table->moment_width, ZT_NUMBER_REAL, number);
+    else
+        write_absent(table->stream, table->moment_width);
 }
 
 /* The highest bar is that of the fullest bin; one with any element is seen. */
@@ -82,23 +110,61 @@ static void write_statistics(const struct statistics_table *table,
                              const struct statistics *statistics)
 {
     const struct zt_tally *tally = &statistics->tally;
-    const union zt_number mean = {.real = tally->mean + tally->mean_rest};
-    const union zt_number std = {.real = zt_tally_std(tally)};
     FILE *stream = table->stream;
 
     if (tally->finite > 0) {
-        write_number(stream, statistics->kind, tally->min);
-        write_number(stream, statistics->kind, tally->max);
-        write_number(stream, ZT_NUMBER_REAL, mean);
-        write_number(stream, ZT_NUMBER_REAL, std);
+        write_number(stream, table->extreme_width, statistics->kind, tally->min);
+        write_number(stream, table->extreme_width, statistics->kind, tally->max);
+        write_moment(table, tally->mean + tally->mean_rest);
+        write_moment(table, zt_tally_std(tally));
     } else {
         for (unsigned i = 0; i < 4; i++)
-            fprintf(stream, "%*s  ", NUMBER_WIDTH, "-");
+            write_absent(stream, i < 2 ? table->extreme_width : table->moment_width);
     }
     fprintf(stream, "%*" PRIu64 "  %*" PRIu64 "  ", COUNT_WIDTH, tally->zero, COUNT_WIDTH,
             statistics->count - tally->finite);
     if (statistics->has_histogram)
         write_bars(table, statistics);
+}
+
+/* Numbers of an object are known when its line is printed, what they may be at once. */
+static size_t number_width(const struct zt_object *object, const struct zt_component *component)
+{
+    if (object->layout != ZT_LAYOUT_DENSE || component == NULL)
+        return NUMBER_WIDTH;
+    switch ((enum zt_dtype)component->dtype) {
+    case ZT_I64:
+    case ZT_U64:
+        return I64_WIDTH;
+    case ZT_I32:
+        return I32_WIDTH;
+    case ZT_F64:
+        return F64_WIDTH;
+    default:
+        return NUMBER_WIDTH;
+    }
+}
+
+static void widen(size_t *width, size_t needed)
+{
+    *width = needed > *width ? needed : *width;
+}
+
+static const struct zt_component *first_component(const struct zt_model *model,
+                                                  const struct zt_object *object)
+{
+    return object->component_count > 0 ? zt_object_components(model, object) : NULL;
+}
+
+static void print_titles(const struct statistics_table *table)
+{
+    const int extreme = (int)table->extreme_width;
+    const int moment = (int)table->moment_width;
+
+    fprintf(table->stream, "%-*s  %-*s  %-*s  %*s  %*s  %*s  %*s  %*s  %*s  %s\n",
+            (int)table->name_width, "OBJECT", (int)table->type_width, "TYPE",
+            (int)table->shape_width, "SHAPE", extreme, "MIN", extreme, "MAX", moment, "MEAN",
+            moment, "STD", COUNT_WIDTH, "ZERO", COUNT_WIDTH, "NOT FINITE", "HISTOGRAM");
 }
 
 void statistics_table_begin(struct statistics_table *table, const struct zt_model *model,
@@ -107,36 +173,39 @@ void statistics_table_begin(struct statistics_table *table, const struct zt_mode
     *table = (struct statistics_table){.stream = stream,
                                        .name_width = strlen("OBJECT"),
                                        .shape_width = strlen("SHAPE"),
+                                       .type_width = TYPE_WIDTH,
+                                       .extreme_width = NUMBER_WIDTH,
+                                       .moment_width = NUMBER_WIDTH,
                                        .is_utf8 = character_set_is_utf8()};
     for (uint32_t i = 0; i < model->object_count; i++) {
         const struct zt_object *object = &model->objects[i];
-        const size_t name =
-            plain_text_write_short(NULL, object->name, object->name_length, NAME_MAX_WIDTH);
-        const size_t shape = write_shape(NULL, model, object);
+        const struct zt_component *component = first_component(model, object);
+        const size_t width = number_width(object, component);
 
-        table->name_width = name > table->name_width ? name : table->name_width;
-        table->shape_width = shape > table->shape_width ? shape : table->shape_width;
+        widen(&table->name_width,
+              plain_text_write_short(NULL, object->name, object->name_length, NAME_MAX_WIDTH));
+        widen(&table->shape_width, write_shape(NULL, model, object));
+        widen(&table->type_width, write_type(NULL, object, component));
+        widen(&table->extreme_width, width);
+        if (component != NULL && component->dtype == ZT_F64)
+            widen(&table->moment_width, F64_WIDTH);
     }
-    fprintf(stream, "%-*s  %-*s  %-*s  %*s  %*s  %*s  %*s  %*s  %*s  %s\n", (int)table->name_width,
-            "OBJECT", TYPE_WIDTH, "TYPE", (int)table->shape_width, "SHAPE", NUMBER_WIDTH, "MIN",
-            NUMBER_WIDTH, "MAX", NUMBER_WIDTH, "MEAN", NUMBER_WIDTH, "STD", COUNT_WIDTH, "ZERO",
-            COUNT_WIDTH, "NOT FINITE", "HISTOGRAM");
+    print_titles(table);
 }
 
 void statistics_table_row(const struct statistics_table *table, const struct zt_model *model,
                           const struct zt_object *object, const struct statistics *statistics)
 {
-    const struct zt_component *component =
-        object->component_count > 0 ? zt_object_components(model, object) : NULL;
+    const struct zt_component *component = first_component(model, object);
     FILE *stream = table->stream;
 
     pad(stream, plain_text_write_short(stream, object->name, object->name_length, NAME_MAX_WIDTH),
         table->name_width);
-    pad(stream, write_type(stream, object, component), TYPE_WIDTH);
+    pad(stream, write_type(stream, object, component), table->type_width);
     pad(stream, write_shape(stream, model, object), table->shape_width);
     if (statistics != NULL)
         write_statistics(table, statistics);
     else
-        fprintf(stream, "%*s", NUMBER_WIDTH, "-");
+        fprintf(stream, "%*s", (int)table->extreme_width, "-");
     fputc('\n', stream);
 }

@@ -13,7 +13,10 @@ struct statistics_table {
     FILE *stream;
     size_t name_width;
     size_t shape_width;
-    bool is_utf8; /* bars are characters of Unicode */
+    size_t type_width;
+    size_t extreme_width; /* of minimum and maximum */
+    size_t moment_width;  /* of mean and standard deviation */
+    bool is_utf8;         /* bars are characters of Unicode */
 };
 
 /* Prints the titles. Bars are of Unicode if the locale is. */

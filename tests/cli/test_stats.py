@@ -7,6 +7,7 @@ import subprocess
 import numpy
 import pytest
 
+from containers import Component, Object, dense, zt1
 from server_process import PROGRAM, ServerProcess
 
 RANDOM = numpy.random.default_rng(11)
@@ -51,6 +52,22 @@ def test_the_table_has_a_line_for_each_tensor_and_bars_of_the_locale(files):
     ]  # fmt: skip
     assert "█" in lines["weights"] and lines["pairs"].split()[3:] == ["-"]
     assert run(files / "plain.npz", locale="C").stdout.isascii()
+
+
+def test_columns_are_as_wide_as_what_they_hold(tmp_path):
+    data = {"a": Object([4], {"data": Component(bytes(4), "u8", "f8_e4m3fnuz")}),
+            "b": dense(numpy.array([-(2**63), 2**63 - 1], "<i8").tobytes(), "i64", [2]),
+            "c": dense(numpy.array([0, 2**64 - 1], "<u8").tobytes(), "u64", [2]),
+            "d": dense(numpy.array([-1.7e308, 1.7e308]).tobytes(), "f64", [2]),
+            "e": dense(numpy.array([-1.234e-305] * 2).tobytes(), "f64", [2])}  # fmt: skip
+    (tmp_path / "m.zt").write_bytes(zt1(data))
+    title, *rows = run(tmp_path / "m.zt", locale="C").stdout.splitlines()
+    assert [row.split()[1] for row in rows] == ["f8_e4m3fnuz", "i64", "u64", "f64", "f64"]
+    assert rows[1].split()[3:5] == [str(-(2**63)), str(2**63 - 1)] and rows[2].split()[4] == str(2**64 - 1)
+    for name in ("MIN", "MAX", "MEAN", "STD", "ZERO", "NOT FINITE"):
+        end = title.index(name) + len(name)
+        assert all(row[end - 1] != " " and row[end] == " " for row in rows), name
+    assert rows[3].split()[6] == "-" and rows[4].split()[3] == "-1.234e-305"
 
 
 def test_many_small_tensors_around_a_large_one(tmp_path):
