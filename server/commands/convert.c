@@ -102,6 +102,13 @@ static struct zt_conversion conversion_of(const struct conversion *work,
     };
 }
 
+static void start_line(struct conversion *work, const struct zt_conversion *how)
+{
+    progress_line_start(&work->line, reporting_progress(&work->request->reporting), "converting",
+                        zt_conversion_work(how));
+    work->line.name = work->request->in;
+}
+
 static enum zt_status write_output(struct conversion *work, struct output_file *output,
                                    struct zt_error *error)
 {
@@ -110,8 +117,7 @@ static enum zt_status write_output(struct conversion *work, struct output_file *
     enum zt_status status;
 
     assert(work->projection != NULL && work->files[0] == work->file.source);
-    progress_line_start(&work->line, reporting_progress(&work->request->reporting), "converting",
-                        zt_conversion_work(&how));
+    start_line(work, &how);
     status = parallel_conversion_write(&how, output, error);
     if (status == ZT_OK)
         status = output_file_check(output, error);
@@ -190,8 +196,7 @@ static int make_parts(struct conversion *work, const struct split_plan *plan)
     if (result != EXIT_DONE)
         return result;
     zt_error_clear(&error);
-    progress_line_start(&work->line, reporting_progress(&work->request->reporting), "converting",
-                        zt_conversion_work(&how));
+    start_line(work, &how);
     status = split_output_write(plan, &how, work->request->out, &replacing, &failed, &error);
     progress_line_end(&work->line);
     work->has_replaced = replacing.has_happened;
@@ -244,18 +249,20 @@ static void report_lost_attributes(const struct conversion *work)
            count == 1 ? "it" : "them");
 }
 
-/* The bytes are those of the tensors, as they were written before any compression. */
+/* The bytes are those of the tensors, as they were written before any compression. Where standard
+ * error is for programs, this is none of its objects. */
 static void report_summary(const struct conversion *work)
 {
     const struct zt_model *made = work->projection->model;
+    FILE *stream = reporting_progress(&work->request->reporting) == PROGRESS_JSON ? stdout : stderr;
     const double seconds = (double)(clock_ns() - work->begun_ns) / (double)CLOCK_NS_PER_S;
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < made->component_count; i++)
         if (made->components[i].decoded_length != ZT_LENGTH_UNKNOWN)
             bytes += made->components[i].decoded_length;
-    plain_text_write(stderr, work->request->out, strlen(work->request->out));
-    fprintf(stderr, ": %" PRIu32 " object%s, %" PRIu64 " byte%s, %.3f seconds%s\n",
+    plain_text_write(stream, work->request->out, strlen(work->request->out));
+    fprintf(stream, ": %" PRIu32 " object%s, %" PRIu64 " byte%s, %.3f seconds%s\n",
             made->object_count, made->object_count == 1 ? "" : "s", bytes, bytes == 1 ? "" : "s",
             seconds, work->has_replaced ? ", replaced" : "");
 }

@@ -103,6 +103,17 @@ def test_a_signal_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == ["large.safetensors"]
 
 
+def test_progress_for_programs_is_one_object_a_line(ztserve, tmp_path):
+    path = tmp_path / "a.zt"
+    path.write_bytes(zt1({"w": dense(pattern(1000))}))
+    result = ztserve("convert", path, tmp_path / "b.safetensors", "--progress", "json")
+    assert result.status == 0
+    last = [json.loads(line) for line in result.error_lines][-1]
+    assert (last["event"], last["operation"], last["name"], last["bytes"]) == ("end", "converting", str(path), 1000)
+    assert result.output.startswith(f"{tmp_path}/b.safetensors: 1 object, 1000 bytes, ")
+    assert ztserve("convert", path, tmp_path / "b.safetensors").output == ""
+
+
 def test_progress_is_shown_on_a_terminal_only(tmp_path):
     source = make_large(tmp_path, 1 << 28)
     leader, follower = pty.openpty()
@@ -118,7 +129,7 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path):
     os.close(leader)
     assert process.wait() == 0
     progress, _, summary = shown.rpartition(b"\r\x1b[K")
-    assert not progress or b"\rconverting: " in progress
+    assert not progress or b"\rconverting " in progress
     assert b"\n" not in progress
     assert re.fullmatch(rf".*/out.zt: {SUMMARY}\r\n", summary.decode())
 
