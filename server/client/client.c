@@ -4,23 +4,27 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "input/json_read.h"
+#include "remote/retry.h"
 
 #define REDIRECTS_MOST 10
 /* One exchange may move for so long; what does not move ends after stall_s. */
 #define WEEK_MS (UINT64_C(7) * 24 * 3600 * 1000)
 /* Of a problem's detail. */
 #define DETAIL_SHOWN 160
-#define TRIES        4
 
 struct client {
     struct remote *remote;
     char *authorization; /* "Bearer …"; NULL: none */
     unsigned stall_s;
+    bool is_patient;
+    atomic_bool has_answered;
 };
 
 /* --- beginning and end --- */
@@ -40,6 +44,8 @@ static enum zt_status fill(struct client *client, const struct client_options *o
         .ca_file = options->ca_file, .system_proxy = true, .connections = options->connections};
 
     client->stall_s = options->stall_s;
+    client->is_patient = options->is_patient;
+    client->has_answered = options->has_answered;
     if (options->token != NULL && !is_token(options->token))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
                        "the token has characters that no token has");
@@ -119,10 +125,22 @@ void client_prepare(struct client *client, const struct client_place *place,
     exchange->path = place->address.target;
     exchange->stall_s = client->stall_s;
     exchange->time_ms = WEEK_MS;
-    exchange->tries = TRIES;
+    exchange->tries = CLIENT_TRIES;
+    if (client->is_patient) {
+        exchange->heeds_retry_after = true;
+        exchange->tries_busy = CLIENT_FAILURES_MOST + 1;
+        exchange->tries_away = client->has_answered ? CLIENT_FAILURES_MOST + 1 : 0;
+    }
     if (place->is_trusted && client->authorization != NULL)
         exchange->fields[exchange->field_count++] =
             (struct remote_field){"authorization", client->authorization};
+}
+
+void client_limit_tries(struct remote_exchange *exchange, unsigned tries)
+{
+    exchange->tries = tries;
+    exchange->tries_busy = 0;
+    exchange->tries_away = 0;
 }
 
 void client_begin(struct client *client, struct remote_exchange *exchange)
@@ -178,6 +196,7 @@ enum zt_status client_ask(struct client *client, struct client_place *place,
 
         if (status != ZT_OK)
             return client_failure(exchange, error);
+        client->has_answered = true;
         if (!is_redirect(exchange))
             return ZT_OK;
         status = follow(place, exchange, error);
@@ -236,6 +255,22 @@ enum zt_status client_failure(const struct remote_exchange *exchange, struct zt_
                 detail != NULL ? ": " : "", detail != NULL ? detail : "", advice);
     free(detail);
     return exchange->status;
+}
+
+unsigned client_failures_most(const struct remote_exchange *exchange)
+{
+    return exchange->failure == REMOTE_FAILURE_BUSY || remote_is_away(exchange->failure, exchange)
+               ? CLIENT_FAILURES_MOST
+               : CLIENT_TRIES;
+}
+
+uint64_t client_pause_ms(const struct remote_exchange *exchange, unsigned failures, uint64_t *seed)
+{
+    const uint64_t pause_ms = retry_pause_ms(failures, seed);
+    const uint64_t asked_ms =
+        retry_after_ms(exchange->head.retry_after, clock_wall_ns() / CLOCK_NS_PER_S);
+
+    return asked_ms > pause_ms ? asked_ms : pause_ms;
 }
 
 static const char *meaning_of(unsigned status)

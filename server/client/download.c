@@ -290,6 +290,19 @@ static enum zt_status pull_version(const struct download *download, struct clien
                            : one_stream_run(download, client, paths, &file, result, error);
 }
 
+/* Whoever asks for it again gets the rest only. */
+static void add_hint(const struct part_paths *paths, struct zt_error *error)
+{
+    static const char hint[] = "; the same command continues where this one stopped";
+    struct zt_error plain = *error;
+
+    if (access(paths->part, F_OK) != 0)
+        return;
+    zt_fail(error, plain.status, plain.rule, plain.offset, "%.*s%s",
+            (int)(sizeof(error->message) - sizeof(hint)), plain.message, hint);
+    error->os_error = plain.os_error;
+}
+
 enum zt_status download_run(const struct download *download, struct download_result *out_result,
                             struct zt_error *error)
 {
@@ -306,6 +319,8 @@ enum zt_status download_run(const struct download *download, struct download_res
         for (unsigned i = 0; i < VERSIONS_MOST && status == ZT_STALE; i++)
             status = pull_version(download, client, &paths, &result, error);
     }
+    if (status == ZT_UNAVAILABLE)
+        add_hint(&paths, error);
     client_close(client);
     part_paths_free(&paths);
     if (status == ZT_OK)

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/clock.h"
 #include "client/model_address.h"
 #include "client/web_source.h"
 
@@ -84,4 +86,19 @@ enum zt_status model_source_find(const char *path, struct zt_source **out_source
         *out_location = NULL;
     }
     return status;
+}
+
+bool model_source_modified_ns(const struct zt_source *source, int64_t *out_time_ns)
+{
+    const struct web_file *file = web_source_file(source);
+    struct stat info;
+
+    if (file != NULL) {
+        *out_time_ns = file->modified_s * CLOCK_NS_PER_S;
+        return file->has_time;
+    }
+    if (fstat(zt_source_descriptor(source), &info) != 0)
+        return false;
+    *out_time_ns = (int64_t)info.st_mtim.tv_sec * CLOCK_NS_PER_S + info.st_mtim.tv_nsec;
+    return true;
 }

@@ -19,4 +19,8 @@ enum zt_status model_source_open(const char *path, struct zt_source **out_source
 enum zt_status model_source_find(const char *path, struct zt_source **out_source,
                                  char **out_location, struct zt_error *error);
 
+/* When the file behind a source was modified, as the file system or the server says. False: neither
+ * does. */
+bool model_source_modified_ns(const struct zt_source *source, int64_t *out_time_ns);
+
 #endif

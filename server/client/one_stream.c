@@ -11,8 +11,9 @@
 #include "base/clock.h"
 #include "zt/digest.h"
 
-#define TRIES   3
-#define TURN_MS 100
+/* Of those in which something came: each begins again. */
+#define BREAKS_MOST 2
+#define TURN_MS     100
 
 struct stream {
     const struct download *download;
@@ -23,6 +24,10 @@ struct stream {
     pthread_cond_t changed;
     bool is_done;
     uint64_t received; /* under the lock, as is_done */
+    unsigned breaks;   /* tries that ended after something had come */
+    unsigned failures; /* since then */
+    uint64_t seed;     /* of pauses */
+    uint64_t pause_ms; /* before the next try */
     struct zt_hasher *hasher;
     int os_error; /* of writing; 0: none */
 };
@@ -91,6 +96,17 @@ static void await(struct stream *stream)
     pthread_mutex_unlock(&stream->lock);
 }
 
+/* Whether there is to be another try. */
+static bool may_go_on(struct stream *stream)
+{
+    const struct remote_exchange *exchange = &stream->exchange;
+
+    stream->failures = stream->received > 0 ? 0 : stream->failures + 1;
+    stream->breaks += stream->received > 0 ? 1 : 0;
+    stream->pause_ms = client_pause_ms(exchange, stream->failures, &stream->seed);
+    return stream->breaks <= BREAKS_MOST && stream->failures <= client_failures_most(exchange);
+}
+
 static enum zt_status judge(struct stream *stream, struct zt_error *error)
 {
     const struct remote_exchange *exchange = &stream->exchange;
@@ -106,7 +122,8 @@ static enum zt_status judge(struct stream *stream, struct zt_error *error)
     return ZT_OK;
 }
 
-static enum zt_status try_once(struct stream *stream, struct client *client, struct zt_error *error)
+static enum zt_status try_once(struct stream *stream, struct client *client, bool *out_again,
+                               struct zt_error *error)
 {
     enum zt_status status;
 
@@ -120,6 +137,7 @@ static enum zt_status try_once(struct stream *stream, struct client *client, str
     stream->is_done = false;
     stream->received = 0;
     web_file_prepare(client, &stream->file, 0, 0, &stream->exchange);
+    client_limit_tries(&stream->exchange, 1);
     stream->exchange.accept = accept;
     stream->exchange.take = take;
     stream->exchange.done = done;
@@ -127,7 +145,24 @@ static enum zt_status try_once(struct stream *stream, struct client *client, str
     client_begin(client, &stream->exchange);
     await(stream);
     status = judge(stream, error);
+    *out_again = status == ZT_UNAVAILABLE && may_go_on(stream);
     remote_exchange_free(&stream->exchange);
+    return status;
+}
+
+static enum zt_status receive(struct stream *stream, struct client *client, struct zt_error *error)
+{
+    bool again = false;
+    enum zt_status status = try_once(stream, client, &again, error);
+
+    while (again) {
+        const struct timespec pause = {(time_t)(stream->pause_ms / 1000),
+                                       (long)(stream->pause_ms % 1000) * CLOCK_NS_PER_MS};
+
+        nanosleep(&pause, NULL);
+        again = false;
+        status = try_once(stream, client, &again, error);
+    }
     return status;
 }
 
@@ -157,15 +192,14 @@ enum zt_status one_stream_run(const struct download *download, struct client *cl
 {
     struct stream stream = {.download = download,
                             .file = *file,
+                            .seed = (uint64_t)clock_wall_ns() | 1,
                             .lock = PTHREAD_MUTEX_INITIALIZER,
                             .changed = PTHREAD_COND_INITIALIZER};
     enum zt_status status = part_open(paths, &stream.descriptor, error);
 
     if (status != ZT_OK)
         return status;
-    status = ZT_UNAVAILABLE;
-    for (unsigned i = 0; i < TRIES && status == ZT_UNAVAILABLE; i++)
-        status = try_once(&stream, client, error);
+    status = receive(&stream, client, error);
     if (status == ZT_OK)
         status = finish(&stream, paths, result, error);
     zt_hasher_free(stream.hasher);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "remote/retry.h"
 
 /* Of one request at most: each costs a round trip. Of small files each job has two. */
 #define RUN_BYTES ((uint64_t)16 << 20)
@@ -13,8 +12,6 @@
 #define MUCH_BYTES ((uint64_t)1 << 14)
 /* Reads are told of so many pieces together, or at the end of a run. */
 #define TOLD_PIECES 16
-/* Tries after which nothing has come. */
-#define FAILURES_MOST 4
 
 /* --- on the remote's thread --- */
 
@@ -111,12 +108,12 @@ static enum zt_status judge_failure(struct range_jobs *jobs, struct range_job *j
     if (status != ZT_UNAVAILABLE)
         return status;
     job->failures = has_helped(job) ? 0 : job->failures + 1;
-    if (job->failures > FAILURES_MOST)
+    if (job->failures > client_failures_most(&job->exchange))
         return status;
     job->state = JOB_PAUSED;
     job->due_ms = clock_ms();
     if (job->at - job->tried_at < MUCH_BYTES)
-        job->due_ms += (int64_t)retry_pause_ms(job->failures, &jobs->seed);
+        job->due_ms += (int64_t)client_pause_ms(&job->exchange, job->failures, &jobs->seed);
     return ZT_OK;
 }
 
@@ -159,6 +156,7 @@ static void begin(struct range_jobs *jobs, struct range_job *job)
     job->state = JOB_FLYING;
     job->tried_at = job->at;
     web_file_prepare(jobs->client, jobs->file, job->at, job->end - 1, exchange);
+    client_limit_tries(exchange, 1);
     exchange->accept = accept;
     exchange->take = take;
     exchange->done = done;

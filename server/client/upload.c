@@ -17,12 +17,9 @@
 #include "client/part_paths.h"
 #include "client/upload_memory.h"
 #include "client/upload_metadata.h"
-#include "remote/retry.h"
 
 /* Of one request. */
 #define CHUNK_BYTES ((uint64_t)64 << 20)
-/* Tries in which nothing got on: a server that restarts needs some seconds. */
-#define FAILURES_MOST 10
 /* Uploads that the server may have lost. */
 #define CREATIONS_MOST 3
 /* The answer to the last bytes comes when the whole has been checked; they go alone, so that the
@@ -40,6 +37,10 @@ struct sending {
     struct upload_memory memory;
     uint64_t offset; /* what the server has */
     uint64_t before;
+    uint64_t seed;     /* of pauses */
+    uint64_t pause_ms; /* before the next try */
+    bool was_refused;  /* the last bytes, by an answer that may not be the last word */
+    struct zt_error refusal;
     atomic_uint_least64_t given;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -156,7 +157,7 @@ static enum zt_status create(struct sending *sending, struct zt_error *error)
 /* --- sending --- */
 
 /* What the server has of it. ZT_NOT_FOUND: nothing any more. */
-static enum zt_status ask_offset(struct sending *sending, struct zt_error *error)
+static enum zt_status ask_offset(struct sending *sending, unsigned failures, struct zt_error *error)
 {
     struct client_place place = sending->place;
     struct remote_exchange exchange;
@@ -164,6 +165,7 @@ static enum zt_status ask_offset(struct sending *sending, struct zt_error *error
 
     prepare(sending, &sending->place, &exchange);
     exchange.method = "HEAD";
+    client_limit_tries(&exchange, 1);
     status = client_ask(sending->upload->client, &place, &exchange, error);
     if (status == ZT_OK && (exchange.head.status == 404 || exchange.head.status == 410))
         status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
@@ -179,12 +181,14 @@ static enum zt_status ask_offset(struct sending *sending, struct zt_error *error
                          "the server does not say how much it has");
     else if (status == ZT_OK)
         sending->offset = exchange.head.upload_offset;
+    sending->pause_ms = client_pause_ms(&exchange, failures, &sending->seed);
     remote_exchange_free(&exchange);
     return status;
 }
 
 /* What an answer to bytes means that did not take them; ZT_UNAVAILABLE: ask how much it has. */
-static enum zt_status judge(const struct remote_exchange *exchange, struct zt_error *error)
+static enum zt_status judge(struct sending *sending, const struct remote_exchange *exchange,
+                            struct zt_error *error)
 {
     const unsigned status = exchange->head.status;
 
@@ -193,6 +197,8 @@ static enum zt_status judge(const struct remote_exchange *exchange, struct zt_er
         return ZT_UNAVAILABLE;
     }
     client_refusal(exchange, error);
+    sending->was_refused = true;
+    sending->refusal = *error;
     /* Another offset, or the server is busy with what came before. */
     return status == 409 || status == 423 ? ZT_UNAVAILABLE : error->status;
 }
@@ -218,7 +224,7 @@ static void terminate(struct sending *sending)
 
     prepare(sending, &sending->place, &exchange);
     exchange.method = "DELETE";
-    exchange.tries = 1;
+    client_limit_tries(&exchange, 1);
     (void)client_ask(sending->upload->client, &place, &exchange, &error);
     remote_exchange_free(&exchange);
 }
@@ -233,7 +239,7 @@ static uint64_t chunk_length(uint64_t left)
     return left < CHUNK_BYTES ? left : CHUNK_BYTES;
 }
 
-static enum zt_status send_chunk(struct sending *sending, struct zt_error *error)
+static enum zt_status send_chunk(struct sending *sending, unsigned failures, struct zt_error *error)
 {
     const uint64_t begun = sending->offset;
     const uint64_t left = sending->size - begun;
@@ -250,40 +256,43 @@ static enum zt_status send_chunk(struct sending *sending, struct zt_error *error
     exchange.body_descriptor = sending->descriptor;
     exchange.body_offset = begun;
     exchange.body_length = chunk_length(left);
-    exchange.tries = 1;
+    client_limit_tries(&exchange, 1);
     if (left <= LAST_BYTES)
         exchange.stall_s = CHECK_S;
     exchange.gave = gave;
     atomic_store(&sending->given, 0);
+    sending->was_refused = false;
     run(sending, &exchange, begun);
     if (exchange.status == ZT_OK && exchange.head.status == 204 &&
         exchange.head.upload_offset == begun + exchange.body_length)
         sending->offset = exchange.head.upload_offset;
     else
-        status = judge(&exchange, error);
+        status = judge(sending, &exchange, error);
+    sending->pause_ms = client_pause_ms(&exchange, failures, &sending->seed);
     remote_exchange_free(&exchange);
     return status;
 }
 
-static void pause_before_try(unsigned failures)
+static void pause_before_try(const struct sending *sending)
 {
-    uint64_t seed = (uint64_t)clock_wall_ns() | 1;
-    const uint64_t pause_ms = retry_pause_ms(failures, &seed);
-    const struct timespec pause = {(time_t)(pause_ms / 1000),
-                                   (long)(pause_ms % 1000) * CLOCK_NS_PER_MS};
+    const struct timespec pause = {(time_t)(sending->pause_ms / 1000),
+                                   (long)(sending->pause_ms % 1000) * CLOCK_NS_PER_MS};
 
     nanosleep(&pause, NULL);
 }
 
-/* After a failure: what the server has now. */
+/* After a failure: what the server has now. An answer to HEAD has no body that could say why, but
+ * one to the bytes had. */
 static enum zt_status ask_again(struct sending *sending, unsigned *failures, struct zt_error *error)
 {
     enum zt_status status = ZT_UNAVAILABLE;
 
-    while (status == ZT_UNAVAILABLE && *failures < FAILURES_MOST) {
-        pause_before_try((*failures)++);
-        status = ask_offset(sending, error);
+    while (status == ZT_UNAVAILABLE && *failures < CLIENT_FAILURES_MOST) {
+        pause_before_try(sending);
+        status = ask_offset(sending, ++*failures, error);
     }
+    if (status == ZT_IO && sending->was_refused)
+        *error = sending->refusal;
     return status;
 }
 
@@ -301,7 +310,7 @@ static enum zt_status send_rest(struct sending *sending, struct zt_error *error)
             return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
                            "the file was changed while it was sent");
         }
-        status = send_chunk(sending, error);
+        status = send_chunk(sending, failures, error);
 
         if (status == ZT_UNAVAILABLE)
             status = ask_again(sending, &failures, error);
@@ -309,7 +318,7 @@ static enum zt_status send_rest(struct sending *sending, struct zt_error *error)
             return status;
         if (sending->offset > begun)
             failures = 0;
-        else if (failures >= FAILURES_MOST)
+        else if (failures >= CLIENT_FAILURES_MOST)
             return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
                            "the server takes no more bytes");
     }
@@ -324,7 +333,7 @@ static enum zt_status send_all(struct sending *sending, struct zt_error *error)
     if (upload_memory_read(&sending->memory, &sending->place.address) &&
         strcmp(sending->place.address.origin, sending->upload->model.address.origin) == 0) {
         sending->place.is_trusted = true;
-        status = ask_offset(sending, error);
+        status = ask_offset(sending, failures, error);
         if (status == ZT_UNAVAILABLE)
             status = ask_again(sending, &failures, error);
         sending->before = status == ZT_OK ? sending->offset : 0;
@@ -394,8 +403,10 @@ static enum zt_status run_with(struct sending *sending, const struct stat *file,
 enum zt_status upload_run(const struct upload *upload, struct upload_result *out_result,
                           struct zt_error *error)
 {
-    struct sending sending = {
-        .upload = upload, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    struct sending sending = {.upload = upload,
+                              .seed = (uint64_t)clock_wall_ns() | 1,
+                              .lock = PTHREAD_MUTEX_INITIALIZER,
+                              .changed = PTHREAD_COND_INITIALIZER};
     struct upload_result result = {0};
     struct stat file;
     enum zt_status status;

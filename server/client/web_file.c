@@ -32,6 +32,15 @@ static void keep_validator(struct web_file *file, const struct remote_head *head
         strcpy(file->last_modified, head->last_modified);
 }
 
+static void keep_time(struct web_file *file, const struct remote_head *head)
+{
+    time_t modified;
+
+    file->has_time = parse_date(head->last_modified, &modified);
+    if (file->has_time)
+        file->modified_s = modified;
+}
+
 static void keep_digest(struct web_file *file, const struct remote_head *head)
 {
     struct digest_field field = {0};
@@ -68,6 +77,7 @@ static enum zt_status read_head(struct web_file *file, const struct remote_excha
         return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
                        "the server compresses the file, though it was asked for as it is");
     keep_validator(file, head);
+    keep_time(file, head);
     keep_digest(file, head);
     file->size = head->status == 206 ? head->range_size : head->content_length;
     file->has_ranges =
@@ -135,7 +145,6 @@ void web_file_prepare(struct client *client, const struct web_file *file, uint64
     exchange->has_range = file->has_ranges;
     exchange->range_first = first;
     exchange->range_last = last;
-    exchange->tries = 1;
     exchange->fields[exchange->field_count++] =
         (struct remote_field){"accept-encoding", "identity"};
     if (file->has_ranges)

@@ -11,6 +11,8 @@ struct web_file {
     bool has_ranges;           /* parts can be asked for, and only of this version */
     char etag[256];            /* strong; empty: none */
     char last_modified[64];    /* set where it is as good as a strong tag; empty: none */
+    bool has_time;
+    int64_t modified_s; /* Last-Modified, since 1970 */
     bool has_sha256;
     uint8_t sha256[32]; /* of the whole, as the server states it (RFC 9530) */
 };

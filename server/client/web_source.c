@@ -89,7 +89,6 @@ static void prepare(struct web_source *web, struct slot *slot, uint64_t block)
     slot->used = ++web->reads;
     web_file_prepare(web->client, &web->file, block * BLOCK_BYTES, block * BLOCK_BYTES + length - 1,
                      &slot->exchange);
-    slot->exchange.tries = 4;
     slot->exchange.into = slot->bytes;
     slot->exchange.into_length = length;
     slot->exchange.accept = accept;
@@ -256,11 +255,17 @@ static void close_source(struct zt_source *source)
     free(web);
 }
 
+static const struct zt_source_ops ops = {
+    .size = size, .read_at = read_at, .map = map, .close = close_source};
+
+const struct web_file *web_source_file(const struct zt_source *source)
+{
+    return source->ops == &ops ? &cast(source)->file : NULL;
+}
+
 enum zt_status web_source_open(struct client *client, const struct web_file *file,
                                struct zt_source **out_source, struct zt_error *error)
 {
-    static const struct zt_source_ops ops = {
-        .size = size, .read_at = read_at, .map = map, .close = close_source};
     struct web_source *web = calloc(1, sizeof(*web));
 
     assert(file->has_ranges && file->size != UINT64_MAX);

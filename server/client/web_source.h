@@ -10,4 +10,7 @@
 enum zt_status web_source_open(struct client *client, const struct web_file *file,
                                struct zt_source **out_source, struct zt_error *error);
 
+/* The file of a source that this has opened; NULL: it is another kind of source. */
+const struct web_file *web_source_file(const struct zt_source *source);
+
 #endif

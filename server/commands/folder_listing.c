@@ -43,7 +43,8 @@ static void describe(const struct opened_file *opened, struct listed_model *mode
     snprintf(model->version, sizeof(model->version), "%.*s", (int)version.length, version.bytes);
     model->object_count = opened->model->object_count;
     model->size_bytes = opened_file_size(opened, model->file->path);
-    model->modified_ns = opened_file_modified_ns(opened);
+    if (!opened_file_modified_ns(opened, &model->modified_ns))
+        model->modified_ns = 0;
 }
 
 /* The format that the extension promises, as the server shows it. */

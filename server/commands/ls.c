@@ -31,12 +31,12 @@ struct request {
 static int print_manifest(const struct opened_file *file, const char *path)
 {
     struct json json;
-    const struct manifest_source source = {.name = opened_file_name(file, path),
-                                           .modified_ns = opened_file_modified_ns(file),
-                                           .is_joined = opened_file_is_joined(file),
-                                           .size_bytes = opened_file_size(file, path)};
+    struct manifest_source source = {.name = opened_file_name(file, path),
+                                     .is_joined = opened_file_is_joined(file),
+                                     .size_bytes = opened_file_size(file, path)};
     int status;
 
+    source.is_undated = !opened_file_modified_ns(file, &source.modified_ns);
     json_init(&json, true);
     manifest_write(&json, file->model, &source, NULL);
     status = json.failed ? EXIT_BAD : EXIT_DONE;

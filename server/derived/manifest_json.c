@@ -282,8 +282,10 @@ static void write_source(struct json *json, const struct zt_model *model,
     json_key_string(json, "version");
     json_text(json, model->version);
     write_number(json, "size", source->is_joined ? source->size_bytes : model->file_size);
-    json_key_string(json, "modified");
-    manifest_write_time(json, source->modified_ns);
+    if (!source->is_undated) {
+        json_key_string(json, "modified");
+        manifest_write_time(json, source->modified_ns);
+    }
     if (source->etag != NULL) {
         json_key_string(json, "etag");
         json_put_string(json, source->etag);

@@ -31,6 +31,7 @@ struct manifest_source {
     uint64_t size_bytes;   /* of all files together, if it is joined */
     const char *etag;      /* NULL: omitted */
     int64_t modified_ns;
+    bool is_undated; /* nobody says when: omitted */
 };
 
 /* Parses a list of fields ("shape,format"). False for an unknown or empty field. */

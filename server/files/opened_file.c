@@ -150,11 +150,9 @@ static int64_t modified_ns(const struct stat *info)
     return (int64_t)info->st_mtim.tv_sec * CLOCK_NS_PER_S + info->st_mtim.tv_nsec;
 }
 
-int64_t opened_file_modified_ns(const struct opened_file *file)
+bool opened_file_modified_ns(const struct opened_file *file, int64_t *out_time_ns)
 {
-    struct stat info;
-
-    return fstat(zt_source_descriptor(file->source), &info) == 0 ? modified_ns(&info) : 0;
+    return model_source_modified_ns(file->source, out_time_ns);
 }
 
 struct stated_file stated_file_of(const char *path)

@@ -48,8 +48,8 @@ struct zt_text opened_file_name(const struct opened_file *file, const char *path
 uint64_t opened_file_size(const struct opened_file *file, const char *path);
 /* Whether the model is that of several files together. */
 bool opened_file_is_joined(const struct opened_file *file);
-/* 0: not known */
-int64_t opened_file_modified_ns(const struct opened_file *file);
+/* False: it is not known. */
+bool opened_file_modified_ns(const struct opened_file *file, int64_t *out_time_ns);
 
 /* What the file system says of a file that could not be opened; zeros if it says nothing. */
 struct stated_file {

@@ -164,6 +164,8 @@ static void keep_field(struct answer_head *head, struct zt_text name, struct zt_
         keep_text(head, fields->repr_digest, sizeof(fields->repr_digest), value);
     else if (name_is(name, "location"))
         keep_text(head, fields->location, sizeof(fields->location), value);
+    else if (name_is(name, "retry-after"))
+        keep_text(head, fields->retry_after, sizeof(fields->retry_after), value);
     else if (name_is(name, "upload-offset"))
         keep_upload_offset(head, value);
 }

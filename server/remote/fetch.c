@@ -36,6 +36,12 @@ void fetch_fail(struct remote_exchange *exchange, enum remote_failure failure, c
     fetch_finish(exchange, failure);
 }
 
+bool remote_is_away(enum remote_failure failure, const struct remote_exchange *exchange)
+{
+    return failure == REMOTE_FAILURE_CONNECT || failure == REMOTE_FAILURE_PROXY ||
+           (failure == REMOTE_FAILURE_BROKEN && exchange->head.status == 0);
+}
+
 /* --- the thread: the end of a try --- */
 
 static void end_flight(struct remote_flight *flight, enum remote_failure failure)
@@ -63,17 +69,39 @@ static void pause_flight(struct remote *remote, struct remote_flight *flight, in
     flight_queue_pause(&remote->queue, flight);
 }
 
-/* Pauses before another try. False: there is no time or no try left. */
-static bool try_again(struct remote *remote, struct remote_flight *flight)
+static unsigned tries_of(const struct remote_flight *flight, enum remote_failure failure)
 {
     const struct remote_exchange *exchange = flight->exchange;
-    const unsigned tries = (exchange->tries != 0 ? exchange->tries : TRIES) + flight->extra;
+    const unsigned tries = exchange->tries != 0 ? exchange->tries : TRIES;
+    const unsigned patient = failure == REMOTE_FAILURE_BUSY      ? exchange->tries_busy
+                             : remote_is_away(failure, exchange) ? exchange->tries_away
+                                                                 : 0;
+
+    return (patient > tries ? patient : tries) + flight->extra;
+}
+
+static int64_t try_pause_ms(struct remote *remote, const struct remote_exchange *exchange)
+{
+    const uint64_t pause_ms = retry_pause_ms(exchange->tried, &remote->seed);
+    const uint64_t asked_ms =
+        exchange->heeds_retry_after
+            ? retry_after_ms(exchange->head.retry_after, clock_wall_ns() / CLOCK_NS_PER_S)
+            : 0;
+
+    return (int64_t)(asked_ms > pause_ms ? asked_ms : pause_ms);
+}
+
+/* Pauses before another try. False: there is no time or no try left. */
+static bool try_again(struct remote *remote, struct remote_flight *flight,
+                      enum remote_failure failure)
+{
+    const struct remote_exchange *exchange = flight->exchange;
     const int64_t now_ms = clock_ms();
     int64_t due_ms;
 
-    if (exchange->tried >= tries)
+    if (exchange->tried >= tries_of(flight, failure))
         return false;
-    due_ms = now_ms + (int64_t)retry_pause_ms(exchange->tried, &remote->seed);
+    due_ms = now_ms + try_pause_ms(remote, exchange);
     if (due_ms >= flight->deadline_ms)
         return false;
     pause_flight(remote, flight, due_ms);
@@ -113,7 +141,7 @@ static bool sign_again(struct remote *remote, struct remote_flight *flight)
     } else
         return false;
     flight->extra++;
-    return try_again(remote, flight);
+    return try_again(remote, flight, REMOTE_FAILURE_NONE);
 }
 
 static void judge_answer(struct remote *remote, struct remote_flight *flight)
@@ -130,7 +158,7 @@ static void judge_answer(struct remote *remote, struct remote_flight *flight)
             end_flight(flight, REMOTE_FAILURE_NONE);
         return;
     }
-    if (try_again(remote, flight))
+    if (try_again(remote, flight, REMOTE_FAILURE_BUSY))
         return;
     zt_fail(&exchange->error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the service answered %u",
             status);
@@ -142,7 +170,7 @@ static void judge(struct remote *remote, struct remote_flight *flight,
 {
     if (outcome.failure == REMOTE_FAILURE_NONE)
         judge_answer(remote, flight);
-    else if (!outcome.may_help || !try_again(remote, flight))
+    else if (!outcome.may_help || !try_again(remote, flight, outcome.failure))
         end_flight(flight, outcome.failure);
 }
 

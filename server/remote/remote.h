@@ -81,6 +81,7 @@ struct remote_head {
     char digest[128];                   /* x-amz-meta-ztserve-sha256 */
     char repr_digest[256];              /* RFC 9530 */
     char location[REMOTE_LOCATION_SIZE];
+    char retry_after[64];
     uint64_t upload_offset; /* of tus; UINT64_MAX: not told */
 };
 
@@ -113,6 +114,11 @@ struct remote_exchange {
     uint64_t time_ms;        /* for waiting, all tries and pauses together; 0: 30 s */
     uint64_t try_ms;         /* for one try; 0: 15 s and 1 s a MiB */
     unsigned tries;          /* 0: 5 */
+    /* More of them, for those who can wait: while the service is busy or fails itself, and while
+     * nobody answers at its address. */
+    unsigned tries_busy;
+    unsigned tries_away;
+    bool heeds_retry_after; /* a busy service says how long to pause; RETRY_AFTER_MOST_MS at most */
     /* Seconds without a byte after which a try is dead; one that moves may take as long as time_ms
      * allows. 0: bodies have to come at the pace of a service nearby. */
     unsigned stall_s;
@@ -164,6 +170,10 @@ struct remote_exchange {
     unsigned tried;
     struct remote_flight *flight; /* the thread's */
 };
+
+/* Whether a try failed because nobody answers at the address: there is no connection, or whatever
+ * passes connections on there ended it before any answer. As when a server is started again. */
+bool remote_is_away(enum remote_failure failure, const struct remote_exchange *exchange);
 
 /* Clears an exchange; remote_exchange_free frees what the result holds, not the structure. */
 void remote_exchange_init(struct remote_exchange *exchange);

@@ -16,4 +16,11 @@ bool retry_means_busy(unsigned status);
  * it changes. */
 uint64_t retry_pause_ms(unsigned tried, uint64_t *seed);
 
+/* A service may ask for longer pauses: nobody waits for them. */
+#define RETRY_AFTER_MOST_MS 30000
+
+/* The pause that a Retry-After (RFC 9110 section 10.2.3) asks for: a number of seconds, or a date;
+ * at most RETRY_AFTER_MOST_MS. 0: it says neither, or the date is past. now_s: the clock's. */
+uint64_t retry_after_ms(const char *value, int64_t now_s);
+
 #endif

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/json_write.h"
 #include "terminal/character_set.h"
+#include "terminal/interruption.h"
 #include "terminal/plain_text.h"
 #include "terminal/progress_bar.h"
 
@@ -22,14 +23,20 @@
 #define PLAIN_MS  5000
 #define SAMPLE_MS 500
 #define KIB       1024.0
-/* Characters of a line without the name; and of a name at most. */
-#define FIGURES_WIDTH 60
+/* Characters of a name: at most, and those for which it is worth its place; and of the rest of the
+ * line, so that the name does not change with each figure. */
 #define NAME_WIDTH    40
+#define NAME_LEAST    8
+#define FIGURES_WIDTH 60
 #define COLUMNS       80
+/* The first byte of what terminals may show in two columns, in UTF-8: from U+1000 on. */
+#define WIDE_BYTE 0xE1
 /* Longer times are not worth a figure. */
 #define HOURS_MOST 99
 #define TIME_SIZE  32
 #define SIZE_SIZE  24
+/* A verb, and two numbers. */
+#define HEAD_SIZE 64
 
 const char *const progress_mode_words[] = {"auto", "plain", "json", "none", NULL};
 
@@ -56,6 +63,8 @@ void progress_line_start(struct progress_line *line, enum progress_mode mode, co
     *line = (struct progress_line){.mode = mode, .verb = verb, .total_bytes = total_bytes};
     if (mode == PROGRESS_AUTO && isatty(STDERR_FILENO) != 1)
         line->mode = PROGRESS_NONE;
+    if (line->mode == PROGRESS_AUTO)
+        interruption_catch();
     line->samples[0].at_ms = clock_ms();
     line->next_ms = line->samples[0].at_ms + FIRST_MS;
 }
@@ -156,43 +165,49 @@ static void print_bar(const struct progress_line *line, FILE *stream)
     progress_bar_write(stream, percent(line), cells, character_set_is_utf8());
 }
 
-static void print_name(const struct progress_line *line, FILE *stream)
+static void format_head(const struct progress_line *line, char out[HEAD_SIZE])
 {
-    const size_t columns = line->mode == PROGRESS_AUTO ? terminal_columns() : COLUMNS * 2;
-    const size_t taken = FIGURES_WIDTH + bar_cells(line);
-    size_t room = columns > taken + 8 ? columns - taken : 8;
-
-    fprintf(stream, "%s", line->verb);
     if (line->files > 1)
-        fprintf(stream, " %u of %u", line->file, line->files);
-    if (line->name != NULL) {
-        fputc(' ', stream);
-        if (room > NAME_WIDTH)
-            room = NAME_WIDTH;
-        plain_text_write_short(stream, line->name, strlen(line->name), room);
-    }
+        snprintf(out, HEAD_SIZE, "%s %u of %u", line->verb, line->file, line->files);
+    else
+        snprintf(out, HEAD_SIZE, "%s", line->verb);
 }
 
-static void print_figures(const struct progress_line *line, FILE *stream, int64_t now_ms)
+/* Figures that a line has, fewer where the terminal is narrow. */
+enum detail { DETAIL_SHARE, DETAIL_LEFT, DETAIL_RATE, DETAIL_BYTES };
+
+static void print_share(const struct progress_line *line, FILE *stream, enum detail detail)
 {
-    const double bytes_s = rate(line, now_ms);
     char done[SIZE_SIZE];
     char total[SIZE_SIZE];
-    char speed[SIZE_SIZE];
-    char left[TIME_SIZE];
 
     format_size((double)line->done_bytes, done);
     format_size((double)line->total_bytes, total);
+    if (line->total_bytes == 0) {
+        fprintf(stream, ": %s", done);
+        return;
+    }
+    fprintf(stream, ": %3u %%", percent(line));
+    if (detail < DETAIL_BYTES)
+        return;
+    print_bar(line, stream);
+    fprintf(stream, ", %s of %s", done, total);
+}
+
+static void print_figures(const struct progress_line *line, FILE *stream, int64_t now_ms,
+                          enum detail detail)
+{
+    const double bytes_s = rate(line, now_ms);
+    char speed[SIZE_SIZE];
+    char left[TIME_SIZE];
+
     format_size(bytes_s, speed);
     format_left(left_s(line, bytes_s), left);
-    if (line->total_bytes > 0) {
-        fprintf(stream, ": %3u %%", percent(line));
-        print_bar(line, stream);
-        fprintf(stream, ", %s of %s", done, total);
-    } else {
-        fprintf(stream, ": %s", done);
-    }
-    fprintf(stream, ", %s/s%s", speed, left);
+    print_share(line, stream, detail);
+    if (detail >= DETAIL_RATE)
+        fprintf(stream, ", %s/s", speed);
+    if (detail >= DETAIL_LEFT)
+        fputs(left, stream);
 }
 
 static void print_object(const struct progress_line *line, int64_t now_ms, bool is_end)
@@ -232,14 +247,103 @@ static void print_object(const struct progress_line *line, int64_t now_ms, bool 
     json_free(&json);
 }
 
+/* --- a line --- */
+
+static bool is_wide(const char *text)
+{
+    while (*text != '\0' && (unsigned char)*text < WIDE_BYTE)
+        text++;
+    return *text != '\0';
+}
+
+static size_t width_of(const char *text)
+{
+    return plain_text_write(NULL, text, strlen(text));
+}
+
+/* How many characters of the name a line has room for whose figures take so many columns; 0: the
+ * name is left out. */
+static size_t name_room(const struct progress_line *line, size_t columns, size_t taken)
+{
+    const size_t usual = FIGURES_WIDTH + bar_cells(line);
+    size_t least;
+    size_t room;
+
+    if (line->name == NULL)
+        return 0;
+    least = is_wide(line->name) ? NAME_LEAST : width_of(line->name);
+    if (columns < taken + 1 + (least < NAME_LEAST ? least : NAME_LEAST))
+        return 0;
+    room = columns > usual + NAME_LEAST ? columns - usual : NAME_LEAST;
+    if (room > columns - taken - 1)
+        room = columns - taken - 1;
+    if (room > NAME_WIDTH)
+        room = NAME_WIDTH;
+    return is_wide(line->name) ? room / 2 : room;
+}
+
+/* The text of a line's figures, to be freed; NULL without memory. */
+static char *figures_of(const struct progress_line *line, int64_t now_ms, enum detail detail)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+
+    if (stream == NULL)
+        return NULL;
+    print_figures(line, stream, now_ms, detail);
+    if (fclose(stream) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* As many figures as fit beside the head. */
+static char *fitting_figures(const struct progress_line *line, int64_t now_ms, size_t columns)
+{
+    enum detail detail = DETAIL_BYTES;
+    char *figures = figures_of(line, now_ms, detail);
+
+    while (figures != NULL && detail > DETAIL_SHARE && width_of(figures) > columns) {
+        free(figures);
+        figures = figures_of(line, now_ms, --detail);
+    }
+    return figures;
+}
+
+/* The last column stays free: a terminal that has written it goes to the next row with whatever
+ * follows. */
+static size_t line_columns(const struct progress_line *line)
+{
+    return line->mode == PROGRESS_AUTO ? terminal_columns() - 1 : (size_t)COLUMNS * 2;
+}
+
 static void write_line(const struct progress_line *line, FILE *stream, int64_t now_ms)
 {
     const bool is_overwritten = line->mode == PROGRESS_AUTO;
+    const size_t columns = line_columns(line);
+    char head[HEAD_SIZE];
+    char *figures;
+    size_t taken;
+    size_t room;
 
+    format_head(line, head);
+    taken = strlen(head);
+    figures = fitting_figures(line, now_ms, columns > taken ? columns - taken : 0);
+    if (figures == NULL)
+        return;
+    taken += width_of(figures);
+    room = name_room(line, columns, taken);
     fputs(is_overwritten ? "\r" : "", stream);
-    print_name(line, stream);
-    print_figures(line, stream, now_ms);
+    if (taken <= columns)
+        fputs(head, stream);
+    if (room > 0) {
+        fputc(' ', stream);
+        plain_text_write_short(stream, line->name, strlen(line->name), room);
+    }
+    plain_text_write_short(stream, figures, strlen(figures), columns);
     fputs(is_overwritten ? "\033[K" : "\n", stream);
+    free(figures);
 }
 
 /* In one call, since standard error has no buffer: a terminal would show halves of it. */
@@ -259,12 +363,13 @@ static void print_line(const struct progress_line *line, int64_t now_ms)
 
 static void draw(struct progress_line *line, int64_t now_ms)
 {
+    line->is_drawn = line->mode == PROGRESS_AUTO;
+    interruption_note_line(line->is_drawn);
     if (line->mode == PROGRESS_JSON)
         print_object(line, now_ms, false);
     else
         print_line(line, now_ms);
     fflush(stderr);
-    line->is_drawn = line->mode == PROGRESS_AUTO;
 }
 
 void progress_line_skip(struct progress_line *line, uint64_t bytes)
@@ -295,6 +400,7 @@ void progress_line_erase(struct progress_line *line)
         fputs("\r\033[K", stderr);
     fflush(stderr);
     line->is_drawn = false;
+    interruption_note_line(false);
 }
 
 void progress_line_end(struct progress_line *line)

@@ -11,6 +11,7 @@
 #include "client/related_files.h"
 #include "commands/commands.h"
 #include "commands/judgement.h"
+#include "terminal/interruption.h"
 #include "terminal/plain_text.h"
 #include "transfers/pull_format.h"
 #include "transfers/pull_paths.h"
@@ -130,6 +131,22 @@ static void print_result(const struct pull *pull, const struct download_result *
 
 /* --- files --- */
 
+/* Whoever types control-C meanwhile is told that the same command continues. */
+static enum zt_status run(const struct download *download, struct download_result *result,
+                          struct zt_error *error)
+{
+    char *part;
+    enum zt_status status;
+
+    if (asprintf(&part, "%s.part", download->path) < 0)
+        return zt_fail_memory(error, "a path");
+    interruption_note_part(part);
+    status = download_run(download, result, error);
+    interruption_note_part(NULL);
+    free(part);
+    return status;
+}
+
 static int pull_file(struct pull *pull, const struct client_place *place, const char *url,
                      const char *path)
 {
@@ -162,7 +179,7 @@ static int pull_file(struct pull *pull, const struct client_place *place, const 
     pull->line.file = file;
     pull->line.files = files;
     zt_error_clear(&error);
-    status = download_run(&download, &result, &error);
+    status = run(&download, &result, &error);
     progress_line_end(&pull->line);
     if (status != ZT_OK)
         return failure_complain(path, &error);
@@ -252,13 +269,16 @@ static int pull_url(struct request *request)
     enum zt_status status;
     int result;
 
+    interruption_catch();
     zt_error_clear(&error);
+    request->options.is_patient = true;
     status = client_open(&request->options, &client, &error);
     if (status == ZT_OK)
         status = find_file(client, request, &file, &error);
     if (status == ZT_OK && !model_wish_is_set(&request->wish))
         status = related_files_find(client, &file, &related, &error);
     client_close(client);
+    request->options.has_answered = true;
     if (status != ZT_OK) {
         failure_complain(request->url, &error);
         return status == ZT_ARGUMENT ? EXIT_USAGE : EXIT_BAD;
@@ -281,6 +301,37 @@ static int add_repeated(const struct option_reader *reader, const char **list, u
     return EXIT_DONE;
 }
 
+/* Takes a number, at least one digit, from the front of the text. */
+static bool take_part(const char **text, uintmax_t *out_number)
+{
+    char *end;
+
+    if (**text < '0' || **text > '9')
+        return false;
+    *out_number = strtoumax(*text, &end, 10);
+    *text = end;
+    return true;
+}
+
+/* "R/N", as the server takes it. */
+static bool is_shard(const char *text)
+{
+    uintmax_t part;
+    uintmax_t parts;
+
+    return take_part(&text, &part) && *text++ == '/' && take_part(&text, &parts) && *text == '\0' &&
+           part < parts;
+}
+
+static int take_shard(struct request *request, const struct option_reader *reader)
+{
+    if (!is_shard(reader->value))
+        return command_usage("--shard %s: it must be R/N: part R, counted from 0, of N",
+                             reader->value);
+    request->wish.shard = reader->value;
+    return EXIT_DONE;
+}
+
 static int take_option(struct request *request, const struct option_reader *reader)
 {
     struct model_wish *wish = &request->wish;
@@ -292,10 +343,10 @@ static int take_option(struct request *request, const struct option_reader *read
         return add_repeated(reader, request->globs, &wish->glob_count);
     if (option_reader_is(reader, "--axis"))
         return add_repeated(reader, request->axes, &wish->axis_count);
+    if (option_reader_is(reader, "--shard"))
+        return take_shard(request, reader);
     if (option_reader_is(reader, "--format"))
         wish->format = reader->value;
-    else if (option_reader_is(reader, "--shard"))
-        wish->shard = reader->value;
     else if (option_reader_is(reader, "--dtype"))
         wish->dtype = reader->value;
     else

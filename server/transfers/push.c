@@ -233,9 +233,11 @@ static void push_side_by_side(struct push *push)
 static int push_all(const struct request *request)
 {
     struct push push = {.request = request, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct client_options options = request->options;
     struct zt_error error;
 
-    if (client_open(&request->options, &push.client, &error) != ZT_OK)
+    options.is_patient = true;
+    if (client_open(&options, &push.client, &error) != ZT_OK)
         return failure_complain(request->url, &error);
     progress_line_start(&push.line, reporting_progress(&request->given.reporting), "pushing",
                         bytes_of(request));

@@ -73,10 +73,10 @@ def run_in_terminal(screen, arguments, folder, environment=None, interrupt_when=
 class SlowLine:
     """A way to a server on which its answers come at so many bytes a second together."""
 
-    def __init__(self, port, bytes_s):
+    def __init__(self, port, bytes_s, port_here=0):
         self.port, self.bytes_s, self.ends = port, bytes_s, []
         self.free_at, self.lock = time.monotonic(), threading.Lock()
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server(("127.0.0.1", port_here))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self.accept, daemon=True).start()
 

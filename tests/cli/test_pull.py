@@ -184,7 +184,8 @@ def test_a_server_that_is_none_of_models_is_told_from_one_without_the_model(plai
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["ftp://host/x"], ["m.zt"], ["http://h/a", "http://h/b"], ["http://h/a", "--jobs", "0"], ["http://h/a", "--axis", "1"], ["http://h/a", "-o", "-"]]
+    "arguments", [[], ["ftp://host/x"], ["m.zt"], ["http://h/a", "http://h/b"], ["http://h/a", "--jobs", "0"], ["http://h/a", "--axis", "1"], ["http://h/a", "-o", "-"],
+     *(["http://h/a", "--shard", shard] for shard in ("x", "2/2", "0", "0/", "/1", "-1/2", "0/2x", "0/0"))],  # fmt: skip
 )
 def test_wrong_usage_is_told_before_anything_is_asked(refused, arguments):
     refused("pull", *arguments)
@@ -540,7 +541,15 @@ def test_ls_of_a_url_reads_head_and_manifest_only(between, root, ztserve):
     mine = json.loads(listed.output)
     local = json.loads(ztserve("ls", "--json", root / "big.zt").output)
     assert mine["objects"] == local["objects"] and mine["name"] == "big"
+    assert mine["source"]["modified"] == local["source"]["modified"]
     assert sum(one.sent_bytes for one in counted.seen) < 1_200_000
+
+
+def test_a_time_that_no_server_tells_is_left_out(between, ztserve):
+    between.meddle(meddling.with_fields(Last_Modified=None))
+    listed = ztserve("ls", "--json", between.endpoint + "/files/org/m.zt")
+    assert (listed.status, listed.errors) == (0, "")
+    assert "modified" not in json.loads(listed.output)["source"]
 
 
 def test_verify_of_a_url_reads_all_and_finds_what_is_wrong(server, root, ztserve):

@@ -294,6 +294,18 @@ def test_what_is_no_model_is_refused_with_the_servers_reason(server, root, push,
     assert kept(tmp_path) == []
 
 
+def test_what_stands_in_the_way_of_the_model_is_named(server, root, push, tmp_path):
+    (root / "x.zt").write_bytes(OTHER)
+    (root / "x.npz").write_bytes(b"")
+    path = tmp_path / "x.safetensors"
+    header = b'{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}   '
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"1234")
+    result = push(path, server.url + "/x")
+    assert result.status == 1 and len(result.error_lines) == 1
+    assert "the server refuses (409: " in result.errors and "x.npz" in result.errors
+    assert (root / "x.zt").read_bytes() == OTHER
+
+
 def test_a_server_that_takes_no_models_says_so(start_server, root, push, model):
     result = push(model, start_server(root).url + "/m")
     assert result.status == 1 and "403" in result.errors

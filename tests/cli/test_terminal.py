@@ -52,6 +52,14 @@ def test_a_narrow_terminal_has_no_bar(line, tmp_path):
     assert seen and all(re.fullmatch("pulling m.zt" + FIGURES.format(bar=""), one) for one in seen)
 
 
+@pytest.mark.parametrize("columns", [60, 30, 12])
+def test_the_line_fits_a_narrow_terminal(line, tmp_path, columns):
+    screen = pulled(line, tmp_path, columns)
+    seen = [row for _, rows in screen.frames for row in rows if "%" in row]
+    assert seen and all(len(row) < columns and re.search(r": +\d+ %", row) for row in seen)
+    assert not any(len(rows) > 1 for _, rows in screen.frames if "%" in rows[-1])
+
+
 def test_the_line_is_gone_in_the_end(line, tmp_path):
     screen = pulled(line, tmp_path, 100)
     assert screen.rows == [f"m.zt: {len(MODEL)} bytes; 1 object, 1 verified, 0 without digest", ""]

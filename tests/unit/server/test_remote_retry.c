@@ -26,6 +26,24 @@ static void pause_grows_and_has_a_limit(void **state)
     assert_true(longest[1] > 180 && longest[4] > 1500 && longest[9] > 4900);
 }
 
+static void service_says_how_long_to_pause(void **state)
+{
+    const int64_t now_s = 784111777; /* Sun, 06 Nov 1994 08:49:37 GMT */
+
+    (void)state;
+    assert_int_equal(retry_after_ms("0", now_s), 0);
+    assert_int_equal(retry_after_ms("7", now_s), 7000);
+    assert_int_equal(retry_after_ms("31", now_s), 30000);
+    assert_int_equal(retry_after_ms("99999999999999999999999999", now_s), 30000);
+    assert_int_equal(retry_after_ms("Sun, 06 Nov 1994 08:49:42 GMT", now_s), 5000);
+    assert_int_equal(retry_after_ms("Sun, 06 Nov 1994 09:49:42 GMT", now_s), 30000);
+    assert_int_equal(retry_after_ms("Sun, 06 Nov 1994 08:49:36 GMT", now_s), 0);
+    assert_int_equal(retry_after_ms("", now_s), 0);
+    assert_int_equal(retry_after_ms("-1", now_s), 0);
+    assert_int_equal(retry_after_ms("1.5", now_s), 0);
+    assert_int_equal(retry_after_ms("soon", now_s), 0);
+}
+
 static void pace_halves_once_a_round_and_grows_slowly(void **state)
 {
     struct pace pace;
@@ -426,6 +444,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pause_grows_and_has_a_limit),
+        cmocka_unit_test(service_says_how_long_to_pause),
         cmocka_unit_test(pace_halves_once_a_round_and_grows_slowly),
         cmocka_unit_test(transient_answers_are_asked_for_again),
         cmocka_unit_test(other_answers_are_final),

@@ -1,0 +1,138 @@
+"""pull rides out what push rides out: a server that is busy, fails for a while or is started again; and says how to go on when it gives up."""
+
+import signal
+import socket
+import subprocess
+import time
+from email.utils import formatdate
+from types import SimpleNamespace
+
+import meddler as meddling
+import pytest
+from containers import dense, pattern, zt1
+from server_process import PROGRAM
+from terminal import Screen, SlowLine, run_in_terminal
+
+MODEL = zt1({"a": dense(pattern(6_000_000, seed=71), digest="sha256")})
+HINT = "the same command continues where this one stopped"
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "root"
+    folder.mkdir()
+    (folder / "m.zt").write_bytes(MODEL)
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def server(start_server, root):
+    return start_server(root)
+
+
+@pytest.fixture
+def between(server):
+    made = meddling.Meddler(SimpleNamespace(endpoint=server.url))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def line(server):
+    made = SlowLine(server.port, 2_000_000)
+    yield made
+    made.close()
+
+
+def is_data(request):
+    """A range of more than the first bytes."""
+    return request.method == "GET" and request.range is not None and request.range[1] > 100
+
+
+def is_first(request):
+    return not is_data(request)
+
+
+def assert_whole(result, here):
+    assert (result.status, result.errors) == (0, "")
+    assert (here / "m.zt").read_bytes() == MODEL
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503])
+@pytest.mark.waits
+def test_a_server_that_is_busy_or_fails_for_a_while_is_waited_for(between, ztserve, here, status):
+    act = between.meddle(meddling.reply(status), when=is_data, times=5)
+    assert_whole(ztserve("pull", between.endpoint + "/m", "--jobs", "1", folder=here), here)
+    assert act.used == 5
+
+
+@pytest.mark.waits
+def test_one_that_is_busy_at_the_first_request_is_waited_for_too(between, ztserve, here):
+    act = between.meddle(meddling.reply(503), when=is_first, times=5)
+    assert_whole(ztserve("pull", between.endpoint + "/m", folder=here), here)
+    assert act.used == 5
+
+
+@pytest.mark.parametrize("when", [is_first, is_data])
+@pytest.mark.parametrize("as_date", [False, True])
+def test_the_pause_that_a_server_asks_for_is_made(between, ztserve, here, when, as_date):
+    pause = formatdate(time.time() + 4, usegmt=True) if as_date else "2"
+    between.meddle(meddling.reply(429, Retry_After=pause), when=when, times=1)
+    begun = time.monotonic()
+    assert_whole(ztserve("pull", between.endpoint + "/m", "--jobs", "1", folder=here), here)
+    assert time.monotonic() - begun > 1.9
+
+
+def test_a_server_that_is_started_again_is_waited_for(start_server, root, server, line, here):
+    process = subprocess.Popen([PROGRAM, "pull", line.url + "/m"], cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not (here / "m.zt.part.json").exists() and process.poll() is None:
+        time.sleep(0.01)
+    server.kill()
+    line.close()
+    time.sleep(2.5)
+    again = start_server(root, listen=f"127.0.0.1:{server.port}")
+    revived = SlowLine(again.port, 1e9, port_here=int(line.url.rpartition(":")[2]))
+    _, errors = process.communicate(timeout=60)
+    revived.close()
+    assert (process.returncode, errors) == (0, b"")
+    assert (here / "m.zt").read_bytes() == MODEL
+
+
+def test_one_that_never_answered_is_given_up_at_once(ztserve, here):
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    begun = time.monotonic()
+    result = ztserve("pull", f"http://127.0.0.1:{port}/m", folder=here)
+    assert result.status == 1 and HINT not in result.errors
+    assert time.monotonic() - begun < 5
+
+
+def test_who_gives_up_says_that_the_same_command_continues(between, ztserve, here):
+    between.meddle(meddling.stall_after(0), when=is_data)
+    between.meddle(meddling.stall_after(100_000), when=is_data, times=1)
+    result = ztserve("pull", between.endpoint + "/m", "--timeout", "1", folder=here)
+    assert result.status == 1 and len(result.error_lines) == 1 and result.errors.endswith(f"; {HINT}\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_pull_says_so_too(line, here, number):
+    process = subprocess.Popen([PROGRAM, "pull", line.url + "/m"], cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (here / "m.zt.part.json").exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output, errors) == (-number, "", f"ztserve: interrupted; {HINT}\n")
+
+
+def test_control_c_ends_the_line_of_progress(line, here):
+    screen = Screen(80)
+    status = run_in_terminal(screen, [PROGRAM, "pull", line.url + "/m"], here, interrupt_when=r" \d\d %")
+    assert status == -signal.SIGINT
+    assert " %" in screen.rows[0] and screen.rows[-2] == f"ztserve: interrupted; {HINT}" and screen.rows[-1] == ""
