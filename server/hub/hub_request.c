@@ -199,6 +199,13 @@ struct hub_request *hub_find(struct request *request, enum outcome *out_outcome)
     return NULL;
 }
 
+enum outcome hub_find_again(struct request *request, struct hub_request *hub)
+{
+    hub_repos_changed(request->server->hub);
+    hub->lookup = (struct hub_lookup){.name = hub->target.repo, .revision = hub->target.revision};
+    return look(request, hub);
+}
+
 struct hub_request *hub_find_and_write(struct request *request,
                                        void (*write)(struct request *request,
                                                      struct hub_request *hub),

@@ -39,6 +39,10 @@ struct hub_request *hub_find_and_write(struct request *request,
                                                      struct hub_request *hub),
                                        enum outcome *out_outcome);
 
+/* Has the version of a request looked for once more, since it is not what is there any more: the
+ * handler is called again, and calls hub_find. Its outcome. */
+enum outcome hub_find_again(struct request *request, struct hub_request *hub);
+
 /* Sends what was written. */
 enum outcome hub_reply_json(struct request *request, struct hub_request *hub);
 

@@ -22,6 +22,7 @@ struct resolve {
     struct hub_request hub; /* first */
     const struct hub_file *entry;
     bool was_opened;
+    unsigned looks;        /* for a version of which the file is there */
     enum zt_status status; /* of opening it; ZT_STALE: it is not the version's any more */
     struct stored_file *file;
     struct zt_error error;
@@ -34,9 +35,18 @@ struct resolve {
  * tells they do not look at. */
 #define TOLD_BYTES_MAX UINT64_C(50000000000)
 
+/* A file that changes all the time is another one behind every list: often enough it is not. */
+#define LOOKS_MAX 4
+
 static bool is_pinned(const struct resolve *resolve)
 {
     return hub_revision_of(resolve->hub.target.revision) == HUB_REVISION_COMMIT;
+}
+
+/* Then opening takes a request of its own. */
+static bool is_elsewhere(const struct request *request)
+{
+    return store_is_elsewhere(request->server->store);
 }
 
 /* --- on a worker --- */
@@ -68,9 +78,14 @@ static void open_file(struct request *request)
     open_entry(request, resolve);
 }
 
+static bool is_gone(const struct resolve *resolve)
+{
+    return resolve->status == ZT_NOT_FOUND || resolve->status == ZT_STALE;
+}
+
 static enum outcome reply_not_open(struct request *request, struct resolve *resolve)
 {
-    if (resolve->status == ZT_NOT_FOUND || resolve->status == ZT_STALE) {
+    if (is_gone(resolve)) {
         /* What is there now is another version. */
         hub_repos_changed(request->server->hub);
         return hub_reply_no_revision(request);
@@ -248,6 +263,16 @@ static enum outcome reply_pinned(struct request *request, const struct resolve *
 
 /* --- the handler --- */
 
+static enum outcome reply_opened(struct request *request, struct resolve *resolve)
+{
+    if (resolve->status == ZT_OK)
+        return is_pinned(resolve) ? reply_file(request, resolve) : reply_pinned(request, resolve);
+    if (is_pinned(resolve) || !is_gone(resolve) || ++resolve->looks == LOOKS_MAX)
+        return reply_not_open(request, resolve);
+    resolve->was_opened = false;
+    return hub_find_again(request, &resolve->hub);
+}
+
 static void release_file(void *thing)
 {
     stored_file_close(((struct resolve *)thing)->file);
@@ -280,14 +305,13 @@ enum outcome hub_resolve_get(struct request *request)
         return OUTCOME_READY;
     resolve = request->context;
     if (resolve->was_opened)
-        return resolve->status == ZT_OK ? reply_file(request, resolve)
-                                        : reply_not_open(request, resolve);
+        return reply_opened(request, resolve);
     if (hub_find(request, &outcome) == NULL)
         return outcome;
     resolve->entry = hub_version_find(resolve->hub.version, resolve->hub.target.path);
     if (resolve->entry == NULL || !hub_sees_file(request, resolve->hub.target.repo, resolve->entry))
         return hub_reply_no_entry(request, hub_commit(request, &resolve->hub));
-    if (!is_pinned(resolve))
+    if (!is_pinned(resolve) && (resolve->entry->view != NULL || is_elsewhere(request)))
         return reply_pinned(request, resolve);
     if (resolve->entry->view != NULL)
         return reply_view(request, resolve);

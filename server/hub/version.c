@@ -22,7 +22,7 @@
 static const struct hash_limits {
     uint64_t file_bytes;
     uint64_t total_bytes;
-} small_limits = {1 << 20, 32 << 20}, large_limits = {64 << 20, 256 << 20};
+} small_limits = {1 << 20, 32 << 20}, large_limits = {64 << 20, 256 << 20}, no_limits = {0, 0};
 
 /* With "v" before it, and NUL. */
 #define TAG_SIZE 34
@@ -211,18 +211,22 @@ static void name_views(struct hub_version *version)
 
 /* --- the files --- */
 
-/* Within limits, of which it takes its part. */
-static void hash_file(struct server *server, const struct tree_entry *entry, const char *path,
+/* Within limits, of which it takes its part. False: the file is not the one that was listed any
+ * more. */
+static bool hash_file(struct server *server, const struct tree_entry *entry, const char *path,
                       struct hash_limits *left, struct hub_file *file)
 {
     const uint64_t size = entry->identity.size_bytes;
     struct zt_error error;
+    enum zt_status status;
 
-    if (file->has_sha256 || size > left->file_bytes || size > left->total_bytes)
-        return;
+    if (file->has_sha256 || left->total_bytes == 0 || size > left->file_bytes ||
+        size > left->total_bytes)
+        return true;
     left->total_bytes -= size;
-    file->has_sha256 =
-        file_hashes_compute(server->hashes, path, &entry->identity, file->sha256, &error) == ZT_OK;
+    status = file_hashes_compute(server->hashes, path, &entry->identity, file->sha256, &error);
+    file->has_sha256 = status == ZT_OK;
+    return status != ZT_STALE && status != ZT_NOT_FOUND;
 }
 
 static size_t file_count(const struct tree_listing *listing, size_t *out_bytes)
@@ -278,8 +282,10 @@ static bool fill(struct server *server, struct hub_version *version,
         add_file(version, entry, &paths);
         blob = find_blob(blobs, &entry->identity);
         if (blob == NULL &&
-            snprintf(path, sizeof(path), "%s/%s", version->folder, entry->path) < (int)sizeof(path))
-            hash_file(server, entry, path, &left, file);
+            snprintf(path, sizeof(path), "%s/%s", version->folder, entry->path) <
+                (int)sizeof(path) &&
+            !hash_file(server, entry, path, &left, file))
+            version->is_outdated = true;
         name_file(file, blob);
     }
     return true;
@@ -339,9 +345,9 @@ enum zt_status hub_version_make_empty(const char *folder, struct hub_version **o
 }
 
 static enum zt_status add_files(struct server *server, const struct hub_listing *wanted,
-                                struct hub_version *version, struct zt_error *error)
+                                struct hash_limits limits, struct hub_version *version,
+                                struct zt_error *error)
 {
-    const struct hash_limits limits = wanted->may_take_long ? large_limits : small_limits;
     struct tree_listing *listing = NULL;
     struct tree_listing *contents = NULL;
     struct blobs blobs = {.count = 0};
@@ -359,8 +365,9 @@ static enum zt_status add_files(struct server *server, const struct hub_listing 
     return status;
 }
 
-enum zt_status hub_version_make(struct server *server, const struct hub_listing *wanted,
-                                struct hub_version **out_version, struct zt_error *error)
+static enum zt_status make(struct server *server, const struct hub_listing *wanted,
+                           struct hash_limits limits, struct hub_version **out_version,
+                           struct zt_error *error)
 {
     struct hub_version *version = new_version(wanted);
     enum zt_status status;
@@ -368,7 +375,7 @@ enum zt_status hub_version_make(struct server *server, const struct hub_listing 
     *out_version = NULL;
     if (version == NULL)
         return zt_fail_memory(error, "a repository");
-    status = add_files(server, wanted, version, error);
+    status = add_files(server, wanted, limits, version, error);
     if (status == ZT_OK && wanted->blobs == NULL && server->config->hub.views &&
         !version_views_add(server, version, wanted->previous))
         status = zt_fail_memory(error, "views");
@@ -384,6 +391,20 @@ enum zt_status hub_version_make(struct server *server, const struct hub_listing 
         !wanted->may_take_long && !store_is_elsewhere(server->store) && can_be_final(version);
     *out_version = version;
     return ZT_OK;
+}
+
+/* Hashing takes its time, above all of a file that has just been written: a file that changes all
+ * the time is another one behind it, and what a client is told of has to be there. */
+enum zt_status hub_version_make(struct server *server, const struct hub_listing *wanted,
+                                struct hub_version **out_version, struct zt_error *error)
+{
+    const struct hash_limits limits = wanted->may_take_long ? large_limits : small_limits;
+    enum zt_status status = make(server, wanted, limits, out_version, error);
+
+    if (status != ZT_OK || !(*out_version)->is_outdated)
+        return status;
+    hub_version_release(*out_version);
+    return make(server, wanted, no_limits, out_version, error);
 }
 
 /* --- life --- */

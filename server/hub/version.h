@@ -43,6 +43,7 @@ struct hub_version {
     bool is_provisional;
     /* So few bytes are to be hashed until it is not that a request can wait for them. */
     bool can_be_final;
+    bool is_outdated;  /* a file has changed while the version was made */
     bool is_stated;    /* the commit is what a Hub's cache calls it */
     int64_t listed_ms; /* clock_ms, before it was */
     char *folder;      /* of the files, below the root */

@@ -108,3 +108,31 @@ def test_others_are_answered_meanwhile(tmp_path, start_server, monkeypatch):
     small = time.monotonic() - begun
     assert all(connection.receive().status == 200 for connection in waiting)
     assert small < (time.monotonic() - begun) / 4
+
+
+def test_a_file_that_is_replaced_all_the_time_is_served(tmp_path, start_server, files):
+    """It is never old enough to be hashed."""
+    fill(tmp_path, files=files)
+    server = start_server(tmp_path)
+    ended = threading.Event()
+
+    def replace():
+        turn = 0
+        while not ended.wait(0.04):
+            turn += 1
+            (tmp_path / ".new").write_text(json.dumps({"turn": turn}))
+            (tmp_path / ".new").rename(tmp_path / REPO / "config.json")
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    served = {}
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        pinned = get(server, f"/{REPO}/resolve/main/config.json")["Location"]
+        answer = get(server, pinned)
+        assert answer.status == 200 or answer["X-Error-Code"] == "RevisionNotFound"
+        if answer.status == 200:
+            assert served.setdefault(pinned, answer.body) == answer.body
+    ended.set()
+    writer.join()
+    assert len(served) > 5
