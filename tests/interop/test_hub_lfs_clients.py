@@ -138,6 +138,7 @@ def test_javascript(package, root, tmp_path, start_server, is_known, settings):
 
 @pytest.mark.parametrize("size", [100, 5000], ids=["with the commit", "before it"])
 def test_javascript_sends_files_of_git(package, root, start_server, size):
+    (root / "org/new").mkdir(parents=True)
     server = start_server(root, "--writable", environment=SETTINGS)
     javascript = JavaScriptClient(package, server.url, None)
     javascript.call("uploadSeveral", "org/new", [".gitattributes", "sub/.gitignore", "f"], size)
