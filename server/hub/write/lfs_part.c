@@ -22,13 +22,15 @@ struct lfs_part {
     struct failure failure; /* kept while the rest of the body is discarded */
 };
 
-static void release(void *thing)
+/* Before the answer: who hears of it may ask for the end at once. */
+static void leave(void *thing)
 {
     struct lfs_part *part = thing;
 
     lfs_body_end(&part->body, part->is_done);
     if (part->object != NULL)
         staged_leave(part->object);
+    part->object = NULL;
 }
 
 /* The permit was signed, so that its numbers belong together. */
@@ -71,7 +73,7 @@ void lfs_part_begin(struct request *request)
         return;
     part->permit = permit;
     measure(part);
-    request_hold(request, part, release);
+    request_hold(request, part, leave);
     if (!lfs_body_refuse_length(request, part->length) &&
         !lfs_body_refuse_crowd(request, &permit, part->length, &part->body) && !join(request, part))
         hub_refuse_failure(request, &part->failure, 0);
@@ -121,16 +123,14 @@ enum outcome lfs_part_handle(struct request *request)
 
     if (!part->failure.is_set && part->received != part->length)
         refuse_other_length(part);
+    part->is_done = !part->failure.is_set && etag != NULL;
+    if (part->is_done)
+        staged_mark_part(part->object, part->permit.part - 1, true);
+    leave(part);
     if (part->failure.is_set)
         return hub_refuse_failure(request, &part->failure, 0);
     if (etag == NULL)
         return problem_reply_no_memory(request);
-    staged_mark_part(part->object, part->permit.part - 1, true);
-    part->is_done = true;
-    /* Who hears of it may ask for the end at once. */
-    staged_leave(part->object);
-    part->object = NULL;
-    lfs_body_end(&part->body, true);
     reply_empty(request, 200);
     representation_field(&request->reply, "ETag", etag);
     return OUTCOME_READY;
