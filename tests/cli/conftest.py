@@ -3,11 +3,13 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
 
+import meddler as meddling  # noqa: E402
 from server_process import PROGRAM  # noqa: E402
 
 TIMEOUT_S = 60
@@ -62,3 +64,19 @@ def refused(ztserve):
         return result.errors
 
     return run
+
+
+@pytest.fixture
+def here(tmp_path):
+    """An empty folder to run commands in."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def between(server):
+    """What commands reach the server of a test through, and what can go wrong on the way."""
+    made = meddling.Meddler(SimpleNamespace(endpoint=server.url))
+    yield made
+    made.close()

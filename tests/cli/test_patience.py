@@ -5,7 +5,6 @@ import socket
 import subprocess
 import time
 from email.utils import formatdate
-from types import SimpleNamespace
 
 import meddler as meddling
 import pytest
@@ -26,22 +25,8 @@ def root(tmp_path):
 
 
 @pytest.fixture
-def here(tmp_path):
-    folder = tmp_path / "here"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def server(start_server, root):
     return start_server(root)
-
-
-@pytest.fixture
-def between(server):
-    made = meddling.Meddler(SimpleNamespace(endpoint=server.url))
-    yield made
-    made.close()
 
 
 @pytest.fixture
