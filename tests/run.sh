@@ -68,7 +68,7 @@ run_outside_tests()
     fi
     echo "==> tests from outside"
     ZTSERVE=$(realpath "$build/ztserve") ZT_BUILD_DIR=$(realpath "$build") \
-        "$venv/bin/python" -m pytest --timeout "$test_timeout_s" -p no:cacheprovider -rs "${keep_failed[@]}" \
+        "$venv/bin/python" -m pytest --timeout "$test_timeout_s" -p no:cacheprovider -rsfE "${keep_failed[@]}" \
         "${side_by_side[@]}" "${suites[@]}" "$@" 2>&1 |
         tee "$build/pytest.log"
 }
