@@ -3,6 +3,7 @@
 import pytest
 
 from hub_clients import RELEASES, HubClient
+from hub_repositories import write_files
 
 
 @pytest.fixture(params=RELEASES)
@@ -20,3 +21,22 @@ def new_client(release, tmp_path):
         return made[-1]
 
     return make
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "root").mkdir()
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def hub(request, root, start_server):
+    """Serves root for writing, with the module's SETTINGS."""
+    return start_server(root, "--writable", environment=getattr(request.module, "SETTINGS", {}))
+
+
+@pytest.fixture
+def source(request, tmp_path):
+    """A folder with the module's FILES, to be uploaded."""
+    write_files(tmp_path / "source", request.module.FILES)
+    return tmp_path / "source"

@@ -4,6 +4,7 @@ Each client has a cache of its own that begins empty."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from environments import HERE, python_of
 
 sys.path.insert(0, str(HERE.parent / "http"))
+from wire import get  # noqa: E402
 
 RELEASES = ["hub-2.4.0", "hub-1.33.0", "hub-0.36.2"]
 # The last release with a `hf` that only downloads and uploads: no `hf models`, no `hf cache verify`.
@@ -84,6 +86,12 @@ def files_below(folder):
         for path in sorted(Path(folder).rglob("*"))
         if path.is_file() and ".cache" not in path.relative_to(folder).parts
     }
+
+
+def uploads_begun(server, kind):
+    """Kind "staged": objects sent before their commit; "file": bodies, the commits' counted too; "xet": sessions."""
+    text = get(server, "/metrics").body.decode()
+    return int(re.search(rf'ztserve_uploads_begun_total\{{kind="{kind}"\}} (\d+)', text).group(1))
 
 
 def look_with_transformers(client, kind, *repos):

@@ -7,24 +7,13 @@ import pytest
 
 from hub_clients import OLDEST, Raised, files_below
 from hub_javascript import JavaScriptClient, Thrown, install
-from hub_repositories import text_files, write_files, zt_weights
+from hub_repositories import text_files, zt_weights
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
 from clients import Client, write_tokens  # noqa: E402
 
 FILES = {"weights.zt": zt_weights(), "sub/a b.txt": b"of a subfolder", **text_files()}
 ANNA = Client("anna", "write", "anna/*")
-
-
-@pytest.fixture
-def root(tmp_path):
-    (tmp_path / "root").mkdir()
-    return tmp_path / "root"
-
-
-@pytest.fixture
-def hub(root, start_server):
-    return start_server(root, "--writable")
 
 
 @pytest.fixture
@@ -43,35 +32,31 @@ def test_a_repository_without_files_exists(client):
     client.call("create", "org/new", exist_ok=True)
 
 
-def test_a_file_for_a_repository_that_is_not_there(client, root, tmp_path):
-    write_files(tmp_path / "source", FILES)
+def test_a_file_for_a_repository_that_is_not_there(client, root, source):
     with pytest.raises(Raised) as raised:
-        client.call("upload_file", "org/none", str(tmp_path / "source/config.json"), "config.json")
+        client.call("upload_file", "org/none", str(source / "config.json"), "config.json")
     assert "RepositoryNotFoundError" in raised.value.classes
     assert not (root / "org").exists()
 
 
-def test_a_name_without_an_owner(client, root, tmp_path):
-    write_files(tmp_path / "source", FILES)
+def test_a_name_without_an_owner(client, root, source):
     for _ in range(2):
-        client.expect_hf("upload", "solo", tmp_path / "source/config.json")
+        client.expect_hf("upload", "solo", source / "config.json")
     assert files_below(root / "anonymous/solo") == {"config.json": FILES["config.json"]}
     assert not (root / "solo").exists()
 
 
-def test_a_name_without_an_owner_with_a_token(new_client, root, tmp_path, start_server):
-    write_files(tmp_path / "source", FILES)
+def test_a_name_without_an_owner_with_a_token(new_client, root, source, tmp_path, start_server):
     tokens = write_tokens(tmp_path / "tokens", ANNA)
     client = new_client(start_server(root, "--writable", "--tokens", tokens).url, token=ANNA.token)
-    client.expect_hf("upload", "solo", tmp_path / "source/config.json")
+    client.expect_hf("upload", "solo", source / "config.json")
     assert files_below(root / "anna/solo") == {"config.json": FILES["config.json"]}
     assert not (root / "solo").exists()
 
 
 @pytest.mark.parametrize("release", [OLDEST], indirect=True)
-def test_a_large_folder(client, root, tmp_path):
-    write_files(tmp_path / "source", FILES)
-    client.expect_hf("upload-large-folder", "org/lf", tmp_path / "source", "--repo-type", "model")
+def test_a_large_folder(client, root, source):
+    client.expect_hf("upload-large-folder", "org/lf", source, "--repo-type", "model")
     assert files_below(root / "org/lf") == FILES
 
 

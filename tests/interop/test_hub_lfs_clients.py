@@ -1,15 +1,12 @@
 """The Hub's clients send large files before the commit, by Git LFS: unchanged, and only what is not there yet."""
 
-import re
-
 import pytest
 
 from clients import Client, write_tokens
 from containers import pattern
-from hub_clients import OLDEST, RELEASES, files_below
+from hub_clients import OLDEST, RELEASES, files_below, uploads_begun
 from hub_javascript import JavaScriptClient, install
 from hub_repositories import text_files, write_files, zt_weights
-from wire import get
 
 LARGE = pattern(3_000_000, seed=3)
 FILES = {"sub/a b+c.bin.dat": LARGE, "other.dat": pattern(2_000_000, seed=4), "weights.zt": zt_weights(), **text_files()}
@@ -22,31 +19,8 @@ WRITER.token = "hf_" + WRITER.token[:40]
 
 
 @pytest.fixture
-def root(tmp_path):
-    (tmp_path / "root").mkdir()
-    return tmp_path / "root"
-
-
-@pytest.fixture
-def hub(root, start_server):
-    return start_server(root, "--writable", environment=SETTINGS)
-
-
-@pytest.fixture
 def client(new_client, hub):
     return new_client(hub.url, HF_HUB_DISABLE_XET="1")
-
-
-@pytest.fixture
-def source(tmp_path):
-    write_files(tmp_path / "source", FILES)
-    return tmp_path / "source"
-
-
-def sent(server, kind="staged"):
-    """How many objects have come; kind "file": in how many bodies, the commits' counted too."""
-    text = get(server, "/metrics").body.decode()
-    return int(re.search(rf'ztserve_uploads_begun_total\{{kind="{kind}"\}} (\d+)', text).group(1))
 
 
 def leftovers(root):
@@ -57,11 +31,11 @@ def leftovers(root):
 def test_a_folder(client, root, hub, source, new_client):
     client.expect_hf("upload", "org/new", source)
     assert files_below(root / "org/new") == FILES
-    count = sent(hub)
+    count = uploads_begun(hub, "staged")
     assert count >= 2 and leftovers(root) == []
     client.expect_hf("upload", "org/new", source)
     assert files_below(root / "org/new") == FILES
-    assert sent(hub) == count
+    assert uploads_begun(hub, "staged") == count
     assert files_below(new_client(hub.url).call("snapshot", "org/new")).items() >= FILES.items()
 
 
@@ -69,7 +43,7 @@ def test_what_another_file_has_is_not_sent(client, root, hub, source):
     client.call("create", "org/new")
     client.call("upload_file", "org/new", str(source / "other.dat"), "one")
     client.call("upload_file", "org/new", str(source / "other.dat"), "sub/two")
-    assert sent(hub) == 1
+    assert uploads_begun(hub, "staged") == 1
     assert files_below(root / "org/new") == {"one": FILES["other.dat"], "sub/two": FILES["other.dat"]}
 
 
@@ -90,7 +64,7 @@ def test_copying(client, root, hub, size):
     client.call("copy", "org/new", "one.dat", "sub/two.dat")
     client.call("copy_path", "org/new/sub/two.dat", "org/new/three.dat")
     assert files_below(root / "org/new") == dict.fromkeys(["one.dat", "sub/two.dat", "three.dat"], FILES["other.dat"][:size])
-    assert sent(hub) == 0
+    assert uploads_begun(hub, "staged") == 0
 
 
 def test_with_a_token(root, source, tmp_path, start_server, new_client):
@@ -111,7 +85,7 @@ def test_in_parts(root, source, start_server, new_client, environment):
     client = new_client(server.url, HF_HUB_DISABLE_XET="1", **environment)
     client.expect_hf("upload", "org/new", source)
     assert files_below(root / "org/new") == FILES
-    assert sent(server, "file") >= 10 + 7
+    assert uploads_begun(server, "file") >= 10 + 7
     assert leftovers(root) == []
 
 

@@ -10,17 +10,6 @@ FILES = {"sub/a b+c.txt": b"of a subfolder", "empty.txt": b"", "weights.zt": zt_
 
 
 @pytest.fixture
-def root(tmp_path):
-    (tmp_path / "root").mkdir()
-    return tmp_path / "root"
-
-
-@pytest.fixture
-def hub(root, start_server):
-    return start_server(root, "--writable")
-
-
-@pytest.fixture
 def client(new_client, hub):
     return new_client(hub.url)
 

@@ -2,7 +2,6 @@
 upload has sent."""
 
 import os
-import re
 import signal
 import subprocess
 import time
@@ -12,9 +11,8 @@ import pytest
 from clients import Client, write_tokens
 from containers import pattern
 from environments import python_of
-from hub_clients import files_below
-from hub_repositories import text_files, write_files, zt_weights
-from wire import get
+from hub_clients import files_below, uploads_begun
+from hub_repositories import text_files, zt_weights
 
 # The older release asks for LFS, and takes it.
 XET_RELEASES = ["hub-2.4.0", "hub-1.33.0"]
@@ -34,23 +32,6 @@ LARGE = os.urandom(70 * MIB) + partly_compressible(30 * MIB)
 FILES = {"large.dat": LARGE, "sub/a b+c.dat": pattern(3_000_000, seed=5), "weights.zt": zt_weights(), **text_files()}
 
 
-@pytest.fixture
-def root(tmp_path):
-    (tmp_path / "root").mkdir()
-    return tmp_path / "root"
-
-
-@pytest.fixture
-def hub(root, start_server):
-    return start_server(root, "--writable", environment=SETTINGS)
-
-
-@pytest.fixture
-def source(tmp_path):
-    write_files(tmp_path / "source", FILES)
-    return tmp_path / "source"
-
-
 @pytest.fixture(params=XET_RELEASES)
 def release(request):
     return request.param
@@ -61,11 +42,6 @@ def client(new_client, hub):
     return new_client(hub.url)
 
 
-def begun(server, kind):
-    text = get(server, "/metrics").body.decode()
-    return int(re.search(rf'ztserve_uploads_begun_total\{{kind="{kind}"\}} (\d+)', text).group(1))
-
-
 def requests_of(server, part):
     return [line for line in server.log.splitlines() if "POST" in line and part in line]
 
@@ -73,13 +49,13 @@ def requests_of(server, part):
 def test_a_folder_of_large_and_small_files(client, root, hub, source):
     client.expect_hf("upload", "org/new", source)
     assert files_below(root / "org/new") == FILES
-    assert begun(hub, "xet") == 1
+    assert uploads_begun(hub, "xet") == 1
     # More than one xorb is filled.
     assert len(requests_of(hub, "/v1/xorbs/")) >= 2
     # A second time the client sends it again, and then sees that there is nothing to commit.
-    staged = begun(hub, "staged")
+    staged = uploads_begun(hub, "staged")
     client.expect_hf("upload", "org/new", source)
-    assert begun(hub, "staged") == staged
+    assert uploads_begun(hub, "staged") == staged
     assert files_below(root / "org/new") == FILES
 
 
@@ -125,7 +101,7 @@ def test_two_uploads_at_once_share_a_cache(client, root, hub, source):
         assert process.returncode == 0
     for name in ("one", "two"):
         assert files_below(root / "org" / name) == FILES
-    assert begun(hub, "xet") == 2
+    assert uploads_begun(hub, "xet") == 2
 
 
 def test_with_tokens(client, root, source, tmp_path, start_server):
@@ -143,7 +119,7 @@ def test_without_xet_nothing_goes_that_way(client, root, hub, source):
     client.environment["HF_HUB_DISABLE_XET"] = "1"
     client.expect_hf("upload", "org/new", source)
     assert files_below(root / "org/new") == FILES
-    assert begun(hub, "xet") == 0
+    assert uploads_begun(hub, "xet") == 0
 
 
 def test_a_server_without_xet_ends_the_upload(client, root, source, start_server):
