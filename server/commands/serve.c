@@ -30,11 +30,10 @@
 /* The watchdog hears from the server this often before its time is over. */
 #define WATCHDOG_SHARE 4
 #define SECOND_SIGNAL  "a second signal arrived"
-/* How often to check for the end of loading or draining while waiting for signals. */
+/* How often to check for the end of loading, closing or draining while waiting for signals. */
 #define LOADING_POLL_MS  2
+#define CLOSING_POLL_MS  2
 #define DRAINING_POLL_MS 20
-/* Requests that are on their way when the signal arrives are still answered. */
-#define DRAIN_GRACE_MS 250
 /* Stopping normally takes as long as one step of a job. A job that hangs in a system call must not
  * keep the process alive longer than this. */
 #define CUT_LIMIT_S 10
@@ -196,13 +195,13 @@ static void reload(const struct serving *serving)
         !instance_reload(serving->instance, &config, message.text, sizeof(message.text))) {
         log_write(LOG_LEVEL_ERROR, "the configuration is unchanged: %s", message.text);
         explain_refusal(serving, &config);
-        metric_add(METRIC_RELOADS_FAILED, 1);
         note_configuration(false);
+        metric_add(METRIC_RELOADS_FAILED, 1);
         report(serving, SERVICE_READY, "the configuration is unchanged: %s", message.text);
         return;
     }
-    metric_add(METRIC_RELOADS_DONE, 1);
     note_configuration(true);
+    metric_add(METRIC_RELOADS_DONE, 1);
     configure_log(&config);
     warn_of_pending(instance_config(serving->instance), &config);
     log_write(LOG_LEVEL_INFO, "reloaded the configuration and the folder");
@@ -275,12 +274,16 @@ static void announce(const struct serving *serving)
 {
     const struct config *config = instance_config(serving->instance);
     const char *address = instance_address(serving->instance);
+    /* Before anybody is told where to put files. */
+    const bool is_empty =
+        !instance_has_models(serving->instance) && !instance_is_stranded(serving->instance);
+    const size_t misfits = instance_misfits(serving->instance);
 
     printf("ztserve: serving %s on %s://%s\n", config->root, scheme_of(config), address);
     fflush(stdout);
     report_serving(serving);
-    if (!instance_has_models(serving->instance) && !instance_is_stranded(serving->instance))
-        log_empty(config, address, instance_misfits(serving->instance));
+    if (is_empty)
+        log_empty(config, address, misfits);
 }
 
 /* What follows the count in "1 request is", "2 requests are". */
@@ -316,27 +319,34 @@ static void report_stopping(const struct serving *serving)
                            (unsigned)(config->drain_delay_s + config->drain_s) + CUT_LIMIT_S);
 }
 
-/* Waits up to drain_s for open requests to end, or for a second signal. */
+/* Waits for a moment of the time until end_ms. Returns why that must be the last one, or NULL. */
+static const char *wait_on(struct serving *serving, int poll_ms, int64_t end_ms)
+{
+    if (wait_for_end(serving, poll_ms) != 0)
+        return SECOND_SIGNAL;
+    return clock_ms() >= end_ms ? "drain_s has passed" : NULL;
+}
+
+/* Waits up to drain_s for open requests, and for those on their way on idle connections, or until a
+ * second signal. */
 static void drain(struct serving *serving)
 {
     const int64_t limit_ms = instance_config(serving->instance)->drain_s * 1000;
     const char *reason;
-    int64_t begun_ms;
+    int64_t end_ms;
     unsigned open;
     unsigned left;
 
     report_stopping(serving);
     reason = leave(serving);
-    begun_ms = clock_ms();
+    end_ms = clock_ms() + limit_ms;
     instance_drain(serving->instance);
+    while (reason == NULL && !instance_is_drained(serving->instance))
+        reason = wait_on(serving, CLOSING_POLL_MS, end_ms);
     open = instance_active(serving->instance);
     log_write(LOG_LEVEL_INFO, "draining: %u %s open", open, requests_are(open));
-    while (reason == NULL &&
-           (instance_active(serving->instance) > 0 || clock_ms() - begun_ms < DRAIN_GRACE_MS))
-        if (wait_for_end(serving, DRAINING_POLL_MS) != 0)
-            reason = SECOND_SIGNAL;
-        else if (clock_ms() - begun_ms >= limit_ms)
-            reason = "drain_s has passed";
+    while (reason == NULL && instance_connections() > 0)
+        reason = wait_on(serving, DRAINING_POLL_MS, end_ms);
     left = instance_active(serving->instance);
     if (left > 0) {
         log_write(LOG_LEVEL_WARN, "%u %s cut: %s", left, requests_are(left),

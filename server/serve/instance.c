@@ -21,6 +21,7 @@
 #include "derived/export_plan.h"
 #include "http/exchange/digest_memory.h"
 #include "http/exchange/digest_queue.h"
+#include "http/limits/admission.h"
 #include "http/tls/tls.h"
 #include "http/wire/listener.h"
 #include "http/wire/loop.h"
@@ -410,6 +411,22 @@ void instance_drain(struct instance *instance)
     instance_leave(instance);
     for (unsigned i = 0; i < instance->server.loop_count; i++)
         loop_drain(instance->server.loops[i]);
+}
+
+bool instance_is_drained(const struct instance *instance)
+{
+    for (unsigned i = 0; i < instance->server.loop_count; i++)
+        if (!loop_is_drained(instance->server.loops[i]))
+            return false;
+    return true;
+}
+
+unsigned instance_connections(void)
+{
+    unsigned surplus;
+    const unsigned admitted = admission_count(&surplus);
+
+    return admitted + surplus;
 }
 
 unsigned instance_active(const struct instance *instance)

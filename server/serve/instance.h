@@ -50,8 +50,15 @@ bool instance_is_turning(const struct instance *instance);
 /* From now on /readyz answers 503, and all answers say that the connection ends. */
 void instance_leave(struct instance *instance);
 
-/* The same, and closes the listening sockets; open requests continue. */
+/* The same, and begins to close the listening sockets; open requests continue, and connections
+ * without one end soon. */
 void instance_drain(struct instance *instance);
+
+/* Whether all listening sockets are closed. */
+bool instance_is_drained(const struct instance *instance);
+
+/* Number of open connections, those that are turned away included. */
+unsigned instance_connections(void);
 
 /* Number of requests in progress. */
 unsigned instance_active(const struct instance *instance);

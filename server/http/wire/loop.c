@@ -38,7 +38,7 @@ struct loop {
     atomic_bool stop_asked;
     atomic_uint turns_asked;
     atomic_uint turns_made;
-    bool drained;
+    atomic_bool drained;
     bool cut;
     pthread_t thread;
 };
@@ -117,9 +117,9 @@ static bool should_continue(struct loop *loop)
         atomic_store(&loop->turns_made, turns);
     if (atomic_load(&loop->reload_asked) && atomic_exchange(&loop->reload_asked, false))
         mhd_reload(loop->mhd);
-    if (atomic_load(&loop->drain_asked) && !loop->drained) {
-        loop->drained = true;
+    if (atomic_load(&loop->drain_asked) && !atomic_load(&loop->drained)) {
         mhd_drain(loop->mhd);
+        atomic_store(&loop->drained, true);
     }
     if (!atomic_load(&loop->stop_asked))
         return true;
@@ -241,6 +241,11 @@ void loop_drain(struct loop *loop)
 {
     atomic_store(&loop->drain_asked, true);
     mailbox_ring(&loop->mailbox);
+}
+
+bool loop_is_drained(const struct loop *loop)
+{
+    return atomic_load(&loop->drained);
 }
 
 unsigned loop_active(const struct loop *loop)

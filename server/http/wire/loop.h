@@ -33,9 +33,12 @@ void loop_reload(struct loop *loop);
  * For one thread. */
 bool loop_has_turned(struct loop *loop);
 
-/* Stops accepting: the listening socket is closed, and idle connections end soon. From any
- * thread. */
+/* Asks the loop to stop accepting: it closes its listening socket, and idle connections end soon.
+ * From any thread. */
 void loop_drain(struct loop *loop);
+
+/* Whether it has done so. From any thread. */
+bool loop_is_drained(const struct loop *loop);
 
 /* Number of requests in progress. From any thread. */
 unsigned loop_active(const struct loop *loop);

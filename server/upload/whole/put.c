@@ -83,8 +83,8 @@ static void unregister(struct put *put)
 {
     if (put->is_registered) {
         put->is_registered = false;
-        metric_add(put->state == PUT_PUBLISHED ? METRIC_PUBLISHED_FILE : METRIC_FAILED_FILE, 1);
         registry_remove(put->server->registry, &put->entry);
+        metric_add(put->state == PUT_PUBLISHED ? METRIC_PUBLISHED_FILE : METRIC_FAILED_FILE, 1);
     }
 }
 
