@@ -3,8 +3,10 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 from certificates import common_authority, common_certificate
@@ -14,6 +16,7 @@ PROGRAM = Path(os.environ.get("ZTSERVE", TOP / "build" / "ztserve"))
 # Generous, since sanitized builds on shared machines are slow; normally nothing waits this long.
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
+LOG_TIMEOUT_S = 60
 
 # Set to use TLS in every test that does not bring a certificate of its own: most must hold there too.
 ALWAYS_TLS = bool(os.environ.get("ZT_ALWAYS_TLS"))
@@ -27,6 +30,14 @@ def holds_freed_memory():
 
 # Set where servers are to serve something else in place of a folder: gives a root, variables and a mirror (http/mirror.py).
 instead_of = None
+
+
+def held_port(port):
+    """A socket that keeps others from a port, but not a server that is started on it."""
+    place = socket.socket()
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    place.bind(("127.0.0.1", port))
+    return place
 
 
 SERVING = re.compile(r"^ztserve: serving .* on (https?)://(.+):(\d+)$")
@@ -78,6 +89,14 @@ class ServerProcess:
             raise RuntimeError(f"ztserve did not start: {line!r}\n" + "\n".join(self.log_lines))
         self.scheme = match.group(1)
         return match.group(2), int(match.group(3))
+
+    def wait_for_line(self, words):
+        """The first line of the log with these words; what the server has written is read a little later."""
+        end = time.monotonic() + LOG_TIMEOUT_S
+        while not (found := [line for line in self.log_lines if words in line]):
+            assert time.monotonic() < end, f"no line says {words!r}:\n{self.log}"
+            time.sleep(0.02)
+        return found[0]
 
     def signal(self, number):
         self.look_at_folder()

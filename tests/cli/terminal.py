@@ -106,6 +106,9 @@ class SlowLine:
         time.sleep(max(pause, 0))
 
     def close(self):
+        # Whoever is inside accept would keep the port.
+        with suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         for end in self.ends:
             with suppress(OSError):

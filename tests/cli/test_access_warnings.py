@@ -16,15 +16,6 @@ from web_tokens import AUDIENCE, ISSUER, Key, write_keys
 WAIT_S = 20
 
 
-def wait_for_line(server, words):
-    """The first line of the log with these words."""
-    end = time.monotonic() + WAIT_S
-    while not (found := [line for line in server.log_lines if words in line]):
-        assert time.monotonic() < end, server.log
-        time.sleep(0.02)
-    return found[0]
-
-
 class Served:
     """A server whose settings and tokens file tests change."""
 
@@ -34,7 +25,7 @@ class Served:
         self.write(settings)
         self.server = start_server(folder / "root", "--config", folder / "c.json", *arguments)
         # It follows the warnings of the start.
-        wait_for_line(self.server, " confined: ")
+        self.server.wait_for_line(" confined: ")
 
     def write(self, settings):
         (self.folder / "c.json").write_text(json.dumps(settings))
@@ -130,5 +121,5 @@ def test_a_state_folder_that_cannot_be_written_is_named(start_server, tmp_path):
     state = tmp_path / "file" / "state"
     (tmp_path / "root").mkdir()
     server = start_server(tmp_path / "root", environment={"ZTSERVE_STATE_DIR": str(state)})
-    line = wait_for_line(server, "verdicts are kept in memory only")
+    line = server.wait_for_line("verdicts are kept in memory only")
     assert f"the state folder, {state}, cannot be written ({os.strerror(errno.ENOTDIR)})" in line

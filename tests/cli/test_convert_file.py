@@ -11,6 +11,7 @@ import stat
 import struct
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -90,12 +91,20 @@ def make_large(tmp_path, size):
     return path
 
 
+def catches(process, number):
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(re.search(r"SigCgt:\s+(\w+)", status)[1], 16) >> (number - 1) & 1
+
+
 def test_a_signal_leaves_nothing(tmp_path):
     source = make_large(tmp_path, 1 << 30)
     process = subprocess.Popen(
         [PROGRAM, "convert", source, tmp_path / "out.zt", "--zstd=22"], stderr=subprocess.PIPE, text=True
     )
-    time.sleep(1)
+    while not catches(process, signal.SIGTERM):
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.5)  # in the middle of it
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1

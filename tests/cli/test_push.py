@@ -16,7 +16,7 @@ import joined
 import meddler as meddling
 import pytest
 from containers import dense, pattern, zt1
-from server_process import PROGRAM
+from server_process import PROGRAM, held_port
 
 SIZE = 6_000_000
 MODEL = zt1({"a": dense(pattern(SIZE, seed=21), digest="sha256")})
@@ -231,8 +231,10 @@ def test_a_restart_of_the_server_is_survived(start_server, root, line, server, p
     while line.passed < 3_000_000 and process.poll() is None:
         time.sleep(0.01)
     server.kill()
+    place = held_port(server.port)
     line.pause_s = 0
     again = start_server(root, "--writable", listen=f"127.0.0.1:{server.port}")
+    place.close()
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, b"")
     assert (root / "m.zt").read_bytes() == MODEL

@@ -22,6 +22,21 @@ def get(server, path, connection=None):
     return response, response.read()
 
 
+def begin(connection, server, others):
+    """A request of which the first line has been read, so that it is waited for; others are under way too."""
+    connection.sock.sendall(b"GET /readyz HTTP/1.1\r\n")
+    # This one, and the one that asks.
+    wanted = f"ztserve_http_requests_in_progress {others + 2}\n"
+    wait_for(lambda: wanted in get(server, "/metrics")[1].decode())
+
+
+def finish(connection):
+    connection.sock.sendall(b"Host: x\r\n\r\n")
+    response = http.client.HTTPResponse(connection.sock)
+    response.begin()
+    return response, response.read()
+
+
 def wait_for(condition):
     end = time.monotonic() + WAIT_S
     while not condition():
@@ -252,14 +267,15 @@ def test_an_open_download_is_finished_while_draining(start_server, tmp_path, big
     other = http.client.HTTPConnection(server.host, server.port, timeout=WAIT_S)
     assert get(server, "/readyz", other)[0].status == 200
     download = SlowDownload(server)
+    begin(other, server, 1)
     server.signal(signal.SIGTERM)
-    wait_for(lambda: any("draining" in line for line in server.log_lines))
-    response, body = get(server, "/readyz", other)
+    server.wait_for_line("draining")
+    with pytest.raises(ConnectionRefusedError):
+        get(server, "/healthz")
+    response, body = finish(other)
     assert response.status == 503
     assert json.loads(body)["code"] == "draining"
     assert response.getheader("Connection") == "close"
-    with pytest.raises(ConnectionRefusedError):
-        get(server, "/healthz")
     assert server.process.poll() is None
     assert download.finish() == big
     assert server.wait() == 0
@@ -269,9 +285,11 @@ def test_an_open_connection_is_told_to_close_while_draining(start_server, tmp_pa
     server = start_server(tmp_path)
     connection = http.client.HTTPConnection(server.host, server.port, timeout=WAIT_S)
     get(server, "/healthz", connection)
+    begin(connection, server, 0)
     server.signal(signal.SIGTERM)
-    time.sleep(0.05)
-    assert get(server, "/readyz", connection)[0].status == 503
+    server.wait_for_line("draining")
+    response, _ = finish(connection)
+    assert (response.status, response.getheader("Connection")) == (503, "close")
     assert server.wait() == 0
 
 
@@ -279,7 +297,7 @@ def test_a_second_signal_cuts_at_once(start_server, tmp_path, big):
     server = start_server(tmp_path)
     download = SlowDownload(server)
     server.signal(signal.SIGTERM)
-    wait_for(lambda: any("draining" in line for line in server.log_lines))
+    server.wait_for_line("draining")
     begun = time.monotonic()
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
@@ -304,7 +322,7 @@ def test_a_client_that_goes_away_while_draining_ends_the_wait(start_server, tmp_
     server = start_server(tmp_path)
     download = SlowDownload(server)
     server.signal(signal.SIGTERM)
-    wait_for(lambda: any("draining" in line for line in server.log_lines))
+    server.wait_for_line("draining")
     download.socket.close()
     begun = time.monotonic()
     assert server.wait() == 0

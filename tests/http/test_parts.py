@@ -323,7 +323,7 @@ def test_index_with_an_unusable_name_is_counted_as_such(start_server, tmp_path):
     write(tmp_path, {"\x01no name.safetensors.index.json": b"{}"})
     server = start_server(tmp_path)
     assert entries(server) == {}
-    assert "no name.safetensors.index.json" in server.log
+    server.wait_for_line("no name.safetensors.index.json")
 
 
 def test_a_thousand_parts_are_one_model(start_server, tmp_path):

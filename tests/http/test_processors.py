@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wire import connect, get, read_head
+from wire import connect, eventually, get, read_head
 
 CONNECTIONS = 20
 # The pool never has fewer: one for each kind of job, and one that each client leaves to others.
@@ -34,7 +34,8 @@ def test_thread_counts_and_limits_agree_under_a_mask(start_server, tmp_path):
     with one_processor():
         server = start_server(tmp_path, environment={"ZTSERVE_LIMITS_CONNECTIONS": str(CONNECTIONS)})
     assert get(server, "/healthz").status == 200
-    names = threads(server)
+    # Each gives itself its name.
+    names = eventually(lambda: (now := threads(server)).count("worker") >= LEAST_WORKERS and now)
     assert names.count("loop") == 1, names
     assert names.count("worker") == LEAST_WORKERS, names
     clients = [connect(server) for _ in range(CONNECTIONS - 2)]

@@ -18,6 +18,11 @@ VERSION = b'"version"'
 @pytest.fixture(scope="module")
 def server(folder, share_server):
     (folder / "m.zt").write_bytes(zt1({"w": dense(pattern(1000)), "big": dense(pattern(3_000_000))}))
+    return share_server(folder)
+
+
+@pytest.fixture(scope="module")
+def hasty(folder, server, share_server):
     return share_server(
         folder, environment={"ZTSERVE_LIMITS_HEADER_TIMEOUT_S": "1", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "2"}
     )
@@ -98,9 +103,9 @@ def test_body_of_a_refused_put_is_not_the_next_request(server):
 
 
 @pytest.mark.timeout(TIMEOUT_S)
-def test_header_that_never_ends_is_cut(server):
+def test_header_that_never_ends_is_cut(hasty):
     began = time.monotonic()
-    with connect(server) as connection:
+    with connect(hasty) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
         try:
             while time.monotonic() - began < TIMEOUT_S:
@@ -116,8 +121,8 @@ def test_header_that_never_ends_is_cut(server):
     assert time.monotonic() - began < 20
 
 
-def test_idle_connection_is_closed(server):
-    with connect(server) as connection:
+def test_idle_connection_is_closed(hasty):
+    with connect(hasty) as connection:
         connection.sendall(request())
         assert read_head(connection)[0] == 200
         assert read_until_closed(connection) is not None

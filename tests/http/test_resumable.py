@@ -1,7 +1,6 @@
 """/v1/resumable (tus 1.0.0): the protocol, creating an upload, and sending its pieces."""
 
 import base64
-import time
 
 import pytest
 
@@ -271,9 +270,12 @@ def test_silent_piece_gives_way_to_the_next(server, name, with_checksum):
     with connect(server) as connection:
         connection.sendall(
             f"PATCH {upload} HTTP/1.1\r\nHost: x\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\n{stated}"
-            f"Content-Type: application/offset+octet-stream\r\nContent-Length: 500\r\n\r\n".encode() + SMALL[:100]
+            f"Content-Type: application/offset+octet-stream\r\nContent-Length: 500\r\nExpect: 100-continue\r\n\r\n".encode()
         )
-        time.sleep(0.5)
+        assert read_head(connection)[0] == 100
+        connection.sendall(SMALL[:100])
+        if not with_checksum:
+            eventually(lambda: uploads_of(server, name)[0]["received"] == 100)
         at = offset_of(server, upload)
         assert at == (0 if with_checksum else 100)
         assert patch(server, upload, at, SMALL[at:]).status == 423

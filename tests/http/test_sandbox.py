@@ -62,7 +62,7 @@ def test_a_writable_root_is_written_and_a_state_folder_elsewhere_too(start_serve
 
 def test_without_the_sandbox_nothing_is_given_up(start_server, tmp_path):
     server = start_server(tmp_path, environment={"ZTSERVE_SANDBOX": "false"})
-    assert [line for line in server.log_lines if "not confined: the key sandbox is false" in line]
+    server.wait_for_line("not confined: the key sandbox is false")
     assert {privileges for privileges, _ in restrictions(server)} == {"0"}
 
 

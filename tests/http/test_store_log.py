@@ -34,7 +34,7 @@ def test_a_shadowed_pair_is_logged_once(start_server, tmp_path):
     (tmp_path / "a.gguf").write_bytes(MODEL)
     server = start_server(tmp_path)
     settle(server, tmp_path)
-    assert len(lines_with(server, "is shadowed by")) == 1, server.log
+    assert len(logged(server, "is shadowed by")) == 1, server.log
     (tmp_path / "a.safetensors").write_bytes(MODEL)
     assert "a.safetensors is shadowed by a.zt" in logged(server, "is shadowed by", 2)[1]
     for name in ("a.zt", "a.safetensors"):
@@ -49,10 +49,10 @@ def test_a_file_with_an_unusable_name_is_logged_once(start_server, tmp_path, nam
     (tmp_path / "notes.txt").write_text("not meant to be a model")
     server = start_server(tmp_path)
     settle(server, tmp_path)
-    (line,) = lines_with(server, name)
+    (line,) = logged(server, name)
     assert " warn " in line, line
     assert lines_with(server, "notes") == []
-    (empty,) = lines_with(server, "no models yet")
+    (empty,) = logged(server, "no models yet")
     assert "name" in empty and "1 file " in empty
 
 
@@ -62,7 +62,7 @@ def test_a_folder_with_an_unusable_name_is_logged_once(start_server, tmp_path):
     (tmp_path / "\x7fmy models" / "m.zt").write_bytes(MODEL)
     server = start_server(tmp_path)
     settle(server, tmp_path)
-    assert len(lines_with(server, "my models is not searched")) == 1, server.log
+    assert len(logged(server, "my models is not searched")) == 1, server.log
 
 
 def test_many_files_whose_names_do_not_fit_are_counted(start_server, tmp_path):
@@ -70,9 +70,9 @@ def test_many_files_whose_names_do_not_fit_are_counted(start_server, tmp_path):
         (tmp_path / f"\x01bad {index}.zt").write_bytes(MODEL)
     server = start_server(tmp_path)
     settle(server, tmp_path)
-    assert len(lines_with(server, "bad ")) == 100, server.log
-    assert len(lines_with(server, "5 more")) == 1, server.log
-    assert "105 files" in lines_with(server, "no models yet")[0]
+    assert len(logged(server, "bad ", 100)) == 100, server.log
+    assert len(logged(server, "5 more")) == 1, server.log
+    assert "105 files" in logged(server, "no models yet")[0]
 
 
 def test_a_later_file_with_an_unusable_name_is_logged(start_server, tmp_path):
@@ -112,7 +112,7 @@ def test_a_state_folder_that_is_a_link_in_the_root_is_not_followed(start_server,
     server = start_server(root, *(["--writable"] if is_writable else []))
     assert ask(server, "POST", model_path("m") + "/verification", body=b"").status in (200, 202, 403)
     assert get(server, component_path("m", "w")).status == 200
-    (line,) = lines_with(server, "memory only")
+    (line,) = logged(server, "memory only")
     assert " warn " in line and str(root / ".ztserve") in line
     server.stop()
     assert list(outside.iterdir()) == []
@@ -169,7 +169,7 @@ def test_what_is_left_out_is_a_warning_once(start_server, tmp_path_factory, make
     for name in ("again", "and-again"):
         (folder / f"{name}.zt").write_bytes(MODEL)
         eventually(lambda wanted=name: get(server, model_path(wanted)).status == 200)
-    (line,) = lines_with(server, text)
+    (line,) = logged(server, text)
     assert " warn " in line
     assert get(server, "/v1/models?limit=9").json()["models"][-1]["name"] == "settled"
 

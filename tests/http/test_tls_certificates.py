@@ -93,7 +93,7 @@ def test_folders_and_pipes_are_refused(tmp_path, certificate):
 def test_a_certificate_out_of_its_time_is_warned_of(start_server, tmp_path, authority, begins, ends, words):
     made = authority.sign(f"from{begins}", begins_days=begins, ends_days=ends)
     server = start_server(tmp_path, *made.arguments, tls=authority)
-    line = next(line for line in server.log_lines if words in line)
+    line = server.wait_for_line(words)
     assert " warn " in line and "tls.cert" in line and str(made.cert) in line
     with pytest.raises(ssl.SSLCertVerificationError):
         connect(server)
@@ -103,7 +103,7 @@ def test_a_key_that_everybody_may_read_is_warned_of(start_server, tmp_path, auth
     made = authority.sign("open")
     made.key.chmod(made.key.stat().st_mode | stat.S_IROTH)
     server = start_server(tmp_path, *made.arguments, tls=authority)
-    line = next(line for line in server.log_lines if "everybody" in line)
+    line = server.wait_for_line("everybody")
     assert " warn " in line and "tls.key" in line and str(made.key) in line
     assert get(server, "/healthz").status == 200
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from containers import pattern
-from wire import assert_problem, component_path, connect, eventually, get, model_path
+from wire import NOTICED_S, assert_problem, component_path, connect, eventually, get, model_path
 from writers import assert_clean, begin, leftovers
 
 
@@ -244,11 +244,11 @@ def test_place_without_a_session_is_removed(tmp_path, start_server):
 
 
 def test_idle_upload_expires(tmp_path, start_server):
-    server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_EXPIRE_S": "2"})
+    server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_EXPIRE_S": "4"})
     upload = begin(server, "m")
     upload.put("w", b"x")
     busy = begin(server, "n")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + NOTICED_S
     while time.monotonic() < deadline and get(server, upload.path).status == 200:
         assert busy.put("w", b"x").status == 201
         time.sleep(0.2)

@@ -12,7 +12,7 @@ import time
 import requests
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-WAIT_S = 20
+WAIT_S = 60
 OPTIONS = [
     "--headless=new",
     "--disable-gpu",
