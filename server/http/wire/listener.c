@@ -110,19 +110,29 @@ static int open_socket(const struct address *address, bool reuse_port)
     return descriptor;
 }
 
-/* Fails if another server has the port, as binding without SO_REUSEPORT shows. Port 0 is replaced
- * by the free one that was found, so that all sockets get the same. */
-static int probe(struct address *address)
+static bool names_port(const struct address *address)
+{
+    return address->storage.ss_family == AF_INET6
+               ? ((const struct sockaddr_in6 *)&address->storage)->sin6_port != 0
+               : ((const struct sockaddr_in *)&address->storage)->sin_port != 0;
+}
+
+/* Fails if another server has the port, as binding without SO_REUSEPORT shows. */
+static int probe(const struct address *address)
 {
     int descriptor = open_socket(address, false);
-    int status;
 
     if (descriptor < 0)
         return -1;
-    address->length = sizeof(address->storage);
-    status = getsockname(descriptor, (struct sockaddr *)&address->storage, &address->length);
     close(descriptor);
-    return status;
+    return 0;
+}
+
+/* Where a socket is bound, which is a free port if none was named. */
+static int read_address(int descriptor, struct address *out_address)
+{
+    out_address->length = sizeof(out_address->storage);
+    return getsockname(descriptor, (struct sockaddr *)&out_address->storage, &out_address->length);
 }
 
 static void format_address(const struct address *address, char *out_text, size_t size)
@@ -147,7 +157,7 @@ int listener_open(struct listener *listener, const char *listen_on, char *error,
 
     if (resolve(listen_on, &address, error, error_size) != 0)
         return -1;
-    if (probe(&address) != 0)
+    if (names_port(&address) && probe(&address) != 0)
         return fail_to_bind(error, error_size, listen_on);
     for (; opened < listener->count; opened++) {
         int descriptor = open_socket(&address, true);
@@ -155,7 +165,9 @@ int listener_open(struct listener *listener, const char *listen_on, char *error,
         if (descriptor < 0)
             goto failed;
         listener->sockets[opened] = descriptor;
-        if (listen(descriptor, BACKLOG) != 0) {
+        /* All others get the free port that the first one has found and keeps. */
+        if ((opened == 0 && read_address(descriptor, &address) != 0) ||
+            listen(descriptor, BACKLOG) != 0) {
             opened++;
             goto failed;
         }
@@ -172,10 +184,10 @@ failed:
 
 void listener_address_of(int descriptor, char out_address[LISTENER_ADDRESS_SIZE])
 {
-    struct address address = {.length = sizeof(address.storage)};
+    struct address address;
 
     out_address[0] = '\0';
-    if (getsockname(descriptor, (struct sockaddr *)&address.storage, &address.length) == 0)
+    if (read_address(descriptor, &address) == 0)
         format_address(&address, out_address, LISTENER_ADDRESS_SIZE);
 }
 
