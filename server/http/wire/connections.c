@@ -311,6 +311,7 @@ void connections_body_begin(struct connections *connections, struct connection *
                             uint64_t now_ms)
 {
     connection->body_begun_ms = now_ms;
+    connection->spared = false;
     deadline_set(&connection->deadline, &connections->body, now_ms);
 }
 
@@ -323,6 +324,7 @@ bool connections_body_piece(struct connections *connections, struct connection *
     /* This piece was already on its way when the client got its 408. */
     if (connection->timed_out)
         return false;
+    connection->spared = false;
     deadline_set(&connection->deadline, &connections->body, now_ms);
     if (taken_ms <= connections->body_time_ms &&
         (taken_ms <= connections->rate_grace_ms ||
@@ -368,6 +370,7 @@ void connections_answer_begin(struct connections *connections, struct connection
 void connections_idle_begin(struct connections *connections, struct connection *connection,
                             uint64_t now_ms)
 {
+    connection->spared = false;
     deadline_set(&connection->deadline,
                  connections->draining ? &connections->closing : &connections->idle, now_ms);
 }
@@ -382,6 +385,17 @@ void connections_drain(struct connections *connections, uint64_t now_ms)
 
 /* --- cutting --- */
 
+/* Whether the loop was late, and not the client: what it sent lies unread. Once for each wait, since
+ * it may be that nobody is ever going to read it. */
+static bool spare(struct deadlines *list, struct connection *connection, uint64_t now_ms)
+{
+    if (connection->spared || connection->lingers || !connection_has_unread(connection))
+        return false;
+    connection->spared = true;
+    deadline_set(&connection->deadline, list, now_ms);
+    return true;
+}
+
 static void cut_due(struct deadlines *list, uint64_t now_ms)
 {
     struct deadline *due;
@@ -389,6 +403,8 @@ static void cut_due(struct deadlines *list, uint64_t now_ms)
     while ((due = deadlines_take_due(list, now_ms)) != NULL) {
         struct connection *connection = (struct connection *)due;
 
+        if (spare(list, connection, now_ms))
+            continue;
         connection->timed_out = true;
         shutdown(connection->descriptor, SHUT_RDWR);
     }
@@ -448,6 +464,8 @@ static void cut_due_bodies(struct deadlines *list, uint64_t now_ms)
     while ((due = deadlines_take_due(list, now_ms)) != NULL) {
         struct connection *connection = (struct connection *)due;
 
+        if (spare(list, connection, now_ms))
+            continue;
         cut_body(connection);
         if (connection->bypassed) {
             intake_cut(request_state(connection->request)->intake);

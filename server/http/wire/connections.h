@@ -52,6 +52,7 @@ struct connection {
     bool answered;  /* an answer that the library did not send went out */
     bool gone;      /* the client was gone when a wait ended */
     bool timed_out; /* shut down because it took too long */
+    bool spared;    /* its time was over once, but not all had been read that came within it */
     bool lingers;   /* bytes may still come that nobody reads */
     bool surplus;   /* over the limit: only a probe is answered, all else gets 503 */
 };

@@ -142,6 +142,51 @@ static void a_body_that_stops_gets_408(void **state)
     assert_true(connection_has_unread(connection));
 }
 
+static void a_body_whose_bytes_lie_unread_is_spared_once(void **state)
+{
+    (void)state;
+    begin_body();
+    assert_int_equal(send(client, "x", 1, MSG_NOSIGNAL), 1);
+    connections_cut_due(&connections, START_MS + 60000);
+    assert_null(received());
+    assert_true(connections_due_ms(&connections) == START_MS + 120000);
+    connections_cut_due(&connections, START_MS + 120000);
+    assert_answered_408();
+}
+
+static void each_piece_of_a_body_may_be_spared(void **state)
+{
+    (void)state;
+    begin_body();
+    assert_int_equal(send(client, "x", 1, MSG_NOSIGNAL), 1);
+    connections_cut_due(&connections, START_MS + 60000);
+    assert_true(piece(1000000, 60001));
+    connections_cut_due(&connections, START_MS + 120001);
+    assert_null(received());
+    connections_cut_due(&connections, START_MS + 180001);
+    assert_answered_408();
+}
+
+static void a_header_that_lies_unread_is_spared_once(void **state)
+{
+    (void)state;
+    assert_int_equal(send(client, "GET", 3, MSG_NOSIGNAL), 3);
+    connections_cut_due(&connections, START_MS + 10000);
+    assert_null(received());
+    connections_cut_due(&connections, START_MS + 20000);
+    assert_string_equal(received(), "");
+}
+
+/* Its bytes are left unread on purpose. */
+static void a_connection_that_lingers_is_not_spared(void **state)
+{
+    (void)state;
+    assert_int_equal(send(client, "GET", 3, MSG_NOSIGNAL), 3);
+    connection->lingers = true;
+    connections_cut_due(&connections, START_MS + 10000);
+    assert_string_equal(received(), "");
+}
+
 static void a_whole_body_has_its_own_limit(void **state)
 {
     (void)state;
@@ -388,6 +433,10 @@ int main(void)
         CONNECTED(a_body_just_below_the_least_rate_is_cut),
         CONNECTED(a_cut_body_is_answered_once),
         CONNECTED(a_body_that_stops_gets_408),
+        CONNECTED(a_body_whose_bytes_lie_unread_is_spared_once),
+        CONNECTED(each_piece_of_a_body_may_be_spared),
+        CONNECTED(a_header_that_lies_unread_is_spared_once),
+        CONNECTED(a_connection_that_lingers_is_not_spared),
         CONNECTED(a_whole_body_has_its_own_limit),
         CONNECTED(the_clock_stops_while_a_body_is_paused),
         CONNECTED(what_a_client_sent_is_unread),
