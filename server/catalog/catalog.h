@@ -14,6 +14,8 @@ struct catalog_observer {
     void *context;
     /* A new generation with a model, which no other thread has seen yet. */
     void (*opened)(void *context, struct generation *generation);
+    /* The generation is about to be found. */
+    void (*showing)(void *context, struct generation *generation);
     /* The generation can be found from now on. */
     void (*shown)(void *context, struct generation *generation);
     /* The generation can no longer be found; after this call the catalog releases it. */

@@ -238,6 +238,10 @@ static bool exchange_index(struct catalog_content *content, const struct catalog
 
     if (!catalog_index_merge(&old, changes, count, &next, out_dropped, out_dropped_count))
         return false;
+    /* Whoever finds a model finds its blobs. */
+    for (size_t i = 0; content->observer.showing != NULL && i < count; i++)
+        if (changes[i].generation != NULL)
+            content->observer.showing(content->observer.context, changes[i].generation);
     pthread_rwlock_wrlock(&content->index_lock);
     for (size_t i = 0; i < *out_dropped_count; i++) {
         assert(!atomic_load(&out_dropped[i]->retired));

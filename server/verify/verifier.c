@@ -186,6 +186,8 @@ static void on_opened(void *context, struct generation *generation)
         verifier_run_begin(verifier, generation, false, JOB_OF_SERVER);
 }
 
+/* Before the model is found and behind that: an index that is made in between finds it neither in
+ * the catalog nor here the first time. */
 static void on_shown(void *context, struct generation *generation)
 {
     struct verifier *verifier = context;
@@ -219,6 +221,7 @@ struct catalog_observer verifier_observer(struct verifier *verifier)
 {
     return (struct catalog_observer){.context = verifier,
                                      .opened = on_opened,
+                                     .showing = on_shown,
                                      .shown = on_shown,
                                      .dropped = on_dropped,
                                      .loaded = on_loaded};
