@@ -150,7 +150,8 @@ bool lfs_permit_read(struct request *request, bool has_part, struct lfs_permit *
                       "this address was not signed by this server: ask for a new one");
         return false;
     }
-    if (out_permit->expires <= (uint64_t)time(NULL)) {
+    /* Whole seconds: until the last one is over. */
+    if (out_permit->expires < (uint64_t)time(NULL)) {
         problem_reply(request, PROBLEM_FORBIDDEN,
                       "this address is not valid any more: ask for a new one");
         return false;
