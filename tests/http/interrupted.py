@@ -9,7 +9,9 @@ import hashlib
 import http.client
 import itertools
 import json
+import os
 import threading
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from containers import dense, pattern, zt1
@@ -282,7 +284,8 @@ def uploads_in_progress(server):
 def hidden_files(root):
     """Hidden files below the root, except for the server's state; an upload in progress is listed by its id."""
     found = set()
-    for path in root.rglob("*"):
+    # Unlike rglob, walk bears folders that vanish meanwhile.
+    for path in (Path(place) / name for place, folders, files in os.walk(root) for name in folders + files):
         parts = path.relative_to(root).parts
         hidden = [part for part in parts if part.startswith(".")]
         if not hidden or parts[0] == ".ztserve":

@@ -105,7 +105,7 @@ def test_forged_tokens_are_refused(server, keys, tmp_path):
 
 def test_a_remembered_token_expires(server, keys):
     # The skew is 5 s.
-    token = keys["ES256"].token(POD, exp=int(time.time()))
+    token = keys["ES256"].token(POD, exp=int(time.time()) + 5)
     assert with_token(server, token).status == 200
     eventually(lambda: with_token(server, token).status == 401)
 

@@ -171,10 +171,10 @@ def test_instance_whose_service_is_silent_at_the_start_is_found_later(bucket, me
     tally = meddler.counting()
     server = serve_bucket(bucket, endpoint=meddler.endpoint, environment={**NONE, **instance(service, tmp_path)})
     assert keys_of(tally) == {""}
-    assert any("no credentials were found" in line for line in server.log_lines)
+    eventually(lambda: any("no credentials were found" in line for line in server.log_lines))
     service.is_silent = False
     eventually(lambda: "KEY1" in keys_of(tally), within_s=60)
-    assert any("credentials (instance) were found" in line for line in server.log_lines)
+    eventually(lambda: any("credentials (instance) were found" in line for line in server.log_lines))
     assert get(server, TARGET).body == DATA
 
 

@@ -167,6 +167,8 @@ def test_large_replacement_is_conditional_too(bucket, replicas):
     assert_problem(put(replicas[1], "m", LARGE, If_Match=first), 412, "precondition-failed")
     assert_problem(put(replicas[1], "m", LARGE, If_None_Match="*"), 412, "precondition-failed")
     assert bucket.get("m.zt") == SMALL
+    # Its parts are removed behind the answer.
+    eventually(lambda: bucket.unfinished() == [])
     assert_clean(bucket, "m.zt")
 
 

@@ -281,8 +281,11 @@ def test_head_equals_get_without_the_body(server, model, name, query):
     path = component_path(model, name) + query
     got, asked = get(server, path), head(server, path)
     assert (asked.status, asked.body) == (200, b"")
-    shown = {key.lower() for key in got.fields.keys()} - {"date", "x-request-id"}
-    assert shown == {key.lower() for key in asked.fields.keys()} - {"date", "x-request-id"}
+    changing = {"date", "x-request-id"}
+    if got["Repr-Digest"] is None:
+        changing.add("repr-digest")  # it may have been found in between
+    shown = {key.lower() for key in got.fields.keys()} - changing
+    assert shown == {key.lower() for key in asked.fields.keys()} - changing
     for field in [*GIVEN, *(key for key in got.fields.keys() if key.startswith("ZT-"))]:
         assert asked[field] == got[field], field
 

@@ -144,6 +144,7 @@ def test_a_header_in_the_middle_is_waited_for(server):
 def test_connections_that_were_accepted_are_answered(start_server, tmp_path):
     """However close to the signal they came: a client is either refused, or it is answered."""
     outcomes = []
+    ends_with_a_loss = 0
 
     def ask_until_refused(server):
         while True:
@@ -162,15 +163,15 @@ def test_connections_that_were_accepted_are_answered(start_server, tmp_path):
     for _ in range(5):
         server = start_server(tmp_path)
         clients = [threading.Thread(target=ask_until_refused, args=(server,)) for _ in range(8)]
+        before = len(outcomes)
         for client in clients:
             client.start()
-        before = len(outcomes)
         eventually(lambda: len(outcomes) > before + 100)
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
         for client in clients:
             client.join()
-    # Between the last look and the end of the socket the kernel may accept one more, and resets it: in one of fifteen
-    # ends, as measured; without that look, in each end two or three.
-    lost = [outcome for outcome in outcomes if outcome != 200]
-    assert len(lost) <= 6, lost
+        ends_with_a_loss += any(outcome != 200 for outcome in outcomes[before:])
+    # Between the last look and the end of the socket the kernel may accept some more, and resets them: in one of fifteen
+    # ends, as measured; without that look, in each of them.
+    assert ends_with_a_loss <= 3, [outcome for outcome in outcomes if outcome != 200]

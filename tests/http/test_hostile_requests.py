@@ -150,7 +150,7 @@ def rounds(folder):
 def server(folder, rounds, share_server):
     """Has answered all rows."""
     (folder / "m.zt").write_bytes(zt1({"w": dense(pattern(1000))}))
-    limits = {"ZTSERVE_LIMITS_HEADER_TIMEOUT_S": "2", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "2"}
+    limits = {"ZTSERVE_LIMITS_HEADER_TIMEOUT_S": "5", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "5"}
     server = share_server(folder, "--writable", environment={**limits, "ZTSERVE_UPLOAD_MAX_BYTES": str(1 << 40)})
     server.sockets_at_start = sockets(server)
     for one in rounds.values():

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import select
 import threading
 import time
 
@@ -92,22 +93,27 @@ def test_nobody_waits_for_more_than_that(tmp_path, start_server, sizes):
 def test_others_are_answered_meanwhile(tmp_path, start_server, monkeypatch):
     """Many repositories at a time that have to be hashed first; small requests of all kinds do not wait for them."""
     monkeypatch.setenv("ZTSERVE_WORKERS", "4")
-    for number in range(8):
+    for number in range(24):
         (tmp_path / f"org/r{number}").mkdir(parents=True)
         for name in "abcd":
             with open(tmp_path / f"org/r{number}/{name}.bin", "wb") as file:
                 file.truncate(60 << 20)
     fill(tmp_path, "org/small", {"config.json": b"{}", "m.zt": zt1({"w": dense(pattern(8))})})
     server = start_server(tmp_path)
-    waiting = [Connection(server) for _ in range(8)]
-    for number, connection in enumerate(waiting):
-        connection.send("GET", f"/api/models/org/r{number}")
-    begun = time.monotonic()
-    for path in ("/api/models/org/small", "/files/org/small/config.json", "/v1/models/org%2Fsmall%2Fm"):
-        assert get(server, path).status == 200
-    small = time.monotonic() - begun
-    assert all(connection.receive().status == 200 for connection in waiting)
-    assert small < (time.monotonic() - begun) / 4
+
+    def answered_before(numbers):
+        """How many of the others have their answers when the small requests have theirs."""
+        waiting = [Connection(server) for _ in numbers]
+        for number, connection in zip(numbers, waiting):
+            connection.send("GET", f"/api/models/org/r{number}")
+        for path in ("/api/models/org/small", "/files/org/small/config.json", "/v1/models/org%2Fsmall%2Fm"):
+            assert get(server, path).status == 200
+        answered, _, _ = select.select([one.http.sock for one in waiting], [], [], 0)
+        assert all(connection.receive().status == 200 for connection in waiting)
+        return len(answered)
+
+    # Behind the work of the others they would come when half of it is done. A busy machine may let them wait once.
+    assert any(answered_before(range(first, first + 8)) < 4 for first in (0, 8, 16))
 
 
 def test_a_file_that_is_replaced_all_the_time_is_served(tmp_path, start_server, files):
@@ -126,13 +132,18 @@ def test_a_file_that_is_replaced_all_the_time_is_served(tmp_path, start_server, 
     writer = threading.Thread(target=replace)
     writer.start()
     served = {}
-    until = time.monotonic() + 3
-    while time.monotonic() < until:
-        pinned = get(server, f"/{REPO}/resolve/main/config.json")["Location"]
-        answer = get(server, pinned)
-        assert answer.status == 200 or answer["X-Error-Code"] == "RevisionNotFound"
-        if answer.status == 200:
-            assert served.setdefault(pinned, answer.body) == answer.body
-    ended.set()
-    writer.join()
+    begun = time.monotonic()
+    try:
+        # On a slow machine as long as it takes.
+        while time.monotonic() < begun + 3 or (len(served) <= 5 and time.monotonic() < begun + 60):
+            pinned = get(server, f"/{REPO}/resolve/main/config.json")["Location"]
+            if pinned is None:
+                continue
+            answer = get(server, pinned)
+            assert answer.status == 200 or answer["X-Error-Code"] == "RevisionNotFound"
+            if answer.status == 200:
+                assert served.setdefault(pinned, answer.body) == answer.body
+    finally:
+        ended.set()
+        writer.join()
     assert len(served) > 5

@@ -233,7 +233,7 @@ def test_a_body_that_its_client_cuts_leaves_nothing(tmp_path, server):
 
 
 def test_an_object_expires(tmp_path, start_server):
-    server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_EXPIRE_S": "1"})
+    server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_EXPIRE_S": "3"})
     stage(server, SMALL)
     assert eventually(lambda: staged(server) == [] and places(tmp_path) == [])
     assert_refused(commit(server, lfs_file("f", SMALL)), 400, "has expired")

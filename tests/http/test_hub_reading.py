@@ -397,7 +397,7 @@ def test_before_the_bytes_are_read(tmp_path, start_server):
     zeros = hashlib.sha256()
     for _ in range(3 << 10):
         zeros.update(bytes(1 << 20))
-    assert eventually(lambda: get(server, f"/api/models/{REPO}").json()["sha"] != first, within_s=60)
+    assert eventually(lambda: get(server, f"/api/models/{REPO}").json()["sha"] != first, within_s=200)
     final = head(server, f"/{REPO}/resolve/main/large.bin")
     assert final["ETag"] == f'"{zeros.hexdigest()}"'
     assert head(server, f"/{REPO}/resolve/{first}/large.bin").status == 200

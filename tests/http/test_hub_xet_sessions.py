@@ -46,7 +46,7 @@ def test_sessions_of_one_client_are_bounded(tmp_path, start_server):
 @pytest.mark.folder("looks at the places of uploads")
 def test_a_session_expires_with_what_it_has(tmp_path, start_server):
     config = tmp_path / "config.json"
-    config.write_text(json.dumps({"upload": {"expire_s": 1}}))
+    config.write_text(json.dumps({"upload": {"expire_s": 3}}))
     (tmp_path / "root").mkdir()
     server = start_server(tmp_path / "root", "--writable", "--config", config)
     session = Session(server, REPO)

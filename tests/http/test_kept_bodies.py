@@ -21,7 +21,7 @@ DATA = pattern(5 * MIB + 77)
 FILE = bytes(zt1({"w": dense(DATA)}))
 VERSION = b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LAST = b"GET /version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-IDLE_S = 2
+IDLE_S = 3
 
 
 @pytest.fixture(scope="module")
@@ -325,9 +325,9 @@ def test_a_body_is_idle_only_while_nothing_comes(server, folder, name, kind):
         if kind == "chunked":
             connection.sendall(b"%x\r\n" % (5 * MIB))
         for piece in pieces:
-            connection.sendall(piece)
             last = time.monotonic()
-            time.sleep(IDLE_S * 0.4)
+            connection.sendall(piece)
+            time.sleep(IDLE_S * 0.3)
         connection.setblocking(False)
         with pytest.raises(BlockingIOError):
             connection.recv(1)

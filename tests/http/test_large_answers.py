@@ -298,7 +298,7 @@ def test_a_kept_connection_holds_the_only_place_of_its_address(file, start_serve
 
 
 def test_a_kept_connection_ends_when_it_is_idle(file, start_server):
-    server = start_server(file.parent, environment={"ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "1", "ZTSERVE_LIMITS_HEADER_TIMEOUT_S": "600"})
+    server = start_server(file.parent, environment={"ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "3", "ZTSERVE_LIMITS_HEADER_TIMEOUT_S": "600"})
     with connect(server) as connection:
         connection.sendall(request_of())
         _, _, begun = read_head(connection)

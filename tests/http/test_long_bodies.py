@@ -27,7 +27,7 @@ CROWD = 80
 
 @pytest.fixture(scope="module")
 def server(folder, share_server):
-    environment = {"ZTSERVE_UPLOAD_OPEN_PER_CLIENT": "200", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "2"}
+    environment = {"ZTSERVE_UPLOAD_OPEN_PER_CLIENT": "200", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "5"}
     return share_server(folder, "--writable", environment=environment)
 
 

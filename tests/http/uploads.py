@@ -2,6 +2,8 @@
 
 import base64
 import hashlib
+import os
+from pathlib import Path
 
 import mirror
 from containers import dense, pattern, zt1, zt2
@@ -25,8 +27,10 @@ def files_of(folder):
     mirrored = mirror.of(folder)
     if mirrored:
         mirrored.pull()
-    paths = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(str(path.relative_to(folder)) for path in paths if path.relative_to(folder).parts[0] != ".ztserve")
+    # Unlike rglob, walk bears folders that vanish meanwhile.
+    paths = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
+    inner = (path.relative_to(folder) for path in paths if path.is_file())
+    return sorted(str(path) for path in inner if path.parts[0] != ".ztserve")
 
 
 def content_of(server, name):
