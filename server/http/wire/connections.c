@@ -385,8 +385,8 @@ void connections_drain(struct connections *connections, uint64_t now_ms)
 
 /* --- cutting --- */
 
-/* Whether the loop was late, and not the client: what it sent lies unread. Once for each wait, since
- * it may be that nobody is ever going to read it. */
+/* Whether the loop was late, and not the client: what it sent lies unread. Once for each wait,
+ * since it may be that nobody is ever going to read it. */
 static bool spare(struct deadlines *list, struct connection *connection, uint64_t now_ms)
 {
     if (connection->spared || connection->lingers || !connection_has_unread(connection))
