@@ -50,6 +50,11 @@ static void note_opened(void *context, struct generation *generation)
     note(context, "opened", generation->path);
 }
 
+static void note_showing(void *context, struct generation *generation)
+{
+    note(context, "showing", generation->path);
+}
+
 static void note_shown(void *context, struct generation *generation)
 {
     note(context, "shown", generation->path);
@@ -73,6 +78,7 @@ static void observers_learn_what_is_opened_shown_and_dropped(void **state)
     struct seen seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
     const struct catalog_observer observer = {.context = &seen,
                                               .opened = note_opened,
+                                              .showing = note_showing,
                                               .shown = note_shown,
                                               .dropped = note_dropped,
                                               .loaded = note_loaded};
@@ -83,12 +89,12 @@ static void observers_learn_what_is_opened_shown_and_dropped(void **state)
     catalog_refresh(catalog);
     while (!catalog_is_loaded(catalog))
         pause_ms(1);
-    assert_string_equal(seen.text, "opened:m.zt shown:m.zt loaded:m.zt ");
+    assert_string_equal(seen.text, "opened:m.zt showing:m.zt shown:m.zt loaded:m.zt ");
     seen.text[0] = '\0';
     world_model(world, "n.zt", true);
     world_command(world, "mv n.zt m.zt");
     generation_release(catalog_update(catalog, "m.zt"));
-    assert_string_equal(seen.text, "opened:m.zt dropped:m.zt shown:m.zt ");
+    assert_string_equal(seen.text, "opened:m.zt showing:m.zt dropped:m.zt shown:m.zt ");
     seen.text[0] = '\0';
     world_command(world, "rm m.zt");
     assert_null(catalog_update(catalog, "m.zt"));
