@@ -1,6 +1,7 @@
 """Shared by all tests from outside: servers that are stopped when a test ends, and the folder of test files."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,18 @@ def corpus_folder():
 
 
 def pytest_configure(config):
+    # Shells let what runs in the background ignore this signal, and what tests start would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "waits: waits for stores, clients and clocks more than it computes; left out under sanitizers")
+
+
+def pytest_collection_modifyitems(items):
+    """Brings the files of each folder on at the same rate, so that some compute while others wait."""
+    folders = {}
+    for item in items:
+        folders.setdefault(item.path.parent, {}).setdefault(item.path)
+    places = {path: (at / len(paths), path) for paths in folders.values() for at, path in enumerate(paths)}
+    items.sort(key=lambda item: places[item.path])
 
 
 def pytest_report_header():
