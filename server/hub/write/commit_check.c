@@ -20,7 +20,8 @@ static bool is_below(const char *path, const char *folder, size_t length)
     return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-/* The removal of a folder becomes those of its files. */
+/* The removal of a folder becomes those of its files, of which others than the client may see are
+ * not there for it. */
 static bool expand_folder(struct commit *commit, size_t at, const struct hub_version *version)
 {
     const struct commit_operation folder = commit->operations[at];
@@ -29,7 +30,8 @@ static bool expand_folder(struct commit *commit, size_t at, const struct hub_ver
     bool is_there = false;
 
     for (size_t i = 0; version != NULL && i < version->count; i++) {
-        if (version->files[i].view != NULL || !is_below(version->files[i].path, path, length))
+        if (version->files[i].view != NULL || !is_below(version->files[i].path, path, length) ||
+            !hub_sees_file(commit->request, zt_text_from(commit->repo), &version->files[i]))
             continue;
         is_there = true;
         if (!commit_add_removal(commit, folder.line, zt_text_from(version->files[i].path), false))

@@ -58,6 +58,7 @@ static int compare_files(const void *a, const void *b)
 
 static bool list_files(struct objects *objects)
 {
+    const struct commit *commit = objects->commit;
     const size_t count = objects->version != NULL ? objects->version->count : 0;
 
     if (objects->files != NULL)
@@ -66,7 +67,7 @@ static bool list_files(struct objects *objects)
     if (objects->files == NULL)
         return failure_no_memory(&objects->commit->failure, "the files of a repository");
     for (size_t i = 0; i < count; i++)
-        if (repo_now_has_bytes(&objects->version->files[i]))
+        if (repo_now_sees_bytes(commit->request, commit->repo, &objects->version->files[i]))
             objects->files[objects->file_count++] = &objects->version->files[i];
     qsort(objects->files, objects->file_count, sizeof(*objects->files), compare_files);
     return true;

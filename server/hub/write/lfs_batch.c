@@ -206,7 +206,7 @@ static void look(struct request *request, struct batch *batch)
         repo_now_find(request->server, zt_text_from(batch->repo), &version, &batch->error);
     qsort(batch->objects, batch->count, sizeof(*batch->objects), compare_objects);
     for (size_t i = 0; version != NULL && i < version->count; i++)
-        if (repo_now_has_bytes(&version->files[i]))
+        if (repo_now_sees_bytes(request, batch->repo, &version->files[i]))
             mark(batch, &version->files[i]);
     hub_version_release(version);
     for (size_t i = 0; i < batch->count; i++)

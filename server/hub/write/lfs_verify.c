@@ -95,7 +95,7 @@ static void look(struct request *request)
     for (size_t i = 0; version != NULL && i < version->count && !self->is_there; i++) {
         const struct hub_file *file = &version->files[i];
 
-        self->is_there = repo_now_has_bytes(file) &&
+        self->is_there = repo_now_sees_bytes(request, self->repo, file) &&
                          memcmp(file->sha256, self->sha256, sizeof(self->sha256)) == 0;
         self->there_length = file->identity.size_bytes;
     }

@@ -50,3 +50,9 @@ bool repo_now_has_bytes(const struct hub_file *file)
 {
     return file->view == NULL && file->has_sha256 && !file->is_stated;
 }
+
+bool repo_now_sees_bytes(const struct request *request, const char *repo,
+                         const struct hub_file *file)
+{
+    return repo_now_has_bytes(file) && hub_sees_file(request, zt_text_from(repo), file);
+}

@@ -2,6 +2,7 @@
 #ifndef HUB_WRITE_REPO_NOW_H
 #define HUB_WRITE_REPO_NOW_H
 
+#include "hub/hub_request.h"
 #include "hub/repos.h"
 
 /* *out_version has a reference, or is NULL: there is no such repository. On a worker; waits for
@@ -19,5 +20,10 @@ const struct hub_file *repo_now_file(const struct hub_version *version, struct z
 /* Whether a file's SHA-256 is known of its bytes: not of those of a view, and not from the names in
  * a cache alone. */
 bool repo_now_has_bytes(const struct hub_file *file);
+
+/* The same, of a file that the client may see: of others it must not even learn that they are
+ * there. repo: the name that was asked for. */
+bool repo_now_sees_bytes(const struct request *request, const char *repo,
+                         const struct hub_file *file);
 
 #endif

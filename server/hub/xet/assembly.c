@@ -119,9 +119,11 @@ static bool begin(struct assembly *assembly)
         return fail_read(assembly, &error);
     if (!check_shard(assembly))
         return false;
-    /* If it cannot be known, everything is put together. */
-    (void)repo_now_find(assembly->server, zt_text_from(xet_session_repo(assembly->session)),
-                        &assembly->version, &error);
+    /* If it cannot be known, everything is put together; as for a client that sees only some files,
+     * whose commit will find no others. */
+    if (assembly->sees_all)
+        (void)repo_now_find(assembly->server, zt_text_from(xet_session_repo(assembly->session)),
+                            &assembly->version, &error);
     return true;
 }
 

@@ -23,6 +23,7 @@ struct assembly {
     /* Set by the owner in a cleared structure; the session is in use, and it is its turn. */
     struct server *server;
     struct xet_session *session;
+    bool sees_all;   /* whether the client sees all files of the repository */
     uint64_t offset; /* of the shard in its file */
     uint64_t length;
 
@@ -32,7 +33,7 @@ struct assembly {
     /* Private. */
     struct assembly_buffers *buffers;
     struct zt_source *source;    /* the session's file */
-    struct hub_version *version; /* of the repository, before; NULL: not known, or there is none */
+    struct hub_version *version; /* of the repository, before; NULL: not to be known */
     uint64_t record;             /* of the file that comes next */
     uint64_t left;               /* bytes of this step */
     /* The file that is being written. */

@@ -34,7 +34,7 @@ static bool refuse_length(struct request *request, uint64_t most_bytes)
     return true;
 }
 
-struct xet_session *xet_permit(struct request *request, uint64_t most_bytes)
+struct xet_session *xet_permit(struct request *request, uint64_t most_bytes, bool *out_sees_all)
 {
     struct xet_permit permit;
     struct xet_session *session;
@@ -58,6 +58,7 @@ struct xet_session *xet_permit(struct request *request, uint64_t most_bytes)
         hub_refuse_failure(request, &failure, 0);
     else
         request_hold(request, session, xet_session_leave);
+    *out_sees_all = permit.sees_all;
     return session;
 }
 

@@ -29,7 +29,8 @@ static void release(void *thing)
 
 void xet_shard_begin(struct request *request)
 {
-    struct xet_session *session = xet_permit(request, XET_SHARD_BYTES_MAX);
+    bool sees_all;
+    struct xet_session *session = xet_permit(request, XET_SHARD_BYTES_MAX, &sees_all);
     struct shard_request *self;
 
     if (session == NULL)
@@ -41,6 +42,7 @@ void xet_shard_begin(struct request *request)
     self->session = session;
     self->assembly.server = request->server;
     self->assembly.session = session;
+    self->assembly.sees_all = sees_all;
     self->assembly.length = request_body_length(request);
     if (!xet_session_reserve(session, self->assembly.length, &self->assembly.offset,
                              &self->failure))

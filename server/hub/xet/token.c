@@ -34,7 +34,8 @@ static bool sign(const char *text, uint8_t out_mac[32])
 /* What is signed: everything that the token states. */
 static void print_claims(const struct xet_permit *permit, char out_text[XET_TOKEN_SIZE])
 {
-    size_t at = (size_t)snprintf(out_text, XET_TOKEN_SIZE, "%lld.", (long long)permit->end);
+    size_t at = (size_t)snprintf(out_text, XET_TOKEN_SIZE, "%lld.%d.", (long long)permit->end,
+                                 permit->sees_all);
 
     for (const char *from = permit->client; *from != '\0'; from++)
         at += (size_t)snprintf(out_text + at, XET_TOKEN_SIZE - at, "%02x", (unsigned char)*from);
@@ -92,12 +93,14 @@ static bool read_claims(struct zt_text token, struct xet_permit *out_permit, uin
 {
     struct zt_text end;
     struct zt_text mac;
+    struct zt_text all;
     struct zt_text client;
 
-    if (!cut(&token, &end) || !cut(&token, &mac) || !cut(&token, &client) ||
-        !read_end(end, &out_permit->end) || client.length / 2 >= sizeof(out_permit->client) ||
-        token.length >= sizeof(out_permit->repo))
+    if (!cut(&token, &end) || !cut(&token, &mac) || !cut(&token, &all) || !cut(&token, &client) ||
+        !read_end(end, &out_permit->end) || (!zt_text_is(all, "0") && !zt_text_is(all, "1")) ||
+        client.length / 2 >= sizeof(out_permit->client) || token.length >= sizeof(out_permit->repo))
         return false;
+    out_permit->sees_all = zt_text_is(all, "1");
     memset(out_permit->client, 0, sizeof(out_permit->client));
     memcpy(out_permit->repo, token.bytes, token.length);
     out_permit->repo[token.length] = '\0';

@@ -4,6 +4,7 @@
 
 #include "api/json_reply.h"
 #include "base/server.h"
+#include "http/exchange/authorize.h"
 #include "http/exchange/base_url.h"
 #include "hub/hub_json.h"
 #include "hub/hub_problem.h"
@@ -102,5 +103,6 @@ enum outcome xet_token_get(struct request *request)
     snprintf(permit.repo, sizeof(permit.repo), "%.*s", (int)self->target.repo.length,
              self->target.repo.bytes);
     registry_client(request, permit.client);
+    permit.sees_all = authorize_filter(request).passes == NULL;
     return reply(request, &permit);
 }

@@ -45,7 +45,8 @@ static void reserve(struct request *request, struct xorb_request *self)
 
 void xet_xorb_begin(struct request *request)
 {
-    struct xet_session *session = xet_permit(request, XORB_BYTES_MAX);
+    bool sees_all;
+    struct xet_session *session = xet_permit(request, XORB_BYTES_MAX, &sees_all);
     struct xorb_request *self;
     struct xet_xorb known;
 
