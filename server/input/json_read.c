@@ -77,6 +77,11 @@ bool json_member_exists(const struct json_t *object, const char *name)
     return json_object_get(object, name) != NULL;
 }
 
+bool json_member_is_null(const struct json_t *object, const char *name)
+{
+    return json_is_null(json_object_get(object, name));
+}
+
 const struct json_t *json_member_object(const struct json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);

@@ -33,6 +33,8 @@ enum json_member json_member_number(const struct json_t *object, const char *nam
 /* False also where it is absent or something else. */
 bool json_member_is_true(const struct json_t *object, const char *name);
 bool json_member_exists(const struct json_t *object, const char *name);
+/* What some clients write in the place of a member that they leave out. */
+bool json_member_is_null(const struct json_t *object, const char *name);
 
 /* NULL if the member is absent or no object. */
 const struct json_t *json_member_object(const struct json_t *object, const char *name);

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from clients import Client, write_tokens
-from test_hub_writing import assert_refused, commit, header, inline, post
+from test_hub_writing import assert_refused, commit, header, inline, post, removed, removed_folder
 from wire import get
 from xet import token_answer
 
@@ -167,6 +167,18 @@ def test_creating_what_cannot_be(tmp_path, server, body, status):
 def test_no_files_are_none(server):
     assert post(server, "/api/repos/create", {"name": REPO, "files": []}).status == 200
     assert_empty(server, REPO)
+
+
+@pytest.mark.folder("a bucket's repositories may be known to another server")
+@pytest.mark.parametrize("lines", [[], [removed("f")], [removed_folder("d"), removed("f")]])
+def test_without_files_no_repository_begins(tmp_path, server, lines):
+    assert_no_repository(commit(server, header(), *lines, repo="org/absent"))
+    assert_no_repository(commit(server, header(parentCommit="0" * 40), *lines, repo="org/absent"))
+    assert not (tmp_path / "org").exists()
+    assert create(server, "absent", "org").status == 200
+    assert commit(server, header(), repo="org/absent").status == 200
+    removal = commit(server, header(), removed("f"), repo="org/absent")
+    assert (removal.status, removal["X-Error-Code"]) == (404, "EntryNotFound")
 
 
 def test_nothing_is_sent_for_a_repository_that_is_not_there(server):

@@ -81,7 +81,7 @@ def test_repositories_have_one_part_or_two(tmp_path, server, repo):
     assert files_of(tmp_path, repo) == {"f": SMALL}
 
 
-@pytest.mark.parametrize("algorithm", ["sha256", "sha_256"])
+@pytest.mark.parametrize("algorithm", ["sha256", "sha_256", None])
 @pytest.mark.parametrize("transfers", [["basic"], ["basic", "multipart", "xet"], ["xet"], []])
 def test_basic_is_chosen_whatever_else_is_offered(server, algorithm, transfers):
     answer = batch(server, entry(SMALL), transfers=transfers, hash_algo=algorithm)

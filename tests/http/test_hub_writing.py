@@ -221,9 +221,11 @@ REFUSED = {
     "one in capitals": ([inline("f", b"1"), inline("x.JSON", b"{")], 422, ["line 3: x.JSON: "]),
     "a broken model": ([inline("f", b"1"), inline("m.zt", MODEL[:-9])], 422, ["line 3: m.zt: "]),
     "a model of another format": ([inline("m.gguf", MODEL)], 422, ["line 2: m.gguf: "]),
-    "a stale parent": ([header(parentCommit="0" * 40), inline("f", b"1")], 412, ["line 2", "parentCommit"]),
-    "a strange parent": ([header(parentCommit="main"), inline("f", b"1")], 412, ["line 2", "parentCommit"]),
-    "a long line": ([{"key": "header", "value": {"summary": "x" * 70000}}], 413, ["line 2"]),
+    "a stale parent": ([header(parentCommit="0" * 40), inline("f", b"1")], 412, ["line 1", "parentCommit"]),
+    "a strange parent": ([header(parentCommit="main"), inline("f", b"1")], 412, ["line 1", "parentCommit"]),
+    "a long line": ([{"key": "x", "value": {"summary": "x" * 70000}}], 413, ["line 2"]),
+    "a second header": ([inline("f", b"1"), header()], 400, ["line 3", "line 1"]),
+    "a second header over a stale parent": ([header(parentCommit="0" * 40), inline("f", b"1"), header()], 400, ["line 3", "line 1"]),
 }
 
 
@@ -231,7 +233,8 @@ REFUSED = {
 def test_a_refused_line_changes_nothing(tmp_path, server, case):
     lines, status, words = REFUSED[case]
     assert commit(server, header(), *(inline(path, content) for path, content in KEEP.items())).status == 200
-    assert_refused(commit(server, header(), *lines), status, *words)
+    own_header = isinstance(lines[0], dict) and lines[0].get("key") == "header"
+    assert_refused(commit(server, *([] if own_header else [header()]), *lines), status, *words)
     assert files_of(tmp_path) == KEEP
     assert [path for path in tmp_path.rglob("*") if path.is_file() and path.name in ("f", "g")] == []
     assert eventually(lambda: leftovers(tmp_path) == [])
@@ -274,6 +277,24 @@ def test_folders_that_are_there_are_no_obstacle(tmp_path, server):
     assert get(server, f"/{REPO}/resolve/main/secret/i").status == 307
 
 
+@pytest.mark.parametrize("lines", [[], [b""], [b" ", b"\r", b""]])
+def test_nothing_is_no_commit(server, lines):
+    assert commit(server, header(), inline("f", b"1")).status == 200
+    assert_refused(commit(server, *lines), 400, "the body of a commit is empty")
+
+
+@pytest.mark.parametrize("lines", [[inline("f", b"1")], [inline("f", b"1"), header()]])
+def test_the_header_may_be_absent_or_last(tmp_path, server, lines):
+    assert commit(server, *lines).status == 200
+    assert files_of(tmp_path) == {"f": b"1"}
+
+
+def test_members_that_are_null_are_absent(tmp_path, server):
+    assert commit(server, header(parentCommit=None, description=None, summary=None), inline("f", b"1")).status == 200
+    assert files_of(tmp_path) == {"f": b"1"}
+    assert_refused(commit(server, header(parentCommit=1)), 400, "line 1", "parentCommit")
+
+
 def test_empty_lines_count(server):
     assert_refused(commit(server, header(), b"", b"  ", b"no"), 400, "line 4")
 
@@ -289,9 +310,17 @@ def test_other_revisions(server):
     assert (answer.status, answer["X-Error-Code"]) == (404, "RevisionNotFound")
 
 
-@pytest.mark.parametrize("repo", ["org/.model", "org/a--b", "org/model.git", "-a"])
+@pytest.mark.parametrize("repo", ["org/.model", "org/a--b", "org/model.git", "-a", "v1/m"])
 def test_names_that_no_repository_has(tmp_path, server, repo):
-    assert_refused(commit(server, header(), inline("f", b"1"), repo=repo), 400, "repository")
+    asked = {"files": []}, {"operation": "upload", "objects": []}
+    answers = [
+        commit(server, header(), inline("f", b"1"), repo=repo),
+        post(server, f"/api/models/{repo}/preupload/main", asked[0]),
+        post(server, f"/{repo}.git/info/lfs/objects/batch", asked[1]),
+    ]
+    for answer in answers:
+        assert_refused(answer, 400, "repository")
+        assert answer["X-Error-Code"] == "RepoNotFound"
     assert list(path for path in tmp_path.iterdir() if not path.name.startswith(".")) == []
 
 

@@ -39,6 +39,7 @@ struct commit {
     bool has_place;
     char parent[HUB_COMMIT_SIZE]; /* empty: any */
     unsigned parent_line;
+    bool begins; /* the repository, if there is none: some line sends a file */
     /* Whose commit it is; it waits. */
     const struct request *request;
     struct name_filter covers;
@@ -50,6 +51,7 @@ struct commit {
     size_t capacity;
     size_t content_count;
     struct failure failure;
+    bool is_absent;                    /* it failed since there is no such repository */
     unsigned failed_line;              /* 0: no line's fault */
     char failed_path[MODEL_PATH_SIZE]; /* its file, in the repository, if failure is about that */
     char commit[HUB_COMMIT_SIZE];      /* the repository's, when all is done */

@@ -12,6 +12,7 @@
 #include "http/exchange/base_url.h"
 #include "http/exchange/client.h"
 #include "hub/hub_json.h"
+#include "hub/hub_problem.h"
 #include "hub/hub_request.h"
 #include "hub/write/commit.h"
 #include "hub/write/commit_lines.h"
@@ -28,6 +29,8 @@ struct commit_request {
     struct zt_hasher *hasher; /* of the content that arrives */
     uint64_t content_bytes;
     struct registry_entry entry;
+    unsigned header_line; /* 0: none so far */
+    bool is_empty;        /* no line has come */
     bool is_registered;
     bool was_run;
     bool is_done;
@@ -80,6 +83,7 @@ static struct commit_request *new_request(struct request *request)
         problem_reply_no_memory(request);
         return NULL;
     }
+    self->is_empty = true;
     self->commit.server = request->server;
     self->commit.request = request;
     self->commit.covers = authorize_filter(request);
@@ -195,6 +199,7 @@ static bool add_file(struct commit_request *self, const struct json_t *value,
     self->hasher = NULL;
     length = self->content_bytes;
     self->content_bytes = 0;
+    self->commit.begins = true;
     return commit_add_file(&self->commit, self->lines.number, path, length, digest.bytes);
 }
 
@@ -208,7 +213,8 @@ static bool read_size(const struct json_t *value, uint64_t *out_size)
         *out_size = COMMIT_LENGTH_UNKNOWN;
         return true;
     case JSON_OTHER:
-        return false;
+        *out_size = COMMIT_LENGTH_UNKNOWN;
+        return json_member_is_null(value, "size");
     case JSON_FOUND:
         break;
     }
@@ -232,6 +238,7 @@ static bool add_object(struct commit_request *self, const struct json_t *value)
                                  "lower-case hex digits");
     if (!read_size(value, &size))
         return refuse_line(self, "the size of a file that was sent before is a number of bytes");
+    self->commit.begins = true;
     return commit_add_object(&self->commit, self->lines.number, path, size, sha256);
 }
 
@@ -240,11 +247,16 @@ static bool add_header(struct commit_request *self, const struct json_t *value)
     struct commit *commit = &self->commit;
     struct zt_text parent;
 
+    if (self->header_line != 0)
+        return commit_refuse(commit, self->lines.number, PROBLEM_INVALID_REQUEST,
+                             "a commit has one header, and line %u is it", self->header_line);
+    self->header_line = self->lines.number;
     switch (json_member_text(value, "parentCommit", &parent)) {
     case JSON_ABSENT:
         return true;
     case JSON_OTHER:
-        return refuse_line(self, "parentCommit is no text");
+        return json_member_is_null(value, "parentCommit") ||
+               refuse_line(self, "parentCommit is no text");
     case JSON_FOUND:
         break;
     }
@@ -296,6 +308,7 @@ static bool take_line(void *context, struct zt_text line, enum commit_content co
     struct json_t *object = json_object_read(line, &mistake);
     bool is_read;
 
+    self->is_empty = false;
     if (object == NULL)
         return mistake.line == 0
                    ? refuse_line(self, "the line is no JSON object")
@@ -339,12 +352,19 @@ void hub_commit_digest(struct request *request, const struct body_piece *piece)
 
 /* --- the end --- */
 
+/* Without a header, too, a commit says something. */
+static bool finish_lines(struct commit_request *self)
+{
+    return commit_lines_finish(&self->lines) &&
+           (!self->is_empty || commit_refuse(&self->commit, 0, PROBLEM_INVALID_REQUEST,
+                                             "the body of a commit is empty"));
+}
+
 static void work(struct request *request)
 {
     struct commit_request *self = request->context;
 
-    self->is_done = !self->commit.failure.is_set && commit_lines_finish(&self->lines) &&
-                    commit_run(&self->commit);
+    self->is_done = !self->commit.failure.is_set && finish_lines(self) && commit_run(&self->commit);
     commit_clear(&self->commit);
     unregister(self);
 }
@@ -385,6 +405,8 @@ enum outcome hub_commit_handle(struct request *request)
     if (self->is_done)
         return reply_done(request, &self->commit);
     assert(self->commit.failure.is_set);
+    if (self->commit.is_absent)
+        return hub_reply_no_repo(request);
     if (self->commit.failed_path[0] != '\0')
         return hub_refuse_file(request, &self->commit.failure, self->commit.failed_line,
                                self->commit.failed_path);

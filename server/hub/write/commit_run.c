@@ -56,6 +56,14 @@ bool commit_find_later(struct commit *commit, struct hub_version **out_version)
 
 /* --- against what is there --- */
 
+/* Only files make a repository. */
+static bool check_repo(struct commit *commit, const struct hub_version *version)
+{
+    commit->is_absent = !commit->begins && repo_now_is_absent(commit->server, version);
+    return !commit->is_absent ||
+           commit_refuse(commit, 0, PROBLEM_NOT_FOUND, "there is no such repository");
+}
+
 static bool check_parent(struct commit *commit, const struct hub_version *version)
 {
     if (version != NULL && strcmp(version->folder, commit->repo) != 0)
@@ -75,9 +83,10 @@ static bool check_now(struct commit *commit, bool is_first)
 
     if (!find_version(commit, &version))
         return false;
-    is_right =
-        check_parent(commit, version) && (!is_first || commit_expand_folders(commit, version)) &&
-        commit_check_paths(commit, version) && (!is_first || commit_find_objects(commit, version));
+    is_right = check_repo(commit, version) && check_parent(commit, version) &&
+               (!is_first || commit_expand_folders(commit, version)) &&
+               commit_check_paths(commit, version) &&
+               (!is_first || commit_find_objects(commit, version));
     hub_version_release(version);
     return is_right;
 }

@@ -96,7 +96,9 @@ static bool read_name(struct request *request, struct creation *creation,
         return false;
     }
     name_repo(request, creation, object, name);
-    return check_files(request, object) && !hub_refuse_repo(request, zt_text_from(creation->repo));
+    return check_files(request, object) &&
+           !hub_refuse_name(request, zt_text_from(creation->repo)) &&
+           !hub_refuse_repo(request, zt_text_from(creation->repo));
 }
 
 static bool read_body(struct request *request, struct creation *creation)

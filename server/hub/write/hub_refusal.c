@@ -30,15 +30,22 @@ enum outcome hub_refuse_file(struct request *request, const struct failure *fail
     return finish(request, failure);
 }
 
+bool hub_refuse_name(struct request *request, struct zt_text repo)
+{
+    if (hub_repo_is_valid(repo))
+        return false;
+    problem_reply(request, PROBLEM_INVALID_NAME,
+                  "a repository is called name or owner/name, each part of 1 to 96 characters "
+                  "[A-Za-z0-9_.-] without \"--\" and \"..\", not beginning or ending with - or ., "
+                  "and not ending in .git; not beginning with api/, files/, ui/, v1/, "
+                  "datasets/, spaces/ or kernels/");
+    return true;
+}
+
 bool hub_refuse_repo(struct request *request, struct zt_text repo)
 {
-    if (!hub_repo_is_valid(repo)) {
-        problem_reply(
-            request, PROBLEM_INVALID_NAME,
-            "a repository is called name or owner/name, each part of 1 to 96 characters "
-            "[A-Za-z0-9_.-] without \"--\" and \"..\", not beginning or ending with - or ., "
-            "and not ending in .git; not beginning with api/, files/, ui/, v1/, "
-            "datasets/, spaces/ or kernels/");
+    if (hub_refuse_name(request, repo)) {
+        representation_field(&request->reply, "X-Error-Code", "RepoNotFound");
         return true;
     }
     if (authorize_sees_folder(request, repo))

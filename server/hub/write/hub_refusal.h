@@ -13,8 +13,10 @@ enum outcome hub_refuse_failure(struct request *request, const struct failure *f
 enum outcome hub_refuse_file(struct request *request, const struct failure *failure, unsigned line,
                              const char *path);
 
-/* True, and replied, if clients cannot name a repository so, or if this client may not write to
- * it. */
+/* True, and replied, if clients cannot name a repository so. */
+bool hub_refuse_name(struct request *request, struct zt_text repo);
+
+/* The same, as of a repository that is not there, or if this client may not write to it. */
 bool hub_refuse_repo(struct request *request, struct zt_text repo);
 
 /* The same, or if the revision is not the one branch that can be written to. */

@@ -149,7 +149,7 @@ static bool read_batch(struct request *request, struct batch *batch, const struc
                       batch->repo);
         return false;
     }
-    if (json_member_exists(object, "hash_algo") &&
+    if (json_member_exists(object, "hash_algo") && !json_member_is_null(object, "hash_algo") &&
         (json_member_text(object, "hash_algo", &text) != JSON_FOUND || !lfs_is_sha256(text)))
         return refuse(request, "objects are named by their SHA-256");
     batch->takes_parts = offers(object, "multipart");
