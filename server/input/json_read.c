@@ -67,6 +67,29 @@ enum json_member json_member_number(const struct json_t *object, const char *nam
     return JSON_FOUND;
 }
 
+enum json_member json_member_whole(const struct json_t *object, const char *name,
+                                   uint64_t *out_number)
+{
+    const json_t *value = json_object_get(object, name);
+    double number;
+
+    if (value == NULL)
+        return JSON_ABSENT;
+    if (json_is_integer(value)) {
+        if (json_integer_value(value) < 0)
+            return JSON_OTHER;
+        *out_number = (uint64_t)json_integer_value(value);
+        return JSON_FOUND;
+    }
+    if (!json_is_real(value))
+        return JSON_OTHER;
+    number = json_real_value(value);
+    if (!(number >= 0 && number <= (double)NUMBER_MAX) || number != (double)(uint64_t)number)
+        return JSON_OTHER;
+    *out_number = (uint64_t)number;
+    return JSON_FOUND;
+}
+
 bool json_member_is_true(const struct json_t *object, const char *name)
 {
     return json_is_true(json_object_get(object, name));

@@ -30,6 +30,10 @@ enum json_member json_member_text(const struct json_t *object, const char *name,
 /* A number, rounded towards 0 and cut to 2^53. */
 enum json_member json_member_number(const struct json_t *object, const char *name,
                                     int64_t *out_number);
+/* A whole number, exactly: JSON_OTHER for what is negative, has a fraction, or is beyond 2^53 and
+ * not written as an integer. */
+enum json_member json_member_whole(const struct json_t *object, const char *name,
+                                   uint64_t *out_number);
 /* False also where it is absent or something else. */
 bool json_member_is_true(const struct json_t *object, const char *name);
 bool json_member_exists(const struct json_t *object, const char *name);

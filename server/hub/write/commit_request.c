@@ -206,20 +206,12 @@ static bool add_file(struct commit_request *self, const struct json_t *value,
 /* Copies of what the repository has come without a size. */
 static bool read_size(const struct json_t *value, uint64_t *out_size)
 {
-    int64_t size = 0;
+    const enum json_member size = json_member_whole(value, "size", out_size);
 
-    switch (json_member_number(value, "size", &size)) {
-    case JSON_ABSENT:
-        *out_size = COMMIT_LENGTH_UNKNOWN;
+    if (size == JSON_FOUND)
         return true;
-    case JSON_OTHER:
-        *out_size = COMMIT_LENGTH_UNKNOWN;
-        return json_member_is_null(value, "size");
-    case JSON_FOUND:
-        break;
-    }
-    *out_size = (uint64_t)size;
-    return size >= 0;
+    *out_size = COMMIT_LENGTH_UNKNOWN;
+    return size == JSON_ABSENT || json_member_is_null(value, "size");
 }
 
 static bool add_object(struct commit_request *self, const struct json_t *value)

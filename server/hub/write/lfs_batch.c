@@ -91,14 +91,11 @@ static bool refuse(struct request *request, const char *why)
 static bool read_object(const struct json_t *object, struct wanted *out_wanted)
 {
     struct zt_text oid;
-    int64_t size;
 
     if (object == NULL || json_member_text(object, "oid", &oid) != JSON_FOUND ||
-        !lfs_oid_parse(oid, out_wanted->sha256) ||
-        json_member_number(object, "size", &size) != JSON_FOUND || size < 0)
+        !lfs_oid_parse(oid, out_wanted->sha256))
         return false;
-    out_wanted->length = (uint64_t)size;
-    return true;
+    return json_member_whole(object, "size", &out_wanted->length) == JSON_FOUND;
 }
 
 static bool read_objects(struct request *request, struct batch *batch, const struct json_t *list)
@@ -119,7 +116,7 @@ static bool read_objects(struct request *request, struct batch *batch, const str
         if (read_object(json_list_object(list, batch->count), &batch->objects[batch->count]))
             continue;
         problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "object %zu has no oid of 64 lower-case hex digits, or no size",
+                      "object %zu has no oid of 64 lower-case hex digits, or no whole size",
                       batch->count);
         return false;
     }

@@ -53,14 +53,11 @@ void lfs_verify_receive(struct request *request, const void *bytes, size_t lengt
 static bool read_object(const struct json_t *object, struct verification *self)
 {
     struct zt_text oid;
-    int64_t size;
 
     if (object == NULL || json_member_text(object, "oid", &oid) != JSON_FOUND ||
-        !lfs_oid_parse(oid, self->sha256) ||
-        json_member_number(object, "size", &size) != JSON_FOUND || size < 0)
+        !lfs_oid_parse(oid, self->sha256))
         return false;
-    self->length = (uint64_t)size;
-    return true;
+    return json_member_whole(object, "size", &self->length) == JSON_FOUND;
 }
 
 /* False: replied. */

@@ -70,9 +70,9 @@ void hub_preupload_receive(struct request *request, const void *bytes, size_t le
 
 /* --- what is there --- */
 
-static bool is_regular(const struct request *request, int64_t size)
+static bool is_regular(const struct request *request, uint64_t size)
 {
-    return size <= config_number(&request->server->config->hub.regular_bytes);
+    return size <= (uint64_t)config_number(&request->server->config->hub.regular_bytes);
 }
 
 static void write_hex(const uint8_t *bytes, size_t length, char *out_text)
@@ -130,12 +130,12 @@ static void find_regular(struct request *request, const char *path, char out_oid
 }
 
 static bool read_file(const struct json_t *files, size_t at, struct zt_text *out_path,
-                      int64_t *out_size)
+                      uint64_t *out_size)
 {
     const struct json_t *file = json_list_object(files, at);
 
     return file != NULL && json_member_text(file, "path", out_path) == JSON_FOUND &&
-           json_member_number(file, "size", out_size) == JSON_FOUND && *out_size >= 0;
+           json_member_whole(file, "size", out_size) == JSON_FOUND;
 }
 
 static void look_at(struct request *request, const struct hub_version *version, size_t at)
@@ -144,12 +144,12 @@ static void look_at(struct request *request, const struct hub_version *version, 
     char whole[HUB_REPO_SIZE + MODEL_PATH_SIZE];
     const struct hub_file *file;
     struct zt_text path;
-    int64_t size;
+    uint64_t size;
 
     if (!read_file(self->files, at, &path, &size))
         return;
     file = repo_now_file(version, path);
-    if (file == NULL || file->identity.size_bytes != (uint64_t)size ||
+    if (file == NULL || file->identity.size_bytes != size ||
         !hub_sees_file(request, self->target.repo, file))
         return;
     snprintf(whole, sizeof(whole), "%s/%s", version->folder, file->path);
@@ -190,11 +190,11 @@ static bool read_body(struct request *request, struct preupload *self)
     }
     for (size_t i = 0; i < count; i++) {
         struct zt_text path;
-        int64_t size;
+        uint64_t size;
 
         if (read_file(self->files, i, &path, &size))
             continue;
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "file %zu has no path or no size", i);
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "file %zu has no path or no whole size", i);
         return false;
     }
     self->oids = calloc(count + 1, sizeof(*self->oids));
@@ -218,7 +218,7 @@ static void write_file(struct request *request, struct json *json, size_t at)
 {
     const struct preupload *self = request->context;
     struct zt_text path = {"", 0};
-    int64_t size = 0;
+    uint64_t size = 0;
 
     read_file(self->files, at, &path, &size);
     json_object_begin(json);
