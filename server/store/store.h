@@ -35,6 +35,7 @@ extern const struct store_expected store_expects_anything;
 extern const struct store_expected store_expects_nothing;
 
 struct store;
+struct store_links;
 
 /* The files that a writer is going to remove. */
 struct store_leaving {
@@ -109,9 +110,13 @@ struct store_ops {
                               const struct store_expected *expected, struct zt_error *error);
     /* Whether nothing but a file has the path, and nothing but folders stands before it, now or
      * once the files are gone that are leaving, with their folders (remove_emptied): for who
-     * publishes several files or none. ZT_ARGUMENT. NULL: no name is in another's way. */
+     * publishes several files or none. ZT_ARGUMENT: something is in the way; ZT_NOT_FOUND: whatever
+     * is removed, no file can be there, because of the name, of a link out of the store, or of what
+     * is neither file nor folder. NULL: no name is in another's way. */
     enum zt_status (*may_publish)(struct store *store, const char *path,
                                   const struct store_leaving *leaving, struct zt_error *error);
+    /* Which links lead to a folder, be it there or not. NULL: there are no links. */
+    void (*see_links)(struct store *store, const char *folder, struct store_links *out_links);
     /* Makes a folder durably, with those before it, unless it is there. ZT_ARGUMENT: something else
      * has the name, or that of one before it; ZT_LIMIT, ZT_IO. NULL: there are no folders without
      * files. */
@@ -281,6 +286,15 @@ bool store_identity_equal(const struct file_identity *a, const struct file_ident
 #define MODEL_PLAIN_NAME_MAX 255
 /* Of the path of a model's file: a name, the longest extension, and NUL, with room. */
 #define MODEL_PATH_SIZE (MODEL_NAME_MAX + 32)
+
+/* What see_links finds. */
+struct store_links {
+    /* The path up to the last part that is a link; empty: there is none. */
+    char last[MODEL_PATH_SIZE];
+    /* Where the files of the folder are, by a path without links. */
+    char real[MODEL_PATH_SIZE];
+    bool is_known; /* false: real is not, or is out of the store */
+};
 
 /* Whether a text can be the name of a model that is read: UTF-8 without control characters, parts
  * that do not begin with a dot, joined by '/', at most MODEL_NAME_MAX bytes. */

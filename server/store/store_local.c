@@ -148,6 +148,7 @@ static const struct store_ops local_ops = {
     .read_back = store_local_read_back,
     .publish = store_local_publish,
     .may_publish = store_local_may_publish,
+    .see_links = store_local_see_links,
     .make_folder = store_local_make_folder,
     .abandon = store_local_abandon,
     .remove = local_remove,

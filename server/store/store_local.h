@@ -99,6 +99,10 @@ bool store_local_withholds(const struct local_store *local, const char *path);
  * below it. -1 with errno: ENOENT also for links that leave it. */
 int store_path_open(int root, const char *path, int flags);
 
+/* Where a path leads when its links are followed, as a path of its own below the root ("": the
+ * root). False: out of the root, nowhere, or the system does not tell. */
+bool store_path_resolve(int root, const char *path, char out_path[STORE_PATH_SIZE]);
+
 /* Opens a regular file below the root, with open's flags. What else has the name (a device, a FIFO)
  * is not opened, not even for a moment, whatever takes its place meanwhile. -1 with errno; ENOENT
  * for what is not a regular file. With O_NOFOLLOW, symbolic links are not regular files. */
@@ -169,6 +173,7 @@ bool store_local_discard(struct stored_upload *upload, uint64_t offset, uint64_t
 /* store_place.c */
 enum zt_status store_local_may_publish(struct store *store, const char *path,
                                        const struct store_leaving *leaving, struct zt_error *error);
+void store_local_see_links(struct store *store, const char *folder, struct store_links *out_links);
 enum zt_status store_local_make_folder(struct store *store, const char *path,
                                        struct zt_error *error);
 /* store_emptied.c */

@@ -345,6 +345,28 @@ int store_path_open(int root, const char *path, int flags)
     return descriptor;
 }
 
+bool store_path_resolve(int root, const char *path, char out_path[STORE_PATH_SIZE])
+{
+    char root_path[PATH_MAX];
+    char target[PATH_MAX];
+    const int place = store_path_open(root, path, O_PATH);
+    size_t length;
+    bool is_known;
+
+    if (place < 0)
+        return false;
+    is_known = path_of_descriptor(root, root_path) && path_of_descriptor(place, target);
+    close(place);
+    length = is_known && strcmp(root_path, "/") != 0 ? strlen(root_path) : 0;
+    if (!is_known || strncmp(target, root_path, length) != 0 ||
+        (target[length] != '/' && target[length] != '\0') ||
+        strlen(target + length) > STORE_PATH_SIZE - 1)
+        return false;
+    length += target[length] == '/';
+    strcpy(out_path, target + length);
+    return true;
+}
+
 /* Opens for use what a descriptor of O_PATH stands for. */
 static int reopen(int place, int flags)
 {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "store/store_local.h"
@@ -57,7 +58,7 @@ enum zt_status store_local_may_publish(struct store *store, const char *path,
     enum place place = PLACE_FOLDER;
 
     if (!store_path_is_clean(path) || store_local_withholds(local, path))
-        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the name cannot be used");
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the name cannot be used");
     for (size_t at = 1; place == PLACE_FOLDER && path[at - 1] != '\0'; at++) {
         if (path[at] != '/' && path[at] != '\0')
             continue;
@@ -71,13 +72,75 @@ enum zt_status store_local_may_publish(struct store *store, const char *path,
     }
     if (place == PLACE_FREE)
         return ZT_OK;
+    if (place == PLACE_OTHER)
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
+                       "there is something else of the name %s: a link out of the store, or what "
+                       "is neither file nor folder",
+                       part);
     return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
                    place == PLACE_FOLDER ? "%s is a folder, and cannot be a file"
-                   : place == PLACE_FILE
-                       ? "%s is a file, and cannot be a folder"
-                       : "there is something else of the name %s: a link out of the store, or what "
-                         "is neither file nor folder",
+                                         : "%s is a file, and cannot be a folder",
                    part);
+}
+
+/* --- links --- */
+
+/* False: nothing has the name. */
+static bool look_at_name(int root, const char *path, struct stat *out_info)
+{
+    const char *base;
+    const int folder = store_path_open_parent(root, path, false, &base);
+    bool is_there;
+
+    if (folder < 0)
+        return false;
+    is_there = fstatat(folder, base, out_info, AT_SYMLINK_NOFOLLOW) == 0;
+    close(folder);
+    return is_there;
+}
+
+/* What is not there yet will be made where the rest of the path leads. */
+static bool resolve(int root, const char *folder, size_t there, char out_path[STORE_PATH_SIZE])
+{
+    const char *rest = folder + there;
+    char part[STORE_PATH_SIZE];
+    size_t length;
+
+    snprintf(part, sizeof(part), "%.*s", (int)there, folder);
+    if (!store_path_resolve(root, part, out_path))
+        return false;
+    length = strlen(out_path);
+    rest += length == 0 && *rest == '/';
+    return (size_t)snprintf(out_path + length, STORE_PATH_SIZE - length, "%s", rest) <
+           STORE_PATH_SIZE - length;
+}
+
+void store_local_see_links(struct store *store, const char *folder, struct store_links *out_links)
+{
+    const int root = ((const struct local_store *)store)->root;
+    char part[STORE_PATH_SIZE];
+    size_t there = 0;
+
+    out_links->last[0] = '\0';
+    out_links->is_known = store_path_is_clean(folder);
+    if (!out_links->is_known)
+        return;
+    for (size_t at = 1; folder[at - 1] != '\0'; at++) {
+        struct stat info;
+
+        if (folder[at] != '/' && folder[at] != '\0')
+            continue;
+        snprintf(part, sizeof(part), "%.*s", (int)at, folder);
+        if (!look_at_name(root, part, &info))
+            break;
+        there = at;
+        if (S_ISLNK(info.st_mode))
+            strcpy(out_links->last, part);
+    }
+    if (out_links->last[0] != '\0')
+        out_links->is_known = resolve(root, folder, there, out_links->real);
+    else
+        strcpy(out_links->real, folder);
 }
 
 enum zt_status store_local_make_folder(struct store *store, const char *path,

@@ -216,6 +216,7 @@ REFUSED = {
     "absolute": ([inline("/etc/f", b"1")], 400, ["line 2"]),
     "no name": ([inline("", b"1")], 400, ["line 2"]),
     "control characters": ([inline("a\nb", b"1")], 400, ["line 2"]),
+    "no folder's name": ([removed_folder("..")], 400, ["line 2"]),
     "the whole repository": ([removed_folder("/")], 400, ["line 2"]),
     "a broken JSON file": ([inline("f", b"1"), inline("sub/x.json", b"{")], 422, ["line 3: sub/x.json: "]),
     "one in capitals": ([inline("f", b"1"), inline("x.JSON", b"{")], 422, ["line 3: x.JSON: "]),
@@ -229,12 +230,20 @@ REFUSED = {
 }
 
 
+NO_NAMES = {
+    "dots", "dots inside", "hidden", "hidden inside", "hidden, though git's", "below what is git's", "git's, in a hidden folder", "git's, elsewhere",
+    "git's, in no folder", "a folder of git's", "absolute", "no name", "control characters", "the whole repository", "no folder's name",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_refused_line_changes_nothing(tmp_path, server, case):
     lines, status, words = REFUSED[case]
     assert commit(server, header(), *(inline(path, content) for path, content in KEEP.items())).status == 200
     own_header = isinstance(lines[0], dict) and lines[0].get("key") == "header"
-    assert_refused(commit(server, *([] if own_header else [header()]), *lines), status, *words)
+    answer = commit(server, *([] if own_header else [header()]), *lines)
+    assert_refused(answer, status, *words)
+    assert answer["X-Error-Code"] == ("EntryNotFound" if case in NO_NAMES or status == 404 else None)
     assert files_of(tmp_path) == KEEP
     assert [path for path in tmp_path.rglob("*") if path.is_file() and path.name in ("f", "g")] == []
     assert eventually(lambda: leftovers(tmp_path) == [])
@@ -261,7 +270,9 @@ def make_odd(root):
 def test_what_is_in_the_way_changes_nothing(tmp_path, server, path):
     assert commit(server, header(), inline("kept", b"1")).status == 200
     make_odd(tmp_path / REPO)
-    assert_refused(commit(server, header(), inline("new", b"1"), inline(path, b"2")), 409, "line 3")
+    answer = commit(server, header(), inline("new", b"1"), inline(path, b"2"))
+    assert_refused(answer, 409, "line 3")
+    assert answer["X-Error-Code"] == (None if path in ("empty", "empty/folder", "secret") else "EntryNotFound")
     assert not (tmp_path / REPO / "new").exists()
     assert not Path("/etc/f").exists()
 
@@ -366,6 +377,17 @@ def test_what_need_not_be_sent(tmp_path, start_server):
         {"path": "small", "uploadMode": "regular", "shouldIgnore": False},
         {"path": ".gitattributes", "uploadMode": "regular", "shouldIgnore": True},
     ]
+
+
+@pytest.mark.parametrize(
+    "path", ["../x", "a/../b", "..", "a/..", ".hid/x", "a/.b", "a//b", "/a", "a/", "", "a\nb", "x" * 256, "x/" * 600 + "x", ".gitignore", "s/.gitattributes"]
+)
+def test_what_no_commit_takes_is_ignored(server, path):
+    assert commit(server, header(), inline("f", b"1")).status == 200
+    answer = post(server, f"/api/models/{REPO}/preupload/main", {"files": [{"path": path, "size": 1}, {"path": "a..b/c..d", "size": 1}]})
+    assert [(file["path"], file["shouldIgnore"]) for file in answer.json()["files"]] == [(path, True), ("a..b/c..d", False)]
+    if ".git" not in path:
+        assert_refused(commit(server, header(), inline(path, b"1")), 400, "line 2")
 
 
 @pytest.mark.parametrize("body", [{}, [], {"files": {}}, {"files": [{"path": "x"}]}, {"files": [1]}, {"files": [{"path": "x", "size": 1}] * 1001}])

@@ -52,6 +52,7 @@ struct commit {
     size_t content_count;
     struct failure failure;
     bool is_absent;                    /* it failed since there is no such repository */
+    bool has_no_place;                 /* no file can be at some path, whatever is removed */
     unsigned failed_line;              /* 0: no line's fault */
     char failed_path[MODEL_PATH_SIZE]; /* its file, in the repository, if failure is about that */
     char commit[HUB_COMMIT_SIZE];      /* the repository's, when all is done */

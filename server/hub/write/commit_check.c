@@ -5,12 +5,77 @@
 #include <string.h>
 
 #include "base/server.h"
+#include "http/exchange/authorize.h"
 #include "hub/write/commit.h"
 #include "hub/write/repo_now.h"
 
 const char *commit_inside(const struct commit *commit, const struct commit_operation *operation)
 {
     return operation->path + strlen(commit->repo) + 1;
+}
+
+/* --- links --- */
+
+/* Always false. */
+static bool refuse_link(struct commit *commit, const struct commit_operation *operation,
+                        const struct store_links *links, const char *why)
+{
+    commit->has_no_place = true;
+    return commit_refuse(commit, operation->line, PROBLEM_CONFLICT, "%s is a link %s",
+                         links->last + strlen(commit->repo) + 1, why);
+}
+
+/* Where the files of a folder are. False: no link in the repository leads there. */
+static bool is_linked(const struct commit *commit, struct zt_text folder,
+                      struct store_links *out_links)
+{
+    struct store *store = commit->server->store;
+    char path[MODEL_PATH_SIZE];
+
+    if (store->ops->see_links == NULL || folder.length >= sizeof(path))
+        return false;
+    snprintf(path, sizeof(path), "%.*s", (int)folder.length, folder.bytes);
+    store->ops->see_links(store, path, out_links);
+    return strlen(out_links->last) > strlen(commit->repo);
+}
+
+/* The folder that a file is in. */
+static struct zt_text folder_of(const char *path)
+{
+    return (struct zt_text){path, (size_t)(strrchr(path, '/') - path)};
+}
+
+/* A path within the repository is known by that, even if a link leads to the repository itself,
+ * since that has the name that the client's token covers. */
+static bool sees_real(const struct commit *commit, const struct store_links *links,
+                      const char *base)
+{
+    struct store *store = commit->server->store;
+    char path[2 * MODEL_PATH_SIZE];
+    struct store_links repo;
+    size_t length;
+    int printed;
+
+    store->ops->see_links(store, commit->repo, &repo);
+    length = strlen(repo.real);
+    if (repo.is_known && strncmp(links->real, repo.real, length) == 0 &&
+        (links->real[length] == '/' || links->real[length] == '\0'))
+        printed = snprintf(path, sizeof(path), "%s%s%s", commit->repo, links->real + length, base);
+    else
+        printed = snprintf(path, sizeof(path), "%s%s", links->real, base);
+    return printed > 0 && (size_t)printed < sizeof(path) &&
+           authorize_sees_file(commit->request, zt_text_from(path + (path[0] == '/')));
+}
+
+/* The client may write at the path; but links could lead it to files of others. */
+static bool check_links(struct commit *commit, const struct commit_operation *operation)
+{
+    struct store_links links;
+
+    if (commit->covers.passes == NULL || !is_linked(commit, folder_of(operation->path), &links) ||
+        (links.is_known && sees_real(commit, &links, strrchr(operation->path, '/'))))
+        return true;
+    return refuse_link(commit, operation, &links, "to where this client may not write");
 }
 
 /* --- folders --- */
@@ -20,6 +85,18 @@ static bool is_below(const char *path, const char *folder, size_t length)
     return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
+/* Whether the file that was just added is in the folder, and not where a link leads. */
+static bool check_within(struct commit *commit, const struct commit_operation *folder)
+{
+    const char *path = commit->operations[commit->count - 1].path;
+    struct store_links links;
+
+    return !is_linked(commit, folder_of(path), &links) ||
+           strlen(links.last) < strlen(folder->path) ||
+           refuse_link(commit, folder, &links,
+                       "to a folder, whose files are removed by their names");
+}
+
 /* The removal of a folder becomes those of its files, of which others than the client may see are
  * not there for it. */
 static bool expand_folder(struct commit *commit, size_t at, const struct hub_version *version)
@@ -27,18 +104,18 @@ static bool expand_folder(struct commit *commit, size_t at, const struct hub_ver
     const struct commit_operation folder = commit->operations[at];
     const char *path = commit_inside(commit, &folder);
     const size_t length = strlen(path);
-    bool is_there = false;
+    const size_t count = commit->count;
 
     for (size_t i = 0; version != NULL && i < version->count; i++) {
         if (version->files[i].view != NULL || !is_below(version->files[i].path, path, length) ||
             !hub_sees_file(commit->request, zt_text_from(commit->repo), &version->files[i]))
             continue;
-        is_there = true;
-        if (!commit_add_removal(commit, folder.line, zt_text_from(version->files[i].path), false))
+        if (!commit_add_removal(commit, folder.line, zt_text_from(version->files[i].path), false) ||
+            !check_within(commit, &folder))
             return false;
     }
-    return is_there || commit_refuse(commit, folder.line, PROBLEM_NOT_FOUND,
-                                     "there is no folder %s to remove", path);
+    return commit->count > count || commit_refuse(commit, folder.line, PROBLEM_NOT_FOUND,
+                                                  "there is no folder %s to remove", path);
 }
 
 bool commit_expand_folders(struct commit *commit, const struct hub_version *version)
@@ -212,15 +289,21 @@ static bool check_room(const struct sorted *sorted, const struct commit_operatio
     struct store *store = sorted->commit->server->store;
     const struct store_leaving leaving = {leaves, sorted};
     struct zt_error error;
+    enum zt_status status = ZT_OK;
 
-    return store->ops->may_publish == NULL ||
-           store->ops->may_publish(store, operation->path, &leaving, &error) == ZT_OK ||
-           commit_refuse(sorted->commit, operation->line, PROBLEM_CONFLICT, "%s", error.message);
+    if (store->ops->may_publish != NULL)
+        status = store->ops->may_publish(store, operation->path, &leaving, &error);
+    if (status == ZT_OK)
+        return true;
+    sorted->commit->has_no_place = status == ZT_NOT_FOUND;
+    return commit_refuse(sorted->commit, operation->line, PROBLEM_CONFLICT, "%s", error.message);
 }
 
 static bool check_place(const struct sorted *sorted, const struct commit_operation *operation,
                         const struct hub_version *version)
 {
+    if (!check_links(sorted->commit, operation))
+        return false;
     if (operation->removes)
         return check_removal(sorted->commit, operation, version);
     return (version == NULL || (check_folders(sorted, operation, version) &&

@@ -402,5 +402,8 @@ enum outcome hub_commit_handle(struct request *request)
     if (self->commit.failed_path[0] != '\0')
         return hub_refuse_file(request, &self->commit.failure, self->commit.failed_line,
                                self->commit.failed_path);
-    return hub_refuse_failure(request, &self->commit.failure, self->commit.failed_line);
+    hub_refuse_failure(request, &self->commit.failure, self->commit.failed_line);
+    if (self->commit.has_no_place)
+        representation_field(&request->reply, "X-Error-Code", "EntryNotFound");
+    return OUTCOME_READY;
 }

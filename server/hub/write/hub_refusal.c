@@ -6,9 +6,10 @@
 #include "hub/hub_names.h"
 #include "hub/hub_problem.h"
 
+/* What has a name that no file can have is not there. */
 static enum outcome finish(struct request *request, const struct failure *failure)
 {
-    if (failure->problem == PROBLEM_NOT_FOUND)
+    if (failure->problem == PROBLEM_NOT_FOUND || failure->problem == PROBLEM_INVALID_NAME)
         representation_field(&request->reply, "X-Error-Code", "EntryNotFound");
     return OUTCOME_READY;
 }

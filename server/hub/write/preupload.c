@@ -210,7 +210,7 @@ static bool is_ignored(const struct preupload *self, struct zt_text path)
     const int length = snprintf(whole, sizeof(whole), "%.*s/%.*s", (int)self->target.repo.length,
                                 self->target.repo.bytes, (int)path.length, path.bytes);
 
-    return length >= 0 && (size_t)length < sizeof(whole) && strstr(whole, "..") == NULL &&
+    return length < 0 || (size_t)length >= sizeof(whole) ||
            !file_path_is_writable(zt_text_from(whole));
 }
 
