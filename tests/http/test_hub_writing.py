@@ -224,7 +224,7 @@ REFUSED = {
     "a model of another format": ([inline("m.gguf", MODEL)], 422, ["line 2: m.gguf: "]),
     "a stale parent": ([header(parentCommit="0" * 40), inline("f", b"1")], 412, ["line 1", "parentCommit"]),
     "a strange parent": ([header(parentCommit="main"), inline("f", b"1")], 412, ["line 1", "parentCommit"]),
-    "a long line": ([{"key": "x", "value": {"summary": "x" * 70000}}], 413, ["line 2"]),
+    "a long line": ([{"key": "x", "value": {"summary": "x" * (1 << 20)}}], 413, ["line 2"]),
     "a second header": ([inline("f", b"1"), header()], 400, ["line 3", "line 1"]),
     "a second header over a stale parent": ([header(parentCommit="0" * 40), inline("f", b"1"), header()], 400, ["line 3", "line 1"]),
 }
@@ -292,6 +292,15 @@ def test_folders_that_are_there_are_no_obstacle(tmp_path, server):
 def test_nothing_is_no_commit(server, lines):
     assert commit(server, header(), inline("f", b"1")).status == 200
     assert_refused(commit(server, *lines), 400, "the body of a commit is empty")
+
+
+def test_lines_may_be_long(tmp_path, server):
+    long = header(description="d" * 1_000_000)
+    for lines in ([long, inline("f", b"1"), inline("g", b"2")], [inline("f", b"1"), inline("g", b"2"), long]):
+        assert commit(server, *lines).status == 200
+    line = {**inline("f", pattern(3 << 20)), "more": "x" * 1_000_000}
+    assert commit(server, header(), line, inline("g", b"2"), line | inline("h", b"3")).status == 200
+    assert files_of(tmp_path) == {"f": pattern(3 << 20), "g": b"2", "h": b"3"}
 
 
 @pytest.mark.parametrize("lines", [[inline("f", b"1")], [inline("f", b"1"), header()]])

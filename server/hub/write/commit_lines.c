@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define CONTENT "content"
 /* The depth of the members of "value". */
 #define VALUE_DEPTH 2
@@ -14,16 +16,21 @@
 bool commit_lines_begin(struct commit_lines *lines)
 {
     lines->number = 1;
-    lines->text = malloc(COMMIT_LINE_MAX);
     lines->piece = malloc(COMMIT_PIECE_BYTES);
-    return lines->text != NULL && lines->piece != NULL;
+    return lines->piece != NULL;
+}
+
+static void free_text(struct commit_lines *lines)
+{
+    free(lines->text);
+    lines->text = NULL;
+    lines->capacity = 0;
 }
 
 void commit_lines_free(struct commit_lines *lines)
 {
-    free(lines->text);
+    free_text(lines);
     free(lines->piece);
-    lines->text = NULL;
     lines->piece = NULL;
 }
 
@@ -31,6 +38,12 @@ static bool keep(struct commit_lines *lines, char byte)
 {
     if (lines->length == COMMIT_LINE_MAX) {
         lines->is_too_long = true;
+        return false;
+    }
+    if (lines->length == lines->capacity &&
+        zt_array_reserve(&lines->text, &lines->capacity, lines->length + 1, 1, COMMIT_LINE_MAX) !=
+            ZT_OK) {
+        lines->is_out_of_memory = true;
         return false;
     }
     lines->text[lines->length++] = byte;
@@ -232,6 +245,8 @@ static bool end_line(struct commit_lines *lines)
         !lines->line(lines->context, (struct zt_text){lines->text, lines->length}, lines->state))
         return false;
     lines->number++;
+    if (lines->capacity > COMMIT_LINE_KEPT)
+        free_text(lines);
     lines->length = 0;
     lines->depth = 0;
     lines->escape = 0;

@@ -9,8 +9,13 @@
 
 #include "zt/text.h"
 
-/* Of a line, without the content of its file. */
-#define COMMIT_LINE_MAX ((size_t)64 << 10)
+/* Of a line, without the content of its file: a description may be long, and clients cannot cut it.
+ * It is less than any JSON body may have (JSON_BODY_MAX), and one client has only so many commits
+ * at a time (upload.open_per_client): lines bound memory no worse than other requests do. */
+#define COMMIT_LINE_MAX ((size_t)1 << 20)
+/* Kept from line to line; what a longer one has taken is given back at its end, so that a commit
+ * that goes on, or waits, has no more than this. */
+#define COMMIT_LINE_KEPT ((size_t)64 << 10)
 /* Decoded bytes that are passed on at a time. */
 #define COMMIT_PIECE_BYTES ((size_t)64 << 10)
 
@@ -31,10 +36,12 @@ struct commit_lines {
     /* From 1; that of the line which is read. */
     unsigned number;
     bool is_too_long;
+    bool is_out_of_memory;
 
     /* Private. */
     char *text;
     size_t length;
+    size_t capacity;
     unsigned depth;
     size_t string_begin;
     unsigned escape; /* characters of an escape that are still to come, the first of them special */
@@ -53,7 +60,7 @@ struct commit_lines {
 
 /* After the callbacks were set in a cleared structure. False: out of memory. */
 bool commit_lines_begin(struct commit_lines *lines);
-/* False: a callback wants no more, or the line is too long. */
+/* False: a callback wants no more, the line is too long, or there is no memory for it. */
 bool commit_lines_take(struct commit_lines *lines, const char *bytes, size_t length);
 /* The end of the body ends a line, too. */
 bool commit_lines_finish(struct commit_lines *lines);

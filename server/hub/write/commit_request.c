@@ -319,7 +319,11 @@ static void take(struct commit_request *self, const void *bytes, size_t length)
         return;
     atomic_fetch_add(&self->entry.received, length);
     atomic_store(&self->entry.active, time(NULL));
-    if (!commit_lines_take(&self->lines, bytes, length) && self->lines.is_too_long)
+    if (commit_lines_take(&self->lines, bytes, length))
+        return;
+    if (self->lines.is_out_of_memory)
+        failure_no_memory(failure, "a line of a commit");
+    if (self->lines.is_too_long)
         commit_refuse(&self->commit, self->lines.number, PROBLEM_TOO_LARGE,
                       "without the content of its file a line may have at most %zu bytes",
                       COMMIT_LINE_MAX);
