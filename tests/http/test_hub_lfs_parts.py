@@ -212,6 +212,8 @@ def test_a_forged_part_is_refused(server, change):
         {"parts": [{"partNumber": 1, "etag": "x"}] * (COUNT + 1)},
         {"parts": [{"partNumber": 0, "etag": "x"}] * COUNT},
         {"parts": [{"partNumber": COUNT + 1, "etag": "x"}] * COUNT},
+        {"parts": [{"partNumber": part, "etag": '"x"'} for part in range(1, COUNT + 1)]},
+        {"parts": [{"partNumber": part, "etag": f'"{COUNT + 1 - part}"'} for part in range(1, COUNT + 1)]},
         {"parts": [{"partNumber": 1}] * COUNT},
         {"parts": [1] * COUNT},
     ],
@@ -221,6 +223,14 @@ def test_an_end_that_names_other_parts(server, members):
     parts.send_all()
     assert_refused(parts.complete(**members), 400, "parts")
     assert parts.complete().status == 200
+
+
+@pytest.mark.parametrize("form", ["{}", 'W/"{}"'])
+def test_tags_in_other_forms(server, form):
+    parts = Parts(server)
+    parts.send_all()
+    listed = [{"partNumber": part, "etag": form.format(part)} for part in range(1, COUNT + 1)]
+    assert parts.complete(parts=listed).status == 200
 
 
 def test_an_object_that_comes_as_a_whole_has_no_end(server):

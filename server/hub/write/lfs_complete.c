@@ -56,6 +56,19 @@ void lfs_complete_receive(struct request *request, const void *bytes, size_t len
 
 /* --- what the body says --- */
 
+/* Some clients take the quotes off, and some proxies make a tag a weak one. */
+static bool is_tag_of(struct zt_text etag, uint64_t part)
+{
+    char tag[LFS_PART_TAG_SIZE];
+    size_t length;
+
+    lfs_part_tag(part, tag);
+    length = strlen(tag);
+    if (zt_text_starts_with(etag, zt_text_from("W/")))
+        etag = (struct zt_text){etag.bytes + 2, etag.length - 2};
+    return zt_text_is(etag, tag) || zt_text_equal(etag, (struct zt_text){tag + 1, length - 2});
+}
+
 /* As many parts as there are. Which of them have arrived is known here. */
 static bool names_parts(const struct json_t *list, uint64_t count)
 {
@@ -68,7 +81,7 @@ static bool names_parts(const struct json_t *list, uint64_t count)
 
         if (part == NULL || json_member_text(part, "etag", &etag) != JSON_FOUND ||
             json_member_number(part, "partNumber", &number) != JSON_FOUND || number < 1 ||
-            (uint64_t)number > count)
+            (uint64_t)number > count || !is_tag_of(etag, (uint64_t)number))
             return false;
     }
     return true;
@@ -99,7 +112,7 @@ static bool read_body(struct request *request, struct completion *self)
         problem_reply(
             request, PROBLEM_INVALID_REQUEST,
             "send {\"oid\", \"parts\": [{\"partNumber\", \"etag\"}]}, with all parts of the "
-            "object of this address");
+            "object of this address, and the ETag that each was answered with");
     return is_read;
 }
 

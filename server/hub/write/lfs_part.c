@@ -119,7 +119,11 @@ void lfs_part_digest(struct request *request, const struct body_piece *piece)
 enum outcome lfs_part_handle(struct request *request)
 {
     struct lfs_part *part = request->context;
-    const char *etag = request_print(request, "\"%llu\"", (unsigned long long)part->permit.part);
+    char tag[LFS_PART_TAG_SIZE];
+    const char *etag;
+
+    lfs_part_tag(part->permit.part, tag);
+    etag = request_print(request, "%s", tag);
 
     if (!part->failure.is_set && part->received != part->length)
         refuse_other_length(part);

@@ -22,3 +22,8 @@ void lfs_part_key(uint64_t part, char out_key[LFS_PART_KEY_SIZE])
 {
     snprintf(out_key, LFS_PART_KEY_SIZE, "%05llu", (unsigned long long)part);
 }
+
+void lfs_part_tag(uint64_t part, char out_tag[LFS_PART_TAG_SIZE])
+{
+    snprintf(out_tag, LFS_PART_TAG_SIZE, "\"%llu\"", (unsigned long long)part);
+}

@@ -15,4 +15,9 @@ uint64_t lfs_part_count(uint64_t length, uint64_t part_length);
 #define LFS_PART_KEY_SIZE 24
 void lfs_part_key(uint64_t part, char out_key[LFS_PART_KEY_SIZE]);
 
+/* The tag that a part (from 1) is answered with. Objects are hashed as a whole, so that it says no
+ * more than which part it is: whoever sends back another has mixed something up. */
+#define LFS_PART_TAG_SIZE 24
+void lfs_part_tag(uint64_t part, char out_tag[LFS_PART_TAG_SIZE]);
+
 #endif
