@@ -133,8 +133,8 @@ static bool the_second_makes_room(void)
     return fetches_of_first == 0 && fetches_of_second > 0;
 }
 
-/* What another thread is about to remove is passed over, so that on a busy machine newer extents may
- * go in its place now and then. */
+/* What another thread is about to remove is passed over, so that on a busy machine newer extents
+ * may go in its place now and then. */
 static void test_the_oldest_extents_make_room(void **state)
 {
     bool have_made_room = false;
