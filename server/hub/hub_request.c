@@ -202,7 +202,8 @@ struct hub_request *hub_find(struct request *request, enum outcome *out_outcome)
 enum outcome hub_find_again(struct request *request, struct hub_request *hub)
 {
     hub_repos_changed(request->server->hub);
-    hub->lookup = (struct hub_lookup){.name = hub->target.repo, .revision = hub->target.revision};
+    hub->lookup = (struct hub_lookup){
+        .name = hub->target.repo, .revision = hub->target.revision, .is_again = true};
     return look(request, hub);
 }
 
@@ -247,10 +248,29 @@ const char *hub_client_name(const struct request *request)
     return request->client != NULL ? request->client : ANYBODY;
 }
 
+bool hub_text_is_true(struct zt_text text)
+{
+    return zt_text_is(text, "1") || (text.length == 4 && strncasecmp(text.bytes, "true", 4) == 0);
+}
+
 bool hub_switch(struct request *request, const char *name)
 {
     struct zt_text text;
 
-    return request_query(request, name, 0, &text) &&
-           (zt_text_is(text, "1") || (text.length == 4 && strncasecmp(text.bytes, "true", 4) == 0));
+    return request_query(request, name, 0, &text) && hub_text_is_true(text);
+}
+
+size_t hub_limit(struct request *request, size_t usual, size_t most)
+{
+    struct zt_text text;
+    size_t limit = 0;
+
+    if (!request_query(request, "limit", 0, &text))
+        return usual;
+    for (size_t i = 0; i < text.length && limit <= most; i++) {
+        if (text.bytes[i] < '0' || text.bytes[i] > '9')
+            return usual;
+        limit = limit * 10 + (size_t)(text.bytes[i] - '0');
+    }
+    return limit == 0 ? usual : limit > most ? most : limit;
 }

@@ -59,5 +59,10 @@ const char *hub_client_name(const struct request *request);
 
 /* A switch of the query, in all the forms in which clients write it. */
 bool hub_switch(struct request *request, const char *name);
+/* Of a value that came as text. */
+bool hub_text_is_true(struct zt_text text);
+
+/* The query's limit, at most the most; the usual one if there is none, or it is no number or 0. */
+size_t hub_limit(struct request *request, size_t usual, size_t most);
 
 #endif

@@ -11,9 +11,9 @@
 #include "base/clock.h"
 #include "base/server.h"
 #include "base/workers.h"
+#include "hub/cached_repo.h"
 #include "hub/created_repos.h"
 #include "hub/repo_versions.h"
-#include "tree/stored_file.h"
 
 /* How long a listing is what is there now, unless something is published meanwhile. */
 #define FRESH_MS 1000
@@ -23,9 +23,6 @@
  * longest are forgotten first. */
 #define FILES_MAX 300000
 #define REPOS_MAX 4096
-
-/* The layout of the folder in which the Hub's clients keep what they have got. */
-#define CACHE_FOLDER_SIZE (HUB_REPO_SIZE + 64)
 
 struct repo {
     struct repo *next;
@@ -39,6 +36,7 @@ struct repo {
     uint64_t ended;         /* the last of them that found what is there now */
     unsigned seen_changes;  /* before that one */
     int64_t listed_ms;      /* its end; 0: there was none */
+    int64_t seen_ms;        /* when the folder was seen last; 0: never */
     bool has_waited;        /* for hashes, in vain */
     int64_t waited_ms;      /* the end of that */
     struct waiter *waiters; /* for the end of the list */
@@ -194,52 +192,6 @@ static void give_back(struct hub_repos *repos, struct repo *repo, bool exists, s
 
 /* --- listing --- */
 
-/* "models--owner--name", with what follows. */
-static void cache_path(const struct repo *repo, const char *rest, char out_path[CACHE_FOLDER_SIZE])
-{
-    const char *slash = strchr(repo->name, '/');
-    const int owner = slash != NULL ? (int)(slash - repo->name) : 0;
-
-    snprintf(out_path, CACHE_FOLDER_SIZE, "models--%.*s%s%s/%s", owner, repo->name,
-             slash != NULL ? "--" : "", slash != NULL ? slash + 1 : repo->name, rest);
-}
-
-/* The commit that a Hub's cache calls "main". False: there is none. */
-static bool read_main(struct server *server, const struct repo *repo,
-                      char out_commit[HUB_COMMIT_SIZE])
-{
-    char path[CACHE_FOLDER_SIZE];
-    struct stored_file *file;
-    struct zt_error error;
-    bool is_read;
-
-    cache_path(repo, "refs/main", path);
-    if (stored_file_open(server, zt_text_from(path), &file, &error) != ZT_OK)
-        return false;
-    is_read = zt_source_size(file->source) >= HUB_COMMIT_SIZE - 1 &&
-              zt_source_read_at(file->source, 0, out_commit, HUB_COMMIT_SIZE - 1, &error) == ZT_OK;
-    stored_file_close(file);
-    out_commit[HUB_COMMIT_SIZE - 1] = '\0';
-    return is_read && hub_revision_of(zt_text_from(out_commit)) == HUB_REVISION_COMMIT;
-}
-
-/* A snapshot of a Hub's cache. */
-static enum zt_status list_snapshot(struct server *server, const struct repo *repo,
-                                    const char *commit, struct hub_version **out_version,
-                                    struct zt_error *error)
-{
-    char rest[16 + HUB_COMMIT_SIZE];
-    char folder[CACHE_FOLDER_SIZE];
-    char blobs[CACHE_FOLDER_SIZE];
-
-    snprintf(rest, sizeof(rest), "snapshots/%s", commit);
-    cache_path(repo, rest, folder);
-    cache_path(repo, "blobs", blobs);
-    return hub_version_make(
-        server, &(struct hub_listing){.folder = folder, .commit = commit, .blobs = blobs},
-        out_version, error);
-}
-
 static bool was_created(const struct hub_repos *repos, const struct repo *repo)
 {
     const struct config *config = repos->server->config;
@@ -257,8 +209,8 @@ static enum zt_status list_main(const struct hub_repos *repos, const struct repo
     char commit[HUB_COMMIT_SIZE];
     enum zt_status status = hub_version_make(server, wanted, out_version, error);
 
-    if (status == ZT_NOT_FOUND && read_main(server, repo, commit))
-        status = list_snapshot(server, repo, commit, out_version, error);
+    if (status == ZT_NOT_FOUND && cached_repo_main(server, repo->name, commit))
+        status = cached_repo_list(server, repo->name, commit, out_version, error);
     if (status == ZT_NOT_FOUND && was_created(repos, repo))
         status = hub_version_make_empty(repo->name, out_version, error);
     return status;
@@ -321,7 +273,8 @@ static enum hub_found conclude(struct repo *repo, struct hub_lookup *lookup)
 
     if (is_pinned(lookup)) {
         version = repo_versions_find(&repo->versions, lookup->revision);
-        if (version == NULL) {
+        if (version == NULL ||
+            (lookup->is_again && version != repo->versions.now && !version->is_stated)) {
             version = repo->versions.now;
             found = HUB_NO_REVISION;
         }
@@ -334,20 +287,29 @@ static enum hub_found conclude(struct repo *repo, struct hub_lookup *lookup)
     return found;
 }
 
+/* Whether the folder need not be looked for. In a bucket that would be a request to the store, each
+ * time. */
+static bool is_seen(const struct hub_repos *repos, const struct repo *repo)
+{
+    return store_is_elsewhere(repos->server->store) || repo->is_listed_now ||
+           (repo->seen_ms != 0 && clock_ms() - repo->seen_ms < FRESH_MS);
+}
+
 /* HUB_BUSY: it must be listed. */
 static enum hub_found look(const struct hub_repos *repos, struct repo *repo,
                            struct hub_lookup *lookup)
 {
-    struct hub_version *version = is_pinned(lookup) ? find_pinned(repo, lookup) : NULL;
+    const bool is_remembered = is_pinned(lookup) && !lookup->is_again;
+    struct hub_version *version = is_remembered ? find_pinned(repo, lookup) : NULL;
 
     if (!lookup->has_begun)
         lookup->begun = repo->begun;
     lookup->has_begun = true;
-    if (version != NULL) {
+    if (version != NULL && is_seen(repos, repo)) {
         lookup->version = hub_version_hold(version);
         return HUB_FOUND;
     }
-    return is_pinned(lookup) || !knows_now(repos, repo, lookup) ? HUB_BUSY : conclude(repo, lookup);
+    return is_remembered || !knows_now(repos, repo, lookup) ? HUB_BUSY : conclude(repo, lookup);
 }
 
 /* --- looking --- */
@@ -393,7 +355,7 @@ static enum zt_status learn_now(struct hub_repos *repos, struct repo *repo,
     repo_versions_put(&repo->versions, version, true);
     repo->ended = begun;
     repo->seen_changes = changes;
-    repo->listed_ms = clock_ms();
+    repo->listed_ms = repo->seen_ms = clock_ms();
     return ZT_OK;
 }
 
@@ -406,13 +368,13 @@ static void learn_snapshot(struct hub_repos *repos, struct repo *repo, struct hu
 
     snprintf(commit, sizeof(commit), "%.*s", (int)lookup->revision.length, lookup->revision.bytes);
     pthread_mutex_unlock(&repo->lock);
-    status = list_snapshot(repos->server, repo, commit, &version, &lookup->error);
+    status = cached_repo_list(repos->server, repo->name, commit, &version, &lookup->error);
     pthread_mutex_lock(&repo->lock);
     if (status == ZT_OK)
         repo_versions_put(&repo->versions, version, false);
 }
 
-/* What is remembered can be asked for also if nothing is there any more. */
+/* What is remembered can be asked for as long as the store does not say that nothing is there. */
 static enum hub_found conclude_without_now(struct repo *repo, struct hub_lookup *lookup,
                                            enum zt_status status)
 {
@@ -422,13 +384,46 @@ static enum hub_found conclude_without_now(struct repo *repo, struct hub_lookup 
     if (version == NULL)
         return found_of(status);
     lookup->version = hub_version_hold(version);
-    return HUB_FOUND;
+    return status == ZT_NOT_FOUND ? HUB_NO_REVISION : HUB_FOUND;
+}
+
+static bool stop_at_first(void *context, const char *path, const struct file_identity *identity)
+{
+    (void)context;
+    (void)path;
+    (void)identity;
+    return false;
+}
+
+/* Whether a version is remembered and its folder still there, whatever is in it now. With the lock,
+ * which is not held meanwhile. */
+static bool see_pinned(const struct hub_repos *repos, struct repo *repo,
+                       const struct hub_lookup *lookup)
+{
+    struct store *store = repos->server->store;
+    struct hub_version *version = lookup->is_again ? NULL : find_pinned(repo, lookup);
+    struct zt_error error;
+    enum zt_status status;
+
+    if (version == NULL)
+        return false;
+    hub_version_hold(version);
+    pthread_mutex_unlock(&repo->lock);
+    status = store->ops->walk(store, version->folder, false, stop_at_first, NULL, &error);
+    hub_version_release(version);
+    pthread_mutex_lock(&repo->lock);
+    if (status != ZT_OK)
+        return false;
+    repo->seen_ms = clock_ms();
+    return true;
 }
 
 static enum hub_found list(struct hub_repos *repos, struct repo *repo, struct hub_lookup *lookup)
 {
     enum zt_status status = ZT_OK;
 
+    if (is_pinned(lookup) && see_pinned(repos, repo, lookup))
+        return conclude(repo, lookup);
     if (!knows_now(repos, repo, lookup))
         status = learn_now(repos, repo, lookup);
     if (status != ZT_OK)

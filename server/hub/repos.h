@@ -40,6 +40,9 @@ struct hub_lookup {
     /* Whether to hash what a request can wait for (version->can_be_final). On a worker for what
      * takes long. */
     bool may_take_long;
+    /* Whether what is remembered of a commit will not do: a file is not that one any more, but what
+     * is there now may be the same bytes. */
+    bool is_again;
 
     enum hub_found found;
     /* With a reference, or NULL. NO_REVISION: another version, so that it can be known who may see

@@ -16,6 +16,7 @@
 #include "hub/hub_problem.h"
 #include "hub/hub_request.h"
 #include "hub/model_view.h"
+#include "hub/version_views.h"
 #include "tree/stored_file.h"
 
 struct resolve {
@@ -37,6 +38,8 @@ struct resolve {
 
 /* A file that changes all the time is another one behind every list: often enough it is not. */
 #define LOOKS_MAX 4
+/* Of a commit: a file with another time may still be the same bytes. */
+#define LOOKS_PINNED_MAX 2
 
 static bool is_pinned(const struct resolve *resolve)
 {
@@ -91,6 +94,16 @@ static enum outcome reply_not_open(struct request *request, struct resolve *reso
         return hub_reply_no_revision(request);
     }
     return hub_reply_error(request, &resolve->error);
+}
+
+/* For what is there now, a few times. */
+static enum outcome look_again(struct request *request, struct resolve *resolve)
+{
+    if (!is_gone(resolve) ||
+        ++resolve->looks >= (is_pinned(resolve) ? LOOKS_PINNED_MAX : LOOKS_MAX))
+        return reply_not_open(request, resolve);
+    resolve->was_opened = false;
+    return hub_find_again(request, &resolve->hub);
 }
 
 /* --- the answer --- */
@@ -174,17 +187,16 @@ static bool find_model(struct request *request, struct resolve *resolve, enum ou
     case CATALOG_FOUND:
         break;
     }
-    if (generation != NULL) {
-        request->generation = generation;
-        request->is_unwritten = generation_is_unwritten;
-        request_hold(request, generation, generation_release);
+    if (generation == NULL || !model_view_is_from(resolve->entry->view, generation)) {
+        generation_release(generation);
+        resolve->status = ZT_STALE;
+        *out_outcome = look_again(request, resolve);
+        return false;
     }
-    resolve->status = generation != NULL && model_view_is_from(resolve->entry->view, generation)
-                          ? ZT_OK
-                          : ZT_STALE;
-    if (resolve->status != ZT_OK)
-        reply_not_open(request, resolve);
-    return resolve->status == ZT_OK;
+    request->generation = generation;
+    request->is_unwritten = generation_is_unwritten;
+    request_hold(request, generation, generation_release);
+    return true;
 }
 
 static void write_index(struct request *request)
@@ -265,12 +277,9 @@ static enum outcome reply_pinned(struct request *request, const struct resolve *
 
 static enum outcome reply_opened(struct request *request, struct resolve *resolve)
 {
-    if (resolve->status == ZT_OK)
-        return is_pinned(resolve) ? reply_file(request, resolve) : reply_pinned(request, resolve);
-    if (is_pinned(resolve) || !is_gone(resolve) || ++resolve->looks == LOOKS_MAX)
-        return reply_not_open(request, resolve);
-    resolve->was_opened = false;
-    return hub_find_again(request, &resolve->hub);
+    if (resolve->status != ZT_OK)
+        return look_again(request, resolve);
+    return is_pinned(resolve) ? reply_file(request, resolve) : reply_pinned(request, resolve);
 }
 
 static void release_file(void *thing)
@@ -309,6 +318,8 @@ enum outcome hub_resolve_get(struct request *request)
     if (hub_find(request, &outcome) == NULL)
         return outcome;
     resolve->entry = hub_version_find(resolve->hub.version, resolve->hub.target.path);
+    if (resolve->entry == NULL)
+        resolve->entry = version_views_second(resolve->hub.version, resolve->hub.target.path);
     if (resolve->entry == NULL || !hub_sees_file(request, resolve->hub.target.repo, resolve->entry))
         return hub_reply_no_entry(request, hub_commit(request, &resolve->hub));
     if (!is_pinned(resolve) && (resolve->entry->view != NULL || is_elsewhere(request)))

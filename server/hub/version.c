@@ -356,6 +356,8 @@ static enum zt_status add_files(struct server *server, const struct hub_listing 
     status = tree_list(server, wanted->folder, true, wanted->blobs == NULL, &listing, error);
     if (status == ZT_OK && wanted->blobs != NULL)
         status = tree_list(server, wanted->blobs, false, false, &contents, error);
+    if (status == ZT_NOT_FOUND && listing != NULL)
+        status = ZT_OK; /* Without blobs nothing is stated. */
     if (status == ZT_OK &&
         (!sort_blobs(contents, &blobs) || !fill(server, version, listing, &blobs, limits)))
         status = zt_fail_memory(error, "a repository");

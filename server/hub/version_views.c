@@ -185,6 +185,12 @@ static bool is_weights(const char *path)
     return !model_path_is_vague(path) || strncmp(path, "pytorch_model", 13) == 0;
 }
 
+/* Whether another file is the model for which this one would have a view. */
+static bool is_hidden(const struct hub_version *version, const char *path)
+{
+    return model_view_is_of(path) && is_shadowed(version, path);
+}
+
 /* The index of the file that is the only model of the folder. SIZE_MAX: there is none, or there are
  * several. */
 static size_t find_only(const struct hub_version *version)
@@ -192,7 +198,7 @@ static size_t find_only(const struct hub_version *version)
     size_t only = SIZE_MAX;
 
     for (size_t i = 0; i < version->count; i++) {
-        if (!is_weights(version->files[i].path))
+        if (!is_weights(version->files[i].path) || is_hidden(version, version->files[i].path))
             continue;
         if (only != SIZE_MAX)
             return SIZE_MAX;
@@ -371,6 +377,22 @@ bool version_views_add(struct server *server, struct hub_version *version,
     qsort(version->files, version->count, sizeof(*version->files), compare);
     drop_twins(version);
     return is_added;
+}
+
+const struct hub_file *version_views_second(const struct hub_version *version, struct zt_text path)
+{
+    const struct hub_file *file =
+        hub_version_find(version, (struct zt_text){ONLY SAFETENSORS, sizeof(ONLY SAFETENSORS) - 1});
+    char name[MODEL_PATH_SIZE];
+    const char *source;
+
+    if (file == NULL || file->view == NULL || file->view->part_count > 1)
+        return NULL;
+    source = file->view->path + strlen(version->folder) + 1;
+    if (snprintf(name, sizeof(name), "%.*s%s", (int)stem_of(source), source, SAFETENSORS) >=
+        (int)sizeof(name))
+        return NULL;
+    return zt_text_is(path, name) && !is_taken(version, name) ? file : NULL;
 }
 
 void version_views_free(struct hub_version *version)

@@ -11,6 +11,10 @@ bool version_views_add(struct server *server, struct hub_version *version,
                        const struct hub_version *previous);
 void version_views_free(struct hub_version *version);
 
+/* "X.safetensors", if the only model is "X.zt", whose view is listed as "model.safetensors": that
+ * one. NULL: the path is no such name. */
+const struct hub_file *version_views_second(const struct hub_version *version, struct zt_text path);
+
 /* What stands for a view's bytes in a commit: the version of its model, and what is made of it.
  * source: what stands for the model's. */
 #define VIEW_TEXT_SIZE 160

@@ -147,7 +147,7 @@ def test_several_gguf_keep_their_names(tmp_path, start_server):
 
 @pytest.mark.parametrize("files", [["w.npz", "w.NPZ"], ["w.zt", "w.NPZ"], ["w.ZT", "w.npz"], ["w.NPZ", "w.Npz"]])
 def test_of_two_spellings_the_model_is_seen(tmp_path, start_server, files):
-    """The one that /v1/models serves by that name: a view of the other would have its name."""
+    """The one that /v1/models serves by that name; there is one model then."""
     for number, file in enumerate(files):
         extension = file.rsplit(".", 1)[1].lower()
         content = io.BytesIO()
@@ -155,8 +155,9 @@ def test_of_two_spellings_the_model_is_seen(tmp_path, start_server, files):
         fill(tmp_path, {file: content.getvalue() if extension == "npz" else zt1({"number": dense(bytes([number]), dtype="u8")})})
     server = start_server(tmp_path)
     served = get(server, "/v1/models/org%2Fmodel%2Fw/objects/number/data").body
-    assert names(server) == sorted([*files, "w.safetensors"])
-    assert tensors_of(resolve(server, "w.safetensors").body) == {"number": served}
+    assert names(server) == sorted([*files, "model.safetensors"])
+    assert tensors_of(resolve(server, "model.safetensors").body) == {"number": served}
+    assert resolve(server, "w.safetensors").body == resolve(server, "model.safetensors").body
 
 
 def test_a_real_file_has_its_name_first(tmp_path, start_server):
@@ -341,3 +342,34 @@ def test_a_model_of_12_gb(tmp_path, start_server):
     last = resolve(server, "model-00003-of-00003.safetensors", Range=f"bytes={size - 100}-")
     assert (last.status, last.body) == (206, bytes(100))
     assert time.monotonic() - begun < 30
+
+
+# --- one model in several files, or by its own name ---
+
+
+def test_two_formats_of_one_name_are_one_model(tmp_path, start_server):
+    content = io.BytesIO()
+    numpy.savez(content, other=numpy.uint8(1))
+    fill(tmp_path, {"a.zt": ZT, "a.npz": content.getvalue()})
+    server = start_server(tmp_path)
+    assert names(server) == ["a.npz", "a.zt", "model.safetensors"]
+    assert tensors_of(resolve(server, "model.safetensors").body) == TENSORS
+
+
+def test_the_only_model_has_its_own_name_too(tmp_path, start_server):
+    fill(tmp_path, {"weights.zt": ZT})
+    server = start_server(tmp_path)
+    view = resolve(server, "model.safetensors")
+    assert resolve(server, "weights.safetensors").body == view.body
+    assert resolve(server, "weights.safetensors")["ETag"] == view["ETag"]
+    assert get(server, f"/{REPO}/resolve/main/weights.safetensors").status == 307
+    assert "weights.safetensors" not in names(server) and "weights.safetensors" not in tree(server)
+    for name in ("other.safetensors", "sub/weights.safetensors", "weights.safetensors/x"):
+        assert resolve(server, name)["X-Error-Code"] == "EntryNotFound"
+
+
+def test_what_is_stored_comes_before_a_second_name(tmp_path, start_server):
+    fill(tmp_path, {"w.zt": ZT, "w.safetensors/x": b"1"})
+    server = start_server(tmp_path)
+    assert resolve(server, "w.safetensors")["X-Error-Code"] == "EntryNotFound"
+    assert resolve(server, "w.safetensors/x").body == b"1"
