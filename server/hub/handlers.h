@@ -8,8 +8,9 @@
 /* resolve.c: a file of a repository. */
 enum outcome hub_resolve_get(struct request *request);
 
-/* repo_info.c: a repository, its branches, its commits. */
+/* repo_info.c: a repository, whether a client may read it, its branches, its commits. */
 enum outcome hub_repo_get(struct request *request);
+enum outcome hub_auth_get(struct request *request);
 enum outcome hub_refs_get(struct request *request);
 enum outcome hub_commits_get(struct request *request);
 
@@ -24,8 +25,12 @@ enum outcome hub_paths_handle(struct request *request);
 /* repo_list.c: the repositories. */
 enum outcome hub_list_get(struct request *request);
 
-/* whoami.c: the client; and what a Hub has besides, which is not here. */
+/* whoami.c: the client. */
 enum outcome hub_whoami_get(struct request *request);
+
+/* nothing.c: what a Hub has besides, which is not here. */
 enum outcome hub_nothing_get(struct request *request);
+void hub_nothing_begin(struct request *request);
+void hub_unsupported_begin(struct request *request);
 
 #endif

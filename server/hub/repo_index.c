@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "hub/model_view.h"
 
 #define REPOS_MAX       1000000
 #define CACHE_PREFIX    "models--"
@@ -26,11 +27,27 @@ const char *hub_tag_at(unsigned index)
     return index < TAG_COUNT ? tags[index] : NULL;
 }
 
-bool hub_tag_of(const char *path, unsigned *out_index)
+static unsigned bit_of(const char *tag)
+{
+    unsigned index = 0;
+
+    while (strcmp(tags[index], tag) != 0)
+        index++;
+    return 1U << index;
+}
+
+unsigned hub_tags_of(const char *path, bool has_views)
 {
     size_t name_length;
+    unsigned index;
+    unsigned bits;
 
-    return model_path_split(path, &name_length, out_index) && *out_index < TAG_COUNT;
+    if (!model_path_split(path, &name_length, &index) || index >= TAG_COUNT)
+        return 0;
+    bits = 1U << index;
+    if (has_views && strcmp(tags[index], "gguf") != 0 && model_view_is_of(path))
+        bits |= bit_of("safetensors");
+    return bits;
 }
 
 /* --- names --- */
@@ -82,6 +99,7 @@ static bool name_of(const char *path, struct repo_summary *out_summary)
 struct walk {
     struct repo_index *index;
     struct name_filter sees;
+    bool has_views;
     bool out_of_memory;
 };
 
@@ -112,14 +130,12 @@ static bool visit(void *context, const char *path, const struct file_identity *i
     struct walk *walk = context;
     struct repo_index *index = walk->index;
     struct repo_summary summary = {.tags = 0};
-    unsigned tag;
 
     if (identity == NULL || !name_of(path, &summary) ||
         !hub_repo_is_valid(zt_text_from(summary.name)) || !is_seen(walk, summary.name, path))
         return true;
     summary.modified_ns = identity->modified_ns;
-    if (hub_tag_of(path, &tag))
-        summary.tags = 1U << tag;
+    summary.tags = hub_tags_of(path, walk->has_views && !summary.is_snapshot);
     /* Files of one folder mostly come one after another. */
     if (index->count > 0 && strcmp(index->repos[index->count - 1].name, summary.name) == 0) {
         merge(&index->repos[index->count - 1], &summary);
@@ -184,10 +200,11 @@ static void drop_others(struct repo_index *index)
     *index = kept;
 }
 
-enum zt_status repo_index_make(struct store *store, struct name_filter sees,
+enum zt_status repo_index_make(struct server *server, struct name_filter sees,
                                struct repo_index *out_index, struct zt_error *error)
 {
-    struct walk walk = {.index = out_index, .sees = sees};
+    struct walk walk = {.index = out_index, .sees = sees, .has_views = server->config->hub.views};
+    struct store *store = server->store;
     enum zt_status status;
 
     *out_index = (struct repo_index){.repos = NULL};

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/name_filter.h"
+#include "base/server.h"
 #include "hub/hub_names.h"
 #include "store/store.h"
 
@@ -25,13 +26,15 @@ struct repo_index {
 
 /* sees: which paths of files count: below the root, or of a snapshot's files, repository and path
  * in it. On a worker; may take long. */
-enum zt_status repo_index_make(struct store *store, struct name_filter sees,
+enum zt_status repo_index_make(struct server *server, struct name_filter sees,
                                struct repo_index *out_index, struct zt_error *error);
 void repo_index_free(struct repo_index *index);
 
 /* The tags of files by their extensions, in order; NULL past the end. Several may be equal. */
 const char *hub_tag_at(unsigned index);
-/* The index of a file's tag. False if its name is not that of a model. */
-bool hub_tag_of(const char *path, unsigned *out_index);
+/* The tags of a stored file, bit by bit: none if its name is not that of a model. has_views:
+ * whether models of other formats can be safetensors too. By the name alone, since nothing is
+ * opened for a list; so GGUF, which mostly is quantized and cannot, is not counted for that. */
+unsigned hub_tags_of(const char *path, bool has_views);
 
 #endif

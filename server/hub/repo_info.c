@@ -1,4 +1,7 @@
 /* What is told of a repository: itself with its files' names, its one branch, its one commit. */
+#include "hub/repo_info.h"
+
+#include "base/server.h"
 #include "hub/handlers.h"
 #include "hub/hub_json.h"
 #include "hub/hub_request.h"
@@ -32,14 +35,14 @@ static void write_sibling(struct json *json, const struct hub_file *file, bool w
     json_object_end(json);
 }
 
-static void write_siblings(struct json *json, const struct request *request,
-                           const struct hub_request *hub, bool with_blobs)
+void repo_info_siblings(struct json *json, const struct request *request, struct zt_text repo,
+                        const struct hub_version *version, bool with_blobs)
 {
     json_key_string(json, "siblings");
     json_array_begin(json);
-    for (size_t i = 0; i < hub->version->count; i++)
-        if (hub_sees_file(request, hub->target.repo, &hub->version->files[i]))
-            write_sibling(json, &hub->version->files[i], with_blobs);
+    for (size_t i = 0; i < version->count; i++)
+        if (hub_sees_file(request, repo, &version->files[i]))
+            write_sibling(json, &version->files[i], with_blobs);
     json_array_end(json);
 }
 
@@ -53,16 +56,16 @@ struct summary {
 static struct summary summarize(const struct request *request, const struct hub_request *hub)
 {
     const struct hub_version *version = hub->version;
+    const bool has_views = request->server->config->hub.views && !version->is_stated;
     struct summary summary = {.tags = 0};
-    unsigned tag;
 
     for (size_t i = 0; i < version->count; i++) {
         const struct hub_file *file = &version->files[i];
 
         if (!hub_sees_file(request, hub->target.repo, file))
             continue;
-        if (hub_tag_of(file->path, &tag))
-            summary.tags |= 1U << tag;
+        if (file->view == NULL)
+            summary.tags |= hub_tags_of(file->path, has_views);
         summary.size_bytes += file->identity.size_bytes;
         if (file->identity.modified_ns > summary.modified_ns)
             summary.modified_ns = file->identity.modified_ns;
@@ -81,13 +84,27 @@ static void write_repo(struct request *request, struct hub_request *hub)
     hub_json_tags(json, summary.tags);
     json_key_string(json, "usedStorage");
     json_uint(json, summary.size_bytes);
-    write_siblings(json, request, hub, hub_switch(request, "blobs"));
+    repo_info_siblings(json, request, hub->target.repo, hub->version, hub_switch(request, "blobs"));
     json_object_end(json);
 }
 
 enum outcome hub_repo_get(struct request *request)
 {
     return reply(request, write_repo);
+}
+
+/* --- whether a client may read it --- */
+
+static void write_nothing(struct request *request, struct hub_request *hub)
+{
+    (void)request;
+    json_object_begin(hub->json);
+    json_object_end(hub->json);
+}
+
+enum outcome hub_auth_get(struct request *request)
+{
+    return reply(request, write_nothing);
 }
 
 /* --- branches, commits --- */

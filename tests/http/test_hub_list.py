@@ -1,6 +1,8 @@
 """Which folders are repositories in the Hub's list, and which only hold some."""
 
 import hashlib
+import os
+import shutil
 
 import pytest
 
@@ -72,3 +74,119 @@ def test_a_model_that_a_client_may_not_see_hides_nothing(tmp_path, start_server)
     server = start_server(tmp_path, "--tokens", str(tokens))
     assert ids(server, Authorization="Bearer a") == ["org/model"]
     assert ids(server, Authorization="Bearer b") == ["org"]
+
+
+# --- pages ---
+
+
+def pages(server, query, change=lambda number: None):
+    """The names on each page; change is called after it."""
+    target, found = f"/api/models?{query}", []
+    while target:
+        answer = get(server, target)
+        found.append([told["id"] for told in answer.json()])
+        change(len(found))
+        link = answer["Link"]
+        target = link and link[link.index("/api/models") : link.index(">")]
+    return found
+
+
+@pytest.mark.folder("removes a folder")
+@pytest.mark.parametrize("order", ["", "&sort=lastModified"])
+def test_a_page_continues_behind_what_has_gone(tmp_path, start_server, order):
+    names = [f"o/m{number}" for number in range(5)]
+    for age, name in enumerate(names):
+        fill(tmp_path, f"{name}/w.zt")
+        os.utime(tmp_path / name / "w.zt", (2_000_000 - age, 2_000_000 - age))
+    server = start_server(tmp_path)
+
+    def change(number):
+        if number == 1:
+            shutil.rmtree(tmp_path / "o/m1")
+
+    assert pages(server, f"limit=2{order}", change) == [names[:2], names[2:4], names[4:]]
+
+
+@pytest.mark.folder("times")
+def test_a_page_by_time_continues_behind_what_has_changed(tmp_path, start_server):
+    names = [f"o/m{number}" for number in range(4)]
+    for name in names:
+        fill(tmp_path, f"{name}/w.zt")
+        os.utime(tmp_path / name / "w.zt", (1_000_000, 1_000_000))
+    server = start_server(tmp_path)
+    found = pages(server, "limit=2&sort=lastModified", lambda number: number == 1 and fill(tmp_path, "o/m1/w.zt"))
+    assert found == [names[:2], names[2:]]
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=-1", "limit=x", "limit=", "cursor=", "sort=lastModified&cursor=other", "sort=lastModified&cursor=9:"])
+def test_what_a_page_cannot_read_means_nothing(tmp_path, start_server, query):
+    fill(tmp_path, "o/a/w.zt", "o/b/w.zt")
+    expected = [] if query.endswith("9:") else ["o/a", "o/b"]
+    assert sorted(ids(start_server(tmp_path), f"?{query}")) == expected
+
+
+# --- with files ---
+
+
+@pytest.mark.parametrize("query", ["full=true", "full=True", "full=1", "expand=sha", "expand=author&expand=siblings", "expand%5B%5D=siblings"])
+def test_a_list_with_files(tmp_path, start_server, query):
+    fill(tmp_path, "o/a/w.zt", "o/a/config.json", "o/b/sub/x.txt", "o/b/config.json")
+    server = start_server(tmp_path)
+    listed = get(server, f"/api/models?{query}").json()
+    assert [told["id"] for told in listed] == ["o/a", "o/b"]
+    for told in listed:
+        described = get(server, f"/api/models/{told['id']}").json()
+        assert (told["sha"], told["siblings"]) == (described["sha"], described["siblings"])
+    assert {"rfilename": "model.safetensors"} in listed[0]["siblings"]
+
+
+def test_a_list_without_files(tmp_path, start_server):
+    fill(tmp_path, "o/a/w.zt")
+    server = start_server(tmp_path)
+    for query in ("", "?full=false", "?expand=author"):
+        (told,) = get(server, f"/api/models{query}").json()
+        assert "sha" not in told and "siblings" not in told
+
+
+def test_a_page_with_files_is_bounded(tmp_path, start_server):
+    fill(tmp_path, *(f"o/m{number:03}/config.json" for number in range(120)))
+    server = start_server(tmp_path)
+    assert [len(page) for page in pages(server, "full=true&limit=1000")] == [100, 20]
+    assert [len(page) for page in pages(server, "full=true&limit=60")] == [60, 60]
+
+
+def test_a_list_with_files_has_those_that_the_client_sees(tmp_path, start_server):
+    fill(tmp_path, "org/m/a.zt", "org/m/b.txt", "org/other/c.zt")
+    tokens = tmp_path.parent / f"{tmp_path.name}-tokens"
+    tokens.write_text(f"a read {hashlib.sha256(b'a').hexdigest()} org/m/a\n")
+    server = start_server(tmp_path, "--tokens", str(tokens))
+    (told,) = get(server, "/api/models?full=true", Authorization="Bearer a").json()
+    assert told["id"] == "org/m" and "org/m/b.txt" not in str(told)
+    assert [one["rfilename"] for one in told["siblings"]] == ["a.zt", "model.safetensors"]
+
+
+# --- tags ---
+
+
+def tags(server, repo):
+    """In the list, which must be those of its own address."""
+    (told,) = (told for told in get(server, "/api/models").json() if told["id"] == repo)
+    assert told["tags"] == get(server, f"/api/models/{repo}").json()["tags"]
+    return told["tags"]
+
+
+def test_what_is_seen_as_safetensors_has_its_tag(tmp_path, start_server):
+    fill(tmp_path, "o/zt/w.zt", "o/npz/w.npz", "o/mag/w.mag", "o/gguf/w.gguf", "o/npy/w.npy", "o/st/w.safetensors")
+    server = start_server(tmp_path)
+    assert tags(server, "o/zt") == ["ztensor", "safetensors"]
+    assert tags(server, "o/npz") == ["safetensors", "npz"]
+    assert tags(server, "o/mag") == ["safetensors", "mag"]
+    assert [tags(server, f"o/{name}") for name in ("gguf", "npy", "st")] == [["gguf"], ["npy"], ["safetensors"]]
+    assert ids(server, "?filter=safetensors") == ["o/mag", "o/npz", "o/st", "o/zt"]
+
+
+def test_without_views_the_tags_are_those_of_the_files(tmp_path, start_server):
+    fill(tmp_path, "o/zt/w.zt")
+    server = start_server(tmp_path, environment={"ZTSERVE_HUB_VIEWS": "false"})
+    assert tags(server, "o/zt") == ["ztensor"]
+    assert ids(server, "?filter=safetensors") == []
