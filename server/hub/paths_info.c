@@ -16,13 +16,18 @@
 #define FORM_TYPE "application/x-www-form-urlencoded"
 #define PATHS_MAX 10000
 
+struct wanted {
+    struct zt_text path;
+    size_t place; /* in the request */
+};
+
 struct paths {
     struct hub_request hub; /* first */
     struct json_body body;
     bool was_read;
     bool expand;
     size_t count;
-    struct zt_text *list;
+    struct wanted *list;
 };
 
 static void free_body(void *thing)
@@ -72,14 +77,9 @@ static bool add(struct paths *paths, struct zt_text path)
 {
     if (paths->count == PATHS_MAX)
         return false;
-    paths->list[paths->count++] = path;
+    paths->list[paths->count] = (struct wanted){path, paths->count};
+    paths->count++;
     return true;
-}
-
-static bool is_true(struct zt_text text)
-{
-    return zt_text_is(text, "1") ||
-           (text.length == 4 && strncasecmp(text.bytes, "true", text.length) == 0);
 }
 
 /* One "name=value" of a form. */
@@ -98,7 +98,7 @@ static bool read_part(struct request *request, struct paths *paths, struct zt_te
     if (zt_text_is(name, "paths"))
         return add(paths, value);
     if (zt_text_is(name, "expand"))
-        paths->expand = is_true(value);
+        paths->expand = hub_text_is_true(value);
     return true;
 }
 
@@ -116,6 +116,15 @@ static bool read_form(struct request *request, struct paths *paths, struct zt_te
     return true;
 }
 
+/* Some clients send the text of a boolean. */
+static bool reads_true(const struct json_t *object, const char *name)
+{
+    struct zt_text text;
+
+    return json_member_is_true(object, name) ||
+           (json_member_text(object, name, &text) == JSON_FOUND && hub_text_is_true(text));
+}
+
 static bool read_json(struct request *request, struct paths *paths, struct zt_text text)
 {
     struct json_t *object = json_object_read(text, NULL);
@@ -131,9 +140,39 @@ static bool read_json(struct request *request, struct paths *paths, struct zt_te
         is_read = copy != NULL && add(paths, (struct zt_text){copy, path.length});
     }
     if (is_read)
-        paths->expand = json_member_is_true(object, "expand");
+        paths->expand = reads_true(object, "expand");
     json_object_free(object);
     return is_read;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    const struct wanted *first = a;
+    const struct wanted *second = b;
+    const int order = zt_text_compare(first->path, second->path);
+
+    return order != 0 ? order : (first->place > second->place) - (first->place < second->place);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct wanted *first = a;
+    const struct wanted *second = b;
+
+    return (first->place > second->place) - (first->place < second->place);
+}
+
+/* Each path is answered once, where it came first. */
+static void drop_repeated(struct paths *paths)
+{
+    size_t kept = 0;
+
+    qsort(paths->list, paths->count, sizeof(*paths->list), compare_paths);
+    for (size_t i = 0; i < paths->count; i++)
+        if (kept == 0 || zt_text_compare(paths->list[kept - 1].path, paths->list[i].path) != 0)
+            paths->list[kept++] = paths->list[i];
+    paths->count = kept;
+    qsort(paths->list, paths->count, sizeof(*paths->list), compare_places);
 }
 
 /* False: replied. */
@@ -151,8 +190,10 @@ static bool read_body(struct request *request, struct paths *paths)
         problem_reply_no_memory(request);
         return false;
     }
-    if (is_form ? read_form(request, paths, text) : read_json(request, paths, text))
+    if (is_form ? read_form(request, paths, text) : read_json(request, paths, text)) {
+        drop_repeated(paths);
         return true;
+    }
     problem_reply(request, PROBLEM_INVALID_REQUEST,
                   "send a form with paths, or {\"paths\": [\u2026]}, of at most %d paths",
                   PATHS_MAX);
@@ -207,7 +248,7 @@ static void write_paths(struct request *request, struct hub_request *hub)
 
     json_array_begin(hub->json);
     for (size_t i = 0; i < paths->count; i++)
-        write_path(request, paths, paths->list[i], commit);
+        write_path(request, paths, paths->list[i].path, commit);
     json_array_end(hub->json);
 }
 

@@ -22,6 +22,7 @@ struct listing {
     const char *commit;   /* of each entry; or NULL */
     struct zt_text after; /* the last entry of the page before; empty: from the start */
     const char *before;   /* the file that was seen last; "" at first */
+    size_t limit;         /* of count */
     size_t count;
     struct zt_text last; /* that was written */
     bool has_more;
@@ -33,7 +34,7 @@ static bool is_on_page(struct listing *listing, struct zt_text path)
 {
     if (listing->after.length > 0 && zt_text_compare(path, listing->after) <= 0)
         return false;
-    if (listing->count == PAGE_ENTRIES) {
+    if (listing->count == listing->limit) {
         listing->has_more = true;
         return false;
     }
@@ -97,9 +98,10 @@ static void add_next(struct request *request, const struct listing *listing)
     if (!cursor.failed)
         representation_field(
             &request->reply, "Link",
-            request_print(request, "<%s%.*s?recursive=%s&expand=%s&cursor=%s>; rel=\"next\"", base,
+            request_print(request,
+                          "<%s%.*s?recursive=%s&expand=%s&limit=%zu&cursor=%s>; rel=\"next\"", base,
                           (int)path.length, path.bytes, listing->is_deep ? "true" : "false",
-                          listing->commit != NULL ? "true" : "false", cursor.text));
+                          listing->commit != NULL ? "true" : "false", listing->limit, cursor.text));
     href_free(&cursor);
     request->reply.vary = BASE_URL_VARY;
 }
@@ -110,7 +112,7 @@ static const char *read_folder(struct request *request, const struct hub_request
     struct zt_text path = hub->target.path;
     const char *folder;
 
-    while (path.length > 0 && path.bytes[path.length - 1] == '/')
+    if (path.length > 0 && path.bytes[path.length - 1] == '/')
         path.length--;
     if (path.length == 0)
         return "";
@@ -150,6 +152,7 @@ static struct listing *begin(struct request *request)
     listing->folder_length = strlen(listing->folder);
     listing->is_deep = hub_switch(request, "recursive");
     listing->has_commit = hub_switch(request, "expand");
+    listing->limit = hub_limit(request, PAGE_ENTRIES, PAGE_ENTRIES);
     (void)request_query(request, "cursor", 0, &listing->after);
     return listing;
 }

@@ -1,9 +1,8 @@
-/* Who the client is, as its token says; and the Hub's other kinds of repositories, of which there
- * are none. */
+/* Who the client is, as its token says. */
 #include "api/json_reply.h"
+#include "http/exchange/problem.h"
 #include "hub/handlers.h"
 #include "hub/hub_json.h"
-#include "hub/hub_problem.h"
 #include "hub/hub_request.h"
 
 static const char *role_of(const struct request *request)
@@ -47,9 +46,4 @@ enum outcome hub_whoami_get(struct request *request)
     if (!request->replied)
         request->reply.cache_control = "no-store";
     return OUTCOME_READY;
-}
-
-enum outcome hub_nothing_get(struct request *request)
-{
-    return hub_reply_no_repo(request);
 }

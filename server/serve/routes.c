@@ -25,6 +25,21 @@
  * check a token that the server has made (hub/xet/token.h). */
 #define PERMIT_ROUTE HUB_ROUTE, .audience = AUDIENCE_EVERYBODY
 
+/* Kinds of repositories of which there are none: to whatever is asked. */
+#define NOTHING_OPERATION                                                          \
+    {                                                                              \
+        .begin = hub_nothing_begin, .handle = hub_nothing_get, .needs = NEEDS_READ \
+    }
+#define NOTHING_ROUTE                                                                        \
+    .get = {.handle = hub_nothing_get}, .put = NOTHING_OPERATION, .post = NOTHING_OPERATION, \
+    .delete = NOTHING_OPERATION, HUB_ROUTE
+
+/* What is not done to those that there are. */
+#define UNSUPPORTED_OPERATION                                     \
+    {                                                             \
+        .begin = hub_unsupported_begin, .handle = hub_nothing_get \
+    }
+
 /* The viewer, which asks for a token itself. */
 #define PAGE_ROUTE .is_page = true, .needs_no_models = true, .audience = AUDIENCE_EVERYBODY
 
@@ -136,6 +151,7 @@ const struct route routes[] = {
     {.pattern = "/ui/assets/{path...}", .get = {.handle = asset_get}, PAGE_ROUTE},
     {.pattern = "/ui/{path...}", .get = {.handle = page_get}, PAGE_ROUTE},
     {.pattern = "/api/models", .get = {.handle = hub_list_get}, HUB_ROUTE},
+    {.pattern = "/api/models/{repo}/auth-check", .get = {.handle = hub_auth_get}, HUB_ROUTE},
     {.pattern = "/api/models/{repo}/refs", .get = {.handle = hub_refs_get}, HUB_ROUTE},
     {.pattern = "/api/models/{repo}/commits/{revision...}",
      .get = {.handle = hub_commits_get},
@@ -145,6 +161,7 @@ const struct route routes[] = {
      HUB_ROUTE},
     {.pattern = "/api/models/{repo}/tree/{revision...}",
      .get = {.handle = hub_tree_get},
+     .takes_empty_segments = true,
      HUB_ROUTE},
     {.pattern = "/api/models/{repo}/paths-info/{revision...}",
      .post = {.begin = hub_paths_begin,
@@ -167,6 +184,15 @@ const struct route routes[] = {
     {.pattern = "/api/models/{repo}/xet-write-token/{revision...}",
      .get = {.handle = xet_token_get, .needs = NEEDS_WRITE},
      HUB_ROUTE},
+    {.pattern = "/api/models/{repo}/branch/{revision...}",
+     .post = UNSUPPORTED_OPERATION,
+     .delete = UNSUPPORTED_OPERATION,
+     HUB_ROUTE},
+    {.pattern = "/api/models/{repo}/tag/{revision...}",
+     .post = UNSUPPORTED_OPERATION,
+     .delete = UNSUPPORTED_OPERATION,
+     HUB_ROUTE},
+    {.pattern = "/api/models/{repo}/settings", .put = UNSUPPORTED_OPERATION, HUB_ROUTE},
     {.pattern = "/api/models/{repo}", .get = {.handle = hub_repo_get}, HUB_ROUTE},
     {.pattern = "/api/whoami-v2", .get = {.handle = hub_whoami_get}, HUB_ROUTE},
     {.pattern = "/api/repos/create",
@@ -174,6 +200,7 @@ const struct route routes[] = {
               .receive = hub_create_receive,
               .handle = hub_create_handle},
      HUB_ROUTE},
+    {.pattern = "/api/repos/delete", .delete = UNSUPPORTED_OPERATION, HUB_ROUTE},
     {.pattern = "/api/validate-yaml",
      .post = {.handle = hub_yaml_handle, .needs = NEEDS_READ},
      HUB_ROUTE},
@@ -220,10 +247,13 @@ const struct route routes[] = {
      .get = {.handle = xet_nothing_handle},
      .post = {.handle = xet_nothing_handle},
      PERMIT_ROUTE},
+    {.pattern = "/api/datasets/{path...}", NOTHING_ROUTE},
+    {.pattern = "/api/spaces/{path...}", NOTHING_ROUTE},
+    {.pattern = "/api/kernels/{path...}", NOTHING_ROUTE},
     {.pattern = "/api/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
-    {.pattern = "/datasets/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
-    {.pattern = "/spaces/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
-    {.pattern = "/kernels/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
+    {.pattern = "/datasets/{path...}", NOTHING_ROUTE},
+    {.pattern = "/spaces/{path...}", NOTHING_ROUTE},
+    {.pattern = "/kernels/{path...}", NOTHING_ROUTE},
     {.pattern = "/{repo}/resolve/{revision...}",
      .get = {.handle = hub_resolve_get},
      .takes_empty_segments = true,
