@@ -17,7 +17,7 @@ void hub_nothing_begin(struct request *request)
     hub_reply_no_repo(request);
 }
 
-/* --- what is not done here --- */
+/* --- what is not done here: 403, whose words all clients print, as they do not of 501 --- */
 
 static const struct {
     const char *part; /* of the route's pattern */
@@ -36,5 +36,5 @@ void hub_unsupported_begin(struct request *request)
     for (size_t i = 0; i < sizeof(unsupported) / sizeof(unsupported[0]); i++)
         if (strstr(request->route->pattern, unsupported[i].part) != NULL)
             words = unsupported[i].words;
-    problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "%s", words);
+    problem_reply(request, PROBLEM_FORBIDDEN, "%s", words);
 }

@@ -60,7 +60,7 @@ def test_they_are_told_of_to_who_may_read(tmp_path, start_server):
 )
 def test_what_is_not_done_is_said(server, method, target, words):
     answer = ask(server, method, target, {}, b"{}")
-    assert answer.status == 501 and words in answer["X-Error-Message"], answer
+    assert answer.status == 403 and words in answer["X-Error-Message"], answer
     assert answer.json()["error"] == answer["X-Error-Message"]
 
 
