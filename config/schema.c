@@ -325,8 +325,8 @@ const struct config_key config_keys[] = {
      .reloads = true,
      .maximum = BYTES_MAX,
      .number = 64 * GIB,
-     .meaning = "Most bytes of elements that statistics or a preview are made of, at 4 for each "
-                "that is widened to f32."},
+     .meaning = "Most bytes of elements that statistics or a preview are made of, decoded but "
+                "not widened."},
     {.name = "limits.digest_piece_bytes",
      .type = CONFIG_TYPE_BYTES,
      .offset = PLACE(limits.digest_piece_bytes),

@@ -152,8 +152,8 @@ static bool widen(struct request *request, struct component_view *view, const st
     if (widener == NULL || !has_length(view->component, view->tensor_bytes) ||
         zt_element_bytes(ZT_F32, ZT_LOGICAL_NONE, elements, &bytes) != ZT_OK) {
         component_problem(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
-                          "only floats of 16 bits and fewer, f32, and the quantized tensors of "
-                          "GGUF can be had as f32");
+                          "only floats of 16 bits and fewer, except those of six bits, f32, and "
+                          "the quantized tensors of GGUF can be had as f32");
         return false;
     }
     if (zt_widener_passes(widener))

@@ -32,8 +32,9 @@ static bool fill_in(struct request *request, struct numbers_view *numbers,
     }
     if (!zt_elements_tensor(model, object, component, &numbers->tensor)) {
         component_problem(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
-                          "only dense tensors of real numbers, and quantized ones that can be "
-                          "widened to f32, have statistics and previews");
+                          "only dense tensors of real numbers, except floats of six bits, and "
+                          "quantized ones that can be widened to f32, have statistics and "
+                          "previews");
         return false;
     }
     if (!component_view_cut(request, view, &numbers->tensor))
@@ -69,7 +70,8 @@ bool numbers_view_is_too_large(struct request *request, const struct numbers_vie
     const uint64_t limit =
         (uint64_t)config_number(&request->server->config->limits.statistics_bytes);
 
-    if (elements <= limit / zt_dtype_width(numbers->tensor.dtype))
+    if (zt_elements_bytes(numbers->view.object, numbers->view.component, numbers->view.slice,
+                          elements) <= limit)
         return false;
     component_problem(request, &numbers->view, PROBLEM_TOO_LARGE, ZT_LIMIT,
                       "its elements exceed limits.statistics_bytes of this server; a slice may "

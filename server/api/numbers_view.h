@@ -19,7 +19,7 @@ struct numbers_view {
  * of the structure which begins with the view. NULL: replied with a problem. */
 struct numbers_view *numbers_view_read(struct request *request, size_t size);
 
-/* Whether the elements that must be read exceed limits.statistics_bytes; true: replied. */
+/* Whether so many of the view's elements exceed limits.statistics_bytes; true: replied. */
 bool numbers_view_is_too_large(struct request *request, const struct numbers_view *numbers,
                                uint64_t elements);
 

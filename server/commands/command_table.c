@@ -72,9 +72,9 @@ const struct command command_table[] = {
          "Shows the numbers of every dense tensor, and of every quantized one of GGUF as it is "
          "dequantized: extremes, mean, standard deviation and a histogram of the finite elements, "
          "and how many are zero or not finite. All processors share the work. Tensors of complex "
-         "numbers and of other layouts have no statistics. Digests are not checked; that is what "
-         "verify does. Of a folder it shows every model that a server would list. A file that "
-         "cannot be read is null in the array.\n" URLS_TOO
+         "numbers, of floats of six bits and of other layouts have no statistics. Digests are not "
+         "checked; that is what verify does. Of a folder it shows every model that a server would "
+         "list. A file that cannot be read is null in the array.\n" URLS_TOO
          " Its elements are read twice: if it is large and far away, pull it "
          "first.\n" SEVERAL_FILES,
      .examples = {{"ztserve stats model.safetensors", "a table with small histograms"},

@@ -54,11 +54,9 @@ static enum zt_status open_bytes(struct server *server, struct generation *gener
         elements->is_sequential = true;
         status = zt_frames_source(component, file, &elements->source, error);
     } else {
-        status =
-            zt_element_bytes((enum zt_dtype)component->dtype, (enum zt_logical)component->logical,
-                             zt_object_elements(model, &model->objects[object]), &expected);
-        if (status == ZT_OK)
-            status = decode(server, generation, number, expected, elements, error);
+        expected = zt_elements_bytes(&model->objects[object], component, NULL,
+                                     zt_object_elements(model, &model->objects[object]));
+        status = decode(server, generation, number, expected, elements, error);
     }
     if (status == ZT_OK)
         *out_source = elements->decoded != NULL ? elements->decoded->source : elements->source;

@@ -11,13 +11,18 @@ const COLUMNS = 8;
 const COLUMNS_NARROW = 4;
 const NARROW_PX = 600;
 
-// How the elements can be read: their own bytes, or widened by the server.
+// Integers of less than a byte: windows of them are previews, whose cells are single elements.
+const PACKED = new Set(["i4", "u4", "i2", "u2"]);
+
+// How the elements can be read: their own bytes, widened by the server, or as cells.
 function reading(object, part) {
   const type = part.type ?? part.dtype;
 
   // The type of GGUF's blocks is that of their bytes.
   if (width(type) !== undefined && !isBlocks(object))
     return { type, query: [] };
+  if (PACKED.has(type) && isDense(object))
+    return { type, query: [], cells: true };
   return { type: "f32", query: ["dtype=f32"] };
 }
 
@@ -113,7 +118,16 @@ export function make({ api, path, object, part, shape, signal, change }) {
     }
     const slice = [...view.index, ...ranges];
     const query = [...(slice.length > 0 ? [`slice=${slice.join(",")}`] : []), ...source.query];
+    if (source.cells)
+      return [`${path}/preview?${[...query, `rows=${down}`, `cols=${right}`].join("&")}`, {}];
     return [query.length > 0 ? `${path}?${query.join("&")}` : path, {}];
+  }
+
+  // The texts of the elements that an address has. A vector's last row of cells may not be full.
+  async function elementsAt(address, init) {
+    if (source.cells)
+      return (await api.json(address, init)).values.flat().filter((cell) => cell !== null).map(String);
+    return texts(source.type, await api.bytesOf(await api.request(address, init)));
   }
 
   function table(values, row, column, down, right) {
@@ -163,11 +177,11 @@ export function make({ api, path, object, part, shape, signal, change }) {
     shown = wanted;
     scroll.setAttribute("aria-busy", "true");
     try {
-      const bytes = await api.bytesOf(await api.request(address, { ...init, signal }));
+      const values = await elementsAt(address, { ...init, signal });
       if (shown !== wanted)
         return;
       where.textContent = describe(row, column, down, right);
-      scroll.replaceChildren(table(texts(source.type, bytes), row, column, down, right));
+      scroll.replaceChildren(table(values, row, column, down, right));
     } catch (error) {
       if (signal.aborted || shown !== wanted)
         return;

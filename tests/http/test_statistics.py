@@ -4,12 +4,14 @@ import io
 import json
 import math
 import struct
+import subprocess
 
 import ml_dtypes
 import numpy
 import pytest
 
 from containers import Component, Object, dense, dense_encoded, seekable, zstd_frame, zt1, zt2
+from server_process import PROGRAM
 from wire import Connection, ask, assert_problem, component_path, get, head
 
 # Type in the file: storage type, and NumPy's type.
@@ -128,6 +130,8 @@ def server(folder, share_server):
     (folder / "zstd.zt").write_bytes(zt1({key: packed(key) for key in ("large", "i16", "bf16", "f32")}))
     (folder / "frames.zt").write_bytes(zt2(in_frames()))
     (folder / "blocks.gguf").write_bytes(gguf_blocks())
+    convert = [PROGRAM, "convert", "--to", "zt2", "--zstd", folder / "blocks.gguf", folder / "packed.zt"]
+    subprocess.run(convert, check=True, capture_output=True)
     fortran = io.BytesIO()
     numpy.savez_compressed(fortran, large=numpy.asfortranarray(ARRAYS["large"][1]))
     (folder / "fortran.npz").write_bytes(fortran.getvalue())
@@ -216,6 +220,11 @@ def test_quantized_blocks_are_those_numbers_that_they_stand_for(server):
     assert_equal_to_numpy(statistics(server, "blocks", "q4", "?slice=2:5,3:77"), numbers[2:5, 3:77])
 
 
+def test_compressed_blocks_are_decoded_first(server):
+    assert get(server, component_path("packed", "q4"))["ZT-Encoding"] != "raw"
+    assert_equal_to_numpy(statistics(server, "packed", "q4"), q4_0()[1])
+
+
 def test_what_does_not_fit_in_a_double(server):
     """The range of a histogram, and edges between integers beyond 2^53, which NumPy refuses."""
     made = statistics(server, "types", "overflow")
@@ -287,6 +296,21 @@ def test_the_limit_counts_the_elements_that_are_read(start_server, folder, serve
     assert_problem(get(limited, target), 413, "too-large")
     assert get(limited, target + "?slice=:250").status == 200
     assert_problem(get(limited, target + "?slice=:251"), 413, "too-large")
+
+
+@pytest.mark.parametrize("model, key, query, stored", [
+    ("types", "bf16", "", 2 * 3 * 50 * 211), ("types", "f8_e5m2", "?slice=1", 50 * 211), ("types", "f4", "", 120),
+    ("blocks", "q4", "", Q4_BLOCKS * 18), ("blocks", "q4", "?slice=2:4", 10 * 18),
+    # Five rows of one block each.
+    ("blocks", "q4", "?slice=:5,:8", 5 * 18),
+])  # fmt: skip
+@pytest.mark.parametrize("form", ["/statistics", "/preview"])
+def test_the_limit_counts_bytes_as_they_are_before_widening(start_server, folder, server, model, key, query, stored, form):
+    if (key, query, form) == ("bf16", "", "/preview"):
+        query, stored = "?slice=1", 2 * 50 * 211
+    for limit, status in ((stored, 200), (stored - 1, 413)):
+        limited = start_server(folder, environment={"ZTSERVE_LIMITS_STATISTICS_BYTES": str(limit)})
+        assert get(limited, component_path(model, key) + form + query).status == status
 
 
 def test_the_document_is_small_and_plain(server):

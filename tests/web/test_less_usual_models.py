@@ -20,6 +20,11 @@ def types():
     objects = {name: Object([256], {"data": Component(EVERY_BYTE, "u8", name)}) for name in SMALL_FLOATS}
     objects["half"] = models.dense(HALVES.tobytes(), "f16", [len(HALVES)])
     objects["signs"] = Object([3], {"data": Component(numpy.array([1 + 2j, 1 - 2j, -0.0], "<c8").tobytes(), "f32", "complex64")})
+    for name, shape in (("i4", [7, 9]), ("u2", [70]), ("i2", [])):
+        each, count = 8 // int(name[1]), int(numpy.prod(shape))
+        codes = [i % (1 << int(name[1])) if i < count else 0 for i in range(count + -count % each)]
+        packed = bytes(sum(codes[i + j] << (j * 8 // each) for j in range(each)) for i in range(0, len(codes), each))
+        objects[name] = Object(shape, {"data": Component(packed, "u8", name)})
     objects["waves"] = models.array(WAVES)
     for i in range(250):
         objects[f"long.list.{i}"] = models.array(numpy.zeros(1, "<u1"))
@@ -65,6 +70,17 @@ def test_small_floats_are_those_that_the_server_widens(site, browser, name):
     shown = numpy.concatenate(shown)
     assert numpy.allclose(shown, expected, rtol=1e-3, atol=0, equal_nan=True)
     assert numpy.array_equal(numpy.signbit(shown)[~numpy.isnan(shown)], numpy.signbit(expected)[~numpy.isnan(shown)])
+
+
+@pytest.mark.parametrize("name, shape", [("i4", (7, 9)), ("u2", (70,)), ("i2", ())])
+def test_integers_of_less_than_a_byte_are_shown(site, browser, name, shape):
+    bits = int(name[1])
+    codes = numpy.arange(int(numpy.prod(shape))) % (1 << bits)
+    expected = numpy.where((name[0] == "i") & (codes >> (bits - 1) == 1), codes - (1 << bits), codes)
+    browser.open(page(site, name))
+    across = min(8, shape[-1]) if shape else 1
+    shown = expected.reshape(shape)[:, :across] if len(shape) == 2 else expected
+    assert values(browser).tolist() == shown.reshape(-1).tolist()
 
 
 @pytest.mark.complains("refused pictures and statistics")

@@ -1,8 +1,8 @@
 /* The elements of a tensor as numbers, whatever they are stored as.
  *
- * Floats of 16 bits and fewer and quantized blocks are widened to f32 (zt/widen.h); all other
- * numbers are read as they are. Elements are read in pieces of a fixed size, so that what is
- * computed of them is the same however many threads share the work. */
+ * Floats of 16 bits and fewer, integers of less than a byte and quantized blocks are widened to f32
+ * (zt/widen.h); all other numbers are read as they are. Elements are read in pieces of a fixed
+ * size, so that what is computed of them is the same however many threads share the work. */
 #ifndef ZT_ELEMENTS_H
 #define ZT_ELEMENTS_H
 
@@ -18,6 +18,12 @@ extern "C" {
  * shape. */
 bool zt_elements_tensor(const struct zt_model *model, const struct zt_object *object,
                         const struct zt_component *component, struct zt_slice_tensor *out_tensor);
+
+/* How many of the component's decoded bytes are read for `count` elements of a slice of that
+ * tensor, or of all (NULL), whole blocks for each of its runs; UINT64_MAX if they do not fit in 64
+ * bits. zt_elements_tensor must be true. */
+uint64_t zt_elements_bytes(const struct zt_object *object, const struct zt_component *component,
+                           const struct zt_slice *slice, uint64_t count);
 
 struct zt_elements {
     struct zt_source *source;

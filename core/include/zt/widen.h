@@ -22,6 +22,11 @@ struct zt_widener;
 const struct zt_widener *zt_widener_find(const struct zt_object *object,
                                          const struct zt_component *component);
 
+/* The same for looking at numbers (zt/elements.h): what widens packed integers of less than a byte
+ * too (i4, u4, i2, u2), which f32 holds exactly but which are no floats. */
+const struct zt_widener *zt_widener_find_numbers(const struct zt_object *object,
+                                                 const struct zt_component *component);
+
 /* Of one block. */
 unsigned zt_widener_elements(const struct zt_widener *widener);
 unsigned zt_widener_bytes(const struct zt_widener *widener);

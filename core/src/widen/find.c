@@ -24,6 +24,13 @@ static const struct zt_widener float_types[] = {
     {"f4_e2m1", &zt_widen_f4_e2m1, 2, 1},
 };
 
+static const struct zt_widener integer_types[] = {
+    {"i4", &zt_widen_i4, 2, 1},
+    {"u4", &zt_widen_u4, 2, 1},
+    {"i2", &zt_widen_i2, 4, 1},
+    {"u2", &zt_widen_u2, 4, 1},
+};
+
 static const struct zt_widener block_types[] = {
     {"q4_0", &zt_widen_q4_0, 32, 18},        {"q4_1", &zt_widen_q4_1, 32, 20},
     {"q5_0", &zt_widen_q5_0, 32, 22},        {"q5_1", &zt_widen_q5_1, 32, 24},
@@ -61,6 +68,17 @@ static const struct zt_widener *find_float(const struct zt_component *component)
         return NULL;
     return find_named(float_types, sizeof(float_types) / sizeof(float_types[0]),
                       zt_text_from(name));
+}
+
+/* --- packed integers --- */
+
+/* zTensor has no such types, so that only their texts say what they are. */
+static const struct zt_widener *find_integers(const struct zt_component *component)
+{
+    if (component->logical != ZT_LOGICAL_UNKNOWN || component->dtype != ZT_U8)
+        return NULL;
+    return find_named(integer_types, sizeof(integer_types) / sizeof(integer_types[0]),
+                      (struct zt_text){component->type, component->type_length});
 }
 
 /* --- blocks: gguf.<type>/1 --- */
@@ -103,6 +121,17 @@ const struct zt_widener *zt_widener_find(const struct zt_object *object,
     if (object->layout == ZT_LAYOUT_DENSE)
         return find_float(component);
     return object->layout == ZT_LAYOUT_GGUF ? find_blocks(object) : NULL;
+}
+
+const struct zt_widener *zt_widener_find_numbers(const struct zt_object *object,
+                                                 const struct zt_component *component)
+{
+    const struct zt_widener *found = zt_widener_find(object, component);
+
+    if (found != NULL || object->layout != ZT_LAYOUT_DENSE ||
+        !zt_text_is(zt_component_name(component), "data"))
+        return found;
+    return find_integers(component);
 }
 
 unsigned zt_widener_elements(const struct zt_widener *widener)

@@ -9,6 +9,9 @@ extern const struct zt_widen_kernel zt_widen_f32, zt_widen_f16, zt_widen_bf16, z
     zt_widen_f8_e5m2, zt_widen_f8_e4m3fnuz, zt_widen_f8_e5m2fnuz, zt_widen_f8_e8m0,
     zt_widen_f4_e2m1;
 
+/* small_integers.c */
+extern const struct zt_widen_kernel zt_widen_i4, zt_widen_u4, zt_widen_i2, zt_widen_u2;
+
 /* legacy_blocks.c */
 extern const struct zt_widen_kernel zt_widen_q4_0, zt_widen_q4_1, zt_widen_q5_0, zt_widen_q5_1,
     zt_widen_q8_0, zt_widen_q1_0, zt_widen_q2_0, zt_widen_mxfp4, zt_widen_nvfp4;
