@@ -2,12 +2,15 @@
 #include "zt/preview.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 
 #include "numbers/values.h"
 
 /* Elements that are reduced before it is asked whether to go on. */
 #define STEP_ELEMENTS ((uint64_t)4 << 20)
+/* Makes the sum of 2^64 doubles, of any size, finite. */
+#define SUMMABLE 0x1p-65
 
 static uint64_t divide_up(uint64_t amount, uint64_t by)
 {
@@ -89,7 +92,8 @@ bool zt_preview_plan(const uint64_t *shape, unsigned rank, const int64_t *index,
 
 struct reducing {
     const struct zt_preview *preview;
-    uint64_t col; /* of the next element */
+    bool is_scaled; /* sums are of elements times SUMMABLE */
+    uint64_t col;   /* of the next element */
     double cells[ZT_PREVIEW_MAX];
     uint64_t counts[ZT_PREVIEW_MAX]; /* of the finite elements in a cell */
 };
@@ -114,6 +118,16 @@ static void add_mean(struct reducing *reducing, uint32_t cell, const double *val
         }
     reducing->cells[cell] += finite_sum;
     reducing->counts[cell] += finite;
+}
+
+/* For cells whose sum overflows. */
+static void add_scaled(struct reducing *reducing, uint32_t cell, const double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(values[i])) {
+            reducing->cells[cell] += values[i] * SUMMABLE;
+            reducing->counts[cell]++;
+        }
 }
 
 static void add_largest(struct reducing *reducing, uint32_t cell, const double *values,
@@ -145,7 +159,10 @@ static void reduce(struct reducing *reducing, uint32_t cell, const double *value
 {
     switch (reducing->preview->reduction) {
     case ZT_REDUCE_MEAN:
-        add_mean(reducing, cell, values, count);
+        if (reducing->is_scaled)
+            add_scaled(reducing, cell, values, count);
+        else
+            add_mean(reducing, cell, values, count);
         break;
     case ZT_REDUCE_ABSMAX:
         add_largest(reducing, cell, values, count);
@@ -195,16 +212,19 @@ static bool is_complete(const struct reducing *reducing)
 
 static double finish(const struct reducing *reducing, uint32_t cell)
 {
+    const double value = reducing->cells[cell] / (double)reducing->counts[cell];
+
     if (reducing->counts[cell] == 0)
         return NAN;
-    return reducing->cells[cell] / (double)reducing->counts[cell];
+    /* What rounding makes of a mean may be beyond the greatest double. */
+    return reducing->is_scaled ? fmax(-DBL_MAX, fmin(value / SUMMABLE, DBL_MAX)) : value;
 }
 
-enum zt_status zt_preview_row(const struct zt_preview *preview, const struct zt_elements *elements,
-                              uint32_t row, bool (*proceed)(void *context), void *context,
-                              double *out_cells, struct zt_error *error)
+static enum zt_status reduce_band(struct reducing *reducing, const struct zt_elements *elements,
+                                  uint32_t row, bool (*proceed)(void *context), void *context,
+                                  struct zt_error *error)
 {
-    struct reducing reducing = {.preview = preview};
+    const struct zt_preview *preview = reducing->preview;
     const uint64_t band = preview->block_rows * preview->cols;
     const uint64_t start = row * band;
     const uint64_t left = preview->count - start < band ? preview->count - start : band;
@@ -217,14 +237,41 @@ enum zt_status zt_preview_row(const struct zt_preview *preview, const struct zt_
     for (uint64_t at = 0; status == ZT_OK && at < left; at += step) {
         const uint64_t count = left - at < step ? left - at : step;
 
-        if (preview->reduction == ZT_REDUCE_SAMPLE && at > 0 && is_complete(&reducing))
+        if (preview->reduction == ZT_REDUCE_SAMPLE && at > 0 && is_complete(reducing))
             break;
         if (proceed != NULL && !proceed(context))
             return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "nobody waits for it any more");
-        status = zt_values_visit(elements, preview->first + start + at, count, add_chunk, &reducing,
+        status = zt_values_visit(elements, preview->first + start + at, count, add_chunk, reducing,
                                  error);
     }
+    return status;
+}
+
+/* Whether the sum of a cell's finite elements is not finite. */
+static bool has_overflowed(const struct reducing *reducing)
+{
+    for (uint32_t i = 0; i < reducing->preview->out_cols; i++)
+        if (reducing->counts[i] > 0 && !isfinite(reducing->cells[i]))
+            return true;
+    return false;
+}
+
+enum zt_status zt_preview_row(const struct zt_preview *preview, const struct zt_elements *elements,
+                              uint32_t row, bool (*proceed)(void *context), void *context,
+                              double *out_cells, struct zt_error *error)
+{
+    struct reducing reducing = {.preview = preview};
+    enum zt_status status = reduce_band(&reducing, elements, row, proceed, context, error);
+
     for (uint32_t cell = 0; status == ZT_OK && cell < preview->out_cols; cell++)
         out_cells[cell] = finish(&reducing, cell);
+    if (status != ZT_OK || !has_overflowed(&reducing))
+        return status;
+    reducing = (struct reducing){.preview = preview, .is_scaled = true};
+    status = reduce_band(&reducing, elements, row, proceed, context, error);
+    /* Scaled, the smallest doubles are lost, so that other cells keep what they have. */
+    for (uint32_t cell = 0; status == ZT_OK && cell < preview->out_cols; cell++)
+        if (!isfinite(out_cells[cell]))
+            out_cells[cell] = finish(&reducing, cell);
     return status;
 }
