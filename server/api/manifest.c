@@ -42,17 +42,14 @@ static bool read_fields(struct request *request, struct manifest_selection *sele
 {
     struct zt_text text;
 
-    for (unsigned nth = 0; request_query(request, "fields", nth, &text); nth++) {
-        unsigned fields;
-
-        if (!manifest_fields_parse(text, &fields)) {
-            problem_reply(request, PROBLEM_INVALID_REQUEST,
-                          "fields must be among shape, format, attributes and components");
-            return false;
-        }
-        selection->fields |= fields;
-    }
-    return true;
+    if (!parameter_once(request, "fields"))
+        return false;
+    if (!request_query(request, "fields", 0, &text) ||
+        manifest_fields_parse(text, &selection->fields))
+        return true;
+    problem_reply(request, PROBLEM_INVALID_REQUEST,
+                  "fields must be among shape, format, attributes and components");
+    return false;
 }
 
 /* Reads the query and negotiates the coding. NULL: replied. */

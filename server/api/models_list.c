@@ -92,6 +92,8 @@ static bool read_limit(struct request *request, size_t *out_limit)
     size_t limit;
 
     *out_limit = LIMIT_DEFAULT;
+    if (!parameter_once(request, "limit"))
+        return false;
     if (!request_query(request, "limit", 0, &text))
         return true;
     limit = 0;
@@ -116,6 +118,8 @@ static bool read_cursor(struct request *request, struct zt_text *out_after)
     size_t length;
 
     *out_after = (struct zt_text){"", 0};
+    if (!parameter_once(request, "cursor"))
+        return false;
     if (!request_query(request, "cursor", 0, &text))
         return true;
     name = request_allocate(request, MODEL_NAME_MAX);

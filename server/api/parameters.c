@@ -8,11 +8,23 @@
 #include "http/exchange/problem.h"
 #include "zt/utf8.h"
 
+bool parameter_once(struct request *request, const char *name)
+{
+    struct zt_text again;
+
+    if (!request_query(request, name, 1, &again))
+        return true;
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "%s must be given once", name);
+    return false;
+}
+
 /* --- which objects --- */
 
 bool parameter_prefix(struct request *request, struct zt_text *out_prefix)
 {
     *out_prefix = (struct zt_text){"", 0};
+    if (!parameter_once(request, "prefix"))
+        return false;
     if (!request_query(request, "prefix", 0, out_prefix) ||
         zt_utf8_valid(out_prefix->bytes, out_prefix->length))
         return true;
@@ -64,15 +76,12 @@ static bool refuse_switch(struct request *request, const char *name)
 bool parameter_switch(struct request *request, const char *name, bool *out_value)
 {
     struct zt_text value;
-    struct zt_text again;
 
     *out_value = false;
     if (!request_query(request, name, 0, &value))
         return true;
-    if (request_query(request, name, 1, &again)) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s must be given once", name);
+    if (!parameter_once(request, name))
         return false;
-    }
     if (value.length == 0 || zt_text_is(value, "1") || zt_text_is(value, "true")) {
         *out_value = true;
         return true;

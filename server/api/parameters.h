@@ -6,7 +6,10 @@
 #include "derived/axis_rules.h"
 #include "http/exchange/request.h"
 
-/* prefix: empty where absent. */
+/* Replies if a parameter is given more than once. */
+bool parameter_once(struct request *request, const char *name);
+
+/* prefix, given once: empty where absent. */
 bool parameter_prefix(struct request *request, struct zt_text *out_prefix);
 
 /* match: all of its globs, valid and within the bounds of one set; none where absent. */

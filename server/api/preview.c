@@ -5,6 +5,7 @@
 
 #include "api/handlers.h"
 #include "api/numbers_view.h"
+#include "api/parameters.h"
 #include "api/resolve.h"
 #include "http/fields/negotiate.h"
 #include "numbers/picture.h"
@@ -13,7 +14,7 @@
 
 #define CELLS_DEFAULT 256
 /* To be raised when any form changes, so that tags change too. */
-#define PREVIEW_REVISION 3
+#define PREVIEW_REVISION 4
 /* Of a number in the query. */
 #define NUMBER_MAX 64
 
@@ -57,6 +58,18 @@ static bool read_word(struct request *request, const char *name, const char *con
     return false;
 }
 
+/* Whether it has only what decimal numbers are made of: strtod also takes leading blanks, and
+ * numbers in base 16. */
+static bool is_plain_number(struct zt_text text)
+{
+    static const char allowed[] = "0123456789+-.eE";
+
+    for (size_t i = 0; i < text.length; i++)
+        if (memchr(allowed, text.bytes[i], sizeof(allowed) - 1) == NULL)
+            return false;
+    return text.length > 0;
+}
+
 static bool read_number(struct request *request, const char *name, bool *out_given,
                         double *out_number)
 {
@@ -64,16 +77,18 @@ static bool read_number(struct request *request, const char *name, bool *out_giv
     char copy[NUMBER_MAX];
     char *end = copy;
 
+    if (!parameter_once(request, name))
+        return false;
     *out_given = request_query(request, name, 0, &text);
     if (!*out_given)
         return true;
-    if (text.length > 0 && text.length < sizeof(copy)) {
+    if (is_plain_number(text) && text.length < sizeof(copy)) {
         memcpy(copy, text.bytes, text.length);
         copy[text.length] = '\0';
         *out_number = strtod(copy, &end);
     }
     if (end == copy || end != copy + text.length || !isfinite(*out_number)) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s must be a finite number", name);
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s must be a finite decimal number", name);
         return false;
     }
     return true;
@@ -83,17 +98,14 @@ static bool read_number(struct request *request, const char *name, bool *out_giv
 static int read_index(struct request *request, int64_t out_index[ZT_SLICE_RANK_MAX])
 {
     struct zt_text text;
-    struct zt_text again;
     int count = 0;
     const char *at;
     char *end;
 
+    if (!parameter_once(request, "index"))
+        return -1;
     if (!request_query(request, "index", 0, &text))
         return 0;
-    if (request_query(request, "index", 1, &again)) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "index must be given once");
-        return -1;
-    }
     for (at = request_copy(request, text.bytes, text.length); at != NULL; count++) {
         const bool is_digit =
             (*at >= '0' && *at <= '9') || (*at == '-' && at[1] >= '0' && at[1] <= '9');

@@ -31,6 +31,9 @@ ARRAYS = {
     "nothing": numpy.full((4, 4), math.nan, numpy.float32),
     "far": numpy.array([[-1.7e308, 0.1], [1.7e308, math.nan]]),
     "large": numpy.array([[(1 << 24) + 1, (1 << 40) + 1, -((1 << 53) - 1)]]),
+    # The least doubles beside sums that overflow, of either sign, and of some elements that are not finite.
+    "sums": numpy.array([[1e308, 1e308, 2e-310, 4e-310, 1.5e308, -1.7e308], [1e308, math.nan, 2e-310, 4e-310, 1.5e308, math.inf]]),
+    "greatest": numpy.full(3, numpy.finfo(numpy.float64).max),
     "same": numpy.full((4, 4), 3, numpy.float32),
 }
 NAMES = {"float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "bool": "bool"}
@@ -149,6 +152,14 @@ def test_what_a_float_cannot_hold(server):
     assert drawn[1, 1, 3] == 0
 
 
+def test_a_mean_is_finite_where_the_sum_overflows(server):
+    assert ask(server, "sums", "?slice=0,:2&rows=1&cols=1").json()["values"] == [[1e308]]
+    (cells,) = ask(server, "sums", "?rows=1&cols=3").json()["values"]
+    assert cells == pytest.approx([1e308, 3e-310, 0.5e308 + (0.5e308 - 1.7e308 / 3)], rel=1e-12)
+    greatest = numpy.finfo(numpy.float64).max
+    assert ask(server, "greatest", "?rows=1&cols=1").json()["values"] == [[greatest]]
+
+
 def pixels(answer):
     """Rows of (red, green, blue, opacity) of an image with a palette; every checksum is checked."""
     assert answer.status == 200 and answer["Content-Type"] == PNG_TYPE, answer
@@ -245,6 +256,10 @@ def test_tags(server):
     ("matrix", "?reduce=max", 400, "invalid-request"), ("matrix", "?format=jpeg", 400, "invalid-request"),
     ("matrix", "?format=png&map=jet", 400, "invalid-request"), ("matrix", "?format=png&low=nan", 400, "invalid-request"),
     ("matrix", "?format=png&low=2&high=1", 400, "invalid-request"), ("matrix", "?low=", 400, "invalid-request"),
+    ("matrix", "?low=0x10", 400, "invalid-request"), ("matrix", "?low=%201", 400, "invalid-request"),
+    ("matrix", "?high=1p3", 400, "invalid-request"), ("matrix", "?high=inf", 400, "invalid-request"),
+    ("matrix", "?high=1e", 400, "invalid-request"), ("matrix", "?high=1e999", 400, "invalid-request"),
+    ("matrix", "?low=1&low=1", 400, "invalid-request"), ("matrix", "?high=1&high=2", 400, "invalid-request"),
     ("matrix", "?slice=9999", 422, "slice-out-of-range"), ("complex", "", 422, "not-representable"),
 ])  # fmt: skip
 def test_refusals(server, key, query, status, code):

@@ -55,6 +55,15 @@ def test_a_switch_is_given_once(server, query):
     assert_problem(get(server, model_path("m") + "?" + query), 400, "invalid-request")
 
 
+@pytest.mark.parametrize("target", [
+    "/v1/models?limit=3&limit=4", "/v1/models?prefix=a&prefix=a", model_path("m") + "?prefix=a&prefix=b",
+    model_path("m") + "?fields=shape&fields=format", model_path("m") + "/export?format=zt&prefix=a&prefix=b",
+])  # fmt: skip
+def test_what_names_one_thing_is_given_once(server, target):
+    problem = assert_problem(get(server, target), 400, "invalid-request")
+    assert "must be given once" in problem["detail"]
+
+
 @pytest.mark.parametrize("query", ["attributes=maybe", "attributes=", "attributes"])
 def test_a_switch_that_turns_off_is_true_or_false(server, query):
     problem = assert_problem(get(server, model_path("m") + "?" + query), 400, "invalid-request")
