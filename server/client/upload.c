@@ -35,10 +35,13 @@ struct sending {
     struct timespec modified;  /* when this began */
     struct client_place place; /* of the upload */
     struct upload_memory memory;
+    bool is_begun;   /* there is a place */
+    unsigned answer; /* the status that refused, of what is sent or asked; 0: none did */
     uint64_t offset; /* what the server has */
     uint64_t before;
     uint64_t seed;     /* of pauses */
     uint64_t pause_ms; /* before the next try */
+    bool is_crowded;   /* creation was refused because there are too many uploads */
     bool was_refused;  /* the last bytes, by an answer that may not be the last word */
     struct zt_error refusal;
     atomic_uint_least64_t given;
@@ -119,7 +122,9 @@ static enum zt_status refuse_creation(const struct remote_exchange *exchange,
                    "the server knows no resumable uploads (%u): is it one of models?", status);
 }
 
-static enum zt_status create(struct sending *sending, struct zt_error *error)
+/* One try. *out_most: after how many like this one to give up. */
+static enum zt_status try_to_create(struct sending *sending, unsigned failures, unsigned *out_most,
+                                    struct zt_error *error)
 {
     const struct upload *upload = sending->upload;
     char metadata[UPLOAD_METADATA_SIZE];
@@ -128,17 +133,23 @@ static enum zt_status create(struct sending *sending, struct zt_error *error)
     char length[24];
     enum zt_status status = api_address_beside(&upload->model, "/v1/resumable", &place, error);
 
+    *out_most = 0;
     if (status != ZT_OK)
         return status;
     upload_metadata_write(upload->name, metadata);
     snprintf(length, sizeof(length), "%" PRIu64, sending->size);
     prepare(sending, &place, &exchange);
     exchange.method = "POST";
+    client_limit_tries(&exchange, 1);
     add_field(&exchange, "upload-length", length);
     add_field(&exchange, "upload-metadata", metadata);
     if (upload->only_new)
         add_field(&exchange, "if-none-match", "*");
     status = client_ask(upload->client, &place, &exchange, error);
+    if (exchange.status != ZT_OK)
+        *out_most = client_failures_most(&exchange);
+    sending->is_crowded = exchange.status != ZT_OK && exchange.head.status == 429;
+    sending->pause_ms = client_pause_ms(&exchange, failures, &sending->seed);
     if (status == ZT_OK && exchange.head.status != 201)
         status = refuse_creation(&exchange, error);
     if (status == ZT_OK &&
@@ -149,6 +160,35 @@ static enum zt_status create(struct sending *sending, struct zt_error *error)
     sending->place.is_trusted = place.is_trusted;
     sending->offset = 0;
     remote_exchange_free(&exchange);
+    return status;
+}
+
+static void pause_before_try(const struct sending *sending)
+{
+    const struct timespec pause = {(time_t)(sending->pause_ms / 1000),
+                                   (long)(sending->pause_ms % 1000) * CLOCK_NS_PER_MS};
+
+    nanosleep(&pause, NULL);
+}
+
+/* A server that has as many of this client's uploads as it takes asks for pauses of seconds, which
+ * the user is to know of. */
+static enum zt_status create(struct sending *sending, struct zt_error *error)
+{
+    const struct upload *upload = sending->upload;
+    bool has_told = false;
+    unsigned failures = 0;
+    unsigned most;
+    enum zt_status status = try_to_create(sending, failures, &most, error);
+
+    while (status == ZT_UNAVAILABLE && ++failures < most) {
+        if (sending->is_crowded && !has_told)
+            upload->tell_waiting(upload->context, error);
+        has_told = has_told || sending->is_crowded;
+        pause_before_try(sending);
+        status = try_to_create(sending, failures, &most, error);
+    }
+    sending->is_begun = status == ZT_OK;
     if (status == ZT_OK)
         upload_memory_write(&sending->memory, &sending->place.address);
     return status;
@@ -167,6 +207,7 @@ static enum zt_status ask_offset(struct sending *sending, unsigned failures, str
     exchange.method = "HEAD";
     client_limit_tries(&exchange, 1);
     status = client_ask(sending->upload->client, &place, &exchange, error);
+    sending->answer = status == ZT_OK ? exchange.head.status : 0;
     if (status == ZT_OK && (exchange.head.status == 404 || exchange.head.status == 410))
         status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
                          "the server has lost the upload, or found that it is no model");
@@ -197,6 +238,7 @@ static enum zt_status judge(struct sending *sending, const struct remote_exchang
         return ZT_UNAVAILABLE;
     }
     client_refusal(exchange, error);
+    sending->answer = status;
     sending->was_refused = true;
     sending->refusal = *error;
     /* Another offset, or the server is busy with what came before. */
@@ -273,14 +315,6 @@ static enum zt_status send_chunk(struct sending *sending, unsigned failures, str
     return status;
 }
 
-static void pause_before_try(const struct sending *sending)
-{
-    const struct timespec pause = {(time_t)(sending->pause_ms / 1000),
-                                   (long)(sending->pause_ms % 1000) * CLOCK_NS_PER_MS};
-
-    nanosleep(&pause, NULL);
-}
-
 /* After a failure: what the server has now. An answer to HEAD has no body that could say why, but
  * one to the bytes had. */
 static enum zt_status ask_again(struct sending *sending, unsigned *failures, struct zt_error *error)
@@ -305,11 +339,9 @@ static enum zt_status send_rest(struct sending *sending, struct zt_error *error)
         const uint64_t begun = sending->offset;
         enum zt_status status;
 
-        if (sending->size - begun <= LAST_BYTES && has_changed(sending)) {
-            terminate(sending);
+        if (sending->size - begun <= LAST_BYTES && has_changed(sending))
             return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
                            "the file was changed while it was sent");
-        }
         status = send_chunk(sending, failures, error);
 
         if (status == ZT_UNAVAILABLE)
@@ -325,6 +357,24 @@ static enum zt_status send_rest(struct sending *sending, struct zt_error *error)
     return ZT_OK;
 }
 
+/* Whether the server has the upload still, and may take its end after such an answer once something
+ * else has changed: a token, its disk, what lies in the way of the model. */
+static bool may_succeed_later(unsigned answer)
+{
+    return answer == 401 || answer == 403 || answer == 409 || answer == 423 || answer >= 500;
+}
+
+/* Another run takes the upload up, or nobody does: then the server does not keep it either, for it
+ * keeps only so many for a client. */
+static void end_upload(struct sending *sending, enum zt_status status)
+{
+    if (status == ZT_UNAVAILABLE || (status == ZT_IO && may_succeed_later(sending->answer)))
+        return;
+    if (status != ZT_OK && status != ZT_NOT_FOUND && sending->is_begun)
+        terminate(sending);
+    upload_memory_forget(&sending->memory);
+}
+
 static enum zt_status send_all(struct sending *sending, struct zt_error *error)
 {
     enum zt_status status = ZT_NOT_FOUND;
@@ -333,6 +383,7 @@ static enum zt_status send_all(struct sending *sending, struct zt_error *error)
     if (upload_memory_read(&sending->memory, &sending->place.address) &&
         strcmp(sending->place.address.origin, sending->upload->model.address.origin) == 0) {
         sending->place.is_trusted = true;
+        sending->is_begun = true;
         status = ask_offset(sending, failures, error);
         if (status == ZT_UNAVAILABLE)
             status = ask_again(sending, &failures, error);
@@ -342,12 +393,12 @@ static enum zt_status send_all(struct sending *sending, struct zt_error *error)
     }
     for (unsigned i = 0; i < CREATIONS_MOST && status == ZT_NOT_FOUND; i++) {
         sending->before = 0;
+        sending->answer = 0;
         status = create(sending, error);
         if (status == ZT_OK)
             status = send_rest(sending, error);
     }
-    if (status != ZT_UNAVAILABLE)
-        upload_memory_forget(&sending->memory);
+    end_upload(sending, status);
     return status;
 }
 

@@ -13,6 +13,9 @@ struct upload {
     bool only_new;             /* replaces nothing */
     /* Called several times a second: bytes in all, there before, and sent since. */
     void (*tell)(void *context, uint64_t total, uint64_t before, uint64_t sent);
+    /* Called once before a longer wait: the server has as many uploads of this client as it takes,
+     * and the error says so. */
+    void (*tell_waiting)(void *context, const struct zt_error *why);
     void *context;
 };
 
@@ -23,7 +26,8 @@ struct upload_result {
 };
 
 /* Success: the server has published the model. ZT_IO with its reason, ZT_UNAVAILABLE; what has been
- * sent stays there for another run, unless the server says that it is no model. */
+ * sent stays there for another run while the server may take it then (a token, or what lies in the
+ * way, may be another), and is removed there otherwise. */
 enum zt_status upload_run(const struct upload *upload, struct upload_result *out_result,
                           struct zt_error *error);
 

@@ -72,6 +72,18 @@ static void tell(void *context, uint64_t total, uint64_t before, uint64_t sent)
     pthread_mutex_unlock(&file->push->lock);
 }
 
+static void tell_waiting(void *context, const struct zt_error *why)
+{
+    struct sent_file *file = context;
+
+    if (file->push->request->given.reporting.is_quiet)
+        return;
+    pthread_mutex_lock(&file->push->lock);
+    progress_line_erase(&file->push->line);
+    command_complain("%s: waiting for the server: %s", file->path, why->message);
+    pthread_mutex_unlock(&file->push->lock);
+}
+
 /* Of all files; those that cannot be read count nothing. */
 static uint64_t bytes_of(const struct request *request)
 {
@@ -132,6 +144,7 @@ static enum zt_status send_to(struct sent_file *file, const struct client_place 
         .path = file->path,
         .only_new = file->push->request->only_new,
         .tell = tell,
+        .tell_waiting = tell_waiting,
         .context = file,
     };
     size_t length = 0;
