@@ -497,6 +497,41 @@ static struct generation *find_behind(const struct catalog_index *index, struct 
     return find_fitting(index, name, catalog_index_find_name(index, name), is_joined);
 }
 
+/* Of a split, whose parts have other names, the name is free for a file. */
+static bool is_own_file(const struct generation *generation)
+{
+    return !generation_is_split(generation) && !generation_is_foreign(generation);
+}
+
+static struct generation *find_before(const struct catalog_index *index, struct zt_text name)
+{
+    return find_behind(index, name) != NULL ? catalog_index_find_name(index, name)
+                                            : find_fitting(index, name, NULL, is_own_file);
+}
+
+static struct generation *find_in_way(const struct catalog_index *index, struct zt_text name)
+{
+    struct generation *behind = find_behind(index, name);
+
+    return behind != NULL ? behind
+                          : find_fitting(index, name, find_before(index, name), is_own_file);
+}
+
+/* Both are looked at: if either was removed meanwhile, nothing is in the way. */
+struct generation *catalog_peek_in_way(struct catalog *catalog, struct zt_text name)
+{
+    struct generation *before = catalog_content_find(&catalog->content, find_before, name);
+    struct generation *behind = catalog_content_find(&catalog->content, find_in_way, name);
+
+    if (behind != NULL &&
+        (before == NULL || !is_current(catalog, before) || !is_current(catalog, behind))) {
+        generation_release(behind);
+        behind = NULL;
+    }
+    generation_release(before);
+    return behind;
+}
+
 static struct generation *update_found(struct catalog *catalog, catalog_finder *finder,
                                        struct zt_text name)
 {

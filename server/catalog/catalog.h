@@ -103,6 +103,11 @@ struct generation *catalog_update_behind(struct catalog *catalog, struct zt_text
 /* What the index has for a name, which need not be current; with a reference, or NULL. */
 struct generation *catalog_peek(struct catalog *catalog, struct zt_text name);
 
+/* What the index has for a name and would be lost, or hidden, if the model of that name were
+ * replaced: another file of the name, or a joined model behind it. With a reference; NULL if there
+ * is none, or if it is not known to be current. Never waits. */
+struct generation *catalog_peek_in_way(struct catalog *catalog, struct zt_text name);
+
 /* While a split GGUF is removed, part by part, it is not shown: from withhold until let_go. The
  * path is borrowed. To be called on a worker. */
 struct catalog_withheld {

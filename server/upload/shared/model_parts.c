@@ -19,10 +19,8 @@ struct generation *model_parts_of(struct server *server, const char *name)
     return current;
 }
 
-bool model_parts_lie_behind(struct server *server, const char *name, char out_path[MODEL_PATH_SIZE])
+static bool take_path(struct generation *behind, char out_path[MODEL_PATH_SIZE])
 {
-    struct generation *behind = catalog_update_behind(server->catalog, zt_text_from(name));
-
     if (behind == NULL)
         return false;
     snprintf(out_path, MODEL_PATH_SIZE, "%s",
@@ -30,6 +28,17 @@ bool model_parts_lie_behind(struct server *server, const char *name, char out_pa
                                                                      : behind->path);
     generation_release(behind);
     return true;
+}
+
+bool model_parts_lie_behind(struct server *server, const char *name, char out_path[MODEL_PATH_SIZE])
+{
+    return take_path(catalog_update_behind(server->catalog, zt_text_from(name)), out_path);
+}
+
+bool model_is_known_behind(struct server *server, struct zt_text name,
+                           char out_path[MODEL_PATH_SIZE])
+{
+    return take_path(catalog_peek_in_way(server->catalog, name), out_path);
 }
 
 static void log_left(const char *path, const char *why)

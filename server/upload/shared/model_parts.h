@@ -14,6 +14,14 @@ struct generation *model_parts_of(struct server *server, const char *name);
 bool model_parts_lie_behind(struct server *server, const char *name,
                             char out_path[MODEL_PATH_SIZE]);
 
+/* How a refusal says so. */
+#define MODEL_BEHIND "another model of this name, %s, lies behind the one that would be replaced"
+
+/* Whether the catalog's index has one behind, in one file or several, as publication will find.
+ * Never waits. */
+bool model_is_known_behind(struct server *server, struct zt_text name,
+                           char out_path[MODEL_PATH_SIZE]);
+
 /* Removes the files of a joined model that no model needs any more, each only if it is what it was
  * as a part of that model. Of an index whose model could not be read nothing is removed, since it
  * may name anything. Failures are only logged. Takes each file's name, so the caller holds none. On

@@ -387,10 +387,7 @@ static bool refuse_foreign(const struct publication *publication, const char *pa
 
 static bool fail_behind(const char *path, struct failure *failure)
 {
-    return failure_refuse(failure, PROBLEM_CONFLICT,
-                          "another model of this name, %s, lies behind the one that would be "
-                          "replaced",
-                          path);
+    return failure_refuse(failure, PROBLEM_CONFLICT, MODEL_BEHIND, path);
 }
 
 /* Finds the file that the name stands for, which is replaced; NULL if there is none. False if yet

@@ -15,6 +15,7 @@
 #include "base/workers.h"
 #include "tree/file_hashes.h"
 #include "upload/shared/index_check.h"
+#include "upload/shared/model_parts.h"
 #include "upload/shared/written_name.h"
 #include "zt/shards.h"
 #include "zt/verify.h"
@@ -201,6 +202,16 @@ bool write_refuse_preconditions(struct request *request, struct zt_text name,
     }
     generation_release(current);
     return !hold;
+}
+
+bool write_refuse_behind(struct request *request, struct zt_text name)
+{
+    char path[MODEL_PATH_SIZE];
+
+    if (!model_is_known_behind(request->server, name, path))
+        return false;
+    problem_reply(request, PROBLEM_CONFLICT, MODEL_BEHIND, path);
+    return true;
 }
 
 bool write_refuse_large(struct request *request, uint64_t length)

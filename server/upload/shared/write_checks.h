@@ -28,6 +28,9 @@ struct preconditions write_preconditions(struct request *request);
  * that is there is known to have the digest of its Repr-Digest. */
 bool write_refuse_preconditions(struct request *request, struct zt_text name,
                                 struct preconditions *out_preconditions);
+/* Refuses to replace a model behind which the catalog knows another, which publication would refuse
+ * after the whole body. What is not known yet is left to publication. */
+bool write_refuse_behind(struct request *request, struct zt_text name);
 /* Refuses an If-None-Match that is malformed; NULL: there is none. */
 bool write_refuse_tags(struct request *request, const char *if_none_match);
 /* The SHA-256 of a model's own file, if it is known; otherwise it is found in the background, for

@@ -169,6 +169,7 @@ bool tus_creation_refuse_model(struct request *request, struct creation *creatio
     return refuse_digest(request) ||
            write_refuse_preconditions(request, zt_text_from(creation->model),
                                       &creation->preconditions) ||
+           write_refuse_behind(request, zt_text_from(creation->model)) ||
            write_refuse_large(request, creation->length);
 }
 

@@ -212,7 +212,8 @@ void model_put_begin(struct request *request)
 
     if (put == NULL || whole_body_refuse_digests(&put->body, request) ||
         write_refuse_preconditions(request, request->names[0],
-                                   &put->file.publication.preconditions))
+                                   &put->file.publication.preconditions) ||
+        write_refuse_behind(request, request->names[0]))
         return;
     begin(request, put);
 }

@@ -40,7 +40,7 @@ void writer_create_begin(struct request *request)
 
     if (write_refuse_read_only(request) || written_name_refuse(request, request->names[0], false) ||
         write_refuse_preconditions(request, request->names[0], &preconditions) ||
-        json_body_refuse(request))
+        write_refuse_behind(request, request->names[0]) || json_body_refuse(request))
         return;
     creation = write_context(request, sizeof(*creation));
     if (creation == NULL)
