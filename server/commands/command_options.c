@@ -135,6 +135,7 @@ const struct command_option ls_options[] = {
     {"--quiet", VALUE_NONE, false, NULL, NULL,
      "print only names: of a file's objects, of a folder's models", 'q'},
     OPTIONS_SERVER,
+    OPTION_PROGRESS,
     {.name = NULL},
 };
 
@@ -217,5 +218,10 @@ const struct command_option healthcheck_options[] = {
      "of the server, for its address; the environment overrides it", 0},
     {"--ready", VALUE_NONE, false, NULL, NULL, "ask whether it is ready (/readyz), not only alive",
      0},
+    {"--token-file", VALUE_FILE, false, "FILE", NULL, "send the token that is in this file", 0},
+    {"--ca", VALUE_FILE, false, "FILE", NULL,
+     "check the certificate in any case, by these authorities (PEM)", 0},
+    OPTION_PROGRESS,
+    {"--quiet", VALUE_NONE, false, NULL, NULL, "as in other commands; changes nothing", 'q'},
     {.name = NULL},
 };

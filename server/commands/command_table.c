@@ -171,8 +171,9 @@ const struct command command_table[] = {
      .details = "Asks a server whether it is alive: that of the URL, or the one on this machine "
                 "that has this configuration and environment. A URL without a path stands for "
                 "/healthz. Over TLS the certificate of a server on a loopback address, or of the "
-                "configured one, is not checked. Fails unless the answer is 200, and comes within "
-                "5 seconds.",
+                "configured one, is not checked, unless --ca is given. Fails unless the answer is "
+                "200, and comes "
+                "within 5 seconds.",
      .examples = {{"ztserve healthcheck --ready", "in a container, without curl"},
                   {"ztserve healthcheck http://models.example:8080", "of another machine"}}},
     {.name = "completion",

@@ -107,10 +107,48 @@ static int asks_for_help(int argc, char **argv)
     return 0;
 }
 
+/* Whether an argument is one of the options that may stand before the command too; *out_count: how
+ * many arguments it takes. */
+static int is_common(const char *argument, int *out_count)
+{
+    static const char *const with_value[] = {"--progress", "--token-file", "--ca"};
+
+    *out_count = 1;
+    if (strcmp(argument, "--quiet") == 0 || strcmp(argument, "-q") == 0)
+        return 1;
+    for (size_t i = 0; i < sizeof(with_value) / sizeof(with_value[0]); i++) {
+        const size_t length = strlen(with_value[i]);
+
+        if (strncmp(argument, with_value[i], length) != 0)
+            continue;
+        *out_count = argument[length] == '=' ? 1 : 2;
+        if (argument[length] == '=' || argument[length] == '\0')
+            return 1;
+    }
+    return 0;
+}
+
+/* Moves the command before the options that precede it: they are its own from there on. */
+static void put_command_first(int argc, char **argv)
+{
+    int at = 1;
+    int count;
+    char *command;
+
+    while (at < argc && is_common(argv[at], &count))
+        at += count;
+    if (at == 1 || at >= argc)
+        return;
+    command = argv[at];
+    memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof(*argv));
+    argv[1] = command;
+}
+
 int commands_run(int argc, char **argv)
 {
     const struct command *command;
 
+    put_command_first(argc, argv);
     if (argc < 2)
         return command_usage("a command is missing");
     if (is_help(argv[1]))

@@ -142,5 +142,7 @@ int convert_request_read(int argc, char **argv, struct conversion_request *reque
         status = found == OPTION_WRONG   ? EXIT_USAGE
                  : found == OPTION_NAMED ? take_option(request, &reader)
                                          : take_path(request, reader.value);
+    if (status == EXIT_DONE)
+        status = server_options_check(model_source_settings());
     return status == EXIT_DONE ? choose_target(request) : status;
 }

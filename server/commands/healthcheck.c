@@ -25,6 +25,8 @@
 /* Enough for the line of the status. */
 #define ANSWER_SIZE 4096
 #define ERROR_SIZE  512
+/* Longer ones do not fit into the request. */
+#define TOKEN_MOST 8192
 /* Of a status: "200". */
 #define STATUS_DIGITS 3
 
@@ -37,6 +39,8 @@ struct check {
     char authority[HOST_SIZE]; /* "[::1]:8080", or a name that the server accepts as Host */
     char path[URL_SIZE];
     char url[2 * URL_SIZE]; /* for messages */
+    const char *ca_file;    /* NULL: the system's */
+    const char *token;      /* NULL: none */
 };
 
 /* The line that the alarm prints, since a signal handler can print nothing else. */
@@ -188,11 +192,14 @@ static int connect_to(const struct check *check, char *error)
 
 static bool send_request(int descriptor, struct tls_client *tls, const struct check *check)
 {
-    char text[URL_SIZE + HOST_SIZE + 128];
-    const int length = snprintf(text, sizeof(text),
-                                "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: ztserve-healthcheck\r\n"
-                                "Connection: close\r\n\r\n",
-                                check->path, check->authority);
+    char text[URL_SIZE + HOST_SIZE + TOKEN_MOST + 160];
+    const bool has_token = check->token != NULL;
+    const int length =
+        snprintf(text, sizeof(text),
+                 "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: ztserve-healthcheck\r\n"
+                 "%s%s%sConnection: close\r\n\r\n",
+                 check->path, check->authority, has_token ? "Authorization: Bearer " : "",
+                 has_token ? check->token : "", has_token ? "\r\n" : "");
 
     assert(length > 0 && (size_t)length < sizeof(text));
     return tls != NULL ? tls_client_send(tls, text, (size_t)length)
@@ -252,7 +259,9 @@ static bool exchange(int descriptor, const struct check *check, char *out_status
     const char *status = NULL;
 
     if (check->tls) {
-        tls = tls_client_open(descriptor, on_loopback ? NULL : check->host, error, ERROR_SIZE);
+        tls =
+            tls_client_open(descriptor, on_loopback && check->ca_file == NULL ? NULL : check->host,
+                            check->ca_file, error, ERROR_SIZE);
         if (tls == NULL)
             return false;
     }
@@ -294,6 +303,7 @@ struct given {
     const char *url;
     const char *file;
     bool ready;
+    struct client_settings settings;
 };
 
 /* Returns EXIT_DONE, or the status of a usage error. */
@@ -309,18 +319,38 @@ static int take_arguments(int argc, char **argv, struct given *given)
             given->ready = true;
         else if (option_reader_is(&reader, "--config"))
             given->file = reader.value;
+        else if (found == OPTION_NAMED) /* --quiet and --progress mean nothing here */
+            (void)server_option_take(&given->settings, &reader);
         else if (given->url != NULL)
             return command_usage("healthcheck takes one URL");
         else
             given->url = reader.value;
+    return server_options_check(&given->settings);
+}
+
+/* The token of the file alone: that of the environment is for other servers. */
+static int take_token(struct given *given, struct check *check)
+{
+    struct client_options options;
+    struct zt_error error;
+
+    check->ca_file = given->settings.ca_file;
+    if (given->settings.token_file == NULL)
+        return EXIT_DONE;
+    if (client_settings_finish(&given->settings, &options, &error) != ZT_OK)
+        return command_usage("--token-file %s", error.message);
+    if (strlen(options.token) > TOKEN_MOST || !is_plain(options.token))
+        return command_usage("--token-file %s: this is no token", given->settings.token_file);
+    check->token = options.token;
     return EXIT_DONE;
 }
 
 int command_healthcheck(int argc, char **argv)
 {
-    struct given given = {.url = NULL};
+    struct given given = {.settings = CLIENT_SETTINGS_DEFAULT};
     struct check check = {.tls = false};
     struct config_message message;
+    int result;
     const int status = take_arguments(argc, argv, &given);
     const char *path = given.ready ? "/readyz" : "/healthz";
 
@@ -337,5 +367,9 @@ int command_healthcheck(int argc, char **argv)
         snprintf(check.url, sizeof(check.url), "%s://%s%s", check.tls ? "https" : "http",
                  check.authority, check.path);
     }
-    return run(&check);
+    result = take_token(&given, &check);
+    if (result == EXIT_DONE)
+        result = run(&check);
+    client_settings_free(&given.settings);
+    return result;
 }

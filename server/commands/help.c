@@ -97,7 +97,8 @@ void help_print_overview(void)
         print_wrapped(command_table[i].meaning, COMMAND_WIDTH + 3, COMMAND_WIDTH + 3);
     }
     printf("\nztserve help COMMAND, or ztserve COMMAND --help, shows options and examples;\n"
-           "ztserve --version prints the version.\n\n"
+           "ztserve --version prints the version. --quiet, --progress, --token-file and --ca\n"
+           "may stand before COMMAND too.\n\n"
            "Exit status: 0 success; 1 a file is bad or an operation failed; 2 wrong usage or\n"
            "configuration.\n");
 }

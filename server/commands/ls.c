@@ -142,6 +142,8 @@ static int read_arguments(int argc, char **argv, struct request *request)
             request->as_json = true;
         else if (option_reader_is(&reader, "--quiet"))
             request->only_names = true;
+        else if (option_reader_is(&reader, "--progress"))
+            continue; /* there is none */
         else if (!server_option_take(model_source_settings(), &reader))
             request->paths[request->count++] = reader.value;
     if (request->count == 0)
@@ -149,7 +151,7 @@ static int read_arguments(int argc, char **argv, struct request *request)
     if (request->as_json && request->only_names)
         return command_usage("--json and --quiet exclude each other");
     request->as_array = request->as_json && (request->count > 1 || is_folder(request->paths[0]));
-    return EXIT_DONE;
+    return server_options_check(model_source_settings());
 }
 
 int command_ls(int argc, char **argv)

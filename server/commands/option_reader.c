@@ -2,8 +2,11 @@
 #include "commands/option_reader.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "commands/commands.h"
 
@@ -159,4 +162,27 @@ bool server_option_take(struct client_settings *settings, const struct option_re
     else
         return false;
     return true;
+}
+
+/* A pipe is not opened, which could be done once only. */
+static int check_file(const char *option, const char *path)
+{
+    struct stat info;
+    int number = 0;
+
+    if (path == NULL)
+        return EXIT_DONE;
+    if (access(path, R_OK) != 0 || stat(path, &info) != 0)
+        number = errno;
+    else if (S_ISDIR(info.st_mode))
+        number = EISDIR;
+    return number == 0 ? EXIT_DONE
+                       : command_usage("%s %s: %s", option, path, strerrordesc_np(number));
+}
+
+int server_options_check(const struct client_settings *settings)
+{
+    const int status = check_file("--token-file", settings->token_file);
+
+    return status == EXIT_DONE ? check_file("--ca", settings->ca_file) : status;
 }

@@ -45,5 +45,7 @@ enum progress_mode reporting_progress(const struct reporting *reporting);
 
 /* Takes --token-file and --ca; false: the option is another one. */
 bool server_option_take(struct client_settings *settings, const struct option_reader *reader);
+/* EXIT_DONE; or EXIT_USAGE with a line about the option whose file cannot be read. */
+int server_options_check(const struct client_settings *settings);
 
 #endif

@@ -261,7 +261,7 @@ static int read_arguments(int argc, char **argv, struct request *request)
     if (request->count == 0)
         return command_usage("verify needs a file, a folder or a URL");
     request->as_array = request->as_json && (request->count > 1 || is_folder(request->paths[0]));
-    return EXIT_DONE;
+    return server_options_check(model_source_settings());
 }
 
 int command_verify(int argc, char **argv)

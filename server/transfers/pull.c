@@ -398,6 +398,8 @@ int command_pull(int argc, char **argv)
     request.wish.axes = request.axes;
     result = read_arguments(argc, argv, &request);
     if (result == EXIT_DONE)
+        result = server_options_check(&request.given.settings);
+    if (result == EXIT_DONE)
         result = client_settings_finish(&request.given.settings, &request.options, &error) == ZT_OK
                      ? pull_url(&request)
                      : failure_complain(request.url, &error);

@@ -327,6 +327,8 @@ int command_push(int argc, char **argv)
     int result = read_arguments(argc, argv, &request);
 
     if (result == EXIT_DONE)
+        result = server_options_check(&request.given.settings);
+    if (result == EXIT_DONE)
         result = client_settings_finish(&request.given.settings, &request.options, &error) == ZT_OK
                      ? push_all(&request)
                      : failure_complain(request.url, &error);

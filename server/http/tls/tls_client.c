@@ -20,13 +20,15 @@ static bool is_address(const char *host)
 }
 
 /* Whose certificate is accepted. */
-static int expect(struct tls_client *client, const char *host)
+static int expect(struct tls_client *client, const char *host, const char *ca_file)
 {
     int status = GNUTLS_E_SUCCESS;
 
     if (host == NULL)
         return GNUTLS_E_SUCCESS;
-    status = gnutls_certificate_set_x509_system_trust(client->credentials);
+    status = ca_file != NULL ? gnutls_certificate_set_x509_trust_file(client->credentials, ca_file,
+                                                                      GNUTLS_X509_FMT_PEM)
+                             : gnutls_certificate_set_x509_system_trust(client->credentials);
     if (status < 0)
         return status;
     gnutls_session_set_verify_cert(client->session, host, 0);
@@ -36,7 +38,8 @@ static int expect(struct tls_client *client, const char *host)
                : gnutls_server_name_set(client->session, GNUTLS_NAME_DNS, host, strlen(host));
 }
 
-static int shake_hands(struct tls_client *client, int descriptor, const char *host)
+static int shake_hands(struct tls_client *client, int descriptor, const char *host,
+                       const char *ca_file)
 {
     int status = gnutls_set_default_priority(client->session);
 
@@ -44,7 +47,7 @@ static int shake_hands(struct tls_client *client, int descriptor, const char *ho
         status =
             gnutls_credentials_set(client->session, GNUTLS_CRD_CERTIFICATE, client->credentials);
     if (status >= 0)
-        status = expect(client, host);
+        status = expect(client, host, ca_file);
     if (status < 0)
         return status;
     gnutls_transport_set_int(client->session, descriptor);
@@ -54,7 +57,8 @@ static int shake_hands(struct tls_client *client, int descriptor, const char *ho
     return status;
 }
 
-struct tls_client *tls_client_open(int descriptor, const char *host, char *error, size_t error_size)
+struct tls_client *tls_client_open(int descriptor, const char *host, const char *ca_file,
+                                   char *error, size_t error_size)
 {
     struct tls_client *client = calloc(1, sizeof(*client));
     int status = GNUTLS_E_MEMORY_ERROR;
@@ -64,7 +68,7 @@ struct tls_client *tls_client_open(int descriptor, const char *host, char *error
     if (status >= 0)
         status = gnutls_init(&client->session, GNUTLS_CLIENT);
     if (status >= 0)
-        status = shake_hands(client, descriptor, host);
+        status = shake_hands(client, descriptor, host, ca_file);
     if (status >= 0)
         return client;
     snprintf(error, error_size, "TLS: %s", gnutls_strerror(status));

@@ -9,10 +9,10 @@
 struct tls_client;
 
 /* Begins a session on a connected socket, which stays the caller's. The certificate must be for
- * host and by an authority that the system trusts; host NULL accepts any. NULL with one line in
- * error. */
-struct tls_client *tls_client_open(int descriptor, const char *host, char *error,
-                                   size_t error_size);
+ * host and by an authority of ca_file (PEM), or with NULL one that the system trusts; host NULL
+ * accepts any. NULL with one line in error. */
+struct tls_client *tls_client_open(int descriptor, const char *host, const char *ca_file,
+                                   char *error, size_t error_size);
 
 bool tls_client_send(struct tls_client *client, const void *bytes, size_t length);
 
