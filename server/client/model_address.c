@@ -340,6 +340,17 @@ static enum zt_status find_source(struct client *client, const struct client_pla
     return status;
 }
 
+enum zt_status model_address_check(const char *url, struct zt_error *error)
+{
+    struct client_place place;
+    char model_path[WEB_TARGET_SIZE];
+    const enum zt_status status = client_place_read(url, &place, error);
+
+    if (status != ZT_OK || api_address_read(&place.address).kind == API_FILE)
+        return status;
+    return model_address_of_api(&place.address, NULL, model_path, error);
+}
+
 enum zt_status model_address_find(struct client *client, const char *url,
                                   const struct model_wish *wish, struct model_file *out_file,
                                   struct zt_error *error)

@@ -25,6 +25,9 @@ struct model_file {
     char name[MODEL_FILE_NAME_SIZE]; /* of a file in the current folder */
 };
 
+/* Whether a URL can name a model or a file, without asking a server: ZT_ARGUMENT if not. */
+enum zt_status model_address_check(const char *url, struct zt_error *error);
+
 /* Finds the file of a URL; asks the server where that is needed. Fails as client_ask and
  * client_refusal do; ZT_ARGUMENT if the URL names no model, or something is wished of a file that
  * only the API gives. */

@@ -150,6 +150,8 @@ static int read_arguments(int argc, char **argv, struct request *request)
         return command_usage("ls needs a file, a folder or a URL");
     if (request->as_json && request->only_names)
         return command_usage("--json and --quiet exclude each other");
+    if (operands_check(request->paths, request->count) != EXIT_DONE)
+        return EXIT_USAGE;
     request->as_array = request->as_json && (request->count > 1 || is_folder(request->paths[0]));
     return server_options_check(model_source_settings());
 }

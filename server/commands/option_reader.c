@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/model_address.h"
 #include "commands/commands.h"
 
 /* All words of an option, and commas. */
@@ -185,4 +186,14 @@ int server_options_check(const struct client_settings *settings)
     const int status = check_file("--token-file", settings->token_file);
 
     return status == EXIT_DONE ? check_file("--ca", settings->ca_file) : status;
+}
+
+int operands_check(char **paths, int count)
+{
+    struct zt_error error;
+
+    for (int i = 0; i < count; i++)
+        if (web_address_is_meant(paths[i]) && model_address_check(paths[i], &error) != ZT_OK)
+            return command_usage("%s: %s", paths[i], error.message);
+    return EXIT_DONE;
 }

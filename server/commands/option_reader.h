@@ -47,5 +47,7 @@ enum progress_mode reporting_progress(const struct reporting *reporting);
 bool server_option_take(struct client_settings *settings, const struct option_reader *reader);
 /* EXIT_DONE; or EXIT_USAGE with a line about the option whose file cannot be read. */
 int server_options_check(const struct client_settings *settings);
+/* The same for operands: URLs among them that can name neither a model nor a file. */
+int operands_check(char **paths, int count);
 
 #endif

@@ -260,6 +260,8 @@ static int read_arguments(int argc, char **argv, struct request *request)
             reporting_take(&request->reporting, &reader);
     if (request->count == 0)
         return command_usage("verify needs a file, a folder or a URL");
+    if (operands_check(request->paths, request->count) != EXIT_DONE)
+        return EXIT_USAGE;
     request->as_array = request->as_json && (request->count > 1 || is_folder(request->paths[0]));
     return server_options_check(model_source_settings());
 }

@@ -60,3 +60,11 @@ def test_healthcheck_trusts_only_the_authorities_that_are_named(ztserve, start_s
     url = f"https://127.0.0.1:{start_server(tmp_path / 'root', *authority.sign('server').arguments).port}"
     assert ztserve("healthcheck", url, "--ca", authority.cert).status == 0
     assert ztserve("healthcheck", url, "--ca", other.cert).status == 1
+
+
+@pytest.mark.parametrize("command", ["ls", "verify", "stats", "pull"])
+@pytest.mark.parametrize("path", ["/", "", "/v1/models", "/v1/models/org/"])
+def test_a_url_that_names_no_model_is_wrong_usage(ztserve, command, path):
+    result = ztserve(command, "http://127.0.0.1:9" + path)
+    assert (result.status, len(result.error_lines), result.output) == (2, 1, "")
+    assert "names no model" in result.errors and "bad" not in result.errors
