@@ -283,7 +283,10 @@ static int pull_url(struct request *request)
         failure_complain(request->url, &error);
         return status == ZT_ARGUMENT ? EXIT_USAGE : EXIT_BAD;
     }
-    if (may_be_renamed(request, &file, &related))
+    if (file.name[0] == '.' && (request->output == NULL || pull_path_is_folder(request->output)))
+        result = command_usage("%s: the file %s would be hidden: name one with -o", request->url,
+                               file.name);
+    else if (may_be_renamed(request, &file, &related))
         result = pull_model(request, &file, &related);
     else
         result = command_usage("-o: the parts of a split keep their names: give a folder");
@@ -385,6 +388,8 @@ static int read_arguments(int argc, char **argv, struct request *request)
     if (request->output != NULL && strcmp(request->output, "-") == 0)
         return command_usage("--output -: a file is checked before it gets its name, and nothing "
                              "is written to standard output; ./- is a path");
+    if (request->output != NULL && pull_path_is_absent_folder(request->output))
+        return command_usage("--output %s: there is no such folder", request->output);
     return EXIT_DONE;
 }
 

@@ -15,6 +15,13 @@ bool pull_path_is_folder(const char *path)
            (stat(path, &status) == 0 && S_ISDIR(status.st_mode));
 }
 
+bool pull_path_is_absent_folder(const char *path)
+{
+    struct stat status;
+
+    return pull_path_is_folder(path) && stat(path, &status) != 0;
+}
+
 char *pull_path_beside(const char *output, const char *name)
 {
     const char *slash = output != NULL ? strrchr(output, '/') : NULL;

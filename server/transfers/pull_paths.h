@@ -7,6 +7,9 @@
 /* Also what ends in '/' and is not there. */
 bool pull_path_is_folder(const char *path);
 
+/* Of these, what is not there. */
+bool pull_path_is_absent_folder(const char *path);
+
 /* Into the folder that -o (NULL: none) names, or beside the file that it names. */
 char *pull_path_beside(const char *output, const char *name);
 
