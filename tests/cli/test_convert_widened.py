@@ -91,3 +91,12 @@ def test_damage_leaves_no_file(ztserve, tmp_path):
 def test_no_other_type_is_known(ztserve, tmp_path, model):
     result = ztserve("convert", "--dtype", "f16", model, tmp_path / "out.zt")
     assert result.status == 2 and "f32" in result.errors
+
+
+@pytest.mark.parametrize("options", [["--dtype", "f32"], []])
+def test_blocks_without_dequantized_values_are_named(ztserve, tmp_path, options):
+    blocks = Object([256], {"data": Component(bytes(292))}, "gguf.q8_k/1", {"block_bytes": 292, "elems_per_block": 256})
+    (tmp_path / "model.zt").write_bytes(zt2({"blocks": blocks}))
+    result = ztserve("convert", *options, tmp_path / "model.zt", tmp_path / "out.safetensors")
+    assert result.status == 1 and 'format "gguf.q8_k/1"' in result.errors
+    assert "blocks of this type have no dequantized values" in result.errors
