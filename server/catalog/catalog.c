@@ -517,12 +517,17 @@ static struct generation *find_in_way(const struct catalog_index *index, struct 
                           : find_fitting(index, name, find_before(index, name), is_own_file);
 }
 
-/* Both are looked at: if either was removed meanwhile, nothing is in the way. */
+/* Both are looked at: if either was removed meanwhile, nothing is in the way. That takes a request
+ * where they are elsewhere. */
 struct generation *catalog_peek_in_way(struct catalog *catalog, struct zt_text name)
 {
-    struct generation *before = catalog_content_find(&catalog->content, find_before, name);
-    struct generation *behind = catalog_content_find(&catalog->content, find_in_way, name);
+    struct generation *before;
+    struct generation *behind;
 
+    if (store_is_elsewhere(catalog->content.server->store))
+        return NULL;
+    before = catalog_content_find(&catalog->content, find_before, name);
+    behind = catalog_content_find(&catalog->content, find_in_way, name);
     if (behind != NULL &&
         (before == NULL || !is_current(catalog, before) || !is_current(catalog, behind))) {
         generation_release(behind);

@@ -105,7 +105,7 @@ struct generation *catalog_peek(struct catalog *catalog, struct zt_text name);
 
 /* What the index has for a name and would be lost, or hidden, if the model of that name were
  * replaced: another file of the name, or a joined model behind it. With a reference; NULL if there
- * is none, or if it is not known to be current. Never waits. */
+ * is none, or if it is not known to be current, as in a bucket. Never waits. */
 struct generation *catalog_peek_in_way(struct catalog *catalog, struct zt_text name);
 
 /* While a split GGUF is removed, part by part, it is not shown: from withhold until let_go. The

@@ -7,6 +7,8 @@ import writers
 from uploads import OTHER, SMALL, files_of, put
 from wire import ask, assert_problem, connect, model_path, read_exactly, read_head
 
+IN_A_FOLDER = pytest.mark.folder("only a folder is looked at before the body")
+
 
 @pytest.fixture(scope="module")
 def server(folder, share_server):
@@ -35,21 +37,25 @@ def begin_put(server, name, length, *fields):
         return status, read_exactly(connection, int(fields.get("content-length", 0)), begun)
 
 
+@IN_A_FOLDER
 def test_put_is_refused_in_place_of_100(server, doubled):
     status, body = begin_put(server, doubled, 500_000)
     assert status == 409 and f"{doubled}.npz".encode() in body
 
 
+@IN_A_FOLDER
 def test_preconditions_are_refused_before_and_lengths_behind(server, doubled):
     assert begin_put(server, doubled, 2_000_000, "If-None-Match: *")[0] == 412
     assert begin_put(server, doubled, 2_000_000)[0] == 409
 
 
+@IN_A_FOLDER
 def test_a_resumable_upload_is_not_created(server, doubled):
     assert_names(assert_problem(tus.post(server, doubled, 500_000), 409, "conflict"), doubled)
     assert tus.uploads_of(server, doubled) == []
 
 
+@IN_A_FOLDER
 def test_a_writers_upload_is_not_created(server, doubled):
     assert_names(assert_problem(ask(server, "POST", model_path(doubled) + "/uploads", body=b""), 409, "conflict"), doubled)
 
