@@ -205,8 +205,7 @@ static enum zt_status refuse_layout(const struct zt_projecting *projecting)
 
     if (zt_object_widener(projecting->source, projecting->from) != NULL)
         advice = "; dtype=f32 (--dtype f32) gives its dequantized values";
-    else if (zt_text_starts_with((struct zt_text){object->format, object->format_length},
-                                 zt_text_from("gguf.")))
+    else if (object->layout == ZT_LAYOUT_GGUF)
         advice = "; blocks of this type have no dequantized values";
     return zt_project_fail(projecting, NULL, "an object of format \"%.*s\": only dense ones%s",
                            (int)(object->format_length < 60 ? object->format_length : 60),
