@@ -1,5 +1,6 @@
 """The commands are tested on files from the same builders as the server."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -80,3 +81,25 @@ def between(server):
     made = meddling.Meddler(SimpleNamespace(endpoint=server.url))
     yield made
     made.close()
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """In which push remembers what it has begun in a folder of the test."""
+    return {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+
+
+@pytest.fixture
+def push(ztserve, environment):
+    def run(*arguments):
+        return ztserve("push", *arguments, environment=environment)
+
+    return run
+
+
+@pytest.fixture
+def model(request, tmp_path):
+    """A file that holds the module's MODEL."""
+    path = tmp_path / "m.zt"
+    path.write_bytes(request.module.MODEL)
+    return path

@@ -2,7 +2,6 @@
 
 import http.server
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -92,26 +91,6 @@ def line(server):
     made = Line(server.port)
     yield made
     made.close()
-
-
-@pytest.fixture
-def environment(tmp_path):
-    return {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
-
-
-@pytest.fixture
-def push(ztserve, environment):
-    def run(*arguments):
-        return ztserve("push", *arguments, environment=environment)
-
-    return run
-
-
-@pytest.fixture
-def model(tmp_path):
-    path = tmp_path / "m.zt"
-    path.write_bytes(MODEL)
-    return path
 
 
 def kept(tmp_path):

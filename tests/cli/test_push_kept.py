@@ -1,7 +1,6 @@
 """push leaves nothing on the server that nobody will take up, and says what it waits for."""
 
 import json
-import os
 import shutil
 import urllib.request
 
@@ -22,23 +21,6 @@ def root(tmp_path):
 @pytest.fixture
 def server(start_server, root):
     return start_server(root, "--writable")
-
-
-@pytest.fixture
-def push(ztserve, tmp_path):
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
-
-    def run(*arguments):
-        return ztserve("push", *arguments, environment=environment)
-
-    return run
-
-
-@pytest.fixture
-def model(tmp_path):
-    path = tmp_path / "m.zt"
-    path.write_bytes(MODEL)
-    return path
 
 
 def kept(tmp_path):
