@@ -42,10 +42,11 @@ static bool read_fields(struct request *request, struct manifest_selection *sele
 {
     struct zt_text text;
 
+    if (!request_query(request, "fields", 0, &text))
+        return true;
     if (!parameter_once(request, "fields"))
         return false;
-    if (!request_query(request, "fields", 0, &text) ||
-        manifest_fields_parse(text, &selection->fields))
+    if (manifest_fields_parse(text, &selection->fields))
         return true;
     problem_reply(request, PROBLEM_INVALID_REQUEST,
                   "fields must be among shape, format, attributes and components");

@@ -92,10 +92,10 @@ static bool read_limit(struct request *request, size_t *out_limit)
     size_t limit;
 
     *out_limit = LIMIT_DEFAULT;
-    if (!parameter_once(request, "limit"))
-        return false;
     if (!request_query(request, "limit", 0, &text))
         return true;
+    if (!parameter_once(request, "limit"))
+        return false;
     limit = 0;
     for (size_t i = 0; i < text.length && limit <= LIMIT_MAX; i++) {
         limit = text.bytes[i] >= '0' && text.bytes[i] <= '9'
@@ -118,10 +118,10 @@ static bool read_cursor(struct request *request, struct zt_text *out_after)
     size_t length;
 
     *out_after = (struct zt_text){"", 0};
-    if (!parameter_once(request, "cursor"))
-        return false;
     if (!request_query(request, "cursor", 0, &text))
         return true;
+    if (!parameter_once(request, "cursor"))
+        return false;
     name = request_allocate(request, MODEL_NAME_MAX);
     if (name == NULL || !cursor_read(text, name, &length)) {
         problem_reply(request, PROBLEM_INVALID_REQUEST, "cursor must be the \"next\" of a listing");

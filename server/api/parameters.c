@@ -23,10 +23,11 @@ bool parameter_once(struct request *request, const char *name)
 bool parameter_prefix(struct request *request, struct zt_text *out_prefix)
 {
     *out_prefix = (struct zt_text){"", 0};
+    if (!request_query(request, "prefix", 0, out_prefix))
+        return true;
     if (!parameter_once(request, "prefix"))
         return false;
-    if (!request_query(request, "prefix", 0, out_prefix) ||
-        zt_utf8_valid(out_prefix->bytes, out_prefix->length))
+    if (zt_utf8_valid(out_prefix->bytes, out_prefix->length))
         return true;
     problem_reply(request, PROBLEM_INVALID_REQUEST, "prefix must be UTF-8");
     return false;

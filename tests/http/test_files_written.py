@@ -162,6 +162,8 @@ def test_of_two_equal_attempts_at_once_both_succeed(server, target):
     with Connection(server) as slow, Connection(server) as other:
         slow.send("PUT", target, fields)
         slow.http.send(MODEL[:10])
+        # Begun before the other one has ended.
+        eventually(lambda: get(server, "/v1/uploads").json()["uploads"])
         first = other.ask("PUT", target, fields, MODEL)
         assert first.status == 201
         slow.http.send(MODEL[10:])

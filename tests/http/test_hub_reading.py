@@ -460,6 +460,7 @@ def test_pages_of_the_list(server):
     assert (ids(second), second["Link"]) == (["single"], None)
 
 
+@pytest.mark.folder("thousands of objects, which take a minute to make")
 def test_pages_of_a_tree(tmp_path, start_server):
     names = [f"file-{i:05}.txt" for i in range(5002)]
     fill(tmp_path, files={name: b"" for name in names})

@@ -91,6 +91,7 @@ def test_the_list_has_what_is_seen(server):
 # --- pages ---
 
 
+@pytest.mark.folder("thousands of objects, which take a minute to make")
 def test_folders_between_pages(tmp_path, start_server):
     """A folder stands where its files do: behind "a-…", although its name is before them."""
     files = {f"o/m/a-{number:04}": b"" for number in range(4999)} | {"o/m/a/b/c": b"", "o/m/b": b""}
