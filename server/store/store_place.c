@@ -32,7 +32,7 @@ static enum place follow(int root, const char *path)
     return place;
 }
 
-/* What has a name in a folder that is there. */
+/* What has a name in a folder that was there a moment ago. If that has gone, the name is free. */
 static enum place look(int root, const char *path)
 {
     const char *base;
@@ -41,7 +41,7 @@ static enum place look(int root, const char *path)
     struct stat info;
 
     if (folder < 0)
-        return PLACE_OTHER;
+        return errno == ENOENT ? PLACE_FREE : PLACE_OTHER;
     if (fstatat(folder, base, &info, AT_SYMLINK_NOFOLLOW) == 0)
         place = S_ISLNK(info.st_mode) ? follow(root, path) : place_of(&info);
     else if (errno == ENOENT)
