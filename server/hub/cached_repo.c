@@ -97,22 +97,13 @@ static bool find_youngest(struct server *server, const char *name, char out_comm
 
 /* --- what is asked for --- */
 
-static bool stop_at_first(void *context, const char *path, const struct file_identity *identity)
-{
-    (void)context;
-    (void)path;
-    (void)identity;
-    return false;
-}
-
 static bool has_snapshot(struct server *server, const char *name, const char *commit)
 {
     char folder[CACHE_FOLDER_SIZE];
     struct zt_error error;
 
     snapshot_path(name, commit, folder);
-    return server->store->ops->walk(server->store, folder, false, stop_at_first, NULL, &error) !=
-           ZT_NOT_FOUND;
+    return hub_folder_look(server, folder, &error) != ZT_NOT_FOUND;
 }
 
 bool cached_repo_main(struct server *server, const char *name, char out_commit[HUB_COMMIT_SIZE])

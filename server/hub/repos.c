@@ -387,20 +387,11 @@ static enum hub_found conclude_without_now(struct repo *repo, struct hub_lookup 
     return status == ZT_NOT_FOUND ? HUB_NO_REVISION : HUB_FOUND;
 }
 
-static bool stop_at_first(void *context, const char *path, const struct file_identity *identity)
-{
-    (void)context;
-    (void)path;
-    (void)identity;
-    return false;
-}
-
 /* Whether a version is remembered and its folder still there, whatever is in it now. With the lock,
  * which is not held meanwhile. */
 static bool see_pinned(const struct hub_repos *repos, struct repo *repo,
                        const struct hub_lookup *lookup)
 {
-    struct store *store = repos->server->store;
     struct hub_version *version = lookup->is_again ? NULL : find_pinned(repo, lookup);
     struct zt_error error;
     enum zt_status status;
@@ -409,7 +400,7 @@ static bool see_pinned(const struct hub_repos *repos, struct repo *repo,
         return false;
     hub_version_hold(version);
     pthread_mutex_unlock(&repo->lock);
-    status = store->ops->walk(store, version->folder, false, stop_at_first, NULL, &error);
+    status = hub_folder_look(repos->server, version->folder, &error);
     hub_version_release(version);
     pthread_mutex_lock(&repo->lock);
     if (status != ZT_OK)

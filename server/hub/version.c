@@ -328,6 +328,19 @@ static struct hub_version *new_version(const struct hub_listing *wanted)
     return NULL;
 }
 
+static bool stop_at_first(void *context, const char *path, const struct file_identity *identity)
+{
+    (void)context;
+    (void)path;
+    (void)identity;
+    return false;
+}
+
+enum zt_status hub_folder_look(struct server *server, const char *folder, struct zt_error *error)
+{
+    return server->store->ops->walk(server->store, folder, false, stop_at_first, NULL, error);
+}
+
 enum zt_status hub_version_make_empty(const char *folder, struct hub_version **out_version,
                                       struct zt_error *error)
 {

@@ -82,6 +82,10 @@ enum zt_status hub_version_make(struct server *server, const struct hub_listing 
 enum zt_status hub_version_make_empty(const char *folder, struct hub_version **out_version,
                                       struct zt_error *error);
 
+/* Whether a folder is there, whatever is in it: ZT_OK, or ZT_NOT_FOUND and the like. On a
+ * worker. */
+enum zt_status hub_folder_look(struct server *server, const char *folder, struct zt_error *error);
+
 struct hub_version *hub_version_hold(struct hub_version *version);
 /* Takes NULL; void * for request_hold. */
 void hub_version_release(void *version);
