@@ -76,6 +76,18 @@ def here(tmp_path):
 
 
 @pytest.fixture
+def root(tmp_path):
+    """An empty folder for a server."""
+    (tmp_path / "root").mkdir()
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def server(start_server, root):
+    return start_server(root, "--writable")
+
+
+@pytest.fixture
 def between(server):
     """What commands reach the server of a test through, and what can go wrong on the way."""
     made = meddling.Meddler(SimpleNamespace(endpoint=server.url))

@@ -76,17 +76,6 @@ class Line:
 
 
 @pytest.fixture
-def root(tmp_path):
-    (tmp_path / "root").mkdir()
-    return tmp_path / "root"
-
-
-@pytest.fixture
-def server(start_server, root):
-    return start_server(root, "--writable")
-
-
-@pytest.fixture
 def line(server):
     made = Line(server.port)
     yield made

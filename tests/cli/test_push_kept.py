@@ -12,17 +12,6 @@ SIZE = 3_000_000
 MODEL = zt1({"a": dense(pattern(SIZE, seed=23), digest="sha256")})
 
 
-@pytest.fixture
-def root(tmp_path):
-    (tmp_path / "root").mkdir()
-    return tmp_path / "root"
-
-
-@pytest.fixture
-def server(start_server, root):
-    return start_server(root, "--writable")
-
-
 def kept(tmp_path):
     return list((tmp_path / "state/ztserve/push").iterdir())
 
