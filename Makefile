@@ -8,7 +8,7 @@ help: ## List these verbs
 serve: ## Install what is missing, build, and serve models/ on http://127.0.0.1:8080
 	@deploy/quickstart.sh
 
-test: ## Install what the tests need, build, and run every test
+test: ## Install what the tests need, build, and run the tests
 	@tests/run.sh
 
 build: ## Build into build/, with what is installed

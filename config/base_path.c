@@ -1,4 +1,4 @@
-/* Each segment is checked as it is read; only the first can be mistaken for one of the server. */
+/* Each segment is checked when it is read; only the first can be mistaken for one of the server. */
 #include "config/base_path.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static bool is_own(const char *segment, size_t length)
     return false;
 }
 
-/* Why a text is no base path, or NULL. */
+/* The reason why a text is not a base path, or NULL. */
 static const char *fault_of(const char *path)
 {
     if (path[0] != '/')
@@ -33,12 +33,12 @@ static const char *fault_of(const char *path)
     if (strlen(path) > BASE_PATH_MAX)
         return "is longer than 255 bytes";
     if (is_own(path + 1, strcspn(path + 1, "/")))
-        return "begins like a path of the server's own";
+        return "begins like one of the server's paths";
     while (*path == '/') {
         const size_t length = strspn(++path, UNRESERVED);
 
         if (length == 0 && (*path == '\0' || *path == '/'))
-            return "must not end in a slash, and not have an empty part";
+            return "must not end in a slash or have an empty part";
         if (is_dots(path, length) && (path[length] == '\0' || path[length] == '/'))
             return "must not have a part . or ..";
         path += length;

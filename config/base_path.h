@@ -4,9 +4,9 @@
 
 #include "config/config.h"
 
-/* Checks that base_path is empty, or a path that addresses can begin with as it is: "/a" or "/a/b",
- * of characters that nobody escapes, and not below a path of the server's own, since requests come
- * with it or without it. */
+/* Checks that base_path is empty, or a path that addresses can begin with unchanged: "/a" or
+ * "/a/b", of characters that clients do not escape, and not below one of the server's paths,
+ * because requests come with it or without it. */
 bool config_validate_base_path(const struct config *config, struct config_message *message);
 
 #endif

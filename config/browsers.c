@@ -2,6 +2,7 @@
  * path: so it can be compared with what browsers send (RFC 6454 section 6.2). */
 #include "config/browsers.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "config/value.h"
@@ -46,12 +47,14 @@ static size_t host_length(const char *text, const char *end)
     return length < (size_t)(end - text) ? length : (size_t)(end - text);
 }
 
-/* Whether what is left is nothing, or ":port". */
+/* Returns true if what is left is nothing, or ":port". */
 static bool is_port(const char *text, const char *end)
 {
     const size_t digits = text < end ? strspn(text + 1, DIGITS) : 0;
+    uint32_t port;
 
-    return text == end || (*text == ':' && digits > 0 && digits <= 5 && text + 1 + digits == end);
+    return text == end || (*text == ':' && digits <= 5 && text + 1 + digits == end &&
+                           config_digits_read(text + 1, digits, UINT16_MAX, &port));
 }
 
 bool config_is_host_and_port(const char *text, size_t length)
@@ -62,7 +65,7 @@ bool config_is_host_and_port(const char *text, size_t length)
     return host > 0 && is_port(text + host, end);
 }
 
-/* Why a word is no origin, or NULL. */
+/* The reason why a word is not an origin, or NULL. */
 static const char *fault_of_origin(const struct word *word)
 {
     const bool is_secure = begins_with(word, "https://");
@@ -78,14 +81,14 @@ static const char *fault_of_origin(const struct word *word)
     if (length == 0)
         return "has no host";
     if (memchr(host + length, '/', (size_t)(end - host) - length) != NULL)
-        return "must end behind the host and the port, without a slash";
+        return "must end after the host and port, without a slash";
     if (!is_port(host + length, end))
         return "is not an origin as browsers send it, such as https://example.org:8443";
     for (const char *at = host; at < end; at++)
         if (*at >= 'A' && *at <= 'Z')
-            return "must be in small letters";
+            return "must be lower-case";
     if (ends_with(word, is_secure ? ":443" : ":80"))
-        return "must leave out the port, since it is the scheme's own";
+        return "must omit the scheme's default port";
     return NULL;
 }
 

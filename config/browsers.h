@@ -6,7 +6,7 @@
 
 #include "config/config.h"
 
-/* Checks the words of cors.origins and hosts. False with the key, the word and what is wrong. */
+/* Checks the words of cors.origins and hosts. False with the key, the word and the reason. */
 bool config_validate_browsers(const struct config *config, struct config_message *message);
 
 /* Whether a text is a name or address (one of IPv6 in brackets), perhaps with ":port". */

@@ -60,7 +60,7 @@ static const char *fault_of_prefix(const char *prefix)
         return "the prefix is longer than 699 bytes";
     for (const char *c = prefix; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
-            return "the prefix has a control character in it";
+            return "the prefix contains a control character";
     while (*prefix != '\0') {
         const size_t length = strcspn(prefix, "/");
 
@@ -118,7 +118,7 @@ const char *config_fault_of_address(const char *address, bool plain)
     if (strchr(host, '@') != NULL)
         return "must not contain a user or a password";
     if (strchr(host, '/') != NULL)
-        return "must end behind the host and the port, without a slash";
+        return "must end after the host and port, without a slash";
     return config_is_host_and_port(host, strlen(host))
                ? NULL
                : "is not an address such as https://store.example.org:9000";
@@ -154,7 +154,7 @@ static bool validate_claims(const struct config *config, struct config_message *
         return config_fail(message, "s3.claims_bucket: \"%.*s\": %s", SHOWN, name, fault);
     if (name[0] != '\0' && config->s3.single_writer)
         return config_fail(message, "s3.claims_bucket is set together with s3.single_writer: a "
-                                    "server that is the only writer claims nothing");
+                                    "single writer needs no claims");
     return true;
 }
 
@@ -165,9 +165,8 @@ static bool validate_style(const struct config *config, const char *bucket,
     const char *host = strstr(config->s3.endpoint, "://");
 
     if (strspn(bucket, SMALL DIGITS ".-") < strlen(bucket))
-        return config_fail(message,
-                           "s3.path_style is false, but \"%s\" cannot be a part of a host's name",
-                           bucket);
+        return config_fail(
+            message, "s3.path_style is false, but \"%s\" cannot be part of a host name", bucket);
     if (host != NULL && strspn(host, "://" DIGITS ".[]:") == strlen(host))
         return config_fail(message,
                            "s3.path_style is false, but s3.endpoint is an address without "

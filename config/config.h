@@ -3,7 +3,7 @@
  *
  * One table lists every key (schema.c). The structure holds its texts itself, so it can be copied
  * by assignment and needs no freeing. A function that fails returns false, leaves the configuration
- * as it was and fills the caller's config_message with one line, without a newline. Nothing here
+ * unchanged and fills the caller's config_message with one line, without a newline. Nothing here
  * logs or exits. */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -35,6 +35,7 @@ struct config {
     int64_t drain_s;
     int64_t drain_delay_s;
     bool writable;
+    bool shared;
     bool sandbox;
     bool ui;
     char hosts[CONFIG_TEXT_SIZE];
@@ -44,7 +45,7 @@ struct config {
         char origins[CONFIG_TEXT_SIZE];
     } cors;
     struct {
-        char tokens[CONFIG_TEXT_SIZE]; /* empty: everybody may do everything */
+        char tokens[CONFIG_TEXT_SIZE]; /* empty: all clients have all rights */
         char jwks[CONFIG_TEXT_SIZE];   /* empty: no JSON Web Tokens */
         char issuer[CONFIG_TEXT_SIZE];
         char audience[CONFIG_TEXT_SIZE];
@@ -79,6 +80,7 @@ struct config {
         int64_t decoded_bytes;
         int64_t decoded_cache_bytes;
         int64_t statistics_bytes;
+        int64_t manifest_bytes;
         int64_t digest_piece_bytes; /* 0: no piece digests */
     } limits;
     struct {
@@ -171,7 +173,7 @@ static inline bool config_flag(const bool *flag)
 
 /* Copies the numbers, flags and choices of the keys that reload (config_key.reloads). Other threads
  * may read numbers and flags at the same time, by config_number and config_flag. Texts and lists
- * stay as they are: whoever uses those has a copy of his own. */
+ * are not changed: their users have separate copies. */
 void config_put_in_force(struct config *in_force, const struct config *wanted);
 
 /* Takes over what only a restart can change from the configuration in force: wanted is then what

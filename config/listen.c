@@ -10,20 +10,8 @@
 
 #include "config/value.h"
 
-static bool read_port(const char *text, uint16_t *out_port)
-{
-    size_t length = strlen(text);
-    unsigned port = 0;
-
-    if (length == 0 || length > 5 || strspn(text, "0123456789") != length)
-        return false;
-    for (size_t i = 0; i < length; i++)
-        port = port * 10 + (unsigned)(text[i] - '0');
-    if (port > UINT16_MAX)
-        return false;
-    *out_port = (uint16_t)port;
-    return true;
-}
+/* Of "65535". */
+#define PORT_DIGITS 5
 
 /* An IPv6 address, optionally followed by a zone (fe80::1%eth0). */
 static bool is_ipv6(const char *host)
@@ -57,13 +45,16 @@ bool config_listen_parse(const char *text, struct config_listen *out_listen,
     struct config_listen listen;
     const char *colon = strrchr(text, ':');
     const char *host = text;
+    uint32_t port;
     size_t length;
     bool bracketed;
 
     if (colon == NULL)
         return config_fail(message, "\"%.300s\" is not host:port", text);
-    if (!read_port(colon + 1, &listen.port))
+    length = strlen(colon + 1);
+    if (length > PORT_DIGITS || !config_digits_read(colon + 1, length, UINT16_MAX, &port))
         return config_fail(message, "\"%.300s\" must end in a port from 0 to 65535", text);
+    listen.port = (uint16_t)port;
     length = (size_t)(colon - text);
     bracketed = length >= 2 && text[0] == '[' && colon[-1] == ']';
     if (bracketed) {
@@ -71,8 +62,8 @@ bool config_listen_parse(const char *text, struct config_listen *out_listen,
         length -= 2;
     }
     if (length == 0)
-        return config_fail(
-            message, "\"%.300s\" names no host; 0.0.0.0 or [::] stand for all addresses", text);
+        return config_fail(message, "\"%.300s\" has no host; 0.0.0.0 or [::] means all addresses",
+                           text);
     if (length >= sizeof(listen.host))
         return config_fail(message, "the host of \"%.300s\" is too long", text);
     memcpy(listen.host, host, length);

@@ -7,6 +7,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "config/value.h"
+
+/* Of "128". */
+#define BITS_DIGITS 3
+
 #define IPV4_OFFSET 12 /* of an IPv4 address in the IPv6 address that it is mapped to */
 
 static const uint8_t mapped[IPV4_OFFSET] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
@@ -68,38 +73,22 @@ void address_print(const struct address *address, char out_text[ADDRESS_TEXT_SIZ
     (void)printed;
 }
 
-/* Up to three digits. */
-static bool read_bits(const char *text, size_t length, unsigned *out_bits)
-{
-    unsigned bits = 0;
-
-    if (length < 1 || length > 3)
-        return false;
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return false;
-        bits = bits * 10 + (unsigned)(text[i] - '0');
-    }
-    *out_bits = bits;
-    return true;
-}
-
 bool network_parse(const char *text, size_t length, struct network *out_network)
 {
     const char *slash = memchr(text, '/', length);
     const size_t address_length = slash != NULL ? (size_t)(slash - text) : length;
     struct network network = {.bits = 128};
-    unsigned bits;
-    unsigned most;
+    uint32_t bits;
 
     if (!address_parse(text, address_length, &network.address))
         return false;
     if (slash != NULL) {
         /* As it is written: ::ffff:10.0.0.0/104 is a network of IPv6. */
         const bool short_form = memchr(text, ':', address_length) == NULL;
+        const unsigned most = short_form ? 32 : 128;
+        const size_t digits = length - address_length - 1;
 
-        most = short_form ? 32 : 128;
-        if (!read_bits(slash + 1, length - address_length - 1, &bits) || bits > most)
+        if (digits > BITS_DIGITS || !config_digits_read(slash + 1, digits, most, &bits))
             return false;
         network.bits = 128 - most + bits;
     }

@@ -31,7 +31,7 @@ static void warn_unknown(const struct config_warnings *warnings, const char *nam
     warnings->say(warnings->context, line.text);
 }
 
-/* The program's own as a client, in the environment of whoever starts a server too. */
+/* Variables of the client commands, which may also be in the environment of a server. */
 static bool is_of_clients(const char *name)
 {
     return strcmp(name, "ZTSERVE_TOKEN") == 0;
@@ -54,7 +54,7 @@ static bool load_variable(struct config *config, const char *entry,
     return config_value_read(config, key, entry + length + 1, name, message);
 }
 
-/* Platforms that choose a container's port tell it in the variable PORT. */
+/* Platforms that choose a container's port set the variable PORT. */
 static bool take_port(struct config *config, char *const *environment,
                       struct config_message *message)
 {
@@ -130,7 +130,7 @@ static bool allows_any_origin(const struct config *config)
     return false;
 }
 
-/* Pages of any site may read what everybody may read; not what only some may, and not write. */
+/* Pages of any site may read public data, but not protected data, and may not write. */
 static bool validate_any_origin(const struct config *config, struct config_message *message)
 {
     const char *together = config->auth.tokens[0] != '\0'     ? "auth.tokens"
@@ -146,7 +146,7 @@ static bool validate_any_origin(const struct config *config, struct config_messa
                        together);
 }
 
-/* Who may write, and keys that mean nothing without another one. */
+/* Rules for writing, and keys that require another key. */
 static bool validate_access(const struct config *config, const struct config_listen *listen,
                             struct config_message *message)
 {
@@ -155,7 +155,7 @@ static bool validate_access(const struct config *config, const struct config_lis
     if (config->writable && !has_tokens && !config_listen_is_loopback(listen))
         return config_fail(message,
                            "writable is refused on %.300s without tokens: it is not a loopback "
-                           "address, so anybody could write; give --tokens FILE, or listen on "
+                           "address, so any client could write; give --tokens FILE, or listen on "
                            "127.0.0.1 behind a proxy that authenticates",
                            config->listen);
     if (!validate_any_origin(config, message))

@@ -1,4 +1,4 @@
-/* Where a key stands in a JSON text, for messages: jansson keeps no positions. */
+/* The position of a key in a JSON text, for messages: jansson keeps no positions. */
 #ifndef CONFIG_POSITION_H
 #define CONFIG_POSITION_H
 

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* More may not fit into 32 bits. */
+#define DIGITS_MOST 9
+
 /* Longer than the list of any choice's words. */
 #define WORDS_SIZE 128
 #define BLANKS     " \t\r\n"
@@ -88,7 +91,7 @@ bool config_fail_expected(const struct config_key *key, const char *origin,
     case CONFIG_TYPE_ADDRESS:
         return config_fail(message, "%s: must be a string", origin);
     case CONFIG_TYPE_LIST:
-        return config_fail(message, "%s: must be a list of words without blanks and commas",
+        return config_fail(message, "%s: must be a list of words without spaces and commas",
                            origin);
     default:
         return config_fail(message, "%s: must be a whole number from %" PRId64 " to %" PRId64,
@@ -136,7 +139,7 @@ bool config_value_add_word(struct config *config, const struct config_key *key, 
     if (word_length == 0 || word[strcspn(word, BLANKS ",")] != '\0')
         return config_fail_expected(key, origin, message);
     if (length + 1 + word_length >= CONFIG_TEXT_SIZE)
-        return config_fail(message, "%s: is longer than %d bytes in all", origin,
+        return config_fail(message, "%s: is longer than %d bytes in total", origin,
                            CONFIG_TEXT_SIZE - 1);
     snprintf(list + length, CONFIG_TEXT_SIZE - length, "%s%s", length > 0 ? "," : "", word);
     return true;
@@ -193,6 +196,23 @@ bool config_value_set_text(struct config *config, const struct config_key *key, 
         !config_listen_parse(text, &listen, &reason))
         return config_fail(message, "%s: %s", origin, reason.text);
     memcpy(place(config, key), text, strlen(text) + 1);
+    return true;
+}
+
+bool config_digits_read(const char *text, size_t length, uint32_t most, uint32_t *out_number)
+{
+    uint32_t number = 0;
+
+    if (length < 1 || length > DIGITS_MOST)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        number = number * 10 + (uint32_t)(text[i] - '0');
+    }
+    if (number > most)
+        return false;
+    *out_number = number;
     return true;
 }
 

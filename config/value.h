@@ -13,6 +13,9 @@ void config_say(struct config_message *message, const char *format, ...)
  * return config_fail(message, …). */
 #define config_fail(...) (config_say(__VA_ARGS__), false)
 
+/* Reads digits alone, as many as nine. False for another text, or a number above most. */
+bool config_digits_read(const char *text, size_t length, uint32_t most, uint32_t *out_number);
+
 /* Sets a key to its default. */
 void config_value_reset(struct config *config, const struct config_key *key);
 

@@ -2,7 +2,7 @@
 # The Debian packages that building, testing and linting need, and how to install missing ones. Sourced by the scripts
 # that need them. Debian 12 and later have them under these names.
 
-# package_names GROUP: the packages of build, image, package, try, test, web, store, bench, clang or lint, one per line.
+# package_names GROUP: the packages of build, image, package, try, test, others, web, store, bench, clang or lint, one per line.
 package_names()
 {
     case $1 in
@@ -19,17 +19,19 @@ package_names()
     try) printf '%s\n' curl ;;
     bench) printf '%s\n' libcmocka-dev python3 python3-venv python3-numpy nginx-light curl openssl zstd iproute2 util-linux ;;
     test)
-        printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates openssl curl aria2 \
-            wget rclone lftp \
-            nginx-light haproxy caddy apache2-bin prometheus slowhttptest \
-            mmdebstrap dpkg-dev file lintian groff-base buildah systemd zsh fish openssl valgrind strace
+        printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates openssl curl nginx-light prometheus slowhttptest \
+            groff-base systemd zsh fish valgrind strace
+        ;;
+    # For tests/run.sh --all: clients, proxies, and what packages and images are built and checked with.
+    others)
+        printf '%s\n' aria2 wget rclone lftp haproxy caddy apache2-bin mmdebstrap dpkg-dev file lintian buildah
         ;;
     # A browser for the tests of the viewer.
     web) printf '%s\n' chromium chromium-driver fonts-dejavu-core ;;
     # A real object store for the tests of buckets.
     store) printf '%s\n' ceph-mon ceph-osd radosgw ceph-common curl uuid-runtime openssl ;;
     clang) printf '%s\n' clang libclang-rt-dev ;;
-    lint) printf '%s\n' g++ clang-format clang-tidy python3 shellcheck ;;
+    lint) printf '%s\n' g++ clang-format clang-tidy python3 python3-venv shellcheck universal-ctags ;;
     *)
         echo "packages.sh: no group of packages is called $1" >&2
         return 2

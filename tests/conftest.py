@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from corpus_outcomes import ignored_folders
-from server_process import ServerProcess
+from server_process import ServerProcess, is_sanitized
 
 
 def corpus_folder():
@@ -19,15 +19,25 @@ def pytest_configure(config):
     # Shells let what runs in the background ignore this signal, and what tests start would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "waits: waits for stores, clients and clocks more than it computes; left out under sanitizers")
+    config.addinivalue_line("markers", "plain(reason): impossible with a program that is built with sanitizers")
+    config.addinivalue_line("markers", "http: in tests/http")
+    config.addinivalue_line("markers", "others: breaks by other people's releases; tests/run.sh runs it with --all")
 
 
 def pytest_collection_modifyitems(items):
-    """Brings the files of each folder on at the same rate, so that some compute while others wait."""
+    """Advances through the files of each folder at the same rate, so that some compute while others wait."""
     folders = {}
     for item in items:
         folders.setdefault(item.path.parent, {}).setdefault(item.path)
     places = {path: (at / len(paths), path) for paths in folders.values() for at, path in enumerate(paths)}
     items.sort(key=lambda item: places[item.path])
+    without = pytest.mark.skip(reason="skipped: not with sanitizers")
+    sanitized = is_sanitized()
+    for item in items:
+        if item.path.parent.name == "http":
+            item.add_marker(pytest.mark.http)
+        if sanitized and item.get_closest_marker("plain"):
+            item.add_marker(without)
 
 
 def pytest_report_header():

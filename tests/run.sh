@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
-# Installs what the tests need, builds, runs the unit tests (ctest) and the tests from outside (pytest), and ends with the
-# summary line of each. Arguments are passed on to pytest. Without sanitizers, the tests of what a server does with models
-# run once more over a bucket in place of folders (tests/http/mirror.py).
+# tests/run.sh [--all | --build] [PYTEST-ARGUMENT...]: installs what the tests need, builds, runs the unit tests (ctest) and the
+# tests from outside (pytest), and prints the summary line of each. Without sanitizers, the tests of the store run again
+# over a bucket in place of a folder (tests/http/mirror.py). With --all, tests that other people's releases can break run
+# too (packages, images, proxies, earlier releases of clients), and nearly all HTTP tests run again over a bucket. With
+# --build, it stops before the first test.
 #
 #   CC=clang                          another compiler
 #   ZT_SANITIZE=address,undefined     sanitizers to build with
 #   ZT_WERROR=ON                      warnings are errors
 #   ZT_SUITES="http cli"              which folders of tests/ pytest runs (default: interop http cli costs web)
+#   ZT_LEAVE_OUT=waits                leave out the tests with these markers (tests/conftest.py)
+#   ZT_HTTP="plain waits"             of the HTTP tests only those with one of these markers
+#   ZT_ONLY=thread                    of the HTTP tests only thread_files (tests/selections.sh)
 #   ZT_CORPUS=DIR                     files with known outcomes; without it, tests that need them are skipped
 #   ZT_S3_ENGINE=SCRIPT               starts a real object store; without it, tests that need one are skipped
 #   ZT_S3_ROUNDS=N ZT_S3_READS=N ZT_S3_STOP_S=S
@@ -20,13 +25,19 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . deploy/packages.sh
 # shellcheck source=tests/environment.sh
 . tests/environment.sh
+# shellcheck source=tests/selections.sh
+. tests/selections.sh
 
+all=
+build_only=
+[ "${1:-}" != --all ] || { all=1 && shift; }
+[ "${1:-}" != --build ] || { build_only=1 && shift; }
 compiler=${CC:-}
 sanitize=${ZT_SANITIZE:-}
 suffix=${compiler:+-$(basename "$compiler")}${sanitize:+-${sanitize//,/-}}
 build=${ZT_BUILD_DIR:-build$suffix}
-# A test that hangs is a failure, not an endless run; sanitized builds on two busy cores still fit.
-test_timeout_s=300
+# A test that hangs is a failure, not an endless run. No test comes near this, not even with sanitizers on busy processors.
+test_timeout_s=900
 # Tests wait more than they compute, but with sanitizers. Each file has servers of its own on free ports, in folders of its
 # own; the order of the files is kept (tests/conftest.py), since the longest are not those with most tests.
 jobs_each=$((${#sanitize} > 0 ? 2 : 3))
@@ -41,6 +52,7 @@ install_tools()
     [[ $compiler != *clang* ]] || groups+=(clang)
     [ -z "${ZT_S3_ENGINE:-}" ] || groups+=(store)
     ! outside_suites | grep -qx tests/web || groups+=(web)
+    [ -z "$all" ] || groups+=(others)
     packages_install "${groups[@]}"
 }
 
@@ -56,8 +68,36 @@ outside_suites()
 {
     local suite
     for suite in ${ZT_SUITES-interop http cli costs web}; do
-        [ -z "$(find "tests/$suite" -name 'test_*.py' -print -quit 2>/dev/null)" ] || echo "tests/$suite"
+        if [ "$suite" = http ] && [ -n "${ZT_ONLY:-}" ]; then
+            "${ZT_ONLY}_files"
+        elif [ "$suite" = http ] && [ -n "${ZT_HTTP:-}" ]; then
+            # Each worker of pytest would read all files, which takes longer than some of these tests.
+            grep -lE "pytest\.mark\.(${ZT_HTTP// /|})\b" tests/http/test_*.py
+        elif [ -n "$(find "tests/$suite" -name 'test_*.py' -print -quit 2>/dev/null)" ]; then
+            echo "tests/$suite"
+        fi
     done
+}
+
+# selected_markers [HTTP-MARKERS]: which tests run, as pytest's expression of markers.
+selected_markers()
+{
+    local marker joined http=${1:-} terms=()
+    [ -z "$http" ] || terms+=("(not http or ${http// / or })")
+    [ -n "$all" ] || terms+=("not others")
+    for marker in ${ZT_LEAVE_OUT:-}; do
+        terms+=("not $marker")
+    done
+    printf -v joined ' and %s' "${terms[@]}"
+    echo "${joined# and }"
+}
+
+# pytest rewrites each test file as it reads it, and keeps the result. One process does it before the workers begin, which
+# would all do it at the same time.
+unset PYTHONDONTWRITEBYTECODE
+compile_tests()
+{
+    "$venv/bin/python" -m pytest -p no:cacheprovider --collect-only -qq "$@" >/dev/null 2>&1 || true
 }
 
 run_outside_tests()
@@ -69,23 +109,11 @@ run_outside_tests()
         return 0
     fi
     echo "==> tests from outside"
+    compile_tests "${suites[@]}"
     ZTSERVE=$(realpath "$build/ztserve") ZT_BUILD_DIR=$(realpath "$build") \
         "$venv/bin/python" -m pytest --timeout "$test_timeout_s" -p no:cacheprovider -rsfE "${keep_failed[@]}" \
-        "${side_by_side[@]}" "${suites[@]}" "$@" 2>&1 |
+        "${side_by_side[@]}" -m "$(selected_markers "${ZT_HTTP:-}")" "${suites[@]}" "$@" 2>&1 |
         tee "$build/pytest.log"
-}
-
-# What says nothing of a store: connections and bodies on the wire, pages, TLS, tokens, configuration, overload, system calls.
-left_out_over_a_bucket=(access_log access_proofs admission browsers bucket connections crash fairness faults hostile_requests
-    idle_neighbours kept_bodies long_bodies overload processors protocol read_only_store reload sandbox slow_readers sync_order
-    timing tls under_attack)
-
-# The others, without those that bring a bucket of their own.
-bucket_files()
-{
-    local left_out
-    left_out=$(IFS='|' && echo "${left_out_over_a_bucket[*]}")
-    find tests/http -name 'test_*.py' | grep -vE "/test_($left_out)(_[a-z]+)?\.py$" | sort
 }
 
 run_bucket_tests()
@@ -94,10 +122,10 @@ run_bucket_tests()
     [ -z "$sanitize" ] && [[ " ${ZT_SUITES-http} " = *' http '* ]] || return 0
     echo "==> tests from outside, over a bucket"
     local files
-    mapfile -t files < <(bucket_files)
+    mapfile -t files < <(if [ -n "$all" ]; then files_over_a_bucket; else store_files; fi)
     ZT_S3=moto ZTSERVE=$(realpath "$build/ztserve") ZT_BUILD_DIR=$(realpath "$build") \
         "$venv/bin/python" -m pytest --timeout "$test_timeout_s" -p no:cacheprovider -q "${keep_failed[@]}" \
-        "${side_by_side[@]}" "${files[@]}" 2>&1 |
+        "${side_by_side[@]}" -m "$(selected_markers)" "${files[@]}" 2>&1 |
         tee "$build/pytest-bucket.log"
 }
 
@@ -105,6 +133,7 @@ install_tools
 echo "==> building into $build"
 deploy/build.sh "$build" -DZT_TESTS=ON -DZT_SANITIZE="$sanitize" ${ZT_WERROR:+-DZT_WERROR="$ZT_WERROR"} \
     ${compiler:+-DCMAKE_C_COMPILER="$compiler"}
+[ -z "$build_only" ] || exit 0
 make_venv
 if [ -z "${ZT_CORPUS:-}" ]; then
     echo "skipped: no corpus (ZT_CORPUS is not set)"

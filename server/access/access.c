@@ -12,6 +12,10 @@
 
 const struct access access_unrestricted;
 
+/* Those of lines are odd. */
+#define LINE_OF_ANYBODY     2
+#define LINE_OF_CERTIFICATE 4
+
 /* With client certificates but without a tokens file; each is called by its own first name. */
 static const struct grant any_certificate = {.scope = SCOPE_WRITE};
 
@@ -183,4 +187,16 @@ const struct grant *access_identify(const struct access *access,
     }
     *out_failure = ACCESS_BAD_CREDENTIALS;
     return NULL;
+}
+
+uint64_t access_line_of(const struct access *access, const char *client)
+{
+    const struct grant *grant;
+
+    if (!access->needs_client)
+        return LINE_OF_ANYBODY;
+    if (access->grants == NULL)
+        return LINE_OF_CERTIFICATE;
+    grant = grants_of_name(access->grants, client);
+    return grant != NULL ? grant->print : 0;
 }

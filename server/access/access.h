@@ -89,4 +89,9 @@ const struct grant *access_identify(const struct access *access,
                                     const struct credentials *credentials,
                                     struct token_memory *memory, enum access_failure *out_failure);
 
+/* What lets a client of this name in: a number that changes with its line of the tokens file, and
+ * when clients begin or cease to need one. 0: nothing does. What the server has signed for a client
+ * holds as long as this stays the same. */
+uint64_t access_line_of(const struct access *access, const char *client);
+
 #endif

@@ -1,4 +1,4 @@
-/* Warns of what is right by its form, but shuts out clients or lets everybody in. */
+/* Warns of settings that are well-formed, but lock out clients or let all in. */
 #include <string.h>
 
 #include "access/access.h"
@@ -13,28 +13,28 @@ static const struct entry *first_of(const struct grants *grants, enum proof proo
     return NULL;
 }
 
-/* Lines of the tokens file that fit nobody, since nothing can prove what they ask for. */
+/* Lines of the tokens file that never match, because no client can provide the proof. */
 static void warn_of_lines(const struct access *access, const struct config *config)
 {
     const struct entry *subject = first_of(access->grants, PROOF_SUBJECT);
     const struct entry *certificate = first_of(access->grants, PROOF_CERTIFICATE);
 
     if (access->grants->count == 0)
-        log_write(LOG_LEVEL_WARN,
-                  "auth.tokens: %s names no client: everybody is refused (401), except at /healthz "
-                  "and /readyz",
-                  config->auth.tokens);
+        log_write(
+            LOG_LEVEL_WARN,
+            "auth.tokens: %s has no clients: all requests return 401, except /healthz and /readyz",
+            config->auth.tokens);
     if (subject != NULL && access->keys == NULL)
         log_write(LOG_LEVEL_WARN,
-                  "auth.tokens: %s, line %u: jwt: fits nobody, since auth.jwks is not set",
+                  "auth.tokens: %s, line %u: jwt: never matches, because auth.jwks is not set",
                   config->auth.tokens, subject->grant.line);
     if (certificate != NULL && !access->has_certificates)
         log_write(LOG_LEVEL_WARN,
-                  "auth.tokens: %s, line %u: mtls: fits nobody, since tls.client_ca is not set",
+                  "auth.tokens: %s, line %u: mtls: never matches, because tls.client_ca is not set",
                   config->auth.tokens, certificate->grant.line);
     if (subject == NULL && access->keys != NULL)
         log_write(LOG_LEVEL_WARN,
-                  "auth.jwks: %s is of no use, since %s (auth.tokens) has no line with jwt:",
+                  "auth.jwks: %s has no effect, because %s (auth.tokens) has no line with jwt:",
                   config->auth.jwks, config->auth.tokens);
 }
 
@@ -47,18 +47,18 @@ static bool was_public(const struct access *before, const char *path)
            strcmp(grants->path, path) == 0;
 }
 
-/* What clients may do now without showing what they had to show before. */
+/* Rights that clients now have without the proof that was needed before. */
 static void warn_of_opening(const struct access *access, const struct access *before,
                             const struct config *config)
 {
     const char *deeds = config->writable ? "read and write" : "read";
 
     if (before->needs_client && !access->needs_client)
-        log_write(LOG_LEVEL_WARN, "%s is not set any more: everybody may now %s",
+        log_write(LOG_LEVEL_WARN, "%s is no longer set: any client may now %s",
                   before->grants != NULL ? "auth.tokens" : "tls.client_ca", deeds);
     else if (before->grants != NULL && access->grants == NULL)
         log_write(LOG_LEVEL_WARN,
-                  "auth.tokens is not set any more: whoever has a certificate may now %s", deeds);
+                  "auth.tokens is no longer set: any client with a certificate may now %s", deeds);
 }
 
 void access_warn(const struct access *access, const struct access *before,

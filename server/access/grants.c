@@ -6,6 +6,7 @@
 
 #include "access/grants_state.h"
 #include "base/glob.h"
+#include "input/ticket.h"
 #include "zt/digest.h"
 
 bool token_hash_make(struct zt_text token, struct token_hash *out_hash)
@@ -23,27 +24,22 @@ bool token_hash_make(struct zt_text token, struct token_hash *out_hash)
     return true;
 }
 
-/* All ones if the hashes are equal, else 0, without a branch. */
-static uint64_t equal_mask(const struct token_hash *a, const struct token_hash *b)
-{
-    uint64_t difference = 0;
-
-    for (unsigned i = 0; i < sizeof(a->words) / sizeof(a->words[0]); i++)
-        difference |= a->words[i] ^ b->words[i];
-    return ((difference | (0 - difference)) >> 63) - 1;
-}
-
-/* Every token's hash is looked at, and no branch depends on a comparison. */
+/* Compares with every token's hash, each in the same time. */
 const struct grant *grants_of_token(const struct grants *grants, const struct token_hash *hash)
 {
-    uint64_t found = 0; /* 1 + the index */
+    const struct grant *found = NULL;
 
-    for (size_t i = 0; i < grants->count; i++)
-        if (grants->entries[i].proof == PROOF_TOKEN)
-            found |= equal_mask(hash, &grants->entries[i].is.sha256) & (i + 1);
-    /* No two lines have the same hash. */
-    assert(found <= grants->count);
-    return found > 0 ? &grants->entries[found - 1].grant : NULL;
+    for (size_t i = 0; i < grants->count; i++) {
+        const struct entry *entry = &grants->entries[i];
+
+        if (entry->proof == PROOF_TOKEN &&
+            secret_equal(hash, &entry->is.sha256, sizeof(entry->is.sha256))) {
+            /* No two lines have the same hash. */
+            assert(found == NULL);
+            found = &entry->grant;
+        }
+    }
+    return found;
 }
 
 static bool has_name(const char *const *names, struct zt_text name)
@@ -73,6 +69,14 @@ const struct grant *grants_of_subject(const struct grants *grants, struct zt_tex
         if (entry->proof == PROOF_SUBJECT && glob_set_matches(entry->is.subject.set, subject))
             return &entry->grant;
     }
+    return NULL;
+}
+
+const struct grant *grants_of_name(const struct grants *grants, const char *name)
+{
+    for (size_t i = 0; i < grants->count; i++)
+        if (strcmp(grants->entries[i].grant.name, name) == 0)
+            return &grants->entries[i].grant;
     return NULL;
 }
 

@@ -30,6 +30,7 @@ struct grant {
     const char *name; /* NULL: whatever the client's certificate says */
     enum scope scope;
     unsigned line;
+    uint64_t print;          /* a hash of the line's text; odd */
     struct glob_set *models; /* NULL: all */
 };
 
@@ -59,6 +60,9 @@ const struct grant *grants_of_token(const struct grants *grants, const struct to
 /* names: all those in a verified certificate, NULL-terminated. */
 const struct grant *grants_of_certificate(const struct grants *grants, const char *const *names);
 const struct grant *grants_of_subject(const struct grants *grants, struct zt_text subject);
+
+/* The grant of the client of a name; NULL: none. */
+const struct grant *grants_of_name(const struct grants *grants, const char *name);
 
 /* Whether any client may see only some models. */
 bool grants_limit_models(const struct grants *grants);

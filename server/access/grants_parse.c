@@ -1,5 +1,5 @@
-/* Reads the tokens file: bounded, and strict, since a line that is misread may let somebody in. No
- * message repeats a field that may be a token, wherever it was put by mistake. */
+/* Reads the tokens file: bounded, and strict, because a misread line may grant access. No message
+ * repeats a field that may be a token, wherever it was put by mistake. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include "base/hex.h"
 #include "base/memory.h"
 #include "input/text_file.h"
+#include "zt/digest.h"
 #include "zt/utf8.h"
 
 #define KEY "auth.tokens"
@@ -18,7 +19,7 @@
 #define LINE_MAX_BYTES (GLOB_SET_BYTES_MAX + 1024)
 /* Bytes of a certificate's name or of a glob of subjects. */
 #define IDENTITY_MAX 1024
-/* A glob and what is wrong with it. */
+/* A glob and the reason why it is wrong. */
 #define WHAT_SIZE (GLOB_MAX + 128)
 
 struct reader {
@@ -106,7 +107,7 @@ static bool take_prefix(struct zt_text field, const char *prefix, struct zt_text
 static bool check_identity(const struct reader *reader, struct zt_text identity)
 {
     if (identity.length == 0)
-        return fail(reader, "nothing follows the colon of the third field");
+        return fail(reader, "the third field has no text after its colon");
     if (identity.length > IDENTITY_MAX)
         return fail(reader, "the third field is longer than %d bytes", IDENTITY_MAX);
     return true;
@@ -131,13 +132,8 @@ static bool read_hash(const struct reader *reader, struct zt_text field, struct 
     if (field.length != 2 * sizeof(bytes))
         return fail(reader, "the third field is the token's SHA-256 (64 hexadecimal digits), "
                             "mtls:NAME or jwt:SUBJECT");
-    for (size_t i = 0; i < field.length; i++) {
-        const int value = zt_hex_value(field.bytes[i]);
-
-        if (value < 0)
-            return fail(reader, "the SHA-256 contains something else than hexadecimal digits");
-        bytes[i / 2] = (uint8_t)((i % 2 == 0 ? 0 : bytes[i / 2] << 4) | value);
-    }
+    if (!zt_hex_read(field, bytes, sizeof(bytes)))
+        return fail(reader, "the SHA-256 contains other characters than hexadecimal digits");
     entry->proof = PROOF_TOKEN;
     memcpy(&entry->is.sha256, bytes, sizeof(bytes));
     return true;
@@ -176,7 +172,7 @@ static bool read_globs(struct reader *reader, struct entry *entry)
         globs[count++] = field;
     }
     if (bytes > GLOB_SET_BYTES_MAX)
-        return fail(reader, "the globs are longer than %d bytes in all", GLOB_SET_BYTES_MAX);
+        return fail(reader, "the globs are longer than %d bytes in total", GLOB_SET_BYTES_MAX);
     if (count == 0)
         return true;
     entry->grant.models = glob_set_new(globs, count);
@@ -234,7 +230,9 @@ static bool check_characters(const struct reader *reader)
 
 static bool read_line(struct reader *reader)
 {
-    struct entry entry = {.grant.line = reader->line};
+    struct entry entry = {
+        .grant = {.line = reader->line,
+                  .print = zt_xxh3(reader->at, (size_t)(reader->end - reader->at)) | 1}};
     struct zt_text name;
 
     if (!check_characters(reader))

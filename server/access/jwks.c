@@ -1,5 +1,5 @@
-/* Reads the keys of a set one by one. What is not for signatures is not used, and what the file
- * says about a key must fit the one algorithm that the key can check. */
+/* Reads the keys of a set one by one. Keys for other uses than signatures are ignored, and the
+ * file's statements about a key must fit the one algorithm that the key can check. */
 #include "access/jwks.h"
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "access/base64url.h"
+#include "base/base64.h"
 #include "base/log.h"
 #include "input/json_read.h"
 #include "input/text_file.h"
@@ -97,7 +97,8 @@ static bool read_number(const struct reader *reader, const char *name, uint8_t *
 
     number->bytes = out_bytes;
     return json_member_text(reader->object, name, &text) == JSON_FOUND &&
-           base64url_decode(text, out_bytes, size, &number->length) && number->length > 0;
+           zt_base64_read(text, ZT_BASE64_URL, out_bytes, size, &number->length) &&
+           number->length > 0;
 }
 
 static struct jws_key *read_rsa(const struct reader *reader)
@@ -157,7 +158,7 @@ static bool add(struct jwks *keys, const struct reader *reader, struct jws_key *
     jwk->key = key;
     keys->count++;
     if (json_member_exists(reader->object, "d"))
-        warn(reader, "this is a private key; only its public part is used, and needed");
+        warn(reader, "this is a private key; only its public part is needed");
     return true;
 }
 
@@ -169,15 +170,15 @@ static bool read_key(struct jwks *keys, struct reader *reader)
     if (id != JSON_FOUND)
         reader->id = (struct zt_text){NULL, 0};
     if (id == JSON_OTHER)
-        return fail(reader, "kid must be a text");
+        return fail(reader, "kid must be a string");
     if (json_member_text(reader->object, "kty", &kind) != JSON_FOUND)
-        return fail(reader, "kty must be a text");
+        return fail(reader, "kty must be a string");
     if (zt_text_is(kind, "RSA") && is_for_signatures(reader, "RS256"))
         return add(keys, reader, read_rsa(reader));
     if (zt_text_is(kind, "EC") && may_be(reader, "crv", "P-256") &&
         is_for_signatures(reader, "ES256"))
         return add(keys, reader, read_ec(reader));
-    warn(reader, "skipped, since it does not check RS256 or ES256");
+    warn(reader, "skipped, because it cannot check RS256 or ES256");
     return true;
 }
 
@@ -204,7 +205,7 @@ static bool read_keys(struct jwks *keys, const struct json_t *document, struct r
     if (keys->count > 0)
         return true;
     snprintf(reader->error, reader->error_size,
-             KEY ": %s: none of the %zu keys checks RS256 or ES256", reader->path,
+             KEY ": %s: none of the %zu keys can check RS256 or ES256", reader->path,
              json_list_length(list));
     return false;
 }

@@ -1,12 +1,11 @@
-/* Checks a token in the order of RFC 7515 section 5.2 and RFC 7519 section 7.2. What the header
- * says only selects among the keys of the set: keys in a header, and where to get some, are not
- * looked at. */
+/* Checks a token in the order of RFC 7515 section 5.2 and RFC 7519 section 7.2. The header only
+ * selects among the keys of the set: keys in a header, and addresses of keys, are ignored. */
 #include "access/jwt.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "access/base64url.h"
+#include "base/base64.h"
 #include "input/json_read.h"
 
 /* Of the largest RSA key. */
@@ -54,7 +53,7 @@ static struct json_t *read_part(struct zt_text part)
     size_t length;
     struct json_t *object = NULL;
 
-    if (base64url_decode(part, bytes, sizeof(bytes), &length))
+    if (zt_base64_read(part, ZT_BASE64_URL, bytes, sizeof(bytes), &length))
         object = json_object_read((struct zt_text){(const char *)bytes, length}, NULL);
     explicit_bzero(bytes, sizeof(bytes));
     return object;
@@ -89,7 +88,8 @@ static bool is_signed(const struct jwks *keys, const struct json_t *header,
     /* crit names extensions that must be understood (RFC 7515 section 4.1.11): none is. */
     if (!read_algorithm(header, &algorithm) || json_member_exists(header, "crit") ||
         json_member_text(header, "kid", &id) == JSON_OTHER ||
-        !base64url_decode(parts->signature, signature, sizeof(signature), &number.length))
+        !zt_base64_read(parts->signature, ZT_BASE64_URL, signature, sizeof(signature),
+                        &number.length))
         return false;
     verified = jwks_verify(keys, algorithm, id, parts->signed_text, number);
     explicit_bzero(signature, sizeof(signature));

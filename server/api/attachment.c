@@ -1,11 +1,13 @@
-/* Names of downloaded files, which must mean nothing to a shell or a header field's parser. */
+/* Names for downloaded files, without any characters that are special to a shell or to parsers of
+ * header fields. */
 #include "api/attachment.h"
 
 #include <string.h>
 
+#include "base/percent.h"
 #include "zt/utf8.h"
 
-/* Bytes of a name: many file systems allow 255, extension included. */
+/* Maximum bytes of a name: many file systems allow 255, including the extension. */
 #define NAME_BYTES_MOST 200
 
 static bool is_plain(char byte)
@@ -28,7 +30,7 @@ static struct zt_text cut(struct zt_text name)
     return (struct zt_text){name.bytes, at};
 }
 
-/* A file that begins with a dot would be hidden. */
+/* Replaces special characters, and a leading dot, which would hide the file. */
 static char *plain_text(struct request *request, struct zt_text name)
 {
     char *text = request_allocate(request, name.length + 1);
@@ -41,10 +43,10 @@ static char *plain_text(struct request *request, struct zt_text name)
     return text;
 }
 
-/* Percent-encoded. What could be a path, or hidden, is as in the plain text. */
+/* Percent-encodes the name. Characters that could make it a path, or hide it, are replaced as in
+ * the plain text. */
 static char *extended_text(struct request *request, struct zt_text name, const char *plain)
 {
-    static const char digits[] = "0123456789ABCDEF";
     char *text = request_allocate(request, 3 * name.length + 1);
     char *at = text;
 
@@ -53,13 +55,10 @@ static char *extended_text(struct request *request, struct zt_text name, const c
     for (size_t i = 0; i < name.length; i++) {
         const unsigned char byte = (unsigned char)name.bytes[i];
 
-        if (byte < 0x20 || byte == 0x7F || strchr("/\\.", byte) != NULL || is_plain((char)byte)) {
+        if (byte < 0x20 || byte == 0x7F || strchr("/\\.", byte) != NULL || is_plain((char)byte))
             *at++ = plain[i];
-            continue;
-        }
-        *at++ = '%';
-        *at++ = digits[byte >> 4];
-        *at++ = digits[byte & 0xF];
+        else
+            at = zt_percent_put(at, name.bytes[i]);
     }
     *at = '\0';
     return text;

@@ -20,7 +20,7 @@
 
 /* --- header fields --- */
 
-/* NULL for a text with which a file could inject header lines. */
+/* Returns NULL for a text with which a file could inject header lines. */
 static const char *field_text(struct request *request, const char *text, size_t length)
 {
     if (length == 0 || length > FIELD_TEXT_MAX)
@@ -31,7 +31,7 @@ static const char *field_text(struct request *request, const char *text, size_t 
     return request_copy(request, text, length);
 }
 
-/* NULL for a scalar and for a shape that is too long for a field. */
+/* Returns NULL for a scalar, and for a shape that is too long for a field. */
 static const char *shape_text(struct request *request, const struct component_view *view)
 {
     unsigned rank;
@@ -40,11 +40,11 @@ static const char *shape_text(struct request *request, const struct component_vi
     char *at = text;
 
     for (unsigned i = 0; i < rank; i++) {
-        if ((size_t)(text + sizeof(text) - at) < sizeof(",") + DECIMAL_SIZE)
+        if ((size_t)(text + sizeof(text) - at) < sizeof(",") + ZT_DECIMAL_SIZE)
             return NULL;
         if (i > 0)
             *at++ = ',';
-        at = decimal_write(at, shape[i]);
+        at = zt_decimal_write(at, shape[i]);
     }
     return at > text ? request_copy(request, text, (size_t)(at - text)) : NULL;
 }
@@ -108,7 +108,8 @@ static void find_on_worker(struct request *request)
     passthrough_find(request->generation, view->index);
 }
 
-/* Whether the stored bytes may be sent as they are. For the first request a worker finds out. */
+/* Finds out whether the stored bytes may be sent unchanged. For the first request this is done on a
+ * worker. */
 static enum outcome find_passthrough(struct request *request, struct component_view *view,
                                      bool *out_fit)
 {
@@ -138,8 +139,8 @@ static enum outcome choose_coding(struct request *request, struct component_view
     }
     if (negotiate_coding(field, plain, 1) == CODING_NONE) {
         problem_reply(request, PROBLEM_NOT_ACCEPTABLE,
-                      "the component is available as it is, and coded as zstd if every decoder "
-                      "accepts its frames");
+                      "the component is available unencoded, and as zstd if every decoder accepts "
+                      "its frames");
         request->reply.vary = vary(view);
     }
     return OUTCOME_READY;
@@ -147,8 +148,8 @@ static enum outcome choose_coding(struct request *request, struct component_view
 
 /* --- the handler --- */
 
-/* A seekable component is decoded one frame at a time, whatever its length, and a view may be
- * gathered from the file. */
+/* A seekable component of any length is decoded one frame after another, and a view may be gathered
+ * from the file, so neither is too large. */
 static bool is_too_large(const struct request *request, const struct component_view *view)
 {
     const struct zt_component *component = view->component;
@@ -159,7 +160,8 @@ static bool is_too_large(const struct request *request, const struct component_v
            component->decoded_length != ZT_LENGTH_UNKNOWN && component->decoded_length > limit;
 }
 
-/* Problems that are known without reading a byte come before preconditions. True: replied. */
+/* Replies with problems that are known without reading a byte, before preconditions are checked.
+ * Returns true if it has replied. */
 static bool reply_if_undecodable(struct request *request, const struct component_view *view)
 {
     if (view->form != VIEW_DECODED)

@@ -14,67 +14,71 @@ enum view_form { VIEW_DECODED, VIEW_STORED, VIEW_CODED };
 
 struct frames_opening;
 
-/* Which bytes of a component are requested, and in which form. */
+/* The requested bytes of a component, and their form. */
 struct component_view {
     const struct zt_object *object;
     const struct zt_component *component;
     uint32_t index;
     enum view_form form;
     const struct zt_slice *slice; /* NULL: all of it */
-    /* Where the file holds what is asked of a component with strides, or all of it if it is
-     * widened; NULL: it is decoded. */
+    /* The position of the requested elements in the file, for a component with strides or one that
+     * is widened as a whole; NULL: it is decoded. */
     const struct zt_slice *gathered;
-    /* Makes f32 of the elements; NULL: they are sent as they are. slice is then one of f32. */
+    /* Converts the elements to f32; NULL: they are sent unchanged. slice then counts elements of
+     * f32. */
     const struct zt_widener *widener;
     const uint8_t *npy_head; /* NULL: not as NPY */
     size_t npy_head_length;
-    uint64_t tensor_bytes;      /* decoded, of the whole tensor, or ZT_LENGTH_UNKNOWN: no array */
-    bool varies_by_accept;      /* an Accept field could make it NPY, or unacceptable */
-    bool varies_by_coding;      /* an Accept-Encoding field could make it coded */
+    uint64_t tensor_bytes;      /* decoded, of the whole tensor; ZT_LENGTH_UNKNOWN: not an array */
+    bool varies_by_accept;      /* with another Accept field it could be NPY, or unacceptable */
+    bool varies_by_coding;      /* with another Accept-Encoding field it could be coded */
     bool passthrough_sought;    /* a worker has called passthrough_find */
     enum component_state state; /* the result of verification */
-    struct frames_opening *opening; /* of component_bytes.c */
+    struct frames_opening *opening; /* used by component_bytes.c */
+    struct decoded *decoded;        /* also; held; NULL until it is requested */
 };
 
-/* Finds object and component and reads the query. NULL: replied with a problem. */
+/* Finds object and component, and reads the query. Returns NULL if it has replied with a
+ * problem. */
 struct component_view *component_view_read(struct request *request);
 
-/* The suffix of the tag: the component's index, "-" and 32 hex digits for a slice, form and format,
- * NUL. Views whose bytes could differ have different ones. */
+/* Writes the suffix of the ETag: the component's index, "-" and 32 hex digits for slice, form and
+ * format, and NUL. Views that could have different bytes have different suffixes. */
 #define COMPONENT_TAG_SIZE 64
 void component_view_tag(const struct component_view *view, char out_suffix[COMPONENT_TAG_SIZE]);
 
-/* The shape of what is sent: the slice's, else the object's. */
+/* Returns the shape of the response: the slice's if there is one, otherwise the object's. */
 const uint64_t *component_view_shape(const struct request *request,
                                      const struct component_view *view, unsigned *out_rank);
 
-/* Reads slice, or shard and axis, of the query for a tensor, into view->slice. False: replied. */
+/* Reads the query's slice, or shard and axis, for a tensor, into view->slice. Returns false if it
+ * has replied. */
 bool component_view_cut(struct request *request, struct component_view *view,
                         const struct zt_slice_tensor *tensor);
 
-/* Has the component verified, as before any answer from its bytes, and sets view->state. May be
- * WAITING; a component that must not be sent has been replied to. */
+/* Verifies the component, as before any response with its bytes, and sets view->state. May return
+ * WAITING. Replies if the component must not be sent. */
 enum outcome component_verify(struct request *request, struct component_view *view);
 
-/* Bytes of all elements as f32. */
+/* Returns the number of bytes of all elements as f32. */
 uint64_t component_view_widened_bytes(const struct request *request,
                                       const struct component_view *view);
 
-/* Puts the bytes into the reply, or the steps that first verify and decode them. request->context
- * is the view. */
+/* Adds the bytes to the reply, or the steps that first verify and decode them. request->context is
+ * the view. */
 void component_prepare(struct request *request);
 
-/* Replies with a problem about the component, whose object, name and offset become members. Always
- * OUTCOME_READY. */
+/* Replies with a problem about the component, with its object, name and offset as members. Always
+ * returns OUTCOME_READY. */
 enum outcome component_problem(struct request *request, const struct component_view *view,
                                enum problem problem, enum zt_status status, const char *message);
 
-/* The same for a component that, decoded, would exceed limits.decoded_bytes. */
+/* Does the same for a component whose decoded bytes would exceed limits.decoded_bytes. */
 enum outcome component_problem_too_large(struct request *request,
                                          const struct component_view *view);
 
-/* The same for a component whose bytes could not be read or decoded, by what error says; without a
- * word about the component where the store of models is away. */
+/* Does the same for a component whose bytes could not be read or decoded, as error says. If the
+ * store of models is away, the component is not mentioned. */
 enum outcome component_problem_unreadable(struct request *request,
                                           const struct component_view *view,
                                           const struct zt_error *error);

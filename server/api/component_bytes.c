@@ -14,6 +14,7 @@
 
 #include "api/resolve.h"
 #include "derived/decoded.h"
+#include "disk/disk_space.h"
 #include "verify/component_digests.h"
 #include "verify/verifier.h"
 #include "zt/decode.h"
@@ -29,7 +30,7 @@ struct frames_opening {
 
 /* --- digests --- */
 
-/* Whether the bytes that are sent are the stored ones. */
+/* Returns true if the response has exactly the stored bytes. */
 static bool is_as_stored(const struct component_view *view)
 {
     if (view->slice != NULL || view->npy_head != NULL || view->widener != NULL)
@@ -37,8 +38,8 @@ static bool is_as_stored(const struct component_view *view)
     return view->form != VIEW_DECODED || zt_component_is_plain(view->component);
 }
 
-/* The SHA-256 of exactly the bytes that are sent: the one stated in the file if it was checked,
- * else one that was computed. */
+/* Finds the SHA-256 of exactly the bytes in the response: the one in the file if it was checked,
+ * otherwise a computed one. */
 static bool find_sha256(const struct request *request, const struct component_view *view,
                         uint8_t out_sha256[32])
 {
@@ -67,7 +68,8 @@ static bool range_sha256(struct request *request, uint64_t first, uint64_t lengt
     return stored_digest_piece(request->generation, view->index, first, length, out_sha256);
 }
 
-/* Digests are found of what is here, and what the request has read may be here only now. */
+/* Background hashing only reads cached bytes. This request may just have cached them, so the digest
+ * is requested again. */
 static void want_again(void *thing)
 {
     const struct request *request = thing;
@@ -90,8 +92,8 @@ static void state_digests(struct request *request, const struct component_view *
 
 /* --- step: verify --- */
 
-/* A HEAD does not bring a whole component from elsewhere to tell that it is sound; the answer then
- * has no digests that would say so. */
+/* For a HEAD, a remote component is not fetched only to verify it. The response then has no
+ * digests. */
 static enum component_state ask(struct request *request, uint32_t component)
 {
     const unsigned char known = atomic_load(&request->generation->states[component]);
@@ -114,7 +116,7 @@ enum outcome component_verify(struct request *request, struct component_view *vi
             "the stored bytes do not match the digest stated in the file; they are not served");
     case COMPONENT_UNAVAILABLE:
         return problem_reply(request, PROBLEM_STORE_UNAVAILABLE,
-                             "the stored bytes cannot be had from the store at present");
+                             "the stored bytes cannot be read from the store at the moment");
     case COMPONENT_VERIFIED:
     case COMPONENT_UNCHECKED:
     case COMPONENT_UNDIGESTED:
@@ -141,7 +143,7 @@ static void close_source(void *source)
     zt_source_close(source);
 }
 
-/* Adds a slice of length bytes at base of a source to the reply, or all of them. */
+/* Adds a slice, or all, of the length bytes at base of a source to the reply. */
 static enum outcome place_slice(struct request *request, const struct zt_slice *slice,
                                 struct zt_source *source, uint64_t base, uint64_t length)
 {
@@ -165,7 +167,7 @@ static enum outcome place_slice(struct request *request, const struct zt_slice *
     return OUTCOME_READY;
 }
 
-/* The same of a component that is widened. */
+/* Does the same for a widened component. */
 static enum outcome place_widened(struct request *request, struct zt_source *source, uint64_t base)
 {
     const struct component_view *view = request->context;
@@ -188,8 +190,8 @@ static enum outcome place_widened(struct request *request, struct zt_source *sou
     return place_slice(request, view->slice, widened, 0, length);
 }
 
-/* Adds what the view selects of a component to the reply. The component is length bytes at base of
- * a source that the request holds. */
+/* Adds the selected bytes of a component to the reply. The component is length bytes at base of a
+ * source that the request holds. */
 static enum outcome place(struct request *request, struct zt_source *source, uint64_t base,
                           uint64_t length)
 {
@@ -211,6 +213,8 @@ enum outcome component_problem_unreadable(struct request *request,
 {
     switch (error->status) {
     case ZT_LIMIT:
+        if (disk_space_is_short(error))
+            return problem_reply_error_as(request, PROBLEM_INSUFFICIENT_STORAGE, error);
         return component_problem_too_large(request, view);
     case ZT_UNSUPPORTED:
         return component_problem(request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_UNSUPPORTED,
@@ -229,25 +233,29 @@ enum outcome component_problem_unreadable(struct request *request,
 
 static enum outcome decode_whole(struct request *request)
 {
-    const struct component_view *view = request->context;
-    struct decoded *decoded;
+    struct component_view *view = request->context;
+    struct decoded_cache *cache = request->server->decoded;
+    enum memo_answer given = MEMO_FAILED;
     struct zt_error error;
 
-    switch (decoded_ask(request->server->decoded, request->generation, view->index,
-                        request_waiter(request), &decoded, &error)) {
-    case DECODED_PENDING:
+    if (view->decoded == NULL) {
+        view->decoded = decoded_hold(cache, request->generation, view->index);
+        request_hold(request, view->decoded, memo_release);
+    }
+    if (view->decoded == NULL)
+        zt_fail_memory(&error, "decoding");
+    else
+        given = decoded_ask(cache, view->decoded, request->generation, view->index,
+                            request_waiter(request), &error);
+    if (given == MEMO_PENDING)
         return OUTCOME_WAITING;
-    case DECODED_FAILED:
+    if (given == MEMO_FAILED)
         return component_problem_unreadable(request, view, &error);
-    case DECODED_READY:
-        break;
-    }
-    request_hold(request, decoded, decoded_release);
-    if (view->tensor_bytes != ZT_LENGTH_UNKNOWN && view->tensor_bytes != decoded->length) {
+    if (view->tensor_bytes != ZT_LENGTH_UNKNOWN && view->tensor_bytes != view->decoded->length) {
         return component_problem(request, view, PROBLEM_CORRUPT_COMPONENT, ZT_CORRUPT,
-                                 "it does not decode to as many bytes as its shape has");
+                                 "its decoded length does not match its shape");
     }
-    return place(request, decoded->source, 0, decoded->length);
+    return place(request, view->decoded->source, 0, view->decoded->length);
 }
 
 /* --- step: or decode frame by frame --- */
@@ -259,7 +267,7 @@ static void close_frames(void *thing)
     zt_source_close(opening->source);
 }
 
-/* On a worker: the seek table is read. */
+/* Reads the seek table, on a worker. */
 static void open_frames(struct request *request)
 {
     const struct component_view *view = request->context;
@@ -305,7 +313,7 @@ static enum outcome step_decode(struct request *request)
     return may_decode_frames(view) ? decode_frames(request) : decode_whole(request);
 }
 
-/* The length that decoding will give; 0 if it is not known before. */
+/* Returns the decoded length; 0 if it is not known before decoding. */
 static uint64_t expected_length_of(const struct request *request, const struct component_view *view)
 {
     if (view->slice != NULL)

@@ -1,5 +1,5 @@
-/* Reads the query of a component. A parameter that makes no sense is an error, never ignored: the
- * client would receive other bytes than it asked for. */
+/* Reads the query of a component. A meaningless parameter is an error and never ignored: the client
+ * would receive other bytes than it requested. */
 #include "api/component.h"
 
 #include <assert.h>
@@ -17,9 +17,9 @@
 
 #define NPY_TYPE "application/x-npy"
 #define RAW_TYPE "application/octet-stream"
-/* To be raised when the head made by zt_npy_head changes, so that tags change too. */
+/* Raise this when the head made by zt_npy_head changes, so that ETags change too. */
 #define NPY_REVISION 1
-/* The same for what zt_widen_blocks makes of a type. */
+/* Raise this when the output of zt_widen_blocks changes for any type. */
 #define WIDENING_REVISION 1
 
 enum parameter { SLICE, SHARD, AXIS, FORMAT, REPRESENTATION, DTYPE, PARAMETERS };
@@ -43,10 +43,9 @@ enum outcome component_problem(struct request *request, const struct component_v
 
 enum outcome component_problem_too_large(struct request *request, const struct component_view *view)
 {
-    return component_problem(
-        request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_LIMIT,
-        "decoded, it exceeds limits.decoded_bytes of this server; ?representation=stored gives the "
-        "stored bytes");
+    return component_problem(request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_LIMIT,
+                             "its decoded size exceeds this server's limits.decoded_bytes; "
+                             "?representation=stored gives the stored bytes");
 }
 
 /* --- the parameters --- */
@@ -56,7 +55,7 @@ static bool is_given(const struct query *query, enum parameter parameter)
     return query->values[parameter].bytes != NULL;
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool read_parameters(struct request *request, struct query *out_query)
 {
     struct zt_text again;
@@ -67,7 +66,7 @@ static bool read_parameters(struct request *request, struct query *out_query)
         *value = (struct zt_text){NULL, 0};
         if (request_query(request, parameter_names[i], 0, value) &&
             request_query(request, parameter_names[i], 1, &again)) {
-            problem_reply(request, PROBLEM_INVALID_REQUEST, "%s may be given once",
+            problem_reply(request, PROBLEM_INVALID_REQUEST, "%s may be given only once",
                           parameter_names[i]);
             return false;
         }
@@ -75,7 +74,7 @@ static bool read_parameters(struct request *request, struct query *out_query)
     return true;
 }
 
-/* What is wrong with a parameter or a combination of two; NULL if nothing is. */
+/* Returns a description of an invalid parameter or combination of two, or NULL. */
 static const char *find_conflict(const struct query *query)
 {
     bool cut = is_given(query, SLICE) || is_given(query, SHARD) || is_given(query, AXIS);
@@ -103,7 +102,7 @@ static bool has_length(const struct zt_component *component, uint64_t bytes)
     return component->decoded_length == ZT_LENGTH_UNKNOWN || component->decoded_length == bytes;
 }
 
-/* Whether the component is an array: its element size is known, and its length agrees with its
+/* Returns true if the component is an array: its element size is known, and its length matches its
  * shape. */
 static bool find_tensor(const struct request *request, struct component_view *view,
                         struct zt_slice_tensor *out_tensor)
@@ -133,8 +132,8 @@ uint64_t component_view_widened_bytes(const struct request *request,
     return zt_object_elements(request->generation->model, view->object) * sizeof(float);
 }
 
-/* Makes the tensor one of f32, if that is asked for. Then its length is known as well. False:
- * replied. */
+/* Changes the tensor to f32 if requested, which also makes its length known. Returns false if it
+ * has replied. */
 static bool widen(struct request *request, struct component_view *view, const struct query *query,
                   struct zt_slice_tensor *tensor, bool *is_array)
 {
@@ -152,8 +151,8 @@ static bool widen(struct request *request, struct component_view *view, const st
     if (widener == NULL || !has_length(view->component, view->tensor_bytes) ||
         zt_element_bytes(ZT_F32, ZT_LOGICAL_NONE, elements, &bytes) != ZT_OK) {
         component_problem(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
-                          "only floats of 16 bits and fewer, except those of six bits, f32, and "
-                          "the quantized tensors of GGUF can be had as f32");
+                          "only floats of at most 16 bits (except six-bit ones), f32, and GGUF's "
+                          "quantized tensors can be read as f32");
         return false;
     }
     if (zt_widener_passes(widener))
@@ -165,7 +164,7 @@ static bool widen(struct request *request, struct component_view *view, const st
     return true;
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool accept_verdict(struct request *request, const struct component_view *view,
                            enum zt_slice_verdict verdict, enum problem malformed,
                            const struct zt_error *error)
@@ -207,7 +206,7 @@ static bool cut_shard(struct request *request, const struct component_view *view
     return accept_verdict(request, view, verdict, PROBLEM_INVALID_REQUEST, &error);
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool cut(struct request *request, struct component_view *view,
                 const struct zt_slice_tensor *tensor, const struct query *query)
 {
@@ -233,7 +232,7 @@ bool component_view_cut(struct request *request, struct component_view *view,
 
     if (!read_parameters(request, &query))
         return false;
-    /* Those of other resources have other meanings. */
+    /* Other resources use these parameters with other meanings. */
     query.values[FORMAT] = query.values[REPRESENTATION] = (struct zt_text){NULL, 0};
     conflict = find_conflict(&query);
     if (conflict != NULL) {
@@ -249,8 +248,8 @@ bool component_view_cut(struct request *request, struct component_view *view,
 
 /* --- NPY --- */
 
-/* Whether an Accept field prefers NPY to plain bytes. At equal weights, a named type wins over one
- * that only a wildcard matches. *out_only: the field accepts nothing but NPY. */
+/* Returns true if an Accept field prefers NPY to plain bytes. At equal weights, a named type wins
+ * over a wildcard. *out_only: the field accepts only NPY. */
 static bool accept_wants_npy(struct request *request, bool *out_only)
 {
     const char *accept = request_header(request, "Accept");
@@ -267,8 +266,8 @@ static bool accept_wants_npy(struct request *request, bool *out_only)
            (npy > 0 && npy == raw && negotiate_media_type(accept, RAW_TYPE, true) == 0);
 }
 
-/* NumPy has no bf16 and no floats of 8 bits and fewer: integers in place of their numbers would be
- * silently wrong. */
+/* NumPy has no bf16, and no floats of 8 bits or fewer. Sending integers instead would be silently
+ * wrong. */
 static bool has_npy_form(const struct component_view *view)
 {
     const struct zt_component *component = view->component;
@@ -289,13 +288,14 @@ static bool has_npy_form(const struct component_view *view)
     }
 }
 
-/* Whether dtype=f32, which was not asked for, would have another answer. */
+/* Returns true if the response would be different with dtype=f32, which was not requested. */
 static bool is_widenable(const struct component_view *view)
 {
     return view->widener == NULL && zt_widener_find(view->object, view->component) != NULL;
 }
 
-/* Decides by the parameter format if given, else by Accept. False: replied. */
+/* Decides by the parameter format if given, otherwise by Accept. Returns false if it has
+ * replied. */
 static bool choose_npy(struct request *request, struct component_view *view,
                        const struct query *query, bool *out_npy)
 {
@@ -311,17 +311,17 @@ static bool choose_npy(struct request *request, struct component_view *view,
         component_problem(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
                           view->object->layout != ZT_LAYOUT_DENSE && is_widenable(view)
                               ? "only dense tensors have an NPY form; dtype=f32 gives the "
-                                "dequantized values, and without format the answer is the bytes"
-                              : "only dense tensors of types that NumPy has have an NPY form; "
+                                "dequantized values, and without format the response is the bytes"
+                              : "only dense tensors of types known to NumPy have an NPY form; "
                                 "dtype=f32 widens bf16 and smaller floats exactly, and without "
-                                "format the answer is the bytes, which ml_dtypes can view");
+                                "format the response is the bytes, which ml_dtypes can view");
         return false;
     }
     *out_npy = *out_npy && possible;
     return true;
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool make_npy_head(struct request *request, struct component_view *view,
                           const struct zt_slice_tensor *tensor)
 {
@@ -352,8 +352,8 @@ static bool make_npy_head(struct request *request, struct component_view *view,
 
 /* --- the view --- */
 
-/* Finds the requested bytes in the file if a component with strides has them in order. False:
- * replied. */
+/* Finds the requested bytes in the file, if a component with strides has them in order. Returns
+ * false if it has replied. */
 static bool gather(struct request *request, struct component_view *view)
 {
     struct zt_slice found;
@@ -371,7 +371,7 @@ static bool gather(struct request *request, struct component_view *view)
     return true;
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool read_array(struct request *request, struct component_view *view,
                        const struct query *query)
 {
@@ -447,7 +447,7 @@ const uint64_t *component_view_shape(const struct request *request,
                                : zt_object_shape(request->generation->model, view->object);
 }
 
-/* Hashes what the slice selects, so that two spellings of it share a tag. */
+/* Hashes the selected elements, so that two spellings of a slice share an ETag. */
 static void hash_slice(const struct zt_slice *slice, uint64_t out_words[2])
 {
     uint64_t numbers[3 + 3 * ZT_SLICE_RANK_MAX];
@@ -470,7 +470,7 @@ void component_view_tag(const struct component_view *view, char out_suffix[COMPO
 {
     static const char *const forms[] = {
         [VIEW_DECODED] = "", [VIEW_STORED] = "-s", [VIEW_CODED] = "-zstd"};
-    int length = (int)(decimal_write(out_suffix, view->index) - out_suffix);
+    int length = (int)(zt_decimal_write(out_suffix, view->index) - out_suffix);
 
     strcpy(out_suffix + length, forms[view->form]);
     length += (int)strlen(forms[view->form]);

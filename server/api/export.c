@@ -33,7 +33,7 @@ static const struct kind *kind_of(enum zt_target target)
     return kind;
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool read_format(struct request *request, enum zt_target *out_target)
 {
     struct zt_text text;
@@ -52,7 +52,7 @@ static bool read_format(struct request *request, enum zt_target *out_target)
     return false;
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool read_query(struct request *request, struct export_query *query)
 {
     struct zt_text *globs;
@@ -83,7 +83,7 @@ static const char *make_disposition(struct request *request, const struct export
     return attachment_of_model(request, generation_name(request->generation), ending);
 }
 
-/* NULL: replied. */
+/* Returns NULL if it has replied. */
 static struct export_view *make_view(struct request *request)
 {
     struct export_view *view = request_allocate(request, sizeof(*view));

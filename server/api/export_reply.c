@@ -1,8 +1,8 @@
-/* An exported file as an answer.
+/* Replies with an exported file.
  *
- * The handler waits for the outline of the plan, so that a selection that the format cannot hold is
- * reported before preconditions are checked. Two steps then wait for the whole plan and list its
- * bytes as segments. */
+ * The handler waits for the outline of the plan, so that a selection that the format cannot
+ * represent is reported before preconditions are checked. Two steps then wait for the whole plan
+ * and list its bytes as segments. */
 #include "api/export_reply.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 
 /* "x", the revision, "-", two words in hex and NUL. */
 #define SUFFIX_SIZE 64
-/* Listing more pieces takes too long for a loop, so a worker does it. */
+/* Listing more pieces takes too long on a loop, so a worker does it. */
 #define PIECES_AT_ONCE 512
 
 static const struct zt_cut *cut_of(const struct export_view *view)
@@ -45,6 +45,8 @@ static enum problem problem_of_failure(const struct export_plan *plan)
     switch (plan->failure) {
     case EXPORT_NO_OBJECT:
         return PROBLEM_OBJECT_NOT_FOUND;
+    case EXPORT_RULE_UNUSED:
+        return PROBLEM_RULE_UNUSED;
     case EXPORT_NOT_REPRESENTABLE:
         return PROBLEM_NOT_REPRESENTABLE;
     case EXPORT_NOT_CUT:
@@ -67,7 +69,13 @@ static enum problem problem_of_failure(const struct export_plan *plan)
 
 static enum outcome reply_failure(struct request *request, const struct export_plan *plan)
 {
-    return problem_reply_error_as(request, problem_of_failure(plan), &plan->error);
+    struct zt_error error = plan->error;
+    const size_t length = strlen(error.message);
+
+    if (plan->failure == EXPORT_NOT_CUT && plan->suggestion != NULL)
+        snprintf(error.message + length, sizeof(error.message) - length,
+                 "; axis=%s has the rules for this model's names", axis_set_name(plan->suggestion));
+    return problem_reply_error_as(request, problem_of_failure(plan), &error);
 }
 
 /* --- steps --- */
@@ -97,15 +105,12 @@ static void reply_if_corrupt(struct request *request, const struct export_plan *
 static enum outcome step_prepare(struct request *request)
 {
     const struct export_view *view = request->context;
+    const enum memo_answer given = export_plan_prepare(view->plan, request_waiter(request));
 
-    switch (export_plan_prepare(view->plan, request_waiter(request))) {
-    case EXPORT_PENDING:
+    if (given == MEMO_PENDING)
         return OUTCOME_WAITING;
-    case EXPORT_FAILED:
+    if (given == MEMO_FAILED)
         return reply_failure(request, view->plan);
-    case EXPORT_READY:
-        break;
-    }
     reply_if_corrupt(request, view->plan);
     return OUTCOME_READY;
 }
@@ -169,35 +174,28 @@ static void set_fields(struct request *request, const struct export_view *view)
     reply->media_type =
         view->query.target == ZT_TARGET_NPZ ? "application/zip" : "application/octet-stream";
     reply->ranges = true;
+    if (view->plan->suggestion != NULL)
+        representation_field(reply, "Axis-Suggestion", axis_set_name(view->plan->suggestion));
     representation_step(reply, "plan", step_prepare);
     representation_step(reply, "assemble", step_assemble);
 }
 
-/* False: replied. */
-static bool find_plan(struct request *request, struct export_view *view)
-{
-    if (view->plan != NULL)
-        return true;
-    view->plan = export_plan_find(request->server->exports, request->generation, &view->query);
-    if (view->plan == NULL)
-        problem_reply_no_memory(request);
-    else
-        request_hold(request, view->plan, export_plan_release);
-    return view->plan != NULL;
-}
-
 enum outcome export_reply(struct request *request, struct export_view *view)
 {
-    if (!find_plan(request, view))
-        return OUTCOME_READY;
-    switch (export_plan_outline(view->plan, request->generation, request_waiter(request))) {
-    case EXPORT_PENDING:
-        return OUTCOME_WAITING;
-    case EXPORT_FAILED:
-        return reply_failure(request, view->plan);
-    case EXPORT_READY:
-        break;
+    enum memo_answer given;
+
+    if (view->plan == NULL) {
+        view->plan = export_plan_hold(request->server->exports, request->generation, &view->query);
+        request_hold(request, view->plan, memo_release);
     }
+    if (view->plan == NULL)
+        return problem_reply_no_memory(request);
+    given = export_plan_outline(request->server, view->plan, request->generation, &view->query,
+                                request_waiter(request));
+    if (given == MEMO_PENDING)
+        return OUTCOME_WAITING;
+    if (given == MEMO_FAILED)
+        return reply_failure(request, view->plan);
     request->context = view;
     set_fields(request, view);
     return OUTCOME_READY;

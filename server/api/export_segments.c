@@ -1,6 +1,6 @@
-/* Lists the segments of an exported file: stored bytes come from their file, heads and indexes from
- * the plan, padding from here. What must be gathered, decoded or converted comes from a source over
- * the exported file, which workers read ahead of the sender. */
+/* Lists the segments of an exported file: stored bytes come from their file, headers and indices
+ * from the plan, padding from this file. Components that must be gathered, decoded or converted
+ * come from a source over the exported file, which workers read ahead of the sender. */
 #include "api/export_segments.h"
 
 #include <assert.h>
@@ -8,10 +8,10 @@
 
 #include "base/memory.h"
 
-/* No target aligns further. */
+/* No target has a larger alignment. */
 #define ZEROS_BYTES 65536
-/* In files of more pieces, those below SMALL_BYTES are read and copied, which costs less than so
- * many segments. */
+/* In files with more pieces, pieces below SMALL_BYTES are read and copied, which is cheaper than
+ * that many segments. */
 #define PIECES_MANY ((size_t)8192)
 #define SMALL_BYTES ((uint64_t)64 << 10)
 
@@ -98,7 +98,7 @@ static void add_source(struct export_segments *segments, struct zt_source *sourc
             .kind = SEGMENT_SOURCE, .length = length, .source = source, .offset = offset});
 }
 
-/* Adds a piece, and the zeros between the end of the previous piece and it. */
+/* Adds a piece, and zeros between the end of the previous piece and this one. */
 static void add_piece(struct export_segments *segments, const struct zt_piece *piece, uint64_t end,
                       bool copied)
 {

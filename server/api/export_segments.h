@@ -8,14 +8,15 @@
 struct export_segments {
     const struct export_plan *plan;
     struct export_bytes *bytes;
-    struct zt_source *file; /* the exported file, for what must be decoded or converted */
+    struct zt_source *file; /* the exported file, for components that must be decoded or
+                             * converted */
     struct segment *list;
     size_t count;
     size_t capacity;
     bool failed; /* memory ran out */
 };
 
-/* Borrows plan, generation and cut (NULL: none). NULL if out of memory. */
+/* Borrows plan, generation and cut (NULL: none). Returns NULL if out of memory. */
 struct export_segments *export_segments_new(struct server *server, const struct export_plan *plan,
                                             struct generation *generation, const struct zt_cut *cut,
                                             bool to_f32);
@@ -23,7 +24,7 @@ struct export_segments *export_segments_new(struct server *server, const struct 
 /* Fills the list; takes about 0.1 µs per component. */
 void export_segments_fill(struct export_segments *segments);
 
-/* Takes NULL; void * for request_hold. */
+/* Accepts NULL. Takes a void pointer for request_hold. */
 void export_segments_free(void *segments);
 
 #endif

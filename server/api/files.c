@@ -1,10 +1,10 @@
-/* GET /files/{path}: a stored file of any kind, by its path below the root, for tools that read
- * files. What has a model's extension comes from the catalog, even if it cannot be read as a model;
- * all else is opened for each request. */
+/* GET /files/{path}: sends a stored file of any kind, by its path below the root, for tools that
+ * read files. Files with a model's extension come from the catalog, even if they cannot be read as
+ * models; all others are opened for each request. */
 #include <assert.h>
 #include <string.h>
 
-#include "api/file_sight.h"
+#include "api/file_access.h"
 #include "api/handlers.h"
 #include "api/resolve.h"
 #include "api/stored_reply.h"
@@ -18,7 +18,7 @@
 
 /* A file that a worker opens. */
 struct opening {
-    const char *path; /* of names[0], with NUL */
+    const char *path; /* copy of names[0], with NUL */
     bool is_seen;
     bool is_folder;
     enum zt_status status;
@@ -33,7 +33,8 @@ static enum outcome reply_no_file(struct request *request)
 
 /* --- models' files --- */
 
-/* A shard belongs to its model; everything else is seen by whoever may see a model of its name. */
+/* A client may see a shard if it may see its model, and any other file if it may see a model of its
+ * name. */
 static bool sees_generation(const struct request *request, const struct generation *generation)
 {
     return authorize_sees(request, generation_name(generation)) ||
@@ -41,17 +42,12 @@ static bool sees_generation(const struct request *request, const struct generati
                                 authorize_filter(request));
 }
 
-/* Who asks for a range of a large file is not worth that all of it is read. */
+/* A request for a range of a large file does not justify reading the whole file. */
 static void add_sha256(struct request *request, const struct generation *generation)
 {
     struct representation *reply = &request->reply;
     struct file_hashes *hashes = request->server->hashes;
 
-    reply->has_sha256 = atomic_load(&generation->has_file_sha256);
-    if (reply->has_sha256) {
-        memcpy(reply->sha256, generation->file_sha256, sizeof(reply->sha256));
-        return;
-    }
     reply->has_sha256 =
         file_hashes_find(hashes, generation->path, &generation->identity, reply->sha256);
     if (!reply->has_sha256 && request_header(request, "Range") == NULL)
@@ -114,8 +110,8 @@ static void open_on_worker(struct request *request)
                                                       stop_at_once, NULL, NULL) == ZT_OK;
 }
 
-/* Relative, so that it is right whatever stands before the path at a proxy. "./" keeps a name with
- * a colon from being a scheme. */
+/* The location is relative, so that it is also correct if a proxy puts a prefix before the path.
+ * "./" keeps a name with a colon from being a scheme. */
 static enum outcome reply_to_folder(struct request *request, struct zt_text name)
 {
     struct href href;
@@ -179,7 +175,7 @@ static enum outcome open_file(struct request *request)
     if (opening->path == NULL)
         return problem_reply_no_memory(request);
     opening->is_seen =
-        file_is_seen(request, (struct zt_text){opening->path, request->names[0].length});
+        client_may_read_file(request, (struct zt_text){opening->path, request->names[0].length});
     request->context = opening;
     request_hold(request, opening, release_opening);
     return request_work(request, open_on_worker);

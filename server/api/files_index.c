@@ -1,19 +1,19 @@
-/* GET /files/…/: what is in a folder, a page at a time, as HTML for people and for programs that
- * follow links, or as JSON.
+/* GET /files/…/: lists a folder in pages, as HTML for people and for programs that follow links, or
+ * as JSON.
  *
- * References are relative, so that they are right whatever stands before the path at a proxy. A
- * line of the HTML looks as web servers' indices do, which programs read (the name, the time, the
- * size). */
+ * References are relative, so that they also work with a proxy's prefix. A line of the HTML has the
+ * form of other web servers' indices, which programs read (name, time, size). */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/file_sight.h"
+#include "api/file_access.h"
 #include "api/handlers.h"
 #include "api/index_page.h"
 #include "api/resolve.h"
+#include "base/decimal.h"
 #include "http/exchange/authorize.h"
 #include "http/exchange/base_url.h"
 #include "http/exchange/problem.h"
@@ -49,15 +49,15 @@ static bool is_seen(const struct request *request, const char *folder,
 
     assert(length > 0 && (size_t)length < sizeof(path));
     return entry->is_folder ? authorize_sees_folder(request, (struct zt_text){path, (size_t)length})
-                            : file_is_seen(request, (struct zt_text){path, (size_t)length});
+                            : client_may_read_file(request, (struct zt_text){path, (size_t)length});
 }
 
-static bool is_behind(const char *name, struct zt_text after)
+static bool comes_after(const char *name, struct zt_text after)
 {
     return zt_text_compare(zt_text_from(name), after) > 0;
 }
 
-/* Of a file and a folder of one name, which a bucket can have, both are on one page. */
+/* A bucket can have a file and a folder of the same name. Both are on the same page. */
 static void write_entries(const struct request *request, struct index *index,
                           const struct tree_listing *tree)
 {
@@ -67,7 +67,7 @@ static void write_entries(const struct request *request, struct index *index,
     for (size_t i = 0; i < tree->count; i++) {
         const struct tree_entry *entry = &tree->entries[i];
 
-        if (!is_behind(entry->path, index->after) || !is_seen(request, tree->folder, entry))
+        if (!comes_after(entry->path, index->after) || !is_seen(request, tree->folder, entry))
             continue;
         if (count >= index->limit && strcmp(last, entry->path) != 0) {
             index_page_next(&index->page, last, index->limit);
@@ -110,7 +110,7 @@ static enum outcome reply_failure(struct request *request, const struct index *i
     }
 }
 
-/* As a whole address, which programs need more often than they understand another one. */
+/* The link is an absolute URL: some programs do not understand relative ones. */
 static void add_link(struct request *request, const struct index *index)
 {
     const char *base = request_base_url(request);
@@ -158,7 +158,7 @@ static enum outcome reply_index(struct request *request, struct index *index)
 
 /* --- the request --- */
 
-/* Browsers, and programs that take anything, get HTML. */
+/* Browsers, and programs that accept anything, get HTML. */
 static bool prefers_json(struct request *request)
 {
     const char *accept = request_header(request, "Accept");
@@ -170,25 +170,20 @@ static bool prefers_json(struct request *request)
     return json > 0 && json >= negotiate_media_type(accept, "text/html", true);
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool read_limit(struct request *request, size_t *out_limit)
 {
     struct zt_text text;
-    size_t limit = 0;
+    uint64_t limit = LIMIT_MAX;
 
-    *out_limit = LIMIT_MAX;
-    if (!request_query(request, "limit", 0, &text))
-        return true;
-    for (size_t i = 0; i < text.length && limit <= LIMIT_MAX; i++)
-        limit = text.bytes[i] >= '0' && text.bytes[i] <= '9'
-                    ? limit * 10 + (size_t)(text.bytes[i] - '0')
-                    : LIMIT_MAX + 1;
-    *out_limit = limit;
-    if (limit >= 1 && limit <= LIMIT_MAX)
-        return true;
-    problem_reply(request, PROBLEM_INVALID_REQUEST, "limit must be a number from 1 to %d",
-                  LIMIT_MAX);
-    return false;
+    if (request_query(request, "limit", 0, &text) &&
+        (!zt_decimal_read(text, LIMIT_MAX, &limit) || limit == 0)) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "limit must be a number from 1 to %d",
+                      LIMIT_MAX);
+        return false;
+    }
+    *out_limit = (size_t)limit;
+    return true;
 }
 
 enum outcome files_index_get(struct request *request)

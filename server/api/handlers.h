@@ -1,5 +1,5 @@
-/* The handlers in the table of routes (routes.c), each in the file given here; docs/api.md
- * describes what they answer. A handler fills in request->reply and returns READY, or returns
+/* The handlers in the table of routes (routes.c), each in the file named here; docs/api.md
+ * describes their responses. A handler fills in request->reply and returns READY, or returns
  * WAITING and is called again. */
 #ifndef API_HANDLERS_H
 #define API_HANDLERS_H
@@ -16,7 +16,7 @@ enum outcome models_list(struct request *request);
 /* component.c: the bytes of a component. */
 enum outcome component_get(struct request *request);
 
-/* statistics.c, preview.c: what a component's numbers are like. */
+/* statistics.c, preview.c: statistics and a picture of a component's numbers. */
 enum outcome statistics_get(struct request *request);
 enum outcome preview_get(struct request *request);
 
@@ -26,7 +26,7 @@ enum outcome export_get(struct request *request);
 /* stored.c: stored bytes by SHA-256. */
 enum outcome blob_get(struct request *request);
 
-/* files.c, files_index.c: stored files by path, and what is in a folder. */
+/* files.c, files_index.c: stored files by path, and folders. */
 enum outcome files_get(struct request *request);
 enum outcome files_redirect(struct request *request);
 enum outcome files_index_get(struct request *request);
@@ -39,15 +39,16 @@ enum outcome readyz_get(struct request *request);
 enum outcome version_get(struct request *request);
 enum outcome openapi_get(struct request *request);
 
-/* metrics.c: what the server counts, for Prometheus. */
+/* metrics.c: the server's counters, for Prometheus. */
 enum outcome metrics_get(struct request *request);
 
-/* pages.c: what is at the root, the page of the viewer, and its files. */
+/* pages.c: the root, the page of the viewer, and its files. */
 enum outcome root_get(struct request *request);
 enum outcome page_get(struct request *request);
 enum outcome asset_get(struct request *request);
 
-/* What openapi_get sends: openapi.json, embedded by the build (embed.cmake), NUL-terminated. */
+/* The text that openapi_get sends: openapi.json, embedded by the build (embed.cmake),
+ * NUL-terminated. */
 extern const char openapi_text[];
 extern const size_t openapi_length;
 extern const char openapi_etag[];

@@ -1,5 +1,5 @@
-/* Lines of HTML, or elements of JSON. Names are anybody's: they become text here, and references
- * that are percent-encoded there. */
+/* Writes lines of HTML, or elements of JSON. Names come from users: in text they are escaped, in
+ * references they are percent-encoded. */
 #include "api/index_page.h"
 
 #include <inttypes.h>
@@ -9,19 +9,17 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "http/fields/uri.h"
+#include "input/date.h"
 
 #define TIME_SIZE 40
-/* Where the times begin, as in other servers' indices; longer names push them away. */
+/* The column of the times, as in other servers' indices; longer names push them to the right. */
 #define NAME_COLUMNS 50
 
-/* False for times that no calendar has. */
-static bool time_of(int64_t modified_ns, struct tm *out_time)
+static time_t seconds_of(int64_t modified_ns)
 {
-    const time_t seconds =
-        (time_t)(modified_ns / CLOCK_NS_PER_S - (modified_ns % CLOCK_NS_PER_S < 0));
-
-    return gmtime_r(&seconds, out_time) != NULL;
+    return (time_t)(modified_ns / CLOCK_NS_PER_S - (modified_ns % CLOCK_NS_PER_S < 0));
 }
 
 /* --- HTML --- */
@@ -46,7 +44,8 @@ static void put_escaped(struct index_page *page, const char *text)
     }
 }
 
-/* The reference of an entry, with a slash behind a folder's; NULL without memory. To be freed. */
+/* Returns the reference of an entry, with a slash after a folder's name; NULL without memory. The
+ * caller frees it. */
 static char *reference_of(const char *name, bool is_folder)
 {
     struct href href;
@@ -75,9 +74,10 @@ static void put_time_and_size(struct index_page *page, const struct tree_entry *
     static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                          "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     char text[2 * TIME_SIZE];
+    const time_t seconds = seconds_of(entry->identity.modified_ns);
     struct tm when;
 
-    if (entry->is_folder || !time_of(entry->identity.modified_ns, &when))
+    if (entry->is_folder || gmtime_r(&seconds, &when) == NULL)
         snprintf(text, sizeof(text), "                 -");
     else
         snprintf(text, sizeof(text), "%02d-%s-%04d %02d:%02d", when.tm_mday, months[when.tm_mon],
@@ -149,20 +149,16 @@ static void begin_json(struct index_page *page, const char *folder)
 
 static void add_file_members(struct json *json, const struct tree_entry *entry)
 {
-    char text[2 * TIME_SIZE];
-    struct tm when;
+    char text[2 * SHA256_BYTES + 1];
 
     json_key_string(json, "size");
     json_uint(json, entry->identity.size_bytes);
-    if (time_of(entry->identity.modified_ns, &when)) {
-        snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02dZ", when.tm_year + 1900,
-                 when.tm_mon + 1, when.tm_mday, when.tm_hour, when.tm_min, when.tm_sec);
+    if (iso_date_format(seconds_of(entry->identity.modified_ns), text)) {
         json_key_string(json, "modified");
-        json_put_string(json, text);
+        json_put_string(json, strcat(text, "Z"));
     }
     if (entry->has_sha256) {
-        for (size_t i = 0; i < FILE_SHA256_BYTES; i++)
-            snprintf(text + 2 * i, sizeof(text) - 2 * i, "%02x", entry->sha256[i]);
+        zt_hex_write(text, entry->sha256, SHA256_BYTES);
         json_key_string(json, "sha256");
         json_put_string(json, text);
     }
@@ -197,7 +193,7 @@ static void end_json(struct index_page *page)
     json_object_end(json);
 }
 
-/* --- either --- */
+/* --- both forms --- */
 
 void index_page_begin(struct index_page *page, const char *folder)
 {

@@ -1,4 +1,4 @@
-/* One page of the index of a folder, being written. */
+/* Writes one page of the index of a folder. */
 #ifndef API_INDEX_PAGE_H
 #define API_INDEX_PAGE_H
 
@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "tree/tree_listing.h"
 
-/* Zeroed, but for is_json, before the beginning. */
+/* Zeroed at first, except for is_json. */
 struct index_page {
     bool is_json;
     struct json json;
@@ -18,10 +18,10 @@ struct index_page {
 /* folder: its path below the root; "": the root. */
 void index_page_begin(struct index_page *page, const char *folder);
 void index_page_add(struct index_page *page, const struct tree_entry *entry);
-/* There are more behind the last one that was added. */
+/* Sets the link to the next page, which begins after the last entry. */
 void index_page_next(struct index_page *page, const char *last, size_t limit);
 void index_page_end(struct index_page *page);
-/* The whole page, borrowed. False: out of memory. */
+/* Returns the whole page, borrowed. Returns false if out of memory. */
 bool index_page_text(const struct index_page *page, struct zt_text *out_text);
 void index_page_free(struct index_page *page);
 

@@ -1,4 +1,4 @@
-/* Writes, compresses and sends JSON answers. */
+/* Writes, compresses and sends JSON responses. */
 #include "api/json_reply.h"
 
 #include <assert.h>
@@ -33,7 +33,7 @@ struct json *json_reply_new(struct request *request, bool pretty)
 enum outcome json_reply_too_long(struct request *request)
 {
     return problem_reply(request, PROBLEM_NOT_REPRESENTABLE,
-                         "the manifest as JSON is many times as long as in the file; select "
+                         "the manifest as JSON is many times longer than in the file; select "
                          "objects by match or prefix");
 }
 
@@ -42,7 +42,7 @@ enum outcome json_reply_send(struct request *request, struct json *json)
     if (json->too_long)
         return json_reply_too_long(request);
     if (json->failed)
-        return problem_reply(request, PROBLEM_INTERNAL, "the answer does not fit in memory");
+        return problem_reply(request, PROBLEM_INTERNAL, "the response does not fit in memory");
     assert(json->text != NULL);
     request->reply.status = 200;
     request->reply.media_type = "application/json";
@@ -62,13 +62,13 @@ bool json_reply_negotiate(struct request *request, struct json_reply *reply)
     reply->accepts_identity = negotiate_coding(field, plain, 1) == CODING_IDENTITY;
     if (reply->coding == CODING_NONE) {
         problem_reply(request, PROBLEM_NOT_ACCEPTABLE,
-                      "the answer is available as it is, or coded as zstd or gzip");
+                      "the response is available unencoded, or as zstd or gzip");
     }
     request->reply.vary = "Accept-Encoding";
     return reply->coding != CODING_NONE;
 }
 
-/* On a worker. The compressed text replaces the JSON. */
+/* On a worker. Replaces the JSON by the compressed text. */
 static void compress(struct request *request)
 {
     const struct json_reply *reply = request->context;

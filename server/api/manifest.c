@@ -1,7 +1,8 @@
-/* Manifests as JSON: of a model or of one object, all of it or a selection (prefix, match, fields).
+/* Sends manifests as JSON: of a model or of one object, whole or a selection (prefix, match,
+ * fields).
  *
  * The whole manifest of a model is made once and kept with the generation, in each coding; any
- * other answer is made for its request. */
+ * other response is made for its request. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,24 +16,25 @@
 #include "derived/manifest_json.h"
 #include "zt/digest.h"
 
-/* Writing more objects than this takes too long for a loop; a worker does it. */
+/* Writing more objects than this takes too long on a loop, so a worker does it. */
 #define INLINE_OBJECTS 500
-/* The same for attributes and names, since few objects may have many bytes of them. */
+/* The limit for attributes and names, since few objects may have many bytes of them. */
 #define INLINE_MANIFEST_BYTES 65536
-/* The same for globs: matching long ones takes longer than writing what they match. */
+/* The limit for globs: matching long ones takes longer than writing the matching objects. */
 #define INLINE_GLOB_BYTES 128
-/* The same for the components and attributes of a single object. */
+/* The limits for the components and attributes of a single object. */
 #define INLINE_COMPONENTS      500
 #define INLINE_ATTRIBUTE_BYTES 65536
 /* "m", two words in hex, and NUL. */
 #define SUFFIX_SIZE 64
 
-/* What a request asks for. */
+/* The part of the manifest that a request selects. */
 struct selection {
     struct json_reply reply; /* first: request->context points to both */
     struct manifest_selection manifest;
     bool pretty;
-    bool is_whole; /* everything, compact: this text is kept */
+    bool is_whole;              /* everything, compact: this text is kept */
+    struct manifest_text *text; /* for a whole manifest: held; NULL until it is requested */
     bool written;
 };
 
@@ -53,7 +55,7 @@ static bool read_fields(struct request *request, struct manifest_selection *sele
     return false;
 }
 
-/* Reads the query and negotiates the coding. NULL: replied. */
+/* Reads the query and negotiates the coding. Returns NULL if it has replied. */
 static struct selection *read_selection(struct request *request)
 {
     struct selection *selection = request_allocate(request, sizeof(*selection));
@@ -96,7 +98,7 @@ static void describe(FILE *stream, const struct selection *selection, const char
     }
 }
 
-/* what: the kind of answer, so that no two kinds share a tag. NULL if out of memory. */
+/* what: the kind of response, so that no two kinds share an ETag. Returns NULL if out of memory. */
 static const char *selection_etag(struct request *request, const struct selection *selection,
                                   const char *what)
 {
@@ -136,26 +138,32 @@ static void set_fields(struct request *request, const char *etag)
 
 /* --- a model --- */
 
-/* This is a step, since a 304 needs no text. */
+/* A step, because a 304 needs no text. */
 static enum outcome step_manifest(struct request *request)
 {
-    const struct selection *selection = request->context;
-    struct zt_text text;
+    struct selection *selection = request->context;
+    const enum coding coding = selection->reply.coding;
+    enum memo_answer given = MEMO_FAILED;
+    struct zt_error error;
 
     assert(selection->is_whole && request->generation->model != NULL);
-    switch (manifest_ask(request->server->workers, request->generation, selection->reply.coding,
-                         request_waiter(request), &text)) {
-    case MANIFEST_PENDING:
+    if (selection->text == NULL) {
+        selection->text = manifest_hold(request->server->manifests, request->generation, coding);
+        request_hold(request, selection->text, memo_release);
+    }
+    if (selection->text == NULL)
+        zt_fail_memory(&error, "a manifest");
+    else
+        given = manifest_ask(request->server, selection->text, request->generation, coding,
+                             request_waiter(request), &error);
+    if (given == MEMO_PENDING)
         return OUTCOME_WAITING;
-    case MANIFEST_TOO_LONG:
+    if (given == MEMO_FAILED && error.status == ZT_LIMIT)
         return json_reply_too_long(request);
-    case MANIFEST_FAILED:
+    if (given == MEMO_FAILED)
         return problem_reply(request, PROBLEM_INTERNAL,
                              "the manifest as JSON does not fit in memory");
-    case MANIFEST_READY:
-        break;
-    }
-    representation_memory(&request->reply, text.bytes, text.length);
+    representation_memory(&request->reply, selection->text->bytes, selection->text->length);
     return OUTCOME_READY;
 }
 
@@ -165,9 +173,9 @@ static enum outcome reply_whole(struct request *request, const struct selection 
 
     request->reply.coding = coding_name(selection->reply.coding);
     set_fields(request, etag);
-    /* Without a length, the connection would end with a 304. */
+    /* Without a length, the connection would be closed after a 304. */
     request->reply.expected_length =
-        manifest_length(request->server->workers, request->generation, selection->reply.coding);
+        manifest_length(request->server->manifests, request->generation, selection->reply.coding);
     representation_step(&request->reply, "manifest", step_manifest);
     return OUTCOME_READY;
 }
@@ -249,7 +257,7 @@ static const char *object_etag(struct request *request, const struct selection *
     return selection_etag(request, selection, what);
 }
 
-/* NULL: replied. */
+/* Returns NULL if it has replied. */
 static struct selection *begin_object(struct request *request)
 {
     struct selection *selection = read_selection(request);

@@ -1,7 +1,6 @@
-/* GET /metrics: what the parts of the server count and what they are doing now, in the text format
- * of Prometheus, version 0.0.4. A worker writes it, since looking at all models takes a while
- * (30 ms for 10,000); as an ordinary job all the same, since long ones may wait behind hours of
- * hashing. */
+/* GET /metrics: the counters and the current state of all parts of the server, in the text format
+ * of Prometheus, version 0.0.4. A worker writes it, because looking at all models takes a while (30
+ * ms for 10,000). It is an ordinary job, because long jobs may wait behind hours of hashing. */
 #include "base/metrics.h"
 
 #include <stdlib.h>
@@ -11,15 +10,18 @@
 #include "api/handlers.h"
 #include "base/process_figures.h"
 #include "catalog/catalog.h"
+#include "disk/open_files.h"
+#include "http/exchange/authorize.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_metrics.h"
 #include "http/limits/admission.h"
 #include "http/tls/tls.h"
+#include "store/staging.h"
 #include "store/store.h"
 #include "verify/verifier.h"
 
 #define MEDIA_TYPE "text/plain; version=0.0.4; charset=utf-8"
-/* Models that are held at a time. */
+/* Maximum number of models held at once. */
 #define MODELS_AT_ONCE 256
 
 struct page {
@@ -40,11 +42,14 @@ struct models {
     uint64_t readable;
     uint64_t unreadable;
     uint64_t objects;
+    uint64_t open_files;
     struct verifier_tally components;
 };
 
 static void add_model(struct models *models, const struct generation *generation)
 {
+    if (!atomic_load(&generation->parked))
+        models->open_files += generation_open_files(generation);
     if (generation->model == NULL) {
         models->unreadable++;
         return;
@@ -54,9 +59,11 @@ static void add_model(struct models *models, const struct generation *generation
     verifier_tally(generation, &models->components);
 }
 
-static void add_models(struct models *models, struct catalog *catalog)
+/* Adds the models that pass the filter. */
+static void add_models(struct models *models, struct catalog *catalog, struct name_filter filter)
 {
-    struct catalog_page page = {.prefix = {"", 0}, .after = {"", 0}, .limit = MODELS_AT_ONCE};
+    struct catalog_page page = {
+        .prefix = {"", 0}, .after = {"", 0}, .limit = MODELS_AT_ONCE, .filter = filter};
     struct generation *found[MODELS_AT_ONCE];
     struct generation *last = NULL;
     struct catalog_page_end end = {true, NULL};
@@ -64,7 +71,7 @@ static void add_models(struct models *models, struct catalog *catalog)
     while (end.more) {
         const size_t count = catalog_list(catalog, &page, found, &end);
 
-        /* Held until now, since its name was needed. */
+        /* Released only now, because its name was needed. */
         generation_release(last);
         last = count > 0 ? found[count - 1] : NULL;
         if (last != NULL)
@@ -83,8 +90,7 @@ static void write_components(FILE *stream, const struct verifier_tally *tally)
 {
     static const char name[] = "ztserve_components";
 
-    metrics_write_family(stream, name, "gauge",
-                         "Components of the models, by what is known about their bytes.");
+    metrics_write_family(stream, name, "gauge", "Components of the models, by verification state.");
     metrics_write_sample(stream, name, "state=\"unchecked\"", tally->unchecked);
     metrics_write_sample(stream, name, "state=\"verified\"", tally->verified);
     metrics_write_sample(stream, name, "state=\"undigested\"", tally->undigested);
@@ -92,25 +98,28 @@ static void write_components(FILE *stream, const struct verifier_tally *tally)
     metrics_write_sample(stream, name, "state=\"failed\"", tally->failed);
 }
 
-static void write_models(FILE *stream, const struct server *server)
+/* Models that the client may not see are not counted: the numbers would reveal that others
+ * exist. */
+static void write_models(FILE *stream, const struct server *server, struct name_filter filter)
 {
     struct models models = {0};
     uint64_t space;
     size_t open_most;
-    const size_t open_files = catalog_open_files(server->catalog, &open_most);
+    const size_t all_open_files = catalog_open_files(server->catalog, &open_most);
 
-    add_models(&models, server->catalog);
+    add_models(&models, server->catalog, filter);
     gauge(stream, "ztserve_models", "Models that can be read.", models.readable);
     gauge(stream, "ztserve_models_unreadable", "Models whose file cannot be read.",
           models.unreadable);
-    gauge(stream, "ztserve_model_files_open", "Files of models that are open.", open_files);
+    gauge(stream, "ztserve_model_files_open", "Files of models that are open.",
+          filter.passes == NULL ? all_open_files : models.open_files);
     gauge(stream, "ztserve_model_files_open_limit",
-          "As many files as stay open while nobody reads them.", open_most);
+          "Maximum number of files that stay open without readers.", open_most);
     gauge(stream, "ztserve_objects", "Objects of the models.", models.objects);
     write_components(stream, &models.components);
     gauge(stream, "ztserve_catalog_loaded", "Whether the first scan of the folder has ended.",
           catalog_is_loaded(server->catalog));
-    if (server->store->ops->space(server->store, &space, NULL) == ZT_OK)
+    if (staging_space(server->store->staging, &space, NULL) == ZT_OK)
         gauge(stream, "ztserve_upload_available_bytes",
               "Disk space that uploads may use, upload.reserve_bytes deducted.", space);
 }
@@ -123,7 +132,7 @@ static void write_refusals(FILE *stream)
     char labels[64];
 
     metrics_write_family(stream, name, "counter",
-                         "Requests refused with 401, or 403 for what the client may not do.");
+                         "Requests refused with 401, or with 403 for lack of rights.");
     for (enum access_failure failure = 0; failure < ACCESS_FAILURES; failure++) {
         snprintf(labels, sizeof(labels), "reason=\"%s\"", access_failure_name(failure));
         metrics_write_sample(stream, name, labels, access_failures(failure));
@@ -136,10 +145,10 @@ static void write_connections(FILE *stream, const struct server *server)
     unsigned open = admission_count(&surplus);
 
     gauge(stream, "ztserve_connections", "Open connections.", open);
-    gauge(stream, "ztserve_connections_limit", "As many connections as may be open.",
-          admission_limit(server->config));
+    gauge(stream, "ztserve_connections_limit", "Maximum number of open connections.",
+          open_files_for_connections(server->config));
     gauge(stream, "ztserve_connections_surplus",
-          "Connections over the limit, which are open until they have got their answer.", surplus);
+          "Connections over the limit that are open until their response is sent.", surplus);
     gauge(stream, "ztserve_draining", "Whether the server is shutting down.",
           atomic_load(&server->draining));
 }
@@ -148,7 +157,7 @@ static void write_certificate(FILE *stream, const struct server *server)
 {
     if (server->tls != NULL)
         gauge(stream, "ztserve_tls_certificate_expiry_timestamp_seconds",
-              "When the TLS certificate in force expires.", (uint64_t)tls_expires_s(server->tls));
+              "When the current TLS certificate expires.", (uint64_t)tls_expires_s(server->tls));
 }
 
 static void write_jobs(FILE *stream, const char *name, const char *help,
@@ -169,7 +178,8 @@ static void write_workers(FILE *stream, const struct server *server)
 
     workers_load(server->workers, &load);
     gauge(stream, "ztserve_workers", "Worker threads.", load.threads);
-    write_jobs(stream, "ztserve_worker_jobs_running", "Jobs that workers are doing.", load.running);
+    write_jobs(stream, "ztserve_worker_jobs_running", "Jobs that workers are running.",
+               load.running);
     write_jobs(stream, "ztserve_worker_jobs_queued", "Jobs that wait for a worker.", load.queued);
 }
 
@@ -179,12 +189,12 @@ static void set_store(const struct server *server)
 {
     struct store_report report;
 
-    if (!store_is_elsewhere(server->store))
+    if (!store_is_remote(server->store))
         return;
-    server->store->ops->report(server->store, &report);
+    server->store->remote->report(server->store, &report);
     metric_set(METRIC_CACHE_USED_BYTES, (int64_t)report.cache_used_bytes);
     metric_set(METRIC_CACHE_LIMIT_BYTES, (int64_t)report.cache_limit_bytes);
-    metric_set(METRIC_STORE_AWAY, report.is_away);
+    metric_set(METRIC_STORE_AWAY, report.is_unreachable);
     if (report.has_list)
         metric_set(METRIC_STORE_LIST_AGE, (int64_t)report.list_age_s);
     metric_set(METRIC_STORE_RUNNING, report.requests_running);
@@ -192,8 +202,10 @@ static void set_store(const struct server *server)
 
 /* --- the page --- */
 
-static void write_page(FILE *stream, const struct server *server)
+static void write_page(FILE *stream, const struct request *request)
 {
+    const struct server *server = request->server;
+
     metrics_write_family(stream, "ztserve_build_info", "gauge", "The version of the program.");
     metrics_write_sample(stream, "ztserve_build_info", "version=\"" ZTSERVE_VERSION "\"", 1);
     request_metrics_write(stream);
@@ -202,7 +214,7 @@ static void write_page(FILE *stream, const struct server *server)
     write_refusals(stream);
     write_connections(stream, server);
     write_certificate(stream, server);
-    write_models(stream, server);
+    write_models(stream, server, authorize_filter(request));
     write_workers(stream, server);
     process_figures_write(stream);
 }
@@ -220,7 +232,7 @@ static void write_text(struct request *request)
 
     if (stream == NULL)
         return;
-    write_page(stream, request->server);
+    write_page(stream, request);
     page->is_written = ferror(stream) == 0;
     if (fclose(stream) != 0)
         page->is_written = false;

@@ -1,14 +1,14 @@
 /* GET /v1/models: a page of models sorted by name, with a cursor for the next page. */
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/handlers.h"
 #include "api/json_reply.h"
 #include "api/parameters.h"
 #include "api/resolve.h"
+#include "base/base64.h"
+#include "base/decimal.h"
 #include "base/glob.h"
 #include "catalog/catalog.h"
 #include "derived/manifest_json.h"
@@ -19,11 +19,11 @@
 #define LIMIT_DEFAULT 100
 #define LIMIT_MAX     1000
 
-/* So many files are looked at on the loop, and at a time while lookups are kept from changing the
- * index. A page that needs more, since the client may see few of many models, is continued on a
- * worker. */
+/* The number of files examined on the loop, and the number examined while lookups may not change
+ * the index. If a page needs more, because the client may see few of many models, a worker
+ * continues it. */
 #define LOOKS_AT_ONCE 2048
-/* The same where names are compared with globs, which can be made expensive. */
+/* The limit if names are compared with globs, which can be made expensive. */
 #define MATCHES_AT_ONCE 64
 
 struct page {
@@ -35,53 +35,15 @@ struct page {
     struct generation *models[]; /* limit */
 };
 
-/* --- the cursor: the last name of the previous page in base64url without padding (RFC 4648 section
- * 5) --- */
+/* --- the cursor: the last name of the previous page in base64url --- */
 
-static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-#define CURSOR_SIZE (MODEL_NAME_MAX * 4 / 3 + 4)
+#define CURSOR_SIZE ZT_BASE64_SIZE(MODEL_NAME_MAX)
 
-static void cursor_write(struct zt_text name, char out_text[CURSOR_SIZE])
-{
-    uint32_t bits = 0;
-    unsigned count = 0;
-    size_t length = 0;
-
-    for (size_t i = 0; i < name.length; i++) {
-        bits = bits << 8 | (unsigned char)name.bytes[i];
-        for (count += 8; count >= 6; count -= 6)
-            out_text[length++] = alphabet[bits >> (count - 6) & 63];
-    }
-    if (count > 0)
-        out_text[length++] = alphabet[bits << (6 - count) & 63];
-    assert(name.length <= MODEL_NAME_MAX && length < CURSOR_SIZE);
-    out_text[length] = '\0';
-}
-
-/* False for a text that cursor_write cannot have made. */
+/* Returns false for a text that is not a name in base64url. */
 static bool cursor_read(struct zt_text text, char out_name[MODEL_NAME_MAX], size_t *out_length)
 {
-    uint32_t bits = 0;
-    unsigned count = 0;
-    size_t length = 0;
-
-    for (size_t i = 0; i < text.length; i++) {
-        const char *digit = text.bytes[i] != '\0' ? strchr(alphabet, text.bytes[i]) : NULL;
-
-        if (digit == NULL)
-            return false;
-        bits = bits << 6 | (uint32_t)(digit - alphabet);
-        count += 6;
-        if (count >= 8) {
-            count -= 8;
-            if (length == MODEL_NAME_MAX)
-                return false;
-            out_name[length++] = (char)(bits >> count & 0xFF);
-        }
-    }
-    *out_length = length;
-    return count < 6 && (bits & ((1U << count) - 1)) == 0 &&
-           model_name_is_valid((struct zt_text){out_name, length});
+    return zt_base64_read(text, ZT_BASE64_URL, out_name, MODEL_NAME_MAX, out_length) &&
+           model_name_is_valid((struct zt_text){out_name, *out_length});
 }
 
 /* --- the query; false: replied --- */
@@ -89,25 +51,19 @@ static bool cursor_read(struct zt_text text, char out_name[MODEL_NAME_MAX], size
 static bool read_limit(struct request *request, size_t *out_limit)
 {
     struct zt_text text;
-    size_t limit;
+    uint64_t limit;
 
     *out_limit = LIMIT_DEFAULT;
     if (!request_query(request, "limit", 0, &text))
         return true;
     if (!parameter_once(request, "limit"))
         return false;
-    limit = 0;
-    for (size_t i = 0; i < text.length && limit <= LIMIT_MAX; i++) {
-        limit = text.bytes[i] >= '0' && text.bytes[i] <= '9'
-                    ? limit * 10 + (size_t)(text.bytes[i] - '0')
-                    : LIMIT_MAX + 1;
-    }
-    if (limit < 1 || limit > LIMIT_MAX) {
+    if (!zt_decimal_read(text, LIMIT_MAX, &limit) || limit == 0) {
         problem_reply(request, PROBLEM_INVALID_REQUEST, "limit must be a number from 1 to %d",
                       LIMIT_MAX);
         return false;
     }
-    *out_limit = limit;
+    *out_limit = (size_t)limit;
     return true;
 }
 
@@ -213,7 +169,9 @@ static void write_page(struct json *json, const struct page *page)
     if (page->end.more && page->count > 0) {
         char cursor[CURSOR_SIZE];
 
-        cursor_write(generation_name(page->models[page->count - 1]), cursor);
+        const struct zt_text last = generation_name(page->models[page->count - 1]);
+
+        zt_base64_write(cursor, last.bytes, last.length, ZT_BASE64_URL);
         json_put_string(json, cursor);
     } else {
         json_put_null(json);
@@ -226,7 +184,7 @@ static void write_page(struct json *json, const struct page *page)
 struct listing {
     struct json_reply reply; /* first */
     struct page *page;       /* NULL once the text is complete and only waits to be compressed */
-    const char *etag;        /* of the uncoded text; NULL if out of memory */
+    const char *etag;        /* ETag of the uncoded text; NULL if out of memory */
 };
 
 static const char *make_etag(struct request *request, const struct json *json)
@@ -250,7 +208,7 @@ static void clear_page(void *thing)
     page->end.reached = NULL;
 }
 
-/* Lists on from where the page ended. */
+/* Continues the list where the page ended. */
 static void list_step(struct page *page)
 {
     struct generation *before = page->end.reached;
@@ -282,7 +240,7 @@ static void free_globs(void *globs)
     glob_set_free(globs);
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool read_matches(struct request *request, struct catalog_page *wanted)
 {
     struct zt_text *globs;
@@ -319,7 +277,7 @@ static struct page *page_new(struct request *request, const struct catalog_page 
     return page;
 }
 
-/* NULL: replied. */
+/* Returns NULL if it has replied. */
 static struct listing *begin(struct request *request)
 {
     bool pretty;

@@ -1,4 +1,4 @@
-/* What statistics and previews have in common. */
+/* The common part of statistics and previews. */
 #include "api/numbers_view.h"
 
 #include <assert.h>
@@ -6,13 +6,23 @@
 #include <string.h>
 
 #include "api/resolve.h"
+#include "base/decimal.h"
+#include "zt/component_view.h"
 #include "zt/decode.h"
 #include "zt/elements.h"
 
-/* Room for what a handler adds to a component's tag. */
+/* Limits if the settings have none. 64 GiB take about 150 processor seconds, for a response of 112
+ * bytes, so clients without a grant get less. A byte of a small float or of a block takes up to
+ * twenty times as long as a byte of f32, so for these the elements are limited too: 4 GiB of
+ * bf16. */
+#define ANONYMOUS_BYTES    ((uint64_t)4 << 30)
+#define ANONYMOUS_ELEMENTS ((uint64_t)2 << 30)
+#define KNOWN_BYTES        ((uint64_t)64 << 30)
+
+/* Room for a handler's addition to a component's ETag. */
 #define SUFFIX_SIZE (COMPONENT_TAG_SIZE + 128)
 
-/* --- what is asked for --- */
+/* --- the request --- */
 
 static bool fill_in(struct request *request, struct numbers_view *numbers,
                     const struct zt_object *object, const struct zt_component *component)
@@ -31,10 +41,10 @@ static bool fill_in(struct request *request, struct numbers_view *numbers,
         return false;
     }
     if (!zt_elements_tensor(model, object, component, &numbers->tensor)) {
-        component_problem(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
-                          "only dense tensors of real numbers, except floats of six bits, and "
-                          "quantized ones that can be widened to f32, have statistics and "
-                          "previews");
+        component_problem(
+            request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
+            "only dense tensors of real numbers (except six-bit floats), and quantized tensors "
+            "that can be widened to f32, have statistics and previews");
         return false;
     }
     if (!component_view_cut(request, view, &numbers->tensor))
@@ -64,18 +74,30 @@ struct numbers_view *numbers_view_read(struct request *request, size_t size)
     return fill_in(request, numbers, object, component) ? numbers : NULL;
 }
 
-bool numbers_view_is_too_large(struct request *request, const struct numbers_view *numbers,
-                               uint64_t elements)
+static bool exceeds_limit(const struct request *request, const struct component_view *view,
+                          uint64_t elements)
 {
     const uint64_t limit =
         (uint64_t)config_number(&request->server->config->limits.statistics_bytes);
+    const uint64_t bytes = zt_elements_bytes(view->object, view->component, view->slice, elements);
 
-    if (zt_elements_bytes(numbers->view.object, numbers->view.component, numbers->view.slice,
-                          elements) <= limit)
+    if (limit > 0)
+        return bytes > limit;
+    if (request->grant != NULL)
+        return bytes > KNOWN_BYTES;
+    return bytes > ANONYMOUS_BYTES ||
+           (elements > ANONYMOUS_ELEMENTS &&
+            zt_widening_to_f32(request->generation->model, view->object).widener != NULL);
+}
+
+bool numbers_view_is_too_large(struct request *request, const struct numbers_view *numbers,
+                               uint64_t elements)
+{
+    if (!exceeds_limit(request, &numbers->view, elements))
         return false;
     component_problem(request, &numbers->view, PROBLEM_TOO_LARGE, ZT_LIMIT,
-                      "its elements exceed limits.statistics_bytes of this server; a slice may "
-                      "not");
+                      "its elements exceed this server's limit for this client "
+                      "(limits.statistics_bytes); request a slice");
     return true;
 }
 
@@ -84,15 +106,12 @@ bool numbers_parameter(struct request *request, const char *name, uint32_t most,
 {
     struct zt_text text;
     struct zt_text again;
-    uint64_t value = 0;
-    size_t at = 0;
+    uint64_t value;
 
     if (!request_query(request, name, 0, &text))
         return true;
-    for (; at < text.length && value <= most && text.bytes[at] >= '0' && text.bytes[at] <= '9';
-         at++)
-        value = value * 10 + (uint64_t)(text.bytes[at] - '0');
-    if (at < text.length || value == 0 || value > most || request_query(request, name, 1, &again)) {
+    if (!zt_decimal_read(text, most, &value) || value == 0 ||
+        request_query(request, name, 1, &again)) {
         problem_reply(request, PROBLEM_INVALID_REQUEST,
                       "%s must be given once, as an integer from 1 to %u", name, most);
         return false;
@@ -113,23 +132,24 @@ static enum outcome step_verify(struct request *request)
 static enum outcome step_compute(struct request *request)
 {
     struct numbers_view *numbers = request->context;
-    struct finding *finding;
+    enum memo_answer given = MEMO_FAILED;
     struct zt_error error;
 
-    if (numbers->finding == NULL) {
-        switch (finding_ask(request->server->findings, request->generation, &numbers->order,
-                            request_waiter(request), &finding, &error)) {
-        case FINDING_PENDING:
-            return OUTCOME_WAITING;
-        case FINDING_FAILED:
-            return component_problem_unreadable(request, &numbers->view, &error);
-        case FINDING_READY:
-            break;
-        }
-        request_hold(request, finding, finding_release);
-        numbers->finding = finding;
+    if (numbers->statistics_entry == NULL) {
+        numbers->statistics_entry =
+            statistics_hold(request->server->statistics_memo, request->generation, &numbers->order);
+        request_hold(request, numbers->statistics_entry, memo_release);
     }
-    return numbers->answer(request, numbers->finding);
+    if (numbers->statistics_entry == NULL)
+        zt_fail_memory(&error, "statistics");
+    else
+        given = statistics_ask(request->server, numbers->statistics_entry, request->generation,
+                               &numbers->order, request_waiter(request), &error);
+    if (given == MEMO_PENDING)
+        return OUTCOME_WAITING;
+    if (given == MEMO_FAILED)
+        return component_problem_unreadable(request, &numbers->view, &error);
+    return numbers->answer(request, numbers->statistics_entry);
 }
 
 void numbers_view_prepare(struct request *request, struct numbers_view *numbers, const char *suffix)

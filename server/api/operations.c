@@ -1,7 +1,7 @@
-/* Verification of a model, and answers about the server: health, readiness, version, and the
+/* Verification of a model, and responses about the server: health, readiness, version, and the
  * description of the API.
  *
- * The build embeds openapi.json of this folder, with the program's version in it (embed.cmake). A
+ * The build embeds this folder's openapi.json, with the program's version in it (embed.cmake). A
  * test compares it with the routes. */
 #include <assert.h>
 #include <string.h>
@@ -63,40 +63,40 @@ enum outcome healthz_get(struct request *request)
     return answer(request, "{\"status\":\"ok\"}\n");
 }
 
-/* Why a store that is elsewhere makes the server not ready, or NULL. Until it was reached once,
- * nothing but what is cached can be served, and even that may be old. */
-static const char *doubt_about_store(const struct server *server)
+/* Returns why a remote store makes the server not ready, or NULL. Until the store was reached once,
+ * only cached data can be served, and even that may be outdated. */
+static const char *store_suspicion(const struct server *server)
 {
     struct store_report report;
 
-    if (!store_is_elsewhere(server->store))
+    if (!store_is_remote(server->store))
         return NULL;
-    server->store->ops->report(server->store, &report);
+    server->store->remote->report(server->store, &report);
     if (!report.was_reached)
         return "the object store has not been reached yet";
-    return report.is_away && !config_flag(&server->config->s3.ready_when_away)
-               ? "the object store is away"
+    return report.is_unreachable && !config_flag(&server->config->s3.ready_when_away)
+               ? "the object store is unreachable"
                : NULL;
 }
 
-/* {"status":"ready"}, and of a bucket, how uploads are published. */
+/* Sends {"status":"ready"} and, for a bucket, how uploads are published. */
 static enum outcome answer_ready(struct request *request)
 {
     const struct store *store = request->server->store;
     struct store_report report;
     struct json *json;
 
-    if (!store_is_elsewhere(store))
+    if (!store_is_remote(store))
         return answer(request, "{\"status\":\"ready\"}\n");
     json = json_reply_new(request, false);
     if (json == NULL)
         return OUTCOME_READY;
-    store->ops->report(request->server->store, &report);
+    store->remote->report(request->server->store, &report);
     json_object_begin(json);
     json_key_string(json, "status");
     json_put_string(json, "ready");
     json_key_string(json, "store");
-    json_put_string(json, report.is_away ? "away" : "reached");
+    json_put_string(json, report.is_unreachable ? "away" : "reached");
     json_key_string(json, "uploads");
     json_put_string(json, report.writes);
     json_object_end(json);
@@ -108,13 +108,13 @@ static enum outcome answer_ready(struct request *request)
 enum outcome readyz_get(struct request *request)
 {
     struct server *server = request->server;
-    const char *doubt;
+    const char *suspicion;
 
     if (atomic_load(&server->draining))
         return problem_reply(request, PROBLEM_DRAINING, "the server is shutting down");
-    doubt = doubt_about_store(server);
-    if (doubt != NULL)
-        return problem_reply(request, PROBLEM_STORE_UNAVAILABLE, "%s", doubt);
+    suspicion = store_suspicion(server);
+    if (suspicion != NULL)
+        return problem_reply(request, PROBLEM_STORE_UNAVAILABLE, "%s", suspicion);
     if (!catalog_is_loaded(server->catalog))
         return problem_reply(request, PROBLEM_OVERLOADED, "the models are being loaded");
     if (!verifier_is_ready(server->verifier))
@@ -129,7 +129,7 @@ enum outcome version_get(struct request *request)
 
 /* --- the description of the API --- */
 
-/* Compresses the text; a step, since a 304 needs no text. */
+/* Compresses the text. A step, because a 304 needs no text. */
 static enum outcome step_compress(struct request *request)
 {
     struct json_reply *reply = request->context;

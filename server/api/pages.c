@@ -1,7 +1,7 @@
-/* The viewer: its page, its files, and what is at the root of the server.
+/* The viewer's page and files, and the root of the server.
  *
- * The files are those of server/web. The page is the same at every path below /ui, and shows what
- * its own path names; so a link into the viewer can be shared, and loaded again. */
+ * The files come from server/web. The page is the same at every path below /ui, and shows what its
+ * own path names, so a link into the viewer can be shared and reloaded. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "http/exchange/problem.h"
 #include "zt/digest.h"
 
-/* Nothing but the viewer's own files and the server's own API. */
+/* Allows only the viewer's own files and the server's own API. */
 #define POLICY                                                                  \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " \
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -58,7 +58,7 @@ static enum outcome reply_file(struct request *request, const struct web_file *f
 /* An attribute whose value is an address of this server. */
 static const char address[] = "=\"/";
 
-/* The start of the next address in the page, or its end. */
+/* Returns the start of the next address in the page, or the page's end. */
 static const char *next_address(const char *at, const char *end)
 {
     const char *found = memmem(at, (size_t)(end - at), address, strlen(address));
@@ -66,7 +66,7 @@ static const char *next_address(const char *at, const char *end)
     return found != NULL ? found + strlen(address) - 1 : end;
 }
 
-/* The page, with base_path in front of each of its addresses. False if out of memory. */
+/* Writes the page with base_path before each of its addresses. Returns false if out of memory. */
 static bool write_page_below(struct request *request, const char *base_path,
                              struct zt_text *out_text)
 {
@@ -95,7 +95,7 @@ static bool write_page_below(struct request *request, const char *base_path,
     return true;
 }
 
-/* It is not coded, since it is short. */
+/* Not compressed, because it is short. */
 static enum outcome reply_page_below(struct request *request, const char *base_path)
 {
     struct json_reply coded = {.json = NULL};
@@ -104,7 +104,7 @@ static enum outcome reply_page_below(struct request *request, const char *base_p
     if (!json_reply_negotiate(request, &coded))
         return OUTCOME_READY;
     if (!coded.accepts_identity)
-        return problem_reply(request, PROBLEM_NOT_ACCEPTABLE, "the page is available as it is");
+        return problem_reply(request, PROBLEM_NOT_ACCEPTABLE, "the page is available unencoded");
     if (!write_page_below(request, base_path, &text))
         return problem_reply_no_memory(request);
     request->reply.media_type = web_page.media_type;
@@ -141,7 +141,8 @@ enum outcome asset_get(struct request *request)
 
 /* --- the root --- */
 
-/* Whether a client names HTML as what it likes best; programs that take anything get JSON. */
+/* Returns true if the client names HTML as its preferred type; programs that accept anything get
+ * JSON. */
 static bool prefers_page(struct request *request)
 {
     const char *accept = request_header(request, "Accept");
@@ -161,7 +162,8 @@ static void put_link(struct request *request, struct json *json, const char *pat
     json_put_string(json, link != NULL ? link : "");
 }
 
-/* Where clients must say who they are, others do not learn the version, as with GET /version. */
+/* If clients must authenticate, unauthenticated ones do not learn the version, as with GET
+ * /version. */
 static enum outcome reply_links(struct request *request)
 {
     struct json *json = json_reply_new(request, false);

@@ -8,6 +8,9 @@
 #include "http/exchange/problem.h"
 #include "zt/utf8.h"
 
+/* Longer than the name of any set. */
+#define SET_SHOWN_MAX 40
+
 bool parameter_once(struct request *request, const char *name)
 {
     struct zt_text again;
@@ -99,7 +102,7 @@ bool parameter_switch_off(struct request *request, const char *name, bool *out_v
     *out_value = true;
     if (!request_query(request, name, 0, &value))
         return true;
-    /* The name alone would mean what is so without it. */
+    /* The name alone would mean the default. */
     return value.length > 0 ? parameter_switch(request, name, out_value)
                             : refuse_switch(request, name);
 }
@@ -120,50 +123,7 @@ bool parameter_dtype(struct request *request, bool *out_to_f32)
 
 /* --- shard and axis --- */
 
-/* Numbers past the largest are clipped to it: no tensor has as many parts. */
-static bool take_number(struct zt_text *text, uint64_t *out_number)
-{
-    uint64_t number = 0;
-    size_t at = 0;
-
-    for (; at < text->length && text->bytes[at] >= '0' && text->bytes[at] <= '9'; at++) {
-        uint64_t digit = (uint64_t)(text->bytes[at] - '0');
-
-        number = number > (UINT64_MAX - digit) / 10 ? UINT64_MAX : number * 10 + digit;
-    }
-    *text = (struct zt_text){text->bytes + at, text->length - at};
-    *out_number = number;
-    return at > 0;
-}
-
-static bool take_byte(struct zt_text *text, char byte)
-{
-    if (text->length == 0 || text->bytes[0] != byte)
-        return false;
-    *text = (struct zt_text){text->bytes + 1, text->length - 1};
-    return true;
-}
-
-static bool read_shard(struct zt_text text, struct zt_cut *cut)
-{
-    return take_number(&text, &cut->part) && take_byte(&text, '/') &&
-           take_number(&text, &cut->parts) && text.length == 0 && cut->part < cut->parts;
-}
-
-static bool read_axis(struct zt_text text, int64_t *out_axis)
-{
-    bool negative = take_byte(&text, '-');
-    uint64_t number;
-    int64_t axis;
-
-    if (!take_number(&text, &number) || text.length > 0)
-        return false;
-    axis = number < INT64_MAX ? (int64_t)number : INT64_MAX;
-    *out_axis = negative ? -axis : axis;
-    return true;
-}
-
-/* Returns NULL, or what is wrong. */
+/* Returns NULL, or a description of the error. */
 static const char *take_shard(struct request *request, struct zt_cut *cut)
 {
     struct zt_text shard;
@@ -171,10 +131,10 @@ static const char *take_shard(struct request *request, struct zt_cut *cut)
     bool has_shard = request_query(request, "shard", 0, &shard);
 
     if (request_query(request, "shard", 1, &again))
-        return "shard may be given once";
+        return "shard may be given only once";
     if (!has_shard)
         return request_query(request, "axis", 0, &again) ? "axis needs shard" : NULL;
-    return read_shard(shard, cut) ? NULL : "shard must be R/N: part R, counted from 0, of N";
+    return cut_read(shard, cut) ? NULL : "shard must be R/N: part R, counted from 0, of N";
 }
 
 static const char *take_axis(struct request *request, struct zt_cut *cut)
@@ -183,8 +143,8 @@ static const char *take_axis(struct request *request, struct zt_cut *cut)
     struct zt_text again;
 
     if (request_query(request, "axis", 1, &again))
-        return "axis may be given once";
-    return !request_query(request, "axis", 0, &axis) || read_axis(axis, &cut->axis)
+        return "axis may be given only once";
+    return !request_query(request, "axis", 0, &axis) || axis_read(axis, &cut->axis)
                ? NULL
                : "axis must be an integer";
 }
@@ -204,26 +164,21 @@ bool parameter_shard(struct request *request, struct zt_cut *out_cut)
     return true;
 }
 
-/* The last ':' ends the glob, which may hold others and is not empty. Without one, the rule is for
- * every object. */
-static bool read_rule(struct zt_text text, struct axis_rule *rule)
+/* The message quotes an unknown set; other invalid rules may be too long to quote. */
+static void refuse_rules(struct request *request, struct zt_text text)
 {
-    size_t end = text.length;
-
-    while (end > 0 && text.bytes[end - 1] != ':')
-        end--;
-    if (end == 1)
-        return false;
-    rule->glob = end > 0 ? (struct zt_text){text.bytes, end - 1} : (struct zt_text){"*", 1};
-    text = (struct zt_text){text.bytes + end, text.length - end};
-    if (zt_text_is(text, "none"))
-        rule->axis = ZT_AXIS_NONE;
-    else if (!read_axis(text, &rule->axis))
-        return false;
-    return glob_is_valid(rule->glob);
+    if (text.length > 0 && text.length <= SET_SHOWN_MAX && text.bytes[0] == '@')
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "axis=%.*s: unknown set; use " AXIS_SET_NAMES, (int)text.length, text.bytes);
+    else
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "axis must be " AXIS_RULE_FORMS
+                      ": at most %d rules, of at most %d bytes together",
+                      GLOB_SET_MAX, GLOB_SET_BYTES_MAX);
 }
 
-/* The number of rules read into GLOB_SET_MAX places; SIZE_MAX: replied. */
+/* Reads rules into an array of GLOB_SET_MAX, and returns their number; SIZE_MAX if it has
+ * replied. */
 static size_t read_rules(struct request *request, struct axis_rule *rules)
 {
     struct zt_text text;
@@ -231,14 +186,10 @@ static size_t read_rules(struct request *request, struct axis_rule *rules)
     size_t bytes = 0;
 
     for (unsigned nth = 0; request_query(request, "axis", nth, &text); nth++) {
-        bytes += text.length;
-        if (count == GLOB_SET_MAX || bytes > GLOB_SET_BYTES_MAX ||
-            !read_rule(text, &rules[count])) {
-            problem_reply(request, PROBLEM_INVALID_REQUEST,
-                          "axis must be an integer, GLOB:INTEGER or GLOB:none, with a glob "
-                          "that is not empty and every '[' of it closed by ']': at most %d of "
-                          "them, of at most %d bytes together",
-                          GLOB_SET_MAX, GLOB_SET_BYTES_MAX);
+        const bool fits = count < GLOB_SET_MAX && (bytes += text.length) <= GLOB_SET_BYTES_MAX;
+
+        if (!fits || !axis_rule_read(text, &rules[count])) {
+            refuse_rules(request, fits ? text : (struct zt_text){"", 0});
             return SIZE_MAX;
         }
         count++;

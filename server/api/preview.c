@@ -7,15 +7,16 @@
 #include "api/numbers_view.h"
 #include "api/parameters.h"
 #include "api/resolve.h"
+#include "base/decimal.h"
 #include "http/fields/negotiate.h"
 #include "numbers/picture.h"
 #include "numbers/statistics_json.h"
 #include "zt/digest.h"
 
 #define CELLS_DEFAULT 256
-/* To be raised when any form changes, so that tags change too. */
+/* Raise this when any form changes, so that ETags change too. */
 #define PREVIEW_REVISION 4
-/* Of a number in the query. */
+/* Maximum length of a number in the query. */
 #define NUMBER_MAX 64
 
 enum format { FORMAT_JSON, FORMAT_NPY, FORMAT_PNG };
@@ -38,8 +39,8 @@ struct preview_view {
 
 /* --- the query --- */
 
-/* The place of a parameter's value in a list of words; *out_place stays if it is absent. False:
- * replied. */
+/* Finds a parameter's value in a list of words; *out_place is unchanged if it is absent. Returns
+ * false if it has replied. */
 static bool read_word(struct request *request, const char *name, const char *const *words,
                       unsigned *out_place)
 {
@@ -58,8 +59,8 @@ static bool read_word(struct request *request, const char *name, const char *con
     return false;
 }
 
-/* Whether it has only what decimal numbers are made of: strtod also takes leading blanks, and
- * numbers in base 16. */
+/* Returns true if it only has the characters of decimal numbers: strtod would also accept leading
+ * spaces, and numbers in base 16. */
 static bool is_plain_number(struct zt_text text)
 {
     static const char allowed[] = "0123456789+-.eE";
@@ -94,37 +95,39 @@ static bool read_number(struct request *request, const char *name, bool *out_giv
     return true;
 }
 
-/* index=0,-1. Returns how many there are, or -1: replied. */
+/* Reads index=0,-1. Returns the number of indices, or -1 if it has replied. */
 static int read_index(struct request *request, int64_t out_index[ZT_SLICE_RANK_MAX])
 {
     struct zt_text text;
     int count = 0;
-    const char *at;
-    char *end;
+    bool has_more = true;
 
     if (!parameter_once(request, "index"))
         return -1;
     if (!request_query(request, "index", 0, &text))
         return 0;
-    for (at = request_copy(request, text.bytes, text.length); at != NULL; count++) {
-        const bool is_digit =
-            (*at >= '0' && *at <= '9') || (*at == '-' && at[1] >= '0' && at[1] <= '9');
+    for (; has_more; count++) {
+        const bool is_negative = text.length > 0 && text.bytes[0] == '-';
+        uint64_t number;
 
-        /* Numbers past the largest are clipped to it: no tensor is as large. */
-        if (is_digit && count < ZT_SLICE_RANK_MAX)
-            out_index[count] = strtoll(at, &end, 10);
-        if (!is_digit || count == ZT_SLICE_RANK_MAX || (*end != ',' && *end != '\0')) {
+        text = (struct zt_text){text.bytes + is_negative, text.length - is_negative};
+        if (count == ZT_SLICE_RANK_MAX || !zt_decimal_take(&text, &number) ||
+            (text.length > 0 && text.bytes[0] != ',')) {
             problem_reply(request, PROBLEM_INVALID_REQUEST,
                           "index must be integers with commas between them");
             return -1;
         }
-        at = *end == ',' ? end + 1 : NULL;
+        /* Larger numbers are clipped: no tensor is that large. */
+        number = number > INT64_MAX ? INT64_MAX : number;
+        out_index[count] = is_negative ? -(int64_t)number : (int64_t)number;
+        has_more = text.length > 0;
+        text = (struct zt_text){text.bytes + has_more, text.length - has_more};
     }
     return count;
 }
 
-/* Whether PNG is named and not liked less than JSON, or covered by a star and liked more: browsers
- * may ask for pictures by a star alone. */
+/* Returns true if the client prefers PNG: it is named with at least the weight of JSON, or covered
+ * by a wildcard with a higher one. Browsers may request pictures by a wildcard alone. */
 static bool prefers_picture(const char *accept)
 {
     unsigned json;
@@ -137,7 +140,7 @@ static bool prefers_picture(const char *accept)
     return json > 0 && negotiate_media_type(accept, "image/png", true) == json;
 }
 
-/* By the parameter, or else by Accept. */
+/* Uses the parameter if given, otherwise Accept. */
 static bool read_format(struct request *request, struct preview_view *preview)
 {
     static const char *const words[] = {"json", "npy", "png", NULL};
@@ -180,8 +183,7 @@ static bool read_plan(struct request *request, struct numbers_view *numbers)
     int64_t index[ZT_SLICE_RANK_MAX];
     uint32_t rows = CELLS_DEFAULT;
     uint32_t cols = CELLS_DEFAULT;
-    unsigned rank;
-    const uint64_t *shape = component_view_shape(request, &numbers->view, &rank);
+    struct zt_slice_tensor tensor = {.shape = NULL};
     int count;
 
     if (!numbers_parameter(request, "rows", ZT_PREVIEW_MAX, &rows) ||
@@ -191,11 +193,10 @@ static bool read_plan(struct request *request, struct numbers_view *numbers)
     count = read_index(request, index);
     if (count < 0)
         return false;
-    if (!zt_preview_plan(shape, rank, index, (unsigned)count, rows, cols,
-                         &numbers->order.preview)) {
+    tensor.shape = component_view_shape(request, &numbers->view, &tensor.rank);
+    if (!zt_preview_plan(&tensor, index, (unsigned)count, rows, cols, &numbers->order.preview)) {
         component_problem(request, &numbers->view, PROBLEM_SLICE_OUT_OF_RANGE, ZT_ARGUMENT,
-                          "index must name a place on each leading axis, of which there are two "
-                          "fewer than dimensions");
+                          "index must have one integer for each axis but the last two");
         return false;
     }
     numbers->order.preview.reduction = (enum zt_reduction)reduction;
@@ -204,7 +205,7 @@ static bool read_plan(struct request *request, struct numbers_view *numbers)
 
 /* --- the forms --- */
 
-/* Elements that a float holds without loss are shown with its digits. */
+/* Elements that a float represents exactly are shown with a float's digits. */
 static bool fits_float(enum zt_dtype dtype)
 {
     return zt_dtype_width(dtype) <= (zt_number_kind(dtype) == ZT_NUMBER_REAL ? 4U : 2U);
@@ -252,7 +253,8 @@ static void write_json(struct preview_view *preview, const double *cells)
     json_object_end(json);
 }
 
-/* The range that is asked for, else that of the cells; diverging: as far below zero as above. */
+/* Chooses the requested range, or the range of the cells. A diverging range extends as far below
+ * zero as above. */
 static void choose_range(const struct preview_view *preview, struct picture *picture)
 {
     double low = 0;
@@ -305,7 +307,7 @@ static enum zt_status write_npy(struct preview_view *preview, const double *cell
 static void encode(struct request *request)
 {
     struct preview_view *preview = request->context;
-    const double *cells = preview->numbers.finding->bytes;
+    const double *cells = preview->numbers.statistics_entry->bytes;
 
     switch (preview->format) {
     case FORMAT_JSON:
@@ -320,11 +322,11 @@ static void encode(struct request *request)
     }
 }
 
-static enum outcome answer(struct request *request, const struct finding *finding)
+static enum outcome answer(struct request *request, const struct statistics_entry *statistics_entry)
 {
     struct preview_view *preview = request->context;
 
-    (void)finding;
+    (void)statistics_entry;
     if (!preview->encoded) {
         preview->encoded = true;
         return request_work_long(request, encode);
@@ -348,7 +350,8 @@ static void free_encoded(void *thing)
     free(preview->bytes);
 }
 
-/* What tells this picture from others of the same elements. NULL if out of memory. */
+/* Describes this picture, to distinguish its ETag from others of the same elements. Returns NULL if
+ * out of memory. */
 static const char *describe(struct request *request, const struct preview_view *preview)
 {
     const struct zt_preview *plan = &preview->numbers.order.preview;

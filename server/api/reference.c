@@ -1,5 +1,5 @@
-/* The text depends on the address by which the client reached the server, so it is not kept; its
- * tag covers that address. */
+/* The text depends on the address under which the client reached the server, so it is not kept, and
+ * its ETag covers that address. */
 #include "api/reference.h"
 
 #include <inttypes.h>
@@ -13,9 +13,10 @@
 #include "api/resolve.h"
 #include "derived/reference_json.h"
 #include "http/exchange/base_url.h"
+#include "selection/matches.h"
 #include "zt/digest.h"
 
-/* To be raised when the same query of the same file gives other bytes, so that tags change. */
+/* Raise this when the same query of the same file gives other bytes, so that ETags change. */
 #define REFERENCE_REVISION 1
 /* "r", the revision, "-", two words in hex and NUL. */
 #define SUFFIX_SIZE 64
@@ -27,6 +28,7 @@ struct reference {
     struct reference_wish wish;
     struct json *json; /* NULL: not begun */
     enum zt_status status;
+    bool is_unused; /* a glob matches no object */
     struct zt_error error;
 };
 
@@ -41,7 +43,7 @@ bool reference_is_wanted(struct request *request)
 
 /* --- the query --- */
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool refuse_cuts(struct request *request)
 {
     struct zt_text text;
@@ -49,12 +51,12 @@ static bool refuse_cuts(struct request *request)
     if (!request_query(request, "shard", 0, &text) && !request_query(request, "axis", 0, &text))
         return true;
     problem_reply(request, PROBLEM_INVALID_REQUEST,
-                  "a reference is to whole tensors, of which its reader takes slices: shard and "
-                  "axis are for other formats");
+                  "a reference describes whole tensors, which its reader slices: shard and axis "
+                  "are for other formats");
     return false;
 }
 
-/* NULL: replied. */
+/* Returns NULL if it has replied. */
 static struct reference *read_query(struct request *request)
 {
     struct reference *reference = request_allocate(request, sizeof(*reference));
@@ -74,7 +76,7 @@ static struct reference *read_query(struct request *request)
     if (reference->wish.base_url == NULL) {
         problem_reply(
             request, PROBLEM_INVALID_REQUEST,
-            "a reference holds addresses of this server: the request must name it (Host)");
+            "a reference contains this server's address: the request must have a Host field");
         return NULL;
     }
     return reference;
@@ -85,9 +87,25 @@ static struct reference *read_query(struct request *request)
 static void write_text(struct request *request)
 {
     struct reference *reference = request->context;
+    const struct reference_wish *wish = &reference->wish;
+    const struct zt_model *model = request->generation->model;
+    struct zt_error *error = &reference->error;
 
-    reference->status =
-        reference_write(reference->json, request->generation, &reference->wish, &reference->error);
+    reference->status = reference_write(reference->json, request->generation, wish, error);
+    if (reference->status == ZT_NOT_FOUND && wish->match_count + wish->prefix.length > 0)
+        matches_fail_all(wish->prefix, wish->matches, wish->match_count, model, error);
+    if (reference->status == ZT_OK) {
+        reference->status =
+            matches_check(wish->prefix, wish->matches, wish->match_count, model, error);
+        reference->is_unused = reference->status == ZT_NOT_FOUND;
+    }
+}
+
+static enum problem problem_of(const struct reference *reference)
+{
+    if (reference->is_unused)
+        return PROBLEM_RULE_UNUSED;
+    return reference->status == ZT_NOT_FOUND ? PROBLEM_OBJECT_NOT_FOUND : PROBLEM_NOT_REPRESENTABLE;
 }
 
 static bool is_long_work(const struct reference *reference, const struct zt_model *model)
@@ -109,16 +127,13 @@ static enum outcome step_write(struct request *request)
         write_text(request);
     }
     if (reference->status != ZT_OK)
-        return problem_reply_error_as(request,
-                                      reference->status == ZT_NOT_FOUND ? PROBLEM_OBJECT_NOT_FOUND
-                                                                        : PROBLEM_NOT_REPRESENTABLE,
-                                      &reference->error);
+        return problem_reply_error_as(request, problem_of(reference), &reference->error);
     return json_reply_send(request, reference->json);
 }
 
 /* --- the handler --- */
 
-/* Every text follows its length, so that different queries have different descriptions. */
+/* Each text is preceded by its length, so that different queries have different descriptions. */
 static void describe(FILE *stream, const struct reference_wish *wish)
 {
     fprintf(stream, "%s %d %zu:", wish->base_url, wish->to_f32, wish->prefix.length);
@@ -129,7 +144,7 @@ static void describe(FILE *stream, const struct reference_wish *wish)
     }
 }
 
-/* NULL if out of memory. */
+/* Returns NULL if out of memory. */
 static const char *make_etag(struct request *request, const struct reference_wish *wish)
 {
     char *text = NULL;

@@ -2,12 +2,14 @@
 #include "api/resolve.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "catalog/catalog.h"
+#include "http/fields/uri.h"
 
 enum { NAME_MODEL, NAME_OBJECT, NAME_COMPONENT };
 
-/* Names may be as long as a URL; details show the first bytes. */
+/* Names may be as long as a URL; messages show only the first bytes. */
 #define SHOWN_NAME_BYTES 256
 
 static int shown(struct zt_text name)
@@ -17,7 +19,7 @@ static int shown(struct zt_text name)
 
 enum problem problem_of_unreadable(const struct generation *generation)
 {
-    if (generation_is_foreign(generation))
+    if (generation_is_not_a_model(generation))
         return PROBLEM_MODEL_NOT_FOUND;
     switch (generation->error->status) {
     case ZT_NO_MEMORY:
@@ -29,7 +31,7 @@ enum problem problem_of_unreadable(const struct generation *generation)
     }
 }
 
-/* Replies if the file could not be read as a model. */
+/* Replies with a problem if the file could not be read as a model. */
 static bool reply_if_unreadable(struct request *request)
 {
     const struct generation *generation = request->generation;
@@ -50,8 +52,8 @@ bool model_resolve(struct request *request, enum outcome *out_outcome)
         return true;
     if (!model_name_is_valid(name)) {
         problem_reply(request, PROBLEM_INVALID_NAME,
-                      "a model's name is UTF-8 without control characters, at most %d bytes of "
-                      "parts that do not begin with '.', joined by '/' (as %%2F)",
+                      "a model's name must be UTF-8 without control characters, at most %d bytes, "
+                      "in parts joined by '/' (as %%2F) that do not begin with '.'",
                       MODEL_NAME_MAX);
         return false;
     }
@@ -75,6 +77,32 @@ bool model_resolve(struct request *request, enum outcome *out_outcome)
     return !reply_if_unreadable(request);
 }
 
+/* Returns true if the name is empty because the path has an extra slash at its end. */
+static bool ends_in_one_slash(const struct request *request)
+{
+    struct zt_text path;
+
+    return target_path(request_target(request), &path) == TARGET_PATH &&
+           zt_text_ends_with(path, zt_text_from("/")) &&
+           !zt_text_ends_with(path, zt_text_from("//"));
+}
+
+/* Replies that the model has no such object or component. An empty name was probably a mistake. */
+static void reply_not_found(struct request *request, enum problem problem, const char *what,
+                            struct zt_text name)
+{
+    if (name.length == 0 && ends_in_one_slash(request))
+        problem_reply(request, PROBLEM_NOT_FOUND, "there is no resource at this path");
+    else if (name.length == 0)
+        problem_reply(request, PROBLEM_INVALID_NAME,
+                      "the path contains an empty segment, and %s with an empty name", what);
+    else if (memchr(name.bytes, '\0', name.length) != NULL)
+        problem_reply(request, PROBLEM_INVALID_NAME,
+                      "a name in the path contains U+0000, and %s of that name", what);
+    else
+        problem_reply(request, problem, "%s named %.*s", what, shown(name), name.bytes);
+}
+
 const struct zt_object *object_resolve(struct request *request)
 {
     struct zt_text name = request->names[NAME_OBJECT];
@@ -83,10 +111,8 @@ const struct zt_object *object_resolve(struct request *request)
 
     assert(model != NULL);
     object = zt_model_find(model, name);
-    if (object == NULL) {
-        problem_reply(request, PROBLEM_OBJECT_NOT_FOUND, "the model has no object named %.*s",
-                      shown(name), name.bytes);
-    }
+    if (object == NULL)
+        reply_not_found(request, PROBLEM_OBJECT_NOT_FOUND, "the model has no object", name);
     return object;
 }
 
@@ -98,9 +124,7 @@ const struct zt_component *component_resolve(struct request *request,
 
     assert(object != NULL);
     component = zt_object_find(request->generation->model, object, name);
-    if (component == NULL) {
-        problem_reply(request, PROBLEM_COMPONENT_NOT_FOUND,
-                      "the object has no component named %.*s", shown(name), name.bytes);
-    }
+    if (component == NULL)
+        reply_not_found(request, PROBLEM_COMPONENT_NOT_FOUND, "the object has no component", name);
     return component;
 }

@@ -1,17 +1,17 @@
-/* Statistics of a component's elements, or of those of a slice. */
+/* Sends statistics of the elements of a component, or of a slice. */
 #include "zt/statistics.h"
 #include "api/handlers.h"
 #include "api/numbers_view.h"
 #include "api/resolve.h"
-#include "numbers/findings.h"
+#include "numbers/component_statistics.h"
 
 #define BINS_DEFAULT 64
-/* To be raised when the document changes, so that tags change too. */
-#define STATISTICS_REVISION 2
+/* Raise this when the document changes, so that ETags change too. */
+#define STATISTICS_REVISION 3
 
-static enum outcome send(struct request *request, const struct finding *finding)
+static enum outcome send(struct request *request, const struct statistics_entry *statistics_entry)
 {
-    representation_memory(&request->reply, finding->bytes, finding->length);
+    representation_memory(&request->reply, statistics_entry->bytes, statistics_entry->length);
     return OUTCOME_READY;
 }
 
@@ -45,10 +45,10 @@ enum outcome statistics_get(struct request *request)
     request->reply.media_type = "application/json";
     numbers_view_prepare(request, numbers,
                          request_print(request, "statistics%d-%u", STATISTICS_REVISION, bins));
-    /* Without a length, the connection would end with a 304. */
+    /* Without a length, the connection would be closed after a 304. */
     if (request_header(request, "If-None-Match") != NULL ||
         request_header(request, "If-Modified-Since") != NULL)
-        request->reply.expected_length =
-            finding_length(request->server->findings, request->generation, &numbers->order);
+        request->reply.expected_length = statistics_length(request->server->statistics_memo,
+                                                           request->generation, &numbers->order);
     return OUTCOME_READY;
 }

@@ -1,6 +1,6 @@
-/* Blobs: stored bytes as they are.
+/* Blobs: stored bytes without decoding.
  *
- * A blob is addressed by its SHA-256, so its answer never changes. Any component with that digest
+ * A blob is addressed by its SHA-256, so the response never changes. Any component with that digest
  * can provide it; if one turns out to be corrupt, the next is tried. */
 #include "api/handlers.h"
 
@@ -19,7 +19,7 @@
 
 struct blob {
     uint8_t sha256[SHA256_BYTES];
-    unsigned skip;  /* candidates that cannot be served although their state does not say so */
+    unsigned skip;  /* candidates that cannot be served although their state does not show it */
     bool searching; /* on a worker */
     enum blob_answer answer;
     struct component_place place; /* generation: held, or NULL */
@@ -47,7 +47,7 @@ static void search_on_worker(struct request *request)
                   (struct blob_search){blob->skip, true, authorize_filter(request)}, &blob->place);
 }
 
-/* Finds the next candidate that is not known to be corrupt and holds it in blob->place. Its file
+/* Finds the next candidate that is not known to be corrupt, and holds it in blob->place. Its file
  * may have changed since. */
 static enum outcome search(struct request *request)
 {
@@ -66,7 +66,7 @@ static enum outcome search(struct request *request)
     return request_work_long(request, search_on_worker);
 }
 
-/* Whether the catalog still has the candidate at its path, with its file open. */
+/* Returns true if the catalog still has the candidate at its path, with its file open. */
 static bool is_current(struct request *request, enum outcome *out_outcome)
 {
     struct blob *blob = request->context;
@@ -100,7 +100,7 @@ static enum outcome reply_not_found(struct request *request)
                          "no stored component is known to have this digest");
 }
 
-/* READY: blob->place is the component, current and held; or replied. */
+/* Returns READY with blob->place current and held, or after replying. */
 static enum outcome choose(struct request *request)
 {
     struct blob *blob = request->context;
@@ -118,7 +118,7 @@ static enum outcome choose(struct request *request)
         if (is_current(request, &outcome))
             return OUTCOME_READY;
         /* The file was replaced, or is being opened again. A repeated search skips retired
-         * generations by itself. */
+         * generations. */
         retired = atomic_load(&blob->place.generation->retired);
         drop_place(blob);
         if (outcome == OUTCOME_WAITING)
@@ -142,8 +142,8 @@ static void set_segments(struct request *request, const struct component_place *
                           component->length);
 }
 
-/* Verifies the candidate or, if that fails, the next one, even with verify: off, since caches keep
- * the answer as immutable. The tag is the digest, so it is right for any candidate. */
+/* Verifies the candidate or, if that fails, the next one, even with verify: off, because caches
+ * keep the response as immutable. The ETag is the digest, so it is correct for any candidate. */
 static enum outcome step_verify(struct request *request)
 {
     struct blob *blob = request->context;
@@ -163,7 +163,7 @@ static enum outcome step_verify(struct request *request)
             return OUTCOME_WAITING;
         if (state == COMPONENT_UNAVAILABLE)
             return problem_reply(request, PROBLEM_STORE_UNAVAILABLE,
-                                 "the blob cannot be had from the store at present");
+                                 "the blob cannot be read from the store at the moment");
         if (state != COMPONENT_CORRUPT) {
             set_segments(request, &blob->place);
             return OUTCOME_READY;
@@ -176,7 +176,7 @@ static enum outcome step_verify(struct request *request)
     return OUTCOME_READY;
 }
 
-/* The SHA-256 of a range that is one of the pieces with known digests. */
+/* Finds the SHA-256 of a range that is one of the pieces with known digests. */
 static bool range_sha256(struct request *request, uint64_t first, uint64_t length,
                          uint8_t out_sha256[SHA256_BYTES])
 {
@@ -200,7 +200,7 @@ static void set_fields(struct request *request, const struct blob *blob)
     memcpy(reply->sha256, blob->sha256, sizeof(reply->sha256));
 }
 
-/* NULL: replied. */
+/* Returns NULL if it has replied. */
 static struct blob *blob_of(struct request *request)
 {
     struct blob *blob = request->context;

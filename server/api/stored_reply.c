@@ -1,4 +1,4 @@
-/* From an open file to a representation. */
+/* Turns an open file into a representation. */
 #include "api/stored_reply.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 time_t stored_modified(int64_t modified_ns)
 {
-    /* Rounded down, also before 1970. */
+    /* Rounds down, also before 1970. */
     const time_t seconds =
         (time_t)(modified_ns / CLOCK_NS_PER_S - (modified_ns % CLOCK_NS_PER_S < 0));
     const time_t now = time(NULL);

@@ -1,4 +1,4 @@
-/* One counter, which every request reads and few write. */
+/* One counter, which every request reads and few operations write. */
 #include "base/changes.h"
 
 #include <stdatomic.h>

@@ -1,14 +1,14 @@
-/* Counts whatever may change an answer about models: which there are, their files, what is known of
- * their bytes. An answer that is remembered holds as long as the count. */
+/* Counts everything that may change an answer about models: models, their files, and facts about
+ * their bytes. A cached answer is valid as long as the count is the same. */
 #ifndef BASE_CHANGES_H
 #define BASE_CHANGES_H
 
 #include <stdint.h>
 
-/* To be called once the change shows in answers that are made from then on. From any thread. */
+/* Call it once new answers reflect the change. May be called on any thread. */
 void changes_note(void);
 
-/* The number of changes so far; to be read before the answer is made. */
+/* Returns the number of changes so far. Read it before making the answer. */
 uint64_t changes_count(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* The time, in integers. Durations and deadlines use the monotonic clock; the wall clock is only
- * for times that are compared with those of files or shown to people. */
+/* The time, as integers. Durations and deadlines use the monotonic clock; the wall clock is only
+ * for times that are compared with file times or shown to people. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -28,7 +28,7 @@ static inline int64_t clock_ms(void)
     return clock_ns() / CLOCK_NS_PER_MS;
 }
 
-/* Monotonic time as of the last timer tick, a few milliseconds late: costs no system call where
+/* Monotonic time at the last timer tick, a few milliseconds late. It needs no system call where
  * clock_ms might. */
 static inline int64_t clock_coarse_ms(void)
 {

@@ -18,10 +18,10 @@
 /* The first character of more than one byte. */
 #define FIRST_LONG 0x80
 #define WORD_BITS  64
-/* Loops run over blocks of this many words, so that compilers vectorize them. */
+/* Loops process blocks of this many words, so that compilers vectorize them. */
 #define BLOCK_WORDS 4
-/* Each byte of a glob is a bit at most, and each glob has one more for its end; a row is a multiple
- * of a block. */
+/* Each byte of a glob is at most one bit, and each glob has one more for its end; a row is a
+ * multiple of a block. */
 #define WORDS_MAX                                                                                \
     ((GLOB_SET_BYTES_MAX + GLOB_SET_MAX + WORD_BITS * BLOCK_WORDS) / (WORD_BITS * BLOCK_WORDS) * \
      BLOCK_WORDS)
@@ -36,21 +36,21 @@ struct cursor {
 /* One element of a glob: a star, or something that accepts one character. */
 struct element {
     bool is_star;
-    bool is_negated;      /* accepts what is in none of the ranges; "?" is negated without ranges */
+    bool is_negated;      /* accepts characters outside the ranges; "?" is negated without ranges */
     struct cursor ranges; /* for take_range */
 };
 
 struct glob_set {
-    size_t words; /* of a row: one, or a multiple of BLOCK_WORDS */
+    size_t words; /* length of a row: one, or a multiple of BLOCK_WORDS */
     uint32_t *
         borders; /* sorted: where the parts of Unicode above ASCII begin; the first at FIRST_LONG */
     size_t border_count;
-    uint64_t *memory; /* holds all that follows */
+    uint64_t *memory; /* one allocation for the members below */
     uint64_t *rows;
-    uint64_t *begin;   /* where the globs begin */
-    uint64_t *stay;    /* where a star stands */
-    uint64_t *end;     /* where the globs end */
-    uint64_t *negated; /* where what a row says is the opposite; for compiling */
+    uint64_t *begin;   /* starts of the globs */
+    uint64_t *stay;    /* positions of stars */
+    uint64_t *end;     /* ends of the globs */
+    uint64_t *negated; /* positions whose row bit is inverted; for compiling */
 };
 
 /* --- parsing --- */
@@ -65,7 +65,7 @@ static bool at_end(const struct cursor *cursor)
     return cursor->at == cursor->length;
 }
 
-/* The next character as a number that sorts like its code point. A byte that is not part of a
+/* Returns the next character as a number that sorts like its code point. A byte outside a valid
  * character counts as one. */
 static uint32_t take(struct cursor *cursor)
 {
@@ -77,7 +77,7 @@ static uint32_t take(struct cursor *cursor)
     return character;
 }
 
-/* Takes the next character only if it is the wanted one. */
+/* Takes the next character if it is `wanted`. */
 static bool take_if(struct cursor *cursor, char wanted)
 {
     if (at_end(cursor) || cursor->bytes[cursor->at] != wanted)
@@ -86,7 +86,7 @@ static bool take_if(struct cursor *cursor, char wanted)
     return true;
 }
 
-/* One character of a class, or a range of them. A '-' at the end means itself. */
+/* Takes one character of a class, or a range. A final '-' stands for itself. */
 static void take_range(struct cursor *glob, uint32_t *out_low, uint32_t *out_high)
 {
     *out_low = *out_high = take(glob);
@@ -97,8 +97,8 @@ static void take_range(struct cursor *glob, uint32_t *out_low, uint32_t *out_hig
     }
 }
 
-/* Parses a class after its '['. A ']' that comes first means itself. False if the glob ends before
- * ']'. */
+/* Parses a class after its '['. A ']' that comes first stands for itself. Returns false if the
+ * class is not closed. */
 static bool take_class(struct cursor *glob, struct element *element)
 {
     uint32_t low;
@@ -115,7 +115,7 @@ static bool take_class(struct cursor *glob, struct element *element)
     return false;
 }
 
-/* False for a class that is not closed. */
+/* Returns false for a class that is not closed. */
 static bool take_element(struct cursor *glob, struct element *out_element)
 {
     *out_element = (struct element){0};
@@ -149,8 +149,8 @@ bool glob_is_valid(struct zt_text glob)
 
 /* --- compiling --- */
 
-/* Counts the bits of a glob and appends the borders of its ranges to borders, which holds
- * *count. */
+/* Counts the bits of a glob and appends the borders of its ranges; *count is the length of
+ * borders. */
 static size_t read_borders(struct zt_text glob, uint32_t *borders, size_t *count)
 {
     struct cursor cursor = cursor_over(glob);
@@ -182,8 +182,8 @@ static int compare_borders(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Finds the parts of Unicode that all globs treat alike, and the length of a row. False if memory
- * is out. */
+/* Finds the parts of Unicode that all globs treat equally, and the length of a row. Returns false
+ * if out of memory. */
 static bool make_borders(struct glob_set *set, const struct zt_text *globs, size_t count)
 {
     size_t bytes = 0;
@@ -192,7 +192,7 @@ static bool make_borders(struct glob_set *set, const struct zt_text *globs, size
 
     for (size_t i = 0; i < count; i++)
         bytes += globs[i].length;
-    /* A character above ASCII has at least two bytes, and two borders. */
+    /* A character above ASCII has at least two bytes, and adds two borders. */
     set->borders = bytes <= GLOB_SET_BYTES_MAX ? calloc(bytes + 2, sizeof(*set->borders)) : NULL;
     if (set->borders == NULL)
         return false;
@@ -210,7 +210,7 @@ static bool make_borders(struct glob_set *set, const struct zt_text *globs, size
     return true;
 }
 
-/* The rows follow a word of 0: a step reads the word before the first. */
+/* The rows follow a zero word, because a step reads the word before the first. */
 static bool make_rows(struct glob_set *set)
 {
     size_t words = set->words;
@@ -227,7 +227,7 @@ static bool make_rows(struct glob_set *set)
     return true;
 }
 
-/* The row of a character. */
+/* Returns the row of a character. */
 static size_t row_of(const struct glob_set *set, uint32_t character)
 {
     size_t low;
@@ -268,7 +268,7 @@ static void compile_ranges(struct glob_set *set, struct cursor ranges, size_t bi
     }
 }
 
-/* Gives a glob its bits, from bit on; returns the first bit of the next one. */
+/* Assigns bits to a glob, starting at bit; returns the first bit of the next glob. */
 static size_t compile_glob(struct glob_set *set, struct zt_text glob, size_t bit)
 {
     struct cursor cursor = cursor_over(glob);
@@ -337,7 +337,7 @@ static const uint64_t *take_row(const struct glob_set *set, struct cursor *text)
     return set->rows + row_of(set, take(text)) * set->words;
 }
 
-/* Which positions are wanted after a text: those at the end of a glob, or any. */
+/* Which positions count after a text: the end of a glob, or any position. */
 enum wanted { WANTED_END, WANTED_ANY };
 
 static bool matches_in_a_word(const struct glob_set *set, struct cursor text, enum wanted wanted)
@@ -354,13 +354,13 @@ static bool matches_in_a_word(const struct glob_set *set, struct cursor text, en
     return (wanted == WANTED_ANY ? now : now & *set->end) != 0;
 }
 
-/* Moves the bits by one character; false if none is left. The end of a glob accepts no character,
- * so no bit moves from one glob into the next. */
+/* Moves the bits by one character. Returns false if none is left. The end of a glob accepts no
+ * character, so no bit moves from one glob into the next. */
 static bool step(const struct glob_set *set, const uint64_t *row, const uint64_t *restrict now,
                  uint64_t *restrict next)
 {
     const uint64_t *stay = set->stay;
-    /* The word before each one; the first has one too. */
+    /* The word before each one; the first word also has one. */
     const uint64_t *now_before = now - 1;
     const uint64_t *row_before = row - 1;
     uint64_t left = 0;
@@ -378,7 +378,7 @@ static bool step(const struct glob_set *set, const uint64_t *row, const uint64_t
 
 static bool matches_in_words(const struct glob_set *set, struct cursor text, enum wanted wanted)
 {
-    /* The positions before and after a character, each array after a word of 0. */
+    /* The positions before and after a character, each array after a zero word. */
     uint64_t first[WORDS_MAX + 1];
     uint64_t second[WORDS_MAX + 1];
     uint64_t *now = first + 1;

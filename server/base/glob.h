@@ -11,28 +11,31 @@
 
 #include "zt/status.h"
 
-/* Bytes of one glob. */
+/* The maximum length of a glob in bytes. */
 #define GLOB_MAX 1024
-/* Globs of a set, and their bytes in total: a request target has room for no more. A set takes at
- * most 2.5 MB, and matching takes at most 132 word operations per character of the name. */
+/* The maximum number of globs in a set, and of their bytes in total: a request target has no room
+ * for more. A set takes at most 2.5 MB, and matching takes at most 132 word operations per
+ * character of the name. */
 #define GLOB_SET_MAX       64
 #define GLOB_SET_BYTES_MAX 8192
 
-/* Whether a text is a glob: UTF-8, not too long, every class closed and not empty. */
+/* Returns true if a text is a valid glob: UTF-8, not too long, every class closed and not empty. */
 bool glob_is_valid(struct zt_text glob);
 
 struct glob_set;
 
-/* Compiles valid globs, which the set does not keep. Takes microseconds for ordinary globs and a
- * few milliseconds at worst. NULL if out of memory or if the globs exceed the bounds. */
+/* Compiles valid globs; the set does not refer to their texts. Takes microseconds for ordinary
+ * globs and at most a few milliseconds. Returns NULL if out of memory or if the globs exceed the
+ * limits. */
 struct glob_set *glob_set_new(const struct zt_text *globs, size_t count);
-/* Takes NULL. */
+/* Accepts NULL. */
 void glob_set_free(struct glob_set *set);
 
-/* Whether one of the globs matches the whole text. From any thread. */
+/* Returns true if one of the globs matches the whole text. May be called on any thread. */
 bool glob_set_matches(const struct glob_set *set, struct zt_text text);
 
-/* Whether one of the globs can match a text that begins with this one. From any thread. */
+/* Returns true if one of the globs can match a text that begins with this one. May be called on any
+ * thread. */
 bool glob_set_can_begin(const struct glob_set *set, struct zt_text beginning);
 
 #endif

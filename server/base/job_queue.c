@@ -1,4 +1,4 @@
-/* A ring of lines, one for each client that has jobs here. */
+/* A ring of lines, one for each client that has jobs in the queue. */
 #include "base/job_queue.h"
 
 #include <assert.h>
@@ -28,7 +28,8 @@ static struct job_line *line_of(const struct job_queue *queue, uint64_t client)
     return NULL;
 }
 
-/* Adds a line to the ring, before the one whose turn it is: it has the last turn of this round. */
+/* Adds a line to the ring before the line whose turn it is, so that it is the last in this
+ * round. */
 static struct job_line *open_line(struct job_queue *queue, uint64_t client)
 {
     struct job_line *line = queue->free;
@@ -58,7 +59,7 @@ static void close_line(struct job_queue *queue, struct job_line *line)
     queue->free = line;
 }
 
-/* The line that the client's jobs go into. */
+/* Returns the line for the client's jobs. */
 static struct job_line *line_for(struct job_queue *queue, uint64_t client)
 {
     struct job_line *line = line_of(queue, client);
@@ -68,7 +69,7 @@ static struct job_line *line_for(struct job_queue *queue, uint64_t client)
     return queue->free != NULL ? open_line(queue, client) : &queue->lines[client % JOB_LINES];
 }
 
-/* link is what refers to the job that is to follow it. */
+/* Inserts a job. link is the pointer to the job that will follow it. */
 static void put_into(struct job_queue *queue, struct job_line *line, struct mail **link,
                      struct job *job)
 {
@@ -81,7 +82,7 @@ static void put_into(struct job_queue *queue, struct job_line *line, struct mail
     queue->length++;
 }
 
-/* link is what refers to the job. */
+/* Removes a job. link is the pointer to it. */
 static struct job *take_from(struct job_queue *queue, struct job_line *line, struct mail **link)
 {
     struct job *job = job_of(*link);
@@ -122,7 +123,7 @@ struct job *job_queue_take(struct job_queue *queue, job_queue_rule may_run, cons
     if (line == NULL)
         return NULL;
     do {
-        /* A shared line holds jobs of others than its own client. */
+        /* A shared line may have jobs of several clients. */
         if (may_run(context, job_of(line->first)->client)) {
             queue->turn = line->next;
             return take_from(queue, line, &line->first);
@@ -137,7 +138,7 @@ bool job_queue_has(const struct job_queue *queue, const struct job *job)
     return job->line >= queue->lines && job->line < queue->lines + JOB_LINES;
 }
 
-/* The number of jobs before one in its line; *out_link: what refers to it. */
+/* Returns the number of jobs before this one in its line; *out_link is the pointer to it. */
 static size_t place_of(const struct job *job, struct mail ***out_link)
 {
     struct mail **link = &job->line->first;

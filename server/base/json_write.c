@@ -1,4 +1,4 @@
-/* JSON (RFC 8259) written straight into a growing text, without a tree and without doubles. */
+/* Writes JSON (RFC 8259) directly into a growing text, without a tree and without doubles. */
 #include "base/json_write.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 #include "base/decimal.h"
 #include "zt/utf8.h"
 
-/* Enough for every short answer without a second allocation. */
+/* Enough for short answers without a second allocation. */
 #define FIRST_CAPACITY 512
 #define INDENT         2
 
@@ -23,7 +23,7 @@ void json_free(struct json *json)
     json_init(json, json->pretty);
 }
 
-/* Room for length more bytes. */
+/* Makes room for length more bytes. */
 static bool reserve(struct json *json, size_t length)
 {
     size_t capacity;
@@ -70,7 +70,7 @@ static void new_line(struct json *json)
     }
 }
 
-/* Writes what belongs between the last thing written and the value or key that begins here. */
+/* Writes the separator between the previous item and the value or key that begins here. */
 static void separate(struct json *json)
 {
     if (json->after_key) {
@@ -106,7 +106,7 @@ static void end(struct json *json, char bracket)
         new_line(json);
     append_char(json, bracket);
     json->after_value = true;
-    /* At a terminal, the prompt shall not stand behind the bracket. */
+    /* On a terminal, the prompt must not follow the bracket. */
     if (json->depth == 0)
         append_char(json, '\n');
 }
@@ -146,7 +146,7 @@ static void append_escape(struct json *json, unsigned char byte)
     append(json, (const char[]){'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]}, 6);
 }
 
-/* Length of the first bytes that need no escape in a string. */
+/* Returns the length of the prefix that needs no escape in a string. */
 static size_t plain_run(const char *bytes, size_t length)
 {
     size_t at = 0;
@@ -213,14 +213,25 @@ void json_put_string(struct json *json, const char *text)
 
 void json_uint(struct json *json, uint64_t number)
 {
-    char digits[DECIMAL_SIZE];
+    char digits[ZT_DECIMAL_SIZE];
 
-    value(json, digits, (size_t)(decimal_write(digits, number) - digits));
+    value(json, digits, (size_t)(zt_decimal_write(digits, number) - digits));
 }
 
 void json_put_null(struct json *json)
 {
     value(json, "null", 4);
+}
+
+void json_raw_begin(struct json *json)
+{
+    separate(json);
+    json->after_value = true;
+}
+
+void json_raw_piece(struct json *json, const char *text, size_t length)
+{
+    append(json, text, length);
 }
 
 void json_raw(struct json *json, const char *text, size_t length)

@@ -1,26 +1,27 @@
-/* Lines on standard error. A line is built on the stack and written as a whole, so that lines of
- * several threads never mix. Text that does not fit is cut, and the cut marked. */
+/* Writes lines to standard error. A line is built on the stack and written as a whole, so that
+ * lines of several threads never mix. Text that does not fit is truncated and marked. */
 #include "base/log.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
 #include "base/decimal.h"
 #include "base/log_output.h"
+#include "base/percent.h"
 #include "zt/utf8.h"
 
 #define LINE_SIZE LOG_OUTPUT_SIZE
-/* A longer message is cut. */
+/* Longer messages are truncated. */
 #define TEXT_SIZE 3072
-/* A longer request path is cut; models and objects with sane names fit. */
+/* Longer request paths are truncated; models and objects with reasonable names fit. */
 #define PATH_SHOWN 1024
-/* The same for what else comes from the client. Browsers call themselves 150 bytes long. */
+/* The same for other texts from the client. Browsers' User-Agent fields have about 150 bytes. */
 #define AGENT_SHOWN 256
 #define MODEL_SHOWN 512
 #define WORD_SHOWN  64
@@ -62,14 +63,15 @@ static void put_text(struct line *line, const char *text)
     put(line, text, strlen(text));
 }
 
-/* What is escaped besides what no reader should get as it is (is_hidden). */
+/* The characters to escape in addition to hidden ones (is_hidden). */
 enum escaping {
     ESCAPE_WORDS,  /* nothing */
     ESCAPE_QUOTED, /* quotes and backslashes, as in JSON */
-    ESCAPE_TARGET  /* all but printable ASCII, quotes and backslashes, as %XX: it has no quotes */
+    ESCAPE_TARGET  /* everything except printable ASCII, and quotes and backslashes, as %XX: the
+                    * field is not quoted */
 };
 
-/* Of a well-formed character of UTF-8. */
+/* Returns the code point of a well-formed UTF-8 character. */
 static uint32_t code_point(const unsigned char *text, size_t length)
 {
     static const unsigned char first_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
@@ -82,8 +84,8 @@ static uint32_t code_point(const unsigned char *text, size_t length)
     return point;
 }
 
-/* Control characters, separators of lines, and the format controls (category Cf), most of which are
- * invisible or change the order in which the rest of the line is shown. */
+/* Returns true for control characters, line separators and format controls (category Cf), most of
+ * which are invisible or change the order in which the rest of the line is shown. */
 static bool is_hidden(uint32_t point)
 {
     static const struct {
@@ -103,10 +105,10 @@ static bool is_hidden(uint32_t point)
     return false;
 }
 
-/* Longer than the longest escape, two of \uXXXX. */
+/* More than the longest escape, which is two times \uXXXX. */
 #define ESCAPE_SIZE 16
 
-/* As in JSON: beyond U+FFFF a pair of surrogates. */
+/* Escapes as in JSON: above U+FFFF, a pair of surrogates. */
 static void escape_point(uint32_t point, char out_escape[ESCAPE_SIZE])
 {
     if (point < 0x10000)
@@ -117,8 +119,8 @@ static void escape_point(uint32_t point, char out_escape[ESCAPE_SIZE])
                  (unsigned)(0xDC00 + ((point - 0x10000) & 0x3FF)));
 }
 
-/* Prints one character, and returns its length in bytes. Bytes that are not UTF-8 become \u00XX,
- * the character of that number: a log is for reading, not for recovering bytes. */
+/* Prints one character and returns its length in bytes. Invalid UTF-8 bytes become \u00XX, the
+ * character with that number: a log is for reading and not for recovering bytes. */
 static size_t put_character(struct line *line, const unsigned char *text, size_t length,
                             enum escaping escaping)
 {
@@ -129,8 +131,7 @@ static size_t put_character(struct line *line, const unsigned char *text, size_t
     char escape[ESCAPE_SIZE];
 
     if (escaping == ESCAPE_TARGET && (*text <= ' ' || *text > '~' || is_mark)) {
-        snprintf(escape, sizeof(escape), "%%%02X", *text);
-        put_text(line, escape);
+        put(line, escape, (size_t)(zt_percent_put(escape, (char)*text) - escape));
     } else if (valid == 0 || is_hidden(point)) {
         escape_point(point, escape);
         put_text(line, escape);
@@ -141,7 +142,7 @@ static size_t put_character(struct line *line, const unsigned char *text, size_t
     return taken;
 }
 
-/* How many of the first bytes need no escape in any form: most texts need none. */
+/* Returns the length of the prefix that needs no escape in any form; most texts need none. */
 static size_t plain_length(const unsigned char *text, size_t length)
 {
     size_t plain = 0;
@@ -152,7 +153,7 @@ static size_t plain_length(const unsigned char *text, size_t length)
     return plain;
 }
 
-/* Returns whether the text has fitted; if not, the cut is marked. */
+/* Returns true if the text fits; otherwise truncates and marks it. */
 static bool put_bytes(struct line *line, struct zt_text text, size_t limit, enum escaping escaping)
 {
     const unsigned char *at = (const unsigned char *)text.bytes;
@@ -160,18 +161,22 @@ static bool put_bytes(struct line *line, struct zt_text text, size_t limit, enum
                                                                        : LINE_SIZE - LINE_RESERVE;
 
     for (size_t done = 0; done < text.length;) {
-        const size_t plain = plain_length(at + done, text.length - done);
+        const size_t left = text.length - done;
+        size_t room;
+        size_t plain;
 
         if (line->length + ESCAPE_SIZE > end) {
             put_text(line, "...");
             return false;
         }
-        if (plain > 0 && plain <= end - ESCAPE_SIZE - line->length) {
+        room = end - ESCAPE_SIZE - line->length;
+        plain = plain_length(at + done, left < room ? left : room);
+        if (plain > 0) {
             put(line, text.bytes + done, plain);
             done += plain;
             continue;
         }
-        done += put_character(line, at + done, text.length - done, escaping);
+        done += put_character(line, at + done, left, escaping);
     }
     return true;
 }
@@ -181,23 +186,44 @@ static void put_escaped(struct line *line, const char *text, size_t limit, enum 
     put_bytes(line, (struct zt_text){text, strlen(text)}, limit, escaping);
 }
 
-/* The length of the text up to and with the name of a parameter that holds a token (RFC 6750,
- * section 2.3); all of it if there is none. */
+/* Returns how many bytes of a query are this name (lower case) with its "="; 0 if the query begins
+ * otherwise. Handlers decode names, so the name may be percent-encoded. */
+static size_t length_of_name(const char *query, const char *name)
+{
+    const char *at = query;
+
+    for (; *name != '\0'; name++) {
+        const int escaped = zt_percent_value((struct zt_text){at, strnlen(at, ZT_PERCENT_LENGTH)});
+        const int byte = escaped >= 0 ? escaped : (unsigned char)*at;
+
+        if (tolower(byte) != *name)
+            return 0;
+        at += escaped >= 0 ? ZT_PERCENT_LENGTH : 1;
+    }
+    return (size_t)(at - query);
+}
+
+/* Returns the length of the text up to and including the name of a parameter that contains a token
+ * (RFC 6750, section 2.3) or the signature of a permit; the whole length if there is none. */
 static size_t length_to_token(const char *target)
 {
-    static const char name[] = "access_token=";
+    static const char *const names[] = {"access_token=", "signature=", "x-amz-signature="};
     const char *at = target;
 
     while ((at = strpbrk(at, "?&;")) != NULL) {
         at++;
-        if (strncasecmp(at, name, sizeof(name) - 1) == 0)
-            return (size_t)(at - target) + sizeof(name) - 1;
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+            const size_t length = length_of_name(at, names[i]);
+
+            if (length > 0)
+                return (size_t)(at - target) + length;
+        }
     }
     return strlen(target);
 }
 
-/* The target of a request without the tokens in it. They are not accepted there, but may be valid
- * elsewhere. */
+/* Writes a request's target without tokens and signatures. The server does not accept a token
+ * there, but another server might. */
 static void put_target(struct line *line, const char *target, enum escaping escaping)
 {
     const size_t end = line->length + PATH_SHOWN;
@@ -218,9 +244,9 @@ static void put_target(struct line *line, const char *target, enum escaping esca
 
 static void put_decimal(struct line *line, uint64_t number)
 {
-    char digits[DECIMAL_SIZE];
+    char digits[ZT_DECIMAL_SIZE];
 
-    put(line, digits, (size_t)(decimal_write(digits, number) - digits));
+    put(line, digits, (size_t)(zt_decimal_write(digits, number) - digits));
 }
 
 static void put_thousandths(struct line *line, uint64_t number)
@@ -231,7 +257,7 @@ static void put_thousandths(struct line *line, uint64_t number)
     put(line, digits, sizeof(digits));
 }
 
-/* A busy thread writes many lines in the same second. */
+/* Caches the formatted second, because a busy thread writes many lines within it. */
 static void put_time(struct line *line)
 {
     static _Thread_local time_t second = -1;
@@ -328,7 +354,7 @@ static void put_cut_text(struct line *line, const struct log_cut *cut)
     put_text(line, cut->reason);
 }
 
-/* What a line has only if it is known: name and value. */
+/* A name and a value that a line has only if the value is known. */
 struct known {
     const char *name;
     struct zt_text value; /* bytes NULL: unknown */
@@ -356,7 +382,8 @@ static void list_known(const struct log_request_line *request, struct known out_
     memcpy(out_known, known, sizeof(known));
 }
 
-/* Quotes are escaped in text too, so that a client's words cannot look like another member. */
+/* Quotes are escaped in the text format too, so that a client's text cannot look like another
+ * member. */
 static void put_known(struct line *line, const struct log_request_line *request, bool json)
 {
     struct known known[KNOWN_MOST];

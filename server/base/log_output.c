@@ -1,4 +1,4 @@
-/* Lines that wait are kept by the thread that wrote them, so that nothing is shared. */
+/* Each thread buffers its own lines, so that threads share no buffer. */
 #include "base/log_output.h"
 
 #include <assert.h>

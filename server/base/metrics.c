@@ -1,7 +1,7 @@
-/* The table of counters and gauges, a shard of memory for each thread, and the text.
+/* The table of counters and gauges, a shard of memory per thread, and the text output.
  *
- * A thread takes a shard when it first counts and gives it back when it ends; the next new thread
- * takes it over, counts included, so that a counter never falls. */
+ * A thread takes a shard when it first counts and returns it when it ends. The next new thread
+ * takes it over with its counts, so that a counter never decreases. */
 #include "base/metrics.h"
 
 #include <assert.h>
@@ -11,35 +11,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So that no two threads write to one cache line. */
+/* Keeps threads from writing to the same cache line. */
 #define LINE_BYTES 64
 
-/* A level is what threads add up to, as a counter is, but it falls too. */
+/* A level is a sum over threads like a counter, but may also decrease. */
 enum kind { COUNTER, LEVEL, GAUGE };
 
 static const struct {
-    const char *name; /* lines of the same name stand together */
+    const char *name; /* lines with the same name must be adjacent */
     const char *labels;
-    const char *help; /* with the first line of a name */
+    const char *help; /* set on the first line of a name */
     enum kind kind;
 } table[METRICS] = {
     [METRIC_CONNECTIONS_ACCEPTED] = {"ztserve_connections_accepted_total", NULL,
-                                     "Connections that were accepted and given a place.", COUNTER},
+                                     "Connections that were accepted within the limits.", COUNTER},
     [METRIC_CONNECTIONS_REFUSED_LIMIT] =
         {"ztserve_connections_refused_total", "reason=\"limit\"",
-         "Connections turned away: over limits.connections, or over the limit of their address.",
+         "Connections refused: over limits.connections, or over the limit of their address.",
          COUNTER},
     [METRIC_CONNECTIONS_REFUSED_ADDRESS] = {"ztserve_connections_refused_total",
                                             "reason=\"address\"", NULL, COUNTER},
     [METRIC_CUT_TIMEOUT] = {"ztserve_http_requests_cut_total", "reason=\"timeout\"",
-                            "Requests that ended before their whole answer was sent.", COUNTER},
+                            "Requests that ended before their whole response was sent.", COUNTER},
     [METRIC_CUT_DRAIN] = {"ztserve_http_requests_cut_total", "reason=\"drain\"", NULL, COUNTER},
     [METRIC_CUT_CLIENT] = {"ztserve_http_requests_cut_total", "reason=\"client\"", NULL, COUNTER},
     [METRIC_CUT_SERVER] = {"ztserve_http_requests_cut_total", "reason=\"server\"", NULL, COUNTER},
-    [METRIC_REQUESTS_OPEN] = {"ztserve_http_requests_in_progress", NULL,
-                              "Requests that have not ended.", LEVEL},
+    [METRIC_REQUESTS_OPEN] = {"ztserve_http_requests_in_progress", NULL, "Requests in progress.",
+                              LEVEL},
     [METRIC_SENT_BYTES] = {"ztserve_http_sent_bytes_total", NULL,
-                           "Bytes of answers, heads included, counted when a request ends.",
+                           "Bytes of responses, headers included, counted when a request ends.",
                            COUNTER},
     [METRIC_RECEIVED_BYTES] = {"ztserve_http_received_bytes_total", NULL,
                                "Bytes of requests, headers included, counted when a request ends.",
@@ -85,41 +85,37 @@ static const struct {
     [METRIC_EXPIRED_STAGED] = {"ztserve_uploads_expired_total", "kind=\"staged\"", NULL, COUNTER},
     [METRIC_EXPIRED_XET] = {"ztserve_uploads_expired_total", "kind=\"xet\"", NULL, COUNTER},
     [METRIC_JOBS_ORDINARY] = {"ztserve_worker_jobs_total", "kind=\"ordinary\"",
-                              "Jobs that workers have done.", COUNTER},
+                              "Jobs that workers have completed.", COUNTER},
     [METRIC_JOBS_LONG] = {"ztserve_worker_jobs_total", "kind=\"long\"", NULL, COUNTER},
     [METRIC_JOBS_IDLE] = {"ztserve_worker_jobs_total", "kind=\"idle\"", NULL, COUNTER},
-    [METRIC_FILES_PARKED] = {"ztserve_model_files_parked_total", NULL,
-                             "Times that a model's files were closed since nobody read them.",
-                             COUNTER},
+    [METRIC_FILES_PARKED] =
+        {"ztserve_model_files_parked_total", NULL,
+         "Times that a model's files were closed because no request was reading them.", COUNTER},
     [METRIC_FILES_OPENED_AGAIN] = {"ztserve_model_files_opened_again_total", NULL,
-                                   "Times that the files of such a model were opened again.",
-                                   COUNTER},
+                                   "Times that a model's closed files were reopened.", COUNTER},
     [METRIC_RELOADS_DONE] = {"ztserve_config_reloads_total", "result=\"done\"",
-                             "Attempts to read the configuration again.", COUNTER},
+                             "Attempts to reload the configuration.", COUNTER},
     [METRIC_RELOADS_FAILED] = {"ztserve_config_reloads_total", "result=\"failed\"", NULL, COUNTER},
     [METRIC_CACHE_HITS] = {"ztserve_cache_reads_total", "result=\"hit\"",
-                           "Blocks that were read: from the cache, or brought for it.", COUNTER},
+                           "Blocks that were read from the cache, or fetched for it.", COUNTER},
     [METRIC_CACHE_MISSES] = {"ztserve_cache_reads_total", "result=\"miss\"", NULL, COUNTER},
     [METRIC_CACHE_FETCHED_BYTES] = {"ztserve_cache_fetched_bytes_total", NULL,
-                                    "Bytes that came from the store.", COUNTER},
+                                    "Bytes fetched from the store.", COUNTER},
     [METRIC_CACHE_EVICTED_BYTES] = {"ztserve_cache_evicted_bytes_total", NULL,
-                                    "Bytes that made room for others.", COUNTER},
+                                    "Bytes evicted to make room.", COUNTER},
     [METRIC_CACHE_MISMATCHES] = {"ztserve_cache_mismatches_total", NULL,
-                                 "Blocks of the cache that were not what they should be, and were "
-                                 "fetched again.",
-                                 COUNTER},
+                                 "Damaged blocks of the cache, which were fetched again.", COUNTER},
     [METRIC_CACHE_UNCACHED_BYTES] = {"ztserve_cache_uncached_bytes_total", NULL,
                                      "Bytes that were fetched and could not be kept.", COUNTER},
     [METRIC_STORE_LIST] = {"ztserve_store_requests_total", "operation=\"list\"",
-                           "Requests to the object store, repetitions included.", COUNTER},
+                           "Requests to the object store, retries included.", COUNTER},
     [METRIC_STORE_READ] = {"ztserve_store_requests_total", "operation=\"read\"", NULL, COUNTER},
     [METRIC_STORE_WRITE] = {"ztserve_store_requests_total", "operation=\"write\"", NULL, COUNTER},
     [METRIC_STORE_OTHER] = {"ztserve_store_requests_total", "operation=\"other\"", NULL, COUNTER},
     [METRIC_STORE_RETRIES] = {"ztserve_store_retries_total", NULL,
-                              "Requests to the object store that were repeated.", COUNTER},
+                              "Requests to the object store that were retried.", COUNTER},
     [METRIC_STORE_ERROR_CONNECT] = {"ztserve_store_errors_total", "kind=\"connect\"",
-                                    "Requests to the object store that failed in the end.",
-                                    COUNTER},
+                                    "Requests to the object store that finally failed.", COUNTER},
     [METRIC_STORE_ERROR_TIMEOUT] = {"ztserve_store_errors_total", "kind=\"timeout\"", NULL,
                                     COUNTER},
     [METRIC_STORE_ERROR_BROKEN] = {"ztserve_store_errors_total", "kind=\"broken\"", NULL, COUNTER},
@@ -135,7 +131,7 @@ static const struct {
     [METRIC_OPEN_STAGED] = {"ztserve_uploads_open", "kind=\"staged\"", NULL, GAUGE},
     [METRIC_OPEN_XET] = {"ztserve_uploads_open", "kind=\"xet\"", NULL, GAUGE},
     [METRIC_SKIPPED_NAME] = {"ztserve_skipped_entries", "reason=\"name\"",
-                             "Files, folders and links that the last scan of the folder left out.",
+                             "Files, folders and links that the last scan of the folder skipped.",
                              GAUGE},
     [METRIC_SKIPPED_FOLDER_NAME] = {"ztserve_skipped_entries", "reason=\"folder_name\"", NULL,
                                     GAUGE},
@@ -146,30 +142,30 @@ static const struct {
     [METRIC_SKIPPED_UNREADABLE] = {"ztserve_skipped_entries", "reason=\"unreadable\"", NULL, GAUGE},
     [METRIC_SKIPPED_LONG] = {"ztserve_skipped_entries", "reason=\"long\"", NULL, GAUGE},
     [METRIC_RELOAD_IN_FORCE] = {"ztserve_config_last_reload_successful", NULL,
-                                "Whether the configuration that was read last is in force.", GAUGE},
+                                "Whether the last configuration that was read is in use.", GAUGE},
     [METRIC_RELOAD_TIME] = {"ztserve_config_last_reload_success_timestamp_seconds", NULL,
-                            "When the configuration in force was read.", GAUGE},
+                            "When the current configuration was read.", GAUGE},
     [METRIC_CACHE_USED_BYTES] = {"ztserve_cache_used_bytes", NULL,
                                  "Disk space that the block cache takes.", GAUGE},
     [METRIC_CACHE_LIMIT_BYTES] = {"ztserve_cache_limit_bytes", NULL,
                                   "Disk space that the block cache may take.", GAUGE},
-    [METRIC_STORE_AWAY] = {"ztserve_store_away", NULL, "1 while the object store does not answer.",
+    [METRIC_STORE_AWAY] = {"ztserve_store_away", NULL, "1 while the object store does not respond.",
                            GAUGE},
     [METRIC_STORE_LIST_AGE] = {"ztserve_store_list_age_seconds", NULL,
-                               "Time since the bucket was last listed whole.", GAUGE},
+                               "Time since the last complete listing of the bucket.", GAUGE},
     [METRIC_STORE_RUNNING] = {"ztserve_store_requests_in_progress", NULL,
-                              "Requests to the object store on their way.", GAUGE},
+                              "Requests to the object store in progress.", GAUGE},
 };
 
 struct shard {
     metric_cell counters[METRICS];
     _Atomic(metric_cell *) blocks[METRIC_BLOCKS];
     struct shard *next;
-    bool is_taken; /* by a thread; with the lock */
+    bool is_taken; /* used by a thread; under the lock */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct shard *_Atomic shards; /* only ever grows */
+static struct shard *_Atomic shards; /* only grows */
 static _Thread_local struct shard *mine;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -193,7 +189,7 @@ static void make_key(void)
         abort();
 }
 
-/* With the lock held. */
+/* The lock must be held. */
 static struct shard *add_shard(void)
 {
     const size_t size = (sizeof(struct shard) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;

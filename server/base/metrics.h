@@ -1,9 +1,9 @@
 /* Counters and gauges of the process, declared in one table (metrics.c), and their text in the
  * Prometheus exposition format, version 0.0.4.
  *
- * Each thread counts in memory of its own, so that counting takes a few nanoseconds, no lock and no
- * shared cache line; reading adds up the threads, those that have ended included. Counts of a
- * thread that gets no memory are lost. From any thread. */
+ * Each thread counts in its own memory, so that counting takes a few nanoseconds and no lock or
+ * shared cache line. Reading adds up all threads, including those that have ended. If a thread gets
+ * no memory, its counts are lost. All functions may be called on any thread. */
 #ifndef BASE_METRICS_H
 #define BASE_METRICS_H
 
@@ -21,7 +21,7 @@ enum metric {
     METRIC_CUT_DRAIN,
     METRIC_CUT_CLIENT,
     METRIC_CUT_SERVER,
-    METRIC_REQUESTS_OPEN, /* falls too */
+    METRIC_REQUESTS_OPEN, /* also decreases */
     METRIC_SENT_BYTES,
     METRIC_RECEIVED_BYTES,
     METRIC_CHECKS_VERIFIED,
@@ -98,34 +98,34 @@ enum metric {
 /* Counts up. */
 void metric_add(enum metric metric, uint64_t amount);
 
-/* Counts down again, on the thread that counted up. */
+/* Decreases the count, on the thread that increased it. */
 static inline void metric_subtract(enum metric metric, uint64_t amount)
 {
-    /* Modulo 2^64, as the sum is. */
+    /* Modulo 2^64, like the sum. */
     metric_add(metric, 0 - amount);
 }
 
 /* Sets a gauge. A gauge that was never set has no line. */
 void metric_set(enum metric metric, int64_t value);
 
-/* The sum over all threads, or the value of a gauge. */
+/* Returns the sum over all threads, or the value of a gauge. */
 uint64_t metric_value(enum metric metric);
 
 /* --- counters that another part declares --- */
 
-/* Arrays of counters whose number and labels only their part knows. */
+/* Arrays of counters. Only the module that uses a block knows the number and the labels. */
 enum metric_block { METRIC_BLOCK_REQUESTS, METRIC_BLOCK_PROBLEMS, METRIC_BLOCKS };
 
 typedef _Atomic(uint64_t) metric_cell;
 
-/* This thread's cells of a block, zero at first. count is the same in every call. NULL if out of
- * memory. */
+/* Returns this thread's cells of a block, initially zero. count must be the same in all calls.
+ * Returns NULL if out of memory. */
 metric_cell *metric_cells(enum metric_block block, size_t count);
 
 /* Adds to a cell of this thread. */
 static inline void metric_cell_add(metric_cell *cell, uint64_t amount)
 {
-    /* No other thread writes it, so this needs no locked instruction. */
+    /* No other thread writes this cell, so no locked instruction is needed. */
     atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + amount,
                           memory_order_relaxed);
 }
@@ -135,17 +135,18 @@ void metric_cells_sum(enum metric_block block, uint64_t *out_sums, size_t count)
 
 /* --- text --- */
 
-/* Writes every counter and gauge of the table; those of buckets and their cache only once
- * METRIC_STORE_AWAY was set. */
+/* Writes all counters and gauges of the table; those about buckets and their cache only once
+ * METRIC_STORE_AWAY has been set. */
 void metrics_write(FILE *stream);
 
-/* The two lines above the samples of a family. type: "counter", "gauge" or "histogram". */
+/* Writes the two lines before the samples of a family. type is "counter", "gauge" or
+ * "histogram". */
 void metrics_write_family(FILE *stream, const char *name, const char *type, const char *help);
 
-/* One sample. labels, without braces and quoted as the format requires, may be NULL. */
+/* Writes one sample. labels, without braces and quoted as the format requires, may be NULL. */
 void metrics_write_sample(FILE *stream, const char *name, const char *labels, uint64_t value);
 
-/* The same for a duration, in seconds. */
+/* Does the same for a duration, in seconds. */
 void metrics_write_seconds(FILE *stream, const char *name, const char *labels,
                            uint64_t nanoseconds);
 

@@ -1,4 +1,5 @@
-/* Which models somebody wants, or may see: a question about a name that rooms pass down. */
+/* Selects models by name: those that a client wants, or may see. Callers pass it down to other
+ * modules. */
 #ifndef BASE_NAME_FILTER_H
 #define BASE_NAME_FILTER_H
 
@@ -6,8 +7,7 @@
 
 #include "zt/text.h"
 
-/* passes may be called on any thread, as long as what context points to lives. Cleared: all names
- * pass. */
+/* passes may be called on any thread while context is valid. Zeroed: all names pass. */
 struct name_filter {
     bool (*passes)(const void *context, struct zt_text name);
     const void *context;

@@ -1,4 +1,4 @@
-/* The distance of Damerau and Levenshtein, in which letters that were swapped count once. */
+/* Uses the Damerau-Levenshtein distance, which counts swapped neighbours once. */
 #include "base/nearest.h"
 
 #include <limits.h>
@@ -6,7 +6,7 @@
 
 /* Longer words are not compared. */
 #define LENGTH_MAX 63
-/* Longer beginnings are taken for abbreviations. */
+/* Prefixes of at least this length count as abbreviations. */
 #define ABBREVIATION_MIN 2
 
 static unsigned least(unsigned a, unsigned b)

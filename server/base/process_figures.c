@@ -1,4 +1,4 @@
-/* From /proc/self/stat (proc(5)), the folder of descriptors, and getrusage. */
+/* Reads /proc/self/stat (proc(5)), the folder of descriptors, and getrusage. */
 #include "base/process_figures.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 
-/* Fields of /proc/self/stat, counted from 1; the second, the program's name, may hold blanks. */
+/* Fields of /proc/self/stat, counted from 1; the second, the program's name, may contain blanks. */
 #define FIELD_AFTER_NAME 3
 #define FIELD_THREADS    20
 #define FIELD_START      22
@@ -27,7 +27,7 @@
 
 static int stat_file = -1;
 static DIR *descriptors;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the position in descriptors */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the position in descriptors */
 
 static void open_files(void)
 {
@@ -83,8 +83,8 @@ static void write_gauge(FILE *stream, const char *name, const char *help, uint64
     metrics_write_sample(stream, name, NULL, value);
 }
 
-/* The start is known in ticks since the system started; the result is the same in every call up to
- * the precision of the clocks, so whole hundredths are shown. */
+/* Writes the start time, which is known in ticks since the system started. Successive results
+ * differ only by the precision of the clocks, so they are rounded to hundredths. */
 static void write_start(FILE *stream, uint64_t start_ticks)
 {
     static const char name[] = "process_start_time_seconds";

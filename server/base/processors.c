@@ -1,5 +1,5 @@
-/* The control groups are read as cgroups(7) describes them. A container that sees its own group as
- * the root finds the quota at the mount point, which is why the way up ends there. */
+/* Reads the control groups as described in cgroups(7). A container that sees its own group as the
+ * root has its quota at the mount point, so the search upward ends there. */
 #include "base/processors.h"
 
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 #define GROUPS_BYTES 16384
 #define TEXT_BYTES   64
 
-/* The number of processors for quota microseconds in each period, rounded up. UINT_MAX if there is
- * no limit (a quota of "max" or -1). */
+/* Returns the number of processors for quota microseconds per period, rounded up; UINT_MAX without
+ * a limit (a quota of "max" or -1). */
 static unsigned from_quota(const char *quota, const char *period)
 {
     const long long used = strtoll(quota, NULL, 10);
@@ -65,7 +65,7 @@ static unsigned quota_v1(const struct processors_files *files, const char *folde
     return from_quota(quota, period);
 }
 
-/* The least quota on the way from a group up to its mount point. */
+/* Returns the lowest quota on the path from a group up to its mount point. */
 static unsigned least_quota(const struct processors_files *files, const char *mount,
                             const char *group,
                             unsigned (*quota)(const struct processors_files *, const char *))
@@ -88,7 +88,7 @@ static unsigned least_quota(const struct processors_files *files, const char *mo
     }
 }
 
-/* Whether a comma-separated list of controllers has "cpu". */
+/* Returns true if a comma-separated list of controllers contains "cpu". */
 static bool has_cpu(const char *controllers, size_t length)
 {
     for (size_t at = 0; at < length; at++) {
@@ -101,7 +101,7 @@ static bool has_cpu(const char *controllers, size_t length)
     return false;
 }
 
-/* A line is "number:controllers:path"; that of version 2 is "0::path". */
+/* Reads a line "number:controllers:path"; for version 2 it is "0::path". */
 static unsigned quota_of_line(const struct processors_files *files, char *line)
 {
     const char *controllers = strchr(line, ':');

@@ -1,5 +1,5 @@
-/* A list in order of last use, for caches: newest first, and the oldest is evicted first. The links
- * are members of the cache's entries; the cache's own lock guards the list. */
+/* A list in order of last use, for caches; the oldest entry is evicted first. The links are members
+ * of the cache's entries; the cache's own lock protects the list. */
 #ifndef BASE_RECENCY_H
 #define BASE_RECENCY_H
 

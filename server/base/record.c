@@ -1,4 +1,4 @@
-/* Writing and reading binary records. */
+/* Writes and reads binary records. */
 #include "base/record.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* Binary records: a sequence of little-endian numbers and texts, without names. Every read is
- * checked against the bytes that are left. The first missing field makes the whole record fail, so
- * a caller checks once, at the end. */
+ * checked against the remaining bytes. The first missing field makes the whole record fail, so a
+ * caller needs only one check at the end. */
 #ifndef BASE_RECORD_H
 #define BASE_RECORD_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An XXH3-64. */
+/* XXH3-64. */
 #define RECORD_HASH_BYTES 8
 
 /* --- writing --- */
@@ -25,11 +25,12 @@ struct record_writer {
 void record_write_bytes(struct record_writer *writer, const void *bytes, size_t length);
 /* width: 1 to 8 bytes. */
 void record_write_uint(struct record_writer *writer, uint64_t value, size_t width);
-/* The length in 4 bytes, then the text without NUL. NULL is an absent text, not an empty one. */
+/* Writes the length in 4 bytes, then the text without NUL. NULL is an absent text, which differs
+ * from an empty one. */
 void record_write_text(struct record_writer *writer, const char *text);
-/* The hash of all bytes from that position on. */
+/* Writes the hash of all bytes from this position on. */
 void record_write_hash(struct record_writer *writer, size_t from);
-/* Overwrites a number that was written earlier, such as a length known only at the end. */
+/* Overwrites an earlier number, such as a length that is known only at the end. */
 void record_overwrite_uint(struct record_writer *writer, size_t at, uint64_t value, size_t width);
 void record_writer_free(struct record_writer *writer);
 
@@ -38,13 +39,13 @@ void record_writer_free(struct record_writer *writer);
 struct record_reader {
     const uint8_t *at;
     size_t left;
-    bool failed; /* a field was missing: from then on numbers are 0 and pointers NULL */
+    bool failed; /* a field was missing: all later numbers are 0 and pointers NULL */
 };
 
-/* Borrowed from the record. */
+/* The result points into the record. */
 const uint8_t *record_read_bytes(struct record_reader *reader, size_t length);
 uint64_t record_read_uint(struct record_reader *reader, size_t width);
-/* A copy, to be freed; NULL for an absent text and on failure. */
+/* Returns a copy, which the caller must free; NULL for an absent text and on failure. */
 char *record_read_text(struct record_reader *reader);
 /* Reads a hash and compares it with the hash of the bytes from `from` up to here. A difference is a
  * failure. */

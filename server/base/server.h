@@ -1,5 +1,5 @@
-/* The parts of a running server, for code that needs more than one of them. Filled at start and
- * constant from then on, except for access, shards_by_name, draining, files_changed and
+/* The parts of a running server, for code that needs several of them. They are set at startup and
+ * constant afterwards, except for access, shards_by_name, draining, files_changed and
  * disk_awaited_ms. */
 #ifndef BASE_SERVER_H
 #define BASE_SERVER_H
@@ -14,13 +14,11 @@ struct access;
 struct catalog;
 struct decoded_cache;
 struct kept_uploads;
-struct digest_memory;
-struct digest_queue;
-struct export_cache;
 struct file_hashes;
-struct finding_cache;
+struct hash_queue;
 struct hub_repos;
 struct loop;
+struct memo;
 struct registry;
 struct store;
 struct tls;
@@ -29,12 +27,12 @@ struct workers;
 
 struct server {
     const struct config *config;
-    /* The version in force, for the thread that starts and reloads the server. A request has the
-     * one under which it began (request->access). */
+    /* The current version, for the thread that starts and reloads the server. A request uses the
+     * version under which it began (request->access). */
     struct access *access;
     struct workers *workers;
-    /* For jobs that may wait for a store that is elsewhere: many threads, so that those that wait
-     * leave some to others. NULL if the store is a folder (server_waiters). */
+    /* For jobs that may wait for a remote store: it has many threads, so that waiting jobs do not
+     * occupy all of them. NULL if the store is a folder (server_waiters). */
     struct workers *waiters;
     struct store *store;
     struct catalog *catalog;
@@ -42,32 +40,31 @@ struct server {
     struct decoded_cache *decoded;
     struct registry *registry;
     struct kept_uploads *kept;
-    struct export_cache *exports;
-    struct finding_cache *findings;
+    struct memo *exports;         /* derived/export_plan.h */
+    struct memo *manifests;       /* derived/manifest_json.h */
+    struct memo *statistics_memo; /* numbers/findings.h */
     struct hub_repos *hub;
-    struct digest_memory *digests;
+    struct hash_queue *hash_queue;
     struct file_hashes *hashes;
-    struct digest_queue *digest_queue;
-    /* Whether the catalog's first scan has ended. NULL (in tests) counts as true. */
+    /* Returns true once the catalog's first scan is complete. NULL (in tests) counts as true. */
     bool (*is_loaded)(const struct catalog *catalog);
-    /* catalog_heed. NULL (in tests): nothing is to be heeded. */
-    void (*heed)(struct catalog *catalog);
+    /* Is catalog_poll_changes. NULL in tests: do nothing. */
+    void (*poll_changes)(struct catalog *catalog);
     struct tls *tls; /* NULL: plain HTTP */
     struct loop **loops;
     unsigned loop_count;
-    /* Some clients may see only some models, so a model may not choose a shard by its content. */
+    /* Some clients may see only some models, so a model must not select a shard by content. */
     atomic_bool shards_by_name;
     atomic_bool draining;
-    /* How many files this server has published at paths, or removed. */
+    /* Number of files that this server has published at paths, or removed. */
     atomic_uint files_changed;
-    /* The secret of the addresses for uploads that the Hub's clients get (hub/write/lfs_key.h). */
+    /* The secret in the upload addresses for Hub clients (hub/write/lfs_key.h). */
     uint8_t lfs_key[32];
-    /* When an answer last had to wait for a disk (clock_coarse_ms): background work that reads
-     * gives way to it. */
+    /* When an answer last had to wait for a disk (clock_coarse_ms); background reads then pause. */
     atomic_int_least64_t disk_awaited_ms;
 };
 
-/* The workers for what may read from the store, or write to it. */
+/* Returns the workers for jobs that may read from the store or write to it. */
 static inline struct workers *server_waiters(const struct server *server)
 {
     return server->waiters != NULL ? server->waiters : server->workers;

@@ -1,5 +1,5 @@
-/* Signals through a signalfd, so that no handler interrupts anything, except as the last resort if
- * the end of the program hangs. */
+/* Receives signals through a signalfd, so that no handler interrupts the program, except as the
+ * last resort if it hangs at the end. */
 #include "base/signals.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@ int signals_open(void)
 
     sigemptyset(&set);
     for (unsigned i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
-        /* Shells start background programs with SIGINT ignored, nohup with SIGHUP; an ignored
-         * signal is never delivered to the descriptor. */
+        /* Shells start background programs with SIGINT ignored, nohup does the same with SIGHUP,
+         * and an ignored signal never reaches the descriptor. */
         signal(taken[i], SIG_DFL);
         sigaddset(&set, taken[i]);
     }

@@ -1,4 +1,4 @@
-/* A new thread inherits the signal mask of the one that creates it. */
+/* A new thread inherits the signal mask of its creator. */
 #include "base/thread.h"
 
 #include <assert.h>
@@ -6,6 +6,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
 
 /* The kernel's limit and NUL. */
 #define NAME_SIZE 16
@@ -16,7 +19,8 @@ struct beginning {
     char name[NAME_SIZE];
 };
 
-/* A thread names itself: another one's name is a file, which the sandbox does not let it write. */
+/* A thread sets its own name: setting another thread's name writes a file, which the sandbox
+ * forbids. */
 static void *begin(void *argument)
 {
     const struct beginning beginning = *(struct beginning *)argument;
@@ -51,8 +55,8 @@ int thread_start(pthread_t *out_thread, const char *name, void *(*function)(void
     *beginning = (struct beginning){.function = function, .argument = argument};
     strcpy(beginning->name, name);
     sigfillset(&blocked);
-    /* What an instruction raises cannot wait: the kernel would end the program instead of calling
-     * the handler of whoever reads from a mapping. */
+    /* A signal raised by an instruction cannot stay pending: if it is blocked, the kernel ends the
+     * program instead of calling the handler of code that reads from a mapping. */
     sigdelset(&blocked, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &blocked, &before);
     error = pthread_create(out_thread, NULL, begin, beginning);
@@ -60,4 +64,15 @@ int thread_start(pthread_t *out_thread, const char *name, void *(*function)(void
     if (error != 0)
         free(beginning);
     return error;
+}
+
+void thread_wait_ms(pthread_cond_t *condition, pthread_mutex_t *lock, unsigned wait_ms)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)(wait_ms % 1000) * CLOCK_NS_PER_MS;
+    until.tv_sec += wait_ms / 1000 + until.tv_nsec / CLOCK_NS_PER_S;
+    until.tv_nsec %= CLOCK_NS_PER_S;
+    pthread_cond_timedwait(condition, lock, &until);
 }

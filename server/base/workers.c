@@ -1,8 +1,9 @@
-/* The pool: three queues (ordinary, long, idle) under one lock, and threads that take from them.
+/* The pool: three queues (ordinary, long, idle) under one lock, and threads that take jobs from
+ * them.
  *
- * One thread is always left to ordinary jobs, and one of the others to long ones, so that neither
- * exports nor background hashing keep a request waiting. Of each kind, one more is left to other
- * clients by each client. */
+ * One thread is reserved for ordinary jobs, and one of the others for ordinary and long ones, so
+ * that neither exports nor background hashing make a request wait. In addition, each client leaves
+ * one thread of each kind to other clients. */
 #include "base/workers.h"
 
 #include <assert.h>
@@ -15,17 +16,19 @@
 #include "base/processors.h"
 #include "base/thread.h"
 
-/* Beside one for each processor: the one left to ordinary jobs, the one left to long ones, and the
- * one that each client leaves to others. So one client's work can keep all processors busy. */
+/* Threads in addition to one per processor: the one reserved for ordinary jobs, the one reserved
+ * for long ones, and the one that each client leaves to others. So one client's work can keep all
+ * processors busy. */
 #define WORKERS_LEFT 3u
-/* As for a single processor: with fewer, two clients' work of some kind could not run at a time. */
+/* The number for a single processor: with fewer threads, two clients could not run some kind of
+ * work at the same time. */
 #define WORKERS_LEAST (WORKERS_LEFT + 1)
 /* About 10 ms of hashing. */
 #define LONG_BYTES ((uint64_t)4 << 20)
-/* Some seconds of work, if most of it is short. */
+/* Some seconds of work, if most jobs are short. */
 #define QUEUED_PER_THREAD 256u
 #define QUEUED_LEAST      1024u
-/* More than any configuration allows; bounds the array. */
+/* More than any configuration allows; the size of the array. */
 #define WORKERS_MOST 1024
 
 enum kind { KIND_ORDINARY, KIND_LONG, KIND_IDLE, KINDS };
@@ -34,7 +37,7 @@ static_assert((int)KINDS == (int)WORKERS_KINDS, "workers.h counts the kinds");
 static_assert((int)METRIC_JOBS_IDLE - (int)METRIC_JOBS_ORDINARY == (int)KIND_IDLE,
               "a counter for each kind, in their order");
 
-/* What a thread does. */
+/* The current activity of a thread. */
 struct run {
     bool is_busy;
     enum kind kind;
@@ -46,10 +49,10 @@ struct workers {
     pthread_cond_t ready;
     struct job_queue queues[KINDS];
     struct run *runs; /* by thread */
-    unsigned started; /* threads that have taken their place in runs */
+    unsigned started; /* number of threads that have taken their place in runs */
     size_t running[KINDS];
     size_t pending;
-    atomic_size_t awaited; /* queued jobs other than idle ones */
+    atomic_size_t awaited; /* number of queued jobs, except idle ones */
     bool stopping;
     unsigned count;
     pthread_t threads[];
@@ -57,15 +60,15 @@ struct workers {
 
 /* --- who may run --- */
 
-/* Threads that jobs of a kind may take. */
+/* Returns the number of threads that jobs of a kind may use. */
 static size_t threads_for(const struct workers *workers, enum kind kind)
 {
     return workers->count - (size_t)kind;
 }
 
-/* Whether another kind's share is left: for this kind, or any before it that it is counted with.
- * With the lock held. While the pool stops, all kinds may take every thread: no request waits any
- * more. */
+/* Returns true if a job of this kind leaves the threads reserved for other kinds free. It checks
+ * this kind and each earlier kind, whose limit covers it too. While the pool stops, all kinds may
+ * use all threads, since no request waits any more. The lock must be held. */
 static bool kind_may_run(const struct workers *workers, enum kind wanted)
 {
     size_t running = 0;
@@ -80,7 +83,7 @@ static bool kind_may_run(const struct workers *workers, enum kind wanted)
     return true;
 }
 
-/* Threads that work for a client at this kind or the ones after it. */
+/* Returns the number of threads that run jobs of a client, of this kind or a later one. */
 static size_t running_for(const struct workers *workers, enum kind kind, uint64_t client)
 {
     size_t running = 0;
@@ -96,7 +99,8 @@ struct asked {
     enum kind kind;
 };
 
-/* A client leaves one of the threads for each kind to others; of each there are two or more. */
+/* Returns true if the client leaves a thread to others: of those for each kind, which are at least
+ * two, it must leave one. */
 static bool client_may_run(const void *context, uint64_t client)
 {
     const struct asked *asked = context;
@@ -126,8 +130,8 @@ static struct job *take_if_may(struct workers *workers, enum kind kind, enum kin
     return job;
 }
 
-/* With the lock held. One thread prefers long jobs, so that they make progress however many
- * ordinary ones there are. */
+/* Returns the next job. One thread prefers long jobs, so that they make progress however many
+ * ordinary jobs are queued. The lock must be held. */
 static struct job *next_job(struct workers *workers, enum kind *out_kind)
 {
     struct job *job =
@@ -140,7 +144,7 @@ static struct job *next_job(struct workers *workers, enum kind *out_kind)
 
 static void run_job(struct job *job)
 {
-    /* Without done the job may be freed before run returns. */
+    /* Without done, the job may be freed before run returns. */
     void (*done)(struct job * job) = job->done;
     struct mailbox *mailbox = job->mailbox;
 
@@ -189,7 +193,7 @@ static void *worker_main(void *argument)
         workers->running[kind]--;
         workers->pending--;
         run->is_busy = false;
-        /* Other threads may now be allowed to take a job, or may see that all jobs are done. */
+        /* Other threads may now be allowed to take a job, or may find that all jobs are done. */
         if (any_is_queued(workers) || workers->stopping)
             pthread_cond_broadcast(&workers->ready);
     }
@@ -325,7 +329,7 @@ void workers_share(struct workers *workers, struct job *job, uint64_t client)
         if (job_queue_has(&workers->queues[kind], job))
             job_queue_move(&workers->queues[kind], job, client, client_may_run, &asked);
     }
-    /* A thread may rest because the job's client could have no more run. */
+    /* A thread may be idle because the job's client could have no more running jobs. */
     pthread_cond_signal(&workers->ready);
     pthread_mutex_unlock(&workers->lock);
 }
@@ -363,7 +367,7 @@ void workers_stop(struct workers *workers)
 void waiters_wake(struct waiter *first)
 {
     while (first != NULL) {
-        /* Once woken, a waiter may be freed. */
+        /* Read this first: a waiter may be freed once it is woken. */
         struct waiter *next = first->next;
 
         first->wake(first);

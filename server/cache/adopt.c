@@ -1,7 +1,8 @@
 /* Taking over a local file that has the bytes of a version: one that was uploaded here. It gets a
- * name in the folder, which works if it lies in the same file system; nothing is copied. Its blocks
+ * name in the folder, which works if it is in the same file system; no data is copied. Its blocks
  * are here at once. Their checksums are computed in the background, and only then is a block in the
  * index. */
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +11,10 @@
 
 #include "base/clock.h"
 #include "base/workers.h"
-#include "cache/disk_file.h"
 #include "cache/files.h"
 #include "cache/index_file.h"
 #include "cache/pins.h"
+#include "disk/disk_file.h"
 #include "zt/digest.h"
 
 #define PROC_NAME_SIZE 40
@@ -31,6 +32,7 @@ static bool link_file(const struct folder *folder, const uint8_t key[CACHE_KEY_B
     char own[PROC_NAME_SIZE];
     char name[FOLDER_NAME_SIZE];
 
+    assert(descriptor >= 0);
     snprintf(own, sizeof(own), "/proc/self/fd/%d", descriptor);
     folder_name(key, FOLDER_BLOCKS, name);
     return linkat(AT_FDCWD, own, atomic_load(&folder->descriptor), name, AT_SYMLINK_FOLLOW) == 0;
@@ -55,6 +57,7 @@ static bool hash_block(struct cached_file *file, uint32_t block, uint8_t *buffer
     struct index_block found = {.block = block};
     bool is_read = true;
 
+    assert(block < file->block_count && file->descriptor >= 0);
     atomic_fetch_add(&extent->pins, 1);
     /* It may have been evicted, or fetched again, meanwhile. */
     if (atomic_load(&file->states[block]) == BLOCK_HERE) {
@@ -79,13 +82,15 @@ static void hash_all(struct job *job)
     struct cached_file *file = ((struct hashing *)job)->file;
     struct cache *cache = file->cache;
     uint8_t *buffer = malloc(CACHE_BLOCK_BYTES);
-    bool is_good = buffer != NULL;
+    /* Without a view the blocks could not be opened. */
+    bool is_good = buffer != NULL && file->view != NULL;
 
     for (uint32_t block = 0; is_good && block < file->block_count; block++)
         is_good = !atomic_load(&cache->is_stopping) && hash_block(file, block, buffer);
     free(buffer);
     free(job);
     cache_lock(cache);
+    assert(cache->job_count > 0 && file->users > 0);
     cache->job_count--;
     file_release(file);
     pthread_cond_broadcast(&cache->settled);
@@ -97,6 +102,7 @@ static void hash_all(struct job *job)
 /* With the lock. */
 static void mark_here(struct cached_file *file)
 {
+    assert(file->phase == FILE_OPEN && file->view != NULL);
     for (uint32_t block = 0; block < file->block_count; block++)
         block_set(file, block, BLOCK_HERE);
     for (uint32_t i = 0; i < file->extent_count; i++) {
@@ -112,6 +118,7 @@ static void take_over(struct cache *cache, const uint8_t key[CACHE_KEY_BYTES], u
     struct hashing *hashing = calloc(1, sizeof(*hashing));
     struct cached_file *file;
 
+    assert(size_bytes > 0);
     if (hashing == NULL || !index_write(&cache->folder, key, size_bytes, NULL, 0) ||
         file_acquire(cache, key, size_bytes, &file, NULL) != ZT_OK) {
         folder_remove(&cache->folder, key);
@@ -121,7 +128,7 @@ static void take_over(struct cache *cache, const uint8_t key[CACHE_KEY_BYTES], u
     hashing->file = file;
     hashing->job.run = hash_all;
     cache_lock(cache);
-    /* Somebody may have opened the version already, and be fetching it. */
+    /* Another thread may have opened the version already, and be fetching it. */
     if (file->view != NULL && file->runs == NULL && file->users == 1)
         mark_here(file);
     cache->job_count++;
@@ -140,6 +147,7 @@ void cache_adopt(struct cache *cache, const uint8_t key[CACHE_KEY_BYTES], int de
     const struct folder *folder = &cache->folder;
     bool is_known;
 
+    assert(descriptor >= 0);
     cache_lock(cache);
     is_known = file_find(cache, key) != NULL;
     cache_unlock(cache);

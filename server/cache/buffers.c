@@ -40,6 +40,7 @@ void buffer_give(struct buffer_pool *pool, uint8_t *buffer, uint64_t bytes)
     struct free_buffer *given = (struct free_buffer *)(void *)buffer;
     unsigned size = size_for(bytes);
 
+    assert(buffer != NULL);
     given->next = pool->free[size];
     pool->free[size] = given;
 }

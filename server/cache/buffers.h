@@ -1,5 +1,5 @@
 /* Memory for blocks on their way, used again and again: new memory of that size would be cleared by
- * the kernel each time. Two sizes. Nothing is locked here; the cache's lock covers it. */
+ * the kernel each time. Two sizes. There is no lock here; the cache's lock covers it. */
 #ifndef CACHE_BUFFERS_H
 #define CACHE_BUFFERS_H
 
@@ -21,7 +21,7 @@ uint64_t buffer_bytes(uint64_t bytes);
 /* NULL if out of memory. */
 uint8_t *buffer_take(struct buffer_pool *pool, uint64_t bytes);
 void buffer_give(struct buffer_pool *pool, uint8_t *buffer, uint64_t bytes);
-/* Frees what lies unused, unless buffers were taken since the last call. */
+/* Frees unused buffers, unless buffers were taken since the last call. */
 void buffers_trim(struct buffer_pool *pool);
 void buffers_free(struct buffer_pool *pool);
 

@@ -20,6 +20,7 @@ static void close_ended(struct cache_source *source)
     while (source != NULL) {
         struct cache_source *next = source->next_ended;
 
+        assert(source->holders == 0);
         source->origin->close(source->origin);
         free(source);
         source = next;
@@ -76,6 +77,7 @@ void source_release(struct cache_source *source)
     source->holders--;
     if (source->holders > 0)
         return;
+    assert(cache->source_count > 0);
     file_release(source->file);
     source->next_ended = cache->ended;
     cache->ended = source;
@@ -95,9 +97,11 @@ static void init_lock(struct cache *cache)
 
 static void cache_free(struct cache *cache)
 {
+    assert(cache->run_count == 0 && cache->job_count == 0 && cache->fetching_count == 0);
     for (uint32_t i = 0; i < CACHE_TABLE_SIZE; i++)
         while (cache->table[i] != NULL)
-            file_forget(cache->table[i]);
+            file_invalidate(cache->table[i]);
+    assert(cache->file_count == 0 && cache->used_bytes == 0);
     buffers_free(&cache->buffers);
     folder_close(&cache->folder);
     pthread_cond_destroy(&cache->work);
@@ -131,6 +135,9 @@ enum zt_status cache_open(const struct cache_options *options, struct cache **ou
         cache_close(cache);
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "cannot start the cache's threads");
     }
+    cache->saver = (struct disk_saver){
+        .could_free = extents_could_free, .free_some = extents_free_some, .context = cache};
+    disk_saver_add(&cache->saver);
     *out_cache = cache;
     return ZT_OK;
 }
@@ -139,8 +146,10 @@ void cache_close(struct cache *cache)
 {
     if (cache == NULL)
         return;
+    disk_saver_remove(&cache->saver);
     landers_stop(cache);
     assert(cache->source_count == 0 && cache->leaving == NULL);
+    assert(cache->lander_count == 0 && cache->on_the_way_bytes == 0);
     cache_free(cache);
 }
 
@@ -200,6 +209,7 @@ static uint64_t pinned_bytes(const struct cached_file *file)
     for (uint32_t i = 0; i < file->extent_count; i++) {
         uint64_t left = file->size_bytes - i * CACHE_EXTENT_BYTES;
 
+        assert(i * CACHE_EXTENT_BYTES < file->size_bytes);
         if (atomic_load(&file->extents[i].pins) > 0)
             sum += left < CACHE_EXTENT_BYTES ? left : CACHE_EXTENT_BYTES;
     }

@@ -8,7 +8,7 @@
  *   file   (files.c)              one version: blocks, extents, the sparse file; shared by sources
  *   run    (runs.c, landing.c)    blocks on their way: fetched or checked, then written
  *   extent (extents.c)            64 blocks, pinned and evicted together
- *   folder (folder.c, index_file.c, disk_file.c)  names and bytes on the disk */
+ *   folder (folder.c, index_file.c)  names and bytes on the disk */
 #ifndef CACHE_CACHE_STATE_H
 #define CACHE_CACHE_STATE_H
 
@@ -18,6 +18,7 @@
 #include "cache/buffers.h"
 #include "cache/cache.h"
 #include "cache/folder.h"
+#include "disk/disk_space.h"
 
 #define CACHE_EXTENT_BLOCKS ((uint32_t)(CACHE_EXTENT_BYTES / CACHE_BLOCK_BYTES))
 #define CACHE_RUN_BLOCKS    ((uint32_t)(CACHE_RUN_BYTES / CACHE_BLOCK_BYTES))
@@ -65,8 +66,9 @@ struct cached_file {
     bool was_asked;      /* a run was begun, or there are blocks */
     atomic_bool is_cut;  /* somebody has cut it short: nothing is written to it, or here */
     bool is_mending;     /* it is being made as long again */
-    _Atomic(int64_t) looked_ms; /* when its length was looked at */
-    unsigned doubts; /* how often the disk is still asked whether it has kept what was written */
+    _Atomic(int64_t) checked_ms; /* when its length was looked at */
+    unsigned
+        checks_left; /* how often the disk is still asked whether it has kept what was written */
     /* While open. */
     struct zt_source *view; /* NULL: nothing can be kept */
     int descriptor;         /* the view's, or -1 */
@@ -111,6 +113,7 @@ struct cache {
     struct run_queue urgent; /* wait for their turn */
     struct run_queue ready;  /* chosen to begin, by whoever unlocks */
     struct run_queue landed; /* for the landers: arrived, or right and to be written */
+    struct run *fetching;    /* by their origins; latest first */
     struct run *kept;        /* could not be written; oldest first */
     struct buffer_pool buffers;
     size_t run_count;
@@ -126,6 +129,7 @@ struct cache {
     bool is_broken;
     atomic_bool cannot_punch;
     bool is_to_trim; /* the limit was lowered */
+    struct disk_saver saver;
     int64_t next_tick_ms;
     atomic_bool is_stopping; /* work that nobody waits for ends */
     bool has_ended;          /* so do the landers */

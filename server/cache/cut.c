@@ -1,5 +1,6 @@
 #include "cache/cut.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
  * written just now may have made it longer again. */
 static void note(struct cached_file *file, uint64_t length)
 {
+    assert(file->phase == FILE_OPEN && length < file->size_bytes);
     if (file->is_cut)
         return;
     file->is_cut = true;
@@ -26,15 +28,16 @@ static void note(struct cached_file *file, uint64_t length)
             block_set(file, block, BLOCK_ABSENT);
     metric_add(METRIC_CACHE_MISMATCHES, 1);
     log_write(LOG_LEVEL_WARN,
-              "a file of the cache was cut from %" PRIu64 " to %" PRIu64
+              "a cache file was truncated from %" PRIu64 " to %" PRIu64
               " bytes; its blocks are fetched again",
               file->size_bytes, length);
 }
 
-bool cut_is_seen(struct cached_file *file)
+bool cut_is_detected(struct cached_file *file)
 {
     struct stat facts;
 
+    assert(file->descriptor >= 0);
     if (atomic_load(&file->is_cut))
         return true;
     if (fstat(file->descriptor, &facts) != 0 || (uint64_t)facts.st_size >= file->size_bytes)
@@ -45,7 +48,7 @@ bool cut_is_seen(struct cached_file *file)
     return true;
 }
 
-bool cut_is_seen_by_pin(struct cached_file *file, uint64_t length)
+bool cut_is_detected_by_pin(struct cached_file *file, uint64_t length)
 {
     int64_t now_ms;
 
@@ -53,10 +56,10 @@ bool cut_is_seen_by_pin(struct cached_file *file, uint64_t length)
         return false;
     now_ms = clock_coarse_ms();
     if (length < LONG_BYTES && !atomic_load(&file->is_cut) &&
-        now_ms - atomic_load_explicit(&file->looked_ms, memory_order_relaxed) < LOOK_MS)
+        now_ms - atomic_load_explicit(&file->checked_ms, memory_order_relaxed) < LOOK_MS)
         return false;
-    atomic_store_explicit(&file->looked_ms, now_ms, memory_order_relaxed);
-    return cut_is_seen(file);
+    atomic_store_explicit(&file->checked_ms, now_ms, memory_order_relaxed);
+    return cut_is_detected(file);
 }
 
 static bool is_pinned(const struct cached_file *file)
@@ -72,6 +75,7 @@ static void drop_kept(struct cached_file *file)
 {
     struct run *next;
 
+    assert(!file->is_cut);
     for (struct run *run = file->runs; run != NULL; run = next) {
         next = run->next_of_file;
         if (run->stage == RUN_KEPT && run->holders == 1)
@@ -85,10 +89,12 @@ static void lengthen(struct cached_file *file)
     struct cache *cache = file->cache;
     bool is_long;
 
+    assert(file->is_cut && !file->is_mending);
     file->is_mending = true;
     cache_unlock(cache);
     is_long = ftruncate(file->descriptor, (off_t)file->size_bytes) == 0;
     cache_lock(cache);
+    assert(file->is_mending && file->descriptor >= 0);
     file->is_mending = false;
     if (is_long) {
         file->is_cut = false;
@@ -102,6 +108,7 @@ bool cut_mend(struct cached_file *file)
     struct cache *cache = file->cache;
     bool is_mended;
 
+    assert(file->view != NULL);
     cache_lock(cache);
     while (file->is_mending)
         cache_wait(cache, &cache->settled);

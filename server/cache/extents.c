@@ -52,7 +52,10 @@ static void look(struct cache *cache)
     cache_lock(cache);
     if (!is_known)
         return;
-    cache->free_bytes = free_bytes;
+    /* The cache's claims are counted separately. */
+    cache->free_bytes = free_bytes < UINT64_MAX - cache->reserved_bytes
+                            ? free_bytes + cache->reserved_bytes
+                            : free_bytes;
     cache->reserve_bytes = reserve_bytes;
     metric_set(METRIC_CACHE_LIMIT_BYTES, (int64_t)extents_limit(cache));
 }
@@ -92,6 +95,7 @@ static void batch_add(struct batch *batch, const struct candidate *candidate)
 {
     size_t at = batch->count < BATCH ? batch->count : BATCH - 1;
 
+    assert(batch->count <= BATCH && candidate->extent < candidate->file->extent_count);
     if (batch->count == BATCH && batch->items[at].rank <= candidate->rank)
         return;
     for (; at > 0 && batch->items[at - 1].rank > candidate->rank; at--)
@@ -101,13 +105,14 @@ static void batch_add(struct batch *batch, const struct candidate *candidate)
         batch->count++;
 }
 
-static void batch_look_at(struct batch *batch, struct cached_file *file, bool only_retired)
+static void batch_add_file(struct batch *batch, struct cached_file *file, bool only_retired)
 {
     /* One that leaves may be removed as a whole in a moment. */
     if (file->phase == FILE_BUSY || file->is_leaving || (only_retired && !file->is_retired))
         return;
-    /* Its space cannot be had without removing it. */
-    if (file->cache->cannot_punch && file->phase == FILE_OPEN)
+    /* Its space cannot be had without removing it. A file without a descriptor is open without its
+     * blocks: they could not be opened. */
+    if (file->phase == FILE_OPEN && (file->cache->cannot_punch || file->descriptor < 0))
         return;
     for (uint32_t i = 0; i < file->extent_count; i++) {
         struct extent *extent = &file->extents[i];
@@ -125,20 +130,21 @@ static void find_oldest(struct cache *cache, bool only_retired, struct batch *ou
     out_batch->count = 0;
     for (uint32_t i = 0; i < CACHE_TABLE_SIZE; i++)
         for (struct cached_file *file = cache->table[i]; file != NULL; file = file->next)
-            batch_look_at(out_batch, file, only_retired);
+            batch_add_file(out_batch, file, only_retired);
 }
 
 /* --- evicting --- */
 
-/* Takes the blocks of an extent away from readers. False: somebody has pinned it, and nothing has
- * changed. A pin counts up, then looks at the states; here it is the other way around, so that one
- * of the two sees the other. */
+/* Takes the blocks of an extent away from readers. False: it is pinned, and has not changed. A pin
+ * counts up, then looks at the states; here it is the other way around, so that one of the two sees
+ * the other. */
 static bool withdraw(struct cached_file *file, uint32_t index)
 {
     uint32_t first = index * CACHE_EXTENT_BLOCKS;
     uint8_t before[CACHE_EXTENT_BYTES / CACHE_BLOCK_BYTES];
     uint32_t count = file->block_count - first;
 
+    assert(file->phase == FILE_OPEN && index < file->extent_count);
     if (count > CACHE_EXTENT_BLOCKS)
         count = CACHE_EXTENT_BLOCKS;
     for (uint32_t i = 0; i < count; i++) {
@@ -158,6 +164,7 @@ static bool claim(struct candidate *candidate)
 {
     struct cached_file *file = candidate->file;
 
+    assert(candidate->extent < file->extent_count);
     /* Another extent of a closed file has been claimed a moment ago. */
     if (file->phase == FILE_BUSY)
         return false;
@@ -188,10 +195,11 @@ static bool punch(struct cache *cache, const struct candidate *candidate, int de
     bool is_done = fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
                              (off_t)CACHE_EXTENT_BYTES) == 0;
 
+    assert(candidate->extent < candidate->file->extent_count && descriptor >= 0);
     if (!is_done && (errno == EOPNOTSUPP || errno == ENOSYS) && !cache->cannot_punch) {
         cache->cannot_punch = true;
         log_write(LOG_LEVEL_WARN,
-                  "the cache's file system cannot punch holes: only whole files make room");
+                  "the cache's file system cannot punch holes: only whole files are evicted");
     }
     return is_done;
 }
@@ -202,6 +210,7 @@ static void evict_closed(struct cache *cache, struct candidate *candidate)
     struct cached_file *file = candidate->file;
     int descriptor = -1;
 
+    assert(!candidate->is_open && file->phase == FILE_BUSY);
     if (!is_last(candidate) && !file->is_retired)
         descriptor = folder_file(&cache->folder, file->key, FOLDER_BLOCKS, O_RDWR | O_NONBLOCK);
     candidate->is_removed = descriptor < 0 || !punch(cache, candidate, descriptor);
@@ -220,6 +229,7 @@ static void evict_open(struct cache *cache, struct candidate *candidate)
 {
     struct cached_file *file = candidate->file;
 
+    assert(candidate->is_open && file->phase == FILE_OPEN);
     if (punch(cache, candidate, file->descriptor) && !file->is_lost)
         index_append_removal(&cache->folder, file->key, candidate->extent);
     candidate->left_bytes = file_disk_bytes(file->descriptor);
@@ -232,6 +242,8 @@ static uint64_t settle(struct candidate *candidate)
     uint64_t before = file->disk_bytes;
     uint64_t left = candidate->is_removed ? 0 : candidate->left_bytes;
 
+    assert(file->phase == FILE_OPEN ? file->users > 0 : file->phase == FILE_BUSY);
+    assert(file->extents[candidate->extent].is_punching);
     file->extents[candidate->extent].is_punching = false;
     file->extents[candidate->extent].is_used = false;
     file_measured(file, left);
@@ -241,13 +253,13 @@ static uint64_t settle(struct candidate *candidate)
         file->phase = FILE_CLOSED;
         /* If it was retired meanwhile, a lander does that. */
         if (candidate->is_removed && !file->is_leaving)
-            file_forget(file);
+            file_invalidate(file);
     }
     return before > left ? before - left : 0;
 }
 
-/* With the lock. Claims as many of a batch as are expected to free so many bytes; they stand at its
- * beginning then. */
+/* With the lock. Claims as many of a batch as are expected to free so many bytes, and moves them to
+ * its beginning. */
 static void claim_batch(struct batch *batch, uint64_t bytes)
 {
     uint64_t expected = 0;
@@ -260,6 +272,7 @@ static void claim_batch(struct batch *batch, uint64_t bytes)
             expected += most < CACHE_EXTENT_BYTES ? most : CACHE_EXTENT_BYTES;
             batch->items[count++] = batch->items[i];
         }
+    assert(count <= batch->count);
     batch->count = count;
 }
 
@@ -296,8 +309,37 @@ uint64_t extents_evict(struct cache *cache, const struct cached_file *file, uint
     return freed;
 }
 
-void extents_doubt(struct cached_file *file)
+uint64_t extents_could_free(void *context, const struct disk_space *space)
 {
+    struct cache *cache = context;
+    const int descriptor = atomic_load(&cache->folder.descriptor);
+    uint64_t bytes;
+
+    if (descriptor < 0 || disk_space_of(descriptor) != space)
+        return 0;
+    cache_lock(cache);
+    bytes = cache->used_bytes;
+    cache_unlock(cache);
+    return bytes;
+}
+
+bool extents_free_some(void *context, const struct disk_space *space, uint64_t bytes)
+{
+    struct cache *cache = context;
+    const int descriptor = atomic_load(&cache->folder.descriptor);
+    uint64_t freed;
+
+    if (descriptor < 0 || disk_space_of(descriptor) != space)
+        return false;
+    cache_lock(cache);
+    freed = extents_evict(cache, NULL, bytes);
+    cache_unlock(cache);
+    return freed > 0;
+}
+
+void extents_mark_unverified(struct cached_file *file)
+{
+    assert(file->phase == FILE_OPEN);
     for (uint32_t i = 0; i < file->extent_count; i++)
         if (atomic_load(&file->extents[i].pins) == 0)
             withdraw(file, i);

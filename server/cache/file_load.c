@@ -1,5 +1,6 @@
 #include "cache/file_load.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,14 +9,15 @@
 
 #include "cache/index_file.h"
 
-/* Records beyond one a block after which an index is written anew: each block fetched a second
- * time, and some for small files. */
+/* Records beyond one per block after which an index is rewritten: each block fetched a second time,
+ * and some for small files. */
 #define SPARE_RECORDS 1024u
 
 static void claim(void *context, uint32_t block, uint64_t checksum)
 {
     struct cached_file *file = context;
 
+    assert(file->states != NULL && file->checksums != NULL);
     if (block >= file->block_count)
         return;
     file->checksums[block] = checksum;
@@ -31,13 +33,13 @@ static void unclaim(void *context, uint32_t extent)
         block_set(file, (uint32_t)i, BLOCK_ABSENT);
 }
 
-static void forget_claims(struct cached_file *file)
+static void drop_claims(struct cached_file *file)
 {
     for (uint32_t block = 0; block < file->block_count; block++)
         atomic_store(&file->states[block], BLOCK_ABSENT);
 }
 
-/* Writes the index with what is claimed, and nothing else. */
+/* Writes the index with the claimed blocks only. */
 static bool rewrite_index(struct cached_file *file)
 {
     struct index_block *blocks = malloc((file->block_count + 1) * sizeof(*blocks));
@@ -50,6 +52,7 @@ static bool rewrite_index(struct cached_file *file)
         if (block_state(file, block) == BLOCK_CLAIMED)
             blocks[count++] =
                 (struct index_block){.checksum = file->checksums[block], .block = block};
+    assert(count <= file->block_count);
     is_written = index_write(&file->cache->folder, file->key, file->size_bytes, blocks, count);
     free(blocks);
     return is_written;
@@ -76,7 +79,7 @@ static int open_blocks(struct cached_file *file, bool *out_is_new)
     return -1;
 }
 
-/* An extent of which nothing is claimed may still take space. */
+/* An extent without claimed blocks may still take space. */
 static void note_used(struct cached_file *file, bool is_new)
 {
     for (uint32_t i = 0; is_new && i < file->extent_count; i++)
@@ -96,7 +99,7 @@ static bool load_index(struct cached_file *file, bool is_new)
         !is_new && index_load(&file->cache->folder, file->key, file->size_bytes, &reader, &records);
 
     if (!is_good)
-        forget_claims(file);
+        drop_claims(file);
     if ((!is_good || records > 2 * (uint64_t)file->block_count + SPARE_RECORDS) &&
         !rewrite_index(file))
         return false;
@@ -110,6 +113,7 @@ static void open_view(struct cached_file *file)
     bool is_new = false;
     int descriptor;
 
+    assert(file->view == NULL && file->descriptor < 0);
     if (atomic_load(&file->cache->folder.descriptor) < 0 || file->size_bytes == 0)
         return;
     descriptor = open_blocks(file, &is_new);
@@ -121,7 +125,7 @@ static void open_view(struct cached_file *file)
         return;
     if (!load_index(file, is_new) ||
         zt_source_from_descriptor(descriptor, &file->view, NULL) != ZT_OK) {
-        forget_claims(file);
+        drop_claims(file);
         close(descriptor);
         return;
     }
@@ -130,8 +134,10 @@ static void open_view(struct cached_file *file)
 
 enum zt_status file_load(struct cached_file *file, struct zt_error *error)
 {
+    assert(file->runs == NULL && file->users == 0);
+    assert(file->phase == FILE_BUSY && file->states == NULL && file->checksums == NULL);
     file->was_asked = false;
-    file->doubts = 0;
+    file->checks_left = 0;
     file->is_cut = false;
     file->states = calloc(file->block_count + 1, sizeof(*file->states));
     file->checksums = calloc(file->block_count + 1, sizeof(*file->checksums));
@@ -145,6 +151,7 @@ enum zt_status file_load(struct cached_file *file, struct zt_error *error)
 
 void file_unload(struct cached_file *file)
 {
+    assert(file->phase == FILE_BUSY && file->runs == NULL);
     zt_source_close(file->view);
     file->view = NULL;
     file->descriptor = -1;

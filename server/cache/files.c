@@ -29,6 +29,7 @@ struct cached_file *file_find(struct cache *cache, const uint8_t key[CACHE_KEY_B
 
     while (file != NULL && memcmp(file->key, key, CACHE_KEY_BYTES) != 0)
         file = file->next;
+    assert(file == NULL || file->cache == cache);
     return file;
 }
 
@@ -44,6 +45,7 @@ static struct cached_file *file_new(struct cache *cache, const uint8_t key[CACHE
 {
     struct cached_file *file = calloc(1, sizeof(*file));
 
+    assert(size_bytes <= CACHE_FILE_BYTES_MOST);
     if (file == NULL)
         return NULL;
     memcpy(file->key, key, CACHE_KEY_BYTES);
@@ -64,6 +66,7 @@ static void insert(struct cache *cache, struct cached_file *file)
 {
     struct cached_file **bucket = bucket_of(cache, file->key);
 
+    assert(file->next == NULL && file_find(cache, file->key) == NULL);
     file->next = *bucket;
     *bucket = file;
     cache->file_count++;
@@ -78,10 +81,11 @@ static void take_out(struct cached_file *file)
     if (*link == NULL)
         return;
     *link = file->next;
+    assert(file->cache->file_count > 0);
     file->cache->file_count--;
 }
 
-void file_forget(struct cached_file *file)
+void file_invalidate(struct cached_file *file)
 {
     assert(file->phase != FILE_OPEN && file->users == 0 && !file->is_leaving);
     file_measured(file, 0);
@@ -93,6 +97,7 @@ void file_measured(struct cached_file *file, uint64_t disk_bytes)
 {
     struct cache *cache = file->cache;
 
+    assert(file->disk_bytes <= cache->used_bytes);
     cache->used_bytes += disk_bytes - file->disk_bytes;
     file->disk_bytes = disk_bytes;
     metric_set(METRIC_CACHE_USED_BYTES, (int64_t)cache->used_bytes);
@@ -114,6 +119,7 @@ static enum zt_status open_file(struct cached_file *file, struct zt_error *error
     uint64_t disk_bytes = 0;
     enum zt_status status;
 
+    assert(file->phase == FILE_CLOSED && file->users == 0);
     file->phase = FILE_BUSY;
     cache_unlock(cache);
     status = file_load(file, error);
@@ -124,9 +130,10 @@ static enum zt_status open_file(struct cached_file *file, struct zt_error *error
     if (status != ZT_OK) {
         file->phase = FILE_CLOSED;
         if (file->disk_bytes == 0 && !file->is_leaving)
-            file_forget(file);
+            file_invalidate(file);
         return status;
     }
+    assert(file->phase == FILE_BUSY && file->states != NULL);
     file_measured(file, disk_bytes);
     file->phase = FILE_OPEN;
     file->is_retired = false;
@@ -145,8 +152,8 @@ static struct cached_file *find_settled(struct cache *cache, const uint8_t key[C
         cache_wait(cache, &cache->settled);
     if (file == NULL || file->phase == FILE_OPEN || file->size_bytes == size_bytes)
         return file;
-    /* A file that was cut short or is not ours; file_load begins it anew. */
-    file_forget(file);
+    /* A file that was truncated or is not ours; file_load starts it again. */
+    file_invalidate(file);
     return NULL;
 }
 
@@ -191,6 +198,7 @@ static void leave(struct cached_file *file)
 {
     struct cache *cache = file->cache;
 
+    assert(file->users == 0);
     if (file->is_leaving)
         return;
     file->is_leaving = true;
@@ -201,6 +209,7 @@ static void leave(struct cached_file *file)
 
 void file_release(struct cached_file *file)
 {
+    assert(file->phase == FILE_OPEN);
     assert(file->users > 0);
     file->users--;
     if (file->users == 0)
@@ -222,12 +231,14 @@ void file_settle(struct cached_file *file)
     struct cache *cache = file->cache;
     bool is_useless_now;
 
+    assert(file->is_leaving);
     file->is_leaving = false;
-    /* Somebody opened it again, or does so now. */
+    /* It has been opened again, or is being opened. */
     if (file->users > 0 || file->phase == FILE_BUSY)
         return;
     for (uint32_t i = 0; i < file->extent_count; i++)
         assert(atomic_load(&file->extents[i].pins) == 0);
+    assert(file->runs == NULL);
     file->phase = FILE_BUSY;
     is_useless_now = is_useless(file);
     cache_unlock(cache);
@@ -238,7 +249,7 @@ void file_settle(struct cached_file *file)
     cache_lock(cache);
     file->phase = FILE_CLOSED;
     if (is_useless_now || file->disk_bytes == 0)
-        file_forget(file);
+        file_invalidate(file);
     pthread_cond_broadcast(&cache->settled);
 }
 
@@ -251,6 +262,7 @@ void file_retire(struct cached_file *file)
 
 void file_lose(struct cached_file *file)
 {
+    assert(file->phase == FILE_OPEN && file->users > 0);
     if (file->is_lost)
         return;
     file->is_lost = true;
@@ -286,6 +298,9 @@ static void take_over(void *context, const struct folder_entry *entry)
     struct cache *cache = context;
     struct cached_file *file;
 
+    /* A folder that another program changes meanwhile may list a name twice. */
+    if (file_find(cache, entry->key) != NULL)
+        return;
     if (entry->size_bytes > CACHE_FILE_BYTES_MOST) {
         folder_remove(&cache->folder, entry->key);
         return;

@@ -16,19 +16,19 @@ enum zt_status file_acquire(struct cache *cache, const uint8_t key[CACHE_KEY_BYT
 /* With the lock. After the last user a lander closes it. */
 void file_release(struct cached_file *file);
 
-/* With the lock, which it gives up meanwhile: closes a file that is leaving, and removes it if it
- * is of no use any more. */
+/* With the lock, which it gives up meanwhile: closes a file that is leaving, and deletes it if it
+ * is not needed any more. */
 void file_settle(struct cached_file *file);
 
 /* With the lock: the version is not served any more. */
 void file_retire(struct cached_file *file);
 
-/* With the lock: nothing more is read from the file, and nobody will find it. For a version of
- * which the store has other bytes than before. */
+/* With the lock: stops all reads from the file, and hides it from lookups. For a version of which
+ * the store has other bytes than before. */
 void file_lose(struct cached_file *file);
 
 /* With the lock: takes a file out of the table that is not open, and frees it. */
-void file_forget(struct cached_file *file);
+void file_invalidate(struct cached_file *file);
 
 /* With the lock: what its blocks take on the disk now. */
 void file_measured(struct cached_file *file, uint64_t disk_bytes);

@@ -14,8 +14,9 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/log.h"
+#include "disk/disk_space.h"
 
-/* What is left to others on the same file system: a share of it, and never less than this. */
+/* Space left to other programs on the same file system: a share of it, and never less than this. */
 #define RESERVE_SHARE     20u
 #define RESERVE_BYTES_MIN ((uint64_t)2 << 30)
 /* st_blocks counts these, whatever the file system's blocks are. */
@@ -88,7 +89,7 @@ enum zt_status folder_open(struct folder *folder, const char *path, struct zt_er
         errno = reason;
     }
     if (descriptor < 0)
-        log_write(LOG_LEVEL_WARN, "the cache folder %s cannot be used, nothing is cached: %s", path,
+        log_write(LOG_LEVEL_WARN, "the cache folder %s cannot be used, so caching is off: %s", path,
                   strerrordesc_np(errno));
     atomic_store(&folder->descriptor, descriptor);
     return ZT_OK;
@@ -113,6 +114,7 @@ void folder_restore(struct folder *folder)
     int descriptor;
     int lock;
 
+    assert(folder->path != NULL);
     if (old < 0 || fstat(old, &facts) != 0 || facts.st_nlink > 0)
         return;
     descriptor = open_path(folder->path);
@@ -122,8 +124,9 @@ void folder_restore(struct folder *folder)
         close(descriptor);
         return;
     }
-    log_write(LOG_LEVEL_WARN, "the cache folder %s was deleted, and was made again", folder->path);
-    /* The old number goes on to name the folder, whichever thread has just read it. */
+    log_write(LOG_LEVEL_WARN, "the cache folder %s was deleted and has been created again",
+              folder->path);
+    /* The old number continues to name the folder, for any thread that has just read it. */
     dup3(descriptor, old, O_CLOEXEC);
     close(descriptor);
     close(folder->lock);
@@ -133,13 +136,8 @@ void folder_restore(struct folder *folder)
 void folder_name(const uint8_t key[CACHE_KEY_BYTES], enum folder_kind kind,
                  char out_name[FOLDER_NAME_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < CACHE_KEY_BYTES; i++) {
-        out_name[2 * i] = digits[key[i] >> 4];
-        out_name[2 * i + 1] = digits[key[i] & 15];
-    }
-    strcpy(out_name + KEY_DIGITS, suffixes[kind]);
+    assert(kind == FOLDER_BLOCKS || kind == FOLDER_INDEX);
+    strcpy(zt_hex_write(out_name, key, CACHE_KEY_BYTES), suffixes[kind]);
 }
 
 int folder_file(const struct folder *folder, const uint8_t key[CACHE_KEY_BYTES],
@@ -196,6 +194,7 @@ static void visit_file(const struct folder *folder, struct folder_entry *entry,
 {
     struct stat facts;
 
+    assert(entry->descriptor < 0);
     entry->descriptor = folder_file(folder, entry->key, FOLDER_BLOCKS, O_RDONLY | O_NONBLOCK);
     if (entry->descriptor < 0)
         return;
@@ -217,6 +216,7 @@ void folder_scan(const struct folder *folder,
     DIR *listing = descriptor >= 0 ? fdopendir(descriptor) : NULL;
     struct dirent *found;
 
+    assert(atomic_load(&folder->descriptor) >= 0);
     if (listing == NULL) {
         if (descriptor >= 0)
             close(descriptor);
@@ -238,14 +238,17 @@ void folder_scan(const struct folder *folder,
 
 bool folder_space(const struct folder *folder, uint64_t *out_free, uint64_t *out_reserve)
 {
+    const int descriptor = atomic_load(&folder->descriptor);
     struct statvfs facts;
     uint64_t reserve;
+    uint64_t least;
 
-    if (atomic_load(&folder->descriptor) < 0 ||
-        fstatvfs(atomic_load(&folder->descriptor), &facts) != 0)
+    if (descriptor < 0 || fstatvfs(descriptor, &facts) != 0 ||
+        !disk_space_left(descriptor, out_free))
         return false;
     reserve = (uint64_t)facts.f_blocks * facts.f_frsize / RESERVE_SHARE;
-    *out_free = (uint64_t)facts.f_bavail * facts.f_frsize;
-    *out_reserve = reserve > RESERVE_BYTES_MIN ? reserve : RESERVE_BYTES_MIN;
+    least = disk_space_reserve(descriptor, DISK_RESERVE_AUTOMATIC);
+    least = least > RESERVE_BYTES_MIN ? least : RESERVE_BYTES_MIN;
+    *out_reserve = reserve > least ? reserve : least;
     return true;
 }

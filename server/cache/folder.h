@@ -23,7 +23,7 @@ struct folder {
 enum zt_status folder_open(struct folder *folder, const char *path, struct zt_error *error);
 void folder_close(struct folder *folder);
 
-/* Makes a folder that was deleted again. From any one thread at a time. */
+/* Makes a folder that was deleted again. Called by only one thread at once. */
 void folder_restore(struct folder *folder);
 
 enum folder_kind { FOLDER_BLOCKS, FOLDER_INDEX };
@@ -48,7 +48,8 @@ struct folder_entry {
 void folder_scan(const struct folder *folder,
                  void (*visit)(void *context, const struct folder_entry *entry), void *context);
 
-/* What may be used of the file system without the reserve, and the reserve. False: not known. */
+/* The free and unclaimed space of the file system, and the reserve: the cache's or, if larger, the
+ * reserve for uploads. False: not known. */
 bool folder_space(const struct folder *folder, uint64_t *out_free, uint64_t *out_reserve);
 
 #endif

@@ -10,15 +10,16 @@
 #include <unistd.h>
 
 #include "base/little_endian.h"
-#include "cache/disk_file.h"
+#include "disk/disk_file.h"
+#include "disk/whole_file.h"
 #include "zt/digest.h"
 
 #define HEADER_BYTES 48u
 #define RECORD_BYTES 16u
 #define REMOVAL      ((uint32_t)1 << 31)
-/* What is longer than this is garbage: one that grew so long was written anew. */
+/* A longer index is garbage, because indices are rewritten before they grow so long. */
 #define INDEX_RECORDS_MAX(size) (8 * ((size) / CACHE_BLOCK_BYTES) + 65536)
-/* Records that are read at a time. */
+/* Records per read. */
 #define PAGE_RECORDS 4096u
 
 static const char magic[8] = "ztblocks";
@@ -45,6 +46,7 @@ static uint32_t record_check(const uint8_t key[CACHE_KEY_BYTES], const uint8_t *
 static void make_record(const uint8_t key[CACHE_KEY_BYTES], uint32_t number, uint64_t checksum,
                         uint8_t *out_record)
 {
+    assert(number != UINT32_MAX);
     zt_store_le64(out_record, checksum);
     zt_store_le32(out_record + 8, number);
     zt_store_le32(out_record + 12, record_check(key, out_record));
@@ -110,63 +112,37 @@ bool index_load(const struct folder *folder, const uint8_t key[CACHE_KEY_BYTES],
 
 /* --- writing --- */
 
-static bool write_new(const struct folder *folder, const char *name,
-                      const uint8_t key[CACHE_KEY_BYTES], uint64_t size_bytes, const uint8_t *bytes,
-                      size_t length)
-{
-    uint8_t header[HEADER_BYTES];
-    int at = atomic_load(&folder->descriptor);
-    int index = openat(at, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    bool is_written;
-
-    if (index < 0)
-        return false;
-    make_header(key, size_bytes, header);
-    is_written = disk_write(index, header, HEADER_BYTES, 0) &&
-                 disk_write(index, bytes, length, HEADER_BYTES);
-    close(index);
-    return is_written;
-}
-
 bool index_write(const struct folder *folder, const uint8_t key[CACHE_KEY_BYTES],
                  uint64_t size_bytes, const struct index_block *blocks, size_t count)
 {
+    const size_t length = HEADER_BYTES + count * RECORD_BYTES;
     char name[FOLDER_NAME_SIZE];
-    char temporary[FOLDER_NAME_SIZE + 4];
-    uint8_t *bytes = malloc(count * RECORD_BYTES + 1);
-    int at = atomic_load(&folder->descriptor);
+    uint8_t *bytes = malloc(length);
     bool is_written;
 
+    assert(count == 0 || blocks != NULL);
     if (bytes == NULL)
         return false;
+    make_header(key, size_bytes, bytes);
     for (size_t i = 0; i < count; i++)
-        make_record(key, blocks[i].block, blocks[i].checksum, bytes + i * RECORD_BYTES);
+        make_record(key, blocks[i].block, blocks[i].checksum,
+                    bytes + HEADER_BYTES + i * RECORD_BYTES);
     folder_name(key, FOLDER_INDEX, name);
-    snprintf(temporary, sizeof(temporary), "%s.new", name);
-    is_written = write_new(folder, temporary, key, size_bytes, bytes, count * RECORD_BYTES) &&
-                 renameat(at, temporary, at, name) == 0;
-    if (!is_written)
-        unlinkat(at, temporary, 0);
+    is_written = whole_file_replace(atomic_load(&folder->descriptor), name, bytes, length);
     free(bytes);
     return is_written;
 }
 
+/* Part of a record would shift all that follow: they would not be found again. */
 static void append(const struct folder *folder, const uint8_t key[CACHE_KEY_BYTES],
                    const uint8_t *records, size_t length)
 {
-    int index = folder_file(folder, key, FOLDER_INDEX, O_WRONLY | O_APPEND | O_NONBLOCK);
-    struct stat facts;
+    char name[FOLDER_NAME_SIZE];
 
-    if (index < 0)
-        return;
-    if (fstat(index, &facts) == 0 && S_ISREG(facts.st_mode)) {
-        ssize_t written = write(index, records, length);
-
-        /* Part of a record would shift all that follow: they would not be found again. */
-        if (written > 0 && written % RECORD_BYTES != 0 && ftruncate(index, facts.st_size) != 0)
-            folder_remove(folder, key);
-    }
-    close(index);
+    assert(length > 0 && length % RECORD_BYTES == 0);
+    folder_name(key, FOLDER_INDEX, name);
+    (void)whole_file_append(atomic_load(&folder->descriptor), name, WHOLE_FILE_ANY_LENGTH, records,
+                            length);
 }
 
 void index_append(const struct folder *folder, const uint8_t key[CACHE_KEY_BYTES],
@@ -185,6 +161,7 @@ void index_append_removal(const struct folder *folder, const uint8_t key[CACHE_K
 {
     uint8_t record[RECORD_BYTES];
 
+    assert((extent & REMOVAL) == 0);
     make_record(key, extent | REMOVAL, 0, record);
     append(folder, key, record, RECORD_BYTES);
 }

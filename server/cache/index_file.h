@@ -1,5 +1,5 @@
 /* The index of a version: which blocks are in its file, with their XXH3-64. Never synced: after a
- * crash it may claim what is not there, and what it says is only a claim until the block matched.
+ * crash it may name absent blocks, so each record is only a claim until the block matched.
  *
  *   header   8 bytes "ztblocks", key (16), size of the version (8), block size (8), XXH3 of these
  *   record   XXH3 of the block (8), number of the block (4), check (4)
@@ -19,7 +19,7 @@ struct index_block {
     uint32_t block;
 };
 
-/* What is done with each record. */
+/* Called for each record. */
 struct index_reader {
     void (*block)(void *context, uint32_t block, uint64_t checksum);
     void (*removed)(void *context, uint32_t extent);

@@ -10,10 +10,10 @@
 #include "base/metrics.h"
 #include "base/thread.h"
 #include "cache/cut.h"
-#include "cache/disk_file.h"
 #include "cache/extents.h"
 #include "cache/files.h"
 #include "cache/index_file.h"
+#include "disk/disk_file.h"
 #include "zt/digest.h"
 
 /* How often, and at which distance, the disk is asked whether it has kept what was written: pages
@@ -29,16 +29,17 @@ void landing_arrived(struct cache_fetch *fetch, enum zt_status status, const str
     struct cache *cache = run->file->cache;
 
     cache_lock(cache);
+    assert(!run->is_check && run->fetch.bytes != NULL);
     assert(run->stage == RUN_FETCHING);
-    cache->fetching_count--;
+    run_fetched(run);
     run->status = status;
     if (status != ZT_OK && error != NULL)
         run->error = *error;
     else if (status != ZT_OK)
-        zt_fail(&run->error, status, NULL, ZT_NO_OFFSET, "the bytes cannot be had");
+        zt_fail(&run->error, status, NULL, ZT_NO_OFFSET, "the bytes cannot be fetched");
     run->stage = RUN_ARRIVED;
     run_queue_put(&cache->landed, run);
-    /* Whoever waits for it takes it; otherwise a lander does. */
+    /* A waiting reader takes it; otherwise a lander does. */
     if (run->waiting > 0)
         pthread_cond_signal(&run->changed);
     else
@@ -56,6 +57,7 @@ static void set_blocks(struct run *run, enum block_state state)
 
 static void fail(struct run *run, enum zt_status status)
 {
+    assert(status != ZT_OK);
     set_blocks(run, BLOCK_ABSENT);
     run_end(run, status);
 }
@@ -63,6 +65,7 @@ static void fail(struct run *run, enum zt_status status)
 /* Without the lock. */
 static void hash_blocks(struct run *run)
 {
+    assert(run->fetch.bytes != NULL && run->count <= CACHE_RUN_BLOCKS);
     for (uint32_t i = 0; i < run->count; i++)
         run->checksums[i] = zt_xxh3(run->fetch.bytes + i * CACHE_BLOCK_BYTES,
                                     (size_t)block_length(run->file, run->first + i));
@@ -84,6 +87,7 @@ static void note_checksums(struct run *run)
 {
     struct cached_file *file = run->file;
 
+    assert(run->stage == RUN_TAKEN);
     for (uint32_t i = 0; i < run->count; i++) {
         file->checksums[run->first + i] = run->checksums[i];
         atomic_store(&file->states[run->first + i], BLOCK_KNOWN | BLOCK_COMING);
@@ -94,6 +98,7 @@ static void compare_fetched(struct run *run)
 {
     struct cache *cache = run->file->cache;
 
+    assert(!run->is_check && run->stage == RUN_TAKEN);
     if (run->status != ZT_OK) {
         fail(run, run->status);
         return;
@@ -103,7 +108,8 @@ static void compare_fetched(struct run *run)
     metric_add(METRIC_CACHE_FETCHED_BYTES, run->fetch.length);
     cache_lock(cache);
     if (run->file->is_lost) {
-        fail(run, zt_fail(&run->error, ZT_STALE, NULL, ZT_NO_OFFSET, "that version is gone"));
+        fail(run,
+             zt_fail(&run->error, ZT_STALE, NULL, ZT_NO_OFFSET, "that version no longer exists"));
         return;
     }
     if (!is_as_before(run)) {
@@ -112,7 +118,7 @@ static void compare_fetched(struct run *run)
             run_repeat(run);
             return;
         }
-        log_write(LOG_LEVEL_WARN, "the store has other bytes than before for the same version");
+        log_write(LOG_LEVEL_WARN, "the store returned different bytes for the same version");
         file_lose(run->file);
         fail(run, zt_fail(&run->error, ZT_STALE, NULL, run->fetch.offset,
                           "the bytes of that version have changed"));
@@ -132,6 +138,7 @@ static bool block_is_right(const struct run *run, uint32_t block, uint8_t *buffe
     const struct cached_file *file = run->file;
     size_t length = (size_t)block_length(file, block);
 
+    assert(block >= run->first && block - run->first < run->count);
     return disk_read(file->descriptor, buffer, length, block * CACHE_BLOCK_BYTES) &&
            zt_xxh3(buffer, length) == file->checksums[block];
 }
@@ -142,6 +149,7 @@ static void compare_claimed(struct run *run)
     struct cache *cache = file->cache;
     uint8_t *buffer = buffer_take(&cache->buffers, CACHE_BLOCK_BYTES);
 
+    assert(run->is_check && run->stage == RUN_TAKEN);
     for (uint32_t i = 0; i < run->count && buffer != NULL; i++) {
         bool is_right;
 
@@ -157,6 +165,7 @@ static void compare_claimed(struct run *run)
         buffer_give(&cache->buffers, buffer, CACHE_BLOCK_BYTES);
     else
         set_blocks(run, BLOCK_ABSENT);
+    assert(atomic_load(&file->extents[extent_of_block(run->first)].pins) > 0);
     atomic_fetch_sub(&file->extents[extent_of_block(run->first)].pins, 1);
     run->is_stored = true;
     run_end(run, ZT_OK);
@@ -164,6 +173,7 @@ static void compare_claimed(struct run *run)
 
 void landing_compare(struct run *run)
 {
+    assert(run->holders > 0);
     assert(run->stage == RUN_ARRIVED);
     run->stage = RUN_TAKEN;
     if (run->is_check)
@@ -212,6 +222,7 @@ static void append_index(const struct run *run)
 {
     struct index_block blocks[CACHE_RUN_BYTES / CACHE_BLOCK_BYTES];
 
+    assert(run->count <= CACHE_RUN_BLOCKS);
     for (uint32_t i = 0; i < run->count; i++)
         blocks[i] = (struct index_block){.checksum = run->checksums[i], .block = run->first + i};
     index_append(&run->file->cache->folder, run->file->key, blocks, run->count);
@@ -225,9 +236,10 @@ static bool write_run(struct run *run)
     uint64_t disk_bytes;
     int failure;
 
+    assert(run->stage == RUN_WRITING && file->descriptor >= 0);
     cache_unlock(cache);
-    /* What is written behind the end would hide that it is too short. */
-    if (cut_is_seen(file)) {
+    /* Writing after the end would hide that it is too short. */
+    if (cut_is_detected(file)) {
         cache_lock(cache);
         return false;
     }
@@ -243,7 +255,7 @@ static bool write_run(struct run *run)
     disk_bytes = file_disk_bytes(file->descriptor);
     cache_lock(cache);
     note_outcome(cache, failure);
-    file->doubts = DOUBTS;
+    file->checks_left = DOUBTS;
     file_measured(file, disk_bytes);
     return failure == 0 && !file->is_cut;
 }
@@ -253,7 +265,9 @@ static void store(struct run *run)
     struct cached_file *file = run->file;
     struct cache *cache = file->cache;
     struct extent *extent = &file->extents[extent_of_block(run->first)];
+    struct disk_claim space;
 
+    assert(run->stage == RUN_READY && !run->is_check && !run->is_stored);
     run->stage = RUN_WRITING;
     if (file->is_cut) {
         cache_unlock(cache);
@@ -266,7 +280,12 @@ static void store(struct run *run)
     atomic_fetch_add(&extent->pins, 1);
     if (may_write(run) && extents_make_room(cache, file, run->fetch.length)) {
         extent->is_used = true;
+        disk_claim_init(&space, file->descriptor, 0);
+        disk_claim_note(&space, run->fetch.length);
         run->is_stored = write_run(run);
+        disk_claim_spend(&space, 0, run->is_stored ? run->fetch.length : 0);
+        disk_claim_end(&space);
+        assert(cache->reserved_bytes >= run->fetch.length);
         cache->reserved_bytes -= run->fetch.length;
     }
     atomic_store(&extent->used_ms, clock_read_ns(CLOCK_REALTIME_COARSE) / CLOCK_NS_PER_MS);
@@ -298,7 +317,8 @@ static void ask_disk(struct cached_file *file)
     struct cache *cache = file->cache;
     bool has_failed;
 
-    file->doubts--;
+    assert(file->phase == FILE_OPEN && file->checks_left > 0 && file->descriptor >= 0);
+    file->checks_left--;
     file->users++;
     cache_unlock(cache);
     has_failed = sync_file_range(file->descriptor, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE) != 0 &&
@@ -306,7 +326,7 @@ static void ask_disk(struct cached_file *file)
     cache_lock(cache);
     if (has_failed) {
         log_write(LOG_LEVEL_WARN, "the cache's disk has lost blocks; they are fetched again");
-        extents_doubt(file);
+        extents_mark_unverified(file);
     }
     file_release(file);
 }
@@ -315,7 +335,7 @@ static void ask_about_all(struct cache *cache)
 {
     for (uint32_t i = 0; i < CACHE_TABLE_SIZE; i++)
         for (struct cached_file *file = cache->table[i]; file != NULL; file = file->next)
-            if (file->phase == FILE_OPEN && file->doubts > 0 && file->users > 0)
+            if (file->phase == FILE_OPEN && file->checks_left > 0 && file->users > 0)
                 /* It is held while the lock is given up, so it is still in the list; if it was lost
                  * meanwhile, the rest of the list waits for the next time. */
                 ask_disk(file);
@@ -350,7 +370,7 @@ static bool has_tick(const struct cache *cache)
     return clock_coarse_ms() >= cache->next_tick_ms;
 }
 
-/* With the lock, which it gives up meanwhile. False: there is nothing to do. */
+/* With the lock, which it gives up meanwhile. False: there is no work. */
 static bool work(struct cache *cache)
 {
     struct run *run = run_queue_take(&cache->landed);
@@ -361,6 +381,7 @@ static bool work(struct cache *cache)
     else if (run != NULL)
         land(run);
     else if (file != NULL) {
+        assert(file->is_leaving);
         cache->leaving = file->next_leaving;
         file_settle(file);
     } else if (cache->is_to_trim) {
@@ -403,6 +424,7 @@ static void *lander(void *argument)
 
 int landers_start(struct cache *cache)
 {
+    assert(cache->lander_count == 0 && !cache->has_ended);
     cache->next_tick_ms = clock_coarse_ms() + TICK_MS;
     for (; cache->lander_count < CACHE_LANDERS; cache->lander_count++) {
         int error = thread_start(&cache->landers[cache->lander_count], "cache", lander, cache);
@@ -422,6 +444,7 @@ void landers_stop(struct cache *cache)
         cache_wait(cache, &cache->settled);
         drop_kept(cache, INT64_MAX);
     }
+    assert(cache->run_count == 0 && cache->kept == NULL);
     cache->has_ended = true;
     pthread_cond_broadcast(&cache->work);
     cache_unlock(cache);

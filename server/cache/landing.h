@@ -1,5 +1,5 @@
-/* What happens to bytes that came: they are compared with what is known of them, then written to
- * the file by the cache's own threads. */
+/* Processing of fetched bytes: they are compared with known checksums, then written to the file by
+ * the cache's threads. */
 #ifndef CACHE_LANDING_H
 #define CACHE_LANDING_H
 

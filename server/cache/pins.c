@@ -12,29 +12,36 @@
 
 enum zt_status pins_fail_lost(struct zt_error *error)
 {
-    return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "that version is gone");
+    return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "that version no longer exists");
 }
 
 enum zt_status pins_fail_hurried(struct zt_error *error)
 {
     log_write(LOG_LEVEL_ERROR, "an event loop would have waited for the store");
-    return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the bytes are not here");
+    return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the bytes are not cached");
 }
 
 static void hold(struct cached_file *file, uint64_t first, uint64_t last)
 {
+    assert(first <= last && last < file->extent_count);
     for (uint64_t i = first; i <= last; i++)
         atomic_fetch_add(&file->extents[i].pins, 1);
 }
 
 static void let_go(struct cached_file *file, uint64_t first, uint64_t last)
 {
-    for (uint64_t i = first; i <= last; i++)
-        atomic_fetch_sub(&file->extents[i].pins, 1);
+    assert(first <= last && last < file->extent_count);
+    for (uint64_t i = first; i <= last; i++) {
+        const unsigned before = atomic_fetch_sub(&file->extents[i].pins, 1);
+
+        assert(before > 0);
+        (void)before;
+    }
 }
 
 static void release(struct zt_pin *pin)
 {
+    assert(pin->held != NULL);
     let_go(pin->held, pin->first, pin->last);
 }
 
@@ -57,6 +64,7 @@ static enum zt_status await_block(struct cached_file *file, uint32_t block, stru
     struct run *run = run_find(file, block);
     enum zt_status status = ZT_OK;
 
+    assert(block < file->block_count);
     if (run == NULL)
         return ZT_OK;
     run_hold(run);
@@ -71,7 +79,7 @@ static enum zt_status await_block(struct cached_file *file, uint32_t block, stru
     return status;
 }
 
-/* Of extents that are pinned already: brings what is missing. What is here meanwhile stays. */
+/* Fetches the missing blocks of pinned extents. Blocks that arrived meanwhile are kept. */
 static enum zt_status bring(struct cache_source *source, uint32_t first, uint32_t last,
                             struct zt_error *error)
 {
@@ -79,6 +87,7 @@ static enum zt_status bring(struct cache_source *source, uint32_t first, uint32_
     struct cache *cache = source->cache;
     enum zt_status status = ZT_OK;
 
+    assert(first <= last && last < file->block_count);
     if (!thread_may_wait())
         return pins_fail_hurried(error);
     if (file->view == NULL)
@@ -101,14 +110,14 @@ static enum zt_status bring(struct cache_source *source, uint32_t first, uint32_
     return status;
 }
 
-/* Before anything is pinned, which would keep the file from being mended. */
-static enum zt_status heed_cut(struct cached_file *file, uint64_t length, bool wait,
+/* Before anything is pinned, which would prevent the repair of the file. */
+static enum zt_status note_cut(struct cached_file *file, uint64_t length, bool wait,
                                struct zt_error *error)
 {
-    if (!cut_is_seen_by_pin(file, length))
+    if (!cut_is_detected_by_pin(file, length))
         return ZT_OK;
     if (!wait)
-        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the bytes are not here");
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the bytes are not cached");
     if (!thread_may_wait())
         return pins_fail_hurried(error);
     return cut_mend(file) ? ZT_OK : fail_full(error);
@@ -126,14 +135,14 @@ enum zt_status pins_pin(struct zt_source *given, uint64_t offset, uint64_t lengt
     uint32_t missing;
 
     if (status == ZT_OK)
-        status = heed_cut(file, length, wait, error);
+        status = note_cut(file, length, wait, error);
     if (status != ZT_OK)
         return status;
     hold(file, first, last);
     missing = first_missing(file, block_of(offset), last_block);
     if (missing <= last_block)
         status = wait ? bring(source, missing, last_block, error)
-                      : zt_fail(error, ZT_UNAVAILABLE, NULL, offset, "the bytes are not here");
+                      : zt_fail(error, ZT_UNAVAILABLE, NULL, offset, "the bytes are not cached");
     if (status != ZT_OK) {
         let_go(file, first, last);
         return status;

@@ -7,17 +7,21 @@
 #include "base/metrics.h"
 #include "cache/landing.h"
 
-/* What may be on its way at a time: 16 runs, which is where more of them bring no more. */
+/* Maximum of bytes being fetched: 16 runs, above which more runs are no faster. */
 #define ON_THE_WAY_BYTES (16 * CACHE_RUN_BYTES)
 /* Of that for reading ahead: the rest is for those who wait. */
 #define AHEAD_ALL_BYTES (12 * CACHE_RUN_BYTES)
-/* Bytes that could not be written and that nobody read for so long make room for others. */
+/* A fetch that takes longer than this may hang, and gives its share to others; as much again in
+ * total. */
+#define FETCHED_MS    1000
+#define HANGING_BYTES ON_THE_WAY_BYTES
+/* Bytes that could not be written and were not read for this long are evicted. */
 #define KEPT_MS 2000
 /* How long bytes that were read wait to be written while others wait for their memory; and how long
  * a pin waits for that. */
 #define UNWRITTEN_MS 1000
 #define PIN_WAIT_MS  3000
-/* How often whoever waits for memory looks whether some can be given up. */
+/* How often a waiter for memory checks whether some can be freed. */
 #define LOOK_MS 100
 /* The coarse clock is late by at most this. */
 #define COARSE_MS 10
@@ -26,6 +30,7 @@
 
 void run_queue_put(struct run_queue *queue, struct run *run)
 {
+    assert((queue->first == NULL) == (queue->last == NULL));
     run->next = NULL;
     if (queue->last != NULL)
         queue->last->next = run;
@@ -40,6 +45,7 @@ struct run *run_queue_take(struct run_queue *queue)
 
     if (run == NULL)
         return NULL;
+    assert(queue->last != NULL && queue->last->next == NULL);
     queue->first = run->next;
     if (queue->first == NULL)
         queue->last = NULL;
@@ -72,6 +78,7 @@ struct run *run_find(const struct cached_file *file, uint32_t block)
 {
     struct run *run = file->runs;
 
+    assert(block < file->block_count);
     while (run != NULL && (block < run->first || block - run->first >= run->count))
         run = run->next_of_file;
     return run;
@@ -79,6 +86,7 @@ struct run *run_find(const struct cached_file *file, uint32_t block)
 
 static uint64_t length_of(const struct cached_file *file, uint32_t first, uint32_t count)
 {
+    assert(count > 0 && first + count <= file->block_count);
     return (count - 1) * CACHE_BLOCK_BYTES + block_length(file, first + count - 1);
 }
 
@@ -94,6 +102,9 @@ static struct run *run_new(struct cache_source *source, uint32_t first, uint32_t
     struct cached_file *file = source->file;
     struct run *run = calloc(1, sizeof(*run));
 
+    assert(file->phase == FILE_OPEN && source->holders > 0);
+    assert(count <= CACHE_RUN_BLOCKS &&
+           extent_of_block(first) == extent_of_block(first + count - 1));
     if (run == NULL)
         return NULL;
     pthread_cond_init(&run->changed, &source->cache->monotonic);
@@ -120,6 +131,7 @@ static void leave_file(struct run *run)
 {
     struct run **link = &run->file->runs;
 
+    assert(*link != NULL);
     while (*link != run)
         link = &(*link)->next_of_file;
     *link = run->next_of_file;
@@ -133,6 +145,7 @@ static void give_buffer(struct run *run)
         return;
     buffer_give(&cache->buffers, run->fetch.bytes, run->fetch.length);
     run->fetch.bytes = NULL;
+    assert(cache->on_the_way_bytes >= buffer_bytes(run->fetch.length));
     cache->on_the_way_bytes -= buffer_bytes(run->fetch.length);
 }
 
@@ -145,6 +158,7 @@ void run_release(struct run *run)
     if (run->holders > 0)
         return;
     assert(run->stage == RUN_ENDED);
+    assert(cache->run_count > 0 && run->waiting == 0);
     give_buffer(run);
     cache->run_count--;
     source_release(run->source);
@@ -169,6 +183,7 @@ void run_keep(struct run *run)
 {
     struct run **link = &run->file->cache->kept;
 
+    assert(run->stage == RUN_WRITING && !run->is_stored && run->fetch.bytes != NULL);
     run->stage = RUN_KEPT;
     run->kept_ms = clock_coarse_ms();
     while (*link != NULL)
@@ -182,7 +197,7 @@ void run_drop(struct run *run)
 {
     struct run **link = &run->file->cache->kept;
 
-    assert(run->stage == RUN_KEPT);
+    assert(run->stage == RUN_KEPT && *link != NULL);
     while (*link != run)
         link = &(*link)->next;
     *link = run->next;
@@ -218,7 +233,7 @@ static bool drop_for(struct cache *cache, uint64_t bytes, uint64_t most, int64_t
     for (struct run *run = cache->kept; run != NULL && cache->on_the_way_bytes + bytes > most;
          run = next) {
         next = run->next;
-        /* Somebody copies from it: giving it up would free nothing yet. */
+        /* A reader copies from it: dropping it would not free memory yet. */
         if (run->holders == 1 && run->kept_ms <= before_ms)
             run_drop(run);
     }
@@ -227,11 +242,59 @@ static bool drop_for(struct cache *cache, uint64_t bytes, uint64_t most, int64_t
     return cache->on_the_way_bytes + bytes <= most;
 }
 
+/* --- fetching --- */
+
+static void begin_fetching(struct run *run)
+{
+    struct cache *cache = run->file->cache;
+
+    assert(run->stage == RUN_QUEUED || (run->stage == RUN_TAKEN && run->was_repeated));
+    assert(run->fetch.bytes != NULL && !run->is_check);
+    run->stage = RUN_FETCHING;
+    run->fetching_ms = clock_coarse_ms();
+    run->next_fetching = cache->fetching;
+    cache->fetching = run;
+    cache->fetching_count++;
+    run_queue_put(&cache->ready, run);
+}
+
+void run_fetched(struct run *run)
+{
+    struct cache *cache = run->file->cache;
+    struct run **link = &cache->fetching;
+
+    while (*link != run)
+        link = &(*link)->next_fetching;
+    *link = run->next_fetching;
+    run->next_fetching = NULL;
+    assert(cache->fetching_count > 0);
+    cache->fetching_count--;
+}
+
+static uint64_t hanging_bytes(const struct cache *cache)
+{
+    const int64_t before_ms = clock_coarse_ms() - FETCHED_MS;
+    uint64_t bytes = 0;
+
+    for (const struct run *run = cache->fetching; run != NULL; run = run->next_fetching)
+        if (run->fetching_ms <= before_ms)
+            bytes += buffer_bytes(run->fetch.length);
+    return bytes < HANGING_BYTES ? bytes : HANGING_BYTES;
+}
+
+/* Whether so many bytes may be on the way too, if those that hang do not count. */
+static bool has_room(struct cache *cache, uint64_t bytes, uint64_t most, int64_t before_ms)
+{
+    return drop_for(cache, bytes, most, before_ms) ||
+           cache->on_the_way_bytes + bytes <= most + hanging_bytes(cache);
+}
+
 /* --- beginning --- */
 
 /* Gives a run its buffer, and has it begun as soon as the lock is given up. */
 static void choose(struct cache *cache, struct run *run)
 {
+    assert(run->stage == RUN_QUEUED && run->fetch.bytes == NULL);
     run->fetch.bytes = buffer_take(&cache->buffers, run->fetch.length);
     if (run->fetch.bytes == NULL) {
         set_blocks(run, BLOCK_ABSENT);
@@ -239,9 +302,7 @@ static void choose(struct cache *cache, struct run *run)
         return;
     }
     cache->on_the_way_bytes += buffer_bytes(run->fetch.length);
-    run->stage = RUN_FETCHING;
-    cache->fetching_count++;
-    run_queue_put(&cache->ready, run);
+    begin_fetching(run);
 }
 
 void runs_choose(struct cache *cache)
@@ -249,18 +310,15 @@ void runs_choose(struct cache *cache)
     struct run *run;
 
     while ((run = cache->urgent.first) != NULL &&
-           drop_for(cache, buffer_bytes(run->fetch.length), ON_THE_WAY_BYTES, INT64_MAX))
+           has_room(cache, buffer_bytes(run->fetch.length), ON_THE_WAY_BYTES, INT64_MAX))
         choose(cache, run_queue_take(&cache->urgent));
 }
 
 void run_repeat(struct run *run)
 {
-    struct cache *cache = run->file->cache;
-
+    assert(run->stage == RUN_TAKEN && !run->was_repeated);
     run->was_repeated = true;
-    run->stage = RUN_FETCHING;
-    cache->fetching_count++;
-    run_queue_put(&cache->ready, run);
+    begin_fetching(run);
 }
 
 void runs_start(struct run *first)
@@ -269,6 +327,7 @@ void runs_start(struct run *first)
         struct run *next = first->next;
         struct cache_origin *origin = first->source->origin;
 
+        assert(first->stage == RUN_FETCHING);
         first->next = NULL;
         origin->fetch(origin, &first->fetch);
         first = next;
@@ -282,6 +341,7 @@ static uint32_t stretch(const struct cached_file *file, uint32_t block, uint32_t
     enum block_state state = block_state(file, block);
     uint32_t count = 1;
 
+    assert(block <= last && last < file->block_count);
     while (block + count <= last && (block + count) % CACHE_RUN_BLOCKS != 0 &&
            block_state(file, block + count) == state)
         count++;
@@ -295,7 +355,7 @@ static bool begin_check(struct cache_source *source, uint32_t first, uint32_t co
 
     if (run == NULL)
         return false;
-    /* So that what is compared is not punched out meanwhile. */
+    /* So that compared blocks are not punched out meanwhile. */
     atomic_fetch_add(&source->file->extents[extent_of_block(first)].pins, 1);
     run->stage = RUN_ARRIVED;
     run_queue_put(&cache->landed, run);
@@ -309,8 +369,9 @@ static bool begin_fetch(struct cache_source *source, uint32_t first, uint32_t co
     uint64_t bytes = buffer_bytes(length_of(source->file, first, count));
     struct run *run;
 
+    assert(block_state(source->file, first) == BLOCK_ABSENT);
     if (!is_urgent && (cache->urgent.first != NULL ||
-                       !drop_for(cache, bytes, AHEAD_ALL_BYTES, clock_coarse_ms() - KEPT_MS)))
+                       !has_room(cache, bytes, AHEAD_ALL_BYTES, clock_coarse_ms() - KEPT_MS)))
         return false;
     run = run_new(source, first, count, is_urgent, false);
     if (run == NULL)
@@ -329,6 +390,7 @@ enum zt_status runs_begin(struct cache_source *source, uint32_t first, uint32_t 
     struct cached_file *file = source->file;
     uint32_t count;
 
+    assert(first <= last && last < file->block_count);
     for (uint32_t block = first; block <= last; block += count) {
         bool is_awaited = is_urgent && block == first;
         enum block_state state = block_state(file, block);
@@ -365,6 +427,7 @@ void run_await(struct run *run, bool until_stored)
 {
     struct cache *cache = run->file->cache;
 
+    assert(run->holders > 0);
     while (!is_over(run, until_stored)) {
         if (run->stage == RUN_ARRIVED && run_queue_remove(&cache->landed, run)) {
             landing_compare(run);
@@ -378,6 +441,7 @@ void run_await(struct run *run, bool until_stored)
             cache_wait_until(cache, &run->changed, clock_coarse_ms() + LOOK_MS);
         else
             cache_wait(cache, &run->changed);
+        assert(run->waiting > 0);
         run->waiting--;
     }
 }

@@ -1,14 +1,14 @@
 /* Blocks on their way. A run is a stretch of blocks of one extent that are fetched from the origin,
- * or, when they are claimed, read from the disk and compared. All who want one of its blocks wait
- * for the same run; nobody who leaves ends it.
+ * or, when they are claimed, read from the disk and compared. All readers of one of its blocks wait
+ * for the same run, which continues when readers leave.
  *
  *   queued -> fetching -> arrived -> taken -> ready -> writing -> ended
  *                ^                    |                  |
  *                +-- fetched again ---+                  +-> kept (not written) -> ended
  *   (a check) -----------> arrived -> taken -> ended
  *
- * What is arrived or ready is landed by the cache's own threads, or, as far as comparing goes, by a
- * reader that waits for it: so readers never wait for a worker, of which they may occupy all. */
+ * Arrived and ready runs are landed by the cache's threads; a waiting reader may do the comparing.
+ * So readers never wait for a worker, because they may occupy all workers. */
 #ifndef CACHE_RUNS_H
 #define CACHE_RUNS_H
 
@@ -31,6 +31,8 @@ struct run {
     struct cached_file *file;
     struct run *next_of_file;
     struct run *next; /* in a queue, or of those that are kept */
+    struct run *next_fetching;
+    int64_t fetching_ms; /* since when it is fetched */
     uint32_t first;
     uint32_t count;
     enum run_stage stage;
@@ -50,9 +52,8 @@ struct run {
 
 /* All with the lock. */
 
-/* Begins runs for what is absent or claimed in a range of blocks, as much of it as may be on the
- * way. is_urgent: somebody waits for the first block, which has a run then, or it is
- * ZT_NO_MEMORY. */
+/* Begins runs for absent or claimed blocks of a range, as far as the limit on fetches allows.
+ * is_urgent: a reader waits for the first block, which has a run then, or it is ZT_NO_MEMORY. */
 enum zt_status runs_begin(struct cache_source *source, uint32_t first, uint32_t last,
                           bool is_urgent, struct zt_error *error);
 
@@ -81,6 +82,9 @@ void run_drop(struct run *run);
 
 /* Puts a run back to be fetched a second time, into the same buffer. */
 void run_repeat(struct run *run);
+
+/* The origin has filled its buffer, or cannot. */
+void run_fetched(struct run *run);
 
 /* Chooses runs that may begin now; they are begun after the lock was given up. */
 void runs_choose(struct cache *cache);

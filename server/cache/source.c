@@ -9,11 +9,11 @@
 #include "base/metrics.h"
 #include "base/thread.h"
 #include "cache/cut.h"
-#include "cache/disk_file.h"
 #include "cache/files.h"
-#include "cache/forget.h"
+#include "cache/invalidate.h"
 #include "cache/landing.h"
 #include "cache/pins.h"
+#include "disk/disk_file.h"
 
 static struct cache_source *as_cached(const struct zt_source *source)
 {
@@ -30,7 +30,7 @@ enum zt_status source_check_range(const struct cached_file *file, uint64_t offse
 {
     if (offset > file->size_bytes || length > file->size_bytes - offset)
         return zt_fail(error, ZT_IO, NULL, offset,
-                       "%" PRIu64 " bytes at %" PRIu64 " are wanted, the source has %" PRIu64
+                       "%" PRIu64 " bytes at %" PRIu64 " are requested, but the source has %" PRIu64
                        " bytes",
                        length, offset, file->size_bytes);
     return ZT_OK;
@@ -49,9 +49,10 @@ static const uint8_t *source_map(struct zt_source *source)
 
 /* --- reading --- */
 
-/* What the disk cannot give back is absent. */
-static void forget_blocks(struct cached_file *file, uint32_t first, uint32_t last)
+/* Blocks that the disk cannot read are absent. */
+static void invalidate_blocks(struct cached_file *file, uint32_t first, uint32_t last)
 {
+    assert(first <= last && last < file->block_count);
     cache_lock(file->cache);
     for (uint32_t block = first; block <= last; block++)
         if (block_state(file, block) == BLOCK_HERE)
@@ -69,6 +70,7 @@ static size_t read_here(struct cached_file *file, uint64_t offset, uint8_t *buff
     uint32_t end = first;
     uint32_t last;
 
+    assert(length > 0 && offset + length <= file->size_bytes);
     if (length > most)
         length = (size_t)most;
     last = block_of(offset + length - 1);
@@ -78,8 +80,8 @@ static size_t read_here(struct cached_file *file, uint64_t offset, uint8_t *buff
     if (end <= last && end * CACHE_BLOCK_BYTES < offset + length)
         length = end > first ? (size_t)(end * CACHE_BLOCK_BYTES - offset) : 0;
     if (length > 0 && !disk_read(file->descriptor, buffer, length, offset)) {
-        if (!cut_is_seen(file))
-            forget_blocks(file, first, end - 1);
+        if (!cut_is_detected(file))
+            invalidate_blocks(file, first, end - 1);
         length = 0;
     }
     if (length > 0) {
@@ -97,6 +99,8 @@ static size_t copy_from(struct run *run, uint64_t offset, uint8_t *buffer, size_
     uint64_t end = run->fetch.offset + run->fetch.length;
     uint64_t most = end - offset;
 
+    assert(offset >= run->fetch.offset && offset < end);
+    assert(run->stage >= RUN_READY && run->fetch.bytes != NULL);
     if (length > most)
         length = (size_t)most;
     cache_unlock(cache);
@@ -114,6 +118,7 @@ static enum zt_status read_from_run(struct run *run, uint64_t offset, uint8_t *b
 {
     enum zt_status status = ZT_OK;
 
+    assert(offset >= run->fetch.offset && offset < run->fetch.offset + run->fetch.length);
     run_hold(run);
     run_await(run, false);
     if (run->stage == RUN_ENDED)
@@ -122,7 +127,7 @@ static enum zt_status read_from_run(struct run *run, uint64_t offset, uint8_t *b
         *error = run->error;
     if (status == ZT_OK && !run->is_check)
         *out_got = copy_from(run, offset, buffer, length);
-    /* Read to its end: nobody will come back for it soon. */
+    /* Read to its end: it will not be needed again soon. */
     if (run->stage == RUN_KEPT && run->holders == 2 &&
         offset + *out_got == run->fetch.offset + run->fetch.length)
         run_drop(run);
@@ -141,6 +146,7 @@ static enum zt_status read_awaited(struct cache_source *source, uint64_t offset,
     enum zt_status status = ZT_OK;
     struct run *run;
 
+    assert(length > 0 && offset < file->size_bytes);
     *out_got = 0;
     if (!thread_may_wait())
         return pins_fail_hurried(error);
@@ -168,6 +174,7 @@ static enum zt_status source_read_at(struct zt_source *given, uint64_t offset, v
 
         if (got == 0)
             status = read_awaited(source, offset, to, length, &got, error);
+        assert(got <= length);
         to += got;
         offset += got;
         length -= got;
@@ -179,6 +186,7 @@ static enum zt_status source_read_at(struct zt_source *given, uint64_t offset, v
 
 static bool is_all_begun(const struct cached_file *file, uint32_t first, uint32_t last)
 {
+    assert(first <= last && last < file->block_count);
     for (uint32_t block = first; block <= last; block++) {
         enum block_state state = block_state(file, block);
 
@@ -234,7 +242,7 @@ static const struct zt_source_ops cached_ops = {.size = source_size,
                                                 .close = source_close,
                                                 .pin = pins_pin,
                                                 .advise = source_advise,
-                                                .forget = cache_source_forget};
+                                                .invalidate = cache_source_invalidate};
 
 enum zt_status cache_file_open(struct cache *cache, const uint8_t key[CACHE_KEY_BYTES],
                                uint64_t size_bytes, struct cache_origin *origin,
@@ -243,6 +251,7 @@ enum zt_status cache_file_open(struct cache *cache, const uint8_t key[CACHE_KEY_
     struct cache_source *source = calloc(1, sizeof(*source));
     enum zt_status status;
 
+    assert(origin->close != NULL);
     if (source == NULL) {
         origin->close(origin);
         return zt_fail_memory(error, "a source of the cache");

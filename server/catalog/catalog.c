@@ -1,5 +1,5 @@
-/* The catalog's thread, and lookups in the catalog. Scans have a thread of their own, so that they
- * never wait behind hours of hashing. What is requested while the thread works is done in its next
+/* The catalog's thread, and lookups in the catalog. Scans have their own thread, so that they never
+ * wait for hours of hashing. Requests that arrive while the thread works are handled in its next
  * round. */
 #include "catalog/catalog.h"
 
@@ -12,6 +12,8 @@
 #include "base/thread.h"
 #include "catalog/catalog_content.h"
 #include "catalog/catalog_open.h"
+#include "catalog/failed_lookups.h"
+#include "catalog/namesakes.h"
 #include "catalog/parking.h"
 
 /* Pauses between rounds, so that a burst of changes takes few scans, and a file that is written to
@@ -20,30 +22,31 @@
 #define LOOK_GAP_NS     (20 * CLOCK_NS_PER_MS)
 #define SCAN_GAP_MIN_NS (20 * CLOCK_NS_PER_MS)
 #define SCAN_GAP_MAX_NS (2 * CLOCK_NS_PER_S)
-/* A pause is so many times as long as the scan before it: scans of everything, one after another,
- * take at most a fifth of a processor. */
+/* A pause is this many times as long as the scan before it: continuous full scans use at most a
+ * fifth of a processor. */
 #define SCAN_GAP_SHARE 4
-/* If more files than this changed in place, a scan finds them. */
+/* If more files than this have changed in place, a scan finds them. */
 #define STALE_MAX 1024
-/* For so long a file that was seen unchanged is not looked at again, unless the store reports a
- * change. Bounds what a client may see of changes that the store does not report, as those through
- * a mapping or on another machine. */
+/* A file that was seen unchanged is not checked again for this long, unless the store reports a
+ * change. This limits how long a client may see the old state after changes that the store does not
+ * report, for example through a mapping or on another machine. */
 #define UNSEEN_MS 50
-/* Of generation.seen: the lower bits are a time, the others count changes. */
+/* In generation.seen, the lower bits are a time and the others count changes. */
 #define SEEN_TIME_BITS 40
 
-/* Names that were not found, to be sought in a store that is elsewhere; it allows ten a second. */
+/* The maximum number of unknown names to look up in a remote store, which allows ten lookups per
+ * second. */
 #define SOUGHT_MAX 64
-/* For so long after a failure a file of such a store is not opened again for a request. */
+/* How long after a failure a file of a remote store is not opened again for a request. */
 #define FAILED_MS 1000
 
 struct catalog {
     struct catalog_content content;
     pthread_t thread;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
     bool scan_wanted;
-    bool look_wanted;
+    bool stat_wanted;
     char *stale[STALE_MAX];
     size_t stale_count;
     char *sought[SOUGHT_MAX];
@@ -51,7 +54,7 @@ struct catalog {
     struct waiter *waiters;
     int64_t round_ended_ns;
     int64_t next_scan_ns;
-    atomic_uint changes; /* that the store has reported */
+    atomic_uint changes; /* number of changes that the store has reported */
 };
 
 static void update_stale(struct catalog *catalog, char **paths, size_t count)
@@ -64,33 +67,33 @@ static void update_stale(struct catalog *catalog, char **paths, size_t count)
     }
 }
 
-/* A store that hangs is waited for once. */
+/* Looks up the names, but waits only once for a store that hangs. */
 static void seek(struct catalog *catalog, char **names, size_t count)
 {
     bool answers = true;
 
     for (size_t i = 0; i < count; i++) {
-        answers = answers && catalog_content_seek(&catalog->content, zt_text_from(names[i]));
+        answers = answers && catalog_content_search(&catalog->content, zt_text_from(names[i]));
         free(names[i]);
     }
 }
 
 /* --- the thread --- */
 
-/* What a round does. */
+/* The tasks of a round. */
 struct round {
     bool with_scan;
-    bool with_look;
+    bool with_stat;
 };
 
-/* When the next round is due; INT64_MAX if there is nothing to do. The lock is held. */
+/* Returns when the next round is due; INT64_MAX if no work is pending. The lock must be held. */
 static int64_t due_of(const struct catalog *catalog)
 {
     int64_t due_ns = INT64_MAX;
 
     if (catalog->scan_wanted)
         due_ns = catalog->next_scan_ns;
-    if (catalog->look_wanted && catalog->round_ended_ns + LOOK_GAP_NS < due_ns)
+    if (catalog->stat_wanted && catalog->round_ended_ns + LOOK_GAP_NS < due_ns)
         due_ns = catalog->round_ended_ns + LOOK_GAP_NS;
     if (catalog->stale_count + catalog->sought_count > 0 &&
         catalog->round_ended_ns + STALE_GAP_NS < due_ns)
@@ -98,8 +101,8 @@ static int64_t due_of(const struct catalog *catalog)
     return due_ns;
 }
 
-/* Waits, with the lock held, until there is something to do and the pause is over. False if the
- * catalog is stopping. */
+/* Waits until work is pending and the pause is over. Returns false if the catalog is stopping. The
+ * lock must be held. */
 static bool await_round(struct catalog *catalog, struct round *out_round)
 {
     for (;;) {
@@ -115,13 +118,13 @@ static bool await_round(struct catalog *catalog, struct round *out_round)
             pthread_cond_timedwait(&catalog->changed, &catalog->lock, &until);
         else {
             out_round->with_scan = catalog->scan_wanted && now >= catalog->next_scan_ns;
-            out_round->with_look = catalog->look_wanted && !out_round->with_scan;
+            out_round->with_stat = catalog->stat_wanted && !out_round->with_scan;
             return true;
         }
     }
 }
 
-/* The lock is held. */
+/* The lock must be held. */
 static void end_round(struct catalog *catalog, bool with_scan, int64_t begun_ns)
 {
     assert(begun_ns >= catalog->round_ended_ns);
@@ -137,8 +140,8 @@ static void end_round(struct catalog *catalog, bool with_scan, int64_t begun_ns)
     }
 }
 
-/* One round: does everything that was requested before it began. The lock is held before and
- * after. */
+/* Runs one round, which handles everything that was requested before it began. The lock must be
+ * held; it is released during the round. */
 static void run_round(struct catalog *catalog, struct round round)
 {
     struct waiter *waiters = catalog->waiters;
@@ -157,14 +160,14 @@ static void run_round(struct catalog *catalog, struct round round)
     catalog->sought_count = 0;
     if (round.with_scan)
         catalog->scan_wanted = false;
-    if (round.with_scan || round.with_look)
-        catalog->look_wanted = false;
+    if (round.with_scan || round.with_stat)
+        catalog->stat_wanted = false;
     pthread_mutex_unlock(&catalog->lock);
     update_stale(catalog, stale, stale_count);
     seek(catalog, sought, sought_count);
     if (round.with_scan)
         catalog_content_scan(&catalog->content);
-    else if (round.with_look && !catalog_content_look(&catalog->content))
+    else if (round.with_stat && !catalog_content_stat(&catalog->content))
         catalog_refresh(catalog);
     waiters_wake(waiters);
     pthread_mutex_lock(&catalog->lock);
@@ -238,32 +241,33 @@ void catalog_refresh(struct catalog *catalog)
     pthread_mutex_unlock(&catalog->lock);
 }
 
-/* Files are looked at again before their next answer. */
+/* Makes sure that files are checked again before their next answer. */
 static void note_change(struct catalog *catalog)
 {
     atomic_fetch_add(&catalog->changes, 1);
     changes_note();
 }
 
-static void on_store_changed(void *context)
+void catalog_read_changes(void *context)
 {
     struct catalog *catalog = context;
     struct store *store = catalog->content.server->store;
     bool wanted;
 
-    /* Before and after: another loop takes a change as noted that it does not find waiting. */
+    /* Note the change before and after reading it. A loop that finds no change pending assumes that
+     * it has been noted. */
     note_change(catalog);
     wanted = store->ops->changed(store);
     note_change(catalog);
     if (!wanted)
         return;
     pthread_mutex_lock(&catalog->lock);
-    catalog->look_wanted = true;
+    catalog->stat_wanted = true;
     pthread_cond_broadcast(&catalog->changed);
     pthread_mutex_unlock(&catalog->lock);
 }
 
-void catalog_heed(struct catalog *catalog)
+void catalog_poll_changes(struct catalog *catalog)
 {
     struct store *store = catalog->content.server->store;
 
@@ -271,12 +275,11 @@ void catalog_heed(struct catalog *catalog)
         note_change(catalog);
 }
 
-bool catalog_watch(struct catalog *catalog, struct loop *loop)
+int catalog_watch(struct catalog *catalog)
 {
     struct store *store = catalog->content.server->store;
-    const int descriptor = store->ops->watch(store);
 
-    return descriptor >= 0 && loop_watch(loop, descriptor, on_store_changed, catalog) == 0;
+    return store->ops->watch(store);
 }
 
 bool catalog_is_loaded(const struct catalog *catalog)
@@ -284,7 +287,7 @@ bool catalog_is_loaded(const struct catalog *catalog)
     return atomic_load(&catalog->content.loaded);
 }
 
-/* Remembers a path that must be opened again. The lock is held. */
+/* Remembers a path that must be opened again. The lock must be held. */
 static void note_stale(struct catalog *catalog, const char *path)
 {
     char *copy;
@@ -300,7 +303,7 @@ static void note_stale(struct catalog *catalog, const char *path)
         catalog->scan_wanted = true;
 }
 
-/* Adds the waiter to those of the next round. The lock is held. */
+/* Lets the waiter wait for the next round. The lock must be held. */
 static void await_next(struct catalog *catalog, struct waiter *waiter)
 {
     assert(waiter->wake != NULL);
@@ -309,7 +312,7 @@ static void await_next(struct catalog *catalog, struct waiter *waiter)
     pthread_cond_broadcast(&catalog->changed);
 }
 
-/* The same for a round that opens the path stale again or, if stale is NULL, scans. */
+/* Does the same for a round that opens the path `stale` again or, if stale is NULL, scans. */
 static void wait_for_round(struct catalog *catalog, const char *stale, struct waiter *waiter)
 {
     pthread_mutex_lock(&catalog->lock);
@@ -321,8 +324,8 @@ static void wait_for_round(struct catalog *catalog, const char *stale, struct wa
     pthread_mutex_unlock(&catalog->lock);
 }
 
-/* The same for a round that seeks a name. False: it cannot be sought. */
-static bool wait_for_seek(struct catalog *catalog, struct zt_text name, struct waiter *waiter)
+/* Does the same for a round that looks up a name. Returns false if the name cannot be looked up. */
+static bool wait_for_search(struct catalog *catalog, struct zt_text name, struct waiter *waiter)
 {
     char *copy = strndup(name.bytes, name.length);
     bool waits;
@@ -339,8 +342,8 @@ static bool wait_for_seek(struct catalog *catalog, struct zt_text name, struct w
     return waits;
 }
 
-/* Whether its files are unchanged, as far as the store reports changes, and in any case as of
- * UNSEEN_MS ago. */
+/* Returns true if the generation's files are unchanged: as far as the store reports changes, and at
+ * least as of UNSEEN_MS ago. */
 static bool is_current(const struct catalog *catalog, struct generation *generation)
 {
     const struct store *store = catalog->content.server->store;
@@ -349,46 +352,47 @@ static bool is_current(const struct catalog *catalog, struct generation *generat
     const uint64_t known = (uint64_t)atomic_load(&catalog->changes) << SEEN_TIME_BITS;
     const uint64_t seen = atomic_load_explicit(&generation->seen, memory_order_relaxed);
 
-    /* Nothing may be remembered if nobody reports changes. */
+    /* If the store reports no changes, cached answers must not be reused. */
     if (!store->ops->reports(store))
         changes_note();
     else if ((seen & ~times) == known && now_ms - (seen & times) < UNSEEN_MS)
         return true;
     if (!generation_is_same(generation))
         return false;
-    /* A change that was reported meanwhile makes another look necessary. */
+    /* If another change has been reported in the meantime, the files must be checked again. */
     atomic_store_explicit(&generation->seen, known | now_ms, memory_order_relaxed);
     return true;
 }
 
-/* What was looked up. */
+/* The key of a lookup. */
 struct key {
     catalog_finder *finder;
     struct zt_text text;
-    struct zt_text name; /* of the model that it would belong to */
+    struct zt_text name; /* of the model that the file would belong to */
 };
 
-/* A file of a store that is elsewhere is not in the catalog. */
-static enum catalog_answer seek_unknown(struct catalog *catalog, const struct key *key, bool loaded,
-                                        struct waiter *waiter)
+/* Handles a file of a remote store that is not in the catalog. */
+static enum catalog_answer search_unknown(struct catalog *catalog, const struct key *key,
+                                          bool loaded, struct waiter *waiter)
 {
     struct store *store = catalog->content.server->store;
     struct store_report report;
 
+    assert(store_is_remote(store));
     if (!loaded) {
         if (atomic_load(&catalog->content.unlisted))
             return CATALOG_UNAVAILABLE;
         wait_for_round(catalog, NULL, waiter);
         return CATALOG_PENDING;
     }
-    if (store->ops->may_seek(store, key->name) && wait_for_seek(catalog, key->name, waiter))
+    if (store->remote->may_look_up(store, key->name) && wait_for_search(catalog, key->name, waiter))
         return CATALOG_PENDING;
-    store->ops->report(store, &report);
-    return report.is_away || unopened_has(&catalog->content, key->name) ? CATALOG_UNAVAILABLE
-                                                                        : CATALOG_NOT_FOUND;
+    store->remote->report(store, &report);
+    return report.is_unreachable || unopened_has(&catalog->content, key->name) ? CATALOG_UNAVAILABLE
+                                                                               : CATALOG_NOT_FOUND;
 }
 
-/* Whether opening it again has just failed because the store was away. */
+/* Returns true if opening the files again has just failed because the store was unreachable. */
 static bool failed_lately(const struct generation *generation)
 {
     const int64_t failed_ms = atomic_load(&generation->failed_ms);
@@ -399,7 +403,7 @@ static bool failed_lately(const struct generation *generation)
 static enum catalog_answer find(struct catalog *catalog, const struct key *key,
                                 struct waiter *waiter, struct generation **out_generation)
 {
-    /* Read before the lookup: otherwise a file that a scan adds in between would be reported
+    /* Read this before the lookup: otherwise a file that a scan adds in between would be reported
      * missing. */
     bool loaded = atomic_load(&catalog->content.loaded);
     enum catalog_answer answer = CATALOG_PENDING;
@@ -408,11 +412,12 @@ static enum catalog_answer find(struct catalog *catalog, const struct key *key,
     found = catalog_content_find(&catalog->content, key->finder, key->text);
     if (found != NULL && parking_open_in_turn(&catalog->content, found) &&
         is_current(catalog, found)) {
+        assert(!atomic_load(&found->parked));
         *out_generation = found;
         return CATALOG_FOUND;
     }
-    if (found == NULL && store_is_elsewhere(catalog->content.server->store))
-        return seek_unknown(catalog, key, loaded, waiter);
+    if (found == NULL && store_is_remote(catalog->content.server->store))
+        return search_unknown(catalog, key, loaded, waiter);
     if (found == NULL && loaded)
         return CATALOG_NOT_FOUND;
     if (found != NULL && failed_lately(found))
@@ -436,7 +441,7 @@ enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text pa
 {
     struct key key = {catalog_index_find_path, path, path};
 
-    /* Without its extension. */
+    /* Strip the extension. */
     while (key.name.length > 0 && key.name.bytes[--key.name.length] != '.')
         ;
     return find(catalog, &key, waiter, out_generation);
@@ -459,75 +464,17 @@ struct generation *catalog_peek(struct catalog *catalog, struct zt_text name)
     return catalog_content_find(&catalog->content, catalog_index_find_name, name);
 }
 
-/* The first generation of that name that fits, and is not this one. */
-static struct generation *find_fitting(const struct catalog_index *index, struct zt_text name,
-                                       const struct generation *but,
-                                       bool (*fits)(const struct generation *generation))
-{
-    size_t at = catalog_index_lower_bound(index, name);
-
-    for (; at < index->count && zt_text_equal(generation_name(index->by_name[at]), name); at++)
-        if (index->by_name[at] != but && fits(index->by_name[at]))
-            return index->by_name[at];
-    return NULL;
-}
-
-static bool is_odd(const struct generation *generation)
-{
-    return model_path_is_odd(generation->path);
-}
-
-static bool is_joined(const struct generation *generation)
-{
-    return generation->is_joined;
-}
-
-static struct generation *find_split(const struct catalog_index *index, struct zt_text name)
-{
-    return find_fitting(index, name, NULL, generation_is_split);
-}
-
-static struct generation *find_odd(const struct catalog_index *index, struct zt_text name)
-{
-    return find_fitting(index, name, NULL, is_odd);
-}
-
-static struct generation *find_behind(const struct catalog_index *index, struct zt_text name)
-{
-    return find_fitting(index, name, catalog_index_find_name(index, name), is_joined);
-}
-
-/* Of a split, whose parts have other names, the name is free for a file. */
-static bool is_own_file(const struct generation *generation)
-{
-    return !generation_is_split(generation) && !generation_is_foreign(generation);
-}
-
-static struct generation *find_before(const struct catalog_index *index, struct zt_text name)
-{
-    return find_behind(index, name) != NULL ? catalog_index_find_name(index, name)
-                                            : find_fitting(index, name, NULL, is_own_file);
-}
-
-static struct generation *find_in_way(const struct catalog_index *index, struct zt_text name)
-{
-    struct generation *behind = find_behind(index, name);
-
-    return behind != NULL ? behind
-                          : find_fitting(index, name, find_before(index, name), is_own_file);
-}
-
-/* Both are looked at: if either was removed meanwhile, nothing is in the way. That takes a request
- * where they are elsewhere. */
+/* Checks both files: if either was removed, no file is hidden. For a remote store that would take a
+ * request, so the answer is NULL. */
 struct generation *catalog_peek_in_way(struct catalog *catalog, struct zt_text name)
 {
     struct generation *before;
     struct generation *behind;
 
-    if (store_is_elsewhere(catalog->content.server->store))
+    if (store_is_remote(catalog->content.server->store))
         return NULL;
-    before = catalog_content_find(&catalog->content, find_before, name);
-    behind = catalog_content_find(&catalog->content, find_in_way, name);
+    before = catalog_content_find(&catalog->content, namesakes_find_before, name);
+    behind = catalog_content_find(&catalog->content, namesakes_find_in_way, name);
     if (behind != NULL &&
         (before == NULL || !is_current(catalog, before) || !is_current(catalog, behind))) {
         generation_release(behind);
@@ -549,17 +496,17 @@ static struct generation *update_found(struct catalog *catalog, catalog_finder *
 
 struct generation *catalog_update_split(struct catalog *catalog, struct zt_text name)
 {
-    return update_found(catalog, find_split, name);
+    return update_found(catalog, namesakes_find_split, name);
 }
 
-struct generation *catalog_update_odd(struct catalog *catalog, struct zt_text name)
+struct generation *catalog_update_uppercase(struct catalog *catalog, struct zt_text name)
 {
-    return update_found(catalog, find_odd, name);
+    return update_found(catalog, namesakes_find_uppercase, name);
 }
 
-struct generation *catalog_update_behind(struct catalog *catalog, struct zt_text name)
+struct generation *catalog_update_shadowed(struct catalog *catalog, struct zt_text name)
 {
-    return update_found(catalog, find_behind, name);
+    return update_found(catalog, namesakes_find_shadowed, name);
 }
 
 void catalog_withhold(struct catalog *catalog, struct catalog_withheld *withheld)
@@ -610,6 +557,7 @@ struct generation *catalog_update(struct catalog *catalog, const char *path)
     found = catalog_content_find(&catalog->content, catalog_index_find_path, zt_text_from(path));
     free(file.path);
     if (found != NULL && !parking_open(&catalog->content, found)) {
+        failed_lookups_note();
         generation_release(found);
         return NULL;
     }

@@ -1,10 +1,9 @@
 /* Adds files to the catalog. A file is opened and added under one lock, so that if a scan and an
- * upload update it at the same time, the later one sees its true state. Readers take only the
- * index's lock, for a few steps of binary search. */
+ * upload update it at the same time, the later update sees its true state. Lookups take only the
+ * index's lock, for a short binary search. */
 #include "catalog/catalog_content.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,93 +11,19 @@
 #include "base/changes.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "catalog/catalog_log.h"
 #include "catalog/catalog_open.h"
+#include "catalog/failed_lookups.h"
 #include "catalog/parking.h"
-#include "catalog/shard_changes.h"
-#include "catalog/split_path.h"
+#include "parts/split_path.h"
 
-/* The most files opened, and the longest time taken, before they are shown; uploads wait for the
- * lock that long. */
+/* The limits of a batch in files and time before it is published; uploads wait for the lock that
+ * long. */
 #define BATCH_FILES_MAX 1024
 #define BATCH_NS_MAX    (50 * CLOCK_NS_PER_MS)
-/* Someone may still be copying a broken file that was modified more recently than this; the next
- * scan decides. */
-#define SETTLED_NS CLOCK_NS_PER_S
-/* Lines on files that are no models at all. */
-#define FOREIGN_LOGGED_MAX 100
 
-/* --- the log, with the update lock held --- */
-
-/* A folder may be full of them. */
-static void log_foreign(struct catalog_content *content, const struct generation *generation)
-{
-    if (content->foreign_logged > FOREIGN_LOGGED_MAX)
-        return;
-    if (content->foreign_logged++ < FOREIGN_LOGGED_MAX)
-        log_write(LOG_LEVEL_WARN, "%s is not served: %s", generation->path,
-                  generation->error->message);
-    else
-        log_write(LOG_LEVEL_WARN, "more files of no known format are left out");
-}
-
-static void log_error_once(struct catalog_content *content, struct generation *generation)
-{
-    const struct zt_error *error = generation->error;
-    char where[48] = "";
-
-    if (error->status == ZT_DATA_SHARD || generation->logged_error)
-        return;
-    generation->logged_error = true;
-    if (generation_is_foreign(generation)) {
-        log_foreign(content, generation);
-        return;
-    }
-    if (error->offset != ZT_NO_OFFSET)
-        snprintf(where, sizeof(where), ", at byte %" PRIu64, error->offset);
-    log_write(LOG_LEVEL_WARN, "%s cannot be read: %s (%s%s)", generation->path, error->message,
-              error->rule != NULL ? error->rule : zt_status_name(error->status), where);
-}
-
-static void log_if_settled(struct catalog_content *content, struct generation *generation)
-{
-    int64_t age_ns = clock_wall_ns() - generation_modified_ns(generation);
-
-    if (generation->model == NULL &&
-        (!atomic_load(&content->loaded) || age_ns < 0 || age_ns > SETTLED_NS))
-        log_error_once(content, generation);
-}
-
-/* Logs each pair once, in whatever order the two appear, and not again if either is replaced. */
-static void log_shadow(struct generation *shadowed, const struct generation *first)
-{
-    size_t name_length;
-    unsigned rank = 0;
-
-    (void)catalog_path_split(first->path, &name_length, &rank);
-    if (shadowed->logged_shadow == rank + 1)
-        return;
-    shadowed->logged_shadow = rank + 1;
-    log_write(LOG_LEVEL_WARN, "%s is shadowed by %s, which has the same name", shadowed->path,
-              first->path);
-}
-
-static void log_shadowed(const struct catalog_content *content, const struct generation *added)
-{
-    struct generation *first = catalog_index_find_name(&content->index, generation_name(added));
-    size_t at = catalog_index_lower_bound(&content->index, generation_name(added));
-
-    for (; first != NULL && at < content->index.count; at++) {
-        struct generation *other = content->index.by_name[at];
-
-        if (!zt_text_equal(generation_name(other), generation_name(added)))
-            break;
-        if (other != first && !generation_is_hidden(other))
-            log_shadow(other, first);
-    }
-}
-
-/* Whether opening the file again showed nothing new. The ETag covers shards too; errors caused by
- * shards come and go without a change of the file itself. */
+/* Returns true if opening the file again showed nothing new. The ETag also covers shards; errors
+ * caused by shards can come and go without a change of the file itself. */
 static bool is_known(const struct generation *opened, const struct generation *known)
 {
     return store_identity_equal(&opened->identity, &known->identity) &&
@@ -106,21 +31,21 @@ static bool is_known(const struct generation *opened, const struct generation *k
            strcmp(opened->error->message, known->error->message) == 0;
 }
 
-/* Whether a file that is elsewhere has to be opened anew, though its version is the same: what was
- * kept of it is wrong. */
+/* Returns true if a remote file must be opened again although its version is unchanged, because
+ * cached bytes of it were wrong. */
 static bool has_lost_files(struct catalog_content *content, const char *path)
 {
     struct generation *known = NULL;
     bool has_lost;
 
-    if (store_is_elsewhere(content->server->store))
+    if (store_is_remote(content->server->store))
         known = catalog_content_find(content, catalog_index_find_path, zt_text_from(path));
     has_lost = known != NULL && !generation_is_same(known);
     generation_release(known);
     return has_lost;
 }
 
-/* Nothing can be said of the file now: what is known of it stays. */
+/* Keeps the known state of a file that the store cannot provide at present. */
 static void keep_known(struct catalog_content *content, const char *path, struct generation *known)
 {
     if (known != NULL)
@@ -129,8 +54,8 @@ static void keep_known(struct catalog_content *content, const char *path, struct
         unopened_note(content, path, true);
 }
 
-/* Compares what was opened with what is known. False if the index need not change, or cannot for
- * now. */
+/* Compares an opened file with the index. Returns false if the index need not change, or cannot
+ * change at present. */
 static bool judge_opened(struct catalog_content *content, const struct catalog_file *file,
                          const struct opening *opening, struct catalog_change *out_change)
 {
@@ -141,16 +66,22 @@ static bool judge_opened(struct catalog_content *content, const struct catalog_f
         keep_known(content, file->path, known);
         return false;
     }
-    /* What is known stays: the file is not bad, and another look will show it. */
+    /* Keep the known state: the file is not broken, and a later check will show it. */
     if (opening->outcome == OPENING_POSTPONED) {
         atomic_store(&content->postponed, true);
+        failed_lookups_note();
         return false;
     }
-    if (store_is_elsewhere(content->server->store))
+    if (store_is_remote(content->server->store))
         unopened_note(content, file->path, false);
+    /* If a single path was requested, it is not known whether the file is listed. */
+    if (opened != NULL && failed_lookups_note_if(opened) && !file->listed) {
+        generation_release(opened);
+        return false;
+    }
     if (opened != NULL && opened->source == NULL && !generation_is_split(opened)) {
-        /* A file that cannot be opened has the identity from the listing; one that is not even
-         * listed is gone. */
+        /* A file that cannot be opened gets its identity from the listing. If it is not listed
+         * either, it is gone. */
         opened->identity = file->identity;
         if (!file->listed) {
             generation_release(opened);
@@ -170,12 +101,13 @@ static bool judge_opened(struct catalog_content *content, const struct catalog_f
     if (opened != NULL && known != NULL)
         opened->logged_shadow = known->logged_shadow;
     if (opened != NULL)
-        log_if_settled(content, opened);
+        catalog_log_if_settled(content, opened);
     *out_change = (struct catalog_change){file->path, opened};
     return true;
 }
 
-/* As many files as are opened together, and how many changes they made. */
+/* Opens as many files as are opened together. Returns how many. *out_changed: the number of
+ * changes. */
 static size_t open_together(struct catalog_content *content, const struct catalog_file *files,
                             size_t count, struct catalog_change *out_changes, size_t *out_changed)
 {
@@ -183,6 +115,7 @@ static size_t open_together(struct catalog_content *content, const struct catalo
     struct opening openings[OPENINGS_MOST];
     size_t changed = 0;
 
+    assert(count > 0 && most > 0 && most <= OPENINGS_MOST);
     count = count < most ? count : most;
     for (size_t i = 0; i < count; i++)
         openings[i] = (struct opening){.path = files[i].path};
@@ -193,7 +126,7 @@ static size_t open_together(struct catalog_content *content, const struct catalo
     return count;
 }
 
-/* How many files a generation adds to those that are open. */
+/* Returns how many files a generation adds to the open ones. */
 static size_t close_if_too_many(struct catalog_content *content, struct generation *generation,
                                 size_t opened)
 {
@@ -204,8 +137,9 @@ static size_t close_if_too_many(struct catalog_content *content, struct generati
     return files;
 }
 
-/* Opens files until the batch is full or its time is over. Returns how many were done. Files beyond
- * those that may be open are closed at once, and opened again when somebody reads them. */
+/* Opens files until the batch is full or its time is over, but at least one. Returns how many were
+ * processed. Files beyond the limit of open files are closed at once and opened again when they are
+ * read. */
 static size_t open_batch(struct catalog_content *content, const struct catalog_file *files,
                          size_t count, struct catalog_change *out_changes, size_t *out_changed)
 {
@@ -214,7 +148,8 @@ static size_t open_batch(struct catalog_content *content, const struct catalog_f
     size_t changed = 0;
     size_t at = 0;
 
-    while (at < count && changed < BATCH_FILES_MAX && clock_ns() - begun_ns < BATCH_NS_MAX) {
+    while (at < count && changed < BATCH_FILES_MAX &&
+           (at == 0 || clock_ns() - begun_ns < BATCH_NS_MAX)) {
         const size_t room = BATCH_FILES_MAX - changed;
         size_t more;
 
@@ -229,7 +164,7 @@ static size_t open_batch(struct catalog_content *content, const struct catalog_f
     return at;
 }
 
-/* Lookups see the old index until the new one is made. */
+/* Replaces the index. Lookups use the old index until the new one is complete. */
 static bool exchange_index(struct catalog_content *content, const struct catalog_change *changes,
                            size_t count, struct generation **out_dropped, size_t *out_dropped_count)
 {
@@ -238,7 +173,8 @@ static bool exchange_index(struct catalog_content *content, const struct catalog
 
     if (!catalog_index_merge(&old, changes, count, &next, out_dropped, out_dropped_count))
         return false;
-    /* Whoever finds a model finds its blobs. */
+    assert(next.count + *out_dropped_count <= old.count + count);
+    /* Blobs of a model must be found before the model itself is. */
     for (size_t i = 0; content->observer.showing != NULL && i < count; i++)
         if (changes[i].generation != NULL)
             content->observer.showing(content->observer.context, changes[i].generation);
@@ -279,7 +215,7 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
             parking_enter(content, changes[i].generation);
             if (content->observer.shown != NULL)
                 content->observer.shown(content->observer.context, changes[i].generation);
-            log_shadowed(content, changes[i].generation);
+            catalog_log_shadowed(content, changes[i].generation);
         }
     }
     parking_limit(content);
@@ -297,13 +233,13 @@ static bool note_sharded(const struct catalog_content *content,
     for (size_t i = 0; added && i < content->index.sharded_count; i++) {
         const struct generation *generation = content->index.sharded[i];
 
-        if (shard_changes_concern(generation, changes, count))
+        if (catalog_changes_concern(generation, changes, count))
             added = catalog_files_add(concerned, generation->path, &generation->identity);
     }
     return added;
 }
 
-/* Split GGUFs that the catalog does not have, and of which a part has come. */
+/* Finds split GGUFs that are not in the catalog and of which a part has appeared. */
 static bool note_splits(const struct catalog_content *content, const struct catalog_change *changes,
                         size_t count, struct catalog_files *concerned)
 {
@@ -327,7 +263,7 @@ static int compare_files(const void *a, const void *b)
     return strcmp(((const struct catalog_file *)a)->path, ((const struct catalog_file *)b)->path);
 }
 
-/* Each file once, in order of path. */
+/* Sorts the files by path and removes duplicates. */
 static void put_in_order(struct catalog_files *files)
 {
     size_t used = 0;
@@ -342,14 +278,15 @@ static void put_in_order(struct catalog_files *files)
     files->count = used;
 }
 
-/* Opens models again that may have gained or lost a shard by the changes just shown. That changes
- * no other model's shards. */
+/* Opens models again that may have gained or lost a shard through the changes just published. This
+ * changes no other model's shards. */
 static void follow_shards(struct catalog_content *content, const struct catalog_change *changes,
                           size_t count)
 {
     struct catalog_files concerned = {NULL, 0, 0};
     size_t at = 0;
 
+    assert(count > 0 && count <= BATCH_FILES_MAX);
     if (!note_sharded(content, changes, count, &concerned) ||
         !note_splits(content, changes, count, &concerned))
         log_write(LOG_LEVEL_ERROR, "no memory to look for the models of changed shards");
@@ -371,7 +308,7 @@ bool catalog_content_find_new_data(struct catalog_content *content,
     struct store *store = content->server->store;
     bool added = true;
 
-    if (store_is_elsewhere(store))
+    if (store_is_remote(store))
         return true;
     pthread_mutex_lock(&content->update);
     for (size_t i = 0; added && i < content->index.sharded_count; i++) {
@@ -392,6 +329,7 @@ size_t catalog_content_update(struct catalog_content *content, const struct cata
     size_t changed;
     size_t at;
 
+    assert(count > 0);
     pthread_mutex_lock(&content->update);
     at = open_batch(content, files, count, changes, &changed);
     if (changed > 0 && apply(content, changes, changed))
@@ -407,7 +345,7 @@ bool catalog_content_compare(struct catalog_content *content, const struct catal
 
     pthread_mutex_lock(&content->update);
     for (size_t i = 0; i < content->index.count; i++)
-        log_if_settled(content, content->index.by_path[i]);
+        catalog_log_if_settled(content, content->index.by_path[i]);
     compared = catalog_files_compare(files, &content->index, out_changed);
     pthread_mutex_unlock(&content->update);
     return compared;
@@ -444,6 +382,7 @@ void catalog_content_loaded(struct catalog_content *content)
     const char **paths;
     size_t count = 0;
 
+    assert(!atomic_load(&content->loaded));
     pthread_mutex_lock(&content->update);
     pthread_mutex_lock(&content->unopened_lock);
     paths = calloc(content->index.count + unopened->count + 1, sizeof(*paths));
@@ -474,7 +413,7 @@ struct generation *catalog_content_find(struct catalog_content *content, catalog
 
 void catalog_content_hold(struct catalog_content *content, struct generation *generation)
 {
-    /* The lock keeps its files from being closed at this moment. */
+    /* Under the lock its files cannot be closed. */
     pthread_rwlock_rdlock(&content->index_lock);
     generation_hold(generation);
     pthread_rwlock_unlock(&content->index_lock);
@@ -516,13 +455,15 @@ bool catalog_content_part_of(struct catalog_content *content, const char *path,
     pthread_rwlock_rdlock(&content->index_lock);
     model = catalog_index_model_of(&content->index, path, filter);
     if (model != NULL)
-        snprintf(out_name, MODEL_NAME_MAX + 1, "%.*s", (int)model->name_length, model->path);
+        snprintf(out_name, MODEL_NAME_MAX + 1, "%.*s", (int)generation_name(model).length,
+                 generation_name(model).bytes);
     pthread_rwlock_unlock(&content->index_lock);
     return model != NULL;
 }
 
 void catalog_content_withhold(struct catalog_content *content, struct catalog_withheld *withheld)
 {
+    assert(withheld->path != NULL);
     pthread_mutex_lock(&content->update);
     withheld->next = content->withheld;
     content->withheld = withheld;
@@ -556,7 +497,7 @@ struct generation **catalog_content_hold_all(struct catalog_content *content, si
     return all;
 }
 
-/* Hashing a shard to recognise it must not delay the end of the program. */
+/* Hashing a shard to recognise it must not delay the shutdown of the program. */
 static bool may_hash_on(void *context, uint64_t bytes)
 {
     const struct catalog_content *content = context;
@@ -572,8 +513,10 @@ void catalog_content_init(struct catalog_content *content, struct server *server
     if (observer != NULL)
         content->observer = *observer;
     content->hashing = (struct zt_progress){may_hash_on, content};
-    content->search = (struct shard_search){
-        .store = server->store, .index = &content->index, .progress = &content->hashing};
+    content->search = (struct shard_search){.store = server->store,
+                                            .hashes = server->hashes,
+                                            .index = &content->index,
+                                            .progress = &content->hashing};
     content->by_name = atomic_load(&server->shards_by_name);
     parking_init(content);
     pthread_mutex_init(&content->update, NULL);

@@ -1,5 +1,5 @@
-/* Lookups in two sorted arrays, and listings. Comparing with a listing opens nothing: a scan of a
- * hundred thousand unchanged files costs only a stat for each. Changes are in catalog_merge.c. */
+/* Lookups in two sorted arrays, and listings. Comparing with a listing opens no files: a scan of a
+ * hundred thousand unchanged files costs one stat per file. catalog_merge.c applies changes. */
 #include "catalog/catalog_index.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@ static struct zt_text path_of(const struct generation *generation)
     return zt_text_from(generation->path);
 }
 
-/* The first index whose key, a path or a name, does not sort before the given one. */
+/* Returns the first index whose key (a path or a name) does not sort before the given key. */
 static size_t lower_bound(struct generation *const *items, size_t count,
                           struct zt_text (*key_of)(const struct generation *generation),
                           struct zt_text key)
@@ -107,6 +107,7 @@ bool catalog_files_add(struct catalog_files *files, const char *path,
 {
     struct catalog_file file = {.path = strdup(path), .listed = identity != NULL};
 
+    assert(path[0] != '\0');
     if (identity != NULL)
         file.identity = *identity;
     if (file.path == NULL || zt_array_reserve(&files->items, &files->capacity, files->count + 1,
@@ -136,7 +137,7 @@ static int compare_files(const void *a, const void *b)
     return strcmp(((const struct catalog_file *)a)->path, ((const struct catalog_file *)b)->path);
 }
 
-/* Ends a listing, with the outcome of the store. */
+/* Ends a listing with the store's result. */
 static enum zt_status finish(struct listing *listing, enum zt_status status,
                              struct catalog_files *out_files, struct zt_error *error)
 {
@@ -154,24 +155,16 @@ static enum zt_status finish(struct listing *listing, enum zt_status status,
     return ZT_OK;
 }
 
-enum zt_status catalog_files_list(struct store *store, struct catalog_files *out_files,
-                                  struct zt_error *error)
+/* Merges two checks of one file that disagree: the file must be opened in any case. */
+static void merge_stats(struct catalog_file *kept, const struct catalog_file *other)
 {
-    struct listing listing = {{NULL, 0, 0}, false};
-    const enum zt_status status = store->ops->list(store, take_file, &listing, error);
-
-    return finish(&listing, status, out_files, error);
-}
-
-/* Two looks at one file that saw different things: it is opened, whatever the index has. */
-static void merge_looks(struct catalog_file *kept, const struct catalog_file *other)
-{
+    assert(strcmp(kept->path, other->path) == 0);
     if (kept->listed && other->listed && store_identity_equal(&kept->identity, &other->identity))
         return;
     if (!kept->listed)
         kept->identity = other->identity;
     kept->listed = kept->listed || other->listed;
-    /* No file's time, so that it equals nothing. */
+    /* No file has this time, so the identity equals no other. */
     kept->identity.changed_ns = INT64_MIN;
 }
 
@@ -181,7 +174,7 @@ static void drop_repeated(struct catalog_files *files)
 
     for (size_t i = 0; i < files->count; i++) {
         if (used > 0 && strcmp(files->items[used - 1].path, files->items[i].path) == 0) {
-            merge_looks(&files->items[used - 1], &files->items[i]);
+            merge_stats(&files->items[used - 1], &files->items[i]);
             free(files->items[i].path);
         } else {
             files->items[used++] = files->items[i];
@@ -190,11 +183,24 @@ static void drop_repeated(struct catalog_files *files)
     files->count = used;
 }
 
-enum zt_status catalog_files_look(struct store *store, struct catalog_files *out_files,
+enum zt_status catalog_files_list(struct store *store, struct catalog_files *out_files,
+                                  struct zt_error *error)
+{
+    struct listing listing = {{NULL, 0, 0}, false};
+    enum zt_status status = store->ops->list(store, take_file, &listing, error);
+
+    status = finish(&listing, status, out_files, error);
+    /* A folder that changes while it is read may name a file twice. */
+    if (status == ZT_OK)
+        drop_repeated(out_files);
+    return status;
+}
+
+enum zt_status catalog_files_stat(struct store *store, struct catalog_files *out_files,
                                   bool *out_whole, struct zt_error *error)
 {
     struct listing listing = {{NULL, 0, 0}, false};
-    enum zt_status status = store->ops->look(store, take_file, &listing, out_whole, error);
+    enum zt_status status = store->ops->list_changes(store, take_file, &listing, out_whole, error);
 
     status = finish(&listing, status, out_files, error);
     if (status == ZT_OK)
@@ -224,7 +230,8 @@ void catalog_files_drop_known(struct catalog_files *files, const struct catalog_
     files->count = used;
 }
 
-/* The first from `at` on that has a file: the others change with their parts. */
+/* Returns the first index from `at` whose generation has its own file; split GGUFs change with
+ * their parts. */
 static size_t past_splits(const struct catalog_index *index, size_t at)
 {
     while (at < index->count && generation_is_split(index->by_path[at]))
@@ -247,6 +254,7 @@ bool catalog_files_compare(const struct catalog_files *files, const struct catal
         const bool is_known =
             known != NULL && file != NULL && !is_gone && strcmp(file->path, known->path) == 0;
 
+        assert(file == NULL || i == 0 || strcmp(file[-1].path, file->path) <= 0);
         assert(is_gone || file != NULL);
         if (is_gone)
             added = catalog_files_add(&changed, known->path, NULL);

@@ -1,12 +1,12 @@
-/* The index after changes. What lies between two changes is found by binary search and copied as
- * one run of pointers: a batch costs a copy of the arrays, and a few steps for each change, but no
- * look at the files that stay. */
+/* Makes the index that results from changes. The ranges between two changes are found by binary
+ * search and copied as runs of pointers: a batch costs a copy of the arrays and a few steps per
+ * change, but does not examine unchanged files. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "catalog/catalog_index.h"
-#include "catalog/split_path.h"
+#include "parts/split_path.h"
 
 typedef int comparison(const struct generation *a, const struct generation *b);
 
@@ -15,15 +15,15 @@ static int compare_paths(const struct generation *a, const struct generation *b)
     return strcmp(a->path, b->path);
 }
 
-/* Of two files whose extensions differ in case only, the one in small letters, as files are
- * written, comes first. */
+/* If the extensions of two files differ only in case, the lower-case one, which is the form in
+ * which files are written, comes first. */
 static unsigned rank_of(const struct generation *generation)
 {
     size_t length;
     unsigned rank = 0;
 
     (void)catalog_path_split(generation->path, &length, &rank);
-    return 2 * rank + (model_path_is_odd(generation->path) ? 1 : 0);
+    return 2 * rank + (model_path_has_noncanonical_extension(generation->path) ? 1 : 0);
 }
 
 static int compare_names(const struct generation *a, const struct generation *b)
@@ -53,7 +53,8 @@ struct run {
     size_t count;
 };
 
-/* The first index from `from` on whose generation does not sort before the given one. */
+/* Returns the first index, starting at `from`, whose generation does not sort before the given
+ * one. */
 static size_t bound_from(struct run run, size_t from, const struct generation *generation,
                          comparison *compare)
 {
@@ -71,7 +72,7 @@ static size_t bound_from(struct run run, size_t from, const struct generation *g
     return low;
 }
 
-/* Writes old without dropped and with added, all in the same order. Returns the number written. */
+/* Writes old without dropped and with added; all use the same order. Returns the number written. */
 static size_t merge(struct run old, struct run dropped, struct run added, comparison *compare,
                     struct generation **out)
 {
@@ -81,7 +82,7 @@ static size_t merge(struct run old, struct run dropped, struct run added, compar
     size_t next = 0;
 
     while (gone < dropped.count || next < added.count) {
-        /* A file that was replaced sorts like its successor; it goes first. */
+        /* A replaced file has the same sort key as its successor; the replaced one comes first. */
         const bool drops =
             next == added.count ||
             (gone < dropped.count && compare(dropped.items[gone], added.items[next]) <= 0);
@@ -103,7 +104,8 @@ static size_t merge(struct run old, struct run dropped, struct run added, compar
     return used + old.count - at;
 }
 
-/* What goes and what comes, in order of path, and room for the two in another order. */
+/* The generations that go and those that come, in order of path, with room to sort them
+ * differently. */
 struct turnover {
     struct run dropped;
     struct run added;
@@ -123,6 +125,8 @@ static void split(const struct catalog_index *index, const struct catalog_change
         struct generation *known = catalog_index_find_path(index, zt_text_from(changes[i].path));
 
         assert(i == 0 || strcmp(changes[i - 1].path, changes[i].path) < 0);
+        assert(changes[i].generation == NULL ||
+               strcmp(changes[i].generation->path, changes[i].path) == 0);
         if (known != NULL)
             out_dropped[dropped++] = known;
         if (changes[i].generation != NULL)
@@ -132,7 +136,7 @@ static void split(const struct catalog_index *index, const struct catalog_change
     out_turnover->added = (struct run){out_added, added};
 }
 
-/* Moves those with shards to the front of a copy; returns how many they are. */
+/* Moves generations with shards to the front of a copy. Returns their number. */
 static size_t pick_sharded(struct run from, struct generation **out)
 {
     size_t count = 0;
@@ -167,6 +171,7 @@ static void merge_all(const struct catalog_index *index, const struct turnover *
     added.count = pick_sharded(turnover->added, turnover->added_copy);
     out_next->sharded_count = merge((struct run){index->sharded, index->sharded_count}, dropped,
                                     added, compare_paths, out_next->sharded);
+    assert(out_next->sharded_count == index->sharded_count - dropped.count + added.count);
     dropped.count = sort_by_name(turnover->dropped, turnover->dropped_copy);
     added.count = sort_by_name(turnover->added, turnover->added_copy);
     (void)merge((struct run){index->by_name, index->count}, dropped, added, compare_names,

@@ -5,18 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/thread.h"
+#include "base/parallel.h"
 #include "catalog/parking.h"
-#include "catalog/split_path.h"
+#include "parts/split_path.h"
 
-/* Times that a file is opened if there are no descriptors, files of other models being closed in
- * between. */
+/* How often to try to open a file when no descriptors are left; files of other models are closed
+ * between the tries. */
 #define OPEN_TRIES 2
-/* Threads that open files elsewhere, each of which waits for two or three answers; and what each is
- * given, because all wait for the last one. */
-#define OPENERS_MOST     192
+/* The maximum number of threads that open remote files, each of which waits for two or three
+ * responses, and the number of files per thread: all threads wait for the slowest. */
+#define OPENERS_MOST     PARALLEL_THREADS_MAX
 #define FILES_FOR_OPENER 16
-/* Beyond so many, nothing is remembered of the others. */
+/* The maximum number of files to remember as unopened. */
 #define UNOPENED_MAX 4096
 
 /* --- one file --- */
@@ -29,30 +29,31 @@ static bool ignore_file(void *context, const char *path, const struct file_ident
     return true;
 }
 
-/* Asks the store what the model has now. */
-static void look_again(struct store *store, const char *path)
+/* Asks the store for the current version of the model. */
+static void stat_again(struct store *store, const char *path)
 {
     struct zt_error ignored;
     size_t name_length;
     unsigned rank;
 
-    if (store_is_elsewhere(store) && catalog_path_split(path, &name_length, &rank))
-        (void)store->ops->seek(store, (struct zt_text){path, name_length}, ignore_file, NULL,
-                               &ignored);
+    if (store_is_remote(store) && catalog_path_split(path, &name_length, &rank))
+        (void)store->remote->look_up(store, (struct zt_text){path, name_length}, ignore_file, NULL,
+                                     &ignored);
 }
 
-/* Gives up what has been brought of a file. False: it cannot be had, or is here for good. */
-static bool forget_bytes(struct store *store, const char *path)
+/* Discards the cached bytes of a file. Returns false if the file cannot be opened, or its bytes are
+ * stored locally for good. */
+static bool invalidate_bytes(struct store *store, const char *path)
 {
     struct file_identity identity;
     struct zt_source *source;
     struct zt_error ignored;
     bool is_forgotten;
 
-    if (!store_is_elsewhere(store) ||
+    if (!store_is_remote(store) ||
         store->ops->open(store, path, &source, &identity, &ignored) != ZT_OK)
         return false;
-    is_forgotten = zt_source_forget(source, 0, zt_source_size(source));
+    is_forgotten = zt_source_invalidate(source, 0, zt_source_size(source));
     zt_source_close(source);
     return is_forgotten;
 }
@@ -71,22 +72,22 @@ static bool is_withheld(const struct catalog_content *content, const char *path)
     return withheld != NULL;
 }
 
-/* What is at a path now. The index may be read, since only the holder of the update lock, who
- * waits for this, changes it. */
+/* Opens the current file at a path. The index may be read, because only the holder of the update
+ * lock changes it, and it is waiting for this call. */
 static struct generation *open_path(struct catalog_content *content, const char *path,
                                     struct shard_search *search)
 {
-    size_t length;
-    uint32_t count;
+    struct split_name name;
 
-    if (!split_path_read(path, &length, &count))
+    if (!split_path_read(path, &name))
         return generation_open(content->server, path, search);
     if (is_withheld(content, path))
         return NULL;
     return generation_open_split(content->server, path, &content->index);
 }
 
-/* A version that is lost is no version of the file: there is another, or none. */
+/* Opens the current version of a file. If the listed version is gone, looks the file up again: it
+ * has another version, or none. */
 static void open_version(struct catalog_content *content, struct shard_search *search,
                          struct opening *opening)
 {
@@ -96,12 +97,12 @@ static void open_version(struct catalog_content *content, struct shard_search *s
     opening->opened = open_path(content, opening->path, search);
     if (has_status(opening, ZT_STALE)) {
         generation_release(opening->opened);
-        look_again(store, opening->path);
+        stat_again(store, opening->path);
         opening->opened = open_path(content, opening->path, search);
     }
-    /* Bytes from elsewhere that make no sense may only have come wrong. */
+    /* Invalid bytes of a remote file may be a transfer error, so fetch them again. */
     if ((has_status(opening, ZT_CORRUPT) || has_status(opening, ZT_INVALID)) &&
-        forget_bytes(store, opening->path)) {
+        invalidate_bytes(store, opening->path)) {
         generation_release(opening->opened);
         opening->opened = open_path(content, opening->path, search);
     }
@@ -111,11 +112,12 @@ static void open_version(struct catalog_content *content, struct shard_search *s
         opening->outcome = OPENING_POSTPONED;
     if (opening->outcome == OPENING_DONE)
         return;
+    assert(opening->opened != NULL && opening->opened->model == NULL);
     generation_release(opening->opened);
     opening->opened = NULL;
 }
 
-/* The same with the files of other models closed if need be, which takes the index's lock. */
+/* Does the same, and if necessary closes files of other models, which takes the index's lock. */
 static void open_alone(struct catalog_content *content, struct opening *opening)
 {
     const bool by_name = atomic_load(&content->server->shards_by_name);
@@ -130,7 +132,8 @@ static void open_alone(struct catalog_content *content, struct opening *opening)
 
 /* --- several at a time --- */
 
-/* A quarter of the requests that there may be at a time is left to clients. */
+/* Returns the number of threads; a quarter of the allowed concurrent requests is reserved for
+ * clients. */
 static size_t openers_of(const struct catalog_content *content)
 {
     const size_t requests = (size_t)content->server->config->s3.connections;
@@ -144,53 +147,30 @@ size_t openings_at_once(const struct catalog_content *content)
 {
     const size_t files = FILES_FOR_OPENER * openers_of(content);
 
-    if (!store_is_elsewhere(content->server->store))
+    if (!store_is_remote(content->server->store))
         return 1;
     return files < OPENINGS_MOST ? files : OPENINGS_MOST;
 }
 
-struct crowd {
+struct opening_list {
     struct catalog_content *content;
     struct opening *openings;
-    size_t count;
-    atomic_size_t next;
 };
 
-static void *open_some(void *context)
+static bool open_one(void *context, uint32_t index)
 {
-    struct crowd *crowd = context;
-    size_t at;
+    const struct opening_list *list = context;
+    struct opening *opening = &list->openings[index];
 
-    for (at = atomic_fetch_add(&crowd->next, 1); at < crowd->count;
-         at = atomic_fetch_add(&crowd->next, 1)) {
-        struct opening *opening = &crowd->openings[at];
-
-        if (atomic_load(&crowd->content->stopping))
-            opening->outcome = OPENING_UNAVAILABLE;
-        else
-            open_version(crowd->content, NULL, opening);
-    }
-    return NULL;
+    if (atomic_load(&list->content->stopping))
+        opening->outcome = OPENING_UNAVAILABLE;
+    else
+        open_version(list->content, NULL, opening);
+    return true;
 }
 
-static void open_all(struct catalog_content *content, struct opening *openings, size_t count)
-{
-    struct crowd crowd = {.content = content, .openings = openings, .count = count};
-    /* This thread is one of them. */
-    const size_t most = openers_of(content) - 1;
-    const size_t wanted = count - 1 < most ? count - 1 : most;
-    pthread_t openers[OPENERS_MOST];
-    size_t started = 0;
-
-    while (started < wanted && thread_start(&openers[started], "opener", open_some, &crowd) == 0)
-        started++;
-    (void)open_some(&crowd);
-    while (started > 0)
-        pthread_join(openers[--started], NULL);
-}
-
-/* Whether it lacks shards, which only the search by content, for one thread at a time, may find; or
- * needs room. */
+/* Returns true if open_alone must try again: the model lacks shards, which the search by content
+ * may find but only on one thread, or descriptors must be freed first. */
 static bool needs_another(const struct catalog_content *content, const struct opening *opening)
 {
     const bool by_name = atomic_load(&content->server->shards_by_name);
@@ -203,13 +183,16 @@ static bool needs_another(const struct catalog_content *content, const struct op
 
 void openings_run(struct catalog_content *content, struct opening *openings, size_t count)
 {
+    struct opening_list list = {content, openings};
+    const struct parallel_work work = {(uint32_t)count, open_one, &list};
+
     assert(count > 0 && count <= OPENINGS_MOST);
-    if (!store_is_elsewhere(content->server->store)) {
+    if (!store_is_remote(content->server->store)) {
         for (size_t i = 0; i < count; i++)
             open_alone(content, &openings[i]);
         return;
     }
-    open_all(content, openings, count);
+    parallel_for_threads("opener", (unsigned)openers_of(content), &work);
     for (size_t i = 0; i < count; i++) {
         if (!needs_another(content, &openings[i]))
             continue;
@@ -235,6 +218,7 @@ void unopened_note(struct catalog_content *content, const char *path, bool is_un
     size_t at;
 
     pthread_mutex_lock(&content->unopened_lock);
+    assert(unopened->count <= UNOPENED_MAX);
     at = unopened_find(unopened, path);
     if (is_unopened && at == unopened->count && at < UNOPENED_MAX) {
         (void)catalog_files_add(unopened, path, NULL);
@@ -259,11 +243,15 @@ bool unopened_has(struct catalog_content *content, struct zt_text name)
     pthread_mutex_lock(&content->unopened_lock);
     for (size_t i = 0; i < content->unopened.count && !has; i++) {
         const char *path = content->unopened.items[i].path;
+        char own_name[MODEL_NAME_MAX + 1];
         size_t name_length;
         unsigned rank;
 
-        has = catalog_path_split(path, &name_length, &rank) &&
-              zt_text_equal(name, (struct zt_text){path, name_length});
+        if (!catalog_path_split(path, &name_length, &rank))
+            continue;
+        has = model_path_name(path, own_name)
+                  ? zt_text_is(name, own_name)
+                  : zt_text_equal(name, (struct zt_text){path, name_length});
     }
     pthread_mutex_unlock(&content->unopened_lock);
     return has;

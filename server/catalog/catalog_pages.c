@@ -1,10 +1,10 @@
-/* Pages of the list of models. A filter may pass few of very many names: a page can be listed in
- * steps, between which the catalog may change. */
+/* Pages of the list of models. A filter may pass only a few of very many names, so a page can be
+ * listed in steps, between which the catalog may change. */
 #include <assert.h>
 
 #include "catalog/catalog_content.h"
 
-/* Where a list begins: at the prefix or after the name `after`, whichever is later. */
+/* Returns the start of a list: at the prefix or after the name `after`, whichever is later. */
 static size_t list_start(const struct catalog_index *index, struct zt_text prefix,
                          struct zt_text after)
 {
@@ -23,11 +23,13 @@ static bool has_same_name(const struct catalog_index *index, size_t at, size_t o
                          generation_name(index->by_name[other]));
 }
 
-/* The files from `at` on that one step looks at; never only some of those with one name. */
+/* Returns the end of the files that one step examines from `at`; files with equal names stay
+ * together. */
 static size_t step_end(const struct catalog_index *index, size_t at, size_t looks)
 {
     size_t end = index->count;
 
+    assert(at <= index->count);
     if (looks == 0 || index->count - at <= looks)
         return end;
     for (end = at + looks; end < index->count && has_same_name(index, end - 1, end); end++)
@@ -42,6 +44,7 @@ static size_t list_step(const struct catalog_index *step, size_t at,
     struct generation *model;
     size_t count = 0;
 
+    assert(at <= step->count);
     while ((model = catalog_index_model_at(step, at, &at)) != NULL &&
            zt_text_starts_with(generation_name(model), page->prefix)) {
         if (!name_filter_passes(page->filter, generation_name(model)) ||

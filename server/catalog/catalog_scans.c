@@ -1,5 +1,6 @@
-/* What the catalog's thread does in a round: compares the catalog with the store, or looks only at
- * what the store says has changed. */
+/* The rounds of the catalog's thread: each compares the catalog with the store, or checks only the
+ * changes that the store reports. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -7,7 +8,7 @@
 #include "catalog/catalog_content.h"
 #include "catalog/catalog_open.h"
 
-/* How often the log says how far the start is. */
+/* How often the startup progress is logged. */
 #define PROGRESS_NS (10 * CLOCK_NS_PER_S)
 
 static void update_files(struct catalog_content *content, const struct catalog_files *files)
@@ -46,17 +47,18 @@ static void follow_data(struct catalog_content *content)
     catalog_files_free(&models);
 }
 
-/* A store that is away says so itself, once; other failures are said when they change. */
+/* Logs a failure when it changes. An unreachable store logs that itself, once. */
 static void log_failure(struct catalog_content *content, const struct zt_error *error)
 {
+    assert(error->status != ZT_OK);
     if (error->status == ZT_UNAVAILABLE || strcmp(content->unlisted_why, error->message) == 0)
         return;
-    log_write(LOG_LEVEL_WARN, "the catalog stays as it is: %s", error->message);
-    if (store_is_elsewhere(content->server->store))
+    log_write(LOG_LEVEL_WARN, "the catalog is unchanged: %s", error->message);
+    if (store_is_remote(content->server->store))
         memcpy(content->unlisted_why, error->message, sizeof(content->unlisted_why));
 }
 
-/* False if the store could not be listed. */
+/* Returns false if the store could not be listed. */
 static bool compare_with_store(struct catalog_content *content)
 {
     struct catalog_files files = {NULL, 0, 0};
@@ -84,9 +86,10 @@ void catalog_content_scan(struct catalog_content *content)
     atomic_store(&content->unlisted, !is_listed);
     rejudge_shards(content);
     follow_data(content);
-    /* What cannot be listed is not known to be empty, unless it is a folder. */
-    if ((is_listed || !store_is_elsewhere(content->server->store)) &&
-        !atomic_load(&content->loaded) && !atomic_load(&content->stopping))
+    /* If a remote store cannot be listed, it is not known to be empty, so the catalog is not loaded
+     * yet. */
+    if ((is_listed || !store_is_remote(content->server->store)) && !atomic_load(&content->loaded) &&
+        !atomic_load(&content->stopping))
         catalog_content_loaded(content);
 }
 
@@ -95,28 +98,28 @@ static bool take_found(void *context, const char *path, const struct file_identi
     return catalog_files_add(context, path, identity);
 }
 
-bool catalog_content_seek(struct catalog_content *content, struct zt_text name)
+bool catalog_content_search(struct catalog_content *content, struct zt_text name)
 {
     struct store *store = content->server->store;
     struct catalog_files files = {NULL, 0, 0};
     struct zt_error error;
-    const bool is_told = store->ops->seek(store, name, take_found, &files, &error) == ZT_OK;
+    const bool is_exact = store->remote->look_up(store, name, take_found, &files, &error) == ZT_OK;
 
-    if (is_told) {
+    if (is_exact) {
         catalog_content_drop_known(content, &files);
         update_files(content, &files);
     }
     catalog_files_free(&files);
-    return is_told;
+    return is_exact;
 }
 
-bool catalog_content_look(struct catalog_content *content)
+bool catalog_content_stat(struct catalog_content *content)
 {
     struct catalog_files files = {NULL, 0, 0};
     struct zt_error error;
     bool whole = false;
 
-    if (catalog_files_look(content->server->store, &files, &whole, &error) == ZT_OK) {
+    if (catalog_files_stat(content->server->store, &files, &whole, &error) == ZT_OK) {
         catalog_content_drop_known(content, &files);
         update_files(content, &files);
     } else {

@@ -1,4 +1,4 @@
-/* Opens one version of a stored file, and frees it with the last reference. */
+/* Opens a version of a stored file, and frees it with the last reference. */
 #include "catalog/generation.h"
 
 #include <assert.h>
@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "catalog/joined_files.h"
-#include "catalog/split_path.h"
+#include "catalog/catalog_index.h"
+#include "catalog/store_folder.h"
+#include "parts/joined_parts.h"
 #include "zt/digest.h"
+#include "zt/join.h"
 
-/* To be raised whenever the JSON form of a manifest changes, so that caches ask again. */
+/* Increase this whenever the JSON form of a manifest changes, so that caches revalidate. */
 #define JSON_FORM_REVISION 3
 
 static void add_shard(uint64_t words[2], const struct file_identity *identity)
@@ -29,7 +31,7 @@ static void add_shard(uint64_t words[2], const struct file_identity *identity)
     zt_xxh3_128(inputs, sizeof(inputs), words);
 }
 
-/* It is in the JSON, in every href. */
+/* The base path is part of every href in the JSON. */
 static void add_base_path(uint64_t words[2], const char *base_path)
 {
     const uint64_t inputs[] = {words[0], words[1], zt_xxh3(base_path, strlen(base_path))};
@@ -37,8 +39,8 @@ static void add_base_path(uint64_t words[2], const char *base_path)
     zt_xxh3_128(inputs, sizeof(inputs), words);
 }
 
-/* Includes the time of the last status change, since a writer can set the modification time back,
- * but not the device number, which may differ after a reboot. */
+/* Includes the time of the last status change, since a writer can set back the modification time.
+ * Excludes the device number, which may change on a reboot. */
 static void make_etag(struct generation *generation)
 {
     const struct zt_model *model = generation->model;
@@ -54,6 +56,7 @@ static void make_etag(struct generation *generation)
     };
     uint64_t words[2];
 
+    assert(generation->etag[0] == '\0');
     zt_xxh3_128(inputs, sizeof(inputs), words);
     if (generation->base_path[0] != '\0')
         add_base_path(words, generation->base_path);
@@ -63,13 +66,14 @@ static void make_etag(struct generation *generation)
              words[0], words[1]);
 }
 
-/* A model with a missing shard counts as unreadable: it would list components that cannot be
+/* A model with a missing shard counts as unreadable, since it would list components that cannot be
  * sent. */
 static enum zt_status open_shards(struct generation *generation, struct store *store,
                                   struct shard_search *search, struct zt_error *error)
 {
-    const struct shard_owner owner = {store, generation->path, generation->model, search};
-    enum zt_status status = shard_files_open(&generation->shards, &owner, error);
+    struct store_folder folder = store_folder_of(store, search);
+    enum zt_status status =
+        shard_files_open(&generation->shards, generation->path, generation->model, &folder, error);
 
     if (status != ZT_OK) {
         zt_model_free(generation->model);
@@ -79,35 +83,36 @@ static enum zt_status open_shards(struct generation *generation, struct store *s
 }
 
 static const struct zt_error no_error = {.offset = ZT_NO_OFFSET};
-/* Of files that are no models at all, of which there may be many. */
-static const struct zt_error foreign_error = {
+/* The shared error of files that are not models, of which there may be many. */
+static const struct zt_error error_of_no_model = {
     .status = ZT_UNSUPPORTED,
     .rule = "zt §Detection UnknownFormat",
     .offset = ZT_NO_OFFSET,
-    .message = "the content is of no known format; "
-               "files with this extension are models if torch.save wrote them"};
+    .message = "the content has no known format; files with this extension are models only if "
+               "written by torch.save"};
 
 bool generation_is_hidden(const struct generation *generation)
 {
-    return generation->error->status == ZT_DATA_SHARD || generation_is_foreign(generation);
+    return generation->error->status == ZT_DATA_SHARD || generation_is_not_a_model(generation);
 }
 
-bool generation_is_foreign(const struct generation *generation)
+bool generation_is_not_a_model(const struct generation *generation)
 {
-    return generation->error == &foreign_error;
+    return generation->error == &error_of_no_model;
 }
 
-/* Its extension does not say what it is. */
-bool generation_error_is_foreign(const char *path, const struct zt_error *error)
+/* The extension of such a file does not determine its format. */
+bool error_is_not_a_model(const char *path, const struct zt_error *error)
 {
-    return model_path_is_vague(path) && error->status == ZT_INVALID && error->rule != NULL &&
-           strcmp(error->rule, foreign_error.rule) == 0;
+    return model_path_needs_sniffing(path) && error->status == ZT_INVALID && error->rule != NULL &&
+           strcmp(error->rule, error_of_no_model.rule) == 0;
 }
 
 static enum zt_status keep_error(struct generation *generation, const struct zt_error *error)
 {
     struct zt_error *copy = malloc(sizeof(*copy));
 
+    assert(generation->error == &no_error && error->status != ZT_OK);
     if (copy == NULL)
         return ZT_NO_MEMORY;
     *copy = *error;
@@ -115,40 +120,66 @@ static enum zt_status keep_error(struct generation *generation, const struct zt_
     return ZT_OK;
 }
 
-/* Takes over what became of the parts. */
-static void take_joined(struct generation *generation, const struct joined_files *files)
+/* Takes over the files and the model. Returns status, or ZT_NO_MEMORY. */
+static enum zt_status take_parts(struct generation *generation, struct joined_parts *parts,
+                                 enum zt_status status, struct zt_error *error)
 {
-    generation->model = files->model;
-    generation->shards = files->shards;
-    if (files->own_path == NULL)
-        return;
-    generation->own_path = files->own_path;
-    generation->source = files->own;
-    generation->identity = files->own_identity;
+    const enum zt_status taken = shard_files_take_parts(&generation->shards, parts, error);
+
+    assert((status == ZT_OK) == (parts->model != NULL));
+    if (taken == ZT_OK && parts->own > 0 && parts->count > 0) {
+        struct joined_part *first = &parts->items[0];
+
+        generation->own_path = first->path;
+        first->path = NULL;
+        generation->identity = first->identity;
+        generation->source = first->source;
+        first->source = NULL;
+    }
+    if (taken == ZT_OK) {
+        generation->model = parts->model;
+        parts->model = NULL;
+    }
+    joined_parts_free(parts);
+    return taken != ZT_OK ? taken : status;
 }
 
 static enum zt_status read_index(struct generation *generation, struct store *store,
                                  struct zt_error *error)
 {
-    struct joined_files files;
-    const enum zt_status status =
-        joined_files_open_index(store, generation->path, generation->source, &files, error);
+    struct store_folder folder = store_folder_of(store, NULL);
+    struct joined_parts parts;
+    const enum zt_status status = joined_parts_open_index(
+        &folder.base, store_path_folder(generation->path), generation->source, &parts, error);
 
-    take_joined(generation, &files);
-    return status;
+    return take_parts(generation, &parts, status, error);
+}
+
+static enum zt_status read_single(struct generation *generation, struct store *store,
+                                  struct shard_search *search, struct zt_error *error)
+{
+    const char *slash = strrchr(generation->path, '/');
+    const struct zt_text name = zt_text_from(slash != NULL ? slash + 1 : generation->path);
+    enum zt_status status = zt_model_open(generation->source, &generation->model, error);
+
+    if (status != ZT_OK)
+        return status;
+    status = zt_gguf_check_name(generation->model, name, error);
+    if (status != ZT_OK) {
+        zt_model_free(generation->model);
+        generation->model = NULL;
+        return status;
+    }
+    return generation->model->shard_count > 0 ? open_shards(generation, store, search, error)
+                                              : ZT_OK;
 }
 
 static enum zt_status read_model(struct generation *generation, struct store *store,
                                  struct shard_search *search, struct zt_error *error)
 {
-    enum zt_status status;
-
-    if (generation->is_joined)
-        return read_index(generation, store, error);
-    status = zt_model_open(generation->source, &generation->model, error);
-    if (status == ZT_OK && generation->model->shard_count > 0)
-        status = open_shards(generation, store, search, error);
-    return status;
+    assert(generation->source != NULL && generation->model == NULL);
+    return generation->is_joined ? read_index(generation, store, error)
+                                 : read_single(generation, store, search, error);
 }
 
 /* Opens the file and reads its model. */
@@ -162,30 +193,62 @@ static enum zt_status read_file(struct generation *generation, struct shard_sear
     return status == ZT_OK ? read_model(generation, store, search, error) : status;
 }
 
+/* Returns true if the catalog has a part of the split, apart from the parts that could be
+ * opened. */
+static bool is_known_split(const struct catalog_index *known, const char *path,
+                           const struct split_name *name)
+{
+    const struct zt_text prefix = {path, name->stem.length + 1}; /* with the '-' */
+    struct zt_gguf_split split;
+    char split_path[MODEL_PATH_SIZE];
+
+    if (known == NULL)
+        return false;
+    for (size_t i = catalog_index_path_bound(known, prefix);
+         i < known->count && strncmp(known->by_path[i]->path, path, prefix.length) == 0; i++) {
+        const struct generation *part = known->by_path[i];
+
+        if (part->model != NULL && zt_gguf_split_of(part->model, &split) &&
+            split_path_of_part(part->path, split_path) && strcmp(split_path, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Returns ZT_NOT_FOUND if no part exists. Files that are only named like parts do not count. */
 static enum zt_status read_split(struct generation *generation, const struct catalog_index *known,
                                  struct zt_error *error)
 {
-    struct joined_files files;
-    const enum zt_status status =
-        joined_files_open_split(generation->store, generation->path, known, &files, error);
+    struct store_folder folder = store_folder_of(generation->store, NULL);
+    struct joined_parts parts;
+    struct split_name name;
+    enum zt_status status;
 
-    take_joined(generation, &files);
-    return status;
+    if (!split_path_read(generation->path, &name))
+        return ZT_NOT_FOUND;
+    status = joined_parts_open_split(&folder.base, &name, NULL, NULL, &parts, error);
+    if (status != ZT_OK && status != ZT_UNAVAILABLE && status != ZT_NO_MEMORY &&
+        !parts.has_split_part && !is_known_split(known, generation->path, &name)) {
+        joined_parts_free(&parts);
+        return ZT_NOT_FOUND;
+    }
+    return take_parts(generation, &parts, status, error);
 }
 
-/* An error becomes part of the generation. ZT_NOT_FOUND and ZT_NO_MEMORY if there is to be no
- * generation at all. */
+/* Completes a generation; an error becomes part of it. Returns ZT_NOT_FOUND or ZT_NO_MEMORY if
+ * there must be no generation. */
 static enum zt_status complete(struct generation *generation, enum zt_status status,
                                struct zt_error *error)
 {
     size_t count;
 
+    assert((status == ZT_OK) == (generation->model != NULL));
     if (status == ZT_NO_MEMORY || (status == ZT_NOT_FOUND && generation->source == NULL))
         return status;
     if (status != ZT_OK) {
         error->status = status;
-        if (generation_error_is_foreign(generation->path, error)) {
-            generation->error = &foreign_error;
+        if (error_is_not_a_model(generation->path, error)) {
+            generation->error = &error_of_no_model;
             return ZT_OK;
         }
         return keep_error(generation, error);
@@ -195,7 +258,17 @@ static enum zt_status complete(struct generation *generation, enum zt_status sta
     return generation->states != NULL ? ZT_OK : ZT_NO_MEMORY;
 }
 
-/* NULL if out of memory, or if the path cannot name a model. */
+/* Sets the name of an index that has a variant in its file name. */
+static bool name_variant(struct generation *generation)
+{
+    char name[MODEL_NAME_MAX + 1];
+
+    if (model_path_name(generation->path, name))
+        generation->variant_name = strdup(name);
+    return generation->variant_name != NULL;
+}
+
+/* Returns NULL if out of memory, or if the path cannot name a model. */
 static struct generation *begin(const struct server *server, const char *path)
 {
     struct generation *generation = calloc(1, sizeof(*generation));
@@ -215,10 +288,14 @@ static struct generation *begin(const struct server *server, const char *path)
     }
     generation->is_joined = rank == SPLIT_RANK || model_rank_is_index(rank);
     assert(generation->name_length < strlen(path));
+    if (model_extension(rank) == NULL && rank != SPLIT_RANK && !name_variant(generation)) {
+        generation_release(generation);
+        return NULL;
+    }
     return generation;
 }
 
-/* Ends an opening; NULL if there is to be no generation. */
+/* Ends an opening. Returns NULL if there must be no generation. */
 static struct generation *end(struct generation *generation, enum zt_status status,
                               struct zt_error *error)
 {
@@ -279,7 +356,7 @@ void generation_release(void *thing)
         if (table != NULL)
             table->free(table, generation);
     }
-    if (generation->error != &no_error && generation->error != &foreign_error)
+    if (generation->error != &no_error && generation->error != &error_of_no_model)
         free((void *)(uintptr_t)generation->error);
     free(generation->states);
     zt_model_free(generation->model);
@@ -288,6 +365,7 @@ void generation_release(void *thing)
     zt_source_close(generation->source);
     if (generation_is_split(generation))
         free(generation->own_path);
+    free(generation->variant_name);
     free(generation->path);
     free(generation);
 }
@@ -306,7 +384,9 @@ struct side_table *generation_attach(struct generation *generation, enum side_ta
 
 struct zt_text generation_name(const struct generation *generation)
 {
-    return (struct zt_text){generation->path, generation->name_length};
+    return generation->variant_name != NULL
+               ? zt_text_from(generation->variant_name)
+               : (struct zt_text){generation->path, generation->name_length};
 }
 
 struct zt_files generation_files(const struct generation *generation)
@@ -350,7 +430,7 @@ bool generation_is_same(const struct generation *generation)
     return all_files_are(generation, store_identity_equal);
 }
 
-/* Renaming and removing change the time of status change, but not the bytes. */
+/* Renaming and removing a file change its status change time, but not its bytes. */
 static bool is_unwritten(const struct file_identity *a, const struct file_identity *b)
 {
     return a->size_bytes == b->size_bytes && a->modified_ns == b->modified_ns;
@@ -358,7 +438,7 @@ static bool is_unwritten(const struct file_identity *a, const struct file_identi
 
 bool generation_is_unwritten(const struct generation *generation)
 {
-    return store_is_elsewhere(generation->store) || all_files_are(generation, is_unwritten);
+    return store_is_remote(generation->store) || all_files_are(generation, is_unwritten);
 }
 
 void generation_etag(const struct generation *generation, const char *suffix, char *out_text,
@@ -378,7 +458,6 @@ void generation_etag(const struct generation *generation, const char *suffix, ch
 
 const char *generation_format(const struct generation *generation)
 {
-    const char *extension = NULL;
     size_t length;
     unsigned rank;
 
@@ -386,13 +465,12 @@ const char *generation_format(const struct generation *generation)
         return generation->model->format_name;
     if (generation_is_split(generation))
         return "gguf";
-    /* In small letters, whatever the path has. */
-    if (catalog_path_split(generation->path, &length, &rank))
-        extension = model_extension(rank);
-    assert(extension != NULL);
+    if (!catalog_path_split(generation->path, &length, &rank))
+        assert(!"a generation has a model's path");
     if (generation->is_joined)
-        return strncmp(extension, ".bin.", 5) == 0 ? "pytorch" : "safetensors";
-    return model_path_is_vague(generation->path) ? "pytorch" : extension + 1;
+        return strncmp(model_index_extension(rank), ".bin.", 5) == 0 ? "pytorch" : "safetensors";
+    /* In lower case, however the path is spelled. */
+    return model_path_needs_sniffing(generation->path) ? "pytorch" : model_extension(rank) + 1;
 }
 
 /* Considers all files, since a component in a shard changes with the shard. */
@@ -413,7 +491,7 @@ int64_t generation_modified_ns(const struct generation *generation)
 time_t generation_modified(const struct generation *generation)
 {
     int64_t modified_ns = generation_modified_ns(generation);
-    /* Whole seconds, rounded down, also before 1970. */
+    /* Round down to whole seconds, also before 1970. */
     time_t seconds = (time_t)(modified_ns / CLOCK_NS_PER_S - (modified_ns % CLOCK_NS_PER_S < 0));
     time_t now = time(NULL);
 

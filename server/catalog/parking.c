@@ -1,9 +1,8 @@
-/* Which files are closed while nobody reads them.
+/* Decides which unused files to close.
  *
- * The open generations of the index are in one list. When there are too many, they are considered
- * from its end: those that were found since they were last considered, and those that somebody
- * holds, go to the front, and the others are closed. So a lookup only sets a flag, without a
- * lock. */
+ * The open generations of the index are in one list. When there are too many, they are examined
+ * from its end: generations that were looked up since the last examination, or are in use, move to
+ * the front, and the others are closed. So a lookup only sets a flag and takes no lock. */
 #include "catalog/parking.h"
 
 #include <assert.h>
@@ -11,20 +10,22 @@
 #include <sys/resource.h>
 
 #include "base/metrics.h"
-#include "http/limits/admission.h"
+#include "disk/open_files.h"
 
-/* Of the descriptors that connections leave, files that nobody reads may hold a quarter, and all
- * files of models three quarters; the rest is for uploads, the state folder, scans and workers. */
+/* Connections come first. Unused files may hold a quarter of the remaining descriptors, and all
+ * files of models three quarters; the others are for uploads, the state folder, scans and
+ * workers. */
 #define IDLE_SHARE      4
 #define OPEN_SHARE_OF_4 3
-/* Each open file may have a mapping, and a process may have 65,530 of them (vm.max_map_count). */
+/* Each open file may have a mapping, and Linux allows a process 65,530 mappings
+ * (vm.max_map_count). */
 #define IDLE_MAX ((size_t)16384)
 #define OPEN_MAX ((size_t)32768)
-/* This share is closed at a time, so that lookups are not stopped for each file. */
+/* The share that is closed in one pass, so that lookups are not blocked for each file. */
 #define CLOSED_SHARE 8
 
-/* Of the lists of open generations and the counts of idle references, which may be released after
- * the catalog has ended. */
+/* Protects the lists of open generations and the counts of idle references, which may be released
+ * after the catalog has ended. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static size_t at_most(rlim_t count, size_t bound)
@@ -36,7 +37,7 @@ static size_t at_most(rlim_t count, size_t bound)
 
 void parking_init(struct catalog_content *content)
 {
-    const unsigned connections = admission_limit(content->server->config);
+    const unsigned connections = open_files_for_connections(content->server->config);
     struct rlimit files;
     rlim_t rest = RLIM_INFINITY;
 
@@ -44,6 +45,7 @@ void parking_init(struct catalog_content *content)
         rest = files.rlim_cur > connections ? files.rlim_cur - connections : 0;
     content->open_most = at_most(rest / IDLE_SHARE, IDLE_MAX);
     content->open_limit = at_most(rest / 4 * OPEN_SHARE_OF_4, OPEN_MAX);
+    assert(content->open_most <= content->open_limit);
     content->park_above = content->open_most;
     for (size_t i = 0; i < PARKING_LOCKS; i++)
         pthread_mutex_init(&content->opening[i], NULL);
@@ -93,7 +95,7 @@ static void unlist(struct catalog_content *content, struct generation *generatio
 void parking_enter(struct catalog_content *content, struct generation *generation)
 {
     pthread_mutex_lock(&open_lock);
-    /* It may have been found, and opened again, or removed, since it was shown. */
+    /* Since it was published it may have been found and opened again, or removed. */
     if (!generation->is_in_open && !atomic_load(&generation->retired) &&
         !atomic_load(&generation->parked) && generation->source != NULL)
         list(content, generation);
@@ -122,24 +124,26 @@ static void park(struct generation *generation)
 
 bool parking_close_new(struct generation *generation)
 {
+    assert(!generation->is_in_open && !atomic_load(&generation->parked));
     if (generation->source == NULL || atomic_load(&generation->references) > 1)
         return false;
     park(generation);
     return true;
 }
 
-/* Closes files until at most so many are open. The index's write lock is held, so that nobody can
- * take a reference of one who reads. */
+/* Closes files until at most `most` are open. The index's write lock is held, so that no lookup can
+ * take a reference in the meantime. */
 static void park_down_to(struct catalog_content *content, size_t most)
 {
     const size_t margin = content->open_most / CLOSED_SHARE + 1;
 
     pthread_mutex_lock(&open_lock);
-    /* Twice, since the first time may only take back a flag. */
+    /* Visit each generation up to twice, since the first visit may only clear its flag. */
     for (size_t left = 2 * content->open.count; left > 0 && content->open_count > most; left--) {
         struct generation *oldest = (struct generation *)content->open.oldest;
         const bool was_used = atomic_exchange(&oldest->used, false);
 
+        assert(atomic_load(&oldest->references) > oldest->idle_holds);
         if (was_used || atomic_load(&oldest->references) - oldest->idle_holds > 1) {
             recency_touch(&content->open, &oldest->open_link);
             continue;
@@ -148,7 +152,7 @@ static void park_down_to(struct catalog_content *content, size_t most)
         park(oldest);
         metric_add(METRIC_FILES_PARKED, 1);
     }
-    /* If they are in use, they are not looked through again for each that is added. */
+    /* If the files are in use, do not search the list again for each added file. */
     content->park_above = content->open_count + margin > content->open_most
                               ? content->open_count + margin
                               : content->open_most;
@@ -221,19 +225,20 @@ static bool open_again(struct catalog_content *content, struct generation *gener
     return true;
 }
 
-/* A model with more files than may be open is opened when nothing else is. */
+/* A model with more files than may be open is opened only when no other file is. */
 static bool has_room(struct catalog_content *content, const struct generation *generation)
 {
     const size_t files = 1 + generation->shards.count;
     const size_t count = parking_count(content);
 
+    assert(content->open_limit > 0);
     return count == 0 || count + files <= content->open_limit;
 }
 
 bool parking_open_in_turn(struct catalog_content *content, struct generation *generation)
 {
     if (atomic_load(&generation->parked) && !has_room(content, generation)) {
-        /* Whatever nobody reads goes first, even if there is little of it. */
+        /* Close all unused files first, even if that frees little. */
         parking_make_room(content);
         if (!has_room(content, generation))
             return false;
@@ -246,7 +251,7 @@ bool parking_open(struct catalog_content *content, struct generation *generation
     pthread_mutex_t *opening;
     bool opened;
 
-    /* Most of the time it is set, and the cache line stays shared. */
+    /* Usually the flag is set already; then the cache line stays shared. */
     if (!atomic_load_explicit(&generation->used, memory_order_relaxed))
         atomic_store_explicit(&generation->used, true, memory_order_relaxed);
     if (!atomic_load(&generation->parked))
@@ -273,8 +278,9 @@ void parking_release_idle(struct generation *generation)
 {
     bool is_last;
 
-    /* One step for park_down_to: it would otherwise take another's reference for an idle one. The
-     * last reference is released without the lock, since that frees much. */
+    /* Both counts must change in one step for park_down_to: it would otherwise take a reader's
+     * reference for an idle one. The last reference is released without the lock, since freeing the
+     * generation takes long. */
     pthread_mutex_lock(&open_lock);
     assert(generation->idle_holds > 0);
     generation->idle_holds--;

@@ -13,10 +13,11 @@ static bool ends_like_file(struct zt_text name)
     for (unsigned rank = 0; model_extension(rank) != NULL; rank++)
         if (model_extension_ends(name, rank))
             return true;
-    return false;
+    return model_path_is_index(name);
 }
 
-/* Behind a model's name comes one of its resources; the first segment is part of it in any case. */
+/* A model's name is followed by one of its resources. The first segment always belongs to the
+ * name. */
 static bool has_reserved_segment(struct zt_text name)
 {
     static const char *const reserved[] = {"objects", "export", "verification", "uploads"};

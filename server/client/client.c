@@ -1,5 +1,5 @@
 /* Redirects are followed here and not by libcurl, which would send the range and the conditions to
- * wherever it is led, and tell nobody where that was. */
+ * any target, and would not report where it was redirected. */
 #include "client/client.h"
 
 #include <assert.h>
@@ -14,9 +14,9 @@
 #include "remote/retry.h"
 
 #define REDIRECTS_MOST 10
-/* One exchange may move for so long; what does not move ends after stall_s. */
+/* Maximum time of an exchange that makes progress; without progress it ends after stall_s. */
 #define WEEK_MS (UINT64_C(7) * 24 * 3600 * 1000)
-/* Of a problem's detail. */
+/* Maximum length shown of a problem's detail. */
 #define DETAIL_SHOWN 160
 
 struct client {
@@ -48,7 +48,7 @@ static enum zt_status fill(struct client *client, const struct client_options *o
     client->has_answered = options->has_answered;
     if (options->token != NULL && !is_token(options->token))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                       "the token has characters that no token has");
+                       "the token has characters that tokens cannot have");
     if (options->token != NULL &&
         asprintf(&client->authorization, "Bearer %s", options->token) < 0) {
         client->authorization = NULL;
@@ -96,7 +96,7 @@ enum zt_status client_place_read(const char *url, struct client_place *out_place
 {
     if (!web_address_read(url, &out_place->address))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                       "this is not a URL of http or https (a user's name in it is not taken)");
+                       "this is not an http or https URL (user names in it are not supported)");
     out_place->is_trusted = true;
     return ZT_OK;
 }
@@ -109,12 +109,12 @@ enum zt_status client_place_beside(const struct client_place *place, const char 
     if (target[0] != '/' || !web_address_follow(&place->address, target, &beside.address) ||
         strcmp(beside.address.origin, place->address.origin) != 0)
         return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
-                       "the server names a place that is no path of its own");
+                       "the server returned an invalid location");
     *out_place = beside;
     return ZT_OK;
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
 void client_prepare(struct client *client, const struct client_place *place,
                     struct remote_exchange *exchange)
@@ -127,9 +127,9 @@ void client_prepare(struct client *client, const struct client_place *place,
     exchange->time_ms = WEEK_MS;
     exchange->tries = CLIENT_TRIES;
     if (client->is_patient) {
-        exchange->heeds_retry_after = true;
+        exchange->obeys_retry_after = true;
         exchange->tries_busy = CLIENT_FAILURES_MOST + 1;
-        exchange->tries_away = client->has_answered ? CLIENT_FAILURES_MOST + 1 : 0;
+        exchange->tries_unreachable = client->has_answered ? CLIENT_FAILURES_MOST + 1 : 0;
     }
     if (place->is_trusted && client->authorization != NULL)
         exchange->fields[exchange->field_count++] =
@@ -140,7 +140,7 @@ void client_limit_tries(struct remote_exchange *exchange, unsigned tries)
 {
     exchange->tries = tries;
     exchange->tries_busy = 0;
-    exchange->tries_away = 0;
+    exchange->tries_unreachable = 0;
 }
 
 void client_begin(struct client *client, struct remote_exchange *exchange)
@@ -165,7 +165,7 @@ static void drop_token(struct remote_exchange *exchange)
     exchange->field_count = kept;
 }
 
-/* Turns the exchange to where the answer says. */
+/* Redirects the exchange to the location in the response. */
 static enum zt_status follow(struct client_place *place, struct remote_exchange *exchange,
                              struct zt_error *error)
 {
@@ -173,10 +173,10 @@ static enum zt_status follow(struct client_place *place, struct remote_exchange 
 
     if (strcmp(exchange->method, "GET") != 0 && strcmp(exchange->method, "HEAD") != 0)
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                       "the server redirects what is sent to it: name the place itself");
+                       "the server redirects uploads: use the final URL");
     if (!web_address_follow(&place->address, exchange->head.location, &next))
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                       "the server redirects to no valid URL");
+                       "the server redirects to an invalid URL");
     if (web_address_is_tls(&place->address) && !web_address_is_tls(&next))
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
                        "the server redirects from https to http");
@@ -215,7 +215,8 @@ static int shown(struct zt_text text)
     return (int)(text.length < DETAIL_SHOWN ? text.length : DETAIL_SHOWN);
 }
 
-/* What a problem document (RFC 9457) says, if the answer is one, for the end of a message. */
+/* Returns the detail of a problem document (RFC 9457), for the end of a message, if the response is
+ * one. */
 static char *detail_of(const struct remote_exchange *exchange)
 {
     const struct zt_text answer = {exchange->answer, exchange->answer_length};
@@ -238,9 +239,9 @@ static char *detail_of(const struct remote_exchange *exchange)
 static const char *advice_for(enum remote_failure failure)
 {
     if (failure == REMOTE_FAILURE_CERTIFICATE)
-        return "; --ca FILE names the authority that is to be trusted";
+        return "; use --ca FILE to trust another authority";
     if (failure == REMOTE_FAILURE_TLS)
-        return "; is it a server of https, or should the URL begin with http:?";
+        return "; is it an https server, or should the URL begin with http:?";
     return "";
 }
 
@@ -259,7 +260,8 @@ enum zt_status client_failure(const struct remote_exchange *exchange, struct zt_
 
 unsigned client_failures_most(const struct remote_exchange *exchange)
 {
-    return exchange->failure == REMOTE_FAILURE_BUSY || remote_is_away(exchange->failure, exchange)
+    return exchange->failure == REMOTE_FAILURE_BUSY ||
+                   remote_is_unreachable(exchange->failure, exchange)
                ? CLIENT_FAILURES_MOST
                : CLIENT_TRIES;
 }
@@ -277,12 +279,12 @@ static const char *meaning_of(unsigned status)
 {
     switch (status) {
     case 401:
-        return "the server wants a token (ZTSERVE_TOKEN or --token-file)";
+        return "the server requires a token (ZTSERVE_TOKEN or --token-file)";
     case 403:
         return "the server does not allow it";
     case 404:
     case 410:
-        return "there is nothing of that name";
+        return "the server has no such name";
     default:
         return "the server refuses";
     }

@@ -1,7 +1,7 @@
-/* What the commands ask servers with: connections, who asks, and redirects. Built on remote.h.
+/* HTTP requests of the commands: connections, authorization, and redirects. Built on remote.h.
  *
- * A token goes to the servers that the user named and to no other: once a redirect has led to
- * another origin, requests carry none. Nor does a redirect lead from https to http. */
+ * The token is sent only to the servers that the user named: after a redirect to another origin,
+ * requests have no token. Redirects from https to http are refused. */
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
 
@@ -10,8 +10,8 @@
 
 struct client;
 
-/* Those who transfer give up after so many failures in which nothing got on: a server that restarts
- * needs some seconds. Of other failures, such as stalls, fewer are enough. */
+/* Transfers give up after this many failures in a row without progress: a restarting server needs
+ * some seconds. For other failures, such as stalls, the limit is lower. */
 #define CLIENT_FAILURES_MOST 10
 #define CLIENT_TRIES         4
 
@@ -19,62 +19,62 @@ struct client_options {
     const char *token;   /* NULL: none */
     const char *ca_file; /* PEM; NULL: the system's */
     unsigned connections;
-    unsigned stall_s; /* without a byte, a connection is dead; not 0 */
-    /* Rides out a server that is busy, or fails itself; and, once it has answered, one that is
+    unsigned stall_s; /* a connection without a byte for this long is dead; not 0 */
+    /* Retries while a server is busy or returns errors and, once it has responded, while it is
      * away. */
     bool is_patient;
-    bool has_answered; /* it has already, to another client */
+    bool has_answered; /* the server has already responded to another client */
 };
 
 /* Copies the texts. Fails as remote_start does. */
 enum zt_status client_open(const struct client_options *options, struct client **out_client,
                            struct zt_error *error);
-/* Takes NULL. */
+/* Accepts NULL. */
 void client_close(struct client *client);
-/* Ends what is on its way, from a thread that may not wait. */
+/* Ends requests in progress, from a thread that may not wait. */
 void client_interrupt(struct client *client);
 
-/* A place that is asked: at the beginning what the user named, later where redirects led. */
+/* The target of a request: at first the user's, later the target of redirects. */
 struct client_place {
     struct web_address address;
-    bool is_trusted; /* gets the token */
+    bool is_trusted; /* receives the token */
 };
 
-/* The place of a URL. ZT_ARGUMENT: it is none. */
+/* Parses a URL. Returns ZT_ARGUMENT if it is not one. */
 enum zt_status client_place_read(const char *url, struct client_place *out_place,
                                  struct zt_error *error);
-/* Another one of the same server: a path that is already encoded, with a query or without. */
+/* Makes another place on the same server: target is an encoded path, perhaps with a query. */
 enum zt_status client_place_beside(const struct client_place *place, const char *target,
                                    struct client_place *out_place, struct zt_error *error);
 
-/* Sets an exchange up for one request to a place: origin, path, token, limits. The caller adds the
- * rest. The place and the client must outlive it. A patient client's is tried as often as its
- * patience lasts. */
+/* Sets up an exchange for one request to a place: origin, path, token, limits. The caller adds the
+ * rest. The place and the client must outlive it. A patient client retries as long as its patience
+ * lasts. */
 void client_prepare(struct client *client, const struct client_place *place,
                     struct remote_exchange *exchange);
-/* Only so many times, whatever the client's patience. */
+/* Limits the number of tries, even for a patient client. */
 void client_limit_tries(struct remote_exchange *exchange, unsigned tries);
 void client_begin(struct client *client, struct remote_exchange *exchange);
 
 /* Runs a prepared exchange and follows at most ten redirects, which change the place: any for GET
- * and HEAD, none for others. ZT_OK: an answer of a status that is none of 3xx. ZT_UNAVAILABLE, with
- * a reason for people, as a server that redirects in circles. */
+ * and HEAD, none for other methods. Returns ZT_OK for every response that is not 3xx;
+ * ZT_UNAVAILABLE, with a readable reason, for example for redirects in circles. */
 enum zt_status client_ask(struct client *client, struct client_place *place,
                           struct remote_exchange *exchange, struct zt_error *error);
 
-/* Says why an exchange has no answer (its status is not ZT_OK), what may be done about it, and what
- * a service that stayed busy or failed said of that itself. Returns the exchange's status. */
+/* Explains why an exchange has no response (its status is not ZT_OK) and how to fix that, including
+ * the service's own explanation if it was busy or failed. Returns the exchange's status. */
 enum zt_status client_failure(const struct remote_exchange *exchange, struct zt_error *error);
 
-/* After how many failures like this one in a row, in which nothing got on, those who repeat
- * exchanges themselves give up. */
+/* Returns after how many failures like this one in a row, without progress, callers that retry
+ * themselves should give up. */
 unsigned client_failures_most(const struct remote_exchange *exchange);
-/* The pause before the next try after so many: what the server asks for, or one that grows.
- * seed: as for retry_pause_ms. */
+/* Returns the pause before the next try after that many failures: the one the server asks for, or a
+ * growing one. seed: as for retry_pause_ms. */
 uint64_t client_pause_ms(const struct remote_exchange *exchange, unsigned failures, uint64_t *seed);
 
-/* Says why an answer of a status that is no success is none: from the status and the problem
- * document (RFC 9457) that came with it. ZT_IO, with ENOENT for 404 and 410. */
+/* Explains a response with an error status, from the status and its problem document (RFC 9457).
+ * Returns ZT_IO, with ENOENT for 404 and 410. */
 enum zt_status client_refusal(const struct remote_exchange *exchange, struct zt_error *error);
 
 #endif

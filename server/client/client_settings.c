@@ -12,7 +12,7 @@ void client_settings_free(struct client_settings *settings)
     free(settings->token);
 }
 
-/* The first line, without blanks around it. */
+/* Reads the first line, without surrounding spaces. */
 static enum zt_status read_token(const char *path, char **out_token, struct zt_error *error)
 {
     FILE *file = fopen(path, "re");

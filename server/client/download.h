@@ -1,6 +1,6 @@
-/* Pulls one file: brings it into PATH.part by parallel ranges of one version, takes up what an
- * interrupted pull has left there, has it checked while it comes, and gives it its name when all of
- * it is there and right. */
+/* Pulls one file: fetches it into PATH.part by parallel ranges of one version, resumes after an
+ * interrupted pull, checks the file while it arrives, and renames it to PATH once it is complete
+ * and verified. */
 #ifndef CLIENT_DOWNLOAD_H
 #define CLIENT_DOWNLOAD_H
 
@@ -9,34 +9,38 @@
 
 struct download {
     const struct client_options *options;
-    const char *url; /* that the place was made from, for the journal */
+    const char *url; /* the URL as the user typed it, for the journal */
     struct client_place place;
     const char *path;
     unsigned jobs;
-    /* Whether the server is to be asked for a digest of the whole, which is made while the file
-     * comes: for files that carry none. */
+    bool replaces_any; /* replaces any file, even if it is not a tensor file
+                        * (client/replaceable.h) */
+    /* Requests a digest of the whole file from the server, and computes it while the file arrives:
+     * for formats without digests. */
     bool wants_digest;
-    /* Checks the file, on a thread of its own, and closes the source; reads wait for what has not
-     * come. An error is the verdict on the file, unless reading failed. */
+    /* Checks the file on a separate thread, and closes the source; reads wait for missing bytes. An
+     * error is the verdict on the file, unless reading failed. */
     enum zt_status (*check)(void *context, struct zt_source *source, struct zt_error *error);
-    /* After a check that found nothing wrong: whether digests of the file's own cover all of its
-     * tensors. If not, the server is asked for one of the whole here too. */
+    /* Called after a successful check. Returns true if the file's own digests cover all its
+     * tensors; otherwise the server is asked for a digest of the whole. */
     bool (*is_covered)(void *context);
-    /* Called several times a second: bytes in all (0: not told), there before, and come since. */
-    void (*tell)(void *context, uint64_t total, uint64_t before, uint64_t come);
+    /* Called several times a second: total bytes (0: unknown), bytes of an earlier pull, and bytes
+     * received now. */
+    void (*report_progress)(void *context, uint64_t total, uint64_t before, uint64_t received);
     void *context;
 };
 
 struct download_result {
     uint64_t size;
-    uint64_t resumed; /* bytes that were there before */
-    bool was_there;   /* PATH has these bytes: nothing was transferred */
-    bool has_sha256;  /* the whole was compared with the server's digest */
+    uint64_t resumed;         /* bytes that an earlier pull had fetched */
+    bool was_there;           /* PATH already has these bytes: no file data was transferred */
+    bool has_sha256;          /* the whole file was compared with the server's digest */
+    char axis_suggestion[32]; /* as in struct web_file */
 };
 
-/* On failure nothing has the name PATH that had not before. ZT_CORRUPT, ZT_INVALID, …: the file is
- * wrong, and the part file gone. ZT_STALE: it changed again and again. Otherwise what has come
- * stays in PATH.part. */
+/* On failure PATH is unchanged. Returns ZT_CORRUPT, ZT_INVALID, … if the file is wrong; the part
+ * file was then removed. ZT_STALE: it kept changing. ZT_ARGUMENT: PATH is not a regular file, or
+ * must not be replaced. After other failures PATH.part keeps the fetched bytes. */
 enum zt_status download_run(const struct download *download, struct download_result *out_result,
                             struct zt_error *error);
 

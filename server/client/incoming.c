@@ -3,40 +3,23 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "zt/digest.h"
-
-#define HASH_BYTES ((size_t)1 << 20)
 /* st_blocks counts in these. */
 #define BLOCK_UNIT 512
 
-static struct incoming *cast(const struct zt_source *source)
-{
-    return (struct incoming *)(uintptr_t)source;
-}
-
-static enum zt_status fail_io(struct zt_error *error, const char *what)
-{
-    const int number = errno;
-
-    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s: %s", what, strerrordesc_np(number));
-    error->os_error = number;
-    return ZT_IO;
-}
-
 /* --- reading --- */
 
-/* Waits, under the lock, until a range is there. is_wanted: it is to be brought next. */
+/* Waits, under the lock, until a range has arrived. is_wanted: it is fetched next. */
 static enum zt_status await(struct incoming *incoming, uint64_t offset, uint64_t length,
                             bool is_wanted, struct zt_error *error)
 {
     struct piece_map *map = &incoming->map;
 
+    assert(offset <= map->size && length <= map->size - offset);
     while (!incoming->has_failed && !piece_map_has(map, offset, length)) {
         for (uint32_t i = piece_map_at(map, offset);
              is_wanted && i <= piece_map_at(map, offset + length - 1); i++)
@@ -56,14 +39,14 @@ static enum zt_status read_file(const struct incoming *incoming, uint64_t offset
                                 size_t length, struct zt_error *error)
 {
     while (length > 0) {
-        const ssize_t got = pread(incoming->descriptor, to, length, (off_t)offset);
+        const ssize_t got = pread(incoming->file->descriptor, to, length, (off_t)offset);
 
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return fail_io(error, "the part file cannot be read");
+            return part_file_fail(error, "the part file cannot be read");
         if (got == 0)
-            return zt_fail(error, ZT_IO, NULL, offset, "the part file has been cut short");
+            return zt_fail(error, ZT_IO, NULL, offset, "the part file has been truncated");
         to += got;
         offset += (uint64_t)got;
         length -= (size_t)got;
@@ -71,8 +54,8 @@ static enum zt_status read_file(const struct incoming *incoming, uint64_t offset
     return ZT_OK;
 }
 
-static enum zt_status obtain(struct incoming *incoming, uint64_t offset, void *buffer,
-                             size_t length, bool is_wanted, struct zt_error *error)
+static enum zt_status read_when_here(struct incoming *incoming, uint64_t offset, void *buffer,
+                                     size_t length, bool is_wanted, struct zt_error *error)
 {
     enum zt_status status;
 
@@ -84,15 +67,26 @@ static enum zt_status obtain(struct incoming *incoming, uint64_t offset, void *b
     return status == ZT_OK ? read_file(incoming, offset, buffer, length, error) : status;
 }
 
-static enum zt_status read_at(struct zt_source *source, uint64_t offset, void *buffer,
-                              size_t length, struct zt_error *error)
+static struct incoming *incoming_of(const struct zt_source *source)
 {
-    return obtain(cast(source), offset, buffer, length, true, error);
+    return ((const struct incoming_source *)source)->incoming;
+}
+
+static enum zt_status read_wanted(struct zt_source *source, uint64_t offset, void *buffer,
+                                  size_t length, struct zt_error *error)
+{
+    return read_when_here(incoming_of(source), offset, buffer, length, true, error);
+}
+
+static enum zt_status read_following(struct zt_source *source, uint64_t offset, void *buffer,
+                                     size_t length, struct zt_error *error)
+{
+    return read_when_here(incoming_of(source), offset, buffer, length, false, error);
 }
 
 static uint64_t size(const struct zt_source *source)
 {
-    return cast(source)->map.size;
+    return incoming_of(source)->map.size;
 }
 
 static const uint8_t *map(struct zt_source *source)
@@ -101,38 +95,10 @@ static const uint8_t *map(struct zt_source *source)
     return NULL;
 }
 
-/* The source is the incoming's, and ends with it. */
+/* The sources end with the incoming file. */
 static void close_source(struct zt_source *source)
 {
     (void)source;
-}
-
-enum zt_status incoming_hash(struct incoming *incoming, uint8_t out_sha256[32],
-                             struct zt_error *error)
-{
-    uint8_t *block = malloc(HASH_BYTES);
-    struct zt_hasher *hasher = NULL;
-    enum zt_status status = ZT_OK;
-    struct zt_digest digest;
-
-    if (block == NULL || zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK)
-        status = zt_fail_memory(error, "a digest");
-    for (uint64_t at = 0; status == ZT_OK && at < incoming->map.size;) {
-        const uint64_t left = incoming->map.size - at;
-        const size_t length = left < HASH_BYTES ? (size_t)left : HASH_BYTES;
-
-        status = obtain(incoming, at, block, length, false, error);
-        if (status == ZT_OK)
-            zt_hasher_update(hasher, block, length);
-        at += length;
-    }
-    if (status == ZT_OK) {
-        zt_hasher_finish(hasher, &digest);
-        memcpy(out_sha256, digest.bytes, 32);
-    }
-    zt_hasher_free(hasher);
-    free(block);
-    return status;
 }
 
 /* --- the part file --- */
@@ -144,7 +110,8 @@ static enum zt_status check_room(const struct incoming *incoming, struct zt_erro
     uint64_t there;
     uint64_t room;
 
-    if (fstat(incoming->descriptor, &file) != 0 || fstatvfs(incoming->descriptor, &disk) != 0)
+    if (fstat(incoming->file->descriptor, &file) != 0 ||
+        fstatvfs(incoming->file->descriptor, &disk) != 0)
         return ZT_OK;
     there = (uint64_t)file.st_blocks * BLOCK_UNIT;
     room = (uint64_t)disk.f_bavail * disk.f_frsize;
@@ -155,16 +122,20 @@ static enum zt_status check_room(const struct incoming *incoming, struct zt_erro
     return ZT_OK;
 }
 
-enum zt_status incoming_open(struct incoming *incoming, int descriptor, uint64_t size_bytes,
-                             struct zt_error *error)
+enum zt_status incoming_open(struct incoming *incoming, const struct part_file *file,
+                             uint64_t size_bytes, struct zt_error *error)
 {
-    static const struct zt_source_ops ops = {
-        .size = size, .read_at = read_at, .map = map, .close = close_source};
+    static const struct zt_source_ops wanted = {
+        .size = size, .read_at = read_wanted, .map = map, .close = close_source};
+    static const struct zt_source_ops following = {
+        .size = size, .read_at = read_following, .map = map, .close = close_source};
     enum zt_status status;
 
+    assert(file->descriptor >= 0);
     memset(incoming, 0, sizeof(*incoming));
-    incoming->source.ops = &ops;
-    incoming->descriptor = descriptor;
+    incoming->wanted = (struct incoming_source){{.ops = &wanted}, incoming};
+    incoming->following = (struct incoming_source){{.ops = &following}, incoming};
+    incoming->file = file;
     piece_map_init(&incoming->map, size_bytes);
     status = check_room(incoming, error);
     if (status != ZT_OK)
@@ -176,17 +147,16 @@ enum zt_status incoming_open(struct incoming *incoming, int descriptor, uint64_t
 
 enum zt_status incoming_begin(struct incoming *incoming, struct zt_error *error)
 {
+    const uint64_t size_bytes = incoming->map.size;
     struct stat file;
 
-    /* Pieces that a cut has taken do not count. */
+    /* If the file was truncated, its pieces are gone. */
     if (incoming->map.here > 0 &&
-        (fstat(incoming->descriptor, &file) != 0 || (uint64_t)file.st_size != incoming->map.size))
-        piece_map_init(&incoming->map, incoming->map.size);
-    if (incoming->map.here == 0 && ftruncate(incoming->descriptor, 0) != 0)
-        return fail_io(error, "the part file cannot be written");
-    if (ftruncate(incoming->descriptor, (off_t)incoming->map.size) != 0)
-        return fail_io(error, "the part file cannot be written");
-    return ZT_OK;
+        (fstat(incoming->file->descriptor, &file) != 0 || (uint64_t)file.st_size != size_bytes))
+        piece_map_init(&incoming->map, size_bytes);
+    if (incoming->map.here == 0 && part_file_truncate(incoming->file, 0, error) != ZT_OK)
+        return error->status;
+    return part_file_truncate(incoming->file, size_bytes, error);
 }
 
 void incoming_close(struct incoming *incoming)
@@ -195,37 +165,19 @@ void incoming_close(struct incoming *incoming)
     pthread_mutex_destroy(&incoming->lock);
 }
 
-enum zt_status incoming_write(struct incoming *incoming, uint64_t offset, const void *bytes,
-                              size_t length, struct zt_error *error)
-{
-    const uint8_t *from = bytes;
-
-    assert(offset <= incoming->map.size && length <= incoming->map.size - offset);
-    while (length > 0) {
-        const ssize_t written = pwrite(incoming->descriptor, from, length, (off_t)offset);
-
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return fail_io(error, "the part file cannot be written");
-        from += written;
-        offset += (uint64_t)written;
-        length -= (size_t)written;
-    }
-    return ZT_OK;
-}
-
-void incoming_take_piece(struct incoming *incoming, uint32_t piece, bool is_told)
+void incoming_take_piece(struct incoming *incoming, uint32_t piece, bool wakes_readers)
 {
     pthread_mutex_lock(&incoming->lock);
+    assert(piece < incoming->map.count && incoming->map.states[piece] == PIECE_FLYING);
     piece_map_set(&incoming->map, piece, PIECE_HERE);
-    if (is_told)
+    if (wakes_readers)
         pthread_cond_broadcast(&incoming->changed);
     pthread_mutex_unlock(&incoming->lock);
 }
 
 void incoming_fail(struct incoming *incoming, const struct zt_error *error)
 {
+    assert(error->status != ZT_OK);
     pthread_mutex_lock(&incoming->lock);
     if (!incoming->has_failed)
         incoming->error = *error;

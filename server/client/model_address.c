@@ -11,7 +11,7 @@
 #include "store/store.h"
 #include "zt/join.h"
 
-/* Of a manifest without objects, and of a page of the listing with one model. */
+/* Enough for a manifest without objects, and for a page of the listing with one model. */
 #define ANSWER_MOST ((size_t)8 << 20)
 
 bool model_wish_is_set(const struct model_wish *wish)
@@ -24,20 +24,17 @@ bool model_wish_is_set(const struct model_wish *wish)
 
 bool model_address_is_index(struct zt_text name)
 {
-    for (unsigned rank = 0; model_extension(rank) != NULL; rank++)
-        if (model_rank_is_index(rank) && model_extension_ends(name, rank))
-            return true;
-    return false;
+    return model_path_is_index(name);
 }
 
 static enum zt_status refuse_nameless(struct zt_error *error)
 {
-    return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                   "the URL names no model: it must be http://HOST/NAME, and "
-                   "http://HOST/v1/models lists the names");
+    return zt_fail(
+        error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+        "the URL names no model: use http://HOST/NAME (http://HOST/v1/models lists the names)");
 }
 
-/* Escapes again what was written in one way or another, slashes as %2F. */
+/* Encodes a name again, whichever way it was encoded, with slashes as %2F. */
 static enum zt_status encode_model(const struct api_address *api, const char *name,
                                    char out_path[WEB_TARGET_SIZE], struct zt_error *error)
 {
@@ -93,7 +90,7 @@ static enum zt_status name_file(struct model_file *file, struct zt_error *error)
     if (web_address_file_name(&file->place.address, file->name, sizeof(file->name)))
         return ZT_OK;
     return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                   "the URL ends in no name for a file: name one with -o");
+                   "the URL does not end in a file name: choose one with -o");
 }
 
 /* --- exports --- */
@@ -148,7 +145,7 @@ static enum zt_status find_export(const struct client_place *place, const char *
 
 /* --- models of the API --- */
 
-/* A server of models says in JSON what is not there. */
+/* Handles an error response. A server of models returns JSON with every 404. */
 static enum zt_status refuse(const struct remote_exchange *exchange, struct zt_error *error)
 {
     const enum zt_status status = client_refusal(exchange, error);
@@ -159,8 +156,8 @@ static enum zt_status refuse(const struct remote_exchange *exchange, struct zt_e
 
     if (problem == NULL && os_error == ENOENT) {
         zt_fail(error, status, NULL, ZT_NO_OFFSET,
-                "there is nothing of that name (%u), and the server seems to be none of models: "
-                "the URL of another server's file ends in its extension",
+                "there is no model of that name (%u), and this does not seem to be a model server: "
+                "the URL of another server's file must end in its extension",
                 exchange->head.status);
         error->os_error = os_error;
     }
@@ -168,7 +165,7 @@ static enum zt_status refuse(const struct remote_exchange *exchange, struct zt_e
     return status;
 }
 
-/* The JSON that a path gives. */
+/* Requests a path and parses its JSON. */
 static enum zt_status ask_json(struct client *client, struct client_place *place,
                                struct json_t **out_object, struct zt_error *error)
 {
@@ -185,13 +182,13 @@ static enum zt_status ask_json(struct client *client, struct client_place *place
             json_object_read((struct zt_text){exchange.answer, exchange.answer_length}, NULL);
         if (*out_object == NULL)
             status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
-                             "the server's answer is no JSON: is it a server of models?");
+                             "the server's response is not JSON: is it a model server?");
     }
     remote_exchange_free(&exchange);
     return status;
 }
 
-/* A manifest without its objects. */
+/* Requests a manifest without its objects. */
 static enum zt_status ask_manifest(struct client *client, const struct client_place *place,
                                    const char *model_path, struct json_t **out_manifest,
                                    struct zt_error *error)
@@ -205,7 +202,7 @@ static enum zt_status ask_manifest(struct client *client, const struct client_pl
     return status == ZT_OK ? ask_json(client, &manifest, out_manifest, error) : status;
 }
 
-/* Places the file that a manifest names. False: it names none. */
+/* Sets the place to the file that a manifest names. Returns false if it names none. */
 static bool place_source(const struct client_place *place, const struct json_t *manifest,
                          struct model_file *out_file, enum zt_status *out_status,
                          struct zt_error *error)
@@ -219,7 +216,7 @@ static bool place_source(const struct client_place *place, const struct json_t *
     return true;
 }
 
-/* The own file of a model that is in the listing. */
+/* Finds the own file of a model that is in the listing. */
 static enum zt_status find_own(struct client *client, const struct client_place *place,
                                struct zt_text name, struct model_file *out_file,
                                struct zt_error *error)
@@ -236,12 +233,13 @@ static enum zt_status find_own(struct client *client, const struct client_place 
     href_free(&href);
     if (status == ZT_OK && !place_source(place, manifest, out_file, &status, error))
         status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
-                         "the first part of the model has no file of its own");
+                         "the first part of the model has no file");
     json_object_free(manifest);
     return status;
 }
 
-/* The first model of the listing that begins so, with a file of its own. */
+/* Finds the first model in the listing whose name has this prefix, if the model has its own
+ * file. */
 static enum zt_status find_listed(struct client *client, const struct client_place *place,
                                   const char *beginning, struct model_file *out_file,
                                   struct zt_error *error)
@@ -270,7 +268,7 @@ static enum zt_status find_listed(struct client *client, const struct client_pla
         status = find_own(client, place, name, out_file, error);
     else
         status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
-                         "the model is in several files, and none of them is its index");
+                         "the model has several files, but no index");
     json_object_free(answer);
     return status;
 }
@@ -297,7 +295,11 @@ static enum zt_status find_main_file(struct client *client, const struct client_
 {
     char beginning[MODEL_FILE_NAME_SIZE];
 
-    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
+    char model[MODEL_NAME_MAX + 1];
+    char path[MODEL_PATH_SIZE];
+
+    snprintf(model, sizeof(model), "%.*s", (int)name.length, name.bytes);
+    for (unsigned rank = 0; model_file_path(model, rank, path); rank++) {
         enum zt_status status;
         struct href href;
 
@@ -305,8 +307,7 @@ static enum zt_status find_main_file(struct client *client, const struct client_
             continue;
         href_init(&href);
         href_plain(&href, "/files/");
-        href_path(&href, name);
-        href_plain(&href, model_extension(rank));
+        href_path(&href, zt_text_from(path));
         status = href.failed ? zt_fail_memory(error, "a URL")
                              : api_address_beside(place, href.text, &out_file->place, error);
         href_free(&href);
@@ -335,7 +336,7 @@ static enum zt_status find_source(struct client *client, const struct client_pla
         status = find_main_file(client, place, name, out_file, error);
     else
         status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
-                         "the server's answer is no manifest: is it a server of models?");
+                         "the server's response is not a manifest: is it a model server?");
     json_object_free(answer);
     return status;
 }
@@ -367,13 +368,14 @@ enum zt_status model_address_find(struct client *client, const char *url,
     api = api_address_read(&place.address);
     if (api.kind == API_MODEL && strchr(place.address.target, '?') != NULL)
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                       "a model's URL takes no parameters: pull has options for them");
+                       "a model's URL must not have parameters: use pull's options");
     if (api.kind == API_FILE) {
         if (model_wish_is_set(wish))
             return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                           "a part or another form can only be had of a model, not of a file: name "
-                           "it as http://host/v1/models/NAME");
+                           "only models can be selected from or converted, not files: use "
+                           "http://host/v1/models/NAME");
         status = name_file(&file, error);
+        file.is_named_by_url = true;
     } else {
         status = model_address_of_api(&place.address, NULL, model_path, error);
         if (status == ZT_OK && model_wish_is_set(wish))

@@ -42,8 +42,8 @@ static enum zt_status open_place(const struct client_place *place, struct zt_sou
         return status;
     if (!file.has_ranges)
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
-                       "the server gives no parts of this file, or nothing to tell its versions "
-                       "apart: pull it first");
+                       "the server supports no ranges for this file, or does not identify its "
+                       "version: pull it first");
     return web_source_open(client, &file, out_source, error);
 }
 

@@ -1,11 +1,11 @@
-/* Files that commands read, on this machine or on a server: whoever opens one need not know. */
+/* Opens files for commands, local or on a server, so that callers need not distinguish them. */
 #ifndef CLIENT_MODEL_SOURCE_H
 #define CLIENT_MODEL_SOURCE_H
 
 #include "client/client_settings.h"
 #include "zt/source.h"
 
-/* How servers are asked; to be changed before the first URL is opened. Texts are borrowed for the
+/* The settings for requests. Change them before the first URL is opened. Texts are borrowed for the
  * life of the process. */
 struct client_settings *model_source_settings(void);
 
@@ -14,13 +14,13 @@ struct client_settings *model_source_settings(void);
 enum zt_status model_source_open(const char *path, struct zt_source **out_source,
                                  struct zt_error *error);
 
-/* The same for what users name: a URL may be that of a model (client/model_address.h);
- * *out_location is then the URL of its file, to be freed, else NULL. */
+/* Does the same for an argument from the user: the URL may name a model (client/model_address.h).
+ * *out_location is then the URL of its file, which the caller frees; otherwise NULL. */
 enum zt_status model_source_find(const char *path, struct zt_source **out_source,
                                  char **out_location, struct zt_error *error);
 
-/* When the file behind a source was modified, as the file system or the server says. False: neither
- * does. */
+/* Returns when the file behind a source was modified, according to the file system or the server.
+ * Returns false if that is unknown. */
 bool model_source_modified_ns(const struct zt_source *source, int64_t *out_time_ns);
 
 #endif

@@ -1,13 +1,15 @@
-/* Pulls a file from a server that gives no ranges, or nothing to tell one version from another: as
- * one stream, from the beginning, checked afterwards. */
+/* Fetches a file from a server that offers no ranges, or no validator: as one stream, always from
+ * the beginning. */
 #ifndef CLIENT_ONE_STREAM_H
 #define CLIENT_ONE_STREAM_H
 
-#include "client/part_paths.h"
+#include "client/download.h"
+#include "client/part_file.h"
+#include "client/web_file.h"
 
-/* As download_run; nothing of it can be taken up later. */
-enum zt_status one_stream_run(const struct download *download, struct client *client,
-                              const struct part_paths *paths, const struct web_file *file,
-                              struct download_result *result, struct zt_error *error);
+/* Fills the open part file. Fails as download_run does; the bytes cannot be used later. */
+enum zt_status one_stream_fetch(const struct download *download, struct client *client,
+                                const struct web_file *web, const struct part_file *file,
+                                uint64_t *out_size_bytes, struct zt_error *error);
 
 #endif

@@ -1,8 +1,9 @@
 #include "client/piece_map.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "base/hex.h"
 
 #define PIECE_BYTES_LEAST ((uint64_t)1 << 16)
 
@@ -91,19 +92,12 @@ void piece_map_write(const struct piece_map *map, char out_text[PIECE_TEXT_SIZE]
     char *to = out_text;
 
     for (uint32_t i = 0; i < map->count; i += 8) {
-        unsigned bits = 0;
+        uint8_t bits = 0;
 
         for (uint32_t j = i; j < i + 8 && j < map->count; j++)
-            bits |= (unsigned)(map->states[j] == PIECE_HERE) << (j - i);
-        to += snprintf(to, 3, "%02x", bits);
+            bits |= (uint8_t)((map->states[j] == PIECE_HERE) << (j - i));
+        to = zt_hex_write(to, &bits, 1);
     }
-}
-
-static int digit(char character)
-{
-    if (character >= '0' && character <= '9')
-        return character - '0';
-    return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
 }
 
 bool piece_map_read(struct piece_map *map, const char *text)
@@ -112,14 +106,13 @@ bool piece_map_read(struct piece_map *map, const char *text)
     if (strlen(text) != ((size_t)map->count + 7) / 8 * 2)
         return false;
     for (uint32_t i = 0; i < map->count; i++) {
-        const int high = digit(text[i / 8 * 2]);
-        const int low = digit(text[i / 8 * 2 + 1]);
+        uint8_t bits;
 
-        if (high < 0 || low < 0) {
+        if (!zt_hex_read_lower((struct zt_text){text + i / 8 * 2, 2}, &bits, 1)) {
             piece_map_init(map, map->size);
             return false;
         }
-        if (((unsigned)(high * 16 + low) >> (i % 8) & 1) != 0)
+        if ((bits >> (i % 8) & 1) != 0)
             piece_map_set(map, i, PIECE_HERE);
     }
     return true;

@@ -1,5 +1,5 @@
-/* Which pieces of a file are here. A file has at most 16,384 pieces of one size, a power of two, so
- * that what is remembered of the largest is small. */
+/* The pieces of a file that have arrived. A file has at most 16,384 pieces of one size, a power of
+ * two, so that the map of the largest file is small. */
 #ifndef CLIENT_PIECE_MAP_H
 #define CLIENT_PIECE_MAP_H
 
@@ -28,20 +28,20 @@ uint32_t piece_map_at(const struct piece_map *map, uint64_t offset);
 
 void piece_map_set(struct piece_map *map, uint32_t piece, enum piece_state state);
 bool piece_map_is_whole(const struct piece_map *map);
-/* Bytes of the pieces that are here. */
+/* Bytes of the pieces that have arrived. */
 uint64_t piece_map_bytes(const struct piece_map *map);
-/* Whether length bytes from offset are here. */
+/* Returns true if length bytes from offset have arrived. */
 bool piece_map_has(const struct piece_map *map, uint64_t offset, uint64_t length);
 
-/* The next run of missing pieces from a piece on, and after the last from the first: at most
- * `most` bytes, at least one piece. False: nothing is missing. */
+/* Finds the next run of missing pieces at or after a piece, wrapping at the end: at most `most`
+ * bytes, at least one piece. False: no piece is missing. */
 bool piece_map_find(const struct piece_map *map, uint32_t from, uint64_t most, uint32_t *out_first,
                     uint32_t *out_end);
 
 /* As text: two hexadecimal digits for eight pieces, the first in the lowest bit. */
 #define PIECE_TEXT_SIZE (PIECES_MAX / 4 + 1)
 void piece_map_write(const struct piece_map *map, char out_text[PIECE_TEXT_SIZE]);
-/* Of a map that has just been made. False, and nothing is here: the text is not of such a map. */
+/* Reads the text into an empty map. False, with the map still empty, if the text does not fit. */
 bool piece_map_read(struct piece_map *map, const char *text);
 
 #endif

@@ -43,7 +43,7 @@ static char *read_text(const char *path, size_t *out_length)
     return text;
 }
 
-static bool says(const struct json_t *object, const char *name, const char *expected)
+static bool has_text(const struct json_t *object, const char *name, const char *expected)
 {
     struct zt_text text;
 
@@ -55,9 +55,9 @@ static bool is_of(const struct json_t *object, const struct pull_journal *journa
     char size[NUMBER_SIZE];
 
     snprintf(size, sizeof(size), "%" PRIu64, journal->file->size);
-    return says(object, "url", journal->url) && says(object, "etag", journal->file->etag) &&
-           says(object, "last_modified", journal->file->last_modified) &&
-           says(object, "size", size);
+    return has_text(object, "url", journal->url) && has_text(object, "etag", journal->file->etag) &&
+           has_text(object, "last_modified", journal->file->last_modified) &&
+           has_text(object, "size", size);
 }
 
 void pull_journal_read(const struct pull_journal *journal, struct piece_map *map)
@@ -73,7 +73,7 @@ void pull_journal_read(const struct pull_journal *journal, struct piece_map *map
         object = json_object_read((struct zt_text){text, length}, NULL);
     if (object != NULL && is_of(object, journal) &&
         json_member_text(object,
-                         boot[0] != '\0' && says(object, "boot", boot) ? "pieces" : "synced",
+                         boot[0] != '\0' && has_text(object, "boot", boot) ? "pieces" : "synced",
                          &pieces) == JSON_FOUND)
         (void)piece_map_read(map, pieces.bytes);
     json_object_free(object);

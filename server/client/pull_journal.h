@@ -1,9 +1,9 @@
-/* What is remembered of a pull beside its part file, so that it can be taken up after any
- * interruption: which file it is of, and which pieces are there. JSON, at most some KiB.
+/* The journal of a pull, in the same folder as its part file: the version of the file, and the
+ * pieces that were written. JSON, at most some KiB.
  *
- * Pieces that were written survive the end of a process as they are, but a crash of the machine
- * only once they are synced. The journal therefore names the boot in which it was written; after
- * another one only what was synced counts. */
+ * Written pieces survive the end of a process, but survive a crash of the machine only once they
+ * are synced. The journal therefore names the boot in which it was written; after another boot only
+ * the synced pieces count. */
 #ifndef CLIENT_PULL_JOURNAL_H
 #define CLIENT_PULL_JOURNAL_H
 
@@ -12,12 +12,12 @@
 
 struct pull_journal {
     const char *path;
-    const char *url; /* as it was asked for */
+    const char *url; /* the requested URL */
     const struct web_file *file;
 };
 
-/* Reads what is there of this version of the file into a map that has just been made; leaves it
- * empty where the journal is of something else, or is none. */
+/* Reads the pieces of this version of the file into an empty map; leaves it empty if the journal
+ * does not exist, is damaged or is of another version. */
 void pull_journal_read(const struct pull_journal *journal, struct piece_map *map);
 
 /* Replaces the journal. synced: the pieces as of the last sync (NULL: none). ZT_IO,

@@ -5,13 +5,14 @@
 
 #include "base/clock.h"
 
-/* Of one request at most: each costs a round trip. Of small files each job has two. */
+/* The longest run of one request, since each costs a round trip. In small files each job gets two
+ * runs. */
 #define RUN_BYTES ((uint64_t)16 << 20)
-/* Who got so much need not wait before the next try; who gets less before every stall is not
- * served. */
+/* A job that received this much retries at once. A job that receives less before each stall makes
+ * no progress. */
 #define MUCH_BYTES ((uint64_t)1 << 14)
-/* Reads are told of so many pieces together, or at the end of a run. */
-#define TOLD_PIECES 16
+/* Waiting reads are woken after this many pieces, and at the end of a run. */
+#define WAKING_PIECES 16
 
 /* --- on the remote's thread --- */
 
@@ -22,15 +23,15 @@ static bool accept(struct remote_exchange *exchange)
     return web_file_is_same(job->jobs->file, &exchange->head);
 }
 
-/* Tells of the pieces that end within what has just come. */
-static void tell_pieces(struct range_job *job, uint64_t from)
+/* Marks the pieces that end within the bytes that have just arrived. */
+static void take_pieces(struct range_job *job, uint64_t from)
 {
     struct incoming *incoming = job->jobs->incoming;
     const struct piece_map *map = &incoming->map;
 
     for (uint32_t i = piece_map_at(map, from); i < map->count && piece_map_end(map, i) <= job->at;
          i++)
-        incoming_take_piece(incoming, i, i % TOLD_PIECES == 0 || job->at == job->end);
+        incoming_take_piece(incoming, i, i % WAKING_PIECES == 0 || job->at == job->end);
 }
 
 static bool take(struct remote_exchange *exchange, const void *bytes, size_t length)
@@ -40,14 +41,14 @@ static bool take(struct remote_exchange *exchange, const void *bytes, size_t len
 
     if (length > job->end - job->at)
         return false;
-    if (incoming_write(job->jobs->incoming, from, bytes, length, &job->error) != ZT_OK) {
-        job->has_written_badly = true;
+    if (part_file_write(job->jobs->incoming->file, from, bytes, length, &job->error) != ZT_OK) {
+        job->failed_to_write = true;
         return false;
     }
     job->at += length;
     atomic_fetch_add(&job->jobs->received, length);
     if (length > 0)
-        tell_pieces(job, from);
+        take_pieces(job, from);
     return true;
 }
 
@@ -57,6 +58,7 @@ static void done(struct remote_exchange *exchange)
     struct incoming *incoming = job->jobs->incoming;
 
     pthread_mutex_lock(&incoming->lock);
+    assert(job->state == JOB_FLYING);
     job->state = JOB_ENDED;
     pthread_cond_broadcast(&incoming->changed);
     pthread_mutex_unlock(&incoming->lock);
@@ -86,28 +88,30 @@ enum zt_status range_jobs_open(struct range_jobs *jobs, const struct client_opti
     return ZT_OK;
 }
 
-/* A server that drips its bytes, and then stalls, would hold a pull for ever. */
-static bool has_helped(const struct range_job *job)
+/* Returns true if the last try made progress. A server that drips bytes and then stalls would
+ * otherwise hold a pull forever. */
+static bool made_progress(const struct range_job *job)
 {
-    const uint64_t come = job->at - job->tried_at;
+    const uint64_t received = job->at - job->tried_at;
 
-    return come >= (job->exchange.failure == REMOTE_FAILURE_TIMEOUT ? MUCH_BYTES : 1);
+    assert(job->at >= job->tried_at);
+    return received >= (job->exchange.failure == REMOTE_FAILURE_TIMEOUT ? MUCH_BYTES : 1);
 }
 
-/* The rest of the run is asked for again after a pause. */
+/* The rest of the run is requested again after a pause. */
 static enum zt_status judge_failure(struct range_jobs *jobs, struct range_job *job,
                                     struct zt_error *error)
 {
     enum zt_status status;
 
-    if (job->has_written_badly) {
+    if (job->failed_to_write) {
         *error = job->error;
         return error->status;
     }
     status = web_file_failure(jobs->file, &job->exchange, error);
     if (status != ZT_UNAVAILABLE)
         return status;
-    job->failures = has_helped(job) ? 0 : job->failures + 1;
+    job->failures = made_progress(job) ? 0 : job->failures + 1;
     if (job->failures > client_failures_most(&job->exchange))
         return status;
     job->state = JOB_PAUSED;
@@ -148,11 +152,13 @@ static bool take_run(struct range_jobs *jobs, struct range_job *job)
     return true;
 }
 
-/* Under the lock, which is given up for a moment: done may be called at once. */
+/* Called under the lock, which it releases for a moment: done may be called at once. */
 static void begin(struct range_jobs *jobs, struct range_job *job)
 {
     struct remote_exchange *exchange = &job->exchange;
 
+    assert(job->state == JOB_PAUSED || job->state == JOB_IDLE);
+    assert(job->at < job->end && job->end <= jobs->incoming->map.size);
     job->state = JOB_FLYING;
     job->tried_at = job->at;
     web_file_prepare(jobs->client, jobs->file, job->at, job->end - 1, exchange);

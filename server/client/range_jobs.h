@@ -1,6 +1,5 @@
-/* Brings the missing pieces of an incoming file by several requests at a time, each of them for a
- * run of pieces. A request that breaks goes on where it broke, until nothing has come for some
- * tries. */
+/* Fetches the missing pieces of an incoming file by several requests at once, each for a run of
+ * pieces. A broken request resumes where it broke, until some tries in a row made no progress. */
 #ifndef CLIENT_RANGE_JOBS_H
 #define CLIENT_RANGE_JOBS_H
 
@@ -17,15 +16,15 @@ struct range_job {
     uint64_t at; /* the next byte */
     uint64_t end;
     uint64_t tried_at; /* where the last try began */
-    unsigned failures; /* since something came */
+    unsigned failures; /* tries in a row without progress */
     int64_t due_ms;    /* of the next try */
     enum { JOB_IDLE, JOB_FLYING, JOB_ENDED, JOB_PAUSED } state;
-    bool has_written_badly;
+    bool failed_to_write;
     struct zt_error error;
 };
 
 struct range_jobs {
-    struct client *client; /* their own, so that they can be ended alone */
+    struct client *client; /* only of these jobs, so that they can be interrupted alone */
     struct incoming *incoming;
     const struct web_file *file;
     unsigned count;
@@ -38,11 +37,12 @@ struct range_jobs {
 enum zt_status range_jobs_open(struct range_jobs *jobs, const struct client_options *options,
                                struct zt_error *error);
 
-/* Judges what has ended and begins what may begin; called again and again, under the incoming's
- * lock, which it gives up meanwhile. ZT_STALE: the file is another by now; others: it is over. */
+/* Handles requests that have ended and begins new ones. Called repeatedly under the incoming file's
+ * lock, which it releases for a moment. ZT_STALE: the server has another version now. After any
+ * failure the transfer is over. */
 enum zt_status range_jobs_turn(struct range_jobs *jobs, struct zt_error *error);
 
-/* Ends what is on its way. */
+/* Interrupts all requests. */
 void range_jobs_close(struct range_jobs *jobs);
 
 #endif

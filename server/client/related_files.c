@@ -1,12 +1,13 @@
 #include "client/related_files.h"
 
-#include <stdio.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "client/web_source.h"
 #include "http/fields/uri.h"
+#include "parts/split_path.h"
 #include "zt/join.h"
 #include "zt/model.h"
 #include "zt/shards.h"
@@ -17,7 +18,7 @@ void related_files_free(struct related_files *files)
     *files = (struct related_files){.names = NULL};
 }
 
-/* False: no name for a file in the same folder. */
+/* Returns false if it cannot be the name of a file in the same folder. */
 static bool is_file_name(struct zt_text name)
 {
     if (name.length == 0 || name.length >= MODEL_FILE_NAME_SIZE || name.bytes[0] == '.')
@@ -28,11 +29,9 @@ static bool is_file_name(struct zt_text name)
     return true;
 }
 
-static enum zt_status add(struct related_files *files, struct zt_text name, struct zt_error *error)
+static enum zt_status put(struct related_files *files, struct zt_text name, struct zt_error *error)
 {
-    if (!is_file_name(name))
-        return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
-                       "the model names a part that cannot be a file beside it");
+    assert(name.length < MODEL_FILE_NAME_SIZE);
     if (files->count == RELATED_MOST)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the model has more than %d parts",
                        RELATED_MOST);
@@ -43,6 +42,14 @@ static enum zt_status add(struct related_files *files, struct zt_text name, stru
     memcpy(files->names[files->count], name.bytes, name.length);
     files->names[files->count++][name.length] = '\0';
     return ZT_OK;
+}
+
+static enum zt_status add(struct related_files *files, struct zt_text name, struct zt_error *error)
+{
+    if (!is_file_name(name))
+        return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
+                       "the model names a part that cannot be a file in its folder");
+    return put(files, name, error);
 }
 
 /* --- kinds --- */
@@ -58,14 +65,15 @@ static enum zt_status add_indexed(struct related_files *files, struct zt_source 
     if (status != ZT_OK)
         return status;
     names = zt_index_parts(index, &count);
+    /* The index reader has checked that they are in its folder or below. */
     for (size_t i = 0; i < count && status == ZT_OK; i++)
-        status = add(files, names[i], error);
+        status = put(files, names[i], error);
     zt_index_free(index);
     files->own_names = true;
     return status;
 }
 
-/* zTensor 2 names its shards itself; they are called after the model. */
+/* zTensor 2 numbers its shards itself; their names begin with the model's name. */
 static enum zt_status add_shards(struct related_files *files, const struct model_file *file,
                                  struct zt_source *source, struct zt_error *error)
 {
@@ -88,25 +96,25 @@ static enum zt_status add_shards(struct related_files *files, const struct model
     return status;
 }
 
-/* "m-00001-of-00003.gguf" */
 static enum zt_status add_split(struct related_files *files, const struct model_file *file,
                                 struct zt_error *error)
 {
     const size_t base = strlen(file->name) - strlen(".gguf");
+    struct split_name name = {.extension = file->name + base};
     enum zt_status status = ZT_OK;
     uint32_t number;
-    uint32_t count;
     size_t stem;
 
-    if (!zt_part_name_split((struct zt_text){file->name, base}, &stem, &number, &count) ||
+    if (!zt_part_name_split((struct zt_text){file->name, base}, &stem, &number, &name.count) ||
         number != 1)
         return ZT_OK;
-    for (uint32_t i = 2; i <= count && status == ZT_OK; i++) {
-        char name[MODEL_FILE_NAME_SIZE + 32];
+    name.stem = (struct zt_text){file->name, stem};
+    for (uint32_t i = 2; i <= name.count && status == ZT_OK; i++) {
+        char *part = split_part_path(&name, i);
 
-        snprintf(name, sizeof(name), "%.*s-%05u-of-%05u%s", (int)stem, file->name, i, count,
-                 file->name + base);
-        status = add(files, zt_text_from(name), error);
+        status =
+            part != NULL ? add(files, zt_text_from(part), error) : zt_fail_memory(error, "a path");
+        free(part);
     }
     files->own_names = true;
     return status;
@@ -114,13 +122,11 @@ static enum zt_status add_split(struct related_files *files, const struct model_
 
 static bool ends_like(const char *name, const char *extension)
 {
-    const size_t length = strlen(name);
-
-    return length > strlen(extension) &&
-           strcasecmp(name + length - strlen(extension), extension) == 0;
+    return strlen(name) > strlen(extension) &&
+           zt_text_ends_like(zt_text_from(name), zt_text_from(extension));
 }
 
-/* Only zTensor 2 has shards; eight bytes tell. */
+/* Only zTensor 2 has shards; its first eight bytes identify it. */
 static bool may_have_shards(struct client *client, const struct web_file *web)
 {
     static const uint8_t magic[8] = {0x89, 'Z', 'T', '2', '\r', '\n', 0x1A, '\n'};
@@ -141,7 +147,7 @@ static bool may_have_shards(struct client *client, const struct web_file *web)
     return has_magic;
 }
 
-/* Of a server that gives no parts of files. The answer is the exchange's. */
+/* For a server without ranges. The answer belongs to the exchange. */
 static enum zt_status open_answer(struct client *client, const struct web_file *web,
                                   struct remote_exchange *exchange, struct zt_source **out_source,
                                   struct zt_error *error)
@@ -160,7 +166,7 @@ static enum zt_status open_answer(struct client *client, const struct web_file *
                                  exchange->answer_length, out_source, error);
 }
 
-/* An index is all read, of another file only its beginning and its manifest. */
+/* Reads an index completely; of any other file, only the beginning and the manifest. */
 static enum zt_status open_source(struct client *client, const struct web_file *web, bool is_index,
                                   struct remote_exchange *exchange, struct zt_source **out_source,
                                   struct zt_error *error)
@@ -210,7 +216,7 @@ enum zt_status related_file_place(const struct model_file *file, const char *nam
     bool is_found;
 
     href_init(&href);
-    href_segment(&href, zt_text_from(name));
+    href_path(&href, zt_text_from(name));
     is_found = !href.failed && web_address_follow(&file->place.address, href.text, &next);
     href_free(&href);
     if (!is_found)

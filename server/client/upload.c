@@ -12,18 +12,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "client/api_address.h"
 #include "client/model_address.h"
-#include "client/part_paths.h"
 #include "client/upload_memory.h"
 #include "client/upload_metadata.h"
+#include "client/web_file.h"
 
-/* Of one request. */
+/* Bytes per request. */
 #define CHUNK_BYTES ((uint64_t)64 << 20)
-/* Uploads that the server may have lost. */
+/* Maximum number of new uploads if the server loses them. */
 #define CREATIONS_MOST 3
-/* The answer to the last bytes comes when the whole has been checked; they go alone, so that the
- * others need not wait for a connection that is dead. */
+/* The response to the last bytes comes when the whole file has been checked. These bytes are sent
+ * alone, so that a dead connection is noticed sooner for the others. */
 #define CHECK_S    600
 #define LAST_BYTES ((uint64_t)1 << 16)
 #define TURN_MS    100
@@ -32,17 +33,17 @@ struct sending {
     const struct upload *upload;
     int descriptor;
     uint64_t size;
-    struct timespec modified;  /* when this began */
+    struct timespec modified;  /* at the beginning */
     struct client_place place; /* of the upload */
     struct upload_memory memory;
-    bool is_begun;   /* there is a place */
-    unsigned answer; /* the status that refused, of what is sent or asked; 0: none did */
-    uint64_t offset; /* what the server has */
+    bool is_begun;   /* the upload has a place */
+    unsigned answer; /* the status of the last refusal, of data or of a question; 0: none */
+    uint64_t offset; /* bytes that the server has */
     uint64_t before;
     uint64_t seed;     /* of pauses */
     uint64_t pause_ms; /* before the next try */
     bool is_crowded;   /* creation was refused because there are too many uploads */
-    bool was_refused;  /* the last bytes, by an answer that may not be the last word */
+    bool was_refused;  /* the last bytes were refused, but perhaps not finally */
     struct zt_error refusal;
     atomic_uint_least64_t given;
     pthread_mutex_t lock;
@@ -69,7 +70,7 @@ static void done(struct remote_exchange *exchange)
     pthread_mutex_unlock(&sending->lock);
 }
 
-/* Waits for the end of an exchange, and tells how far it is. */
+/* Waits for the end of an exchange, and reports progress. */
 static void run(struct sending *sending, struct remote_exchange *exchange, uint64_t begun)
 {
     const struct upload *upload = sending->upload;
@@ -80,18 +81,14 @@ static void run(struct sending *sending, struct remote_exchange *exchange, uint6
     client_begin(upload->client, exchange);
     pthread_mutex_lock(&sending->lock);
     while (!sending->is_done) {
-        struct timespec until;
         uint64_t at = begun + atomic_load(&sending->given);
 
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += TURN_MS * CLOCK_NS_PER_MS;
-        until.tv_sec += until.tv_nsec / CLOCK_NS_PER_S;
-        until.tv_nsec %= CLOCK_NS_PER_S;
-        pthread_cond_timedwait(&sending->changed, &sending->lock, &until);
+        thread_wait_ms(&sending->changed, &sending->lock, TURN_MS);
         if (at > sending->size)
             at = sending->size;
         if (at > sending->before)
-            upload->tell(upload->context, sending->size, sending->before, at - sending->before);
+            upload->report_progress(upload->context, sending->size, sending->before,
+                                    at - sending->before);
     }
     pthread_mutex_unlock(&sending->lock);
 }
@@ -110,7 +107,8 @@ static void prepare(struct sending *sending, const struct client_place *place,
 
 /* --- creation --- */
 
-/* What is no server of models knows neither the path nor the method. */
+/* Explains a refused creation. A server that is not a server of models knows neither the path nor
+ * the method. */
 static enum zt_status refuse_creation(const struct remote_exchange *exchange,
                                       struct zt_error *error)
 {
@@ -119,10 +117,11 @@ static enum zt_status refuse_creation(const struct remote_exchange *exchange,
     if (status != 404 && status != 405 && status != 501)
         return client_refusal(exchange, error);
     return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
-                   "the server knows no resumable uploads (%u): is it one of models?", status);
+                   "the server does not support resumable uploads (%u): is it a model server?",
+                   status);
 }
 
-/* One try. *out_most: after how many like this one to give up. */
+/* Tries once. *out_most: after how many failures like this one to give up. */
 static enum zt_status try_to_create(struct sending *sending, unsigned failures, unsigned *out_most,
                                     struct zt_error *error)
 {
@@ -156,7 +155,7 @@ static enum zt_status try_to_create(struct sending *sending, unsigned failures, 
         (!web_address_follow(&place.address, exchange.head.location, &sending->place.address) ||
          strcmp(sending->place.address.origin, place.address.origin) != 0))
         status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
-                         "the server names a place for the upload that is none of its own");
+                         "the server returned an invalid location for the upload");
     sending->place.is_trusted = place.is_trusted;
     sending->offset = 0;
     remote_exchange_free(&exchange);
@@ -171,20 +170,20 @@ static void pause_before_try(const struct sending *sending)
     nanosleep(&pause, NULL);
 }
 
-/* A server that has as many of this client's uploads as it takes asks for pauses of seconds, which
- * the user is to know of. */
+/* A server that already has the maximum number of this client's uploads asks for pauses of seconds,
+ * so the user is informed. */
 static enum zt_status create(struct sending *sending, struct zt_error *error)
 {
     const struct upload *upload = sending->upload;
-    bool has_told = false;
+    bool has_reported = false;
     unsigned failures = 0;
     unsigned most;
     enum zt_status status = try_to_create(sending, failures, &most, error);
 
     while (status == ZT_UNAVAILABLE && ++failures < most) {
-        if (sending->is_crowded && !has_told)
-            upload->tell_waiting(upload->context, error);
-        has_told = has_told || sending->is_crowded;
+        if (sending->is_crowded && !has_reported)
+            upload->report_waiting(upload->context, error);
+        has_reported = has_reported || sending->is_crowded;
         pause_before_try(sending);
         status = try_to_create(sending, failures, &most, error);
     }
@@ -196,7 +195,7 @@ static enum zt_status create(struct sending *sending, struct zt_error *error)
 
 /* --- sending --- */
 
-/* What the server has of it. ZT_NOT_FOUND: nothing any more. */
+/* Asks for the server's offset. Returns ZT_NOT_FOUND if the upload is gone. */
 static enum zt_status ask_offset(struct sending *sending, unsigned failures, struct zt_error *error)
 {
     struct client_place place = sending->place;
@@ -210,16 +209,16 @@ static enum zt_status ask_offset(struct sending *sending, unsigned failures, str
     sending->answer = status == ZT_OK ? exchange.head.status : 0;
     if (status == ZT_OK && (exchange.head.status == 404 || exchange.head.status == 410))
         status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
-                         "the server has lost the upload, or found that it is no model");
+                         "the server has lost the upload, or rejected it as invalid");
     else if (status == ZT_OK && exchange.head.status == 423)
         status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                         "the server is still taking this upload from another connection (423): "
-                         "does another process push the file?");
+                         "another connection is still sending this upload (423): is another "
+                         "process pushing the file?");
     else if (status == ZT_OK && exchange.head.status / 100 != 2)
         status = client_refusal(&exchange, error);
     else if (status == ZT_OK && exchange.head.upload_offset > sending->size)
         status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
-                         "the server does not say how much it has");
+                         "the server does not report how much it has received");
     else if (status == ZT_OK)
         sending->offset = exchange.head.upload_offset;
     sending->pause_ms = client_pause_ms(&exchange, failures, &sending->seed);
@@ -227,7 +226,8 @@ static enum zt_status ask_offset(struct sending *sending, unsigned failures, str
     return status;
 }
 
-/* What an answer to bytes means that did not take them; ZT_UNAVAILABLE: ask how much it has. */
+/* Judges a response that did not accept the bytes. Returns ZT_UNAVAILABLE if the offset must be
+ * asked for. */
 static enum zt_status judge(struct sending *sending, const struct remote_exchange *exchange,
                             struct zt_error *error)
 {
@@ -241,13 +241,13 @@ static enum zt_status judge(struct sending *sending, const struct remote_exchang
     sending->answer = status;
     sending->was_refused = true;
     sending->refusal = *error;
-    /* Another offset, or the server is busy with what came before. */
+    /* The offset differs, or the server is still busy with earlier bytes. */
     return status == 409 || status == 423 ? ZT_UNAVAILABLE : error->status;
 }
 
 /* --- a file that changes --- */
 
-/* What would arrive then is neither of the two. */
+/* Returns true if the file has changed: the upload would then be a mixture of two versions. */
 static bool has_changed(const struct sending *sending)
 {
     struct stat file;
@@ -257,7 +257,7 @@ static bool has_changed(const struct sending *sending)
            file.st_mtim.tv_nsec != sending->modified.tv_nsec;
 }
 
-/* The server forgets what it has, if it can be told so. */
+/* Makes the server discard the upload, if it can be reached. */
 static void terminate(struct sending *sending)
 {
     struct client_place place = sending->place;
@@ -315,8 +315,8 @@ static enum zt_status send_chunk(struct sending *sending, unsigned failures, str
     return status;
 }
 
-/* After a failure: what the server has now. An answer to HEAD has no body that could say why, but
- * one to the bytes had. */
+/* Asks for the server's offset after a failure. A response to HEAD has no body with a reason, but
+ * the response to the bytes may have had one. */
 static enum zt_status ask_again(struct sending *sending, unsigned *failures, struct zt_error *error)
 {
     enum zt_status status = ZT_UNAVAILABLE;
@@ -330,7 +330,7 @@ static enum zt_status ask_again(struct sending *sending, unsigned *failures, str
     return status;
 }
 
-/* Sends what the server does not have yet. ZT_NOT_FOUND: the upload is gone. */
+/* Sends the bytes that the server does not have yet. Returns ZT_NOT_FOUND if the upload is gone. */
 static enum zt_status send_rest(struct sending *sending, struct zt_error *error)
 {
     unsigned failures = 0;
@@ -352,27 +352,27 @@ static enum zt_status send_rest(struct sending *sending, struct zt_error *error)
             failures = 0;
         else if (failures >= CLIENT_FAILURES_MOST)
             return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                           "the server takes no more bytes");
+                           "the server accepts no more bytes");
     }
     return ZT_OK;
 }
 
-/* Whether the server has the upload still, and may take its end after such an answer once something
- * else has changed: a token, its disk, what lies in the way of the model. */
+/* Returns true if the server still has the upload, and may accept its end after something else has
+ * changed: the token, its disk, or an obstacle to the model. */
 static bool may_succeed_later(unsigned answer)
 {
     return answer == 401 || answer == 403 || answer == 409 || answer == 423 || answer >= 500;
 }
 
-/* Another run takes the upload up, or nobody does: then the server does not keep it either, for it
- * keeps only so many for a client. */
+/* Keeps the upload for another run, or makes the server discard it if no run can use it, because
+ * the server keeps only a few per client. */
 static void end_upload(struct sending *sending, enum zt_status status)
 {
     if (status == ZT_UNAVAILABLE || (status == ZT_IO && may_succeed_later(sending->answer)))
         return;
     if (status != ZT_OK && status != ZT_NOT_FOUND && sending->is_begun)
         terminate(sending);
-    upload_memory_forget(&sending->memory);
+    upload_memory_remove(&sending->memory);
 }
 
 static enum zt_status send_all(struct sending *sending, struct zt_error *error)
@@ -402,14 +402,13 @@ static enum zt_status send_all(struct sending *sending, struct zt_error *error)
     return status;
 }
 
-/* --- what is there already --- */
+/* --- existing models --- */
 
-/* ZT_OK with *out_same: the model of that name has these bytes. */
+/* Returns ZT_OK with *out_same if the model of that name has these bytes. */
 static enum zt_status compare(const struct upload *upload, uint64_t size, bool *out_same,
                               bool *out_exists, struct zt_error *error)
 {
     const struct model_wish nothing = {.format = NULL};
-    struct part_paths paths = {.path = upload->path};
     struct model_file file;
     struct web_file web;
     char url[WEB_ORIGIN_SIZE + WEB_TARGET_SIZE];
@@ -421,11 +420,11 @@ static enum zt_status compare(const struct upload *upload, uint64_t size, bool *
         status = web_file_open(upload->client, &file.place, &web, error);
     if (status == ZT_IO && error->os_error == ENOENT)
         return ZT_OK;
-    /* A model that is there and cannot be read may be replaced. */
+    /* An existing model that cannot be read may be replaced. */
     *out_exists = true;
     if (status != ZT_OK)
         return status == ZT_UNAVAILABLE ? status : ZT_OK;
-    *out_same = web.size == size && part_is_there(upload->client, &paths, &web);
+    *out_same = web.size == size && web_file_is_at(upload->client, &web, upload->path);
     return ZT_OK;
 }
 
@@ -442,7 +441,7 @@ static enum zt_status run_with(struct sending *sending, const struct stat *file,
         return status;
     if (exists && upload->only_new)
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
-                       "the server has another model of this name");
+                       "the server already has another model of this name");
     snprintf(url, sizeof(url), "%s%s", upload->model.address.origin, upload->model.address.target);
     upload_memory_open(&sending->memory, url, upload->path, file);
     status = send_all(sending, error);
@@ -473,7 +472,7 @@ enum zt_status upload_run(const struct upload *upload, struct upload_result *out
     sending.modified = file.st_mtim;
     if (!S_ISREG(file.st_mode) || file.st_size == 0)
         status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
-                         "this is no model: it is empty, or no regular file");
+                         "this is not a model: it is empty, or not a regular file");
     else
         status = run_with(&sending, &file, &result, error);
     close(sending.descriptor);

@@ -1,5 +1,5 @@
-/* Pushes one file to be a model of a server, by tus 1.0.0 at /v1/resumable: goes on after
- * interruptions of the connection, restarts of the server and of this program. */
+/* Pushes one file to a server as a model, by tus 1.0.0 at /v1/resumable. Resumes after interrupted
+ * connections, and after restarts of the server or of this program. */
 #ifndef CLIENT_UPLOAD_H
 #define CLIENT_UPLOAD_H
 
@@ -10,24 +10,26 @@ struct upload {
     struct client_place model; /* its path of the API */
     const char *name;          /* of the model, decoded */
     const char *path;          /* of the file */
-    bool only_new;             /* replaces nothing */
-    /* Called several times a second: bytes in all, there before, and sent since. */
-    void (*tell)(void *context, uint64_t total, uint64_t before, uint64_t sent);
-    /* Called once before a longer wait: the server has as many uploads of this client as it takes,
-     * and the error says so. */
-    void (*tell_waiting)(void *context, const struct zt_error *why);
+    bool only_new;             /* fails if the model exists */
+    /* Called several times a second: total bytes, bytes sent by an earlier run, and bytes sent
+     * since. */
+    void (*report_progress)(void *context, uint64_t total, uint64_t before, uint64_t sent);
+    /* Called once before a longer wait: the server already has the maximum number of this client's
+     * uploads, and the error says so. */
+    void (*report_waiting)(void *context, const struct zt_error *why);
     void *context;
 };
 
 struct upload_result {
     uint64_t size;
-    uint64_t resumed; /* bytes that the server had from before */
-    bool was_there;   /* the server has these bytes as this model: nothing was sent */
+    uint64_t resumed; /* bytes that the server already had */
+    bool was_there;   /* the server already has these bytes under this model's name: no data was
+                       * sent */
 };
 
-/* Success: the server has published the model. ZT_IO with its reason, ZT_UNAVAILABLE; what has been
- * sent stays there for another run while the server may take it then (a token, or what lies in the
- * way, may be another), and is removed there otherwise. */
+/* Succeeds once the server has published the model. Returns ZT_IO with a reason, or ZT_UNAVAILABLE.
+ * The data on the server is kept for another run if that may succeed, for example with another
+ * token, or after an obstacle was removed; otherwise it is removed from the server. */
 enum zt_status upload_run(const struct upload *upload, struct upload_result *out_result,
                           struct zt_error *error);
 

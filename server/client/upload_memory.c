@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "zt/digest.h"
 
 #define KEPT_S    (7 * 24 * 3600)
@@ -61,7 +62,7 @@ static void remove_old(const char *folder)
         closedir(stream);
 }
 
-/* The name under which an upload is remembered: a digest of all that makes it this one. */
+/* Makes the key of an upload: a digest of everything that identifies it. */
 static bool make_key(const char *model_url, const char *file_path, const struct stat *file,
                      char out_key[2 * KEY_BYTES + 1])
 {
@@ -78,8 +79,7 @@ static bool make_key(const char *model_url, const char *file_path, const struct 
     if (made) {
         zt_hasher_update(hasher, text, (size_t)length);
         zt_hasher_finish(hasher, &digest);
-        for (unsigned i = 0; i < KEY_BYTES; i++)
-            snprintf(out_key + 2 * i, 3, "%02x", digest.bytes[i]);
+        zt_hex_write(out_key, digest.bytes, KEY_BYTES);
     }
     zt_hasher_free(hasher);
     free(real);
@@ -137,7 +137,7 @@ void upload_memory_write(const struct upload_memory *memory, const struct web_ad
     close(descriptor);
 }
 
-void upload_memory_forget(const struct upload_memory *memory)
+void upload_memory_remove(const struct upload_memory *memory)
 {
     if (memory->path != NULL)
         unlink(memory->path);

@@ -1,45 +1,21 @@
-/* Addresses are texts of bounded length: whoever gets a longer one has to do without. */
+/* Addresses are stored as texts of bounded length; longer ones are rejected. */
 #include "client/web_address.h"
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/percent.h"
+#include "config/browsers.h"
 #include "http/fields/uri.h"
-
-#define PORT_MAX 65535
 
 bool web_address_is_meant(const char *text)
 {
     return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
 }
 
-/* A name or an IPv4 address, or an IPv6 address in brackets, and a port. */
-static bool is_host(const char *text, size_t length)
-{
-    size_t used = 0;
-
-    if (length > 2 && text[0] == '[') {
-        used = 1 + strspn(text + 1, "0123456789abcdefABCDEF:.");
-        if (used >= length || text[used++] != ']')
-            return false;
-    } else {
-        while (used < length && (isalnum((unsigned char)text[used]) || strchr(".-_", text[used])))
-            used++;
-    }
-    if (used > 0 && used < length && text[used] == ':') {
-        const size_t digits = strspn(text + used + 1, "0123456789");
-
-        if (digits < 1 || digits > 5 || strtoul(text + used + 1, NULL, 10) > PORT_MAX)
-            return false;
-        used += 1 + digits;
-    }
-    return used > 0 && used == length;
-}
-
-/* Where the origin of a URL ends; 0: it has none. */
+/* Returns the length of a URL's origin; 0 if it has none. */
 static size_t origin_length(const char *text)
 {
     size_t scheme;
@@ -49,7 +25,7 @@ static size_t origin_length(const char *text)
         return 0;
     scheme = strncasecmp(text, "https://", 8) == 0 ? 8 : 7;
     host = strcspn(text + scheme, "/?#");
-    return is_host(text + scheme, host) ? scheme + host : 0;
+    return config_is_host_and_port(text + scheme, host) ? scheme + host : 0;
 }
 
 static bool keep_origin(const char *text, size_t length, char out_origin[WEB_ORIGIN_SIZE])
@@ -69,7 +45,7 @@ static bool keep_origin(const char *text, size_t length, char out_origin[WEB_ORI
     return true;
 }
 
-/* Copies path and query; escapes what cannot stand in a request line. */
+/* Copies path and query, and escapes characters that a request line cannot contain. */
 static bool keep_target(const char *text, char out_target[WEB_TARGET_SIZE])
 {
     size_t at = 0;
@@ -82,7 +58,7 @@ static bool keep_target(const char *text, char out_target[WEB_TARGET_SIZE])
         if (byte < ' ' || byte == 0x7F || at + 4 > WEB_TARGET_SIZE)
             return false;
         if (byte == ' ' || byte > 0x7F)
-            at += (size_t)snprintf(out_target + at, 4, "%%%02X", byte);
+            at = (size_t)(zt_percent_put(out_target + at, (char)byte) - out_target);
         else
             out_target[at++] = (char)byte;
     }
@@ -104,7 +80,7 @@ bool web_address_read(const char *text, struct web_address *out_address)
 
 /* --- redirects --- */
 
-/* Takes "." and ".." out of the path in place (RFC 3986 section 5.2.4). */
+/* Removes "." and ".." from the path in place (RFC 3986 section 5.2.4). */
 static void resolve_dots(char *target)
 {
     char *query = target + strcspn(target, "?");
@@ -134,7 +110,7 @@ static void resolve_dots(char *target)
     memmove(to, query, strlen(query) + 1);
 }
 
-/* A location without a scheme and host, in the place of the base's path. */
+/* Resolves a location without a scheme and host against the base's path. */
 static bool follow_path(const struct web_address *base, const char *location, char *text,
                         size_t size)
 {

@@ -12,30 +12,30 @@
 #define WEB_TARGET_SIZE 4096
 
 struct web_address {
-    char origin[WEB_ORIGIN_SIZE]; /* "https://host:8443", scheme and host in lower case, without
-                                     the scheme's own port */
-    char target[WEB_TARGET_SIZE]; /* path and query as they are sent; begins with '/' */
+    char origin[WEB_ORIGIN_SIZE]; /* "https://host:8443", scheme and host in lower case, without the
+                                   * scheme's default port */
+    char target[WEB_TARGET_SIZE]; /* path and query as sent; begins with '/' */
 };
 
-/* Whether a text begins like a URL that the commands take. */
+/* Returns true if a text begins like a URL that the commands accept. */
 bool web_address_is_meant(const char *text);
 
-/* Reads a URL. Spaces and bytes that are not ASCII are escaped, a fragment is dropped. False: no
- * URL of http or https, or one with a user's name in it, or too long. */
+/* Parses a URL. Escapes spaces and non-ASCII bytes, and drops a fragment. Returns false if it is
+ * not an http or https URL, contains a user name, or is too long. */
 bool web_address_read(const char *text, struct web_address *out_address);
 
-/* Where a location leads that was sent by the server of base (RFC 3986 section 5.2): a whole URL,
- * or "//host/…", "/path", "name", "?query". */
+/* Resolves a location sent by the server of base (RFC 3986 section 5.2): a whole URL, or
+ * "//host/…", "/path", "name", "?query". */
 bool web_address_follow(const struct web_address *base, const char *location,
                         struct web_address *out_address);
 
 bool web_address_is_tls(const struct web_address *address);
 
-/* The path alone, without the query; borrowed. */
+/* Returns the path without the query; borrowed. */
 struct zt_text web_address_path(const struct web_address *address);
 
-/* The last segment of the path, decoded. False: it is empty, or no name for a file ("..", one that
- * has a slash or a control character). */
+/* Returns the last segment of the path, decoded. Returns false if it is empty, or not a file name
+ * ("..", or with a slash or a control character). */
 bool web_address_file_name(const struct web_address *address, char *out_name, size_t size);
 
 #endif

@@ -1,24 +1,17 @@
 #include "client/web_file.h"
 
+#include <assert.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "http/fields/digest_fields.h"
+#include "input/date.h"
+#include "zt/shards.h"
 
-/* A modification this long before the answer is followed by no other within the same second
- * (RFC 9110 section 8.8.2.2). */
+/* If a modification is this long before the response, no other one can follow within the same
+ * second (RFC 9110 section 8.8.2.2). */
 #define DATE_IS_STRONG_S 60
-
-static bool parse_date(const char *text, time_t *out_time)
-{
-    struct tm fields = {0};
-    const char *end = strptime(text, "%a, %d %b %Y %H:%M:%S GMT", &fields);
-
-    if (end == NULL || *end != '\0')
-        return false;
-    *out_time = timegm(&fields);
-    return true;
-}
 
 static void keep_validator(struct web_file *file, const struct remote_head *head)
 {
@@ -27,8 +20,8 @@ static void keep_validator(struct web_file *file, const struct remote_head *head
 
     if (head->etag[0] == '"')
         strcpy(file->etag, head->etag);
-    else if (parse_date(head->last_modified, &modified) && parse_date(head->date, &answered) &&
-             answered - modified >= DATE_IS_STRONG_S)
+    else if (http_date_parse(head->last_modified, &modified) &&
+             http_date_parse(head->date, &answered) && answered - modified >= DATE_IS_STRONG_S)
         strcpy(file->last_modified, head->last_modified);
 }
 
@@ -36,7 +29,7 @@ static void keep_time(struct web_file *file, const struct remote_head *head)
 {
     time_t modified;
 
-    file->has_time = parse_date(head->last_modified, &modified);
+    file->has_time = http_date_parse(head->last_modified, &modified);
     if (file->has_time)
         file->modified_s = modified;
 }
@@ -52,7 +45,7 @@ static void keep_digest(struct web_file *file, const struct remote_head *head)
     memcpy(file->sha256, field.sha256, sizeof(file->sha256));
 }
 
-/* Of the whole instead of a part, and of what is compressed, the header is enough. */
+/* If the response is the whole file instead of a range, or is compressed, the header is enough. */
 static bool accept_part(struct remote_exchange *exchange)
 {
     return exchange->head.status == 206 && !exchange->head.is_compressed;
@@ -63,7 +56,7 @@ static bool has_head_only(const struct remote_exchange *exchange)
     return exchange->failure == REMOTE_FAILURE_REFUSED;
 }
 
-/* What the answer to the request for the first byte says. */
+/* Reads the header of the response to the request for the first byte. */
 static enum zt_status read_head(struct web_file *file, const struct remote_exchange *exchange,
                                 struct zt_error *error)
 {
@@ -75,10 +68,11 @@ static enum zt_status read_head(struct web_file *file, const struct remote_excha
         return client_refusal(exchange, error);
     if (head->is_compressed)
         return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
-                       "the server compresses the file, though it was asked for as it is");
+                       "the server compresses the file although the request does not allow it");
     keep_validator(file, head);
     keep_time(file, head);
     keep_digest(file, head);
+    memcpy(file->axis_suggestion, head->axis_suggestion, sizeof(file->axis_suggestion));
     file->size = head->status == 206 ? head->range_size : head->content_length;
     file->has_ranges =
         head->status == 206 && (file->etag[0] != '\0' || file->last_modified[0] != '\0');
@@ -108,6 +102,7 @@ enum zt_status web_file_open(struct client *client, const struct client_place *p
 
 static void add_condition(const struct web_file *file, struct remote_exchange *exchange)
 {
+    assert(file->etag[0] == '\0' || file->etag[0] == '"');
     if (file->etag[0] != '\0')
         exchange->fields[exchange->field_count++] = (struct remote_field){"if-match", file->etag};
     else if (file->last_modified[0] != '\0')
@@ -138,9 +133,28 @@ bool web_file_ask_digest(struct client *client, struct web_file *file)
     return is_same;
 }
 
+bool web_file_is_at(struct client *client, struct web_file *file, const char *path)
+{
+    struct zt_source *source = NULL;
+    struct zt_digest digest;
+    struct stat status;
+    bool is_same;
+
+    if (stat(path, &status) != 0 || (uint64_t)status.st_size != file->size ||
+        !web_file_ask_digest(client, file) || !file->has_sha256 ||
+        zt_source_open_file(path, &source, NULL) != ZT_OK)
+        return false;
+    is_same = zt_source_size(source) == file->size &&
+              zt_source_digest(source, ZT_DIGEST_SHA256, NULL, &digest, NULL) == ZT_OK &&
+              memcmp(digest.bytes, file->sha256, sizeof(file->sha256)) == 0;
+    zt_source_close(source);
+    return is_same;
+}
+
 void web_file_prepare(struct client *client, const struct web_file *file, uint64_t first,
                       uint64_t last, struct remote_exchange *exchange)
 {
+    assert(!file->has_ranges || (first <= last && last < file->size));
     client_prepare(client, &file->place, exchange);
     exchange->has_range = file->has_ranges;
     exchange->range_first = first;
@@ -171,8 +185,7 @@ enum zt_status web_file_failure(const struct web_file *file, const struct remote
 
     if (status == 412 || status == 416 ||
         ((status == 200 || status == 206) && !web_file_is_same(file, &exchange->head)))
-        return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
-                       "the file on the server has become another one");
+        return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "the file on the server has changed");
     if (exchange->status != ZT_OK) {
         client_failure(exchange, error);
         error->status = ZT_UNAVAILABLE;

@@ -1,5 +1,5 @@
-/* Blocks of one size in slots. A slot whose block is on its way belongs to the exchange; all others
- * are given up in the order in which they were last read. */
+/* Caches blocks of one size in slots. A slot whose block is being fetched belongs to the exchange;
+ * the others are reused, least recently read first. */
 #include "client/web_source.h"
 
 #include <assert.h>
@@ -36,7 +36,7 @@ struct web_source {
     pthread_cond_t changed;
     struct slot slots[SLOTS];
     uint64_t reads;
-    uint64_t next_block; /* of whoever reads in order */
+    uint64_t next_block; /* of a sequential reader */
     unsigned ahead;
 };
 
@@ -49,10 +49,11 @@ static uint64_t block_length(const struct web_source *web, uint64_t block)
 {
     const uint64_t left = web->file.size - block * BLOCK_BYTES;
 
+    assert(block * BLOCK_BYTES < web->file.size);
     return left < BLOCK_BYTES ? left : BLOCK_BYTES;
 }
 
-/* --- bringing a block --- */
+/* --- fetching a block --- */
 
 static bool accept(struct remote_exchange *exchange)
 {
@@ -67,6 +68,7 @@ static void done(struct remote_exchange *exchange)
     struct web_source *web = slot->owner;
 
     pthread_mutex_lock(&web->lock);
+    assert(slot->state == SLOT_FLYING);
     slot->state = SLOT_READY;
     if (exchange->status != ZT_OK || exchange->head.status != 206) {
         slot->state = SLOT_FAILED;
@@ -83,6 +85,7 @@ static void prepare(struct web_source *web, struct slot *slot, uint64_t block)
 {
     const uint64_t length = block_length(web, block);
 
+    assert(slot->state != SLOT_FLYING && slot->waiting == 0 && slot->bytes != NULL);
     slot->owner = web;
     slot->state = SLOT_FLYING;
     slot->block = block;
@@ -104,7 +107,7 @@ static struct slot *find(struct web_source *web, uint64_t block)
     return NULL;
 }
 
-/* A slot that nobody needs, with memory; NULL: none. */
+/* The least recently used slot that is free, with memory; NULL if there is none. */
 static struct slot *take_slot(struct web_source *web)
 {
     struct slot *oldest = NULL;
@@ -121,7 +124,7 @@ static struct slot *take_slot(struct web_source *web)
     return oldest != NULL && oldest->bytes != NULL ? oldest : NULL;
 }
 
-/* Whether a slot will be free without anything being done here. */
+/* Returns true if a slot will become free by itself. */
 static bool some_slot_is_busy(const struct web_source *web)
 {
     for (unsigned i = 0; i < SLOTS; i++)
@@ -130,9 +133,9 @@ static bool some_slot_is_busy(const struct web_source *web)
     return false;
 }
 
-/* Under the lock, which is given up while the request is handed over: when this returns, the slot
- * may have another block already. False: there is no slot. */
-static bool bring(struct web_source *web, uint64_t block)
+/* Called under the lock, which it releases while it begins the request: afterwards the slot may
+ * hold another block already. Returns false if there is no slot. */
+static bool fetch_block(struct web_source *web, uint64_t block)
 {
     struct slot *slot = take_slot(web);
 
@@ -145,7 +148,7 @@ static bool bring(struct web_source *web, uint64_t block)
     return true;
 }
 
-/* Twice as far ahead with each block that is read in order. */
+/* Reads twice as far ahead with each block that is read in order. */
 static void read_ahead(struct web_source *web, uint64_t block)
 {
     const uint64_t blocks = (web->file.size + BLOCK_BYTES - 1) / BLOCK_BYTES;
@@ -157,29 +160,30 @@ static void read_ahead(struct web_source *web, uint64_t block)
         web->ahead = AHEAD_MOST;
     web->next_block = block + 1;
     for (uint64_t next = block + 1; next <= block + web->ahead && next < blocks; next++)
-        if (find(web, next) == NULL && !bring(web, next))
+        if (find(web, next) == NULL && !fetch_block(web, next))
             return;
 }
 
 /* --- reading --- */
 
-/* The slot of a block that is here, under the lock. */
+/* Waits, under the lock, until a block has been fetched. */
 static enum zt_status obtain(struct web_source *web, uint64_t block, struct slot **out_slot,
                              struct zt_error *error)
 {
     struct slot *slot;
 
     while ((slot = find(web, block)) == NULL)
-        if (!bring(web, block)) {
+        if (!fetch_block(web, block)) {
             if (!some_slot_is_busy(web))
                 return zt_fail_memory(error, "a block of a file on a server");
             pthread_cond_wait(&web->changed, &web->lock);
         }
-    slot->waiting++;
+    slot->waiting++; /* from here on the slot keeps its block */
     read_ahead(web, block);
     while (slot->state == SLOT_FLYING)
         pthread_cond_wait(&web->changed, &web->lock);
-    /* Others may wait for a slot that nobody needs. */
+    /* Other readers may wait for a free slot. */
+    assert(slot->waiting > 0 && slot->block == block);
     if (--slot->waiting == 0)
         pthread_cond_broadcast(&web->changed);
     slot->used = ++web->reads;

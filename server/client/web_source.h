@@ -1,5 +1,6 @@
-/* A file on a server as a source: read by range through a small cache that reads ahead of whoever
- * reads in order. What is read is one version of the file; if it is replaced, reading fails. */
+/* A file on a server as a source: read by ranges through a small cache that reads ahead for
+ * sequential readers. All bytes are of one version of the file; if it is replaced, reading
+ * fails. */
 #ifndef CLIENT_WEB_SOURCE_H
 #define CLIENT_WEB_SOURCE_H
 
@@ -10,7 +11,7 @@
 enum zt_status web_source_open(struct client *client, const struct web_file *file,
                                struct zt_source **out_source, struct zt_error *error);
 
-/* The file of a source that this has opened; NULL: it is another kind of source. */
+/* The file of a source from web_source_open; NULL for other sources. */
 const struct web_file *web_source_file(const struct zt_source *source);
 
 #endif

@@ -44,7 +44,7 @@ static bool leave_out_absent(struct config *config)
     return all;
 }
 
-/* What the files say together makes sense only if none is missing. */
+/* The files can be checked against each other only if none is missing. */
 static bool check_access(const struct config *config, bool is_whole, struct config_message *message)
 {
     struct access *access = access_load(config, message->text, sizeof(message->text));

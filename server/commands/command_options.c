@@ -75,10 +75,12 @@ const char *const *shell_words(void)
     {                                                       \
         "--json", VALUE_NONE, false, NULL, NULL, meaning, 0 \
     }
-#define OPTION_PROGRESS                                                                          \
-    {                                                                                            \
-        "--progress", VALUE_WORD, false, NULL, progress_words,                                   \
-            "on standard error: a line on a terminal (auto), lines, JSON objects, or nothing", 0 \
+#define OPTION_PROGRESS                                                                         \
+    {                                                                                           \
+        "--progress", VALUE_WORD, false, NULL, progress_words,                                  \
+            "progress on standard error: a line on a terminal (auto), lines, JSON objects, or " \
+            "none",                                                                             \
+            0                                                                                   \
     }
 
 #define OPTIONS_SERVER                                                            \
@@ -87,16 +89,29 @@ const char *const *shell_words(void)
      false,                                                                       \
      "FILE",                                                                      \
      NULL,                                                                        \
-     "for URLs: the token is in this file, otherwise in ZTSERVE_TOKEN",           \
+     "for URLs: file with the token; default: the variable ZTSERVE_TOKEN",        \
      0},                                                                          \
     {                                                                             \
         "--ca", VALUE_FILE, false, "FILE", NULL,                                  \
             "for URLs: trust these certificates (PEM) instead of the system's", 0 \
     }
-#define OPTION_TIMEOUT                                                            \
-    {                                                                             \
-        "--timeout", VALUE_OTHER, false, "SECONDS", NULL,                         \
-            "a connection that brings no byte for so long is dead; default 30", 0 \
+#define OPTIONS_SHARE                                                                            \
+    {"--match", VALUE_OTHER, false,                                                              \
+     "GLOB",    NULL,        "only objects whose names match; if repeated, any of the globs",    \
+     0},                                                                                         \
+        {"--shard", VALUE_OTHER, false,                                                          \
+         "R/N",     NULL,        "part R (from 0) of N equal parts of each object",              \
+         0},                                                                                     \
+    {                                                                                            \
+        "--axis", VALUE_OTHER, false, "[GLOB:]AXIS|@SET", NULL,                                  \
+            "with --shard: the axis to divide, none, or a set such as @llama; if repeated, the " \
+            "first match counts",                                                                \
+            0                                                                                    \
+    }
+#define OPTION_TIMEOUT                                                                \
+    {                                                                                 \
+        "--timeout", VALUE_OTHER, false, "SECONDS", NULL,                             \
+            "give up a connection that receives no byte for this long; default 30", 0 \
     }
 
 /* --- options of each --- */
@@ -112,13 +127,17 @@ const struct command_option serve_options[] = {
      "default 127.0.0.1:8080; port 0 picks a free one", 0},
     {"--writable", VALUE_NONE, false, NULL, NULL,
      "accept uploads; with --tokens, or on loopback addresses only", 0},
+    {"--shared", VALUE_NONE, false, NULL, NULL,
+     "let other writable servers with --shared use the same folder, for a restart without downtime",
+     0},
     {"--config", VALUE_FILE, false, "FILE", NULL,
      "JSON file; the environment and arguments override it", 0},
-    {"--tokens", VALUE_FILE, false, "FILE", NULL, "who may do what; without it, everybody may", 0},
+    {"--tokens", VALUE_FILE, false, "FILE", NULL,
+     "clients' tokens and rights; without it, every client has all rights", 0},
     {"--tls-cert", VALUE_FILE, false, "FILE", NULL, "certificate and its chain; serves https", 0},
     {"--tls-key", VALUE_FILE, false, "FILE", NULL, "private key of the certificate", 0},
     {"--tls-client-ca", VALUE_FILE, false, "FILE", NULL,
-     "authorities whose certificates clients may show instead of a token", 0},
+     "authorities whose certificates clients may present instead of a token", 0},
     {"--verify", VALUE_WORD, false, NULL, verify_words,
      "check digests before a component is first sent (lazy), when a model is loaded (eager), or "
      "never",
@@ -140,8 +159,8 @@ const struct command_option ls_options[] = {
 };
 
 const struct command_option stats_options[] = {
-    OPTION_JSON("print what the server would send for each tensor, by its name; an array of these "
-                "for several files, or a folder"),
+    OPTION_JSON("print each tensor's statistics as the server returns them, by name; an array for "
+                "several files or a folder"),
     OPTIONS_SERVER,
     OPTION_PROGRESS,
     {"--quiet", VALUE_NONE, false, NULL, NULL, "show no progress", 'q'},
@@ -151,6 +170,8 @@ const struct command_option stats_options[] = {
 const struct command_option verify_options[] = {
     {"--canonical", VALUE_NONE, false, NULL, NULL, "also require the canonical form of zTensor 2",
      0},
+    {"--allow-missing", VALUE_NONE, false, NULL, NULL,
+     "report missing shards and external data as unsupported, not as bad", 0},
     OPTION_JSON("print JSON: an object for a file; an array for several, or a folder"),
     OPTIONS_SERVER,
     OPTION_PROGRESS,
@@ -167,10 +188,11 @@ const struct command_option convert_options[] = {
      "compress; for zt and zt2 (then not canonical), level 1 to 22, default 3", 0},
     {"--max-shard", VALUE_OTHER, false, "SIZE", NULL,
      "write safetensors as several files of at most SIZE (5GB, 500MiB) and an index", 0},
+    OPTIONS_SHARE,
     {"--no-clobber", VALUE_NONE, false, NULL, NULL,
-     "leave an OUT that exists as it is: exit status 1; otherwise it is replaced in one step", 0},
+     "do not replace an existing OUT: exit status 1; by default it is replaced atomically", 0},
     {"--jobs", VALUE_OTHER, false, "N", NULL,
-     "work on so many processors, at most 8; the file is the same; default: all", 0},
+     "number of processors to use, at most 8; does not change the file; default: all", 0},
     OPTIONS_SERVER,
     OPTION_PROGRESS,
     OPTION_QUIET,
@@ -179,17 +201,15 @@ const struct command_option convert_options[] = {
 
 const struct command_option pull_options[] = {
     {"--output", VALUE_FILE, false, "PATH", NULL,
-     "where to: a folder or a file; default: the file's own name, in this folder", 'o'},
+     "target folder or file; default: the file's name, in the current folder", 'o'},
     {"--format", VALUE_WORD, false, "FORMAT", export_words,
-     "in another format, which the server makes: zt, zt2, safetensors or npz", 0},
-    {"--match", VALUE_OTHER, false, "GLOB", NULL,
-     "only objects whose names match; repeated, any of them", 0},
-    {"--shard", VALUE_OTHER, false, "R/N", NULL, "the R-th, from 0, of N equal parts of each", 0},
-    {"--axis", VALUE_OTHER, false, "[GLOB:]AXIS", NULL,
-     "with --shard: the axis that is divided, or none; repeated, the first that matches counts", 0},
+     "let the server convert it: zt, zt2, safetensors or npz", 0},
+    OPTIONS_SHARE,
     {"--dtype", VALUE_WORD, false, NULL, dtype_words, "widen small floats and quantized tensors",
      0},
-    {"--jobs", VALUE_OTHER, false, "N", NULL, "requests at a time; default 4", 0},
+    {"--force", VALUE_NONE, false, NULL, NULL,
+     "replace a file even if it is not a tensor file; accept any file name from the server", 0},
+    {"--jobs", VALUE_OTHER, false, "N", NULL, "simultaneous requests; default 4", 0},
     OPTIONS_SERVER,
     OPTION_TIMEOUT,
     OPTION_PROGRESS,
@@ -200,7 +220,7 @@ const struct command_option pull_options[] = {
 const struct command_option push_options[] = {
     {"--if-absent", VALUE_NONE, false, NULL, NULL, "only if the server has no model of that name",
      0},
-    {"--jobs", VALUE_OTHER, false, "N", NULL, "files at a time; default 4", 0},
+    {"--jobs", VALUE_OTHER, false, "N", NULL, "files to send in parallel; default 4", 0},
     OPTIONS_SERVER,
     OPTION_TIMEOUT,
     OPTION_PROGRESS,
@@ -209,19 +229,19 @@ const struct command_option push_options[] = {
 };
 
 const struct command_option help_options[] = {
-    {"--man", VALUE_NONE, false, NULL, NULL, "print a page of the manual, as man formats it", 0},
+    {"--man", VALUE_NONE, false, NULL, NULL, "print the manual page, as input for man", 0},
     {.name = NULL},
 };
 
 const struct command_option healthcheck_options[] = {
     {"--config", VALUE_FILE, false, "FILE", NULL,
-     "of the server, for its address; the environment overrides it", 0},
-    {"--ready", VALUE_NONE, false, NULL, NULL, "ask whether it is ready (/readyz), not only alive",
+     "the server's configuration, for its address; the environment overrides it", 0},
+    {"--ready", VALUE_NONE, false, NULL, NULL, "check that it is ready (/readyz), not only alive",
      0},
-    {"--token-file", VALUE_FILE, false, "FILE", NULL, "send the token that is in this file", 0},
+    {"--token-file", VALUE_FILE, false, "FILE", NULL, "send the token in this file", 0},
     {"--ca", VALUE_FILE, false, "FILE", NULL,
-     "check the certificate in any case, by these authorities (PEM)", 0},
+     "always check the certificate, with these authorities (PEM)", 0},
     OPTION_PROGRESS,
-    {"--quiet", VALUE_NONE, false, NULL, NULL, "as in other commands; changes nothing", 'q'},
+    {"--quiet", VALUE_NONE, false, NULL, NULL, "accepted as in other commands; no effect", 'q'},
     {.name = NULL},
 };

@@ -52,6 +52,13 @@ int command_usage(const char *format, ...)
     return EXIT_USAGE;
 }
 
+void command_suggest_axes(const char *set)
+{
+    command_complain("without --axis every object is cut along axis 0; --axis %s has the rules for "
+                     "this model's names",
+                     set);
+}
+
 int failure_complain(const char *path, const struct zt_error *error)
 {
     fputs("ztserve: ", stderr);
@@ -107,7 +114,7 @@ static int asks_for_help(int argc, char **argv)
     return 0;
 }
 
-/* Whether an argument is one of the options that may stand before the command too; *out_count: how
+/* Whether an argument is one of the options that may also come before the command; *out_count: how
  * many arguments it takes. */
 static int is_common(const char *argument, int *out_count)
 {

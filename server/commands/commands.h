@@ -40,6 +40,9 @@ int command_unknown(const char *name);
 /* Writes "ztserve: path: …" and the failure on a line of standard error; returns EXIT_BAD. */
 int failure_complain(const char *path, const struct zt_error *error);
 
+/* Says that objects are cut along axis 0 though a set of axis rules ("@llama") fits the model. */
+void command_suggest_axes(const char *set);
+
 /* Flushes standard output and returns status, or EXIT_BAD if it could not be written (a full
  * disk). */
 int command_finish(int status);

@@ -261,5 +261,5 @@ int command_completion(int argc, char **argv)
             return command_finish(EXIT_DONE);
         }
     }
-    return command_usage("there is no completion for \"%s\", but for bash, zsh and fish", shell);
+    return command_usage("there is no completion for \"%s\", only for bash, zsh and fish", shell);
 }

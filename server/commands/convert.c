@@ -27,6 +27,8 @@
 struct conversion {
     const struct conversion_request *request;
     struct opened_file file;
+    struct rank_share *share;     /* NULL: the whole model is converted */
+    const struct zt_model *model; /* what is converted */
     struct zt_source **files;
     struct zt_projection *projection;
     struct progress_line line;
@@ -61,21 +63,54 @@ static enum zt_status open_shards(struct conversion *work, struct zt_error *erro
     return status;
 }
 
+static bool is_partial(const struct conversion_request *request)
+{
+    return request->share.cut.parts > 0 || request->share.match_count > 0;
+}
+
+static bool is_wanted(void *context, uint64_t bytes)
+{
+    (void)context;
+    (void)bytes;
+    return stop_signal == 0;
+}
+
+static enum zt_status take_share(struct conversion *work, struct zt_error *error)
+{
+    const struct zt_progress progress = {is_wanted, NULL};
+    const struct axis_set *suggestion;
+    const enum zt_status status = rank_share_make(&work->file, &work->request->share, &progress,
+                                                  &work->share, &suggestion, error);
+
+    if (suggestion != NULL)
+        command_suggest_axes(axis_set_name(suggestion));
+    if (status != ZT_OK)
+        return status;
+    work->model = work->share->model;
+    if (work->share->is_sequential)
+        parallel_conversion_set_jobs(1);
+    return ZT_OK;
+}
+
 static enum zt_status open_work(struct conversion *work, struct zt_error *error)
 {
     enum zt_status status = opened_file_open(work->request->in, &work->file, error);
 
     if (status == ZT_OK)
         status = open_shards(work, error);
+    work->model = work->file.model;
+    if (status == ZT_OK && is_partial(work->request))
+        status = take_share(work, error);
     if (status != ZT_OK)
         return status;
     return (work->request->to_f32 ? zt_model_project_widened : zt_model_project)(
-        work->file.model, work->request->target, &work->projection, error);
+        work->model, work->request->target, &work->projection, error);
 }
 
 static void close_work(struct conversion *work)
 {
     zt_projection_free(work->projection);
+    rank_share_free(work->share);
     free(work->files);
     opened_file_close(&work->file);
 }
@@ -95,8 +130,8 @@ static struct zt_conversion conversion_of(const struct conversion *work,
 {
     return (struct zt_conversion){
         .projection = work->projection,
-        .source = work->file.model,
-        .files = work->files,
+        .source = work->model,
+        .files = work->share != NULL ? work->share->files : work->files,
         .options = {.zstd = work->request->zstd, .zstd_level = work->request->zstd_level},
         .progress = progress,
     };
@@ -148,7 +183,7 @@ static int make_output(struct conversion *work)
     return EXIT_DONE;
 }
 
-/* A file that has the name of the model would be taken for it, whatever parts lie beside it. */
+/* A file that has the name of the model would be used as the model, in spite of the parts. */
 static int check_unhidden(const char *out)
 {
     struct zt_error error;
@@ -156,11 +191,11 @@ static int check_unhidden(const char *out)
     if (access(out, F_OK) != 0)
         return EXIT_DONE;
     zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-            "it exists, and would be taken for the model instead of the parts");
+            "it exists, and would be used as the model instead of the parts");
     return failure_complain(out, &error);
 }
 
-/* Parts of another count would stay beside the new ones, and belong to no model. */
+/* Parts of another count would remain, and belong to no model. */
 static int check_alone(const char *out, uint32_t count)
 {
     struct zt_error error;
@@ -172,8 +207,8 @@ static int check_alone(const char *out, uint32_t count)
         return failure_complain(out, &error);
     if (earlier != NULL) {
         zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                "it is of another split of this name, which is now one of %" PRIu32
-                " parts: remove that one first, or choose another name",
+                "it belongs to another split of this name, which now has %" PRIu32
+                " parts: remove that split first, or choose another name",
                 count);
         result = failure_complain(earlier, &error);
     }
@@ -215,8 +250,8 @@ static int make_outputs(struct conversion *work)
 
     if (work->request->part_bytes == 0)
         return make_output(work);
-    if (split_plan_make(work->file.model, work->projection, work->request->part_bytes, &plan,
-                        &error) != ZT_OK)
+    if (split_plan_make(work->model, work->projection, work->request->part_bytes, &plan, &error) !=
+        ZT_OK)
         return failure_complain(work->request->in, &error);
     result = plan.count > 1 ? make_parts(work, &plan) : make_output(work);
     split_plan_free(&plan);
@@ -226,7 +261,7 @@ static int make_outputs(struct conversion *work)
 /* NPY is the only target without names; its reader calls the object "data". */
 static void report_lost_name(const struct conversion *work)
 {
-    const struct zt_object *object = work->file.model->objects;
+    const struct zt_object *object = work->model->objects;
 
     if (work->request->target != ZT_TARGET_NPY ||
         (object->name_length == 4 && memcmp(object->name, "data", 4) == 0))
@@ -234,7 +269,7 @@ static void report_lost_name(const struct conversion *work)
     plain_text_write(stdout, work->request->out, strlen(work->request->out));
     fputs(": the name of the object, \"", stdout);
     plain_text_write_short(stdout, object->name, object->name_length, NAME_CHARACTERS_MAX);
-    printf("\", is lost, since %s cannot hold it\n", zt_target_name(work->request->target));
+    printf("\", is lost, because %s cannot hold it\n", zt_target_name(work->request->target));
 }
 
 static void report_lost_attributes(const struct conversion *work)
@@ -244,13 +279,13 @@ static void report_lost_attributes(const struct conversion *work)
     if (count == 0)
         return;
     plain_text_write(stdout, work->request->out, strlen(work->request->out));
-    printf(": %" PRIu64 " attribute%s lost, since %s cannot hold %s\n", count,
+    printf(": %" PRIu64 " attribute%s lost, because %s cannot hold %s\n", count,
            count == 1 ? " is" : "s are", zt_target_name(work->request->target),
            count == 1 ? "it" : "them");
 }
 
-/* The bytes are those of the tensors, as they were written before any compression. Where standard
- * error is for programs, this is none of its objects. */
+/* Counts the bytes of the tensors, before any compression. Where standard error is for programs,
+ * this is none of its objects. */
 static void report_summary(const struct conversion *work)
 {
     const struct zt_model *made = work->projection->model;
@@ -291,8 +326,7 @@ int command_convert(int argc, char **argv)
     if (status != EXIT_DONE)
         return status;
     if (request.keeps_output && access(request.out, F_OK) == 0) {
-        zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                "it exists, and --no-clobber leaves it as it is");
+        zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "it exists, and --no-clobber is set");
         return failure_complain(request.out, &error);
     }
     catch_signals();

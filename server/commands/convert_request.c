@@ -1,15 +1,15 @@
 /* Reads and checks the arguments of `convert`. */
 #include "commands/convert_request.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "client/model_source.h"
 #include "commands/commands.h"
 #include "conversion/split_output.h"
 
-#define JOBS_MAX 256
+#define JOBS_MAX       256
+#define ZSTD_LEVEL_MAX 22
 
 static const struct {
     const char *name;
@@ -23,10 +23,8 @@ static const struct {
 
 static bool ends_in(const char *path, const char *extension)
 {
-    size_t length = strlen(path);
-    size_t extension_length = strlen(extension);
-
-    return length > extension_length && strcmp(path + length - extension_length, extension) == 0;
+    return strlen(path) > strlen(extension) &&
+           zt_text_ends_like(zt_text_from(path), zt_text_from(extension));
 }
 
 static bool find_target(struct conversion_request *request)
@@ -47,12 +45,9 @@ static bool find_target(struct conversion_request *request)
 /* Reads the level of "--zstd=LEVEL". */
 static bool read_level(struct conversion_request *request, const char *text)
 {
-    char *end;
-    long level;
+    uint64_t level;
 
-    errno = 0;
-    level = strtol(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || level < 1 || level > 22)
+    if (!zt_decimal_read(zt_text_from(text), ZSTD_LEVEL_MAX, &level) || level < 1)
         return false;
     request->zstd_level = (int)level;
     return true;
@@ -63,10 +58,10 @@ static int choose_target(struct conversion_request *request)
     if (request->in == NULL || request->out == NULL)
         return command_usage("convert needs two files: one to read and one to write");
     if (strcmp(request->out, "-") == 0)
-        return command_usage("OUT -: a file is whole before it gets its name, and nothing is "
-                             "written to standard output; ./- is a path");
+        return command_usage(
+            "OUT -: writing to standard output is not supported; use ./- for a file of that name");
     if (!find_target(request))
-        return command_usage("%s: the extension belongs to no format; choose one with --to",
+        return command_usage("%s: the extension belongs to no known format; choose one with --to",
                              request->out);
     if (request->zstd && request->target == ZT_TARGET_ZT2_CANONICAL)
         request->target = ZT_TARGET_ZT2;
@@ -75,6 +70,9 @@ static int choose_target(struct conversion_request *request)
     if (request->part_bytes > 0 && request->target != ZT_TARGET_SAFETENSORS)
         return command_usage("--max-shard: %s is written as one file, only safetensors as several",
                              zt_target_name(request->target));
+    if (request->share.rule_count > 0 && request->share.cut.parts == 0)
+        return command_usage("--axis: only with --shard");
+    request->share.to_f32 = request->to_f32;
     return EXIT_DONE;
 }
 
@@ -100,13 +98,44 @@ static int take_part_size(struct conversion_request *request, const char *text)
 
 static int take_jobs(struct conversion_request *request, const char *text)
 {
-    char *end;
-    unsigned long jobs = strtoul(text, &end, 10);
+    uint64_t jobs;
 
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || jobs < 1 || jobs > JOBS_MAX)
+    if (!zt_decimal_read(zt_text_from(text), JOBS_MAX, &jobs) || jobs < 1)
         return command_usage("--jobs %s: it must be a number from 1 to %d", text, JOBS_MAX);
     request->jobs = (unsigned)jobs;
     return EXIT_DONE;
+}
+
+static int take_match(struct share_wish *share, const char *text)
+{
+    const struct zt_text glob = zt_text_from(text);
+    size_t bytes = glob.length;
+
+    for (size_t i = 0; i < share->match_count; i++)
+        bytes += share->matches[i].length;
+    if (!glob_is_valid(glob) || share->match_count == GLOB_SET_MAX || bytes > GLOB_SET_BYTES_MAX)
+        return command_usage("--match %s: it must be a glob with every '[' closed by ']', one of "
+                             "at most %d",
+                             text, GLOB_SET_MAX);
+    share->matches[share->match_count++] = glob;
+    return EXIT_DONE;
+}
+
+static int take_axis(struct share_wish *share, const char *text)
+{
+    if (share->rule_count == GLOB_SET_MAX)
+        return command_usage("--axis: more than %d times", GLOB_SET_MAX);
+    if (!axis_rule_read(zt_text_from(text), &share->rules[share->rule_count]))
+        return command_usage("--axis %s: it must be " AXIS_RULE_FORMS, text);
+    share->rule_count++;
+    return EXIT_DONE;
+}
+
+static int take_shard(struct share_wish *share, const char *text)
+{
+    if (cut_read(zt_text_from(text), &share->cut))
+        return EXIT_DONE;
+    return command_usage("--shard %s: it must be R/N: part R, counted from 0, of N", text);
 }
 
 static int take_option(struct conversion_request *request, const struct option_reader *option)
@@ -122,6 +151,12 @@ static int take_option(struct conversion_request *request, const struct option_r
         return take_part_size(request, option->value);
     else if (option_reader_is(option, "--jobs"))
         return take_jobs(request, option->value);
+    else if (option_reader_is(option, "--match"))
+        return take_match(&request->share, option->value);
+    else if (option_reader_is(option, "--shard"))
+        return take_shard(&request->share, option->value);
+    else if (option_reader_is(option, "--axis"))
+        return take_axis(&request->share, option->value);
     else if (option_reader_is(option, "--no-clobber"))
         request->keeps_output = true;
     else if (option_reader_is(option, "--zstd")) {

@@ -1,8 +1,9 @@
-/* What the arguments of `convert` ask for. */
+/* The arguments of `convert`. */
 #ifndef COMMANDS_CONVERT_REQUEST_H
 #define COMMANDS_CONVERT_REQUEST_H
 
 #include "commands/option_reader.h"
+#include "commands/rank_share.h"
 #include "zt/convert.h"
 
 struct conversion_request {
@@ -16,10 +17,11 @@ struct conversion_request {
     enum zt_target target;
     unsigned jobs;     /* 0: as many as there are processors */
     bool keeps_output; /* a file that is there is left as it is */
+    struct share_wish share;
     struct reporting reporting;
 };
 
-/* Returns EXIT_DONE, or EXIT_USAGE after a line about what is wrong. request is cleared. */
+/* Returns EXIT_DONE, or EXIT_USAGE after a line with the reason. request is cleared. */
 int convert_request_read(int argc, char **argv, struct conversion_request *request);
 
 #endif

@@ -35,10 +35,13 @@ static void describe(const struct opened_file *opened, struct listed_model *mode
 {
     const struct zt_text version = opened->model->version;
 
-    model->name = opened_file_name(opened, model->file->below);
-    /* The folders above it are part of the name too. */
-    model->name.length += (size_t)(model->name.bytes - model->file->below);
-    model->name.bytes = model->file->below;
+    model->name = zt_text_from(model->file->name);
+    if (opened->variant_name == NULL) {
+        model->name = opened_file_name(opened, model->file->below);
+        /* The folders above it are part of the name too. */
+        model->name.length += (size_t)(model->name.bytes - model->file->below);
+        model->name.bytes = model->file->below;
+    }
     snprintf(model->format, sizeof(model->format), "%s", opened->model->format_name);
     snprintf(model->version, sizeof(model->version), "%.*s", (int)version.length, version.bytes);
     model->object_count = opened->model->object_count;
@@ -51,15 +54,18 @@ static void describe(const struct opened_file *opened, struct listed_model *mode
 static enum zt_status note_error(struct folder_listing *listing, struct listed_model *model,
                                  const struct zt_error *why, struct zt_error *error)
 {
+    const unsigned rank = model->file->rank;
     const char *extension =
-        model_path_is_vague(model->file->path) ? ".pytorch" : model_extension(model->file->rank);
+        model_rank_is_index(rank) ? model_index_extension(rank) : model_extension(rank);
     struct stated_file stated = stated_file_of(model->file->path);
 
     model->error = malloc(sizeof(*model->error));
     if (model->error == NULL)
         return zt_fail_memory(error, "a listing");
     *model->error = *why;
-    model->name = (struct zt_text){model->file->below, model->file->name_length};
+    model->name = zt_text_from(model->file->name);
+    if (model_path_needs_sniffing(model->file->path) || strncmp(extension, ".bin.", 5) == 0)
+        extension = ".pytorch";
     snprintf(model->format, sizeof(model->format), "%.*s", (int)strcspn(extension + 1, "."),
              extension + 1);
     model->size_bytes = stated.size_bytes;
@@ -211,13 +217,13 @@ void folder_listing_print(const struct folder_listing *listing, FILE *stream)
     fprintf(stream, "%zu model%s, %s", listing->count, listing->count == 1 ? "" : "s", size);
     if (listing->bad > 0)
         fprintf(stream, "; %zu cannot be read", listing->bad);
-    if (listing->folder.misfits > 0)
-        fprintf(stream, "; %zu file%s left out, whose name%s cannot be served",
-                listing->folder.misfits, listing->folder.misfits == 1 ? "" : "s",
-                listing->folder.misfits == 1 ? "" : "s");
+    if (listing->folder.misnamed_files > 0)
+        fprintf(stream, "; %zu file%s skipped, because the name%s cannot be served",
+                listing->folder.misnamed_files, listing->folder.misnamed_files == 1 ? "" : "s",
+                listing->folder.misnamed_files == 1 ? "" : "s");
     if (listing->folder.shadowed > 0)
-        fprintf(stream, "; %zu file%s left out, behind another of the same name",
-                listing->folder.shadowed, listing->folder.shadowed == 1 ? "" : "s");
+        fprintf(stream, "; %zu file%s hidden by another of the same name", listing->folder.shadowed,
+                listing->folder.shadowed == 1 ? "" : "s");
     fputc('\n', stream);
 }
 

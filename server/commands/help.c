@@ -98,7 +98,7 @@ void help_print_overview(void)
     }
     printf("\nztserve help COMMAND, or ztserve COMMAND --help, shows options and examples;\n"
            "ztserve --version prints the version. --quiet, --progress, --token-file and --ca\n"
-           "may stand before COMMAND too.\n\n"
+           "may also come before COMMAND.\n\n"
            "Exit status: 0 success; 1 a file is bad or an operation failed; 2 wrong usage or\n"
            "configuration.\n");
 }

@@ -1,4 +1,4 @@
-/* What the program says of itself: the overview, the help of a command, and its manual page. */
+/* The overview, the help of a command, and its manual page. */
 #ifndef COMMANDS_HELP_H
 #define COMMANDS_HELP_H
 
@@ -8,7 +8,7 @@
 
 /* Prints on standard output: all commands, one line each. */
 void help_print_overview(void);
-/* What the command does, its options, and examples. */
+/* The description of the command, its options, and examples. */
 void help_print_command(const struct command *command);
 /* The same as a page of the manual in the language of man(7). */
 void help_print_manual(const struct command *command);

@@ -26,7 +26,7 @@ static void note_unsupported(struct judgement *judgement, const struct zt_error 
 /* Records a status as bad or unsupported. */
 static void note(struct judgement *judgement, enum zt_status status, const struct zt_error *error)
 {
-    if (status == ZT_UNSUPPORTED || status == ZT_NOT_FOUND)
+    if (status == ZT_UNSUPPORTED || (status == ZT_NOT_FOUND && judgement->allows_missing))
         note_unsupported(judgement, error);
     else if (status != ZT_OK)
         note_bad(judgement, error);
@@ -45,9 +45,7 @@ static void judge_shard_digest(struct judgement *judgement, const struct zt_shar
     struct zt_error error;
 
     /* Others than containers of zTensor 2 have none. */
-    if (shard->digest != NULL &&
-        zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &digest, &error) !=
-            ZT_OK) {
+    if (shard->digest != NULL && zt_shard_digest(shard, &digest, &error) != ZT_OK) {
         zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
                 "the digest stated for shard %.*s cannot be checked", (int)shard->name_length,
                 shard->name);
@@ -76,7 +74,7 @@ struct subject {
     struct zt_source *source;
 };
 
-/* Names the part that the component is in, since offsets are those of its file. */
+/* Names the part that has the component, because offsets refer to its file. */
 static void name_part(const struct judgement *judgement, const struct subject *subject,
                       enum zt_status status, struct zt_error *error)
 {
@@ -268,7 +266,7 @@ static void note_gap(void *context, const struct zt_gap *gap)
     }
 }
 
-/* Parts are models of their own, which alone know where their tensors begin. */
+/* Only the parts, as separate models, know where their tensors begin. */
 static void judge_gaps_of_part(struct judgement *judgement, const struct zt_shard *part,
                                struct zt_source *source)
 {

@@ -8,7 +8,7 @@
 #include "files/opened_file.h"
 #include "zt/verify.h"
 
-/* Bytes that nothing in the file refers to. They do not make the file bad. */
+/* Unreferenced bytes of the file. They do not make the file bad. */
 struct judged_gaps {
     uint64_t unreferenced; /* number of ranges; the first one below */
     uint64_t first_offset;
@@ -25,6 +25,8 @@ struct judgement {
     const char *path;
     struct opened_file file;
     const struct zt_progress *progress; /* of the bytes of judgement_work; NULL: none */
+    /* A missing shard or data file only counts as unsupported; otherwise the model is bad. */
+    bool allows_missing;
     uint32_t verified;
     uint32_t undigested;
     uint32_t unsupported;

@@ -16,7 +16,7 @@
 #include "files/opened_file.h"
 #include "terminal/plain_text.h"
 
-/* What the arguments ask for. */
+/* The arguments. */
 struct request {
     int count; /* of files and folders */
     char **paths;

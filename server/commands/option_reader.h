@@ -40,7 +40,7 @@ struct reporting {
 
 /* Takes --progress and --quiet; false: the option is another one. */
 bool reporting_take(struct reporting *reporting, const struct option_reader *reader);
-/* The progress to show: none if the command is to be quiet. */
+/* The progress to show: none if the command is quiet. */
 enum progress_mode reporting_progress(const struct reporting *reporting);
 
 /* Takes --token-file and --ca; false: the option is another one. */

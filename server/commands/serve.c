@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "base/service_manager.h"
 #include "base/signals.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
@@ -23,6 +22,7 @@
 #include "http/wire/listener.h"
 #include "serve/confinement.h"
 #include "serve/instance.h"
+#include "serve/service_manager.h"
 
 #define LINE_SIZE 1024
 /* A path and a sentence. */
@@ -91,8 +91,8 @@ static bool is_loopback(const char *address)
     return config_listen_parse(address, &parsed, &message) && config_listen_is_loopback(&parsed);
 }
 
-/* The key listen is what the sockets of a service manager are bound to; of several, one that is
- * open to others, since that decides what is allowed. */
+/* The key listen becomes the address of the service manager's sockets; of several, one that other
+ * machines can reach, because that decides what is allowed. */
 static void take_address(const struct service_sockets *sockets, struct config *config)
 {
     char address[LISTENER_ADDRESS_SIZE];
@@ -179,8 +179,8 @@ static void explain_refusal(const struct serving *serving, const struct config *
 
     if (file != NULL)
         log_write(LOG_LEVEL_WARN,
-                  "%s is in none of the folders that the sandbox knows since the start: restart "
-                  "the server to read it",
+                  "%s is outside the folders that the sandbox allowed at startup: restart the "
+                  "server to read it",
                   file);
 }
 
@@ -189,7 +189,7 @@ static void reload(const struct serving *serving)
     struct config config = *instance_config(serving->instance);
     struct config_message message;
 
-    report(serving, SERVICE_RELOADING, "reading the configuration again");
+    report(serving, SERVICE_RELOADING, "reloading the configuration");
     instance_refresh(serving->instance);
     if (!load(serving, &config, &message) ||
         !instance_reload(serving->instance, &config, message.text, sizeof(message.text))) {
@@ -249,15 +249,15 @@ static int wait_for_end(struct serving *serving, int timeout_ms)
     return number;
 }
 
-static void log_empty(const struct config *config, const char *address, size_t misfits)
+static void log_empty(const struct config *config, const char *address, size_t misnamed_files)
 {
     char names[64] = "";
 
-    if (misfits > 0) {
+    if (misnamed_files > 0) {
         snprintf(names, sizeof(names),
-                 misfits == 1 ? " (%zu file is not served because of its name)"
-                              : " (%zu files are not served because of their names)",
-                 misfits);
+                 misnamed_files == 1 ? " (%zu file is not served because of its name)"
+                                     : " (%zu files are not served because of their names)",
+                 misnamed_files);
     }
     if (!config->writable) {
         log_write(LOG_LEVEL_INFO, "%s contains no models yet%s: put files into it", config->root,
@@ -274,16 +274,16 @@ static void announce(const struct serving *serving)
 {
     const struct config *config = instance_config(serving->instance);
     const char *address = instance_address(serving->instance);
-    /* Before anybody is told where to put files. */
+    /* Before the log says where to put files. */
     const bool is_empty =
         !instance_has_models(serving->instance) && !instance_is_stranded(serving->instance);
-    const size_t misfits = instance_misfits(serving->instance);
+    const size_t misnamed_files = instance_misnamed_files(serving->instance);
 
     printf("ztserve: serving %s on %s://%s\n", config->root, scheme_of(config), address);
     fflush(stdout);
     report_serving(serving);
     if (is_empty)
-        log_empty(config, address, misfits);
+        log_empty(config, address, misnamed_files);
 }
 
 /* What follows the count in "1 request is", "2 requests are". */
@@ -293,7 +293,7 @@ static const char *requests_are(unsigned count)
 }
 
 /* Keeps listening for drain_delay_s, while /readyz says that the server is leaving. Returns the
- * reason if it is to be cut short, or NULL. */
+ * reason to end the wait early, or NULL. */
 static const char *leave(struct serving *serving)
 {
     const int64_t delay_s = instance_config(serving->instance)->drain_delay_s;
@@ -301,8 +301,8 @@ static const char *leave(struct serving *serving)
 
     instance_leave(serving->instance);
     if (delay_s > 0)
-        log_write(LOG_LEVEL_INFO, "leaving: still listening for %" PRId64 " s (drain_delay_s)",
-                  delay_s);
+        log_write(LOG_LEVEL_INFO,
+                  "shutting down: still listening for %" PRId64 " s (drain_delay_s)", delay_s);
     for (int64_t now_ms = clock_ms(); now_ms < end_ms; now_ms = clock_ms())
         if (wait_for_end(serving, (int)(end_ms - now_ms)) != 0)
             return SECOND_SIGNAL;
@@ -389,7 +389,7 @@ static int run(struct serving *serving, const struct config *config)
     return EXIT_DONE;
 }
 
-/* What the service manager has prepared is part of the configuration. */
+/* The service manager's sockets are part of the configuration. */
 static bool prepare(struct serving *serving, struct config *out_config,
                     struct config_message *message)
 {

@@ -14,7 +14,7 @@ bool settings_load(int argc, char **argv, struct config *out_config,
 const char *settings_file(int argc, char **argv);
 
 /* Defaults, the file (NULL: none) and the environment, without checking the rules between keys: for
- * asking what a server was told that may have arguments, too. */
+ * finding the settings of a server that may also have arguments. */
 bool settings_load_base(const char *path, struct config *out_config,
                         struct config_message *message);
 

@@ -10,7 +10,7 @@
 
 #define NAME_MAX_WIDTH  48
 #define SHAPE_MAX_WIDTH 20
-/* Of a type or a format at least, and at most: files may have any text there. */
+/* Minimum and maximum width of a type or a format: files may have any text there. */
 #define TYPE_WIDTH     10
 #define TYPE_MAX_WIDTH 32
 /* "-1.234e-05" */
@@ -90,7 +90,7 @@ static void write_moment(const struct statistics_table *table, double moment)
         write_absent(table->stream, table->moment_width);
 }
 
-/* The highest bar is that of the fullest bin; one with any element is seen. */
+/* The highest bar shows the fullest bin; every bin with an element is visible. */
 static void write_bars(const struct statistics_table *table, const struct statistics *statistics)
 {
     const char *const *bars = table->is_utf8 ? blocks : ascii;
@@ -115,7 +115,7 @@ static void write_statistics(const struct statistics_table *table,
     if (tally->finite > 0) {
         write_number(stream, table->extreme_width, statistics->kind, tally->min);
         write_number(stream, table->extreme_width, statistics->kind, tally->max);
-        write_moment(table, tally->mean + tally->mean_rest);
+        write_moment(table, zt_tally_mean(tally, statistics->kind));
         write_moment(table, zt_tally_std(tally));
     } else {
         for (unsigned i = 0; i < 4; i++)

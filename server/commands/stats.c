@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "base/processors.h"
 #include "client/model_source.h"
 #include "commands/commands.h"
@@ -19,16 +20,16 @@
 #define JSON_BINS 64
 /* Tensors that threads take one each of. */
 #define BATCH 64
-/* A larger tensor has all threads to itself: what must be decoded takes room for each at a time. */
+/* A larger tensor uses all threads alone, because decoding needs memory for each tensor. */
 #define SMALL_BYTES ((uint64_t)16 << 20)
 
-/* The line of progress counts the bytes of components as they are stored. */
+/* The progress line counts the stored bytes of components. */
 struct survey_progress {
     struct progress_line line;
     pthread_mutex_t lock; /* threads advance the line */
 };
 
-/* A tensor, and what has been found of it. */
+/* A tensor and its statistics. */
 struct subject {
     const struct zt_object *object;
     const struct zt_component *component; /* NULL: it has no statistics */
@@ -73,7 +74,7 @@ static const struct zt_component *find_elements(const struct zt_model *model,
     return NULL;
 }
 
-/* Finds what is to be read of an object. Not for several threads: it opens shards. */
+/* Finds the component of an object to read. Not for several threads: it opens shards. */
 static void prepare(struct survey *survey, const struct zt_object *object, struct subject *subject)
 {
     struct opened_file *file = &survey->file;
@@ -115,7 +116,9 @@ static bool begin_piece(void *context)
 static void compute(const struct survey *survey, struct subject *subject, struct workers *workers)
 {
     const unsigned bins = survey->as_json ? JSON_BINS : STATISTICS_TABLE_BINS;
-    struct computing computing = {workers, begin_piece, subject};
+    struct computing computing = {.workers = workers, .cancellation = {begin_piece, subject}};
+    struct zt_stored_tensor stored = {survey->file.model, subject->object, subject->component, NULL,
+                                      0};
     struct decoded_file decoded = {.source = NULL};
     struct zt_elements elements;
 
@@ -127,9 +130,9 @@ static void compute(const struct survey *survey, struct subject *subject, struct
         return;
     if (decoded.is_sequential)
         computing.workers = NULL;
-    subject->status =
-        zt_elements_open(survey->file.model, subject->object, subject->component, decoded.source,
-                         decoded.base, NULL, &elements, &subject->error);
+    stored.decoded = decoded.source;
+    stored.base = decoded.base;
+    subject->status = zt_elements_open(&stored, NULL, &elements, &subject->error);
     if (subject->status == ZT_OK) {
         subject->piece_bytes = subject->bytes_left / (2 * zt_elements_pieces(&elements) + 1) + 1;
         subject->status =
@@ -159,7 +162,7 @@ static uint32_t compute_some(struct survey *survey, uint32_t first)
 {
     const struct zt_model *model = survey->file.model;
     struct subject *subjects = survey->subjects;
-    struct crew_work work = {.run = compute_alone, .context = survey};
+    struct parallel_work work = {.run = compute_alone, .context = survey};
 
     while (first + work.count < model->object_count && work.count < BATCH &&
            is_small(model, &model->objects[first + work.count])) {
@@ -167,7 +170,7 @@ static uint32_t compute_some(struct survey *survey, uint32_t first)
         work.count++;
     }
     if (work.count > 0) {
-        crew_run(survey->workers, &work);
+        parallel_for(survey->workers, &work);
         return work.count;
     }
     prepare(survey, &model->objects[first], &subjects[0]);
@@ -176,7 +179,7 @@ static uint32_t compute_some(struct survey *survey, uint32_t first)
     return 1;
 }
 
-/* Keeps the order of what is printed if both streams go to the same place. */
+/* Keeps the output in order if both streams go to the same place. */
 static int complain(struct survey *survey, const char *path, const struct zt_error *error)
 {
     progress_line_erase(&survey->progress.line);

@@ -116,11 +116,12 @@ static void print_ok(const struct judgement *judgement)
 
 /* --- one file --- */
 
-/* What the arguments ask for, and how far it is. */
+/* The arguments and the progress. */
 struct request {
     int count; /* of files and folders */
     char **paths;
     bool canonical;
+    bool allows_missing;
     bool as_json;
     struct reporting reporting;
     struct progress_line line;
@@ -189,7 +190,7 @@ static int verify_opened(struct request *request, struct judgement *judgement)
 /* file: where the path was found in a folder; otherwise NULL. */
 static int verify_file(struct request *request, const char *path, const struct model_file *file)
 {
-    struct judgement judgement = {.path = path};
+    struct judgement judgement = {.path = path, .allows_missing = request->allows_missing};
     struct zt_error error;
     const enum zt_status status = opened_file_open(path, &judgement.file, &error);
 
@@ -202,19 +203,19 @@ static int verify_file(struct request *request, const char *path, const struct m
 
 /* --- folders --- */
 
-/* Nobody should take for checked what was not. */
+/* Unchecked files must not look checked. */
 static void print_left_out(const char *path, const struct model_folder *folder)
 {
-    if (folder->misfits + folder->shadowed == 0)
+    if (folder->misnamed_files + folder->shadowed == 0)
         return;
     print_path(stdout, path, "not checked:");
     if (folder->shadowed > 0)
-        printf(" %zu file%s behind another of the same name", folder->shadowed,
+        printf(" %zu file%s hidden by another of the same name", folder->shadowed,
                folder->shadowed == 1 ? "" : "s");
-    if (folder->misfits > 0)
+    if (folder->misnamed_files > 0)
         printf("%s %zu file%s that cannot be served by %s", folder->shadowed > 0 ? "," : "",
-               folder->misfits, folder->misfits == 1 ? "" : "s",
-               folder->misfits == 1 ? "its name" : "their names");
+               folder->misnamed_files, folder->misnamed_files == 1 ? "" : "s",
+               folder->misnamed_files == 1 ? "its name" : "their names");
     puts(" (named themselves, they are)");
 }
 
@@ -252,6 +253,8 @@ static int read_arguments(int argc, char **argv, struct request *request)
             return EXIT_USAGE;
         else if (option_reader_is(&reader, "--canonical"))
             request->canonical = true;
+        else if (option_reader_is(&reader, "--allow-missing"))
+            request->allows_missing = true;
         else if (option_reader_is(&reader, "--json"))
             request->as_json = true;
         else if (found == OPTION_OPERAND)

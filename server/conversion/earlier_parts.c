@@ -25,7 +25,7 @@ static struct wanted wanted_at(const char *path, uint32_t count)
     const struct zt_text extension = zt_text_from(EXTENSION);
     struct zt_text stem = zt_text_from(name);
 
-    if (zt_text_ends_with(stem, extension))
+    if (zt_text_ends_like(stem, extension))
         stem.length -= extension.length;
     return (struct wanted){{path, (size_t)(name - path)}, stem, count};
 }
@@ -44,7 +44,7 @@ static bool is_earlier(const struct wanted *wanted, struct zt_text name)
            zt_text_equal((struct zt_text){name.bytes, stem_length}, wanted->stem);
 }
 
-/* The first one in the order of their names, so that the message is always the same. */
+/* Finds the first one by name, so that the message is always the same. */
 static enum zt_status search(DIR *folder, const struct wanted *wanted, char **out_found)
 {
     const struct dirent *entry;
@@ -86,7 +86,7 @@ enum zt_status earlier_parts_find(const char *path, uint32_t count, char **out_f
         error->os_error = number;
         return ZT_IO;
     }
-    if (folder == NULL) /* writing says so */
+    if (folder == NULL) /* writing will report that */
         return ZT_OK;
     status = search(folder, &wanted, out_found);
     closedir(folder);

@@ -1,5 +1,5 @@
-/* Writes a file that appears only when it is complete: it has no name at first, then is linked and
- * renamed, and its folder is synced. */
+/* Writes files that appear only when they are complete: a file has no name at first, then is linked
+ * and renamed, and its folder is synced. */
 #include "conversion/output_file.h"
 
 #include <assert.h>
@@ -16,7 +16,9 @@
 #include "zt/model.h"
 
 #define BUFFER_BYTES ((size_t)1 << 20)
-#define FILE_MODE    0666 /* less the umask */
+/* Leaves room in a name of 255 bytes for the rest of a hidden one. */
+#define ASIDE_NAME_MAX 200
+#define FILE_MODE      0666 /* less the umask */
 
 static enum zt_status explain_io(struct zt_error *error, const char *what)
 {
@@ -39,6 +41,12 @@ static enum zt_status no_memory(struct output_file *file, struct zt_error *error
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
 }
 
+static enum zt_status fail_irregular(struct output_file *file, struct zt_error *error)
+{
+    file->failed = true;
+    return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "it exists and is not a regular file");
+}
+
 /* --- names --- */
 
 static char *folder_of(const char *path)
@@ -50,7 +58,7 @@ static char *folder_of(const char *path)
     return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* Random, so that it is unique even if several machines or containers share the folder. */
+/* Random, so that the name is unique even if several machines or containers share the folder. */
 static char *temporary_in(const char *folder)
 {
     uint64_t number = (uint64_t)getpid();
@@ -61,17 +69,29 @@ static char *temporary_in(const char *folder)
     return asprintf(&path, "%s/.ztserve-%016" PRIx64 ".partial", folder, number) < 0 ? NULL : path;
 }
 
-/* A symbolic link stands for its target if the target exists. */
+/* A hidden name that says which file it is, even after the process was killed. */
+static char *aside_of(const struct output_file *file)
+{
+    const char *slash = strrchr(file->target, '/');
+    uint64_t number = (uint64_t)getpid();
+    char *path = NULL;
+
+    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
+        number = (uint64_t)getpid();
+    return asprintf(&path, "%s/.%.*s.%08" PRIx32 ".replaced", file->folder, ASIDE_NAME_MAX,
+                    slash != NULL ? slash + 1 : file->target, (uint32_t)number) < 0
+               ? NULL
+               : path;
+}
+
+/* Replaces a symbolic link by its target, if the target exists. */
 static enum zt_status resolve(struct output_file *file, const char *path, struct zt_error *error)
 {
     struct stat status;
     bool exists = stat(path, &status) == 0;
 
-    if (exists && !S_ISREG(status.st_mode)) {
-        file->failed = true;
-        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                       "it exists and is not a regular file");
-    }
+    if (exists && !S_ISREG(status.st_mode))
+        return fail_irregular(file, error);
     file->target = exists ? realpath(path, NULL) : strdup(path);
     file->folder = file->target != NULL ? folder_of(file->target) : NULL;
     file->temporary = file->folder != NULL ? temporary_in(file->folder) : NULL;
@@ -221,12 +241,13 @@ static enum zt_status give_name(struct output_file *file, struct zt_error *error
     return ZT_OK;
 }
 
-static enum zt_status sync_folder(struct output_file *file, struct zt_error *error)
+static enum zt_status sync_folder(struct output_file *file, const char *what,
+                                  struct zt_error *error)
 {
     int folder = open(file->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* EINVAL: the file system cannot sync folders. */
     bool synced = folder >= 0 && (fsync(folder) == 0 || errno == EINVAL);
-    enum zt_status status = synced ? ZT_OK : fail_io(file, error, "cannot sync the folder");
+    enum zt_status status = synced ? ZT_OK : fail_io(file, error, what);
 
     if (folder >= 0)
         close(folder);
@@ -239,11 +260,12 @@ static void release(struct output_file *file)
         close(file->descriptor);
     free(file->buffer);
     free(file->temporary);
+    free(file->aside);
     free(file->folder);
     free(file->target);
 }
 
-/* Takes the target's name, in one step. */
+/* Gives the file the target's name in one step. */
 static enum zt_status take_name(struct output_file *file, struct zt_error *error)
 {
     const bool exists = faccessat(AT_FDCWD, file->target, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -252,7 +274,7 @@ static enum zt_status take_name(struct output_file *file, struct zt_error *error
         file->has_replaced = exists;
         return ZT_OK;
     }
-    /* Not every file system has renames that replace nothing; nearly all have links. */
+    /* Not every file system supports renames that do not replace; nearly all support links. */
     if (file->never_replaces && link(file->temporary, file->target) == 0) {
         unlink(file->temporary);
         return ZT_OK;
@@ -260,17 +282,25 @@ static enum zt_status take_name(struct output_file *file, struct zt_error *error
     if (file->never_replaces && errno == EEXIST) {
         file->failed = true;
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                       "it exists, and --no-clobber leaves it as it is");
+                       "it exists, and --no-clobber is set");
     }
     return fail_io(file, error, "cannot name the file");
 }
 
-enum zt_status output_file_publish(struct output_file *file, struct zt_error *error)
+/* What fails for lack of space fails here. */
+static enum zt_status sync_data(struct output_file *file, struct zt_error *error)
 {
-    enum zt_status status = output_file_flush(file, error);
+    const enum zt_status status = output_file_flush(file, error);
 
     if (status == ZT_OK && fsync(file->descriptor) != 0)
-        status = fail_io(file, error, "cannot write to the disk");
+        return fail_io(file, error, "cannot write to the disk");
+    return status;
+}
+
+enum zt_status output_file_publish(struct output_file *file, struct zt_error *error)
+{
+    enum zt_status status = sync_data(file, error);
+
     if (status == ZT_OK)
         status = give_name(file, error);
     if (status == ZT_OK)
@@ -279,7 +309,10 @@ enum zt_status output_file_publish(struct output_file *file, struct zt_error *er
         output_file_discard(file);
         return status;
     }
-    status = sync_folder(file, error);
+    status = sync_folder(file,
+                         "it was written, but a power failure may undo that, because its folder "
+                         "cannot be synced",
+                         error);
     release(file);
     return status;
 }
@@ -289,4 +322,103 @@ void output_file_discard(struct output_file *file)
     if (file->is_named)
         unlink(file->temporary);
     release(file);
+}
+
+/* --- several files --- */
+
+/* Moves the file that has the target's name to a hidden name. */
+static enum zt_status set_aside(struct output_file *file, struct zt_error *error)
+{
+    struct stat status;
+
+    if (file->never_replaces || lstat(file->target, &status) != 0)
+        return ZT_OK;
+    if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))
+        return fail_irregular(file, error);
+    file->aside = aside_of(file);
+    if (file->aside == NULL)
+        return no_memory(file, error);
+    if (rename(file->target, file->aside) == 0)
+        return ZT_OK;
+    fail_io(file, error, "cannot move the file that it replaces");
+    free(file->aside);
+    file->aside = NULL;
+    return ZT_IO;
+}
+
+static bool has_name(const struct output_file *file)
+{
+    struct stat named;
+    struct stat ours;
+
+    return lstat(file->target, &named) == 0 && fstat(file->descriptor, &ours) == 0 &&
+           named.st_dev == ours.st_dev && named.st_ino == ours.st_ino;
+}
+
+/* Undoes take_name and set_aside. A file to which another process has given the name keeps it. */
+static void take_back(struct output_file *file, struct zt_error *error)
+{
+    const bool is_ours = has_name(file);
+    const bool is_free =
+        is_ours || faccessat(AT_FDCWD, file->target, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+
+    if (is_ours && file->aside == NULL)
+        unlink(file->target);
+    if (file->aside == NULL || (is_free && rename(file->aside, file->target) == 0))
+        return;
+    /* The message may be cut at its end: the hidden name comes first. */
+    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
+            "%s has the old file, which could not be restored: %s", strrchr(file->aside, '/') + 1,
+            file->target);
+}
+
+/* The last file is set aside first and named last: it names the others. Sets *out_failed to the
+ * number of the current file. */
+static enum zt_status replace_all(struct output_file *files, uint32_t count, uint32_t *out_failed,
+                                  struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+
+    for (uint32_t i = 0; i < count && status == ZT_OK; i++) {
+        *out_failed = i;
+        status = sync_data(&files[i], error);
+    }
+    for (uint32_t i = 0; i < count && status == ZT_OK; i++) {
+        *out_failed = i;
+        status = give_name(&files[i], error);
+    }
+    for (uint32_t i = count; i > 0 && status == ZT_OK; i--) {
+        *out_failed = i - 1;
+        status = set_aside(&files[i - 1], error);
+    }
+    for (uint32_t i = 0; i < count && status == ZT_OK; i++) {
+        *out_failed = i;
+        status = take_name(&files[i], error);
+    }
+    for (uint32_t i = 0; i < count && status == ZT_OK; i++) {
+        *out_failed = i;
+        status = sync_folder(&files[i], "cannot sync the folder", error);
+    }
+    return status;
+}
+
+enum zt_status output_files_publish(struct output_file *files, uint32_t count, uint32_t *out_failed,
+                                    struct zt_error *error)
+{
+    const enum zt_status status = replace_all(files, count, out_failed, error);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct output_file *file = &files[i];
+
+        if (status != ZT_OK) {
+            take_back(file, error);
+            output_file_discard(file);
+            continue;
+        }
+        file->has_replaced = file->has_replaced || file->aside != NULL;
+        if (file->aside != NULL)
+            unlink(file->aside);
+        release(file);
+    }
+    return status;
 }

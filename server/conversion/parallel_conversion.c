@@ -1,16 +1,17 @@
-/* Converting with several threads: content checks, fingerprints, and then the components, each of
- * which one thread reads and writes at the place that the file plan gives it.
+/* Converts with several threads: first content checks and fingerprints, then the components. One
+ * thread reads each component and writes it at its position in the file plan.
  *
- * zTensor 1.2 states digests behind the data, so that they are taken while the data is written: its
- * places are planned with digests of zeros, and what the format adds is written last. */
+ * zTensor 1.2 stores digests after the data, so they are computed while the data is written:
+ * positions are planned with digests of zeros, and the end of the file is written last. */
 #include "conversion/parallel_conversion.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/parallel.h"
 #include "base/processors.h"
-#include "base/thread.h"
 
 #define THREADS_MAX 8
 
@@ -20,45 +21,44 @@ struct parallel {
     struct output_file *output;
     struct zt_fingerprint *fingerprints; /* NULL if the target needs none */
     struct zt_file_plan *plan;
-    const struct zt_piece **places; /* of each component; NULL: it is not written */
+    const struct zt_piece **places; /* for each component; NULL: it is not written */
     uint32_t *order;                /* components in the order of zt_model_convert */
     uint32_t order_count;
     pthread_mutex_t lock; /* of the caller's progress */
 };
 
-struct task {
-    const struct zt_conversion *conversion; /* progress stops it if an earlier task failed */
-    struct parallel *parallel;
-    bool output_failed;
-    struct zt_error error;
-};
-
 /* --- threads --- */
 
-struct crew {
+struct task;
+
+/* Tasks with the same work, one for each number below a count. */
+struct step {
     struct parallel *parallel;
     enum zt_status (*work)(struct task *task, uint32_t number);
-    uint32_t count;
-    atomic_uint_least32_t next;
-    /* The first task that failed; tasks begin in order, so that none before it is left out. */
+    /* The first task that failed. It stops later tasks; earlier ones finish. */
     atomic_uint_least32_t failed;
+    pthread_mutex_t lock; /* guards the rest, and changes of failed */
     struct zt_error error;
     bool output_failed;
-    pthread_mutex_t lock; /* of the last two, and of writing failed */
 };
 
-struct worker {
-    struct crew *crew;
-    uint32_t number; /* of the current task */
+struct task {
+    struct step *step;
+    struct parallel *parallel;
+    struct zt_conversion conversion; /* its progress function stops if an earlier task failed */
+    uint32_t number;
+    bool output_failed;
+    struct zt_error error;
 };
 
 static bool advance(void *context, uint64_t bytes)
 {
-    const struct worker *worker = context;
-    struct parallel *parallel = worker->crew->parallel;
+    const struct task *task = context;
+    struct parallel *parallel = task->parallel;
     bool goes_on;
 
-    if (atomic_load(&worker->crew->failed) < worker->number)
+    assert(task->parallel == task->step->parallel);
+    if (atomic_load(&task->step->failed) < task->number)
         return false;
     if (parallel->progress == NULL)
         return true;
@@ -68,38 +68,30 @@ static bool advance(void *context, uint64_t bytes)
     return goes_on;
 }
 
-static void note_failure(struct crew *crew, uint32_t number, const struct task *task)
+static bool run_task(void *context, uint32_t number)
 {
-    pthread_mutex_lock(&crew->lock);
-    if (number < atomic_load(&crew->failed)) {
-        crew->error = task->error;
-        crew->output_failed = task->output_failed;
-        atomic_store(&crew->failed, number);
+    struct step *step = context;
+    struct task task = {.step = step,
+                        .parallel = step->parallel,
+                        .conversion = step->parallel->conversion,
+                        .number = number};
+    const struct zt_progress progress = {advance, &task};
+
+    task.conversion.progress = &progress;
+    zt_error_clear(&task.error);
+    if (step->work(&task, number) == ZT_OK)
+        return true;
+    pthread_mutex_lock(&step->lock);
+    if (number < atomic_load(&step->failed)) {
+        step->error = task.error;
+        step->output_failed = task.output_failed;
+        atomic_store(&step->failed, number);
     }
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_unlock(&step->lock);
+    return false;
 }
 
-static void *work_through(void *argument)
-{
-    struct crew *crew = argument;
-    struct worker worker = {.crew = crew};
-    const struct zt_progress progress = {advance, &worker};
-    struct zt_conversion conversion = crew->parallel->conversion;
-
-    conversion.progress = &progress;
-    for (;;) {
-        struct task task = {.conversion = &conversion, .parallel = crew->parallel};
-
-        worker.number = atomic_fetch_add(&crew->next, 1);
-        if (worker.number >= crew->count || atomic_load(&crew->failed) < worker.number)
-            return NULL;
-        zt_error_clear(&task.error);
-        if (crew->work(&task, worker.number) != ZT_OK)
-            note_failure(crew, worker.number, &task);
-    }
-}
-
-static unsigned wanted_jobs; /* 0: as many as there are processors */
+static unsigned wanted_jobs; /* 0: one for each processor */
 
 void parallel_conversion_set_jobs(unsigned jobs)
 {
@@ -113,32 +105,25 @@ static unsigned thread_count(void)
     return wanted < THREADS_MAX ? wanted : THREADS_MAX;
 }
 
-/* Does work(task, 0) to work(task, count - 1) and fails as the first that fails. The calling thread
- * takes part, so that threads that cannot be started are only missed. */
+/* Runs work(task, 0) to work(task, count - 1). If several tasks fail, fails with the lowest
+ * number's failure. */
 static enum zt_status run(struct parallel *parallel,
                           enum zt_status (*work)(struct task *task, uint32_t number),
                           uint32_t count, struct zt_error *error)
 {
-    struct crew crew = {.parallel = parallel,
+    struct step step = {.parallel = parallel,
                         .work = work,
-                        .count = count,
                         .failed = UINT32_MAX,
                         .lock = PTHREAD_MUTEX_INITIALIZER};
-    pthread_t threads[THREADS_MAX];
-    const unsigned wanted = thread_count();
-    unsigned started = 0;
+    const struct parallel_work loop = {count, run_task, &step};
+    const uint32_t done = parallel_for_threads("convert", thread_count(), &loop);
 
-    while (started + 1 < wanted && started + 1 < count &&
-           thread_start(&threads[started], "convert", work_through, &crew) == 0)
-        started++;
-    work_through(&crew);
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
-    pthread_mutex_destroy(&crew.lock);
-    if (atomic_load(&crew.failed) == UINT32_MAX)
+    pthread_mutex_destroy(&step.lock);
+    if (done == count)
         return ZT_OK;
-    *error = crew.error;
-    parallel->output->failed = crew.output_failed;
+    assert(atomic_load(&step.failed) == done && step.error.status != ZT_OK);
+    *error = step.error;
+    parallel->output->failed = step.output_failed;
     return error->status;
 }
 
@@ -146,12 +131,13 @@ static enum zt_status run(struct parallel *parallel,
 
 static enum zt_status check_object(struct task *task, uint32_t number)
 {
-    return zt_conversion_check_object(task->conversion, number, &task->error);
+    return zt_conversion_check_object(&task->conversion, number, &task->error);
 }
 
 static enum zt_status take_fingerprint(struct task *task, uint32_t number)
 {
-    return zt_fingerprint_take(task->conversion, number, &task->parallel->fingerprints[number],
+    assert(task->parallel->fingerprints != NULL);
+    return zt_fingerprint_take(&task->conversion, number, &task->parallel->fingerprints[number],
                                &task->error);
 }
 
@@ -160,7 +146,7 @@ static bool digests_come_last(const struct parallel *parallel)
     return parallel->conversion.projection->target == ZT_TARGET_ZT1;
 }
 
-/* For zTensor 1.2 only the lengths. */
+/* For zTensor 1.2, only takes the lengths. */
 static enum zt_status take_fingerprints(struct parallel *parallel, struct zt_error *error)
 {
     const struct zt_model *outline = parallel->conversion.projection->model;
@@ -188,8 +174,8 @@ static enum zt_status take_fingerprints(struct parallel *parallel, struct zt_err
     return status;
 }
 
-/* Empty components come first: they have no place in the file, but may be damaged too. If there are
- * checked fingerprints, they have been read. */
+/* Empty components come first: they have no position in the file, but may be damaged too. If there
+ * are checked fingerprints, they have already been read. */
 static enum zt_status plan_places(struct parallel *parallel, struct zt_error *error)
 {
     const struct zt_projection *projection = parallel->conversion.projection;
@@ -222,12 +208,12 @@ static enum zt_status plan_places(struct parallel *parallel, struct zt_error *er
 
 /* --- components --- */
 
-/* The bytes of one component on their way to its place. */
+/* The bytes of one component that is being written at its position. */
 struct placing {
     struct task *task;
     uint64_t offset;
     uint64_t left;
-    struct zt_hasher *hasher; /* NULL if the digest is known or not stated */
+    struct zt_hasher *hasher; /* NULL if the digest is known or not stored */
 };
 
 static enum zt_status fail_length(struct zt_error *error)
@@ -261,6 +247,7 @@ static enum zt_status write_component(struct task *task, uint32_t number)
     const struct zt_sink sink = {place, &placing};
     enum zt_status status = ZT_OK;
 
+    assert(number < parallel->order_count && (piece == NULL || piece->component == component));
     if (piece != NULL) {
         placing.offset = piece->offset;
         placing.left = piece->length;
@@ -268,7 +255,7 @@ static enum zt_status write_component(struct task *task, uint32_t number)
     if (digests_come_last(parallel) && zt_hasher_new(ZT_DIGEST_SHA256, &placing.hasher) != ZT_OK)
         status = zt_fail_memory(&task->error, "converting");
     if (status == ZT_OK)
-        status = zt_component_convert(task->conversion, component, &sink, &task->error);
+        status = zt_component_convert(&task->conversion, component, &sink, &task->error);
     if (status == ZT_OK && placing.left > 0)
         status = fail_length(&task->error);
     if (status == ZT_OK && placing.hasher != NULL)
@@ -277,7 +264,7 @@ static enum zt_status write_component(struct task *task, uint32_t number)
     return status;
 }
 
-/* --- the whole --- */
+/* --- the conversion --- */
 
 static enum zt_status plan_again(struct parallel *parallel, struct zt_error *error)
 {
@@ -288,7 +275,7 @@ static enum zt_status plan_again(struct parallel *parallel, struct zt_error *err
     if (zt_file_plan_make(parallel->conversion.projection, parallel->fingerprints, &parallel->plan,
                           error) != ZT_OK)
         return error->status;
-    assert(parallel->plan->length == length); /* digests of one algorithm are equally long */
+    assert(parallel->plan->length == length); /* digests of one algorithm have the same length */
     return ZT_OK;
 }
 
@@ -324,8 +311,8 @@ static enum zt_status convert(struct parallel *parallel, struct zt_error *error)
     return status == ZT_OK ? write_added(parallel, error) : status;
 }
 
-/* Compressed data has no place before it is written, nor has anything behind data of unknown
- * length. */
+/* Compressed data, and anything after data of unknown length, has no known position before it is
+ * written. */
 static bool knows_places(const struct zt_conversion *conversion)
 {
     const struct zt_model *outline = conversion->projection->model;

@@ -5,15 +5,15 @@
 #include "conversion/output_file.h"
 #include "zt/convert.h"
 
-/* How many threads conversions take, from now on: at most eight; 0: one for each processor, which
- * is the default. To be called while there is no conversion. */
+/* Sets the number of threads of later conversions: at most eight; 0, the default, means one for
+ * each processor. Call it while no conversion is running. */
 void parallel_conversion_set_jobs(unsigned jobs);
 
-/* Writes what zt_model_convert writes and fails as it does, with the failure that comes first in
- * its order. Where the place of every component is known before it is written, components are read,
- * checked and written by several threads; otherwise by one, and compressed by threads of zstd's.
- * Progress is never reported by two threads at once. Nothing remains buffered; output->failed is
- * set if the output is at fault. */
+/* Writes the same file as zt_model_convert and fails as it does, with the failure that comes first
+ * in its order. If the position of every component is known in advance, several threads read, check
+ * and write components; otherwise one thread does, and zstd's threads compress. Progress is never
+ * reported by two threads at once. No data remains buffered. output->failed is set if the output is
+ * at fault. */
 enum zt_status parallel_conversion_write(const struct zt_conversion *conversion,
                                          struct output_file *output, struct zt_error *error);
 

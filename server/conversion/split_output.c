@@ -2,15 +2,13 @@
 #include "conversion/split_output.h"
 
 #include <assert.h>
-#include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
+#include "base/decimal.h"
 #include "base/json_write.h"
 #include "conversion/output_file.h"
 #include "conversion/parallel_conversion.h"
@@ -18,7 +16,7 @@
 #include "zt/select.h"
 
 #define EXTENSION ".safetensors"
-/* Instead of a number, for objects of the part that is being filled. */
+/* Marks objects of the part that is being filled. */
 #define OPEN_PART UINT32_MAX
 
 /* --- sizes --- */
@@ -49,20 +47,17 @@ static uint64_t unit_bytes(const char *unit)
 
 bool split_size_read(const char *text, uint64_t *out_bytes)
 {
+    const struct zt_text digits = {text, strspn(text, "0123456789")};
     uint64_t value;
-    char *unit;
 
-    if (!isdigit((unsigned char)text[0]))
-        return false;
-    errno = 0;
-    value = strtoull(text, &unit, 10);
-    return errno == 0 && !__builtin_mul_overflow(value, unit_bytes(unit), out_bytes) &&
+    return zt_decimal_read(digits, UINT64_MAX, &value) &&
+           !__builtin_mul_overflow(value, unit_bytes(text + digits.length), out_bytes) &&
            *out_bytes > 0;
 }
 
 /* --- which object goes where --- */
 
-/* An object of the source: where its bytes are, and how many it has in the target. */
+/* An object of the source: the position of its bytes there, and its size in the target. */
 struct placed_object {
     uint32_t object;
     uint32_t shard;
@@ -78,7 +73,7 @@ static uint64_t bytes_of(const struct zt_model *model, const struct zt_object *o
         const struct zt_component *component = &zt_object_components(model, object)[i];
         uint64_t bytes = component->decoded_length;
 
-        /* Formats that do not state the length have no other layouts than dense here. */
+        /* Formats that do not store the length only have dense layouts here. */
         if (bytes == ZT_LENGTH_UNKNOWN &&
             zt_element_bytes((enum zt_dtype)component->dtype, (enum zt_logical)component->logical,
                              zt_object_elements(model, object), &bytes) != ZT_OK)
@@ -122,11 +117,11 @@ static void place_objects(const struct zt_model *source, const struct zt_project
 /* The part that is being filled. */
 struct filling {
     uint64_t bytes;
-    uint32_t first; /* of its objects, in their order; those of larger tensors lie between them */
+    uint32_t first; /* its first object; objects of larger tensors may be in between */
     bool has_objects;
 };
 
-/* Gives the part that was filled the next number. */
+/* Assigns the next number to the part that was filled. */
 static void close_part(struct split_plan *plan, const struct placed_object *placed, uint32_t end,
                        struct filling *filling)
 {
@@ -139,8 +134,8 @@ static void close_part(struct split_plan *plan, const struct placed_object *plac
     *filling = (struct filling){0};
 }
 
-/* A larger tensor does not end the part that is being filled, and is numbered before it: so the
- * parts are the same as those of huggingface_hub. */
+/* A larger tensor does not end the part that is being filled, and gets the number before it, so
+ * that the parts are the same as those that huggingface_hub makes. */
 static void fill_parts(struct split_plan *plan, const struct placed_object *placed, uint32_t count,
                        uint64_t part_bytes)
 {
@@ -202,11 +197,11 @@ struct writing {
     struct split_replacing *replacing;
     int stem_length; /* of path */
     const char *path;
-    char **paths;              /* of the parts, and then of the index */
-    struct output_file *files; /* likewise; open ones come first */
+    char **paths;              /* for the parts, and then for the index */
+    struct output_file *files; /* in the same order; the open files come first */
     uint32_t open_count;
-    bool *objects;   /* of the source: those of the part that is being written */
-    uint32_t failed; /* the number of the file that could not be written; UINT32_MAX: none */
+    bool *objects;   /* marks the source's objects in the current part */
+    uint32_t failed; /* number of the file that could not be written; UINT32_MAX: none */
 };
 
 static const char *base_of(const char *path)
@@ -240,7 +235,7 @@ static enum zt_status begin(struct writing *writing, const char *path, struct zt
     const uint32_t files = writing->plan->count + 1;
     size_t length = strlen(path);
 
-    if (zt_text_ends_with((struct zt_text){path, length}, zt_text_from(EXTENSION)))
+    if (zt_text_ends_like((struct zt_text){path, length}, zt_text_from(EXTENSION)))
         length -= strlen(EXTENSION);
     writing->path = path;
     writing->stem_length = (int)length;
@@ -359,31 +354,21 @@ static enum zt_status write_index(struct writing *writing, struct zt_error *erro
     return status;
 }
 
-/* --- the whole --- */
+/* --- all files --- */
 
-/* What has been published is taken back if another file cannot be. */
 static enum zt_status publish_all(struct writing *writing, struct zt_error *error)
 {
     const uint32_t count = writing->open_count;
-    uint32_t published = 0;
-    enum zt_status status = ZT_OK;
+    uint32_t failed = 0;
+    const enum zt_status status = output_files_publish(writing->files, count, &failed, error);
 
-    for (; published < count && status == ZT_OK; published++) {
-        status = output_file_publish(&writing->files[published], error);
-        if (writing->files[published].has_replaced)
-            writing->replacing->has_happened = true;
-    }
-    if (status == ZT_OK) {
-        writing->open_count = 0;
-        return ZT_OK;
-    }
-    /* Publishing frees what it published or discarded. */
-    writing->failed = published - 1;
-    for (uint32_t i = 0; i + 1 < published; i++)
-        unlink(writing->paths[i]);
-    for (uint32_t i = published; i < count; i++)
-        output_file_discard(&writing->files[i]);
+    /* Publishing frees each file, whether it succeeded or not. */
     writing->open_count = 0;
+    if (status != ZT_OK)
+        writing->failed = failed;
+    for (uint32_t i = 0; i < count && status == ZT_OK; i++)
+        if (writing->files[i].has_replaced)
+            writing->replacing->has_happened = true;
     return status;
 }
 

@@ -1,5 +1,6 @@
-/* Reads exported components: seekable ones frame by frame, views that ascend from the file, other
- * encodings through the cache of decoded components. The last one read stays open. */
+/* Reads exported components: seekable encodings frame by frame, views with ascending offsets from
+ * the file, other encodings through the cache of decoded components. The component that was read
+ * last stays open. */
 #include "derived/export_bytes.h"
 
 #include <assert.h>
@@ -17,9 +18,9 @@ struct export_bytes {
     const struct zt_cut *cut;
     bool to_f32;
     pthread_mutex_t lock; /* guards the members below */
-    uint32_t component;   /* the open one, or NONE */
+    uint32_t component;   /* the open component, or NONE */
     struct zt_source *source;
-    struct decoded *decoded; /* owner of source; NULL: source is closed here */
+    struct decoded *decoded; /* owner of source; NULL: source must be closed here */
 };
 
 struct export_bytes *export_bytes_new(struct server *server, struct generation *generation,
@@ -45,7 +46,7 @@ static void close_source(struct export_bytes *bytes)
     assert(bytes->source != NULL);
     bytes->component = NONE;
     if (bytes->decoded != NULL)
-        decoded_release(bytes->decoded);
+        memo_release(bytes->decoded);
     else
         zt_source_close(bytes->source);
     bytes->decoded = NULL;
@@ -73,7 +74,7 @@ static struct zt_source *file_of(const struct export_bytes *bytes,
     return zt_files_source(&files, component);
 }
 
-/* The lock is held. */
+/* The lock must be held. */
 static enum zt_status open_source(struct export_bytes *bytes, uint32_t number,
                                   struct zt_error *error)
 {
@@ -143,7 +144,7 @@ enum zt_status export_bytes_read(struct export_bytes *bytes, const struct export
         status = zt_component_view_read(&from, offset, buffer.at, buffer.length, error);
         return name_failure(bytes, origin, status, error);
     }
-    /* Concurrent readers of one export would only close each other's source. */
+    /* One lock suffices: concurrent readers of one export would only close each other's source. */
     pthread_mutex_lock(&bytes->lock);
     status = open_source(bytes, origin->component, error);
     from.source = bytes->source;

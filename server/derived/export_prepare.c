@@ -1,10 +1,10 @@
-/* Prepares an export from its outline: verifies several components at once, and reads them where
- * the target states their digests or lengths; then checks contents, finds equal bytes and lays out
- * the file.
+/* Prepares an export from its outline. It verifies several components in parallel, and reads them
+ * if the target contains their digests or lengths. Then it checks contents, finds equal bytes and
+ * lays out the file.
  *
  * No job waits for another: a runner whose component is being verified returns, and the verifier
  * queues it again. A runner that has read for a while queues itself again, so that exports do not
- * keep other jobs from the workers. */
+ * block other jobs. */
 #include "derived/export_work.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@
 #include "zt/decode.h"
 
 #define NONE UINT32_MAX
-/* How much a runner reads before it queues itself again: about 0.1 s. */
+/* How many bytes a runner reads before it queues itself again: about 0.1 s. */
 #define RUN_BYTES ((uint64_t)64 << 20)
 /* Up to this length, a separate job costs more than the hashing itself. */
 #define SMALL_BYTES ((uint64_t)1 << 20)
@@ -27,9 +27,9 @@ static const struct export_origin *origin_of(const struct export_work *work, uin
     return &work->selected[work->projection->origins[component].component];
 }
 
-/* Whether a verified component must be read as well. Either the digest or length that the target
- * states is not known, or the source's digest does not prove that the component decodes: a failure
- * would then end the answer halfway. */
+/* Returns true if a verified component must be read as well. That is so if the target contains a
+ * digest or length that is unknown, or if the source's digest does not prove that the component can
+ * be decoded: a failure would then cut off the answer. */
 static bool must_read(const struct export_work *work, uint32_t component,
                       enum component_state state)
 {
@@ -65,7 +65,7 @@ static struct zt_conversion conversion_of(const struct export_work *work,
                                   .trusted = true};
 }
 
-/* Whether the component is exported whole and unchanged, so that other queries can use its
+/* Returns true if the component is exported whole and unchanged, so that other queries can use its
  * fingerprint. */
 static bool is_whole(const struct export_work *work, uint32_t component)
 {
@@ -136,14 +136,14 @@ static void refuse_component(struct export_work *work, const struct export_origi
 {
     if (state == COMPONENT_UNAVAILABLE)
         export_fail_component(work, EXPORT_ERROR, origin,
-                              "the stored bytes cannot be had from the store at present");
+                              "the stored bytes cannot be read from the store at the moment");
     else
         export_fail_component(work, EXPORT_CORRUPT, origin,
                               "the stored bytes do not match the digest stated in the file; "
                               "they are not served");
 }
 
-/* False: the verifier will queue the runner again, so the caller must not touch it. */
+/* Returns false if the verifier will queue the runner again; the caller must not touch it then. */
 static bool prepare_component(struct export_runner *runner)
 {
     struct export_work *work = runner->work;
@@ -153,7 +153,7 @@ static bool prepare_component(struct export_runner *runner)
 
     assert(component < work->projection->model->component_count);
     state = verify(runner);
-    /* Another thread may have ended the work by now. */
+    /* Another thread may already have ended the work. */
     if (state == COMPONENT_CHECKING)
         return false;
     if (state == COMPONENT_CORRUPT || state == COMPONENT_UNAVAILABLE) {
@@ -231,7 +231,7 @@ static void end_runner(struct export_work *work)
 
 /* --- runners --- */
 
-/* An upper estimate of what must be read and decoded. */
+/* Returns an upper estimate of the bytes to be read and decoded. */
 static uint64_t bytes_of(const struct export_work *work)
 {
     uint64_t sum = 0;
@@ -246,7 +246,7 @@ static uint64_t bytes_of(const struct export_work *work)
     return sum;
 }
 
-/* By size, so that small exports do not wait for large ones. */
+/* Submits by size, so that small exports do not wait for large ones. */
 static void submit(struct export_runner *runner)
 {
     workers_submit_sized(server_waiters(runner->work->order.server), &runner->job,

@@ -1,4 +1,4 @@
-/* The outline of an export, laid out by the lengths that its components state, and read. */
+/* Lays out the outline of an export by the stated lengths of its components, and reads it. */
 #include "derived/export_source.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@ struct export_source {
     struct export_query query;
     struct export_work *work;
     struct zt_file_plan *plan;
-    struct export_origin *origins; /* for each component of the plan */
+    struct export_origin *origins; /* one per component of the plan */
     struct export_bytes *bytes;
     struct zt_source *file;
 };
@@ -100,7 +100,7 @@ static enum zt_status status_of(const struct export_result *result, struct zt_er
     return result->error.status == ZT_NO_MEMORY ? ZT_NO_MEMORY : ZT_UNSUPPORTED;
 }
 
-/* Work and plan become the caller's, also of an export that fails. */
+/* The caller owns the work and the plan afterwards, even on failure. */
 static enum zt_status lay_out(struct export_source *self, struct zt_error *error)
 {
     const struct export_order order = {.server = self->server,

@@ -1,12 +1,12 @@
 /* Makes the outline of an export: selects objects, cuts them, and projects them to the target
- * format, without reading any data. Also creates and frees the work, and records its failure. */
+ * format without reading any data. It also creates and frees the work, and records its failure. */
 #include "derived/export_work.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/glob.h"
-#include "derived/axis_rules.h"
+#include "selection/matches.h"
 #include "zt/decode.h"
 
 /* Selecting and projecting the objects of a larger manifest may take longer than about 10 ms. */
@@ -141,7 +141,7 @@ static bool is_in_range(const struct export_query *query, uint32_t object)
     return query->count == 0 || (object >= query->first && object - query->first < query->count);
 }
 
-/* Marks the objects that the query selects and returns their number. globs NULL: any name. */
+/* Marks the objects that the query selects and returns their number. globs is NULL for any name. */
 static uint32_t mark_objects(const struct export_work *work, struct glob_set *globs, bool *chosen)
 {
     const struct zt_model *model = work->order.generation->model;
@@ -154,7 +154,26 @@ static uint32_t mark_objects(const struct export_work *work, struct glob_set *gl
     return count;
 }
 
-/* A flag for each object of the model. NULL: the work has failed. */
+static void fail_empty(struct export_work *work)
+{
+    const struct export_query *query = work->order.query;
+    struct zt_error error;
+
+    matches_fail_all(query->prefix, query->matches, query->match_count,
+                     work->order.generation->model, &error);
+    export_fail(work, EXPORT_NO_OBJECT, &error);
+}
+
+/* Records a failure of matches_check or axis_rules_apply. */
+static void fail_selection(struct export_work *work, const struct zt_error *error)
+{
+    if (error->status == ZT_NOT_FOUND)
+        export_fail(work, EXPORT_RULE_UNUSED, error);
+    else
+        export_fail(work, export_failure_of(error->status, EXPORT_NOT_REPRESENTABLE), error);
+}
+
+/* Returns a flag for each object of the model. Returns NULL if the work has failed. */
 static bool *choose_objects(struct export_work *work)
 {
     const struct export_query *query = work->order.query;
@@ -169,31 +188,37 @@ static bool *choose_objects(struct export_work *work)
         goto out;
     }
     count = mark_objects(work, globs, chosen);
-    if (count > 0 || (query->match_count == 0 && query->prefix.length == 0)) {
+    if (count == 0 && (query->match_count > 0 || query->prefix.length > 0)) {
+        fail_empty(work);
+    } else if (matches_check(query->prefix, query->matches, query->match_count,
+                             work->order.generation->model, &error) == ZT_OK) {
         glob_set_free(globs);
         return chosen;
+    } else {
+        fail_selection(work, &error);
     }
-    zt_fail(&error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
-            "no object of the model has a name that matches");
-    export_fail(work, EXPORT_NO_OBJECT, &error);
 out:
     glob_set_free(globs);
     free(chosen);
     return NULL;
 }
 
-/* False: the work has failed. */
+/* Returns false if the work has failed. */
 static bool find_axes(struct export_work *work, const bool *chosen)
 {
     const struct export_query *query = work->order.query;
+    const struct zt_model *model = work->order.generation->model;
+    struct zt_error error;
 
     if (work->cut == NULL)
         return true;
-    work->axes =
-        axis_rules_apply(query->rules, query->rule_count, work->order.generation->model, chosen);
-    if (work->axes == NULL)
-        export_fail_memory(work);
-    return work->axes != NULL;
+    if (query->rule_count == 0 && work->cut->parts > 1)
+        work->result.suggestion = axis_set_suggest(model);
+    if (axis_rules_apply(query->rules, query->rule_count, model, chosen, &work->axes, &error) ==
+        ZT_OK)
+        return true;
+    fail_selection(work, &error);
+    return false;
 }
 
 /* A CBOR map. */
@@ -228,13 +253,14 @@ static void select_objects(struct export_work *work)
     free(chosen);
 }
 
-/* The axis along which an object of the generation is cut. */
+/* Returns the axis along which an object of the generation is cut. */
 static int64_t axis_of(const struct export_work *work, uint32_t object)
 {
     return work->axes != NULL ? work->axes[object] : ZT_AXIS_NONE;
 }
 
-/* How the selection widens an object of the generation: only what it cuts. */
+/* Returns how the selection widens an object of the generation; it widens only objects that it
+ * cuts. */
 static struct zt_widening widening_of(const struct export_work *work, uint32_t object)
 {
     const struct zt_model *model = work->order.generation->model;
@@ -270,7 +296,7 @@ static void list_selected(struct export_work *work)
 
 /* --- encodings and target --- */
 
-/* Whether the component is decoded through the cache of decoded components, which has bounds. */
+/* Returns true if the component is decoded through the bounded cache of decoded components. */
 static bool is_cached(const struct zt_component *component)
 {
     struct zt_slice whole;
@@ -286,7 +312,7 @@ bool export_is_too_large(struct export_work *work, const struct export_origin *o
         length <= (uint64_t)config_number(&work->order.server->config->limits.decoded_bytes))
         return false;
     export_fail_component(work, EXPORT_UNSUPPORTED_ENCODING, origin,
-                          "decoded, it exceeds limits.decoded_bytes of this server");
+                          "its decoded size exceeds this server's limits.decoded_bytes");
     return true;
 }
 

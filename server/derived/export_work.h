@@ -1,4 +1,4 @@
-/* The work of making a plan, done by workers. export_plan.c begins the stages and takes the result;
+/* The work of making a plan, done by workers. export_plan.c starts the stages and takes the result;
  * export_work.c makes the outline, export_prepare.c the rest. */
 #ifndef DERIVED_EXPORT_WORK_H
 #define DERIVED_EXPORT_WORK_H
@@ -8,7 +8,7 @@
 #include "derived/export_plan.h"
 #include "zt/convert.h"
 
-/* Components prepared at the same time: enough to keep a few disks and processors busy. */
+/* Components prepared in parallel: enough to keep a few disks and processors busy. */
 #define EXPORT_RUNNERS 4
 
 /* The members of a plan that a stage fills in. */
@@ -16,6 +16,7 @@ struct export_result {
     struct zt_file_plan *file;
     struct export_origin *origins;
     uint32_t origin_count;
+    const struct axis_set *suggestion;
     bool failed;
     enum export_failure failure;
     enum zt_slice_verdict verdict;
@@ -25,11 +26,11 @@ struct export_result {
 struct export_order {
     struct server *server;
     struct generation *generation; /* held until the work is freed */
-    uint64_t client;               /* who has begun it (struct job) */
+    uint64_t client;               /* the client that started it (struct job) */
     const struct export_query *query;
-    /* Called on a worker at the very end of a stage. */
+    /* Called on a worker at the end of a stage. */
     void (*ended)(void *context);
-    /* Whether anybody still waits for the plan. Called on any worker. */
+    /* Returns true if any client still waits for the plan. May be called on any worker. */
     bool (*wanted)(void *context);
     void *context;
 };
@@ -39,24 +40,24 @@ struct export_runner {
     struct job job; /* first: the job is the structure */
     struct waiter waiter;
     struct export_work *work;
-    uint32_t component; /* of the outline, in progress; UINT32_MAX: none */
+    uint32_t component; /* index in the outline, in progress; UINT32_MAX: none */
     uint64_t spent_bytes;
     struct export_bytes *bytes;
     struct zt_source *cuts;
-    struct zt_source **files; /* those of struct zt_conversion, then the cuts */
+    struct zt_source **files; /* the files of struct zt_conversion, then the cuts */
 };
 
 struct export_work {
     struct job job; /* first: the job is the structure */
     struct export_order order;
     const struct zt_cut *cut;
-    int64_t *axes; /* of each object of the generation; NULL: no cut */
+    int64_t *axes; /* of all objects of the generation; NULL: no cut */
     struct zt_selection selection;
-    struct export_origin *selected; /* for each component of the selection */
+    struct export_origin *selected; /* one per component of the selection */
     struct zt_projection *projection;
     struct zt_fingerprint *fingerprints;
-    uint64_t bytes;   /* upper estimate of what must be read and decoded */
-    atomic_uint next; /* the component that the next runner takes */
+    uint64_t bytes;   /* upper estimate of the bytes to read and decode */
+    atomic_uint next; /* the component for the next runner */
     atomic_uint running;
     struct export_runner runners[EXPORT_RUNNERS];
     pthread_mutex_t lock; /* guards the failure in result */
@@ -64,45 +65,46 @@ struct export_work {
     struct export_result result;
 };
 
-/* NULL if out of memory. The query is borrowed. */
+/* Returns NULL if out of memory. The query is not copied. */
 struct export_work *export_work_new(const struct export_order *order);
-/* Takes NULL. */
+/* Accepts NULL. */
 void export_work_free(struct export_work *work);
 
-/* The first stage, at once: on a worker, and without ended. */
+/* Runs the first stage at once, on this worker, without calling ended. */
 void export_work_make_outline(struct export_work *work);
 
-/* For a file that has been laid out: where each component comes from. NULL: out of memory. */
+/* Returns the origin of each component of a file that has been laid out; NULL if out of memory. */
 struct export_origin *export_work_origins(const struct export_work *work);
 
-/* The stages. Each is begun once, by any thread, and calls ended once. */
+/* Start the stages. Each is started once, on any thread, and calls ended once. */
 void export_work_outline(struct export_work *work);
 void export_work_prepare(struct export_work *work);
 
-/* To be called when one more client waits for the stage that is being done. */
+/* Call it when another client waits for the current stage. */
 void export_work_share(struct export_work *work, uint64_t client);
 
-/* After a stage has ended. File and origins become the caller's. */
+/* Takes the result after a stage has ended. The caller then owns file and origins. */
 void export_work_take(struct export_work *work, struct export_result *out_result);
 
-/* Record a failure; only the first one counts. The second function names the component. */
+/* Record a failure; only the first one counts. export_fail_component also names the component. */
 void export_fail(struct export_work *work, enum export_failure failure,
                  const struct zt_error *error);
 void export_fail_component(struct export_work *work, enum export_failure failure,
                            const struct export_origin *origin, const char *message);
 void export_fail_memory(struct export_work *work);
 
-/* Translates a status; ZT_UNSUPPORTED and ZT_LIMIT become the failure given as unsupported. */
+/* Translates a status; ZT_UNSUPPORTED and ZT_LIMIT become the failure passed as unsupported. */
 enum export_failure export_failure_of(enum zt_status status, enum export_failure unsupported);
 
-/* Whether to continue: nothing has failed, somebody waits, and the server is not stopping. */
+/* Returns true if the work should continue: no failure, a client is waiting, and the server is not
+ * stopping. */
 bool export_is_wanted(struct export_work *work);
 
 const struct zt_component *export_component_of(const struct export_work *work,
                                                const struct export_origin *origin);
 
-/* Whether the decoded length of a component exceeds the server's limit. If so, records the
- * failure. */
+/* Returns true, and records the failure, if the decoded length of a component exceeds the server's
+ * limit. */
 bool export_is_too_large(struct export_work *work, const struct export_origin *origin,
                          uint64_t length);
 

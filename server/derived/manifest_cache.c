@@ -1,73 +1,104 @@
-/* The JSON of a whole manifest, plain and in each content coding, made once for each generation.
- * Small texts are written at once; others are made by a worker, and all requests wait for the same
- * result.
+/* Makes the JSON of whole manifests, plain and in each content coding, once per version of a model.
+ * Short plain texts are written at once; others are made by a worker.
  *
- * The texts live as long as the generation. The length of the JSON is bounded by that of the
- * manifest, and a coded text is about a tenth of it. */
+ * The texts live as long as the generation, except that a long plain text is freed if it has not
+ * been requested for a while. The length of the JSON is limited in proportion to the manifest, and
+ * a coded text has about a tenth of it. */
 #include <assert.h>
-#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "derived/manifest_json.h"
 #include "zt/coding.h"
 
-/* Manifests up to this size take about 100 µs at most, so the loop writes them itself. */
+/* Manifests up to this size take at most about 100 µs, so the loop writes them itself. */
 #define INLINE_MANIFEST_BYTES 16384
-/* Larger ones take more than about 10 ms to write or to compress. */
+/* Larger manifests take more than about 10 ms to write or compress. */
 #define LONG_MANIFEST_BYTES 262144
+/* Shorter plain texts are kept as long as the generation. */
+#define LONG_TEXT_BYTES ((size_t)1 << 20)
 /* CODING_IDENTITY, CODING_ZSTD, CODING_GZIP */
 #define CODINGS CODING_NONE
 
-enum text_state { TEXT_EMPTY, TEXT_WORKING, TEXT_DONE, TEXT_TOO_LONG, TEXT_FAILED };
-
-/* The text in one coding; constant from TEXT_DONE on. */
-struct coded_text {
-    enum text_state state;
-    char *bytes;
-    size_t length;
-};
-
-/* A generation's side table. */
-struct manifest_cache {
+/* A generation's side table, so that its texts are dropped with it. */
+struct texts {
     struct side_table base;
-    pthread_mutex_t lock;
-    struct coded_text texts[CODINGS];
-    struct waiter *waiters[CODINGS];
-    struct making *making[CODINGS]; /* while a worker makes it */
+    struct memo *manifests;
 };
 
 struct making {
     struct job job; /* first: the job is the structure */
+    struct memo *manifests;
+    struct manifest_text *text;
     struct generation *generation;
     enum coding coding;
 };
 
-static void free_cache(struct side_table *table, const struct generation *generation)
+static void free_text(void *text)
 {
-    struct manifest_cache *cache = (struct manifest_cache *)table;
-
-    (void)generation;
-    for (unsigned i = 0; i < CODINGS; i++)
-        free(cache->texts[i].bytes);
-    pthread_mutex_destroy(&cache->lock);
-    free(cache);
+    free(((struct manifest_text *)text)->bytes);
 }
 
-/* The table, made if necessary; NULL if out of memory. */
-static struct manifest_cache *cache_of(struct generation *generation)
+struct memo *manifest_memo_new(void)
 {
-    struct side_table *table = generation_side_table(generation, SIDE_TABLE_MANIFEST);
-    struct manifest_cache *cache;
+    return memo_new(&(struct memo_rules){.value_bytes = sizeof(struct manifest_text),
+                                         .free_value = free_text,
+                                         .most = {UINT64_MAX, SIZE_MAX}});
+}
 
-    if (table != NULL)
-        return (struct manifest_cache *)table;
-    cache = calloc(1, sizeof(*cache));
-    if (cache == NULL)
-        return NULL;
-    cache->base.free = free_cache;
-    pthread_mutex_init(&cache->lock, NULL);
-    return (struct manifest_cache *)generation_attach(generation, SIDE_TABLE_MANIFEST,
-                                                      &cache->base);
+/* A key; its path has no NUL. The plain text's ETag identifies the version. */
+struct key {
+    char etag[GENERATION_ETAG_SIZE];
+    uint64_t numbers[3];
+    char path[MODEL_PATH_SIZE];
+};
+
+struct manifest_text *manifest_hold(struct memo *manifests, const struct generation *generation,
+                                    enum coding coding)
+{
+    struct key key;
+    const size_t length = strlen(generation->path);
+
+    assert(coding < CODINGS && length < sizeof(key.path));
+    memset(&key, 0, offsetof(struct key, path));
+    memcpy(key.etag, generation->etag, sizeof(key.etag));
+    key.numbers[0] = generation->identity.device;
+    key.numbers[1] = (uint64_t)generation->identity.changed_ns;
+    key.numbers[2] = coding;
+    memcpy(key.path, generation->path, length);
+    return memo_hold(manifests,
+                     (struct zt_text){(const char *)&key, offsetof(struct key, path) + length});
+}
+
+static void drop_texts(struct side_table *table, const struct generation *generation)
+{
+    struct texts *texts = (struct texts *)table;
+
+    for (unsigned coding = 0; coding < CODINGS; coding++) {
+        struct manifest_text *text = manifest_hold(texts->manifests, generation, coding);
+
+        if (text != NULL)
+            memo_drop(text);
+        memo_release(text);
+    }
+    free(texts);
+}
+
+/* Returns false if out of memory: the generation's texts must then not be kept. */
+static bool attach_table(struct memo *manifests, struct generation *generation)
+{
+    struct texts *texts;
+
+    if (generation_side_table(generation, SIDE_TABLE_MANIFEST) != NULL)
+        return true;
+    texts = calloc(1, sizeof(*texts));
+    if (texts == NULL)
+        return false;
+    texts->base.free = drop_texts;
+    texts->manifests = manifests;
+    generation_attach(generation, SIDE_TABLE_MANIFEST, &texts->base);
+    return true;
 }
 
 struct manifest_source manifest_source_of(const struct generation *generation)
@@ -83,7 +114,10 @@ struct manifest_source manifest_source_of(const struct generation *generation)
                                                        : generation->identity.modified_ns};
 }
 
-static struct coded_text write_whole(const struct generation *generation)
+/* --- making --- */
+
+static enum zt_status write_plain(const struct generation *generation,
+                                  struct manifest_text *out_text, struct zt_error *error)
 {
     const struct manifest_source source = manifest_source_of(generation);
     struct json json;
@@ -92,146 +126,149 @@ static struct coded_text write_whole(const struct generation *generation)
     json_init(&json, false);
     manifest_write(&json, generation->model, &source, NULL);
     if (json.failed) {
+        const bool is_too_long = json.too_long;
+
         json_free(&json);
-        return (struct coded_text){.state = json.too_long ? TEXT_TOO_LONG : TEXT_FAILED};
+        return is_too_long ? zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                                     "the JSON is out of proportion to the manifest")
+                           : zt_fail_memory(error, "a manifest");
     }
-    /* Gives back unused capacity. */
+    /* Return the unused capacity. */
     fitted = realloc(json.text, json.length);
-    return (struct coded_text){TEXT_DONE, fitted != NULL ? fitted : json.text, json.length};
+    out_text->bytes = fitted != NULL ? fitted : json.text;
+    out_text->length = json.length;
+    out_text->is_plain = true;
+    atomic_store(&out_text->read_ms, clock_coarse_ms());
+    return ZT_OK;
 }
 
-static struct coded_text compress(enum coding coding, const struct coded_text *whole)
+static void make(const struct making *making);
+
+/* Compresses the plain text, which is made if necessary. */
+static enum zt_status compress(const struct making *making, struct zt_error *error)
 {
-    enum zt_coding means = coding == CODING_ZSTD ? ZT_CODING_ZSTD : ZT_CODING_GZIP;
+    const enum zt_coding means = making->coding == CODING_ZSTD ? ZT_CODING_ZSTD : ZT_CODING_GZIP;
+    struct manifest_text *plain =
+        manifest_hold(making->manifests, making->generation, CODING_IDENTITY);
+    struct making first = *making;
+    enum zt_status status;
     uint8_t *bytes;
-    size_t length;
 
-    assert(whole->state == TEXT_DONE);
-    if (zt_coding_encode(means, whole->bytes, whole->length, &bytes, &length, NULL) != ZT_OK)
-        return (struct coded_text){.state = TEXT_FAILED};
-    return (struct coded_text){TEXT_DONE, (char *)bytes, length};
+    if (plain == NULL)
+        return zt_fail_memory(error, "a manifest");
+    first.text = plain;
+    first.coding = CODING_IDENTITY;
+    if (memo_get(plain, 1, error) == MEMO_MAKE)
+        make(&first);
+    if (memo_get(plain, 1, error) == MEMO_FAILED) {
+        assert(error->status != ZT_OK);
+        memo_release(plain);
+        return error->status;
+    }
+    status =
+        zt_coding_encode(means, plain->bytes, plain->length, &bytes, &making->text->length, error);
+    if (status == ZT_OK)
+        making->text->bytes = (char *)bytes;
+    memo_release(plain);
+    return status;
 }
 
-/* The plain text is made before the others. */
-static struct coded_text make(struct generation *generation, enum coding coding)
+/* Runs in the maker of a text. */
+static void make(const struct making *making)
 {
-    if (coding == CODING_IDENTITY)
-        return write_whole(generation);
-    return compress(coding, &cache_of(generation)->texts[CODING_IDENTITY]);
+    struct manifest_text *text = making->text;
+    const bool is_kept = attach_table(making->manifests, making->generation);
+    struct zt_error error;
+    enum zt_status status;
+
+    status = making->coding == CODING_IDENTITY ? write_plain(making->generation, text, &error)
+                                               : compress(making, &error);
+    if (status == ZT_OK)
+        memo_done(text, is_kept ? (struct memo_charge){text->length, 1} : MEMO_NOT_KEPT);
+    else if (status == ZT_LIMIT && is_kept)
+        memo_fail(text, &error, (struct memo_charge){0, 1}, MEMO_LASTING);
+    else
+        /* The next request tries again, when there may be memory. */
+        memo_fail(text, &error, MEMO_NOT_KEPT, 0);
+    memo_release(text);
 }
 
 static void run_making(struct job *job)
 {
     struct making *making = (struct making *)job;
-    struct manifest_cache *cache = cache_of(making->generation);
-    struct coded_text made = make(making->generation, making->coding);
-    struct waiter *waiter;
 
-    pthread_mutex_lock(&cache->lock);
-    assert(cache->texts[making->coding].state == TEXT_WORKING && made.state > TEXT_WORKING);
-    cache->texts[making->coding] = made;
-    cache->making[making->coding] = NULL;
-    waiter = cache->waiters[making->coding];
-    cache->waiters[making->coding] = NULL;
-    pthread_mutex_unlock(&cache->lock);
-    waiters_wake(waiter);
+    if (memo_begin(making->text, job))
+        make(making);
+    else
+        memo_release(making->text);
     generation_release(making->generation);
     free(making);
 }
 
-/* The lock is held. */
-static void begin(struct workers *workers, struct generation *generation, enum coding coding,
-                  uint64_t client)
+static bool is_inline(const struct generation *generation, enum coding coding)
 {
-    struct coded_text *text = &cache_of(generation)->texts[coding];
+    return coding == CODING_IDENTITY && generation->model->manifest_length <= INLINE_MANIFEST_BYTES;
+}
+
+enum memo_answer manifest_ask(struct server *server, struct manifest_text *text,
+                              struct generation *generation, enum coding coding,
+                              struct waiter *waiter, struct zt_error *error)
+{
+    const enum memo_answer given = memo_ask(text, 1, waiter, error);
+    const struct making first = {
+        .manifests = server->manifests, .text = text, .generation = generation, .coding = coding};
     struct making *making = NULL;
 
-    assert(text->state == TEXT_EMPTY);
-    if (coding != CODING_IDENTITY || generation->model->manifest_length > INLINE_MANIFEST_BYTES)
-        making = calloc(1, sizeof(*making));
+    if (given == MEMO_READY)
+        atomic_store(&text->read_ms, clock_coarse_ms());
+    if (given != MEMO_MAKE)
+        return given;
+    if (!is_inline(generation, coding))
+        making = malloc(sizeof(*making));
     if (making == NULL) {
-        *text = make(generation, coding);
-        return;
+        make(&first);
+        return memo_ask(text, 1, waiter, error);
     }
+    *making = first;
     making->job.run = run_making;
-    making->job.client = client;
-    cache_of(generation)->making[coding] = making;
-    making->generation = generation_hold(generation);
-    making->coding = coding;
-    text->state = TEXT_WORKING;
-    if (generation->model->manifest_length > LONG_MANIFEST_BYTES)
-        workers_submit_long(workers, &making->job);
-    else
-        workers_submit(workers, &making->job);
+    generation_hold(generation);
+    memo_submit(text, waiter,
+                &(struct memo_job){
+                    server->workers, &making->job,
+                    generation->model->manifest_length > LONG_MANIFEST_BYTES ? UINT64_MAX : 0});
+    return MEMO_PENDING;
 }
 
-static enum manifest_answer answer(struct coded_text *text, struct zt_text *out_text)
+uint64_t manifest_length(struct memo *manifests, struct generation *generation, enum coding coding)
 {
-    switch (text->state) {
-    case TEXT_WORKING:
-        return MANIFEST_PENDING;
-    case TEXT_DONE:
-        *out_text = (struct zt_text){text->bytes, text->length};
-        return MANIFEST_READY;
-    case TEXT_TOO_LONG:
-        return MANIFEST_TOO_LONG;
-    default:
-        /* The next request tries again: there may be memory then. */
-        text->state = TEXT_EMPTY;
-        return MANIFEST_FAILED;
-    }
-}
+    struct manifest_text *text = manifest_hold(manifests, generation, coding);
+    const struct making making = {
+        .manifests = manifests, .text = text, .generation = generation, .coding = coding};
+    uint64_t length = 0;
 
-static enum manifest_answer ask(struct workers *workers, struct generation *generation,
-                                enum coding coding, struct waiter *waiter, struct zt_text *out_text)
-{
-    struct manifest_cache *cache = cache_of(generation);
-    struct coded_text *text;
-    enum manifest_answer given;
-
-    if (cache == NULL)
-        return MANIFEST_FAILED;
-    text = &cache->texts[coding];
-    pthread_mutex_lock(&cache->lock);
-    if (text->state == TEXT_EMPTY)
-        begin(workers, generation, coding, waiter->client);
-    else if (text->state == TEXT_WORKING)
-        workers_share(workers, &cache->making[coding]->job, waiter->client);
-    given = answer(text, out_text);
-    if (given == MANIFEST_PENDING) {
-        waiter->next = cache->waiters[coding];
-        cache->waiters[coding] = waiter;
-    }
-    pthread_mutex_unlock(&cache->lock);
-    return given;
-}
-
-enum manifest_answer manifest_ask(struct workers *workers, struct generation *generation,
-                                  enum coding coding, struct waiter *waiter,
-                                  struct zt_text *out_text)
-{
-    enum manifest_answer given = ask(workers, generation, CODING_IDENTITY, waiter, out_text);
-
-    return given == MANIFEST_READY && coding != CODING_IDENTITY
-               ? ask(workers, generation, coding, waiter, out_text)
-               : given;
-}
-
-uint64_t manifest_length(struct workers *workers, struct generation *generation, enum coding coding)
-{
-    struct manifest_cache *cache = cache_of(generation);
-    const bool at_once =
-        coding == CODING_IDENTITY && generation->model->manifest_length <= INLINE_MANIFEST_BYTES;
-    struct coded_text *text;
-    uint64_t length;
-
-    if (cache == NULL)
+    if (text == NULL)
         return 0;
-    text = &cache->texts[coding];
-    pthread_mutex_lock(&cache->lock);
-    if (text->state == TEXT_EMPTY && at_once)
-        begin(workers, generation, coding, JOB_OF_SERVER);
-    length = text->state == TEXT_DONE ? text->length : 0;
-    pthread_mutex_unlock(&cache->lock);
+    if (is_inline(generation, coding) && memo_get(text, 1, NULL) == MEMO_MAKE)
+        make(&making);
+    if (memo_is_ready(text, 1))
+        length = text->length;
+    memo_release(text);
     return length;
+}
+
+/* --- freeing --- */
+
+static bool is_idle(void *context, const void *value, bool is_held, int64_t used_ms)
+{
+    const struct manifest_text *text = value;
+
+    (void)is_held;
+    (void)used_ms;
+    return text->is_plain && text->length > LONG_TEXT_BYTES &&
+           atomic_load(&text->read_ms) < *(const int64_t *)context;
+}
+
+void manifest_release_idle(struct memo *manifests, int64_t before_ms)
+{
+    memo_sweep(manifests, is_idle, &before_ms);
 }

@@ -7,17 +7,17 @@
 #include <time.h>
 
 #include "base/glob.h"
-#include "base/memory.h"
 #include "http/fields/uri.h"
+#include "input/date.h"
 #include "zt/attributes.h"
 
-/* Every component's href repeats the object's name, so the JSON of a hostile manifest could be many
- * times as long as the manifest. The JSON of real manifests is less than 20 times as long, apart
- * from a fixed part. */
+/* Each component's href contains the object's name, so the JSON of a malicious manifest could be
+ * many times as long as the manifest. The JSON of real manifests is less than 20 times as long,
+ * apart from a fixed part. */
 #define GROWTH_LIMIT     64
 #define TEXT_SLACK_BYTES (UINT64_C(4) << 20)
 #define NS_PER_SECOND    INT64_C(1000000000)
-/* The most that an object of a joined model takes, with a long name and shape. */
+/* The maximum for an object of a joined model with a long name and shape. */
 #define PART_OBJECT_BYTES 4096
 
 /* The state of one call that writes a manifest or an object. */
@@ -26,12 +26,19 @@ struct scribe {
     const struct zt_model *model;
     const struct manifest_source *source;
     struct href href;
-    size_t objects_length;       /* of "/v1/models/<name>/objects/" in href */
-    struct zt_buffer attributes; /* as JSON, before they become a value of the text */
-    struct glob_set *globs;      /* NULL: all objects */
+    size_t objects_length;  /* of "/v1/models/<name>/objects/" in href */
+    struct glob_set *globs; /* NULL: all objects */
     unsigned fields;
     uint64_t limit_bytes;
 };
+
+/* A server limits the text like the opened model. */
+static uint64_t at_most_limit(uint64_t bytes)
+{
+    const uint64_t limit = zt_model_memory_limit();
+
+    return bytes < limit ? bytes : limit;
+}
 
 static void scribe_init(struct scribe *scribe, struct json *json, const struct zt_model *model,
                         const struct manifest_source *source, unsigned fields)
@@ -39,7 +46,7 @@ static void scribe_init(struct scribe *scribe, struct json *json, const struct z
     *scribe = (struct scribe){.json = json, .model = model, .source = source};
     scribe->fields = fields != 0 ? fields : ~0U;
     scribe->limit_bytes = model->manifest_length * GROWTH_LIMIT + TEXT_SLACK_BYTES;
-    /* Most of a joined model's tensors are in other manifests than that of its own file. */
+    /* Most of a joined model's tensors come from other manifests than its own file's. */
     if (model->shard_count > 0 && model->shards[0].kind == ZT_SHARD_PART)
         scribe->limit_bytes += (uint64_t)model->object_count * PART_OBJECT_BYTES;
     href_init(&scribe->href);
@@ -50,22 +57,33 @@ static void scribe_init(struct scribe *scribe, struct json *json, const struct z
         href_plain(&scribe->href, "/objects/");
         scribe->objects_length = scribe->href.length;
     }
+    scribe->limit_bytes = at_most_limit(scribe->limit_bytes);
 }
 
 static void scribe_end(struct scribe *scribe)
 {
-    if (scribe->href.failed || scribe->attributes.failed)
+    if (scribe->href.failed)
         scribe->json->failed = true;
     href_free(&scribe->href);
     glob_set_free(scribe->globs);
-    zt_buffer_free(&scribe->attributes);
 }
 
 /* --- attributes --- */
 
-static void append(void *buffer, const char *text, size_t length)
+static void check_length(struct scribe *scribe)
 {
-    zt_buffer_append(buffer, text, length);
+    if (scribe->json->length > scribe->limit_bytes) {
+        scribe->json->too_long = true;
+        scribe->json->failed = true;
+    }
+}
+
+static void append(void *context, const char *text, size_t length)
+{
+    struct scribe *scribe = context;
+
+    json_raw_piece(scribe->json, text, length);
+    check_length(scribe);
 }
 
 static void write_attributes(struct scribe *scribe, const void *bytes, size_t length)
@@ -77,12 +95,9 @@ static void write_attributes(struct scribe *scribe, const void *bytes, size_t le
         json_raw(scribe->json, "{}", 2);
         return;
     }
-    scribe->attributes.length = 0;
-    if (zt_attributes_write_json((struct zt_text){bytes, length}, append, &scribe->attributes,
-                                 &error) != ZT_OK)
-        scribe->attributes.failed = true;
-    if (!scribe->attributes.failed)
-        json_raw(scribe->json, (const char *)scribe->attributes.bytes, scribe->attributes.length);
+    json_raw_begin(scribe->json);
+    if (zt_attributes_write_json((struct zt_text){bytes, length}, append, scribe, &error) != ZT_OK)
+        scribe->json->failed = true;
 }
 
 /* --- components --- */
@@ -104,8 +119,6 @@ static void write_component_href(struct scribe *scribe, const struct zt_object *
 {
     struct href *href = &scribe->href;
 
-    if (!href_can_hold(zt_object_name(object)) || !href_can_hold(zt_component_name(component)))
-        return;
     assert(href->failed || href->length >= scribe->objects_length);
     href_cut(href, scribe->objects_length);
     href_segment(href, zt_object_name(object));
@@ -159,10 +172,7 @@ static void write_components(struct scribe *scribe, const struct zt_object *obje
     json_object_begin(scribe->json);
     for (uint32_t i = 0; i < object->component_count && !scribe->json->failed; i++) {
         write_component(scribe, object, &components[i]);
-        if (scribe->json->length > scribe->limit_bytes) {
-            scribe->json->too_long = true;
-            scribe->json->failed = true;
-        }
+        check_length(scribe);
     }
     json_object_end(scribe->json);
 }
@@ -218,8 +228,8 @@ bool manifest_fields_parse(struct zt_text text, unsigned *out_fields)
     return true;
 }
 
-/* The first object whose name does not sort before the prefix. Objects are sorted, so those whose
- * names start with it follow. */
+/* Returns the first object whose name does not sort before the prefix. Objects are sorted, so those
+ * whose names start with it follow. */
 static uint32_t find_first(const struct zt_model *model, struct zt_text prefix)
 {
     uint32_t low = 0;
@@ -261,15 +271,12 @@ static void write_objects(struct scribe *scribe, const struct manifest_selection
 void manifest_write_time(struct json *json, int64_t time_ns)
 {
     time_t seconds = (time_t)(time_ns / NS_PER_SECOND - (time_ns % NS_PER_SECOND < 0));
-    struct tm parts;
-    char text[40];
+    char text[ISO_DATE_SIZE + 1];
 
-    if (gmtime_r(&seconds, &parts) == NULL ||
-        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
+    if (iso_date_format(seconds, text))
+        json_put_string(json, strcat(text, "Z"));
+    else
         json_put_null(json);
-        return;
-    }
-    json_put_string(json, text);
 }
 
 static void write_source(struct json *json, const struct zt_model *model,

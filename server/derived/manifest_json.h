@@ -1,18 +1,21 @@
-/* Manifests as JSON: one form for every format and version. */
+/* Manifests as JSON, in the same form for all formats and versions. */
 #ifndef DERIVED_MANIFEST_JSON_H
 #define DERIVED_MANIFEST_JSON_H
 
 #include "base/json_write.h"
+#include "base/memo.h"
+#include "base/server.h"
 #include "catalog/generation.h"
 #include "http/fields/negotiate.h"
 
-/* Which part of a manifest to show. All members 0: everything. */
+/* The part of a manifest to show. All members 0: everything. */
 struct manifest_selection {
-    struct zt_text prefix;         /* of objects' names; empty: any */
-    const struct zt_text *matches; /* and any of these globs; none: any name */
+    struct zt_text prefix;         /* of objects' names; empty: all */
+    const struct zt_text *matches; /* and any of these globs; none: all names */
     size_t match_count;
     unsigned fields;         /* bits of enum manifest_field; 0: all */
-    bool without_attributes; /* of objects, whatever fields says, and of the model */
+    bool without_attributes; /* omit the attributes of the model and of all objects, even if fields
+                              * includes them */
 };
 
 enum manifest_field {
@@ -22,24 +25,24 @@ enum manifest_field {
     MANIFEST_COMPONENTS = 8
 };
 
-/* The file of a manifest: for hrefs and "source". `ztserve ls` has no generation. */
+/* The file of a manifest, for hrefs and "source". `ztserve ls` has no generation. */
 struct manifest_source {
-    struct zt_text name;   /* the model's */
-    const char *path;      /* in the store; NULL: writes no hrefs */
-    const char *base_path; /* what hrefs begin with */
-    bool is_joined;        /* of several files: none of them is the model */
-    uint64_t size_bytes;   /* of all files together, if it is joined */
+    struct zt_text name;   /* the model's name */
+    const char *path;      /* in the store; NULL: omit hrefs */
+    const char *base_path; /* prefix of hrefs */
+    bool is_joined;        /* made of several models; no single file is the model */
+    uint64_t size_bytes;   /* total size of all files of a joined model */
     const char *etag;      /* NULL: omitted */
     int64_t modified_ns;
-    bool is_undated; /* nobody says when: omitted */
+    bool is_undated; /* the modification time is unknown and omitted */
 };
 
-/* Parses a list of fields ("shape,format"). False for an unknown or empty field. */
+/* Parses a list of fields ("shape,format"). Returns false for an unknown or empty field. */
 bool manifest_fields_parse(struct zt_text text, unsigned *out_fields);
 
-/* Write a manifest, or one of its objects. Afterwards json->failed is set if memory ran out, or if
- * the text would be out of proportion to the manifest; json->too_long is then set as well.
- * selection may be NULL. */
+/* Write a manifest, or one of its objects. Afterwards json->failed is set if out of memory, or if
+ * the text would be out of proportion to the manifest; in the latter case json->too_long is set
+ * too. selection may be NULL. */
 void manifest_write(struct json *json, const struct zt_model *model,
                     const struct manifest_source *source,
                     const struct manifest_selection *selection);
@@ -52,16 +55,38 @@ void manifest_write_time(struct json *json, int64_t time_ns);
 
 struct manifest_source manifest_source_of(const struct generation *generation);
 
-/* The whole manifest of a generation, compact and in a coding; made once and kept with it. READY:
- * *out_text is borrowed from the generation. PENDING: a worker makes it; waiter is woken, and then
- * the caller asks again. TOO_LONG, FAILED: as for manifest_write. */
-enum manifest_answer { MANIFEST_READY, MANIFEST_PENDING, MANIFEST_TOO_LONG, MANIFEST_FAILED };
-enum manifest_answer manifest_ask(struct workers *workers, struct generation *generation,
-                                  enum coding coding, struct waiter *waiter,
-                                  struct zt_text *out_text);
+/* --- whole manifests --- */
 
-/* The length of that text in bytes, if it is there or can be written at once; else 0. */
-uint64_t manifest_length(struct workers *workers, struct generation *generation,
-                         enum coding coding);
+/* The whole manifest of a generation, compact and in a content coding. It is made once, in
+ * server->manifests, and kept as long as the generation. */
+struct manifest_text {
+    char *bytes;
+    size_t length;
+    bool is_plain;            /* not coded */
+    _Atomic(int64_t) read_ms; /* when it was made or last requested; a 304 needs only its length */
+};
+
+/* For server->manifests. Returns NULL if out of memory. */
+struct memo *manifest_memo_new(void);
+
+/* Returns a text, made or not, which the caller must release with memo_release; NULL if out of
+ * memory. */
+struct manifest_text *manifest_hold(struct memo *manifests, const struct generation *generation,
+                                    enum coding coding);
+
+/* Requests a held text. PENDING: a worker makes it; waiter is woken, and the caller must call
+ * again. FAILED: ZT_LIMIT if it would be too long, as for manifest_write, or ZT_NO_MEMORY. Never
+ * returns MAKE. */
+enum memo_answer manifest_ask(struct server *server, struct manifest_text *text,
+                              struct generation *generation, enum coding coding,
+                              struct waiter *waiter, struct zt_error *error);
+
+/* Returns the length of that text in bytes, if it has been made or can be written at once; else
+ * 0. */
+uint64_t manifest_length(struct memo *manifests, struct generation *generation, enum coding coding);
+
+/* Frees the long plain texts that were last requested before this time (clock_coarse_ms). May be
+ * called on any thread. */
+void manifest_release_idle(struct memo *manifests, int64_t before_ms);
 
 #endif

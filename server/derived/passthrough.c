@@ -33,12 +33,13 @@ bool passthrough_is_known(struct generation *generation, uint32_t component, boo
 
     if (verdict == VERDICT_NONE)
         return false;
-    /* A component whose decoded bytes break a rule must not reach the client encoded either. */
+    /* A component whose decoded bytes break a rule must not reach the client in encoded form
+     * either. */
     *out_fit = verdict == VERDICT_FIT && !verifier_breaks_rule(generation, component);
     return true;
 }
 
-/* NULL if out of memory: then the next request reads the frames again. */
+/* Returns NULL if out of memory; the next request then reads the frames again. */
 static struct passthrough *attach(struct generation *generation)
 {
     struct passthrough *table = passthrough_of(generation);

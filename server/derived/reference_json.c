@@ -1,5 +1,5 @@
-/* One object after the other, in the order of the model: objects are sorted by name, so all that
- * are in one group follow each other, and a group is written before the first of them. */
+/* Writes the objects one after another in the model's order. Objects are sorted by name, so all
+ * objects of a group are consecutive, and a group is written before its first object. */
 #include "derived/reference_json.h"
 
 #include <stdint.h>
@@ -10,17 +10,17 @@
 #include "derived/zarr_node.h"
 #include "http/fields/uri.h"
 
-/* Names are repeated in keys, dimensions and addresses, so the JSON of a hostile manifest could be
- * many times as long. What any array takes is not counted. */
+/* Names are repeated in keys, dimensions and addresses, so the JSON of a malicious manifest could
+ * be many times as long as the manifest. The fixed part of each array is not counted. */
 #define GROWTH_LIMIT       64
 #define OBJECT_SLACK_BYTES 4096
 #define TEXT_SLACK_BYTES   (UINT64_C(4) << 20)
 
 struct scribe {
     struct json *json;
-    struct zarr_node node; /* before it becomes a value of the text */
-    /* The metadata of all nodes but the root, by path; empty without groups. zarr lists the root by
-     * its references, and what is in groups by this only. */
+    struct zarr_node node; /* the node before it becomes a value of the text */
+    /* The metadata of all nodes except the root, by path; empty if there are no groups. zarr finds
+     * the root's members through the references, but the members of groups only through this. */
     struct json consolidated;
     bool has_groups;
     const struct generation *generation;
@@ -29,13 +29,13 @@ struct scribe {
     struct glob_set *globs; /* NULL: all objects */
     struct zt_buffer key;
     struct href href;
-    struct zt_text previous; /* the name of the last array; empty: none */
+    struct zt_text previous; /* name of the last array; empty: none */
     uint64_t limit_bytes;
 };
 
 /* --- nodes --- */
 
-/* Writes the key: the node's path and what comes after it. */
+/* Writes the key: the node's path followed by ending. */
 static void put_key(struct scribe *scribe, struct zt_text path, const char *ending)
 {
     scribe->key.length = 0;
@@ -46,7 +46,7 @@ static void put_key(struct scribe *scribe, struct zt_text path, const char *endi
                  (struct zt_text){(const char *)scribe->key.bytes, scribe->key.length});
 }
 
-/* Writes the node as the metadata of what is at the path. */
+/* Writes the node as the metadata at the path. */
 static void put_node(struct scribe *scribe, struct zt_text path)
 {
     const struct json *node = &scribe->node.json;
@@ -61,7 +61,7 @@ static void put_node(struct scribe *scribe, struct zt_text path)
     }
 }
 
-/* At the end: the order of references means nothing. */
+/* Runs at the end, since the order of references does not matter. */
 static void write_root(struct scribe *scribe)
 {
     zarr_node_group(&scribe->node, scribe->model->attributes,
@@ -117,8 +117,8 @@ static bool is_selected(const struct scribe *scribe, struct zt_text name)
            (scribe->globs == NULL || glob_set_matches(scribe->globs, name));
 }
 
-/* The groups that an array is in and those before it were not. ZT_UNSUPPORTED if one of them is an
- * array itself. */
+/* Writes the groups that contain an array and did not contain the previous one. Fails with
+ * ZT_UNSUPPORTED if one of them is itself an array. */
 static enum zt_status write_groups(struct scribe *scribe, struct zt_text name,
                                    struct zt_error *error)
 {
@@ -130,8 +130,8 @@ static enum zt_status write_groups(struct scribe *scribe, struct zt_text name,
             continue;
         if (is_selected(scribe, group) && zt_model_find(scribe->model, group) != NULL) {
             zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
-                    "zarr cannot hold this object: it would be inside another one, whose name its "
-                    "own begins with");
+                    "zarr cannot hold this object: its name begins with another object's, so it "
+                    "would be inside that one");
             zt_error_at(error, name, (struct zt_text){NULL, 0});
             return ZT_UNSUPPORTED;
         }
@@ -203,7 +203,7 @@ static uint64_t limit_of(const struct scribe *scribe)
            objects * (OBJECT_SLACK_BYTES + strlen(scribe->wish->base_url));
 }
 
-/* False if out of memory. */
+/* Returns false if out of memory. */
 static bool begin(struct scribe *scribe)
 {
     const struct reference_wish *wish = scribe->wish;

@@ -1,5 +1,5 @@
-/* A chunk is read from the file wherever zarr's own codecs undo what was done to it there; else the
- * server decodes it. */
+/* A chunk refers to the stored file if zarr's codecs can decode it there; otherwise the server
+ * decodes it. */
 #include "derived/zarr_array.h"
 
 #include <assert.h>
@@ -7,8 +7,8 @@
 
 #include "zt/widen.h"
 
-/* NULL: the version of zarr-python that reads references today does not have the type. An array of
- * an unknown type makes the whole group unreadable. */
+/* Returns NULL if the current zarr-python that reads references does not support the type. An array
+ * of an unknown type makes the whole group unreadable. */
 static const char *type_name(enum zt_dtype dtype, enum zt_logical logical)
 {
     static const char *const names[ZT_DTYPE_COUNT] = {
@@ -33,7 +33,7 @@ static const char *type_name(enum zt_dtype dtype, enum zt_logical logical)
 
 /* --- where the chunk is --- */
 
-/* The path of a component's file; NULL if it is not below /files. */
+/* Returns the path of a component's file; NULL if it is not below /files. */
 static const char *path_of(const struct generation *generation,
                            const struct zt_component *component)
 {
@@ -129,7 +129,8 @@ static bool is_dots(const char *part, size_t length)
     return dots == length;
 }
 
-/* Zarr core specification 3, "Node names"; and zarr.json, which is every node's own file. */
+/* Names that zarr's core specification 3 ("Node names") forbids, and zarr.json, which is the
+ * metadata file of every node. */
 static const char *part_fault(const char *part, size_t length)
 {
     static const char own[] = "zarr.json";
@@ -137,7 +138,7 @@ static const char *part_fault(const char *part, size_t length)
     if (length == 0)
         return "a part of its name is empty";
     if (is_dots(part, length))
-        return "a part of its name has dots only";
+        return "a part of its name consists only of dots";
     if (length >= 2 && memcmp(part, "__", 2) == 0)
         return "a part of its name begins with __, which is reserved";
     if (length == strlen(own) && memcmp(part, own, length) == 0)

@@ -1,4 +1,4 @@
-/* The metadata of arrays and groups, as zarr's core specification 3 has it. */
+/* The metadata of arrays and groups, as defined by zarr's core specification 3. */
 #include "derived/zarr_node.h"
 
 #include <stdio.h>
@@ -97,7 +97,8 @@ void zarr_node_group(struct zarr_node *node, struct zt_text attributes,
 
 /* --- arrays --- */
 
-/* Chunks have no dimension of 0, arrays do. */
+/* Writes a shape with each dimension at least `least`: an array may have dimensions of 0, a chunk
+ * may not. */
 static void put_shape(struct json *json, const struct zarr_array *array, const uint64_t *shape,
                       uint64_t least)
 {
@@ -125,7 +126,7 @@ static bool has_wide_words(const struct zarr_array *array)
     return array->is_widened || zt_dtype_width(array->component->dtype) > 1;
 }
 
-/* A Fortran order is the reversed order of axes. */
+/* Fortran order is the reversed order of axes. */
 static void put_transposition(struct json *json, const struct zarr_array *array)
 {
     json_object_begin(json);
@@ -158,7 +159,7 @@ static void put_codecs(struct json *json, const struct zarr_array *array)
     json_array_end(json);
 }
 
-/* xarray needs names of dimensions. Those of different arrays differ, so that their lengths may
+/* xarray needs names of dimensions. They differ between arrays, so that their lengths may differ
  * too: "weight[0]". */
 static void put_dimension_names(struct zarr_node *node, const struct zt_object *object)
 {

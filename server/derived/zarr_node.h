@@ -1,4 +1,4 @@
-/* The metadata of one array or group of zarr's version 3, written as JSON. */
+/* The metadata of an array or group of zarr version 3 as JSON. */
 #ifndef DERIVED_ZARR_NODE_H
 #define DERIVED_ZARR_NODE_H
 
@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "derived/zarr_array.h"
 
-/* One node after the other; each replaces the one before. */
+/* Holds one node; writing the next one replaces it. */
 struct zarr_node {
     struct json json;      /* the node, without a newline at its end */
     struct zt_buffer text; /* for attributes and names, before they become values */
@@ -15,18 +15,18 @@ struct zarr_node {
 void zarr_node_init(struct zarr_node *node);
 void zarr_node_free(struct zarr_node *node);
 
-/* Whether memory ran out at any time. */
+/* Returns true if memory has ever run out. */
 bool zarr_node_failed(const struct zarr_node *node);
 
-/* attributes: a CBOR map, or empty. consolidated: the metadata of all nodes below by path, a JSON
- * object; NULL: none. */
+/* attributes: a CBOR map, or empty. consolidated: the metadata of all nodes below by path, as a
+ * JSON object; NULL: none. */
 void zarr_node_group(struct zarr_node *node, struct zt_text attributes,
                      const struct json *consolidated);
 void zarr_node_array(struct zarr_node *node, const struct zt_model *model,
                      const struct zarr_array *array);
 
-/* Ends the object that a text is, without the newline of an answer: the text becomes a value in
- * another one. */
+/* Ends the object in a text without a final newline, because the text becomes a value in another
+ * object. */
 void zarr_text_end(struct json *json);
 
 #endif

@@ -13,7 +13,7 @@
 
 #define CHUNK_BYTES ((size_t)256 << 10)
 
-/* On a disk, else in memory that can be swapped out. */
+/* The file is on a disk if possible, otherwise in memory that can be swapped out. */
 static int open_unnamed(void)
 {
     const int file = open("/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC | O_EXCL, 0600);

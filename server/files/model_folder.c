@@ -34,46 +34,46 @@ static bool gather(void *context, const char *path, const struct file_identity *
     const size_t length = strlen(gathering->root);
     const char *slash = length > 0 && gathering->root[length - 1] == '/' ? "" : "/";
     struct model_file file = {.rank = 0};
+    char name[MODEL_NAME_MAX + 1];
+    size_t name_length;
 
     (void)identity;
-    if (!model_path_split(path, &file.name_length, &file.rank))
+    if (!model_path_split(path, &name_length, &file.rank) || !model_path_name(path, name))
         return true;
     gathering->failed = zt_array_reserve(&folder->files, &folder->capacity, folder->count + 1,
                                          sizeof(file), FILES_MAX) != ZT_OK ||
+                        (file.name = strdup(name)) == NULL ||
                         asprintf(&file.path, "%s%s%s", gathering->root, slash, path) < 0;
-    if (gathering->failed)
+    if (gathering->failed) {
+        free(file.name);
         return false;
+    }
     file.below = file.path + length + strlen(slash);
     folder->files[folder->count++] = file;
     return true;
 }
 
-/* By name, and the file that is served first among those of one name. */
+/* Sorts by name; among files of one name, the file that is served comes first. */
 static int compare(const void *a, const void *b)
 {
     const struct model_file *one = a;
     const struct model_file *other = b;
-    const size_t common =
-        one->name_length < other->name_length ? one->name_length : other->name_length;
-    const int order = memcmp(one->below, other->below, common);
+    const int order = strcmp(one->name, other->name);
 
     if (order != 0)
         return order;
-    if (one->name_length != other->name_length)
-        return one->name_length < other->name_length ? -1 : 1;
     return (one->rank > other->rank) - (one->rank < other->rank);
 }
 
-static bool has_name(const struct model_file *file, const char *name, size_t length)
+static bool has_name(const struct model_file *file, const char *name)
 {
-    return file->name_length == length && memcmp(file->below, name, length) == 0;
+    return strcmp(file->name, name) == 0;
 }
 
-/* The first file of this name, or NULL. */
-static const struct model_file *find(const struct model_folder *folder, const char *name,
-                                     size_t length)
+/* Returns the first file of this name, or NULL. */
+static const struct model_file *find(const struct model_folder *folder, char *name)
 {
-    const struct model_file key = {.below = name, .name_length = length};
+    const struct model_file key = {.name = name};
     size_t low = 0;
     size_t high = folder->count;
 
@@ -85,17 +85,15 @@ static const struct model_file *find(const struct model_folder *folder, const ch
         else
             high = middle;
     }
-    return low < folder->count && has_name(&folder->files[low], name, length) ? &folder->files[low]
-                                                                              : NULL;
+    return low < folder->count && has_name(&folder->files[low], name) ? &folder->files[low] : NULL;
 }
 
-static bool has_file(const struct model_folder *folder, const char *name, size_t length,
-                     bool (*fits)(unsigned rank))
+static bool has_file(const struct model_folder *folder, char *name, bool (*fits)(unsigned rank))
 {
     const struct model_file *end = folder->files + folder->count;
-    const struct model_file *file = find(folder, name, length);
+    const struct model_file *file = find(folder, name);
 
-    for (; file != NULL && file < end && has_name(file, name, length); file++)
+    for (; file != NULL && file < end && has_name(file, name); file++)
         if (fits(file->rank))
             return true;
     return false;
@@ -103,24 +101,49 @@ static bool has_file(const struct model_folder *folder, const char *name, size_t
 
 static bool is_gguf(unsigned rank)
 {
-    return strcmp(model_extension(rank), ".gguf") == 0;
+    return model_extension(rank) != NULL && strcmp(model_extension(rank), ".gguf") == 0;
 }
 
-/* Whether the model that this file is a part of stands in the list itself. */
+/* Earlier releases of diffusers put the variant last: "m-00001-of-00002.fp16" is part of
+ * "m.fp16". */
+static bool is_part_of_variant(const struct model_folder *folder, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    char whole[MODEL_PATH_SIZE];
+    size_t stem;
+    uint32_t number;
+    uint32_t count;
+
+    if (dot == NULL ||
+        !zt_part_name_split((struct zt_text){name, (size_t)(dot - name)}, &stem, &number, &count))
+        return false;
+    snprintf(whole, sizeof(whole), "%.*s%s", (int)stem, name, dot);
+    return has_file(folder, whole, model_rank_is_index);
+}
+
+/* Returns true if the model to which this part belongs is in the list. */
 static bool is_joined_part(const struct model_folder *folder, const struct model_file *file)
 {
-    const struct zt_text name = {file->below, file->name_length};
+    const struct zt_text name = zt_text_from(file->name);
+    char whole[MODEL_PATH_SIZE];
     char first[MODEL_PATH_SIZE];
     size_t stem;
     uint32_t number;
     uint32_t count;
 
     if (!zt_part_name_split(name, &stem, &number, &count))
-        return false;
-    if (has_file(folder, name.bytes, stem, model_rank_is_index))
+        return is_part_of_variant(folder, file->name);
+    snprintf(whole, sizeof(whole), "%.*s", (int)stem, name.bytes);
+    if (has_file(folder, whole, model_rank_is_index))
         return true;
     snprintf(first, sizeof(first), "%.*s-00001-of-%05" PRIu32, (int)stem, name.bytes, count);
-    return number > 1 && is_gguf(file->rank) && has_file(folder, first, strlen(first), is_gguf);
+    return number > 1 && is_gguf(file->rank) && has_file(folder, first, is_gguf);
+}
+
+static void free_file(struct model_file *file)
+{
+    free(file->path);
+    free(file->name);
 }
 
 static void drop(struct model_folder *folder,
@@ -130,12 +153,12 @@ static void drop(struct model_folder *folder,
     size_t kept = 0;
 
     if (out == NULL)
-        return; /* then more is shown */
+        return; /* without memory, more files are shown */
     for (size_t i = 0; i < folder->count; i++)
         out[i] = is_out(folder, &folder->files[i]);
     for (size_t i = 0; i < folder->count; i++)
         if (out[i])
-            free(folder->files[i].path);
+            free_file(&folder->files[i]);
         else
             folder->files[kept++] = folder->files[i];
     folder->count = kept;
@@ -144,7 +167,7 @@ static void drop(struct model_folder *folder,
 
 static bool is_shadowed(const struct model_folder *folder, const struct model_file *file)
 {
-    return file > folder->files && has_name(file - 1, file->below, file->name_length);
+    return file > folder->files && has_name(file - 1, file->name);
 }
 
 enum zt_status model_folder_list(const char *path, struct model_folder *out_folder,
@@ -157,10 +180,10 @@ enum zt_status model_folder_list(const char *path, struct model_folder *out_fold
 
     if (status != ZT_OK)
         return status;
-    /* What is left out is counted. */
+    /* Files that are left out are counted instead of logged. */
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
     status = store->ops->list(store, gather, &gathering, error);
-    folder.misfits = store->ops->misfits(store);
+    folder.misnamed_files = store->ops->misnamed_files(store);
     store->ops->close(store);
     if (status == ZT_OK && gathering.failed)
         status = zt_fail_memory(error, "a list of files");
@@ -181,7 +204,7 @@ enum zt_status model_folder_list(const char *path, struct model_folder *out_fold
 void model_folder_free(struct model_folder *folder)
 {
     for (size_t i = 0; i < folder->count; i++)
-        free(folder->files[i].path);
+        free_file(&folder->files[i]);
     free(folder->files);
     *folder = (struct model_folder){.files = NULL};
 }
@@ -189,6 +212,6 @@ void model_folder_free(struct model_folder *folder)
 bool model_file_is_hidden(const struct model_file *file, const struct zt_error *error)
 {
     return error->status == ZT_DATA_SHARD ||
-           (model_path_is_vague(file->path) && error->rule != NULL &&
+           (model_path_needs_sniffing(file->path) && error->rule != NULL &&
             strcmp(error->rule, "zt §Detection UnknownFormat") == 0);
 }

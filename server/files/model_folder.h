@@ -1,4 +1,4 @@
-/* The models below a folder, for commands that take folders: those that a server would list. */
+/* Lists the models below a folder, as a server would, for commands that take folders. */
 #ifndef FILES_MODEL_FOLDER_H
 #define FILES_MODEL_FOLDER_H
 
@@ -7,32 +7,33 @@
 #include "zt/status.h"
 
 struct model_file {
-    char *path;         /* can be opened from here: the folder's path, '/', and the path below it */
-    const char *below;  /* the path below the folder; part of path */
-    size_t name_length; /* of the model's name, with which below begins */
-    unsigned rank;      /* of its extension (store.h) */
+    char *path;        /* usable as a path: the folder's path, '/', and the path below the folder */
+    const char *below; /* the path below the folder; part of path */
+    char *name;        /* the model's name, with the folders below the folder */
+    unsigned rank;     /* of its extension (store.h) */
 };
 
 struct model_folder {
-    struct model_file *files; /* by name; of files with one name only the one that is served */
+    struct model_file *files; /* sorted by name; if several files have one name, only the served
+                               * one */
     size_t count;
     size_t capacity;
-    size_t misfits;  /* files whose names cannot be served */
-    size_t shadowed; /* files behind another of their name */
+    size_t misnamed_files; /* files whose names cannot be served */
+    size_t shadowed;       /* files hidden by another file of the same name */
 };
 
 bool is_folder(const char *path);
 
-/* Lists the folder, and what is below it. The parts of a model in several files are left out where
- * its index, or its first part, is there: that stands for all. Fails as store_local_open does. The
- * caller frees the folder. */
+/* Lists the folder and its subfolders. The parts of a model in several files are left out if its
+ * index, or its first part, exists and represents them. Fails as store_local_open does. The caller
+ * frees the folder. */
 enum zt_status model_folder_list(const char *path, struct model_folder *out_folder,
                                  struct zt_error *error);
-/* Takes a cleared folder. */
+/* Accepts a cleared folder. */
 void model_folder_free(struct model_folder *folder);
 
-/* Whether a file that could not be opened is none of the folder's models: a data shard of zTensor
- * 2, or content that an extension shared with much else (".bin") did not promise. */
+/* Returns true if a file that could not be opened is not one of the folder's models: a data shard
+ * of zTensor 2, or a file whose ambiguous extension (".bin") did not mean a model. */
 bool model_file_is_hidden(const struct model_file *file, const struct zt_error *error);
 
 #endif

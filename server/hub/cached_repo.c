@@ -1,4 +1,4 @@
-/* Clients that asked for a commit have left no refs/main, and a copy may have no blobs: the
+/* Clients that asked for a commit leave no refs/main, and a copied cache may have no blobs, so the
  * snapshots alone are enough. */
 #include "hub/cached_repo.h"
 
@@ -8,10 +8,10 @@
 #include "base/server.h"
 #include "tree/stored_file.h"
 
-/* "models--", "--", "/snapshots/" and a commit fit. */
+/* Room for "models--", "--", "/snapshots/" and a commit. */
 #define CACHE_FOLDER_SIZE (HUB_REPO_SIZE + 64)
 
-/* "models--owner--name", with what follows. */
+/* Writes "models--owner--name" and the rest of the path. */
 static void cache_path(const char *name, const char *rest, char out_path[CACHE_FOLDER_SIZE])
 {
     const char *slash = strchr(name, '/');
@@ -34,7 +34,7 @@ static bool is_commit(const char *text)
     return hub_revision_of(zt_text_from(text)) == HUB_REVISION_COMMIT;
 }
 
-/* False: there is no refs/main that names a commit. */
+/* Returns false if there is no refs/main that names a commit. */
 static bool read_main(struct server *server, const char *name, char out_commit[HUB_COMMIT_SIZE])
 {
     char path[CACHE_FOLDER_SIZE];
@@ -55,7 +55,7 @@ static bool read_main(struct server *server, const char *name, char out_commit[H
 /* --- the youngest snapshot --- */
 
 struct youngest {
-    size_t folder_length; /* of ".../snapshots/" */
+    size_t folder_length; /* length of ".../snapshots/" */
     char commit[HUB_COMMIT_SIZE];
     int64_t modified_ns;
 };
@@ -72,7 +72,8 @@ static bool visit(void *context, const char *path, const struct file_identity *i
     if (!is_commit(commit) ||
         (youngest->commit[0] != '\0' && identity->modified_ns < youngest->modified_ns))
         return true;
-    /* Snapshots can share all their files; the order in which folders are read is no order. */
+    /* Snapshots can share all their files, and folders are read in random order, so a tie is broken
+     * by commit. */
     if (identity->modified_ns == youngest->modified_ns && strcmp(commit, youngest->commit) <= 0)
         return true;
     memcpy(youngest->commit, commit, sizeof(commit));
@@ -95,7 +96,7 @@ static bool find_youngest(struct server *server, const char *name, char out_comm
     return true;
 }
 
-/* --- what is asked for --- */
+/* --- lookups --- */
 
 static bool has_snapshot(struct server *server, const char *name, const char *commit)
 {
@@ -103,7 +104,7 @@ static bool has_snapshot(struct server *server, const char *name, const char *co
     struct zt_error error;
 
     snapshot_path(name, commit, folder);
-    return hub_folder_look(server, folder, &error) != ZT_NOT_FOUND;
+    return hub_folder_check(server, folder, &error) != ZT_NOT_FOUND;
 }
 
 bool cached_repo_main(struct server *server, const char *name, char out_commit[HUB_COMMIT_SIZE])

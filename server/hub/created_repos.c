@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "hub/hub_names.h"
 
-/* Some 200 bytes each: more than people begin within a day or two. */
+/* About 200 bytes each. Users create fewer within a day or two. */
 #define CREATED_MAX 1000
 
 struct created_repo {
@@ -19,7 +19,7 @@ struct created_repo {
 };
 
 struct created_repos {
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* guards the following */
     struct created_repo *repos;
     size_t count;
     size_t capacity;
@@ -44,7 +44,7 @@ void created_repos_free(struct created_repos *created)
     free(created);
 }
 
-/* The index of a name; count: it is not there. */
+/* Returns the index of a name; count if it is missing. */
 static size_t find(const struct created_repos *created, const char *name)
 {
     size_t at = 0;

@@ -1,6 +1,6 @@
-/* The repositories that clients have created and nothing was committed to so far, where the store
- * has no folders without files: remembered in memory, by the server that was asked. Bounded; the
- * oldest is forgotten first. From any thread. */
+/* Repositories that clients have created and not committed to yet, for stores that have no folders
+ * without files. This server remembers them in memory, up to a limit; the oldest is forgotten
+ * first. From any thread. */
 #ifndef HUB_CREATED_REPOS_H
 #define HUB_CREATED_REPOS_H
 
@@ -11,16 +11,16 @@
 
 struct created_repos;
 
-/* NULL when out of memory. */
+/* Returns NULL if out of memory. */
 struct created_repos *created_repos_new(void);
-/* Takes NULL. */
+/* Accepts NULL. */
 void created_repos_free(struct created_repos *created);
 
-/* Remembers one from now on; if it is known already, for longer. ZT_NO_MEMORY. */
+/* Remembers a repository, or restarts its time. Returns ZT_NO_MEMORY. */
 enum zt_status created_repos_add(struct created_repos *created, const char *name,
                                  struct zt_error *error);
 
-/* Whether one was created within that time. */
+/* Returns true if the repository was created within that time. */
 bool created_repos_has(struct created_repos *created, const char *name, int64_t within_ms);
 
 #endif

@@ -1,5 +1,5 @@
-/* The handlers of the Hub's paths in the table of routes (routes.c), each in the file given here.
- * The names of these routes come as they are in the URL (hub_request.h). */
+/* The handlers of the Hub's paths in the table of routes (routes.c), each in the file named here.
+ * The names of these routes are passed undecoded (hub_request.h). */
 #ifndef HUB_HANDLERS_H
 #define HUB_HANDLERS_H
 
@@ -17,9 +17,8 @@ enum outcome hub_commits_get(struct request *request);
 /* repo_tree.c: its files and folders. */
 enum outcome hub_tree_get(struct request *request);
 
-/* paths_info.c: those of its files that a request lists. */
+/* paths_info.c: the files that a request names. */
 void hub_paths_begin(struct request *request);
-void hub_paths_receive(struct request *request, const void *bytes, size_t length);
 enum outcome hub_paths_handle(struct request *request);
 
 /* repo_list.c: the repositories. */
@@ -28,9 +27,9 @@ enum outcome hub_list_get(struct request *request);
 /* whoami.c: the client. */
 enum outcome hub_whoami_get(struct request *request);
 
-/* nothing.c: what a Hub has besides, which is not here. */
-enum outcome hub_nothing_get(struct request *request);
-void hub_nothing_begin(struct request *request);
+/* unsupported.c: features of the Hub that this server does not have. */
+enum outcome hub_no_repo_get(struct request *request);
+void hub_no_repo_begin(struct request *request);
 void hub_unsupported_begin(struct request *request);
 
 #endif

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "hub/repo_index.h"
+#include "input/date.h"
 #include "zt/digest.h"
 
 #define NS_PER_S  1000000000
@@ -17,15 +18,13 @@ void hub_date(int64_t time_ns, char out_text[HUB_DATE_SIZE])
 {
     const time_t seconds = (time_t)(time_ns / NS_PER_S);
     const int ms = (int)(time_ns % NS_PER_S / NS_PER_MS);
-    struct tm parts;
-    size_t length;
+    char date[ISO_DATE_SIZE];
 
-    if (time_ns < 0 || gmtime_r(&seconds, &parts) == NULL || parts.tm_year > 9999 - 1900) {
+    /* 64 bits of nanoseconds end in the year 2262. */
+    if (time_ns < 0 || !iso_date_format(seconds, date))
         strcpy(out_text, "1970-01-01T00:00:00.000Z");
-        return;
-    }
-    length = strftime(out_text, HUB_DATE_SIZE, "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(out_text + length, HUB_DATE_SIZE - length, ".%03dZ", ms);
+    else
+        snprintf(out_text, HUB_DATE_SIZE, "%s.%03dZ", date, ms);
 }
 
 void hub_json_string(struct json *json, const char *key, const char *value)
@@ -53,7 +52,7 @@ static void put_lfs(struct json *json, const struct hub_file *file, size_t point
     json_key_string(json, "lfs");
     json_object_begin(json);
     hub_json_string(json, "oid", file->etag);
-    /* For who looks it up as the Hub's older answers call it. */
+    /* For clients that read it under the name in the Hub's older responses. */
     hub_json_string(json, "sha256", file->etag);
     put_number(json, "size", file->identity.size_bytes);
     put_number(json, "pointerSize", pointer_length);
@@ -102,7 +101,8 @@ void hub_json_file(struct json *json, const struct hub_file *file, const char *c
     json_object_end(json);
 }
 
-/* A folder's oid: any that is its own, and costs nothing of a folder with very many files. */
+/* A folder's oid may be any unique value. This one is cheap even for a folder with very many
+ * files. */
 static void folder_oid(const struct hub_version *version, struct zt_text path,
                        char out_oid[HUB_COMMIT_SIZE])
 {
@@ -142,7 +142,7 @@ void hub_json_repo(struct json *json, struct zt_text name, int64_t modified_ns)
     char date[HUB_DATE_SIZE];
     uint64_t hash[2];
 
-    /* As databases number documents; one name has one number. */
+    /* Looks like a database's document id. The same name always has the same id. */
     zt_xxh3_128(name.bytes, name.length, hash);
     snprintf(id, sizeof(id), "%016" PRIx64 "%08" PRIx32, hash[0], (uint32_t)hash[1]);
     hub_date(modified_ns, date);

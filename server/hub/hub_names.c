@@ -1,4 +1,4 @@
-/* Names as the Hub's clients check them, before they ask. */
+/* Checks names as the Hub's clients do before they send a request. */
 #include "hub/hub_names.h"
 
 #define PART_MAX 96
@@ -26,7 +26,8 @@ static bool part_is_valid(struct zt_text part)
     return true;
 }
 
-/* What other addresses of the server begin with: no file of such a repository could be fetched. */
+/* Returns true if the name begins like other paths of the server: files of such a repository could
+ * not be fetched. */
 static bool is_reserved(struct zt_text first)
 {
     static const char *const names[] = {"api",      "files",  "ui",     "v1",

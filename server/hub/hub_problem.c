@@ -1,4 +1,4 @@
-/* The three kinds of 404 that clients tell apart. */
+/* The three kinds of 404 that clients distinguish. */
 #include "hub/hub_problem.h"
 
 static enum outcome reply_absent(struct request *request, const char *code, const char *detail)

@@ -1,5 +1,5 @@
-/* From a path to a repository's version. The paths are split while they are still encoded, since
- * some clients escape the slashes in a file's path. */
+/* Finds a repository's version from a request's path. Paths are split before they are decoded,
+ * because some clients escape the slashes in a file's path. */
 #include "hub/hub_request.h"
 
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "api/json_reply.h"
+#include "base/decimal.h"
 #include "base/server.h"
 #include "http/exchange/authorize.h"
 #include "http/exchange/router.h"
@@ -15,13 +16,14 @@
 #include "hub/model_view.h"
 #include "zt/utf8.h"
 
-/* Without tokens nobody has a name, but a login must not fail for that. */
+/* Without tokens clients have no name, but a login must not fail because of that. */
 #define ANYBODY "anonymous"
 
-/* Which of these routes have more than the name of a repository. */
+/* Appears in routes that have more than the name of a repository. */
 #define REVISION "{revision"
 
-/* Some clients do not escape a '%' of a name, but other characters of it. False: replied. */
+/* Decodes a name. Some clients escape other characters of a name, but not '%'. Returns false if it
+ * has replied. */
 static bool decode(struct request *request, struct zt_text raw, struct zt_text *out_text)
 {
     char *text = request_allocate(request, raw.length + 1);
@@ -51,7 +53,7 @@ bool hub_target_read(struct request *request, struct hub_target *out_target)
            decode(request, path, &out_target->path);
 }
 
-/* --- what the client may see --- */
+/* --- access --- */
 
 bool hub_sees_file(const struct request *request, struct zt_text repo, const struct hub_file *file)
 {
@@ -81,8 +83,9 @@ bool hub_sees_repo(const struct request *request, struct zt_text repo,
 
 /* --- finding --- */
 
-/* Whether to come again on a worker for what takes long, for the commit that stays: a client would
- * be told of this one, and of another one the next time, although nothing has changed. */
+/* Returns true if the version should be hashed first, to get its final commit, in another step on a
+ * worker. Otherwise a client would get a provisional commit now and another one the next time,
+ * although no file has changed. */
 static bool must_hash(const struct request *request, const struct hub_request *hub)
 {
     const bool is_pinned = hub_revision_of(hub->target.revision) == HUB_REVISION_COMMIT;
@@ -107,8 +110,8 @@ static void find(struct request *request)
         hub->write(request, hub);
 }
 
-/* Also of what is there, but was not found as it was asked for, a client learns only if it may see
- * it. */
+/* Returns true if the client may see the result. It must not learn that a repository or revision
+ * exists if it may not see it, even if the requested revision was not found. */
 static bool sees_what_was_found(const struct request *request, const struct hub_request *hub)
 {
     return hub->version != NULL ? hub_sees_repo(request, hub->target.repo, hub->version)
@@ -132,7 +135,7 @@ static enum outcome reply_not_found(struct request *request, const struct hub_re
     return hub_reply_no_repo(request);
 }
 
-/* NULL: replied. */
+/* Returns NULL if it has replied. */
 static struct hub_request *hub_of(struct request *request)
 {
     struct hub_request *hub = request->context;
@@ -160,7 +163,7 @@ static enum outcome look(struct request *request, const struct hub_request *hub)
                                      : request_work(request, find);
 }
 
-/* Without a thread: very many may wait for one repository. */
+/* Waits without a thread, because very many requests may wait for one repository. */
 static enum outcome wait_for_list(struct request *request, const struct hub_request *hub)
 {
     return hub_repos_wait(request->server->hub, &hub->lookup, request_waiter(request))
@@ -175,11 +178,11 @@ struct hub_request *hub_find(struct request *request, enum outcome *out_outcome)
     *out_outcome = OUTCOME_READY;
     if (hub == NULL)
         return NULL;
-    if (!hub->was_looked_for) {
-        hub->was_looked_for = true;
+    if (!hub->was_searched) {
+        hub->was_searched = true;
         hub->lookup.name = hub->target.repo;
         hub->lookup.revision = hub->target.revision;
-        /* Before there is anything: a client that leaves meanwhile gets no further step. */
+        /* Held before anything is found: if the client leaves, there are no further steps. */
         request_hold(request, hub, release_found);
         *out_outcome = look(request, hub);
         return NULL;
@@ -217,7 +220,7 @@ struct hub_request *hub_find_and_write(struct request *request,
     *out_outcome = OUTCOME_READY;
     if (hub == NULL)
         return NULL;
-    if (!hub->was_looked_for) {
+    if (!hub->was_searched) {
         hub->write = write;
         hub->json = json_reply_new(request, false);
         if (hub->json == NULL)
@@ -253,6 +256,11 @@ bool hub_text_is_true(struct zt_text text)
     return zt_text_is(text, "1") || (text.length == 4 && strncasecmp(text.bytes, "true", 4) == 0);
 }
 
+bool hub_text_is_false(struct zt_text text)
+{
+    return zt_text_is(text, "0") || (text.length == 5 && strncasecmp(text.bytes, "false", 5) == 0);
+}
+
 bool hub_switch(struct request *request, const char *name)
 {
     struct zt_text text;
@@ -263,14 +271,11 @@ bool hub_switch(struct request *request, const char *name)
 size_t hub_limit(struct request *request, size_t usual, size_t most)
 {
     struct zt_text text;
-    size_t limit = 0;
+    uint64_t limit;
 
-    if (!request_query(request, "limit", 0, &text))
+    if (!request_query(request, "limit", 0, &text) || !zt_decimal_take(&text, &limit))
         return usual;
-    for (size_t i = 0; i < text.length && limit <= most; i++) {
-        if (text.bytes[i] < '0' || text.bytes[i] > '9')
-            return usual;
-        limit = limit * 10 + (size_t)(text.bytes[i] - '0');
-    }
-    return limit == 0 ? usual : limit > most ? most : limit;
+    if (limit > most)
+        return most;
+    return limit == 0 || text.length > 0 ? usual : (size_t)limit;
 }

@@ -1,4 +1,4 @@
-/* Which models have a view, what its files hold, and how long they are. */
+/* Decides which models have a view, and plans its files and their lengths. */
 #include "hub/model_view.h"
 
 #include <assert.h>
@@ -9,8 +9,8 @@
 
 #include "api/export_reply.h"
 #include "catalog/catalog.h"
-#include "catalog/split_path.h"
 #include "derived/export_source.h"
+#include "parts/split_path.h"
 #include "zt/digest.h"
 
 bool model_view_is_of(const char *path)
@@ -20,7 +20,8 @@ bool model_view_is_of(const char *path)
     size_t name_length;
     unsigned rank;
 
-    if (!model_path_split(path, &name_length, &rank) || split_path_of_part(path, split))
+    if (!model_path_split(path, &name_length, &rank) || model_rank_is_index(rank) ||
+        split_path_of_part(path, split))
         return false;
     for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++)
         if (strcmp(model_extension(rank), extensions[i]) == 0)
@@ -30,7 +31,7 @@ bool model_view_is_of(const char *path)
 
 bool model_view_is_from(const struct model_view *view, const struct generation *generation)
 {
-    /* Of a model with data in other files the identity does not tell all. */
+    /* If a model has data in other files, its identity does not cover them. */
     return generation->model != NULL && !generation->is_joined && generation->shards.count == 0 &&
            strcmp(generation->path, view->path) == 0 &&
            store_identity_equal(&generation->identity, &view->identity);
@@ -46,7 +47,7 @@ struct export_query model_view_query(const struct model_view *view, uint32_t par
                                  .is_for_torch = true};
 }
 
-/* As transformers names them. */
+/* Uses the names of transformers. */
 void model_view_name(const struct model_view *view, uint32_t part, char out_name[VIEW_NAME_SIZE])
 {
     int length;
@@ -63,7 +64,7 @@ void model_view_name(const struct model_view *view, uint32_t part, char out_name
 
 /* --- the index --- */
 
-/* Of what safetensors will hold. */
+/* Returns the object's size in safetensors. */
 static uint64_t object_size(const struct zt_model *model, uint32_t index)
 {
     const struct zt_object *object = &model->objects[index];
@@ -158,8 +159,8 @@ static struct model_view *new_view(const char *path, const char *stem,
     return NULL;
 }
 
-/* Fills parts of about this size, a part for each object that is larger, and returns their number.
- * parts: room for them, or NULL. */
+/* Fills parts up to about this size; a larger object gets its own part. Returns the number of
+ * parts. parts has room for them, or is NULL. */
 static uint32_t split(const struct zt_model *model, uint64_t part_bytes, struct view_part *parts)
 {
     uint32_t part = 0;
@@ -183,8 +184,8 @@ static uint32_t split(const struct zt_model *model, uint64_t part_bytes, struct 
     return part + 1;
 }
 
-/* How many bytes of tensors a part gets. Any two parts that follow each other have more than that,
- * so that there are at most VIEW_PARTS_MAX. */
+/* Returns the bytes of tensors per part. Any two consecutive parts have more than that, so there
+ * are at most VIEW_PARTS_MAX. */
 static uint64_t part_bytes(const struct server *server, uint64_t size)
 {
     const uint64_t wanted = (uint64_t)config_number(&server->config->hub.shard_bytes);
@@ -200,7 +201,7 @@ static enum zt_status lay_parts_out(struct server *server, const struct zt_model
     const uint64_t most = part_bytes(server, size);
     struct view_part *parts;
 
-    /* Then there is a length that nothing states. */
+    /* Then the model has a length that cannot be determined. */
     if (size == UINT64_MAX)
         return ZT_OK;
     view->part_count = split(model, most, NULL);
@@ -216,7 +217,7 @@ static enum zt_status lay_parts_out(struct server *server, const struct zt_model
     return ZT_OK;
 }
 
-/* The files of the model, if safetensors can hold it. */
+/* Plans the files of the model, if safetensors can represent it. */
 static enum zt_status lay_out(struct server *server, struct generation *generation,
                               struct model_view *view, struct zt_error *error)
 {
@@ -241,7 +242,7 @@ static enum zt_status look_at(struct server *server, struct generation *generati
                               struct model_view *view, struct zt_error *error)
 {
     if (!store_identity_equal(&generation->identity, &view->identity))
-        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the file is another by now");
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the file has been replaced");
     if (!model_view_is_from(view, generation))
         return ZT_OK;
     return lay_out(server, generation, view, error);

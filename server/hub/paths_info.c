@@ -1,16 +1,16 @@
-/* Those of a repository's files and folders that a request lists, as a form or as JSON. */
+/* Describes the files and folders of a repository that a request lists, as a form or as JSON. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "api/json_reply.h"
+#include "http/exchange/json_body.h"
 #include "http/exchange/problem.h"
 #include "http/fields/uri.h"
 #include "hub/handlers.h"
 #include "hub/hub_json.h"
 #include "hub/hub_request.h"
 #include "input/json_read.h"
-#include "upload/writer/json_body.h"
 
 /* A form and its parts. */
 #define FORM_TYPE "application/x-www-form-urlencoded"
@@ -18,22 +18,16 @@
 
 struct wanted {
     struct zt_text path;
-    size_t place; /* in the request */
+    size_t place; /* position in the request */
 };
 
 struct paths {
     struct hub_request hub; /* first */
-    struct json_body body;
     bool was_read;
     bool expand;
     size_t count;
     struct wanted *list;
 };
-
-static void free_body(void *thing)
-{
-    json_body_free(&((struct paths *)thing)->body);
-}
 
 void hub_paths_begin(struct request *request)
 {
@@ -48,17 +42,12 @@ void hub_paths_begin(struct request *request)
     }
     memset(paths, 0, sizeof(*paths));
     request->context = paths;
-    request_hold(request, paths, free_body);
 }
 
-void hub_paths_receive(struct request *request, const void *bytes, size_t length)
-{
-    json_body_receive(&((struct paths *)request->context)->body, bytes, length);
-}
+/* --- the request --- */
 
-/* --- what is asked for --- */
-
-/* In a form '+' is a blank. False: malformed, or out of memory. */
+/* Decodes a form's text, in which '+' is a space. Returns false if it is malformed, or out of
+ * memory. */
 static bool decode(struct request *request, struct zt_text raw, struct zt_text *out_text)
 {
     char *text = request_allocate(request, raw.length + 1);
@@ -116,7 +105,7 @@ static bool read_form(struct request *request, struct paths *paths, struct zt_te
     return true;
 }
 
-/* Some clients send the text of a boolean. */
+/* Some clients send booleans as text. */
 static bool reads_true(const struct json_t *object, const char *name)
 {
     struct zt_text text;
@@ -162,7 +151,7 @@ static int compare_places(const void *a, const void *b)
     return (first->place > second->place) - (first->place < second->place);
 }
 
-/* Each path is answered once, where it came first. */
+/* Answers each path once, at its first position. */
 static void drop_repeated(struct paths *paths)
 {
     size_t kept = 0;
@@ -175,16 +164,16 @@ static void drop_repeated(struct paths *paths)
     qsort(paths->list, paths->count, sizeof(*paths->list), compare_places);
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool read_body(struct request *request, struct paths *paths)
 {
     const char *type = request_header(request, "Content-Type");
     bool is_form = type != NULL && strncasecmp(type, FORM_TYPE, strlen(FORM_TYPE)) == 0;
     struct zt_text text;
 
-    if (json_body_refuse_received(request, &paths->body))
+    if (json_body_refuse_received(request))
         return false;
-    text = json_body_text(&paths->body);
+    text = json_body_text(request);
     paths->list = request_allocate(request, PATHS_MAX * sizeof(*paths->list));
     if (paths->list == NULL) {
         problem_reply_no_memory(request);
@@ -200,9 +189,10 @@ static bool read_body(struct request *request, struct paths *paths)
     return false;
 }
 
-/* --- the answer --- */
+/* --- the response --- */
 
-/* The first file below a folder that the client sees; or count. */
+/* Returns the index of the first file below a folder that the client may see; count if there is
+ * none. */
 static size_t find_below(const struct request *request, const struct hub_request *hub,
                          struct zt_text path)
 {
@@ -215,7 +205,7 @@ static size_t find_below(const struct request *request, const struct hub_request
         return version->count;
     memcpy(folder, path.bytes, path.length);
     folder[path.length] = '/';
-    for (at = hub_version_seek(version, text); at < version->count; at++) {
+    for (at = hub_version_lower_bound(version, text); at < version->count; at++) {
         if (!zt_text_starts_with(zt_text_from(version->files[at].path), text))
             return version->count;
         if (hub_sees_file(request, hub->target.repo, &version->files[at]))

@@ -1,6 +1,8 @@
-/* A folder with a model in it is a repository, and so is a folder below one without: a readme does
- * not make one of its owner's folder. What the Hub's own clients have kept
- * ("models--owner--name/snapshots/…") is found as well. */
+/* A folder that contains a model is a repository. Subfolders of a folder without a model are
+ * repositories too; a README alone does not make the owner's folder one. A model's file without a
+ * config.json may have strayed into an owner's folder, so folders below it with models are
+ * repositories too. Caches of the Hub's clients ("models--owner--name/snapshots/…") are also
+ * found. */
 #include "hub/repo_index.h"
 
 #include <stdio.h>
@@ -11,6 +13,7 @@
 #include "hub/model_view.h"
 
 #define REPOS_MAX       1000000
+#define CONFIG          "config.json"
 #define CACHE_PREFIX    "models--"
 #define CACHE_SNAPSHOTS "snapshots/"
 
@@ -52,7 +55,8 @@ unsigned hub_tags_of(const char *path, bool has_views)
 
 /* --- names --- */
 
-/* "models--owner--name/snapshots/…": "owner/name". False for anything else of a cache. */
+/* Converts "models--owner--name/snapshots/…" to "owner/name". Returns false for any other path of a
+ * cache. */
 static bool name_of_snapshot(const char *path, char out_name[HUB_REPO_SIZE])
 {
     const char *name = path + sizeof(CACHE_PREFIX) - 1;
@@ -67,16 +71,17 @@ static bool name_of_snapshot(const char *path, char out_name[HUB_REPO_SIZE])
                     (int)(end - between - 2), between + 2) < HUB_REPO_SIZE;
 }
 
-/* Whether a file, of this name in its folder, tells that the folder is a model's. */
+/* Returns true if a file of this name shows that its folder is a model's. */
 static bool makes_model(const char *path, const char *name)
 {
     size_t length;
     unsigned rank;
 
-    return strcmp(name, "config.json") == 0 || model_path_split(path, &length, &rank);
+    return strcmp(name, CONFIG) == 0 || model_path_split(path, &length, &rank);
 }
 
-/* The folder of a file, or the first two of those that it is in. False: it is in none. */
+/* Finds the repository of a file: its folder, or the first two folders in its path. Returns false
+ * if it is in no folder. */
 static bool name_of(const char *path, struct repo_summary *out_summary)
 {
     const char *first = strchr(path, '/');
@@ -89,7 +94,8 @@ static bool name_of(const char *path, struct repo_summary *out_summary)
         out_summary->is_snapshot = true;
         return name_of_snapshot(path, out_summary->name);
     }
-    out_summary->has_model = second == NULL && makes_model(path, first + 1);
+    out_summary->has_model = strchr(end + 1, '/') == NULL && makes_model(path, end + 1);
+    out_summary->has_config = second == NULL && strcmp(first + 1, CONFIG) == 0;
     return snprintf(out_summary->name, sizeof(out_summary->name), "%.*s", (int)(end - path), path) <
            (int)sizeof(out_summary->name);
 }
@@ -103,7 +109,8 @@ struct walk {
     bool out_of_memory;
 };
 
-/* What a snapshot has counts by its place in the repository. */
+/* Returns true if the client may see the file. A snapshot's file is judged by its path in the
+ * repository. */
 static bool is_seen(const struct walk *walk, const char *repo, const char *path)
 {
     char name[HUB_REPO_SIZE + MODEL_PATH_SIZE];
@@ -120,6 +127,7 @@ static void merge(struct repo_summary *into, const struct repo_summary *other)
 {
     into->tags |= other->tags;
     into->has_model |= other->has_model;
+    into->has_config |= other->has_config;
     into->is_snapshot |= other->is_snapshot;
     if (other->modified_ns > into->modified_ns)
         into->modified_ns = other->modified_ns;
@@ -136,7 +144,7 @@ static bool visit(void *context, const char *path, const struct file_identity *i
         return true;
     summary.modified_ns = identity->modified_ns;
     summary.tags = hub_tags_of(path, walk->has_views && !summary.is_snapshot);
-    /* Files of one folder mostly come one after another. */
+    /* Files of one folder usually come one after another. */
     if (index->count > 0 && strcmp(index->repos[index->count - 1].name, summary.name) == 0) {
         merge(&index->repos[index->count - 1], &summary);
         return true;
@@ -167,13 +175,13 @@ static void merge_equal(struct repo_index *index)
     index->count = count;
 }
 
-/* Whether it is a folder of models, whatever else lies beside them. */
+/* Returns true if it is a folder of repositories. It may also contain other files. */
 static bool is_owner(const struct repo_summary *repo)
 {
     return strchr(repo->name, '/') == NULL && !repo->has_model && !repo->is_snapshot;
 }
 
-/* Whether it is a folder of another repository. */
+/* Returns true if it is a folder of another repository. */
 static bool is_inside(const struct repo_index *index, const struct repo_summary *repo)
 {
     const char *slash = strchr(repo->name, '/');
@@ -184,7 +192,7 @@ static bool is_inside(const struct repo_index *index, const struct repo_summary 
         return false;
     memcpy(key.name, repo->name, (size_t)(slash - repo->name));
     above = bsearch(&key, index->repos, index->count, sizeof(key), compare);
-    return above != NULL && above->has_model;
+    return above != NULL && above->has_model && (above->has_config || !repo->has_model);
 }
 
 static void drop_others(struct repo_index *index)

@@ -1,4 +1,4 @@
-/* What is told of a repository: itself with its files' names, its one branch, its one commit. */
+/* Describes a repository: its files' names, its only branch, its only commit. */
 #include "hub/repo_info.h"
 
 #include "base/server.h"
@@ -46,7 +46,7 @@ void repo_info_siblings(struct json *json, const struct request *request, struct
     json_array_end(json);
 }
 
-/* What the files that the client sees are in all. */
+/* A summary of the files that the client may see. */
 struct summary {
     unsigned tags;
     uint64_t size_bytes;

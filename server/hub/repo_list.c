@@ -1,5 +1,4 @@
-/* The repositories that a request searches for. */
-#include <errno.h>
+/* Searches for repositories. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +6,7 @@
 #include <strings.h>
 
 #include "api/json_reply.h"
+#include "base/decimal.h"
 #include "base/server.h"
 #include "http/exchange/authorize.h"
 #include "http/exchange/base_url.h"
@@ -20,26 +20,25 @@
 
 #define LIMIT_DEFAULT 1000
 #define LIMIT_MAX     10000
-#define FILTERS_MAX   8
-/* Of repositories with their files, each of which has to be listed. */
+/* Maximum number of repositories that are listed with their files. */
 #define FULL_MAX 100
-/* Of a cursor by time: "-9223372036854775808:", and a name. */
+/* Room for a cursor by time: "-9223372036854775808:", and a name. */
 #define CURSOR_SIZE (HUB_REPO_SIZE + 24)
 
 struct search {
     struct zt_text author;
     struct zt_text text;
-    /* What the page before ended with; it need not be there any more. */
+    /* The last entry of the previous page; it may have been deleted since. */
     bool has_after;
-    int64_t after_ns; /* by time */
+    int64_t after_ns; /* when sorted by time */
     char after[CURSOR_SIZE];
-    struct zt_text filters[FILTERS_MAX];
-    unsigned filter_count;
+    unsigned wanted_tags; /* a bit mask of the first hub_tag_at with that name */
+    bool is_impossible;   /* no repository passes a filter */
     size_t limit;
     bool by_time;
     bool is_full; /* with commits and files */
     bool has_begun;
-    bool is_made; /* the index */
+    bool is_made; /* the index exists */
     enum zt_status status;
     struct repo_index index;
     struct zt_error error;
@@ -48,8 +47,8 @@ struct search {
     size_t at;         /* in the index */
     size_t count;
     const struct repo_summary *last; /* that was written */
-    struct hub_lookup lookup;        /* of the repository at `at`; is_full */
-    bool is_busy;                    /* it is being listed by somebody else */
+    struct hub_lookup lookup;        /* for the repository at `at`, if is_full */
+    bool is_busy;                    /* another request is listing it */
 };
 
 static void free_search(void *thing)
@@ -64,11 +63,12 @@ static bool sees(const void *request, struct zt_text path)
 
 /* --- the query --- */
 
-/* A name, or by time "NS:NAME". One that the server has not made begins anew. */
+/* Reads a cursor: a name, or "NS:NAME" when sorted by time. With any other text the list starts
+ * from the beginning. */
 static void read_cursor(struct request *request, struct search *search)
 {
     struct zt_text text;
-    char *colon;
+    const char *colon;
 
     if (!request_query(request, "cursor", 0, &text) || text.length == 0 ||
         text.length >= sizeof(search->after))
@@ -77,9 +77,11 @@ static void read_cursor(struct request *request, struct search *search)
     search->has_after = true;
     if (!search->by_time)
         return;
-    errno = 0;
-    search->after_ns = strtoll(search->after, &colon, 10);
-    search->has_after = errno == 0 && colon != search->after && *colon == ':';
+    colon = strchrnul(search->after, ':');
+    search->has_after =
+        *colon == ':' &&
+        zt_decimal_read_signed((struct zt_text){search->after, (size_t)(colon - search->after)},
+                               &search->after_ns);
     if (search->has_after)
         memmove(search->after, colon + 1, strlen(colon + 1) + 1);
 }
@@ -98,24 +100,86 @@ static bool asks_for_files(struct request *request)
     return false;
 }
 
-/* filter=a&filter=b and filter=a,b: repositories that have all tags. */
-static void read_filters(struct request *request, struct search *search)
+static void want_tag(struct search *search, struct zt_text tag)
 {
-    struct zt_text text;
+    unsigned i = 0;
 
-    for (unsigned nth = 0; request_query(request, "filter", nth, &text); nth++) {
-        while (text.length > 0 && search->filter_count < FILTERS_MAX) {
-            const char *comma = memchr(text.bytes, ',', text.length);
-            const size_t length = comma != NULL ? (size_t)(comma - text.bytes) : text.length;
+    while (hub_tag_at(i) != NULL && !zt_text_is(tag, hub_tag_at(i)))
+        i++;
+    if (hub_tag_at(i) != NULL)
+        search->wanted_tags |= 1U << i;
+    else
+        search->is_impossible |= tag.length > 0;
+}
 
-            search->filters[search->filter_count++] = (struct zt_text){text.bytes, length};
-            text.bytes += comma != NULL ? length + 1 : length;
-            text.length -= comma != NULL ? length + 1 : length;
-        }
+/* filter=a&filter=b and filter=a,b both mean repositories that have all tags. */
+static void want_tags(struct search *search, struct zt_text text)
+{
+    while (text.length > 0) {
+        const char *comma = memchr(text.bytes, ',', text.length);
+        const size_t length = comma != NULL ? (size_t)(comma - text.bytes) : text.length;
+        const size_t used = length + (comma != NULL);
+
+        want_tag(search, (struct zt_text){text.bytes, length});
+        text = (struct zt_text){text.bytes + used, text.length - used};
     }
 }
 
-/* NULL: replied. */
+/* Handles a property that no repository here has. */
+static void want_flag(struct search *search, struct zt_text text)
+{
+    search->is_impossible |= text.length > 0 && !hub_text_is_false(text);
+}
+
+/* Handles a fact that is unknown for all repositories here. */
+static void want_fact(struct search *search, struct zt_text text)
+{
+    search->is_impossible |= text.length > 0;
+}
+
+/* Reads the Hub's filters. Ignoring one would return repositories that the client did not ask
+ * for. */
+static void read_filters(struct request *request, struct search *search)
+{
+    static const struct {
+        const char *name;
+        void (*want)(struct search *search, struct zt_text text);
+    } filters[] = {
+        {"filter", want_tags},
+        {"filter[]", want_tags},
+        {"tags", want_tags},
+        {"other", want_tags},
+        {"library", want_tags},
+        {"gated", want_flag},
+        {"private", want_flag},
+        {"disabled", want_flag},
+        {"pipeline_tag", want_fact},
+        {"task", want_fact},
+        {"apps", want_fact},
+        {"apps[]", want_fact},
+        {"inference", want_fact},
+        {"inference_provider", want_fact},
+        {"inference_provider[]", want_fact},
+        {"num_parameters", want_fact},
+        {"trained_dataset", want_fact},
+        {"dataset", want_fact},
+        {"language", want_fact},
+        {"license", want_fact},
+        {"region", want_fact},
+        {"base_model", want_fact},
+        {"model_type", want_fact},
+        {"emissions", want_fact},
+        {"emissions_thresholds", want_fact},
+        {"carbon_emissions", want_fact},
+    };
+    struct zt_text text;
+
+    for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
+        for (unsigned nth = 0; request_query(request, filters[i].name, nth, &text); nth++)
+            filters[i].want(search, text);
+}
+
+/* Returns NULL if it has replied. */
 static struct search *begin(struct request *request)
 {
     struct search *search = request_allocate(request, sizeof(*search));
@@ -142,7 +206,7 @@ static struct search *begin(struct request *request)
     return search->json != NULL ? search : NULL;
 }
 
-/* --- what is found --- */
+/* --- matching --- */
 
 static bool has_text(const char *name, struct zt_text text)
 {
@@ -160,10 +224,10 @@ static bool has_author(const char *name, struct zt_text author)
            (zt_text_starts_with(zt_text_from(name), author) && name[author.length] == '/');
 }
 
-static bool has_tag(const struct repo_summary *repo, struct zt_text tag)
+static bool has_tag(const struct repo_summary *repo, const char *tag)
 {
     for (unsigned i = 0; hub_tag_at(i) != NULL; i++)
-        if ((repo->tags >> i & 1) != 0 && zt_text_is(tag, hub_tag_at(i)))
+        if ((repo->tags >> i & 1) != 0 && strcmp(tag, hub_tag_at(i)) == 0)
             return true;
     return false;
 }
@@ -172,8 +236,8 @@ static bool is_wanted(const struct search *search, const struct repo_summary *re
 {
     if (!has_author(repo->name, search->author) || !has_text(repo->name, search->text))
         return false;
-    for (unsigned i = 0; i < search->filter_count; i++)
-        if (!has_tag(repo, search->filters[i]))
+    for (unsigned i = 0; hub_tag_at(i) != NULL; i++)
+        if ((search->wanted_tags >> i & 1) != 0 && !has_tag(repo, hub_tag_at(i)))
             return false;
     return true;
 }
@@ -188,8 +252,8 @@ static int compare_times(const void *a, const void *b)
     return strcmp(first->name, second->name);
 }
 
-/* Whether it comes after what the page before ended with. */
-static bool is_behind(const struct search *search, const struct repo_summary *repo)
+/* Returns true if it comes after the last entry of the previous page. */
+static bool comes_after(const struct search *search, const struct repo_summary *repo)
 {
     if (!search->has_after)
         return true;
@@ -215,7 +279,7 @@ static bool make_index(struct request *request, struct search *search)
     return true;
 }
 
-/* Looks the repository up. False: somebody else is listing it. */
+/* Looks the repository up. Returns false if another request is listing it. */
 static bool find_version(struct request *request, struct search *search,
                          const struct repo_summary *repo)
 {
@@ -227,7 +291,7 @@ static bool find_version(struct request *request, struct search *search,
     return !search->is_busy;
 }
 
-/* Of a repository that cannot be listed now the rest is told. */
+/* If a repository cannot be listed now, only the other members are written. */
 static void write_files(struct request *request, struct search *search)
 {
     struct hub_version *version = search->lookup.version;
@@ -253,7 +317,7 @@ static void write_repo(struct request *request, struct search *search,
     json_object_end(json);
 }
 
-/* As far as it gets: is_busy says whether it must be called again. */
+/* Writes as much as possible. If is_busy is set, it must be called again. */
 static void write_page(struct request *request)
 {
     struct search *search = request->context;
@@ -266,7 +330,7 @@ static void write_page(struct request *request)
     for (; search->at < search->index.count; search->at++) {
         const struct repo_summary *repo = &search->index.repos[search->at];
 
-        if (!is_behind(search, repo) || !is_wanted(search, repo))
+        if (!comes_after(search, repo) || !is_wanted(search, repo))
             continue;
         if (search->count == search->limit)
             break;
@@ -279,7 +343,7 @@ static void write_page(struct request *request)
     json_array_end(search->json);
 }
 
-/* --- the answer --- */
+/* --- the response --- */
 
 static void add_cursor(struct href *href, const struct search *search)
 {
@@ -293,11 +357,14 @@ static void add_cursor(struct href *href, const struct search *search)
     href_segment(href, zt_text_from(cursor));
 }
 
-/* The page that follows: the same request with its cursor. */
+/* Links to the next page: the same request with its cursor. */
 static void add_next(struct request *request, const struct search *search)
 {
-    static const char *const kept[] = {"author", "search", "filter", "limit",
-                                       "sort",   "full",   "expand", "expand[]"};
+    /* Parameters that may appear in the link. With any other filter, the list is empty, or the
+     * filter has no effect. */
+    static const char *const kept[] = {"author", "search", "filter",  "filter[]",
+                                       "tags",   "other",  "library", "limit",
+                                       "sort",   "full",   "expand",  "expand[]"};
     const char *base = request_base_url(request);
     struct zt_text value;
     struct href href;
@@ -334,12 +401,21 @@ static enum outcome reply_page(struct request *request, const struct search *sea
     return OUTCOME_READY;
 }
 
+static enum outcome reply_empty_list(struct request *request, struct search *search)
+{
+    json_array_begin(search->json);
+    json_array_end(search->json);
+    return reply_page(request, search);
+}
+
 enum outcome hub_list_get(struct request *request)
 {
     struct search *search = request->context != NULL ? request->context : begin(request);
 
     if (search == NULL)
         return OUTCOME_READY;
+    if (search->is_impossible)
+        return reply_empty_list(request, search);
     if (search->is_busy &&
         hub_repos_wait(request->server->hub, &search->lookup, request_waiter(request)))
         return OUTCOME_WAITING;

@@ -1,4 +1,4 @@
-/* The files and folders of a repository, of one folder or all below it. */
+/* Lists the files and folders of a repository: of one folder, or all below it. */
 #include <string.h>
 
 #include "base/server.h"
@@ -9,27 +9,27 @@
 #include "hub/hub_problem.h"
 #include "hub/hub_request.h"
 
-/* Entries of one answer; some clients never ask for the next page. */
+/* Entries per response. Some clients never request the next page. */
 #define PAGE_ENTRIES 5000
 
 struct listing {
     struct hub_request hub; /* first */
     struct request *request;
-    const char *folder; /* with a slash at its end, or empty */
+    const char *folder; /* ends with a slash, or empty */
     size_t folder_length;
     bool is_deep;
     bool has_commit;
-    const char *commit;   /* of each entry; or NULL */
-    struct zt_text after; /* the last entry of the page before; empty: from the start */
-    const char *before;   /* the file that was seen last; "" at first */
+    const char *commit;   /* for each entry; or NULL */
+    struct zt_text after; /* the last entry of the previous page; empty: from the start */
+    const char *before;   /* the last file seen; "" at first */
     size_t limit;         /* of count */
     size_t count;
-    struct zt_text last; /* that was written */
+    struct zt_text last; /* the last entry written */
     bool has_more;
 };
 
-/* Counts an entry. Folders have a slash at their end: so entries are in the order of the files, in
- * which "a.txt" stands before "a/b". False: it belongs to a page before, or behind. */
+/* Counts an entry, and returns true if it belongs to this page. Folders end with a slash here, so
+ * entries have the order of the files, with "a.txt" before "a/b". */
 static bool is_on_page(struct listing *listing, struct zt_text path)
 {
     if (listing->after.length > 0 && zt_text_compare(path, listing->after) <= 0)
@@ -43,7 +43,7 @@ static bool is_on_page(struct listing *listing, struct zt_text path)
     return true;
 }
 
-/* Folders are told before the first file in them that the client sees. */
+/* Writes the folders that contain this file and no earlier file that the client may see. */
 static void write_folders(struct listing *listing, size_t at)
 {
     const struct hub_version *version = listing->hub.version;
@@ -68,8 +68,8 @@ static void write_entries(struct listing *listing)
     const struct hub_version *version = listing->hub.version;
     const struct zt_text folder = {listing->folder, listing->folder_length};
 
-    for (size_t i = hub_version_seek(version, folder); i < version->count && !listing->has_more;
-         i++) {
+    for (size_t i = hub_version_lower_bound(version, folder);
+         i < version->count && !listing->has_more; i++) {
         const struct hub_file *file = &version->files[i];
 
         if (!zt_text_starts_with(zt_text_from(file->path), folder))
@@ -83,7 +83,7 @@ static void write_entries(struct listing *listing)
     }
 }
 
-/* Absolute: clients take a relative one for an error, or for the end. */
+/* The link is absolute: clients take a relative one for an error, or for the end. */
 static void add_next(struct request *request, const struct listing *listing)
 {
     const char *base = request_base_url(request);
@@ -106,7 +106,8 @@ static void add_next(struct request *request, const struct listing *listing)
     request->reply.vary = BASE_URL_VARY;
 }
 
-/* The folder with its slash; empty for the whole. NULL: replied. */
+/* Returns the folder with its slash; empty for the whole repository. Returns NULL if it has
+ * replied. */
 static const char *read_folder(struct request *request, const struct hub_request *hub)
 {
     struct zt_text path = hub->target.path;
@@ -133,7 +134,7 @@ static void write_tree(struct request *request, struct hub_request *hub)
     json_array_end(hub->json);
 }
 
-/* NULL: replied. */
+/* Returns NULL if it has replied. */
 static struct listing *begin(struct request *request)
 {
     struct listing *listing = request_allocate(request, sizeof(*listing));

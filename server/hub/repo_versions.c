@@ -29,7 +29,8 @@ static bool is_same(const struct hub_version *a, const struct hub_version *b)
     return strcmp(a->provisional, b->provisional) == 0;
 }
 
-/* The one that was not asked for longest, but not that of now. count: there is none. */
+/* Returns the index of the least recently used version, except the current one; count if there is
+ * none. */
 static unsigned find_least(const struct repo_versions *versions)
 {
     unsigned least = versions->count;

@@ -1,5 +1,5 @@
-/* The table of repositories. Each is listed by one thread at a time, without a lock: what is known
- * can be read meanwhile, and who needs the list waits for it without a thread. */
+/* The table of repositories. Each is listed by one thread, without a lock. Meanwhile, known
+ * versions can be read, and requests that need the new list wait without a thread. */
 #include "hub/repos.h"
 
 #include <assert.h>
@@ -9,83 +9,77 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memo.h"
 #include "base/server.h"
 #include "base/workers.h"
 #include "hub/cached_repo.h"
 #include "hub/created_repos.h"
 #include "hub/repo_versions.h"
 
-/* How long a listing is what is there now, unless something is published meanwhile. */
+/* How long a listing counts as current if no file is published. */
 #define FRESH_MS 1000
-/* How long nobody waits for hashes of a repository after they could not be found. */
+/* For this time, requests do not wait for hashes of a repository after they could not be
+ * computed. */
 #define WAIT_AGAIN_MS 60000
-/* Files in all remembered versions: some 200 bytes each. Repositories that were not asked for
- * longest are forgotten first. */
+/* Maximum number of files in all remembered versions, about 200 bytes each. The repositories
+ * requested least recently are forgotten first. */
 #define FILES_MAX 300000
 #define REPOS_MAX 4096
 
+/* The value of the memo. */
 struct repo {
-    struct repo *next;
-    unsigned references;  /* under the table's lock */
-    int64_t used_ms;      /* the same */
-    size_t file_count;    /* the same: of all its versions */
-    pthread_mutex_t lock; /* of what follows; never held while anything is read */
+    pthread_mutex_t lock; /* guards the following; not held during reads */
     struct repo_versions versions;
-    bool is_listed_now;     /* somebody is listing it */
-    uint64_t begun;         /* lists so far */
-    uint64_t ended;         /* the last of them that found what is there now */
-    unsigned seen_changes;  /* before that one */
-    int64_t listed_ms;      /* its end; 0: there was none */
-    int64_t seen_ms;        /* when the folder was seen last; 0: never */
-    bool has_waited;        /* for hashes, in vain */
-    int64_t waited_ms;      /* the end of that */
-    struct waiter *waiters; /* for the end of the list */
+    bool is_listed_now;     /* a request is listing it */
+    uint64_t begun;         /* number of lists begun */
+    uint64_t ended;         /* number of the last list that found the current version */
+    unsigned seen_changes;  /* files_changed before that list */
+    int64_t listed_ms;      /* end of that list; 0: none */
+    int64_t seen_ms;        /* when the folder was last seen; 0: never */
+    bool has_waited;        /* waited for hashes in vain */
+    int64_t waited_ms;      /* when that ended */
+    struct waiter *waiters; /* woken at the end of the list */
     char name[HUB_REPO_SIZE];
 };
 
 struct hub_repos {
     struct server *server;
     struct created_repos *created;
-    pthread_mutex_t lock; /* of what follows */
-    struct repo *first;
-    size_t count;
-    size_t file_count;
+    struct memo *memo; /* name -> struct repo; charged by the number of files in all versions */
 };
+
+static void free_repo(void *value)
+{
+    struct repo *repo = value;
+
+    repo_versions_free(&repo->versions);
+    pthread_mutex_destroy(&repo->lock);
+}
 
 struct hub_repos *hub_repos_new(struct server *server)
 {
+    const struct memo_rules rules = {.value_bytes = sizeof(struct repo),
+                                     .free_value = free_repo,
+                                     .most = {FILES_MAX, REPOS_MAX}};
     struct hub_repos *repos = calloc(1, sizeof(*repos));
 
     if (repos == NULL)
         return NULL;
     repos->server = server;
     repos->created = created_repos_new();
-    if (repos->created != NULL && pthread_mutex_init(&repos->lock, NULL) == 0)
+    repos->memo = memo_new(&rules);
+    if (repos->created != NULL && repos->memo != NULL)
         return repos;
-    created_repos_free(repos->created);
-    free(repos);
+    hub_repos_free(repos);
     return NULL;
-}
-
-static void free_repo(struct repo *repo)
-{
-    repo_versions_free(&repo->versions);
-    pthread_mutex_destroy(&repo->lock);
-    free(repo);
 }
 
 void hub_repos_free(struct hub_repos *repos)
 {
     if (repos == NULL)
         return;
-    while (repos->first != NULL) {
-        struct repo *repo = repos->first;
-
-        repos->first = repo->next;
-        free_repo(repo);
-    }
+    memo_free(repos->memo);
     created_repos_free(repos->created);
-    pthread_mutex_destroy(&repos->lock);
     free(repos);
 }
 
@@ -105,89 +99,29 @@ enum zt_status hub_repos_create(struct hub_repos *repos, const char *name, struc
     return status;
 }
 
-/* --- the table --- */
-
-static struct repo *new_repo(struct zt_text name)
-{
-    struct repo *repo = calloc(1, sizeof(*repo));
-
-    if (repo == NULL)
-        return NULL;
-    assert(name.length < sizeof(repo->name));
-    memcpy(repo->name, name.bytes, name.length);
-    if (pthread_mutex_init(&repo->lock, NULL) == 0)
-        return repo;
-    free(repo);
-    return NULL;
-}
-
-/* NULL: out of memory. */
+/* Returns the repository of that name, held until give_back; NULL if out of memory. */
 static struct repo *take_repo(struct hub_repos *repos, struct zt_text name)
 {
-    struct repo *repo;
+    struct repo *repo = memo_hold(repos->memo, name);
 
-    pthread_mutex_lock(&repos->lock);
-    for (repo = repos->first; repo != NULL && !zt_text_is(name, repo->name);)
-        repo = repo->next;
-    if (repo == NULL && (repo = new_repo(name)) != NULL) {
-        repo->next = repos->first;
-        repos->first = repo;
-        repos->count++;
+    if (repo != NULL && memo_get(repo, 1, NULL) == MEMO_MAKE) {
+        assert(name.length < sizeof(repo->name));
+        memcpy(repo->name, name.bytes, name.length);
+        pthread_mutex_init(&repo->lock, NULL);
+        memo_done(repo, (struct memo_charge){0, 1});
+        memo_release(repo);
     }
-    if (repo != NULL) {
-        repo->references++;
-        repo->used_ms = clock_ms();
-    }
-    pthread_mutex_unlock(&repos->lock);
     return repo;
 }
 
-/* Takes one out of the table that nobody uses: one without versions, or else the one that was asked
- * for least recently. With the table's lock. NULL: there is none. */
-static struct repo *take_out(struct hub_repos *repos, bool any)
+/* Releases a repository. Names that do not exist are dropped. */
+static void give_back(struct repo *repo, bool exists, size_t file_count)
 {
-    struct repo **least = NULL;
-    struct repo *repo;
-
-    for (struct repo **at = &repos->first; *at != NULL; at = &(*at)->next) {
-        if ((*at)->references > 0 || ((*at)->file_count > 0 && !any))
-            continue;
-        if (least == NULL || (*at)->used_ms < (*least)->used_ms)
-            least = at;
-    }
-    if (least == NULL)
-        return NULL;
-    repo = *least;
-    *least = repo->next;
-    repos->count--;
-    repos->file_count -= repo->file_count;
-    return repo;
-}
-
-static void give_back(struct hub_repos *repos, struct repo *repo, bool exists, size_t file_count)
-{
-    struct repo *gone = NULL;
-
-    pthread_mutex_lock(&repos->lock);
-    repos->file_count += file_count - repo->file_count;
-    repo->file_count = file_count;
-    repo->references--;
-    while (repos->file_count > FILES_MAX || repos->count > REPOS_MAX || !exists) {
-        struct repo *next = take_out(repos, exists);
-
-        if (next == NULL)
-            break;
-        next->next = gone;
-        gone = next;
-        exists = true;
-    }
-    pthread_mutex_unlock(&repos->lock);
-    while (gone != NULL) {
-        struct repo *next = gone->next;
-
-        free_repo(gone);
-        gone = next;
-    }
+    if (exists || file_count > 0)
+        memo_recharge(repo, (struct memo_charge){file_count, 1});
+    else
+        memo_drop(repo);
+    memo_release(repo);
 }
 
 /* --- listing --- */
@@ -200,7 +134,7 @@ static bool was_created(const struct hub_repos *repos, const struct repo *repo)
                              1000 * config_number(&config->upload.expire_s));
 }
 
-/* What is there now. */
+/* Lists the current version. */
 static enum zt_status list_main(const struct hub_repos *repos, const struct repo *repo,
                                 const struct hub_listing *wanted, struct hub_version **out_version,
                                 struct zt_error *error)
@@ -216,23 +150,23 @@ static enum zt_status list_main(const struct hub_repos *repos, const struct repo
     return status;
 }
 
-/* --- what is known; with the repository's lock --- */
+/* --- known versions; with the repository's lock --- */
 
 static bool is_pinned(const struct hub_lookup *lookup)
 {
     return hub_revision_of(lookup->revision) == HUB_REVISION_COMMIT;
 }
 
-/* Whether this list is not what the request has come again for. */
+/* Returns true if the request has come again to wait for hashes, and this list still lacks them. */
 static bool needs_hashes(const struct repo *repo, const struct hub_lookup *lookup)
 {
     return lookup->may_take_long && repo->versions.now != NULL && repo->versions.now->can_be_final;
 }
 
-/* Also a list that began after the request came is one of what is there now, however often it
- * changes. */
-static bool knows_now(const struct hub_repos *repos, const struct repo *repo,
-                      const struct hub_lookup *lookup)
+/* Returns true if the current version is known. A list that began after the request arrived counts
+ * as current, even if files keep changing. */
+static bool is_up_to_date(const struct hub_repos *repos, const struct repo *repo,
+                          const struct hub_lookup *lookup)
 {
     if (repo->versions.now == NULL || repo->listed_ms == 0 || needs_hashes(repo, lookup))
         return false;
@@ -241,8 +175,8 @@ static bool knows_now(const struct hub_repos *repos, const struct repo *repo,
             clock_ms() - repo->listed_ms < FRESH_MS);
 }
 
-/* The version that a commit names. What a folder states of a commit may grow: clients fill it file
- * by file. */
+/* Returns the version that a commit names. A snapshot in a client's cache may grow, because clients
+ * fill it file by file. */
 static struct hub_version *find_pinned(struct repo *repo, const struct hub_lookup *lookup)
 {
     struct hub_version *version = repo_versions_find(&repo->versions, lookup->revision);
@@ -252,7 +186,8 @@ static struct hub_version *find_pinned(struct repo *repo, const struct hub_looku
                : version;
 }
 
-/* A folder that only holds other folders is their owner, and no repository. */
+/* Returns true for a folder that only contains other folders: it is their owner, and not a
+ * repository. */
 static bool is_owner(const struct repo *repo)
 {
     const struct hub_version *version = repo->versions.now;
@@ -265,7 +200,7 @@ static bool is_owner(const struct repo *repo)
     return version->count > 0 || version->has_folders;
 }
 
-/* With what is there now. */
+/* Answers the lookup from the current version. */
 static enum hub_found conclude(struct repo *repo, struct hub_lookup *lookup)
 {
     struct hub_version *version = repo->versions.now;
@@ -287,15 +222,15 @@ static enum hub_found conclude(struct repo *repo, struct hub_lookup *lookup)
     return found;
 }
 
-/* Whether the folder need not be looked for. In a bucket that would be a request to the store, each
- * time. */
+/* Returns true if there is no need to check that the folder exists. For a bucket each check would
+ * be a request. */
 static bool is_seen(const struct hub_repos *repos, const struct repo *repo)
 {
-    return store_is_elsewhere(repos->server->store) || repo->is_listed_now ||
+    return store_is_remote(repos->server->store) || repo->is_listed_now ||
            (repo->seen_ms != 0 && clock_ms() - repo->seen_ms < FRESH_MS);
 }
 
-/* HUB_BUSY: it must be listed. */
+/* Returns HUB_BUSY if the repository must be listed. */
 static enum hub_found look(const struct hub_repos *repos, struct repo *repo,
                            struct hub_lookup *lookup)
 {
@@ -309,7 +244,7 @@ static enum hub_found look(const struct hub_repos *repos, struct repo *repo,
         lookup->version = hub_version_hold(version);
         return HUB_FOUND;
     }
-    return is_remembered || !knows_now(repos, repo, lookup) ? HUB_BUSY : conclude(repo, lookup);
+    return is_remembered || !is_up_to_date(repos, repo, lookup) ? HUB_BUSY : conclude(repo, lookup);
 }
 
 /* --- looking --- */
@@ -319,8 +254,8 @@ static enum hub_found found_of(enum zt_status status)
     return status == ZT_OK ? HUB_FOUND : status == ZT_NOT_FOUND ? HUB_NO_REPO : HUB_FAILED;
 }
 
-/* Requests do not wait again soon for what could not be hashed: a file may be written to all the
- * time. */
+/* Prevents requests from waiting again soon for hashes that could not be computed: a file may be
+ * written to continuously. */
 static void keep_from_waiting(struct repo *repo, const struct hub_lookup *lookup,
                               struct hub_version *version)
 {
@@ -332,9 +267,9 @@ static void keep_from_waiting(struct repo *repo, const struct hub_lookup *lookup
         version->can_be_final = false;
 }
 
-/* Makes what is there now known. With the lock, which is not held while the list is made. */
-static enum zt_status learn_now(struct hub_repos *repos, struct repo *repo,
-                                struct hub_lookup *lookup)
+/* Finds the current version. The lock must be held; it is released while the list is made. */
+static enum zt_status learn_from_list(struct hub_repos *repos, struct repo *repo,
+                                      struct hub_lookup *lookup)
 {
     const unsigned changes = atomic_load(&repos->server->files_changed);
     const uint64_t begun = ++repo->begun;
@@ -359,7 +294,7 @@ static enum zt_status learn_now(struct hub_repos *repos, struct repo *repo,
     return ZT_OK;
 }
 
-/* The same for a commit that only a folder may know. */
+/* Does the same for a commit that may exist as a snapshot. */
 static void learn_snapshot(struct hub_repos *repos, struct repo *repo, struct hub_lookup *lookup)
 {
     char commit[HUB_COMMIT_SIZE];
@@ -374,7 +309,8 @@ static void learn_snapshot(struct hub_repos *repos, struct repo *repo, struct hu
         repo_versions_put(&repo->versions, version, false);
 }
 
-/* What is remembered can be asked for as long as the store does not say that nothing is there. */
+/* Answers without a current version. Remembered versions can be used unless the store says that the
+ * repository does not exist. */
 static enum hub_found conclude_without_now(struct repo *repo, struct hub_lookup *lookup,
                                            enum zt_status status)
 {
@@ -387,8 +323,8 @@ static enum hub_found conclude_without_now(struct repo *repo, struct hub_lookup 
     return status == ZT_NOT_FOUND ? HUB_NO_REVISION : HUB_FOUND;
 }
 
-/* Whether a version is remembered and its folder still there, whatever is in it now. With the lock,
- * which is not held meanwhile. */
+/* Returns true if a version is remembered and its folder still exists, with any content. The lock
+ * must be held; it is released during the check. */
 static bool see_pinned(const struct hub_repos *repos, struct repo *repo,
                        const struct hub_lookup *lookup)
 {
@@ -400,7 +336,7 @@ static bool see_pinned(const struct hub_repos *repos, struct repo *repo,
         return false;
     hub_version_hold(version);
     pthread_mutex_unlock(&repo->lock);
-    status = hub_folder_look(repos->server, version->folder, &error);
+    status = hub_folder_check(repos->server, version->folder, &error);
     hub_version_release(version);
     pthread_mutex_lock(&repo->lock);
     if (status != ZT_OK)
@@ -415,8 +351,8 @@ static enum hub_found list(struct hub_repos *repos, struct repo *repo, struct hu
 
     if (is_pinned(lookup) && see_pinned(repos, repo, lookup))
         return conclude(repo, lookup);
-    if (!knows_now(repos, repo, lookup))
-        status = learn_now(repos, repo, lookup);
+    if (!is_up_to_date(repos, repo, lookup))
+        status = learn_from_list(repos, repo, lookup);
     if (status != ZT_OK)
         return conclude_without_now(repo, lookup, status);
     if (is_pinned(lookup) && find_pinned(repo, lookup) == NULL)
@@ -424,7 +360,7 @@ static enum hub_found list(struct hub_repos *repos, struct repo *repo, struct hu
     return conclude(repo, lookup);
 }
 
-/* Lists it, and has all who wait for that look again. */
+/* Lists the repository, and then wakes the waiting requests. */
 static enum hub_found list_alone(struct hub_repos *repos, struct repo *repo,
                                  struct hub_lookup *lookup)
 {
@@ -462,7 +398,7 @@ void hub_repos_find(struct hub_repos *repos, struct hub_lookup *lookup)
         lookup->found = list_alone(repos, repo, lookup);
     file_count = repo_versions_size(&repo->versions);
     pthread_mutex_unlock(&repo->lock);
-    give_back(repos, repo, lookup->found != HUB_NO_REPO, file_count);
+    give_back(repo, lookup->found != HUB_NO_REPO, file_count);
 }
 
 bool hub_repos_wait(struct hub_repos *repos, const struct hub_lookup *lookup, struct waiter *waiter)
@@ -482,6 +418,6 @@ bool hub_repos_wait(struct hub_repos *repos, const struct hub_lookup *lookup, st
     }
     file_count = repo_versions_size(&repo->versions);
     pthread_mutex_unlock(&repo->lock);
-    give_back(repos, repo, true, file_count);
+    give_back(repo, true, file_count);
     return must_wait;
 }

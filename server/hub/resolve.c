@@ -1,5 +1,5 @@
-/* A file of a repository, of the version that is asked for or of none: no client asks whether what
- * it goes on with is still the same, so a pinned address never gives other bytes. */
+/* Sends a file of a repository, from exactly the requested version: clients resume downloads
+ * without checking that the file is the same, so a pinned address never returns other bytes. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@
 #include "hub/hub_problem.h"
 #include "hub/hub_request.h"
 #include "hub/model_view.h"
+#include "hub/pointer.h"
 #include "hub/version_views.h"
 #include "tree/stored_file.h"
 
@@ -23,22 +24,23 @@ struct resolve {
     struct hub_request hub; /* first */
     const struct hub_file *entry;
     bool was_opened;
-    unsigned looks;        /* for a version of which the file is there */
-    enum zt_status status; /* of opening it; ZT_STALE: it is not the version's any more */
+    unsigned looks;        /* number of lookups of a version that has the file */
+    enum zt_status status; /* result of opening it; ZT_STALE: it is not the version's any more */
     struct stored_file *file;
     struct zt_error error;
-    bool is_export; /* of a view, whose query has been filled in */
+    bool is_export; /* a view, with its query filled in */
     struct export_view export;
     struct json *json; /* the index of a view; held by the request */
 };
 
-/* Clients in Python refuse to fetch more over plain HTTP, by the length that HEAD tells. What GET
- * tells they do not look at. */
+/* Python clients refuse to fetch more over plain HTTP, according to the length in the response to
+ * HEAD. They ignore the length in the response to GET. */
 #define TOLD_BYTES_MAX UINT64_C(50000000000)
 
-/* A file that changes all the time is another one behind every list: often enough it is not. */
+/* A file that changes continuously may differ from each new list. After this many tries, that is
+ * rare. */
 #define LOOKS_MAX 4
-/* Of a commit: a file with another time may still be the same bytes. */
+/* For a commit: a file with another time may still have the same bytes. */
 #define LOOKS_PINNED_MAX 2
 
 static bool is_pinned(const struct resolve *resolve)
@@ -46,15 +48,15 @@ static bool is_pinned(const struct resolve *resolve)
     return hub_revision_of(resolve->hub.target.revision) == HUB_REVISION_COMMIT;
 }
 
-/* Then opening takes a request of its own. */
-static bool is_elsewhere(const struct request *request)
+/* Returns true if opening the file needs a request to the store. */
+static bool is_remote(const struct request *request)
 {
-    return store_is_elsewhere(request->server->store);
+    return store_is_remote(request->server->store);
 }
 
 /* --- on a worker --- */
 
-/* Opens the file if it is still the version's. */
+/* Opens the file if it still is the version's file. */
 static void open_entry(struct request *request, struct resolve *resolve)
 {
     const struct hub_version *version = resolve->hub.version;
@@ -89,15 +91,15 @@ static bool is_gone(const struct resolve *resolve)
 static enum outcome reply_not_open(struct request *request, struct resolve *resolve)
 {
     if (is_gone(resolve)) {
-        /* What is there now is another version. */
+        /* The current version is another one. */
         hub_repos_changed(request->server->hub);
         return hub_reply_no_revision(request);
     }
     return hub_reply_error(request, &resolve->error);
 }
 
-/* For what is there now, a few times. */
-static enum outcome look_again(struct request *request, struct resolve *resolve)
+/* Looks up the current version again, a few times. */
+static enum outcome stat_again(struct request *request, struct resolve *resolve)
 {
     if (!is_gone(resolve) ||
         ++resolve->looks >= (is_pinned(resolve) ? LOOKS_PINNED_MAX : LOOKS_MAX))
@@ -106,7 +108,7 @@ static enum outcome look_again(struct request *request, struct resolve *resolve)
     return hub_find_again(request, &resolve->hub);
 }
 
-/* --- the answer --- */
+/* --- the response --- */
 
 static void add_commit(struct request *request, const struct resolve *resolve)
 {
@@ -116,8 +118,8 @@ static void add_commit(struct request *request, const struct resolve *resolve)
         representation_field(&request->reply, "X-Repo-Commit", commit);
 }
 
-/* Clients that want the first byte of an empty file, or all from it on, take nothing but a part of
- * it for an answer, although there is none. */
+/* Clients that request the first byte of an empty file, or all bytes from the first, accept only a
+ * partial response, although the file has no bytes. */
 static void reply_empty_part(struct request *request)
 {
     struct representation *reply = &request->reply;
@@ -136,7 +138,7 @@ static bool wants_first_byte(struct request *request)
            (strcmp(range, "bytes=0-0") == 0 || strcmp(range, "bytes=0-") == 0);
 }
 
-/* What stored files and views have alike. */
+/* Finishes the response for stored files and views. */
 static enum outcome finish_file(struct request *request, const struct resolve *resolve)
 {
     struct representation *reply = &request->reply;
@@ -145,7 +147,8 @@ static enum outcome finish_file(struct request *request, const struct resolve *r
     reply->etag = request_print(request, "\"%s\"", entry->etag);
     reply->cache_control = "no-cache";
     reply->hides_length = entry->identity.size_bytes > TOLD_BYTES_MAX;
-    /* What only the name of a file says of its bytes is good enough for a tag. */
+    /* A hash that only comes from a file's name is good enough for an ETag, but not for a
+     * digest. */
     if (entry->has_sha256 && !entry->is_stated) {
         reply->has_sha256 = true;
         memcpy(reply->sha256, entry->sha256, sizeof(reply->sha256));
@@ -154,8 +157,50 @@ static enum outcome finish_file(struct request *request, const struct resolve *r
     return OUTCOME_READY;
 }
 
+static bool is_raw(const struct request *request)
+{
+    return strstr(request->route->pattern, "/raw/") != NULL;
+}
+
+/* Returns true if the response should be the pointer that git has. Clients that request ranges want
+ * the file itself. */
+static bool wants_pointer(struct request *request, const struct resolve *resolve)
+{
+    return is_raw(request) && request_header(request, "Range") == NULL &&
+           hub_pointer_is_for(resolve->entry);
+}
+
+/* Returns the pointer's own hash; NULL if out of memory. */
+static const char *pointer_etag(struct request *request, const struct resolve *resolve)
+{
+    char oid[HUB_COMMIT_SIZE];
+    size_t length;
+
+    hub_file_oid(resolve->entry, oid, &length);
+    return request_print(request, "\"%s\"", oid);
+}
+
+static enum outcome reply_pointer(struct request *request, const struct resolve *resolve)
+{
+    struct representation *reply = &request->reply;
+    char text[HUB_POINTER_SIZE];
+    const size_t length = hub_pointer_print(resolve->entry, text);
+    const char *copy = request_copy(request, text, length);
+
+    if (copy == NULL)
+        return problem_reply_no_memory(request);
+    representation_memory(reply, copy, length);
+    reply->media_type = "text/plain; charset=utf-8";
+    reply->etag = pointer_etag(request, resolve);
+    reply->cache_control = "no-cache";
+    add_commit(request, resolve);
+    return OUTCOME_READY;
+}
+
 static enum outcome reply_file(struct request *request, struct resolve *resolve)
 {
+    if (wants_pointer(request, resolve))
+        return reply_pointer(request, resolve);
     stored_file_reply(request, resolve->file);
     finish_file(request, resolve);
     if (resolve->entry->identity.size_bytes == 0 && wants_first_byte(request))
@@ -165,7 +210,8 @@ static enum outcome reply_file(struct request *request, struct resolve *resolve)
 
 /* --- views --- */
 
-/* Holds the version of the model that a view is of. False: the handler returns *out_outcome. */
+/* Holds the version of the model from which a view is made. Returns false if the handler should
+ * return *out_outcome. */
 static bool find_model(struct request *request, struct resolve *resolve, enum outcome *out_outcome)
 {
     struct generation *generation;
@@ -178,7 +224,7 @@ static bool find_model(struct request *request, struct resolve *resolve, enum ou
         return false;
     case CATALOG_UNAVAILABLE:
         resolve->status = zt_fail(&resolve->error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                                  "the object store does not answer");
+                                  "the object store does not respond");
         reply_not_open(request, resolve);
         return false;
     case CATALOG_NOT_FOUND:
@@ -190,7 +236,7 @@ static bool find_model(struct request *request, struct resolve *resolve, enum ou
     if (generation == NULL || !model_view_is_from(resolve->entry->view, generation)) {
         generation_release(generation);
         resolve->status = ZT_STALE;
-        *out_outcome = look_again(request, resolve);
+        *out_outcome = stat_again(request, resolve);
         return false;
     }
     request->generation = generation;
@@ -231,6 +277,8 @@ static enum outcome reply_view(struct request *request, struct resolve *resolve)
     if (!resolve->is_export) {
         if (request->generation == NULL && !find_model(request, resolve, &outcome))
             return outcome;
+        if (wants_pointer(request, resolve))
+            return reply_pointer(request, resolve);
         if (resolve->entry->part == VIEW_INDEX)
             return reply_index(request, resolve);
         resolve->export.query = model_view_query(resolve->entry->view, resolve->entry->part);
@@ -240,10 +288,10 @@ static enum outcome reply_view(struct request *request, struct resolve *resolve)
     return outcome == OUTCOME_READY && !request->replied ? finish_file(request, resolve) : outcome;
 }
 
-/* --- what is there now --- */
+/* --- the current version --- */
 
-/* To the same file of the commit, so that what comes later of it, in parts, is of one version. What
- * a client wants to know of the file it is told here already. */
+/* Redirects to the same file of the commit, so that later range requests get the same version. The
+ * response already has the file's metadata, which some clients look for here. */
 static enum outcome reply_pinned(struct request *request, const struct resolve *resolve)
 {
     const struct hub_file *entry = resolve->entry;
@@ -255,7 +303,7 @@ static enum outcome reply_pinned(struct request *request, const struct resolve *
     href_plain(&href, request->server->config->base_path);
     href_plain(&href, "/");
     href_path(&href, resolve->hub.target.repo);
-    href_plain(&href, strstr(request->route->pattern, "/raw/") != NULL ? "/raw/" : "/resolve/");
+    href_plain(&href, is_raw(request) ? "/raw/" : "/resolve/");
     href_plain(&href, commit != NULL ? commit : "");
     href_plain(&href, "/");
     href_path(&href, zt_text_from(entry->path));
@@ -263,13 +311,17 @@ static enum outcome reply_pinned(struct request *request, const struct resolve *
     representation_field(reply, "Location",
                          href.failed ? NULL : request_print(request, "%s", href.text));
     href_free(&href);
-    reply->etag = request_print(request, "\"%s\"", entry->etag);
     reply->cache_control = "no-cache";
+    add_commit(request, resolve);
+    if (wants_pointer(request, resolve)) {
+        reply->etag = pointer_etag(request, resolve);
+        return OUTCOME_READY;
+    }
+    reply->etag = request_print(request, "\"%s\"", entry->etag);
     if (entry->identity.size_bytes <= TOLD_BYTES_MAX)
         representation_field(reply, "X-Linked-Size",
                              request_print(request, "%" PRIu64, entry->identity.size_bytes));
     representation_field(reply, "X-Linked-Etag", reply->etag);
-    add_commit(request, resolve);
     return OUTCOME_READY;
 }
 
@@ -278,7 +330,7 @@ static enum outcome reply_pinned(struct request *request, const struct resolve *
 static enum outcome reply_opened(struct request *request, struct resolve *resolve)
 {
     if (resolve->status != ZT_OK)
-        return look_again(request, resolve);
+        return stat_again(request, resolve);
     return is_pinned(resolve) ? reply_file(request, resolve) : reply_pinned(request, resolve);
 }
 
@@ -287,7 +339,7 @@ static void release_file(void *thing)
     stored_file_close(((struct resolve *)thing)->file);
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool begin(struct request *request)
 {
     struct resolve *resolve;
@@ -322,7 +374,7 @@ enum outcome hub_resolve_get(struct request *request)
         resolve->entry = version_views_second(resolve->hub.version, resolve->hub.target.path);
     if (resolve->entry == NULL || !hub_sees_file(request, resolve->hub.target.repo, resolve->entry))
         return hub_reply_no_entry(request, hub_commit(request, &resolve->hub));
-    if (!is_pinned(resolve) && (resolve->entry->view != NULL || is_elsewhere(request)))
+    if (!is_pinned(resolve) && (resolve->entry->view != NULL || is_remote(request)))
         return reply_pinned(request, resolve);
     if (resolve->entry->view != NULL)
         return reply_view(request, resolve);

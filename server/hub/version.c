@@ -1,4 +1,4 @@
-/* From a listing to a version: etags, commits, and the names that a Hub's cache gives. */
+/* Makes a version from a listing: etags, commits, and the names from a Hub client's cache. */
 #include "hub/version.h"
 
 #include <assert.h>
@@ -10,30 +10,25 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/server.h"
+#include "digests/file_hashes.h"
 #include "hub/model_view.h"
+#include "hub/pointer.h"
 #include "hub/version_views.h"
-#include "tree/file_hashes.h"
 #include "tree/tree_listing.h"
 #include "zt/digest.h"
 
-/* What is hashed for a request. Small: at once, so that a folder of settings has its commit with
- * the first one. Large: on a worker for what takes long; half a second, or a few of a slow disk,
- * and clients wait for ten. */
+/* Limits of hashing for a request. Small: done at once, so that a folder of settings has its final
+ * commit in the first response. Large: done on a worker that may take long. It takes half a second,
+ * or a few seconds on a slow disk, and clients wait for ten. */
 static const struct hash_limits {
     uint64_t file_bytes;
     uint64_t total_bytes;
 } small_limits = {1 << 20, 32 << 20}, large_limits = {64 << 20, 256 << 20}, no_limits = {0, 0};
 
-/* With "v" before it, and NUL. */
+/* "v", 32 hex digits and NUL. */
 #define TAG_SIZE 34
 
 /* --- commits --- */
-
-static void write_hex(const uint8_t *bytes, size_t count, char *out_text)
-{
-    for (size_t i = 0; i < count; i++)
-        snprintf(out_text + 2 * i, 3, "%02x", bytes[i]);
-}
 
 static void finish_commit(struct zt_hasher *hasher, char out_commit[HUB_COMMIT_SIZE])
 {
@@ -41,11 +36,12 @@ static void finish_commit(struct zt_hasher *hasher, char out_commit[HUB_COMMIT_S
 
     zt_hasher_finish(hasher, &digest);
     assert(digest.length_bytes * 2 == HUB_COMMIT_SIZE - 1);
-    write_hex(digest.bytes, digest.length_bytes, out_commit);
+    zt_hex_write(out_commit, digest.bytes, digest.length_bytes);
 }
 
-/* The files as the replicas see them: neither the device nor what else a copy changes would do, but
- * there is nothing better before the bytes are read. */
+/* Identifies a file without reading it. The device is left out, because replicas have different
+ * ones; the rest may also differ in a copy, but there is nothing better before the bytes are
+ * read. */
 static void write_tag(const struct file_identity *identity, char out_tag[TAG_SIZE])
 {
     const uint64_t words[] = {identity->size_bytes, (uint64_t)identity->modified_ns,
@@ -56,7 +52,7 @@ static void write_tag(const struct file_identity *identity, char out_tag[TAG_SIZ
     snprintf(out_tag, TAG_SIZE, "v%016" PRIx64 "%016" PRIx64, hash[0], hash[1]);
 }
 
-/* The text that stands for a file's bytes: its etag if by_content, else a tag. */
+/* Writes the text that represents a file's bytes: its etag if by_content, otherwise a tag. */
 static void write_text(const struct hub_version *version, const struct hub_file *file,
                        bool by_content, char out_text[VIEW_TEXT_SIZE])
 {
@@ -121,10 +117,10 @@ static enum zt_status name_version(struct hub_version *version, const char *stat
 
 /* --- etags --- */
 
-/* What a Hub's cache calls the contents of files, of which snapshots have links: found by the file
- * that both lead to. */
+/* The names of the blobs in a Hub client's cache. Snapshots link to blobs; a blob is found by the
+ * file that both lead to. */
 struct blobs {
-    const struct tree_entry **entries; /* by inode */
+    const struct tree_entry **entries; /* sorted by inode */
     size_t count;
 };
 
@@ -137,7 +133,7 @@ static int compare_inodes(const void *a, const void *b)
            (first->identity.inode < second->identity.inode);
 }
 
-/* False: out of memory. */
+/* Returns false if out of memory. */
 static bool sort_blobs(const struct tree_listing *listing, struct blobs *out_blobs)
 {
     *out_blobs = (struct blobs){.count = 0};
@@ -166,22 +162,15 @@ static const char *find_blob(const struct blobs *blobs, const struct file_identi
                                                                                 : NULL;
 }
 
-static bool is_hex_of(const char *text, size_t length)
-{
-    return strlen(text) == length && strspn(text, "0123456789abcdef") == length;
-}
-
-/* What is known of the bytes is stronger than what a folder states of them. */
+/* A computed hash is preferred to the name in a cache. */
 static void name_file(struct hub_file *file, const char *blob)
 {
-    if (!file->has_sha256 && blob != NULL && is_hex_of(blob, 2 * sizeof(file->sha256))) {
+    if (!file->has_sha256 && blob != NULL &&
+        zt_hex_read_lower(zt_text_from(blob), file->sha256, sizeof(file->sha256)))
         file->has_sha256 = file->is_stated = true;
-        (void)zt_hex_read_lower((struct zt_text){blob, 2 * sizeof(file->sha256)}, file->sha256,
-                                sizeof(file->sha256));
-    }
     if (file->has_sha256) {
-        write_hex(file->sha256, sizeof(file->sha256), file->etag);
-    } else if (blob != NULL && is_hex_of(blob, HUB_COMMIT_SIZE - 1)) {
+        zt_hex_write(file->etag, file->sha256, sizeof(file->sha256));
+    } else if (blob != NULL && zt_hex_is_lower(zt_text_from(blob), HUB_COMMIT_SIZE - 1)) {
         file->is_git = true;
         strcpy(file->etag, blob);
     } else {
@@ -189,7 +178,7 @@ static void name_file(struct hub_file *file, const char *blob)
     }
 }
 
-/* As long as the SHA-256 of a view is not known it is named by the text that stands for it. */
+/* Until the SHA-256 of a view is known, its etag is a hash of the text that represents it. */
 static void name_views(struct hub_version *version)
 {
     for (size_t i = 0; i < version->count; i++) {
@@ -200,7 +189,7 @@ static void name_views(struct hub_version *version)
         if (file->view == NULL)
             continue;
         if (file->has_sha256) {
-            write_hex(file->sha256, sizeof(file->sha256), file->etag);
+            zt_hex_write(file->etag, file->sha256, sizeof(file->sha256));
             continue;
         }
         write_text(version, file, false, text);
@@ -211,8 +200,8 @@ static void name_views(struct hub_version *version)
 
 /* --- the files --- */
 
-/* Within limits, of which it takes its part. False: the file is not the one that was listed any
- * more. */
+/* Hashes a file within the limits, and reduces them. Returns false if the file has changed since it
+ * was listed. */
 static bool hash_file(struct server *server, const struct tree_entry *entry, const char *path,
                       struct hash_limits *left, struct hub_file *file)
 {
@@ -256,7 +245,7 @@ static void add_file(struct hub_version *version, const struct tree_entry *entry
         version->modified_ns = entry->identity.modified_ns;
 }
 
-/* Of what is listed. left: what may be hashed. False: out of memory. */
+/* Fills the version from a listing. left: limits of hashing. Returns false if out of memory. */
 static bool fill(struct server *server, struct hub_version *version,
                  const struct tree_listing *listing, const struct blobs *blobs,
                  struct hash_limits left)
@@ -291,7 +280,8 @@ static bool fill(struct server *server, struct hub_version *version,
     return true;
 }
 
-/* Whether hashing what is left would do, and takes no longer than a client waits. */
+/* Returns true if hashing the rest would make the commit final, and takes no longer than clients
+ * wait. */
 static bool can_be_final(const struct hub_version *version)
 {
     struct hash_limits left = large_limits;
@@ -311,7 +301,7 @@ static bool can_be_final(const struct hub_version *version)
     return true;
 }
 
-/* Without files. NULL: out of memory. */
+/* Makes a version without files. Returns NULL if out of memory. */
 static struct hub_version *new_version(const struct hub_listing *wanted)
 {
     struct hub_version *version = calloc(1, sizeof(*version));
@@ -336,7 +326,7 @@ static bool stop_at_first(void *context, const char *path, const struct file_ide
     return false;
 }
 
-enum zt_status hub_folder_look(struct server *server, const char *folder, struct zt_error *error)
+enum zt_status hub_folder_check(struct server *server, const char *folder, struct zt_error *error)
 {
     return server->store->ops->walk(server->store, folder, false, stop_at_first, NULL, error);
 }
@@ -370,7 +360,7 @@ static enum zt_status add_files(struct server *server, const struct hub_listing 
     if (status == ZT_OK && wanted->blobs != NULL)
         status = tree_list(server, wanted->blobs, false, false, &contents, error);
     if (status == ZT_NOT_FOUND && listing != NULL)
-        status = ZT_OK; /* Without blobs nothing is stated. */
+        status = ZT_OK; /* Without blobs, files have no stated hashes. */
     if (status == ZT_OK &&
         (!sort_blobs(contents, &blobs) || !fill(server, version, listing, &blobs, limits)))
         status = zt_fail_memory(error, "a repository");
@@ -403,13 +393,13 @@ static enum zt_status make(struct server *server, const struct hub_listing *want
         return status;
     }
     version->can_be_final =
-        !wanted->may_take_long && !store_is_elsewhere(server->store) && can_be_final(version);
+        !wanted->may_take_long && !store_is_remote(server->store) && can_be_final(version);
     *out_version = version;
     return ZT_OK;
 }
 
-/* Hashing takes its time, above all of a file that has just been written: a file that changes all
- * the time is another one behind it, and what a client is told of has to be there. */
+/* If a file changed while it was hashed, lists again without hashing: a file that changes
+ * continuously would change again, and the version must contain files that exist. */
 enum zt_status hub_version_make(struct server *server, const struct hub_listing *wanted,
                                 struct hub_version **out_version, struct zt_error *error)
 {
@@ -450,7 +440,7 @@ bool hub_version_is(const struct hub_version *version, struct zt_text commit)
     return zt_text_is(commit, version->commit) || zt_text_is(commit, version->provisional);
 }
 
-size_t hub_version_seek(const struct hub_version *version, struct zt_text path)
+size_t hub_version_lower_bound(const struct hub_version *version, struct zt_text path)
 {
     size_t low = 0;
     size_t high = version->count;
@@ -468,7 +458,7 @@ size_t hub_version_seek(const struct hub_version *version, struct zt_text path)
 
 const struct hub_file *hub_version_find(const struct hub_version *version, struct zt_text path)
 {
-    const size_t at = hub_version_seek(version, path);
+    const size_t at = hub_version_lower_bound(version, path);
 
     return at < version->count && zt_text_is(path, version->files[at].path) ? &version->files[at]
                                                                             : NULL;
@@ -476,7 +466,7 @@ const struct hub_file *hub_version_find(const struct hub_version *version, struc
 
 void hub_file_oid(const struct hub_file *file, char out_oid[HUB_COMMIT_SIZE], size_t *out_length)
 {
-    char pointer[256];
+    char pointer[HUB_POINTER_SIZE];
     char text[sizeof(pointer) + 32];
     struct zt_hasher *hasher;
     int length;
@@ -486,13 +476,10 @@ void hub_file_oid(const struct hub_file *file, char out_oid[HUB_COMMIT_SIZE], si
         memcpy(out_oid, file->etag, HUB_COMMIT_SIZE);
         return;
     }
-    length =
-        snprintf(pointer, sizeof(pointer),
-                 "version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %" PRIu64 "\n",
-                 file->etag, file->identity.size_bytes);
+    length = (int)hub_pointer_print(file, pointer);
     if (file->has_sha256)
         *out_length = (size_t)length;
-    /* What git hashes of a file: its kind, its length, NUL, its bytes. */
+    /* Git hashes a file's kind, its length, NUL, and its bytes. */
     length = snprintf(text, sizeof(text), "blob %d%c%s", length, 0, pointer);
     memset(out_oid, '0', HUB_COMMIT_SIZE - 1);
     out_oid[HUB_COMMIT_SIZE - 1] = '\0';

@@ -1,23 +1,29 @@
-/* Which views a version has, and what they are called: "X.zt" is "X.safetensors", and the only
- * model of a repository "model.safetensors", by which transformers finds it. Files that are there
- * have their names first. The SHA-256 of a view is found in the background, as that of a file. */
+/* Decides which views a version has, and names them: "X.zt" becomes "X.safetensors", and the only
+ * model of a repository becomes "model.safetensors", where transformers finds it. Stored files take
+ * precedence over views of the same name. The SHA-256 of a view is computed in the background, like
+ * a file's. */
 #include "hub/version_views.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "api/export_reply.h"
 #include "base/server.h"
 #include "catalog/catalog.h"
 #include "derived/export_source.h"
+#include "digests/file_hashes.h"
 #include "hub/model_view.h"
-#include "tree/file_hashes.h"
 
 #define ONLY              "model"
 #define SAFETENSORS       ".safetensors"
 #define SAFETENSORS_INDEX ".safetensors.index.json"
+#define GGUF              ".gguf"
+#define PROJECTOR         "mmproj"
+#define DRAFTER           "mtp-"
 
 void version_view_text(const struct hub_file *file, const char *source,
                        char out_text[VIEW_TEXT_SIZE])
@@ -47,7 +53,7 @@ static struct model_view *find_known(const struct hub_version *version, const ch
     return NULL;
 }
 
-/* NULL: there is none now. */
+/* Returns NULL if there is none now. */
 static struct model_view *find_view(struct server *server, const struct hub_version *version,
                                     const struct hub_version *previous, const struct hub_file *file,
                                     const char *stem)
@@ -85,20 +91,20 @@ static enum zt_status open_part(const struct hash_made *made, struct server *ser
     enum zt_status status;
 
     if (generation == NULL || !model_view_is_from(view, generation))
-        status = zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "the model is another by now");
+        status = zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "the model has been replaced");
     else
         status = export_source_open(server, generation, &query, out_source, error);
     generation_release(generation);
     return status;
 }
 
-/* Bytes that lie elsewhere are not brought here for that if they are many. */
+/* Remote models are only hashed if that fetches few bytes. */
 static bool may_hash(struct server *server, const struct hub_file *file)
 {
-    return !store_is_elsewhere(server->store) || file->identity.size_bytes <= HASH_FETCHED_MAX;
+    return !store_is_remote(server->store) || file->identity.size_bytes <= HASH_FETCHED_MAX;
 }
 
-/* What is known of it; else it is to be found, after that of its model. */
+/* Finds the hash of a view's file. If it is unknown, it is computed after the model's hash. */
 static void find_hash(struct server *server, const struct hub_file *model, struct hub_file *file)
 {
     static const struct hash_made_ops ops = {hold_view, release_view, open_part,
@@ -113,7 +119,7 @@ static void find_hash(struct server *server, const struct hub_file *model, struc
         return;
     }
     version_view_text(file, "it", text);
-    /* No file has such a path, since the model is none but a file. */
+    /* No stored file can have this path, because the model is a file and not a folder. */
     snprintf(name, sizeof(name), "%s/%s", file->view->path, text);
     file->has_sha256 = file_hashes_find(server->hashes, name, &file->identity, file->sha256);
     if (!file->has_sha256 && model->has_sha256 && may_hash(server, file))
@@ -141,8 +147,8 @@ static size_t stem_of(const char *path)
     return length;
 }
 
-/* Whether the model of both names is the file at "other": its format is preferred, or it alone has
- * the extension in small letters, as in the catalog. */
+/* Returns true if the file "other" is the model, of two files of the same name: its format is
+ * preferred, or only it has a lower-case extension, as in the catalog. */
 static bool is_before(const char *other, const char *path, size_t stem, unsigned rank)
 {
     size_t other_stem;
@@ -152,12 +158,12 @@ static bool is_before(const char *other, const char *path, size_t stem, unsigned
         return false;
     if (other_rank != rank)
         return other_rank < rank;
-    if (model_path_is_odd(other) != model_path_is_odd(path))
-        return model_path_is_odd(path);
+    if (model_path_has_noncanonical_extension(other) != model_path_has_noncanonical_extension(path))
+        return model_path_has_noncanonical_extension(path);
     return strcmp(other, path) < 0;
 }
 
-/* Whether another file of the same name is the model. */
+/* Returns true if another file of the same name is the model. */
 static bool is_shadowed(const struct hub_version *version, const char *path)
 {
     size_t stem;
@@ -166,7 +172,7 @@ static bool is_shadowed(const struct hub_version *version, const char *path)
 
     if (!model_path_split(path, &stem, &rank))
         return true;
-    at = hub_version_seek(version, (struct zt_text){path, stem + 1});
+    at = hub_version_lower_bound(version, (struct zt_text){path, stem + 1});
     for (; at < version->count && strncmp(version->files[at].path, path, stem + 1) == 0; at++)
         if (is_before(version->files[at].path, path, stem, rank))
             return true;
@@ -174,7 +180,7 @@ static bool is_shadowed(const struct hub_version *version, const char *path)
            has_file(version, stem, path, SAFETENSORS_INDEX);
 }
 
-/* A file that is, or may be, weights which transformers would find. */
+/* Returns true if the file is, or may be, weights that transformers would find. */
 static bool is_weights(const char *path)
 {
     size_t stem;
@@ -182,36 +188,65 @@ static bool is_weights(const char *path)
 
     if (strchr(path, '/') != NULL || !model_path_split(path, &stem, &rank))
         return false;
-    return !model_path_is_vague(path) || strncmp(path, "pytorch_model", 13) == 0;
+    return !model_path_needs_sniffing(path) || strncmp(path, "pytorch_model", 13) == 0;
 }
 
-/* Whether another file is the model for which this one would have a view. */
+/* Returns true if another file is the model that this one would have a view of. */
 static bool is_hidden(const struct hub_version *version, const char *path)
 {
     return model_view_is_of(path) && is_shadowed(version, path);
 }
 
-/* The index of the file that is the only model of the folder. SIZE_MAX: there is none, or there are
- * several. */
-static size_t find_only(const struct hub_version *version)
+/* Returns true if a file is an addition to a GGUF in the same folder, named as llama.cpp's programs
+ * do: an image projector ("mmproj-F16.gguf", "model-mmproj-F16.gguf") or draft layers
+ * ("mtp-model.gguf"). */
+static bool is_companion(const char *path)
+{
+    const struct zt_text text = zt_text_from(path);
+    const char *projector = strcasestr(path, PROJECTOR);
+
+    if (text.length <= strlen(GGUF) || strcasecmp(path + text.length - strlen(GGUF), GGUF) != 0)
+        return false;
+    if (strncasecmp(path, DRAFTER, strlen(DRAFTER)) == 0)
+        return true;
+    return projector != NULL && (projector == path || !isalnum((unsigned char)projector[-1])) &&
+           !isalnum((unsigned char)projector[strlen(PROJECTOR)]);
+}
+
+/* Returns the index of the only model in the folder, among companions or among the other files;
+ * SIZE_MAX if there is none or several. *out_found is their number, at most 2. */
+static size_t find_only_among(const struct hub_version *version, bool companions,
+                              unsigned *out_found)
 {
     size_t only = SIZE_MAX;
 
-    for (size_t i = 0; i < version->count; i++) {
-        if (!is_weights(version->files[i].path) || is_hidden(version, version->files[i].path))
+    *out_found = 0;
+    for (size_t i = 0; i < version->count && *out_found < 2; i++) {
+        const char *path = version->files[i].path;
+
+        if (!is_weights(path) || is_companion(path) != companions || is_hidden(version, path))
             continue;
-        if (only != SIZE_MAX)
-            return SIZE_MAX;
+        *out_found += 1;
         only = i;
     }
-    return only;
+    return *out_found == 1 ? only : SIZE_MAX;
 }
 
-/* Whether something stored has the path, or is in a folder of that path. */
+/* Returns the index of the folder's only model; SIZE_MAX if there is none or several. Companions
+ * count only if there are no other models. */
+static size_t find_only(const struct hub_version *version)
+{
+    unsigned found;
+    const size_t only = find_only_among(version, false, &found);
+
+    return found > 0 ? only : find_only_among(version, true, &found);
+}
+
+/* Returns true if a stored file has the path, or is in a folder of that path. */
 static bool is_taken(const struct hub_version *version, const char *path)
 {
     const size_t length = strlen(path);
-    const size_t at = hub_version_seek(version, zt_text_from(path));
+    const size_t at = hub_version_lower_bound(version, zt_text_from(path));
 
     for (size_t i = at; i < version->count; i++) {
         const char *other = version->files[i].path;
@@ -226,11 +261,11 @@ static bool is_taken(const struct hub_version *version, const char *path)
 
 /* --- the files --- */
 
-/* A model, and what its view is called. */
+/* A model and the name of its view. */
 struct named {
     size_t index;               /* of the model's file */
-    int folder_length;          /* of its path, with the slash */
-    char stem[MODEL_PATH_SIZE]; /* below the folder */
+    int folder_length;          /* length of the folder's path, with the slash */
+    char stem[MODEL_PATH_SIZE]; /* without the folder */
 };
 
 static void name_view(const struct hub_version *version, size_t index, bool is_only,
@@ -248,7 +283,7 @@ static void name_view(const struct hub_version *version, size_t index, bool is_o
                  (int)stem_of(path) - out_named->folder_length, path + out_named->folder_length);
 }
 
-/* Part number i of a view, or behind them its index. */
+/* Returns part number i of a view; after the last one, its index. */
 static uint32_t part_at(const struct model_view *view, uint32_t i)
 {
     return i < view->part_count ? i : VIEW_INDEX;
@@ -272,7 +307,7 @@ static char *path_of(const struct hub_version *version, const struct named *name
                : path;
 }
 
-/* Behind the others, which stay sorted. False: out of memory. */
+/* Adds a file after the others, which stay sorted. Returns false if out of memory. */
 static bool add_file(struct server *server, struct hub_version *version, const struct named *named,
                      struct model_view *view, uint32_t part)
 {
@@ -292,7 +327,7 @@ static bool add_file(struct server *server, struct hub_version *version, const s
     return true;
 }
 
-/* Room for more files and their paths. */
+/* Makes room for more files and their paths. */
 static bool reserve(struct hub_version *version, size_t count)
 {
     const size_t paths = version->view_path_count + count + 1;
@@ -321,7 +356,7 @@ static bool add_files(struct server *server, struct hub_version *version, const 
     return is_added;
 }
 
-/* False: out of memory. */
+/* Returns false if out of memory. */
 static bool add_view(struct server *server, struct hub_version *version,
                      const struct hub_version *previous, const struct named *named)
 {
@@ -334,18 +369,25 @@ static bool add_view(struct server *server, struct hub_version *version,
     return add_files(server, version, named, view);
 }
 
+/* Orders files of one name by their models, as they were added: qsort need not keep their order. */
 static int compare(const void *a, const void *b)
 {
-    return strcmp(((const struct hub_file *)a)->path, ((const struct hub_file *)b)->path);
+    const struct hub_file *one = a;
+    const struct hub_file *other = b;
+    const int order = strcmp(one->path, other->path);
+
+    return order != 0 || one->view == NULL || other->view == NULL
+               ? order
+               : strcmp(one->view->path, other->view->path);
 }
 
-/* Two models may want one name for files of their views. */
-static void drop_twins(struct hub_version *version)
+/* Views of two models may have files of the same name; only the first is kept. */
+static void drop_duplicates(struct hub_version *version)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < version->count; i++)
-        if (kept == 0 || compare(&version->files[kept - 1], &version->files[i]) != 0)
+        if (kept == 0 || strcmp(version->files[kept - 1].path, version->files[i].path) != 0)
             version->files[kept++] = version->files[i];
     version->count = kept;
 }
@@ -375,7 +417,7 @@ bool version_views_add(struct server *server, struct hub_version *version,
     }
     version->count += version->view_path_count;
     qsort(version->files, version->count, sizeof(*version->files), compare);
-    drop_twins(version);
+    drop_duplicates(version);
     return is_added;
 }
 

@@ -1,4 +1,4 @@
-/* Who the client is, as its token says. */
+/* Describes the client, as named by its token. */
 #include "api/json_reply.h"
 #include "http/exchange/problem.h"
 #include "hub/handlers.h"

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parallel.h"
+
 struct pass {
     const struct zt_elements *elements;
     const struct computing *computing;
@@ -32,12 +34,12 @@ static bool fail(struct pass *pass, const struct zt_error *error)
 
 static bool is_wanted(struct pass *pass)
 {
-    const struct computing *computing = pass->computing;
+    const struct zt_cancellation *cancellation = &pass->computing->cancellation;
     struct zt_error error;
 
-    if (computing->wanted == NULL || computing->wanted(computing->context))
+    if (cancellation->is_wanted == NULL || cancellation->is_wanted(cancellation->context))
         return true;
-    zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "nobody waits for it any more");
+    zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "no request is waiting for it any more");
     return fail(pass, &error);
 }
 
@@ -73,23 +75,22 @@ static bool count_piece(void *context, uint32_t index)
 static bool reduce_row(void *context, uint32_t index)
 {
     struct pass *pass = context;
-    const struct computing *computing = pass->computing;
     double *cells = pass->cells + (size_t)index * pass->preview->out_cols;
     struct zt_error error;
 
-    return zt_preview_row(pass->preview, pass->elements, index, computing->wanted,
-                          computing->context, cells, &error) == ZT_OK ||
+    return zt_preview_row(pass->preview, pass->elements, index, &pass->computing->cancellation,
+                          cells, &error) == ZT_OK ||
            fail(pass, &error);
 }
 
 static enum zt_status run(struct pass *pass, uint32_t parts,
                           bool (*part)(void *context, uint32_t index))
 {
-    const struct crew_work work = {.count = parts, .run = part, .context = pass};
+    const struct parallel_work work = {.count = parts, .run = part, .context = pass};
     uint32_t done;
 
     pthread_mutex_init(&pass->lock, NULL);
-    done = crew_run(pass->computing->workers, &work);
+    done = parallel_for(pass->computing->workers, &work);
     assert((done == parts) == (pass->status == ZT_OK));
     (void)done;
     pthread_mutex_destroy(&pass->lock);

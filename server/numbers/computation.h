@@ -9,12 +9,10 @@
 
 /* Who does the work. */
 struct computing {
-    struct workers *workers; /* as for crew_run: NULL for this thread alone */
-    /* Whether the result is still wanted; called by any thread before each of the equal parts that
-     * the work has: each of the two passes over the pieces of the elements (zt/elements.h), each
-     * row of a preview. NULL: it is. */
-    bool (*wanted)(void *context);
-    void *context;
+    struct workers *workers; /* as for parallel_for: NULL for this thread alone */
+    /* Asked by any thread before each of the equal parts that the work has: each of the two passes
+     * over the pieces of the elements (zt/elements.h), each row of a preview. */
+    struct zt_cancellation cancellation;
 };
 
 struct statistics {

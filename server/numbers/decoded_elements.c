@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "derived/decoded.h"
+#include "numbers/component_statistics.h"
 #include "zt/decode.h"
 
 /* A component whose frames can be decoded one by one, and which would not fit into the cache. */
@@ -24,28 +25,26 @@ static enum zt_status decode(struct server *server, struct generation *generatio
 
     if (status == ZT_OK && elements->decoded->length != expected)
         return zt_fail(error, ZT_CORRUPT, NULL, ZT_NO_OFFSET,
-                       "it does not decode to as many bytes as its shape has");
+                       "its decoded length does not match its shape");
     return status;
 }
 
-/* *out_source: borrowed, or one of those that elements close. */
+/* Fills in where the decoded bytes are. stored->decoded is borrowed, or one of those that elements
+ * close. */
 static enum zt_status open_bytes(struct server *server, struct generation *generation,
-                                 uint32_t object, uint32_t number,
-                                 struct decoded_elements *elements, struct zt_source **out_source,
-                                 uint64_t *out_base, struct zt_error *error)
+                                 struct decoded_elements *elements, struct zt_stored_tensor *stored,
+                                 struct zt_error *error)
 {
-    const struct zt_model *model = generation->model;
-    const struct zt_component *component = &model->components[number];
+    const struct zt_component *component = stored->component;
     const struct zt_files files = generation_files(generation);
     struct zt_source *file = zt_files_source(&files, component);
     struct zt_slice view;
     uint64_t expected;
     enum zt_status status;
 
-    *out_base = 0;
     if (zt_component_is_plain(component)) {
-        *out_source = file;
-        *out_base = component->offset;
+        stored->decoded = file;
+        stored->base = component->offset;
         return ZT_OK;
     }
     if (zt_slice_of_view(NULL, component, &view)) {
@@ -54,32 +53,32 @@ static enum zt_status open_bytes(struct server *server, struct generation *gener
         elements->is_sequential = true;
         status = zt_frames_source(component, file, &elements->source, error);
     } else {
-        expected = zt_elements_bytes(&model->objects[object], component, NULL,
-                                     zt_object_elements(model, &model->objects[object]));
-        status = decode(server, generation, number, expected, elements, error);
+        expected = zt_elements_bytes(stored->object, component, NULL,
+                                     zt_object_elements(stored->model, stored->object));
+        status = decode(server, generation, (uint32_t)(component - stored->model->components),
+                        expected, elements, error);
     }
     if (status == ZT_OK)
-        *out_source = elements->decoded != NULL ? elements->decoded->source : elements->source;
+        stored->decoded = elements->decoded != NULL ? elements->decoded->source : elements->source;
     return status;
 }
 
 enum zt_status decoded_elements_open(struct server *server, struct generation *generation,
-                                     uint32_t object, uint32_t component,
-                                     const struct zt_slice *slice,
+                                     const struct statistics_query *order,
                                      struct decoded_elements *out_elements, struct zt_error *error)
 {
     const struct zt_model *model = generation->model;
+    struct zt_stored_tensor stored = {.model = model,
+                                      .object = &model->objects[order->object],
+                                      .component = &model->components[order->component]};
     struct decoded_elements elements;
-    struct zt_source *source = NULL;
-    uint64_t base = 0;
     enum zt_status status;
 
     memset(&elements, 0, sizeof(elements));
     zt_error_clear(error);
-    status = open_bytes(server, generation, object, component, &elements, &source, &base, error);
+    status = open_bytes(server, generation, &elements, &stored, error);
     if (status == ZT_OK)
-        status = zt_elements_open(model, &model->objects[object], &model->components[component],
-                                  source, base, slice, &elements.elements, error);
+        status = zt_elements_open(&stored, order->slice, &elements.elements, error);
     if (status != ZT_OK) {
         decoded_elements_close(&elements);
         return status;
@@ -91,7 +90,7 @@ enum zt_status decoded_elements_open(struct server *server, struct generation *g
 void decoded_elements_close(struct decoded_elements *elements)
 {
     zt_elements_close(&elements->elements);
-    decoded_release(elements->decoded);
+    memo_release(elements->decoded);
     zt_source_close(elements->source);
     memset(elements, 0, sizeof(*elements));
 }

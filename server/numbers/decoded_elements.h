@@ -7,6 +7,7 @@
 #include "zt/elements.h"
 
 struct decoded;
+struct statistics_query;
 
 struct decoded_elements {
     struct zt_elements elements;
@@ -16,13 +17,12 @@ struct decoded_elements {
     struct zt_source *source;
 };
 
-/* Opens all elements, or those of a slice of zt_elements_tensor (or NULL). What is not stored as it
- * is is decoded first, into the cache that all requests share. generation and slice are borrowed.
+/* Opens the elements that an order names by object, component and slice. Encoded ones are decoded
+ * first, into the cache that all requests share. generation and the order's slice are borrowed.
  * ZT_CORRUPT also if the component decodes to fewer bytes than its shape has; ZT_LIMIT,
  * ZT_UNSUPPORTED, ZT_NO_MEMORY, ZT_IO. error must not be NULL. */
 enum zt_status decoded_elements_open(struct server *server, struct generation *generation,
-                                     uint32_t object, uint32_t component,
-                                     const struct zt_slice *slice,
+                                     const struct statistics_query *order,
                                      struct decoded_elements *out_elements, struct zt_error *error);
 /* Takes cleared ones. */
 void decoded_elements_close(struct decoded_elements *elements);

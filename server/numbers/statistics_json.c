@@ -107,7 +107,7 @@ static void write_moments(struct json *json, const struct statistics *statistics
     json_key_string(json, "max");
     write_number(json, has_any ? kind : ZT_NUMBER_REAL, has_any ? tally->max : none);
     json_key_string(json, "mean");
-    number_write(json, has_any ? tally->mean + tally->mean_rest : (double)NAN);
+    number_write(json, zt_tally_mean(tally, kind));
     json_key_string(json, "std");
     number_write(json, zt_tally_std(tally));
     json_key_string(json, "abs_max");

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/decimal.h"
+
 /* A service of S3 sends less than 1 KiB, but users can add 2 KiB of metadata to an object. */
 #define HEAD_LENGTH_MAX 65536
 
@@ -30,25 +32,10 @@ static struct zt_text trim(struct zt_text text)
     return text;
 }
 
-/* Takes digits from the front of text: at least one, and no number beyond 64 bits. */
+/* Takes a number below 2^64 - 1, which stands for one that is not stated. */
 static bool take_number(struct zt_text *text, uint64_t *out_number)
 {
-    uint64_t number = 0;
-    size_t at = 0;
-
-    for (; at < text->length && text->bytes[at] >= '0' && text->bytes[at] <= '9'; at++) {
-        const uint64_t digit = (uint64_t)(text->bytes[at] - '0');
-
-        if (number > (UINT64_MAX - digit) / 10)
-            return false;
-        number = number * 10 + digit;
-    }
-    if (at == 0)
-        return false;
-    text->bytes += at;
-    text->length -= at;
-    *out_number = number;
-    return true;
+    return zt_decimal_take(text, out_number) && *out_number < UINT64_MAX;
 }
 
 static bool take_text(struct zt_text *text, const char *expected)
@@ -66,7 +53,7 @@ static void keep_content_length(struct answer_head *head, struct zt_text value)
 {
     uint64_t length;
 
-    if (!take_number(&value, &length) || value.length > 0 || length == UINT64_MAX)
+    if (!take_number(&value, &length) || value.length > 0)
         head->is_broken = true;
     else if (head->fields.content_length != UINT64_MAX && head->fields.content_length != length)
         head->is_broken = true;
@@ -127,7 +114,7 @@ static bool name_is(struct zt_text name, const char *expected)
     return take_text(&name, expected) && name.length == 0;
 }
 
-/* Stores are known to state other codings that nothing was coded with ("aws-chunked"). */
+/* Some stores state codings that they have not applied ("aws-chunked"). */
 static bool is_compression(struct zt_text value)
 {
     static const char *const names[] = {"gzip", "x-gzip", "deflate", "br", "zstd", "compress"};
@@ -166,6 +153,8 @@ static void keep_field(struct answer_head *head, struct zt_text name, struct zt_
         keep_text(head, fields->location, sizeof(fields->location), value);
     else if (name_is(name, "retry-after"))
         keep_text(head, fields->retry_after, sizeof(fields->retry_after), value);
+    else if (name_is(name, "axis-suggestion"))
+        keep_text(head, fields->axis_suggestion, sizeof(fields->axis_suggestion), value);
     else if (name_is(name, "upload-offset"))
         keep_upload_offset(head, value);
 }

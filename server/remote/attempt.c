@@ -1,6 +1,6 @@
-/* The answer's body goes straight from libcurl's buffer to where the caller wants it. Whether it is
- * the answer to what was asked is decided from its header before the first byte is taken, and by
- * its length after the last. */
+/* The answer's body goes straight from libcurl's buffer to where the caller wants it. The response
+ * is compared with the request by its header before the first byte is used, and by its length after
+ * the last. */
 #include "remote/attempt.h"
 
 #include <assert.h>
@@ -9,13 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "remote/answer_head.h"
 #include "remote/request.h"
 
-/* What is kept of the body of an answer that is not a success: XML with a code and a message. */
+/* Bytes kept from the body of an error response: XML with a code and a message. */
 #define EXCUSE_MOST 65536
-/* What is read, and dropped, of one that nobody asked for. */
+/* Bytes read, and dropped, from an unwanted body. */
 #define UNWANTED_MOST 65536
+
+/* Fewer bytes than this do not count as progress: a store that trickles blocks a request like one
+ * that hangs. */
+#define MOVED_BYTES 4096
 
 /* Where a body goes. */
 enum target { TARGET_INTO, TARGET_TAKEN, TARGET_KEPT, TARGET_EXCUSE, TARGET_DROPPED };
@@ -29,6 +34,8 @@ struct attempt {
     enum target target;
     uint64_t received;
     uint64_t sent;
+    uint64_t moved_bytes; /* since moved_ms */
+    int64_t moved_ms;
     size_t answer_room; /* of exchange->answer, without the NUL */
     /* Why the transfer was ended from here. */
     bool is_judged;
@@ -116,10 +123,10 @@ static bool check_range(struct attempt *attempt)
         return true;
     if (!exchange->has_range)
         return judge(attempt, REMOTE_FAILURE_BROKEN, false,
-                     "the server sent a part where the whole was asked for");
+                     "the server sent a part although the whole was requested");
     if (head->status != 206)
         return judge(attempt, REMOTE_FAILURE_BROKEN, false,
-                     "the server sent the whole where a part was asked for");
+                     "the server sent the whole although a part was requested");
     if (!head->has_range)
         return judge(attempt, REMOTE_FAILURE_BROKEN, false,
                      "the server sent a part without a valid Content-Range");
@@ -127,7 +134,7 @@ static bool check_range(struct attempt *attempt)
         last = head->range_size - 1;
     if (head->range_first != exchange->range_first || head->range_last != last)
         return judge(attempt, REMOTE_FAILURE_BROKEN, false,
-                     "the server sent another part than was asked for");
+                     "the server sent another part than requested");
     return true;
 }
 
@@ -159,9 +166,9 @@ static bool check_length(struct attempt *attempt)
     if (head->content_length == UINT64_MAX)
         return true;
     if (expected != UINT64_MAX && head->content_length < expected)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's answer is too short");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's response is too short");
     if ((expected != UINT64_MAX && head->content_length > expected) || head->content_length > most)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "the server's answer is too long");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "the server's response is too long");
     return true;
 }
 
@@ -179,9 +186,18 @@ static bool accept_head(struct attempt *attempt)
                                                  : TARGET_DROPPED;
     if (exchange->accept != NULL && !exchange->accept(exchange))
         return judge(attempt, REMOTE_FAILURE_REFUSED, false,
-                     "the answer is not of what was asked for");
+                     "the response is for another resource");
     return is_head_request(exchange) ||
            (check_range(attempt) && (!has_body(attempt) || check_length(attempt)));
+}
+
+static void note_moved(struct attempt *attempt, size_t length)
+{
+    attempt->moved_bytes += length;
+    if (attempt->moved_bytes < MOVED_BYTES)
+        return;
+    attempt->moved_bytes = 0;
+    attempt->moved_ms = clock_coarse_ms();
 }
 
 static size_t take_line(char *bytes, size_t size, size_t count, void *context)
@@ -191,8 +207,9 @@ static size_t take_line(char *bytes, size_t size, size_t count, void *context)
     const bool was_whole = attempt->head.is_whole;
     bool proceed =
         answer_head_take(&attempt->head, line) ||
-        judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's answer has a malformed header");
+        judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's response has a malformed header");
 
+    note_moved(attempt, line.length);
     if (proceed && attempt->head.is_whole && !was_whole)
         proceed = accept_head(attempt);
     return proceed ? line.length : 0;
@@ -213,7 +230,7 @@ static bool grow_answer(struct attempt *attempt, size_t length)
         room = exchange->answer_length + length;
     answer = realloc(exchange->answer, room + 1);
     if (answer == NULL)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, true, "there is no memory for an answer");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, true, "there is no memory for a response");
     exchange->answer = answer;
     attempt->answer_room = room;
     return true;
@@ -245,9 +262,9 @@ static bool take_piece(struct attempt *attempt, const char *bytes, size_t length
     const uint64_t expected = expected_length(attempt);
 
     if (expected != UINT64_MAX && attempt->received > expected)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "the server's answer is too long");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "the server's response is too long");
     return attempt->exchange->take(attempt->exchange, bytes, length) ||
-           judge(attempt, REMOTE_FAILURE_REFUSED, false, "the rest of the answer is not wanted");
+           judge(attempt, REMOTE_FAILURE_REFUSED, false, "the rest of the response is not needed");
 }
 
 static bool take(struct attempt *attempt, const char *bytes, size_t length)
@@ -268,7 +285,7 @@ static bool take(struct attempt *attempt, const char *bytes, size_t length)
     else
         fits = length <= UNWANTED_MOST - received;
     if (!fits)
-        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "the server's answer is too long");
+        return judge(attempt, REMOTE_FAILURE_BROKEN, false, "the server's response is too long");
     if (attempt->target == TARGET_INTO)
         memcpy(exchange->into + received, bytes, length);
     return attempt->target != TARGET_KEPT || keep(attempt, bytes, length);
@@ -279,9 +296,10 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *context)
     const size_t length = size * count;
     struct attempt *attempt = context;
 
+    note_moved(attempt, length);
     if (!attempt->head.is_whole)
         return judge(attempt, REMOTE_FAILURE_BROKEN, true,
-                     "the server's answer has a malformed header"),
+                     "the server's response has a malformed header"),
                0;
     return take(attempt, bytes, length) ? length : 0;
 }
@@ -310,6 +328,7 @@ static size_t give_body(char *buffer, size_t size, size_t count, void *context)
         return CURL_READFUNC_ABORT;
     }
     attempt->sent += (uint64_t)got;
+    note_moved(attempt, (size_t)got);
     if (exchange->gave != NULL)
         exchange->gave(attempt->exchange, (size_t)got);
     return (size_t)got;
@@ -343,6 +362,11 @@ static void set_callbacks(struct attempt *attempt)
     curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, attempt->message);
 }
 
+int64_t attempt_moved_ms(const struct attempt *attempt)
+{
+    return attempt->moved_ms;
+}
+
 bool attempt_begin(struct attempt *attempt, struct remote_exchange *exchange, uint64_t limit_ms,
                    const struct signed_fields *fields, struct attempt_outcome *out_outcome)
 {
@@ -351,6 +375,8 @@ bool attempt_begin(struct attempt *attempt, struct remote_exchange *exchange, ui
     answer_head_clear(&attempt->head);
     attempt->received = 0;
     attempt->sent = 0;
+    attempt->moved_bytes = 0;
+    attempt->moved_ms = clock_coarse_ms();
     attempt->answer_room = 0;
     attempt->is_judged = false;
     attempt->is_enough = false;
@@ -376,20 +402,20 @@ static struct attempt_outcome judge_whole(struct attempt *attempt)
     const struct attempt_outcome success = {REMOTE_FAILURE_NONE, false};
 
     if (!attempt->head.is_whole)
-        judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server gave no answer");
+        judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server gave no response");
     else if (has_body(attempt) &&
              ((head->content_length != UINT64_MAX && attempt->received < head->content_length) ||
               (is_success(attempt) && expected != UINT64_MAX && attempt->received < expected)))
-        judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's answer is too short");
+        judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's response is too short");
     else if (is_success(attempt) && attempt->exchange->into != NULL &&
              attempt->received != attempt->exchange->into_length)
-        judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's answer is too short");
+        judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's response is too short");
     else
         zt_error_clear(&attempt->exchange->error);
     return attempt->is_judged ? attempt->verdict : success;
 }
 
-/* Whether a connection was made, or one was there. */
+/* Whether a connection was made or reused. */
 static bool was_connected(const struct attempt *attempt)
 {
     curl_off_t ready_us = 0;

@@ -27,6 +27,10 @@ struct attempt_outcome {
 bool attempt_begin(struct attempt *attempt, struct remote_exchange *exchange, uint64_t limit_ms,
                    const struct signed_fields *fields, struct attempt_outcome *out_outcome);
 
+/* When the attempt began, or had last moved some KiB in either direction: coarse clock,
+ * milliseconds. A trickle of bytes is no progress. */
+int64_t attempt_moved_ms(const struct attempt *attempt);
+
 /* For curl_multi_add_handle; its CURLOPT_PRIVATE is the context. */
 CURL *attempt_handle(const struct attempt *attempt);
 void attempt_set_context(struct attempt *attempt, void *context);

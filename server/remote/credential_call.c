@@ -10,7 +10,7 @@
 
 /* An answer has a few KiB. */
 #define ANSWER_MAX ((size_t)64 << 10)
-/* What the remote may take longer than it promises. */
+/* The time by which the remote may exceed its limit. */
 #define GRACE_MS 2000
 
 struct credential_calls {
@@ -209,7 +209,7 @@ static bool enter(struct credential_calls *calls)
 static enum zt_status no_answer(const struct credential_request *request, const char *why,
                                 struct zt_error *error)
 {
-    return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "%s at %s does not answer%s%s",
+    return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "%s at %s does not respond%s%s",
                    request->what, request->address->origin, why[0] == '\0' ? "" : ": ", why);
 }
 

@@ -1,5 +1,5 @@
-/* Requests for credentials: one at a time, waited for within a limit in time, and given up at once
- * when the program ends. */
+/* Requests for credentials: one after another, waited for within a time limit, and abandoned at
+ * once when the program ends. */
 #ifndef REMOTE_CREDENTIAL_CALL_H
 #define REMOTE_CREDENTIAL_CALL_H
 
@@ -13,7 +13,7 @@ struct credential_calls;
 struct credential_calls *credential_calls_new(struct remote *remote);
 /* A waiting call returns ZT_UNAVAILABLE, and so do all later ones. From any thread. */
 void credential_calls_stop(struct credential_calls *calls);
-/* Frees it, as soon as the remote has let go of what was given up. Takes NULL. */
+/* Frees it, once the remote has released abandoned requests. Takes NULL. */
 void credential_calls_free(struct credential_calls *calls);
 
 struct credential_request {
@@ -33,7 +33,7 @@ struct credential_answer {
     size_t length;
 };
 
-/* ZT_OK: an answer came, whatever its status. ZT_UNAVAILABLE: none, with a message that names the
+/* ZT_OK: a response came, with any status. ZT_UNAVAILABLE: none, with a message that names the
  * service. All texts are copied. */
 enum zt_status credential_call(struct credential_calls *calls,
                                const struct credential_request *request,

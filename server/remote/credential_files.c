@@ -1,4 +1,4 @@
-/* Credentials that somebody has written down: in the environment, and in a file of profiles. */
+/* Static credentials: in the environment, and in a file of profiles. */
 #include "remote/credential_sources.h"
 
 #include <stdio.h>
@@ -35,8 +35,8 @@ enum zt_status credential_from_environment(const struct credential_settings *set
                            out_credential, error);
 }
 
-/* The file of the home folder need not exist; one that is there and cannot be read is no reason to
- * stop either, but a mistake. */
+/* The file of the home folder need not exist. If it exists but cannot be read, that is an error,
+ * but does not stop the program. */
 static enum zt_status read_file(const struct credential_settings *settings,
                                 struct text_file *out_file, struct zt_error *error)
 {

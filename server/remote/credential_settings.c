@@ -1,4 +1,4 @@
-/* What the environment says of credentials, by the names that AWS's tools know. */
+/* Credential settings of the environment, under the names that AWS's tools use. */
 #include "remote/credential_sources.h"
 
 #include <limits.h>
@@ -125,7 +125,7 @@ static enum zt_status read_web_identity(const char *region, struct credential_se
         return refuse(error, "AWS_ROLE_ARN", "is not the name of a role");
     if (settings->role_session != NULL && !is_session_name(settings->role_session))
         return refuse(error, "AWS_ROLE_SESSION_NAME",
-                      "has not 2 to 64 characters of A-Z, a-z, 0-9 and _=,.@+-");
+                      "does not have 2 to 64 characters of A-Z, a-z, 0-9 and _=,.@+-");
     return read_token_service(region, &settings->token_service, error);
 }
 
@@ -154,9 +154,9 @@ static enum zt_status read_container(struct credential_settings *settings, struc
     if (!service_address_read(full, &settings->container))
         return no_address(error, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
     if (!service_address_is_safe(&settings->container))
-        return refuse(error, "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-                      "has to begin with https://, or name this machine, 169.254.170.2 or "
-                      "169.254.170.23");
+        return refuse(
+            error, "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "must begin with https://, or name this machine, 169.254.170.2 or 169.254.170.23");
     return ZT_OK;
 }
 

@@ -1,9 +1,9 @@
 #include "remote/credential_text.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "input/date.h"
 #include "input/json_read.h"
 #include "input/xml_read.h"
 
@@ -31,82 +31,6 @@ struct zt_text credential_text_trim(struct zt_text text)
     return text;
 }
 
-/* --- time --- */
-
-/* Reads digits up to an end; false: others. */
-static bool read_number(const char **at, unsigned digits, int *out_number)
-{
-    int number = 0;
-
-    for (; digits > 0; digits--, (*at)++) {
-        if (**at < '0' || **at > '9')
-            return false;
-        number = number * 10 + (**at - '0');
-    }
-    *out_number = number;
-    return true;
-}
-
-static bool read_character(const char **at, char character)
-{
-    if (**at != character)
-        return false;
-    (*at)++;
-    return true;
-}
-
-/* "Z", "+00:00" or "+0000". */
-static bool read_zone(const char **at, int *out_seconds)
-{
-    const int sign = **at == '-' ? -1 : 1;
-    int hours;
-    int minutes;
-
-    *out_seconds = 0;
-    if (read_character(at, 'Z'))
-        return true;
-    if (!read_character(at, '+') && !read_character(at, '-'))
-        return false;
-    if (!read_number(at, 2, &hours))
-        return false;
-    (void)read_character(at, ':');
-    if (!read_number(at, 2, &minutes) || hours > 23 || minutes > 59)
-        return false;
-    *out_seconds = sign * (hours * 60 + minutes) * 60;
-    return true;
-}
-
-/* RFC 3339. */
-static bool read_time(const char *at, int64_t *out_s)
-{
-    struct tm date = {.tm_sec = 0};
-    int zone_s;
-    int64_t seconds;
-
-    if (!read_number(&at, 4, &date.tm_year) || !read_character(&at, '-') ||
-        !read_number(&at, 2, &date.tm_mon) || !read_character(&at, '-') ||
-        !read_number(&at, 2, &date.tm_mday) || !read_character(&at, 'T') ||
-        !read_number(&at, 2, &date.tm_hour) || !read_character(&at, ':') ||
-        !read_number(&at, 2, &date.tm_min) || !read_character(&at, ':') ||
-        !read_number(&at, 2, &date.tm_sec))
-        return false;
-    if (date.tm_mon < 1 || date.tm_mon > 12 || date.tm_mday < 1 || date.tm_mday > 31 ||
-        date.tm_hour > 23 || date.tm_min > 59 || date.tm_sec > 60)
-        return false;
-    if (read_character(&at, '.'))
-        while (*at >= '0' && *at <= '9')
-            at++;
-    if (!read_zone(&at, &zone_s) || *at != '\0')
-        return false;
-    date.tm_year -= 1900;
-    date.tm_mon--;
-    seconds = timegm(&date) - zone_s;
-    if (seconds <= 0)
-        return false;
-    *out_s = seconds;
-    return true;
-}
-
 /* --- texts --- */
 
 static enum zt_status copy(const char *where, const char *what, struct zt_text text, char *out,
@@ -119,7 +43,7 @@ static enum zt_status copy(const char *where, const char *what, struct zt_text t
                        "%s: the %s is longer than %zu bytes", where, what, size - 1);
     if (!credential_text_is_visible(text))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                       "%s: the %s has blanks, control characters or letters beyond ASCII", where,
+                       "%s: the %s has spaces, control characters or non-ASCII letters", where,
                        what);
     memcpy(out, text.bytes, text.length);
     out[text.length] = '\0';
@@ -130,6 +54,7 @@ static enum zt_status fill(const char *where, const struct credential_texts *tex
                            struct credential *credential, struct zt_error *error)
 {
     char expiration[40];
+    time_t expires;
     enum zt_status status =
         copy(where, "access key id", texts->key, credential->key, sizeof(credential->key), error);
 
@@ -142,10 +67,13 @@ static enum zt_status fill(const char *where, const struct credential_texts *tex
     if (status != ZT_OK || texts->expiration.length == 0)
         return status;
     status = copy(where, "expiration", texts->expiration, expiration, sizeof(expiration), error);
-    if (status == ZT_OK && !read_time(expiration, &credential->expires_s))
+    if (status != ZT_OK)
+        return status;
+    if (!iso_date_parse(expiration, &expires) || expires <= 0)
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
                        "%s: the expiration is not a time such as 2026-01-31T23:59:59Z", where);
-    return status;
+    credential->expires_s = (int64_t)expires;
+    return ZT_OK;
 }
 
 enum zt_status credential_make(const char *where, const struct credential_texts *texts,
@@ -164,7 +92,7 @@ enum zt_status credential_make(const char *where, const struct credential_texts 
 
 static enum zt_status refuse_answer(const char *where, struct zt_error *error)
 {
-    return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s: the answer has no credentials",
+    return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s: the response has no credentials",
                    where);
 }
 

@@ -1,5 +1,5 @@
-/* Chooses a source, and keeps what it gave fresh: one thread looks whether the credentials are
- * about to expire, were refused, or were written anew. Whoever wants them takes a copy. */
+/* Chooses a source and keeps its credentials fresh: one thread checks whether they are about to
+ * expire, were refused, or were rewritten. Users take a copy. */
 #include "remote/credentials.h"
 
 #include <limits.h>
@@ -16,11 +16,13 @@
 #define RENEW_BEFORE_S 300
 /* The longest pause after a failure. */
 #define AGAIN_MOST_MS 60000
-/* The same where there may be nothing to be found. */
+/* The same if there may be no credentials. */
 #define SEEK_MOST_MS 600000
 
-const struct credentials_pace credentials_usual_pace = {
-    .look_ms = 2000, .again_ms = 5000, .just_renewed_ms = 5000, .refusal_every_ms = 60000};
+const struct credentials_pace credentials_usual_pace = {.check_interval_ms = 2000,
+                                                        .again_ms = 5000,
+                                                        .just_renewed_ms = 5000,
+                                                        .refusal_every_ms = 60000};
 
 /* In the order in which they are asked. */
 static const struct source {
@@ -37,11 +39,11 @@ static const struct source {
 
 static const struct source anonymous = {"anonymous", NULL, false};
 
-/* A machine that has just started may not have its metadata service yet. So nobody is anonymous for
- * good where there might be one. */
+/* A machine that has just started may not have its metadata service yet. So the program does not
+ * stay anonymous if a service may appear. */
 static const struct source *const late = &sources[sizeof(sources) / sizeof(sources[0]) - 1];
 
-/* What tells one version of the file from another. */
+/* Identifies a version of the file. */
 struct file_version {
     dev_t device;
     ino_t inode;
@@ -165,7 +167,7 @@ static void pause_longer(struct credentials *credentials)
 static void note_failure(struct credentials *credentials, const struct zt_error *error)
 {
     if (!credentials->is_failing)
-        log_write(LOG_LEVEL_WARN, "credentials (%s) could not be renewed, trying again: %s",
+        log_write(LOG_LEVEL_WARN, "credentials (%s) could not be renewed, retrying: %s",
                   credentials->source->name, error->message);
     credentials->is_failing = true;
     pause_longer(credentials);
@@ -212,7 +214,7 @@ static void renew(struct credentials *credentials)
         credentials->is_failing = false;
     } else if (!credentials->is_stopping) {
         if (status == ZT_NOT_FOUND && error.message[0] == '\0')
-            zt_fail(&error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there are none any more");
+            zt_fail(&error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there are no longer any");
         note_failure(credentials, &error);
     }
     pthread_mutex_unlock(&credentials->lock);
@@ -221,7 +223,7 @@ static void renew(struct credentials *credentials)
 /* Waits until it is worth looking again. False: the end. */
 static bool wait_a_while(struct credentials *credentials)
 {
-    const int64_t at_ns = clock_ns() + credentials->pace->look_ms * CLOCK_NS_PER_MS;
+    const int64_t at_ns = clock_ns() + credentials->pace->check_interval_ms * CLOCK_NS_PER_MS;
     const struct timespec deadline = {at_ns / CLOCK_NS_PER_S, at_ns % CLOCK_NS_PER_S};
     bool goes_on;
 
@@ -313,7 +315,7 @@ static enum zt_status begin_renewing(struct credentials *credentials, enum zt_st
         return status;
     if (credentials->is_sought) {
         log_write(LOG_LEVEL_INFO, "no credentials were found: requests are not signed; the "
-                                  "instance's metadata service is asked again");
+                                  "instance's metadata service will be asked again");
         pause_longer(credentials);
     } else if (status != ZT_OK) {
         credentials->is_failing = true;
@@ -391,7 +393,7 @@ bool credentials_get(struct credentials *credentials, struct credential *out_cre
 }
 
 /* Under the lock. */
-static bool heed_refusal(struct credentials *credentials)
+static bool note_refusal(struct credentials *credentials)
 {
     const int64_t now_ms = clock_ms();
 
@@ -419,7 +421,7 @@ bool credentials_refused(struct credentials *credentials)
     if (!credentials->has_thread)
         return false;
     pthread_mutex_lock(&credentials->lock);
-    has_others = heed_refusal(credentials);
+    has_others = note_refusal(credentials);
     pthread_mutex_unlock(&credentials->lock);
     return has_others;
 }

@@ -25,10 +25,10 @@ struct credential {
 
 /* How long the thread that renews waits, in milliseconds. */
 struct credentials_pace {
-    int64_t look_ms;          /* between looks at the clock, and at the file of profiles */
-    int64_t again_ms;         /* after a failure; doubled each time */
-    int64_t just_renewed_ms;  /* a refusal so soon after a renewal is one of those before */
-    int64_t refusal_every_ms; /* a refusal that renewing does not mend must not renew for ever */
+    int64_t check_interval_ms; /* between looks at the clock, and at the file of profiles */
+    int64_t again_ms;          /* after a failure; doubled each time */
+    int64_t just_renewed_ms;   /* a refusal so soon after a renewal is one of those before */
+    int64_t refusal_every_ms;  /* a refusal that renewing does not mend must not renew for ever */
 };
 
 /* That of a server. */

@@ -17,7 +17,9 @@
 /* Credentials that were refused get so long to be renewed, and how often they are looked at. */
 #define RENEWAL_MS      5000
 #define RENEWAL_LOOK_MS 50
-/* Nobody has to look more often while there is nothing to do. */
+/* So long without progress (attempt_moved_ms): quiet. */
+#define QUIET_MS 1000
+/* The longest sleep while there is no work. */
 #define IDLE_MS 60000
 
 void fetch_finish(struct remote_exchange *exchange, enum remote_failure failure)
@@ -36,7 +38,7 @@ void fetch_fail(struct remote_exchange *exchange, enum remote_failure failure, c
     fetch_finish(exchange, failure);
 }
 
-bool remote_is_away(enum remote_failure failure, const struct remote_exchange *exchange)
+bool remote_is_unreachable(enum remote_failure failure, const struct remote_exchange *exchange)
 {
     return failure == REMOTE_FAILURE_CONNECT || failure == REMOTE_FAILURE_PROXY ||
            (failure == REMOTE_FAILURE_BROKEN && exchange->head.status == 0);
@@ -73,9 +75,10 @@ static unsigned tries_of(const struct remote_flight *flight, enum remote_failure
 {
     const struct remote_exchange *exchange = flight->exchange;
     const unsigned tries = exchange->tries != 0 ? exchange->tries : TRIES;
-    const unsigned patient = failure == REMOTE_FAILURE_BUSY      ? exchange->tries_busy
-                             : remote_is_away(failure, exchange) ? exchange->tries_away
-                                                                 : 0;
+    const unsigned patient = failure == REMOTE_FAILURE_BUSY ? exchange->tries_busy
+                             : remote_is_unreachable(failure, exchange)
+                                 ? exchange->tries_unreachable
+                                 : 0;
 
     return (patient > tries ? patient : tries) + flight->extra;
 }
@@ -84,7 +87,7 @@ static int64_t try_pause_ms(struct remote *remote, const struct remote_exchange 
 {
     const uint64_t pause_ms = retry_pause_ms(exchange->tried, &remote->seed);
     const uint64_t asked_ms =
-        exchange->heeds_retry_after
+        exchange->obeys_retry_after
             ? retry_after_ms(exchange->head.retry_after, clock_wall_ns() / CLOCK_NS_PER_S)
             : 0;
 
@@ -115,7 +118,8 @@ static bool blames_clock(const struct remote_exchange *exchange)
            (exchange->answer == NULL || strstr(exchange->answer, "RequestTimeTooSkewed") != NULL);
 }
 
-/* Half of the time that is left is for the answer: if nothing was renewed, that is the refusal. */
+/* Half of the remaining time is for the response: if the credentials were not renewed, the
+ * refusal. */
 static int64_t renewal_end_ms(const struct remote_flight *flight)
 {
     const int64_t now_ms = clock_ms();
@@ -124,7 +128,7 @@ static int64_t renewal_end_ms(const struct remote_flight *flight)
     return now_ms + (half_ms < RENEWAL_MS ? half_ms : RENEWAL_MS);
 }
 
-/* A refusal that another signature may mend, once for each reason. */
+/* A refusal that another signature may avoid, once for each reason. */
 static bool sign_again(struct remote *remote, struct remote_flight *flight)
 {
     const struct remote_exchange *exchange = flight->exchange;
@@ -132,11 +136,11 @@ static bool sign_again(struct remote *remote, struct remote_flight *flight)
 
     if (exchange->signer == NULL || (status != 400 && status != 401 && status != 403))
         return false;
-    if (!flight->heeded_clock && blames_clock(exchange) &&
-        signer_heed_clock(exchange->signer, exchange->head.date, flight->signed_date))
-        flight->heeded_clock = true;
-    else if (!flight->heeded_refusal && signer_heed_refusal(exchange->signer)) {
-        flight->heeded_refusal = true;
+    if (!flight->has_adjusted_clock && blames_clock(exchange) &&
+        signer_adjust_clock(exchange->signer, exchange->head.date, flight->signed_date))
+        flight->has_adjusted_clock = true;
+    else if (!flight->is_second_attempt && signer_note_refusal(exchange->signer)) {
+        flight->is_second_attempt = true;
         flight->renewed_by_ms = renewal_end_ms(flight);
     } else
         return false;
@@ -160,7 +164,7 @@ static void judge_answer(struct remote *remote, struct remote_flight *flight)
     }
     if (try_again(remote, flight, REMOTE_FAILURE_BUSY))
         return;
-    zt_fail(&exchange->error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the service answered %u",
+    zt_fail(&exchange->error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the service returned %u",
             status);
     end_flight(flight, REMOTE_FAILURE_BUSY);
 }
@@ -176,29 +180,30 @@ static void judge(struct remote *remote, struct remote_flight *flight,
 
 /* --- the thread: beginning a try --- */
 
-/* False: there is nothing to sign with at the moment. */
+/* False: there are no credentials at the moment. */
 static bool sign(const struct remote_exchange *exchange, struct signed_fields *out_fields)
 {
     char host[REQUEST_HOST_SIZE];
 
-    /* What is wrong with the origin is found, and told, when the request is made. */
+    /* A wrong origin is found and reported when the request is made. */
     if (!request_host(exchange->origin, host))
         host[0] = '\0';
     return signer_sign(exchange->signer, exchange, host, clock_wall_ns() / CLOCK_NS_PER_S,
                        out_fields);
 }
 
-/* Signed with what was refused, while others are on their way. */
+/* Signed with refused credentials, while others are being fetched. */
 static bool is_renewing(const struct remote_flight *flight, const struct signed_fields *fields,
                         int64_t now_ms)
 {
-    return flight->heeded_refusal && fields->credential == flight->signed_with &&
+    return flight->is_second_attempt && fields->credential == flight->signed_with &&
            now_ms < flight->renewed_by_ms;
 }
 
 static void release(struct remote *remote, struct carrier *carrier)
 {
     carrier->flight = NULL;
+    carrier->is_quiet = false;
     carrier->next = remote->idle;
     remote->idle = carrier;
     atomic_fetch_sub(&remote->running, 1);
@@ -252,10 +257,79 @@ static void send_off(struct remote *remote, struct carrier *carrier, struct remo
     judge(remote, flight, outcome);
 }
 
+/* --- the thread: quiet requests --- */
+
+bool fetch_add_carrier(struct remote *remote)
+{
+    const struct request_peer peer = {remote->ca_file, remote->proxy, remote->system_proxy};
+    struct carrier *carrier = &remote->carriers[remote->carrier_count];
+
+    if (remote->carrier_count == remote->carriers_most)
+        return false;
+    carrier->attempt = attempt_new(&peer);
+    if (carrier->attempt == NULL)
+        return false;
+    remote->carrier_count++;
+    carrier->next = remote->idle;
+    remote->idle = carrier;
+    return true;
+}
+
+/* Finds those that are quiet now, and returns how many there are. */
+static unsigned mark_quiet(struct remote *remote)
+{
+    const int64_t before_ms = clock_coarse_ms() - QUIET_MS;
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < remote->carrier_count; i++) {
+        struct carrier *carrier = &remote->carriers[i];
+
+        carrier->is_quiet =
+            carrier->flight != NULL && attempt_moved_ms(carrier->attempt) <= before_ms;
+        count += carrier->is_quiet;
+    }
+    return count;
+}
+
+static bool is_beside_quiet(const struct remote *remote, const struct remote_exchange *exchange)
+{
+    for (unsigned i = 0; i < remote->carrier_count; i++) {
+        const struct carrier *carrier = &remote->carriers[i];
+
+        if (carrier->is_quiet && strcmp(carrier->flight->exchange->path, exchange->path) == 0 &&
+            strcmp(carrier->flight->exchange->origin, exchange->origin) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_remote(const void *remote, const struct remote_flight *flight)
+{
+    return !is_beside_quiet(remote, flight->exchange);
+}
+
+/* One that may be sent now. A quiet request takes no turn from the others, only from those that are
+ * likely to become quiet too. */
+static struct remote_flight *take_allowed(struct remote *remote, unsigned quiet)
+{
+    const unsigned running = atomic_load(&remote->running);
+    struct remote_flight *flight = NULL;
+
+    if (running >= remote->pace.allowed + quiet)
+        return NULL;
+    if (quiet > 0)
+        flight = flight_queue_take_if(&remote->queue, is_remote, remote);
+    if (flight == NULL && running < remote->pace.allowed)
+        flight = flight_queue_take(&remote->queue);
+    return flight;
+}
+
 static void send_allowed(struct remote *remote, int64_t now_ms)
 {
-    while (remote->idle != NULL && atomic_load(&remote->running) < remote->pace.allowed) {
-        struct remote_flight *flight = flight_queue_take(&remote->queue);
+    const unsigned quiet = flight_queue_is_waiting(&remote->queue) ? mark_quiet(remote) : 0;
+
+    while (remote->idle != NULL || fetch_add_carrier(remote)) {
+        struct remote_flight *flight = take_allowed(remote, quiet);
         struct carrier *carrier = remote->idle;
 
         if (flight == NULL)
@@ -302,7 +376,7 @@ static void watch_deadlines(struct remote *remote, int64_t now_ms)
     remote->watched_ms = now_ms;
     while ((flight = flight_queue_expire(&remote->queue, now_ms)) != NULL)
         end_waiting(remote, flight, REMOTE_FAILURE_TIMEOUT,
-                    "too many requests were before this one");
+                    "too many requests were ahead of this one");
 }
 
 static void take_arrivals(struct remote *remote)
@@ -358,10 +432,10 @@ static void end_all(struct remote *remote)
         attempt_end(carrier->attempt, CURLE_ABORTED_BY_CALLBACK);
         release(remote, carrier);
         atomic_fetch_add(&remote->waiting, 1);
-        end_waiting(remote, flight, REMOTE_FAILURE_STOPPED, "the program is ending");
+        end_waiting(remote, flight, REMOTE_FAILURE_STOPPED, "the program is shutting down");
     }
     while ((flight = flight_queue_expire(&remote->queue, INT64_MAX)) != NULL)
-        end_waiting(remote, flight, REMOTE_FAILURE_STOPPED, "the program is ending");
+        end_waiting(remote, flight, REMOTE_FAILURE_STOPPED, "the program is shutting down");
 }
 
 void *fetch_work(void *argument)

@@ -14,6 +14,7 @@
 struct carrier {
     struct attempt *attempt;
     struct remote_flight *flight; /* NULL: idle */
+    bool is_quiet;                /* no progress for a second */
     struct carrier *next;         /* of those that are idle */
 };
 
@@ -37,10 +38,14 @@ struct remote {
     struct pace pace;
     struct carrier *carriers;
     unsigned carrier_count;
+    unsigned carriers_most;
     struct carrier *idle;
     uint64_t seed;
     int64_t watched_ms;
 };
+
+/* Adds an idle carrier. False: there is no memory, or there are as many as there may be. */
+bool fetch_add_carrier(struct remote *remote);
 
 /* The thread's function, of a struct remote: returns after is_stopping, when all have ended. */
 void *fetch_work(void *argument);

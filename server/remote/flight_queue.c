@@ -74,6 +74,29 @@ struct remote_flight *flight_queue_take(struct flight_queue *queue)
     return flight != NULL ? flight : take_after(&queue->ordinary, NULL);
 }
 
+typedef bool flight_test(const void *context, const struct remote_flight *flight);
+
+static struct remote_flight *take_if(struct flight_list *list, flight_test *fits,
+                                     const void *context)
+{
+    struct remote_flight *previous = NULL;
+
+    for (struct remote_flight *flight = list->first; flight != NULL; flight = flight->next) {
+        if (fits(context, flight))
+            return take_after(list, previous);
+        previous = flight;
+    }
+    return NULL;
+}
+
+struct remote_flight *flight_queue_take_if(struct flight_queue *queue, flight_test *fits,
+                                           const void *context)
+{
+    struct remote_flight *flight = take_if(&queue->urgent, fits, context);
+
+    return flight != NULL ? flight : take_if(&queue->ordinary, fits, context);
+}
+
 static struct remote_flight *expire(struct flight_list *list, int64_t now_ms)
 {
     struct remote_flight *previous = NULL;

@@ -18,10 +18,10 @@ struct remote_flight {
     unsigned extra; /* tries that do not count, after a renewal */
     unsigned round; /* of the pace, when it was sent */
     char signed_date[SIGN_DATE_SIZE];
-    uint64_t signed_with;  /* signed_fields.credential */
-    int64_t renewed_by_ms; /* when others than those should be there */
-    bool heeded_clock;     /* signed again by the service's clock */
-    bool heeded_refusal;   /* with other credentials */
+    uint64_t signed_with;    /* signed_fields.credential */
+    int64_t renewed_by_ms;   /* when others than those should be there */
+    bool has_adjusted_clock; /* signed again by the service's clock */
+    bool is_second_attempt;  /* with other credentials */
 };
 
 struct flight_list {
@@ -46,6 +46,11 @@ void flight_queue_wake(struct flight_queue *queue, int64_t now_ms);
 
 /* The next whose turn it is, or NULL. */
 struct remote_flight *flight_queue_take(struct flight_queue *queue);
+/* The same among those that fit. */
+struct remote_flight *flight_queue_take_if(struct flight_queue *queue,
+                                           bool (*fits)(const void *context,
+                                                        const struct remote_flight *flight),
+                                           const void *context);
 
 /* One whose deadline has passed, or with INT64_MAX any, also of those that pause; or NULL. */
 struct remote_flight *flight_queue_expire(struct flight_queue *queue, int64_t now_ms);

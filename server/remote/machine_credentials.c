@@ -51,7 +51,7 @@ static bool is_field_value(struct zt_text text)
     return text.length < TOKEN_SIZE;
 }
 
-/* The file comes first: it is the one that is renewed. */
+/* The file comes first, because it is renewed. */
 static enum zt_status read_container_token(const struct credential_settings *settings,
                                            char out_token[TOKEN_SIZE], struct zt_error *error)
 {

@@ -1,9 +1,12 @@
-/* How many requests may be on their way: half as many after an answer that says "too many", one
- * more after 16 that say nothing of the kind. On one thread. */
+/* How many requests may be on their way: half as many after an answer that says "too many", but not
+ * fewer than four; one more after 16 that do not. On one thread. */
 #ifndef REMOTE_PACE_H
 #define REMOTE_PACE_H
 
 #include <stdbool.h>
+
+/* So few overload no service, and of fewer a single slow one would hold up too many others. */
+#define PACE_LEAST 4
 
 struct pace {
     unsigned most;
@@ -17,13 +20,14 @@ static inline void pace_init(struct pace *pace, unsigned most)
     *pace = (struct pace){.most = most, .allowed = most};
 }
 
-/* The service is overloaded, says the answer to a request that was sent in a round. Of the many
- * that were on their way together only the first counts. */
+/* The service is overloaded, says the answer to a request that was sent in a round. Only the first
+ * of the requests that were in progress together counts. */
 static inline void pace_halve(struct pace *pace, unsigned round)
 {
     if (round != pace->round)
         return;
-    pace->allowed = pace->allowed > 1 ? pace->allowed / 2 : 1;
+    if (pace->allowed > PACE_LEAST)
+        pace->allowed = pace->allowed / 2 > PACE_LEAST ? pace->allowed / 2 : PACE_LEAST;
     pace->successes = 0;
     pace->round++;
 }

@@ -1,5 +1,5 @@
-/* What other threads call. Exchanges reach the fetch thread through a list behind a lock; from then
- * on only that thread touches them, until done. */
+/* Functions for other threads. Exchanges reach the fetch thread through a list behind a lock; from
+ * then on only that thread touches them, until done. */
 #include "remote/remote.h"
 
 #include <assert.h>
@@ -76,7 +76,7 @@ void remote_begin(struct remote *remote, struct remote_exchange *exchange)
     pthread_mutex_unlock(&remote->lock);
     if (is_stopping) {
         free(flight);
-        fetch_fail(exchange, REMOTE_FAILURE_STOPPED, "the program is ending");
+        fetch_fail(exchange, REMOTE_FAILURE_STOPPED, "the program is shutting down");
     }
 }
 
@@ -137,7 +137,7 @@ enum zt_status remote_prepare(struct zt_error *error)
     struct addrinfo *addresses = NULL;
 
     if (pthread_once(&once, initialise_curl) != 0)
-        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "libcurl does not start");
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "libcurl cannot be initialized");
     /* Loads the C library's modules for names, which are code. */
     if (getaddrinfo("localhost", NULL, NULL, &addresses) == 0)
         freeaddrinfo(addresses);
@@ -172,22 +172,16 @@ static bool copy_text(char **out_copy, const char *text)
     return text == NULL || *out_copy != NULL;
 }
 
+/* Those of the quiet requests are made when they are needed. */
 static bool make_carriers(struct remote *remote, unsigned count)
 {
-    const struct request_peer peer = {remote->ca_file, remote->proxy, remote->system_proxy};
-
-    remote->carriers = calloc(count, sizeof(remote->carriers[0]));
+    remote->carriers_most = count + REMOTE_QUIET_MOST;
+    remote->carriers = calloc(remote->carriers_most, sizeof(remote->carriers[0]));
     if (remote->carriers == NULL)
         return false;
-    for (; remote->carrier_count < count; remote->carrier_count++) {
-        struct carrier *carrier = &remote->carriers[remote->carrier_count];
-
-        carrier->attempt = attempt_new(&peer);
-        if (carrier->attempt == NULL)
+    while (remote->carrier_count < count)
+        if (!fetch_add_carrier(remote))
             return false;
-        carrier->next = remote->idle;
-        remote->idle = carrier;
-    }
     return true;
 }
 

@@ -30,8 +30,12 @@ struct remote_options {
     const char *ca_file;  /* PEM; NULL: the system's */
     const char *proxy;    /* NULL: none */
     bool system_proxy;    /* what http_proxy, https_proxy and no_proxy say, instead */
-    unsigned connections; /* at most so many requests are on their way */
+    unsigned connections; /* at most so many requests are on their way, beside quiet ones */
 };
+
+/* A request without a byte for a second is quiet. So many do not count as on their way, so that
+ * objects that hang do not hold up the others; others of the same path wait as long as it is. */
+#define REMOTE_QUIET_MOST 64
 
 /* Starts the thread. ZT_NO_MEMORY, ZT_IO, ZT_ARGUMENT (a file that cannot be read). Texts are
  * copied. */
@@ -43,8 +47,8 @@ void remote_interrupt(struct remote *remote);
 /* The same, and ends the thread. Takes NULL. */
 void remote_stop(struct remote *remote);
 
-/* Requests on their way, waiting for their turn, and how many may be on their way now: halved by a
- * 503, one more after 16 successes. */
+/* Requests on their way (quiet ones too), waiting for their turn, and how many may be on their way
+ * now: halved by a 503 down to four, one more after 16 successes. */
 struct remote_load {
     unsigned running;
     unsigned waiting;
@@ -82,7 +86,8 @@ struct remote_head {
     char repr_digest[256];              /* RFC 9530 */
     char location[REMOTE_LOCATION_SIZE];
     char retry_after[64];
-    uint64_t upload_offset; /* of tus; UINT64_MAX: not told */
+    char axis_suggestion[32]; /* of an export of this program's server */
+    uint64_t upload_offset;   /* of tus; UINT64_MAX: not told */
 };
 
 enum remote_body {
@@ -117,8 +122,8 @@ struct remote_exchange {
     /* More of them, for those who can wait: while the service is busy or fails itself, and while
      * nobody answers at its address. */
     unsigned tries_busy;
-    unsigned tries_away;
-    bool heeds_retry_after; /* a busy service says how long to pause; RETRY_AFTER_MOST_MS at most */
+    unsigned tries_unreachable;
+    bool obeys_retry_after; /* a busy service says how long to pause; RETRY_AFTER_MOST_MS at most */
     /* Seconds without a byte after which a try is dead; one that moves may take as long as time_ms
      * allows. 0: bodies have to come at the pace of a service nearby. */
     unsigned stall_s;
@@ -173,7 +178,7 @@ struct remote_exchange {
 
 /* Whether a try failed because nobody answers at the address: there is no connection, or whatever
  * passes connections on there ended it before any answer. As when a server is started again. */
-bool remote_is_away(enum remote_failure failure, const struct remote_exchange *exchange);
+bool remote_is_unreachable(enum remote_failure failure, const struct remote_exchange *exchange);
 
 /* Clears an exchange; remote_exchange_free frees what the result holds, not the structure. */
 void remote_exchange_init(struct remote_exchange *exchange);

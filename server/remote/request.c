@@ -1,5 +1,5 @@
-/* Everything of a request but its body. What is set here is set for one request: the handle is
- * cleared before the next. */
+/* Everything of a request but its body. Options are set for one request: the handle is cleared
+ * before the next. */
 #include "remote/request.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 /* Slower than this for so long counts as dead. */
 #define SLOW_BYTES_S 65536L
 #define SLOW_S       10L
-/* Of a shorter body the speed says nothing. */
+/* The speed of a shorter body is meaningless. */
 #define LONG_BODY    MIB
 #define TRY_MS       15000
 #define TRY_MS_A_MIB 1000
@@ -43,7 +43,7 @@ bool request_host(const char *origin, char out_host[REQUEST_HOST_SIZE])
 
 static bool add_field(struct curl_slist **fields, const char *name, const char *value)
 {
-    /* Of an empty value libcurl would take the field out, but for this. */
+    /* Without this, libcurl would remove a field with an empty value. */
     const char *const colon = value[0] != '\0' ? ": " : ";";
     struct curl_slist *longer;
     char *line;
@@ -114,7 +114,7 @@ static void set_method(CURL *handle, const struct remote_exchange *exchange)
     if (strcmp(exchange->method, "HEAD") == 0) {
         curl_easy_setopt(handle, CURLOPT_NOBODY, 1L);
     } else if (exchange->body != REMOTE_BODY_NONE || (!is_get && !is_delete)) {
-        /* The same for POST as for PUT: libcurl's own POST adds fields that nobody wants. */
+        /* The same for POST as for PUT: libcurl's POST adds unwanted fields. */
         curl_easy_setopt(handle, CURLOPT_UPLOAD, 1L);
         curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, exchange->method);
         curl_easy_setopt(
@@ -181,7 +181,7 @@ static uint64_t longest_body(const struct remote_exchange *exchange)
     return length;
 }
 
-/* Far away and over slow lines: only what does not move at all is dead. */
+/* For remote stores and slow lines: only a connection without any progress is dead. */
 static void set_stall_limits(CURL *handle, unsigned stall_s, uint64_t limit_ms)
 {
     const uint64_t connect_ms = (uint64_t)stall_s * 1000;

@@ -9,7 +9,7 @@
 
 #define REQUEST_HOST_SIZE 300
 
-/* Host as it is sent to an origin: without the port of its scheme. False: it is no origin. */
+/* Host as sent to an origin: without the scheme's default port. False: it is not an origin. */
 bool request_host(const char *origin, char out_host[REQUEST_HOST_SIZE]);
 
 struct request_peer {

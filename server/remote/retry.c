@@ -1,7 +1,9 @@
 #include "remote/retry.h"
 
-#include <stddef.h>
 #include <time.h>
+
+#include "base/decimal.h"
+#include "input/date.h"
 
 #define PAUSE_FIRST_MS 100
 #define PAUSE_MOST_MS  5000
@@ -36,35 +38,16 @@ uint64_t retry_pause_ms(unsigned tried, uint64_t *seed)
     return random_next(seed) % (most + 1);
 }
 
-/* -1: the value is no number; numbers past the longest pause are that. */
-static int64_t seconds_of(const char *value)
-{
-    int64_t seconds = 0;
-
-    if (*value == '\0')
-        return -1;
-    for (; *value != '\0'; value++) {
-        if (*value < '0' || *value > '9')
-            return -1;
-        if (seconds <= RETRY_AFTER_MOST_MS / 1000)
-            seconds = seconds * 10 + (*value - '0');
-    }
-    return seconds;
-}
-
 uint64_t retry_after_ms(const char *value, int64_t now_s)
 {
-    int64_t seconds = seconds_of(value);
-    struct tm fields = {0};
-    const char *end;
+    struct zt_text rest = zt_text_from(value);
+    uint64_t seconds;
+    time_t date;
 
-    if (seconds < 0) {
-        end = strptime(value, "%a, %d %b %Y %H:%M:%S GMT", &fields);
-        if (end == NULL || *end != '\0')
+    if (!zt_decimal_take(&rest, &seconds) || rest.length > 0) {
+        if (!http_date_parse(value, &date) || date <= now_s)
             return 0;
-        seconds = (int64_t)timegm(&fields) - now_s;
+        seconds = (uint64_t)(date - now_s);
     }
-    if (seconds > RETRY_AFTER_MOST_MS / 1000)
-        return RETRY_AFTER_MOST_MS;
-    return seconds > 0 ? (uint64_t)seconds * 1000 : 0;
+    return seconds > RETRY_AFTER_MOST_MS / 1000 ? RETRY_AFTER_MOST_MS : seconds * 1000;
 }

@@ -16,7 +16,7 @@ bool retry_means_busy(unsigned status);
  * it changes. */
 uint64_t retry_pause_ms(unsigned tried, uint64_t *seed);
 
-/* A service may ask for longer pauses: nobody waits for them. */
+/* Longer pauses that a service asks for are not respected. */
 #define RETRY_AFTER_MOST_MS 30000
 
 /* The pause that a Retry-After (RFC 9110 section 10.2.3) asks for: a number of seconds, or a date;

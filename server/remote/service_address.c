@@ -1,10 +1,9 @@
 #include "remote/service_address.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define PORT_MAX 65535
+#include "config/browsers.h"
 
 static bool copy(const char *from, size_t length, char out[SERVICE_TEXT_SIZE])
 {
@@ -22,33 +21,6 @@ static size_t scheme_length(const char *text)
     return strncmp(text, "https://", 8) == 0 ? 8 : 0;
 }
 
-/* A name or an IPv4 address, or an IPv6 address in brackets, and a port. */
-static bool is_host(const char *text, size_t length)
-{
-    static const char name[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
-    static const char digits[] = "0123456789";
-    size_t used = 0;
-
-    if (length > 2 && text[0] == '[') {
-        used = 1 + strspn(text + 1, "0123456789abcdefABCDEF:.");
-        if (used >= length || text[used] != ']')
-            return false;
-        used++;
-    } else {
-        used = strspn(text, name);
-    }
-    if (used == 0 || used > length)
-        return false;
-    if (used < length && text[used] == ':') {
-        const size_t port = strspn(text + used + 1, digits);
-
-        if (port < 1 || port > 5 || strtoul(text + used + 1, NULL, 10) > PORT_MAX)
-            return false;
-        used += 1 + port;
-    }
-    return used == length;
-}
-
 bool service_address_read(const char *text, struct service_address *out_address)
 {
     const size_t scheme = scheme_length(text);
@@ -57,7 +29,7 @@ bool service_address_read(const char *text, struct service_address *out_address)
     const char *path = host + strcspn(host, "/?");
     const size_t path_length = strcspn(path, "?");
 
-    if (scheme == 0 || !is_host(host, (size_t)(path - host)))
+    if (scheme == 0 || !config_is_host_and_port(host, (size_t)(path - host)))
         return false;
     for (const char *at = path; *at != '\0'; at++)
         if (*at <= ' ' || *at > '~' || *at == '#')

@@ -1,12 +1,10 @@
-/* The canonical request is hashed as it is written, so it has no limit. Of the fields, host, range,
- * the conditions and all of x-amz- are signed: the rest may be changed by proxies, and harms
- * nobody. */
+/* The canonical request is hashed while it is written, so it has no limit. The signed fields are
+ * host, range, the conditions and all of x-amz-; proxies may change the others, which is
+ * harmless. */
 #include "remote/sign.h"
 
 #include <assert.h>
 #include <inttypes.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,17 +12,21 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/hex.h"
 #include "base/log.h"
+#include "input/date.h"
+#include "input/ticket.h"
+#include "zt/digest.h"
 
 #define SHA256_BYTES 32
 #define HEX_SIZE     65
 #define REGION_SIZE  64
 #define SERVICE_SIZE 32
 #define DAY_LENGTH   8
-/* host, range, and the signature's own three, beside the exchange's. */
+/* host, range, and the signature's three fields, in addition to the exchange's. */
 #define SIGNED_MAX (REMOTE_FIELDS + 5)
 #define NAMES_SIZE 512
-/* Of a longer body the caller has to know the digest: the thread would be busy for too long. */
+/* For a longer body the caller must provide the digest: the thread would be busy for too long. */
 #define HASHED_HERE_MAX 1048576
 #define QUERY_PARTS_MAX 32
 /* Services take requests that are 15 minutes off; a smaller difference is not what was wrong. */
@@ -37,7 +39,7 @@ struct signer {
     char region[REGION_SIZE];
     char service[SERVICE_SIZE];
     _Atomic(int64_t) offset_s; /* the service's clock less ours */
-    atomic_bool has_told;      /* that there is such an offset */
+    atomic_bool has_reported;  /* that there is such an offset */
 };
 
 struct signer *signer_new(struct credentials *credentials, const char *region, const char *service)
@@ -55,17 +57,6 @@ struct signer *signer_new(struct credentials *credentials, const char *region, c
 void signer_free(struct signer *signer)
 {
     free(signer);
-}
-
-static void write_hex(const uint8_t *bytes, size_t length, char *out_text)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < length; i++) {
-        out_text[2 * i] = digits[bytes[i] >> 4];
-        out_text[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    out_text[2 * length] = '\0';
 }
 
 /* --- what is signed --- */
@@ -134,18 +125,18 @@ static bool list_fields(struct signed_list *list, const struct remote_exchange *
 
 /* --- the canonical request --- */
 
-static void put(EVP_MD_CTX *hash, const char *bytes, size_t length)
+static void put(struct zt_hasher *hash, const char *bytes, size_t length)
 {
-    EVP_DigestUpdate(hash, bytes, length);
+    zt_hasher_update(hash, bytes, length);
 }
 
-static void put_text(EVP_MD_CTX *hash, const char *text)
+static void put_text(struct zt_hasher *hash, const char *text)
 {
     put(hash, text, strlen(text));
 }
 
 /* Without blanks around it, and with one where there are several. */
-static void put_value(EVP_MD_CTX *hash, const char *value)
+static void put_value(struct zt_hasher *hash, const char *value)
 {
     const char *at = value + strspn(value, " \t");
 
@@ -177,7 +168,7 @@ static int compare_parts(const void *a, const void *b)
 }
 
 /* Sorted, and with '=' after each name. False: too many. */
-static bool put_query(EVP_MD_CTX *hash, const char *query)
+static bool put_query(struct zt_hasher *hash, const char *query)
 {
     struct zt_text parts[QUERY_PARTS_MAX];
     size_t count = 0;
@@ -204,46 +195,46 @@ static bool put_query(EVP_MD_CTX *hash, const char *query)
     return true;
 }
 
+/* Frees the hasher. */
+static void finish(struct zt_hasher *hash, char out_hex[HEX_SIZE])
+{
+    struct zt_digest digest;
+
+    zt_hasher_finish(hash, &digest);
+    zt_hasher_free(hash);
+    assert(2 * (size_t)digest.length_bytes + 1 == HEX_SIZE);
+    zt_hex_write(out_hex, digest.bytes, digest.length_bytes);
+}
+
 static bool hash_request(const struct remote_exchange *exchange, const struct signed_list *list,
                          const char *body_sha256, char out_hex[HEX_SIZE])
 {
-    EVP_MD_CTX *hash = EVP_MD_CTX_new();
-    uint8_t digest[SHA256_BYTES];
-    bool hashed = hash != NULL && EVP_DigestInit_ex(hash, EVP_sha256(), NULL) == 1;
+    struct zt_hasher *hash;
+    bool hashed;
 
-    if (hashed) {
-        put_text(hash, exchange->method);
+    if (zt_hasher_new(ZT_DIGEST_SHA256, &hash) != ZT_OK)
+        return false;
+    put_text(hash, exchange->method);
+    put(hash, "\n", 1);
+    put_text(hash, exchange->path);
+    put(hash, "\n", 1);
+    hashed = put_query(hash, exchange->query);
+    put(hash, "\n", 1);
+    for (size_t i = 0; i < list->count; i++) {
+        put_text(hash, list->fields[i].name);
+        put(hash, ":", 1);
+        put_value(hash, list->fields[i].value);
         put(hash, "\n", 1);
-        put_text(hash, exchange->path);
-        put(hash, "\n", 1);
-        hashed = put_query(hash, exchange->query);
-        put(hash, "\n", 1);
-        for (size_t i = 0; i < list->count; i++) {
-            put_text(hash, list->fields[i].name);
-            put(hash, ":", 1);
-            put_value(hash, list->fields[i].value);
-            put(hash, "\n", 1);
-        }
-        put(hash, "\n", 1);
-        put_text(hash, list->names);
-        put(hash, "\n", 1);
-        put_text(hash, body_sha256);
-        hashed = EVP_DigestFinal_ex(hash, digest, NULL) == 1 && hashed;
     }
-    EVP_MD_CTX_free(hash);
-    if (hashed)
-        write_hex(digest, sizeof(digest), out_hex);
+    put(hash, "\n", 1);
+    put_text(hash, list->names);
+    put(hash, "\n", 1);
+    put_text(hash, body_sha256);
+    finish(hash, out_hex);
     return hashed;
 }
 
 /* --- the signature --- */
-
-static bool authenticate(const void *key, size_t key_length, const char *text,
-                         uint8_t out_code[SHA256_BYTES])
-{
-    return HMAC(EVP_sha256(), key, (int)key_length, (const uint8_t *)text, strlen(text), out_code,
-                NULL) != NULL;
-}
 
 static bool derive_key(const struct signer *signer, const char *secret, const char *day,
                        uint8_t out_key[SHA256_BYTES])
@@ -253,13 +244,13 @@ static bool derive_key(const struct signer *signer, const char *secret, const ch
     uint8_t other[SHA256_BYTES];
 
     snprintf(start, sizeof(start), "AWS4%s", secret);
-    return authenticate(start, strlen(start), day, key) &&
-           authenticate(key, sizeof(key), signer->region, other) &&
-           authenticate(other, sizeof(other), signer->service, key) &&
-           authenticate(key, sizeof(key), "aws4_request", out_key);
+    return hmac_sha256(start, strlen(start), zt_text_from(day), key) &&
+           hmac_sha256(key, sizeof(key), zt_text_from(signer->region), other) &&
+           hmac_sha256(other, sizeof(other), zt_text_from(signer->service), key) &&
+           hmac_sha256(key, sizeof(key), zt_text_from("aws4_request"), out_key);
 }
 
-/* Of what was signed, and when: the last step. */
+/* The last step: signs the hash of the request and its time. */
 static bool write_authorization(const struct signer *signer, const struct credential *credential,
                                 const struct signed_list *list, const char *request_hex,
                                 struct signed_fields *fields)
@@ -277,9 +268,9 @@ static bool write_authorization(const struct signer *signer, const struct creden
     snprintf(scope, sizeof(scope), "%s/%s/%s/aws4_request", day, signer->region, signer->service);
     snprintf(text, sizeof(text), "AWS4-HMAC-SHA256\n%s\n%s\n%s", fields->date, scope, request_hex);
     if (!derive_key(signer, credential->secret, day, key) ||
-        !authenticate(key, sizeof(key), text, code))
+        !hmac_sha256(key, sizeof(key), zt_text_from(text), code))
         return false;
-    write_hex(code, sizeof(code), signature);
+    zt_hex_write(signature, code, sizeof(code));
     length = snprintf(fields->authorization, sizeof(fields->authorization),
                       "AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s",
                       credential->key, scope, list->names, signature);
@@ -288,7 +279,7 @@ static bool write_authorization(const struct signer *signer, const struct creden
 
 /* --- for one request --- */
 
-/* FNV-1a, of what is no secret. */
+/* FNV-1a, of data that is not secret. */
 static uint64_t number_of(const struct credential *credential)
 {
     uint64_t number = UINT64_C(14695981039346656037);
@@ -310,17 +301,18 @@ static bool write_body_sha256(const struct signer *signer, const struct remote_e
                               char out_text[HEX_SIZE + 16])
 {
     const bool is_s3 = strcmp(signer->service, "s3") == 0;
-    uint8_t digest[SHA256_BYTES];
 
     if (exchange->body_sha256 != NULL)
         snprintf(out_text, HEX_SIZE + 16, "%s", exchange->body_sha256);
     else if (exchange->body == REMOTE_BODY_NONE && !(is_s3 && is_read(exchange)))
         strcpy(out_text, EMPTY_SHA256);
     else if (exchange->body == REMOTE_BODY_MEMORY && exchange->body_length <= HASHED_HERE_MAX) {
-        if (EVP_Digest(exchange->body_bytes, exchange->body_length, digest, NULL, EVP_sha256(),
-                       NULL) != 1)
+        struct zt_hasher *hash;
+
+        if (zt_hasher_new(ZT_DIGEST_SHA256, &hash) != ZT_OK)
             return false;
-        write_hex(digest, sizeof(digest), out_text);
+        zt_hasher_update(hash, exchange->body_bytes, exchange->body_length);
+        finish(hash, out_text);
     } else
         strcpy(out_text, "UNSIGNED-PAYLOAD");
     return true;
@@ -357,41 +349,32 @@ bool signer_sign(struct signer *signer, const struct remote_exchange *exchange, 
 
 /* --- what an answer says --- */
 
-static bool parse_date(const char *date, const char *format, int64_t *out_s)
+bool signer_adjust_clock(struct signer *signer, const char *date,
+                         const char signed_date[SIGN_DATE_SIZE])
 {
     struct tm parts = {0};
-    const char *end = strptime(date, format, &parts);
-
-    if (end == NULL || *end != '\0')
-        return false;
-    *out_s = (int64_t)timegm(&parts);
-    return true;
-}
-
-bool signer_heed_clock(struct signer *signer, const char *date,
-                       const char signed_date[SIGN_DATE_SIZE])
-{
-    int64_t theirs_s;
-    int64_t ours_s;
+    time_t theirs_s;
+    time_t ours_s;
     int64_t offset_s;
 
-    if (!parse_date(date, "%a, %d %b %Y %H:%M:%S GMT", &theirs_s) ||
-        !parse_date(signed_date, "%Y%m%dT%H%M%SZ", &ours_s))
+    if (!http_date_parse(date, &theirs_s) ||
+        strptime(signed_date, "%Y%m%dT%H%M%SZ", &parts) == NULL)
         return false;
+    ours_s = timegm(&parts);
     if (theirs_s - ours_s < SKEW_S && ours_s - theirs_s < SKEW_S)
         return false;
     offset_s = theirs_s - (int64_t)time(NULL);
     atomic_store(&signer->offset_s, offset_s);
-    if (!atomic_exchange(&signer->has_told, true))
+    if (!atomic_exchange(&signer->has_reported, true))
         log_write(LOG_LEVEL_WARN,
                   "the clock of this machine is %" PRId64
-                  " s %s that of the %s service; requests are signed with the service's time",
+                  " s %s the clock of the %s service; requests are signed with the service's time",
                   offset_s < 0 ? -offset_s : offset_s, offset_s < 0 ? "ahead of" : "behind",
                   signer->service);
     return true;
 }
 
-bool signer_heed_refusal(struct signer *signer)
+bool signer_note_refusal(struct signer *signer)
 {
     return credentials_refused(signer->credentials);
 }

@@ -32,8 +32,8 @@ bool signer_sign(struct signer *signer, const struct remote_exchange *exchange, 
 /* An answer said that the clocks differ (RequestTimeTooSkewed), with its Date and that of the
  * request; or that the credentials are not good (400, 401, 403), which are then renewed if that is
  * possible. True: to be tried once more. */
-bool signer_heed_clock(struct signer *signer, const char *date,
-                       const char signed_date[SIGN_DATE_SIZE]);
-bool signer_heed_refusal(struct signer *signer);
+bool signer_adjust_clock(struct signer *signer, const char *date,
+                         const char signed_date[SIGN_DATE_SIZE]);
+bool signer_note_refusal(struct signer *signer);
 
 #endif

@@ -1,5 +1,6 @@
-/* A role of AWS's Security Token Service, or of one like it, for a token that somebody else keeps
+/* A role of AWS's Security Token Service, or of one like it, for a token that another program keeps
  * fresh in a file (Kubernetes service accounts). */
+#include "base/percent.h"
 #include "remote/credential_sources.h"
 
 #include <stdlib.h>
@@ -26,21 +27,7 @@ struct form {
 /* Appends a text, encoded as forms are. There is room: each byte becomes at most three. */
 static void append_encoded(struct form *form, struct zt_text text)
 {
-    static const char digits[] = "0123456789ABCDEF";
-    static const char plain[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-
-    for (size_t i = 0; i < text.length; i++) {
-        const unsigned char byte = (unsigned char)text.bytes[i];
-
-        if (byte != '\0' && strchr(plain, byte) != NULL) {
-            form->text[form->length++] = (char)byte;
-            continue;
-        }
-        form->text[form->length++] = '%';
-        form->text[form->length++] = digits[byte >> 4];
-        form->text[form->length++] = digits[byte & 15];
-    }
+    form->length = (size_t)(zt_percent_write(form->text + form->length, text, false) - form->text);
 }
 
 static void append(struct form *form, const char *text)

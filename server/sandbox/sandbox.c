@@ -105,7 +105,7 @@ void sandbox_enter(const struct sandbox_place *places, size_t count, bool connec
 {
     *out_report = (struct sandbox_report){.complete = true};
     if (IS_SANITIZED) {
-        say(out_report, "nothing, since the program is built with a sanitizer");
+        say(out_report, "nothing, because the program is built with a sanitizer");
         return;
     }
     /* Unprivileged processes may do the rest only after this. */

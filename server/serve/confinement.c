@@ -1,6 +1,7 @@
-/* The places of a configuration: the root, the state folder, and the folders of the files that
- * SIGHUP reads again; of a bucket, the cache and what connecting needs. Folders rather than those
- * files, since a new version of a file usually comes by renaming. */
+/* Collects the allowed places of a configuration: the root, the state folder, and the folders of
+ * the files that SIGHUP reads again; for a bucket, also the cache and the files needed to connect.
+ * Folders are allowed instead of the files, because a new version of a file usually replaces it by
+ * renaming. */
 #include "serve/confinement.h"
 
 #include <assert.h>
@@ -23,13 +24,13 @@
 #include "store/state_place.h"
 #include "zt/digest.h"
 
-/* The root, the state folder, the cache, two for each of the files; of a bucket, those of names,
- * certificates and credentials. */
+/* The root, the state folder, the cache, two for each of the files; for a bucket, also files for
+ * names, certificates and credentials. */
 #define PLACES_MAX 48
 
 struct plan {
     struct sandbox_place places[PLACES_MAX];
-    char paths[PLACES_MAX][STATE_FOLDER_PATH_SIZE]; /* the longest of them */
+    char paths[PLACES_MAX][STATE_FOLDER_PATH_SIZE]; /* long enough for the longest */
     size_t count;
 };
 
@@ -49,8 +50,8 @@ static void add(struct plan *plan, const char *path, enum sandbox_access access,
     plan->count++;
 }
 
-/* The folder of a file, so that a file renamed to its name can be read. For a file at the top of
- * the file system that would be everything: then the file alone. */
+/* Allows the folder of a file, so that a file renamed to its name can be read. For a file in the
+ * top folder, which would allow everything, only the file is allowed. */
 static void add_folder_of(struct plan *plan, const char *file)
 {
     char path[PATH_MAX];
@@ -65,7 +66,7 @@ static void add_folder_of(struct plan *plan, const char *file)
         add(plan, folder, SANDBOX_FILES, true);
 }
 
-/* A file that is a symbolic link is read where the link leads. */
+/* Allows the folder of a file and, if the file is a symbolic link, the folder of its target. */
 static void add_file(struct plan *plan, const char *file)
 {
     char target[PATH_MAX];
@@ -77,8 +78,8 @@ static void add_file(struct plan *plan, const char *file)
         add_folder_of(plan, target);
 }
 
-/* Decoded components that are too large for memory are kept in the state folder, or in /var/tmp if
- * it cannot be written to (derived/decoded_sink.c). */
+/* Decoded components that are too large for memory are stored in the state folder, or in /var/tmp
+ * if it cannot be written to (derived/decoded_sink.c). */
 static void add_state(struct plan *plan, const struct config *config)
 {
     char path[STATE_FOLDER_PATH_SIZE];
@@ -95,7 +96,7 @@ static void add_state(struct plan *plan, const struct config *config)
     add(plan, path, SANDBOX_WRITE, !config->writable || !is_in_root);
 }
 
-/* The files that SIGHUP reads again. */
+/* The number of files that SIGHUP reads again. */
 #define READ_AGAIN 6
 
 static void files_of(const struct config *config, const char *config_file,
@@ -113,8 +114,8 @@ static void add_credentials(void *plan, const char *file)
     add_file(plan, file);
 }
 
-/* Of a file in /etc not the folder, which has much else: if another file takes its place (and is
- * not written into it), only a restart will use that. */
+/* Allows a file in /etc, but not the folder, which has many other files. If another file replaces
+ * it (instead of being written into it), only a restart will use the new one. */
 static void add_system_file(void *plan, const char *file)
 {
     static const char folder[] = "/etc/";
@@ -126,12 +127,12 @@ static void add_system_file(void *plan, const char *file)
         return;
     }
     add(plan, file, SANDBOX_FILES, false);
-    /* Where resolv.conf often leads to. */
+    /* resolv.conf often leads there. */
     if (realpath(file, target) != NULL && strncmp(target, folder, strlen(folder)) != 0)
         add_folder_of(plan, target);
 }
 
-/* The bucket's cache, and what connecting to it needs. */
+/* Allows the bucket's cache, and the files needed to connect to it. */
 static void add_bucket(struct plan *plan, const struct config *config)
 {
     const char *named = config->s3.ca[0] != '\0' ? config->s3.ca : getenv("AWS_CA_BUNDLE");
@@ -157,11 +158,11 @@ static void add_places(struct plan *plan, const struct config *config, const cha
     add_state(plan, config);
     for (size_t i = 0; i < READ_AGAIN; i++)
         add_file(plan, read_again[i]);
-    /* The id by which uploads recognise a restart of the system. */
+    /* The boot id, by which uploads recognise a restart of the system. */
     add(plan, "/proc/sys/kernel/random", SANDBOX_FILES, false);
 }
 
-/* access asks only whether the user may; Landlock decides when a file is opened. */
+/* access only checks the user's permissions; Landlock decides when a file is opened. */
 static bool is_forbidden(const char *path)
 {
     int file;
@@ -186,7 +187,7 @@ const char *confinement_forbidden(const struct config *config, const char *confi
     return NULL;
 }
 
-/* Libraries read files of their own once, when they are first used. */
+/* Uses the libraries once, because they read their own files on first use. */
 static void use_libraries(const struct config *config)
 {
     struct zt_hasher *hasher;
@@ -196,7 +197,7 @@ static void use_libraries(const struct config *config)
         zt_hasher_free(hasher);
     (void)processors_count();
     tzset();
-    /* A failure recurs when the bucket is connected to. */
+    /* A failure will recur when the bucket is connected to. */
     if (config_root_is_bucket(config->root))
         (void)remote_prepare(&error);
 }

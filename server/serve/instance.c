@@ -11,6 +11,7 @@
 #include "access/access.h"
 #include "access/lease.h"
 #include "base/log.h"
+#include "base/memo.h"
 #include "base/process_figures.h"
 #include "base/processors.h"
 #include "base/server.h"
@@ -19,8 +20,9 @@
 #include "config/bucket.h"
 #include "derived/decoded.h"
 #include "derived/export_plan.h"
-#include "http/exchange/digest_memory.h"
-#include "http/exchange/digest_queue.h"
+#include "derived/manifest_json.h"
+#include "digests/file_hashes.h"
+#include "disk/open_files.h"
 #include "http/limits/admission.h"
 #include "http/tls/tls.h"
 #include "http/wire/listener.h"
@@ -29,21 +31,22 @@
 #include "hub/write/lfs_key.h"
 #include "hub/write/staged_objects.h"
 #include "hub/xet/session.h"
-#include "numbers/findings.h"
+#include "numbers/component_statistics.h"
 #include "serve/confinement.h"
+#include "serve/idle_memory.h"
 #include "serve/root.h"
+#include "store/staging.h"
 #include "store/store.h"
-#include "tree/file_hashes.h"
 #include "upload/shared/kept_uploads.h"
 #include "upload/shared/registry.h"
 #include "upload/tus/resumable.h"
 #include "upload/writer/writer_session.h"
 #include "verify/verifier.h"
 
-/* Threads for what may wait for a store that is elsewhere: they mostly sleep. */
+/* Number of threads for work that may wait for a remote store; they mostly sleep. */
 #define WAITERS 64
 
-/* The kinds of upload that outlive their request. */
+/* The kinds of uploads that outlive their request. */
 static const struct kept_kind *const upload_kinds[] = {&writer_kind, &resumable_kind, &staged_kind,
                                                        &xet_session_kind, NULL};
 
@@ -51,6 +54,7 @@ struct instance {
     struct config config;
     struct server server;
     struct listener listener; /* sockets that a loop has taken over are -1 */
+    struct idle_memory *idle;
 };
 
 static unsigned worker_count(const struct config *config)
@@ -66,7 +70,7 @@ static bool open_sockets(struct instance *instance, const struct service_sockets
         instance->config.threads > 0 ? (unsigned)instance->config.threads : processors_count();
     int status;
 
-    /* A loop accepts from one socket. */
+    /* Each loop accepts from one socket. */
     if (count < inherited->count)
         count = inherited->count;
     instance->server.loops = calloc(count, sizeof(struct loop *));
@@ -88,18 +92,18 @@ static bool open_sockets(struct instance *instance, const struct service_sockets
 static bool start_workers(struct instance *instance, char *error, size_t error_size)
 {
     struct server *server = &instance->server;
-    const bool is_elsewhere = config_root_is_bucket(instance->config.root);
+    const bool is_remote = config_root_is_bucket(instance->config.root);
 
     server->workers = workers_start((unsigned)instance->config.workers);
-    if (is_elsewhere)
+    if (is_remote)
         server->waiters = workers_start(WAITERS);
-    if (server->workers != NULL && (!is_elsewhere || server->waiters != NULL))
+    if (server->workers != NULL && (!is_remote || server->waiters != NULL))
         return true;
     snprintf(error, error_size, "cannot start: out of memory or threads");
     return false;
 }
 
-/* A model of one client could have a file that only another may see as its shard. */
+/* Otherwise one client's model could use a file as its shard that only another client may see. */
 static void choose_shards(struct server *server)
 {
     const struct grants *grants = server->access->grants;
@@ -116,23 +120,23 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     struct catalog_observer observer;
 
     server->decoded = decoded_cache_new(server);
-    server->exports = export_cache_new(server);
-    server->findings = finding_cache_new(server);
+    server->exports = export_memo_new();
+    server->statistics_memo = statistics_memo_new();
+    server->manifests = manifest_memo_new();
     server->hub = hub_repos_new(server);
-    server->digests = digest_memory_new();
-    server->digest_queue =
-        digest_queue_new(server_waiters(server), worker_count(&instance->config) / 2);
-    server->verifier = verifier_new(server);
+    server->hash_queue = hash_queue_new(server, worker_count(&instance->config) / 2);
     server->hashes = file_hashes_new(server);
+    server->verifier = server->hash_queue != NULL ? verifier_new(server) : NULL;
+    open_files_reckon(open_files_for_connections(&instance->config));
     server->registry = registry_new(instance->config.upload.expire_s);
     server->kept = kept_uploads_new(server, upload_kinds);
     observer = verifier_observer(server->verifier);
     server->catalog = catalog_new(server, &observer);
     server->is_loaded = catalog_is_loaded;
-    server->heed = catalog_heed;
-    if (server->decoded == NULL || server->exports == NULL || server->findings == NULL ||
-        server->hub == NULL || server->digests == NULL || server->digest_queue == NULL ||
-        server->verifier == NULL || server->hashes == NULL || server->registry == NULL ||
+    server->poll_changes = catalog_poll_changes;
+    if (server->decoded == NULL || server->exports == NULL || server->statistics_memo == NULL ||
+        server->manifests == NULL || server->hub == NULL || server->verifier == NULL ||
+        server->hashes == NULL || server->hash_queue == NULL || server->registry == NULL ||
         server->kept == NULL || server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
@@ -142,7 +146,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     return true;
 }
 
-/* True if there is none to start. */
+/* Returns true also if there is none to start. */
 static bool start_tls(struct instance *instance, char *error, size_t error_size)
 {
     struct tls_version *version;
@@ -176,7 +180,7 @@ static bool start_loops(struct instance *instance, char *error, size_t error_siz
     return true;
 }
 
-/* The files that the configuration names. */
+/* Loads the files that the configuration names. */
 static bool load_files(struct instance *instance, char *error, size_t error_size)
 {
     instance->server.access = access_load(&instance->config, error, error_size);
@@ -188,6 +192,7 @@ struct instance *instance_start(const struct config *config, const char *config_
                                 size_t error_size, bool *out_misconfigured)
 {
     struct instance *instance = calloc(1, sizeof(*instance));
+    int changes;
 
     *out_misconfigured = false;
     if (instance == NULL) {
@@ -205,18 +210,22 @@ struct instance *instance_start(const struct config *config, const char *config_
     }
     choose_shards(&instance->server);
     access_warn(instance->server.access, NULL, config);
-    /* There is no thread yet, and nothing is left to be opened outside of its places. */
+    /* No thread exists yet, and everything outside the allowed places is already open. */
     confinement_begin(&instance->config, config_file);
     zt_source_allow_mapped();
+    zt_model_set_memory_limit((uint64_t)config->limits.manifest_bytes);
     if (!start_workers(instance, error, error_size) ||
         !root_open_bucket(&instance->server, error, error_size) ||
         !start_parts(instance, error, error_size) || !start_loops(instance, error, error_size)) {
         instance_stop(instance);
         return NULL;
     }
-    if (!catalog_watch(instance->server.catalog, instance->server.loops[0]))
+    changes = catalog_watch(instance->server.catalog);
+    if (changes < 0 || loop_watch(instance->server.loops[0], changes, catalog_read_changes,
+                                  instance->server.catalog) != 0)
         log_write(LOG_LEVEL_WARN, "changed files will be noticed only on SIGHUP");
     kept_uploads_watch(instance->server.kept);
+    instance->idle = idle_memory_watch(&instance->server);
     catalog_refresh(instance->server.catalog);
     return instance;
 }
@@ -236,10 +245,10 @@ bool instance_is_stranded(const struct instance *instance)
     struct store *store = instance->server.store;
     struct store_report report;
 
-    if (!store_is_elsewhere(store))
+    if (!store_is_remote(store))
         return false;
-    store->ops->report(store, &report);
-    return report.is_away && !report.has_list;
+    store->remote->report(store, &report);
+    return report.is_unreachable && !report.has_list;
 }
 
 bool instance_is_loaded(const struct instance *instance)
@@ -258,11 +267,11 @@ bool instance_has_models(const struct instance *instance)
     return count > 0;
 }
 
-size_t instance_misfits(const struct instance *instance)
+size_t instance_misnamed_files(const struct instance *instance)
 {
     const struct store *store = instance->server.store;
 
-    return store->ops->misfits(store);
+    return store->ops->misnamed_files(store);
 }
 
 void instance_refresh(struct instance *instance)
@@ -270,7 +279,7 @@ void instance_refresh(struct instance *instance)
     catalog_refresh(instance->server.catalog);
 }
 
-/* What a reload has made before it is put in force. */
+/* The results of a reload before they are applied. */
 struct reloaded {
     struct access *access;
     struct lease **leases;   /* one for each loop */
@@ -303,9 +312,9 @@ static bool make_leases(struct reloaded *reloaded, unsigned loop_count, char *er
     return made;
 }
 
-/* What the configuration will be, once what only a restart can change is left out. The rules
- * between keys hold for this one: without tokens, a server that listens to everybody must not stay
- * writable because the file now says that it listens on loopback. */
+/* Determines the new configuration, without the changes that need a restart. Its keys must be
+ * consistent: without tokens, a server that listens on all addresses must not stay writable because
+ * the file now says that it listens on loopback. */
 static bool choose_effective(const struct instance *instance, const struct config *wanted,
                              struct config *out_effective, char *error, size_t error_size)
 {
@@ -325,7 +334,7 @@ static bool choose_effective(const struct instance *instance, const struct confi
     return false;
 }
 
-/* Everything that can fail. False: nothing is left. */
+/* Does everything that can fail. If it returns false, all results have been freed. */
 static bool prepare_reload(const struct instance *instance, const struct config *wanted,
                            struct reloaded *out_reloaded, char *error, size_t error_size)
 {
@@ -337,6 +346,11 @@ static bool prepare_reload(const struct instance *instance, const struct config 
     if (made && has_tls) {
         reloaded.tls = tls_load(wanted, error, error_size);
         made = reloaded.tls != NULL;
+    }
+    /* Withheld before any of these files is used. */
+    if (made && !root_withhold(&instance->server, wanted, NULL)) {
+        snprintf(error, error_size, "the settings have named too many files since the start");
+        made = false;
     }
     if (made) {
         *out_reloaded = reloaded;
@@ -352,15 +366,16 @@ static void put_numbers_in_force(struct instance *instance, const struct config 
     struct server *server = &instance->server;
 
     config_put_in_force(&instance->config, wanted);
+    zt_model_set_memory_limit((uint64_t)config_number(&instance->config.limits.manifest_bytes));
     registry_set_expiry(server->registry, instance->config.upload.expire_s);
-    server->store->ops->set_reserve(server->store, root_reserve_bytes(&instance->config));
-    if (store_is_elsewhere(server->store))
-        server->store->ops->reconfigure(server->store);
+    staging_set_reserve(server->store->staging, root_reserve_bytes(&instance->config));
+    if (store_is_remote(server->store))
+        server->store->remote->reconfigure(server->store);
     for (unsigned i = 0; i < server->loop_count; i++)
         loop_reload(server->loops[i]);
 }
 
-/* Nothing here can fail. */
+/* Applies the results. This cannot fail. */
 static void put_in_force(struct instance *instance, const struct config *wanted,
                          struct reloaded *reloaded)
 {
@@ -438,33 +453,37 @@ unsigned instance_active(const struct instance *instance)
     return active;
 }
 
-/* Aborts the work that requests wait for, so that stopping the loops does not take as long as
- * hashing a large file. */
+/* Aborts work that requests wait for, so that stopping the loops does not take as long as hashing a
+ * large file. */
 static void stop_work(struct server *server)
 {
     verifier_stop(server->verifier);
-    finding_cache_stop(server->findings);
-    export_cache_stop(server->exports);
+    memo_stop(server->statistics_memo);
+    memo_stop(server->exports);
     decoded_cache_stop(server->decoded);
-    digest_queue_stop(server->digest_queue);
+    hash_queue_stop(server->hash_queue);
 }
 
-/* Frees the parts. Those that were never started are NULL, which their free functions accept. */
+/* Frees the parts. Parts that were never started are NULL, which their free functions accept. */
 static void free_parts(struct server *server)
 {
     assert(server->loop_count == 0);
-    /* What it has begun to hash may be made of a model. */
-    file_hashes_free(server->hashes);
+    /* Its tasks hold models. */
+    hash_queue_free(server->hash_queue);
     catalog_free(server->catalog);
-    finding_cache_free(server->findings);
+    /* The saver may hold the last reference to a model, and freeing a model drops texts from the
+     * memos. */
+    verifier_finish(server->verifier);
+    memo_free(server->statistics_memo);
+    memo_free(server->manifests);
     hub_repos_free(server->hub);
-    export_cache_free(server->exports);
+    memo_free(server->exports);
     decoded_cache_free(server->decoded);
     verifier_free(server->verifier);
     kept_uploads_free(server->kept);
     registry_free(server->registry);
-    digest_queue_free(server->digest_queue);
-    digest_memory_free(server->digests);
+    /* Must come after the verifier, which saves the digests of files with its verdicts. */
+    file_hashes_free(server->hashes);
     if (server->store != NULL)
         server->store->ops->close(server->store);
 }
@@ -485,8 +504,8 @@ void instance_stop(struct instance *instance)
         return;
     server = &instance->server;
     atomic_store(&server->draining, true);
-    if (server->store != NULL && store_is_elsewhere(server->store))
-        server->store->ops->interrupt(server->store);
+    if (server->store != NULL && store_is_remote(server->store))
+        server->store->remote->interrupt(server->store);
     /* Loops start last. Without a loop there are no requests, and other parts may be missing. */
     if (server->loop_count > 0)
         stop_work(server);
@@ -494,6 +513,7 @@ void instance_stop(struct instance *instance)
         loop_stop(server->loops[--server->loop_count]);
     workers_stop(server->waiters);
     workers_stop(server->workers);
+    idle_memory_free(instance->idle);
     free_parts(server);
     access_release(server->access);
     tls_free(server->tls);

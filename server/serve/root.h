@@ -4,17 +4,23 @@
 
 #include "base/server.h"
 
-/* A folder is opened before the process is confined, so that it may be anywhere. What the
- * configuration names in it is withheld, and so is the configuration's own file, which may be NULL.
- * True, and nothing done, for a bucket. False with one line in error. */
+/* Opens a folder before the process is confined, so that it may be anywhere. Withholds the files in
+ * it that the configuration names, and the configuration's own file, which may be NULL. Returns
+ * true, and does nothing, for a bucket. Returns false with one line in error. */
 bool root_open_folder(struct server *server, const char *config_file, char *error,
                       size_t error_size);
 
-/* A bucket needs threads, which inherit the confinement, and the server's workers: it is opened
- * afterwards. True, and nothing done, for a folder. False with one line in error. */
+/* Withholds the files that a configuration names, inside or outside the root, in addition to
+ * earlier ones. config_file may be NULL. Returns false without memory, or if there are too many. */
+bool root_withhold(const struct server *server, const struct config *config,
+                   const char *config_file);
+
+/* Opens a bucket. This is done after the process is confined, because a bucket needs the server's
+ * workers and other threads, which inherit the confinement. Returns true, and does nothing, for a
+ * folder. Returns false with one line in error. */
 bool root_open_bucket(struct server *server, char *error, size_t error_size);
 
-/* Disk space that uploads must leave free where they are kept. */
+/* Returns the disk space that uploads must leave free where they are stored. */
 uint64_t root_reserve_bytes(const struct config *config);
 
 #endif

@@ -1,14 +1,12 @@
-/* The table of contents of the server: every path and method, in the order of the API page. */
+/* The table of routes: every path and method, in the order of the API page. */
 #include "api/handlers.h"
 #include "http/exchange/router.h"
 #include "hub/handlers.h"
 #include "hub/write/handlers.h"
 #include "hub/xet/handlers.h"
 #include "upload/shared/registry.h"
-#include "upload/shared/whole_body.h"
 #include "upload/tus/tus.h"
 #include "upload/whole/delete.h"
-#include "upload/whole/file_delete.h"
 #include "upload/whole/put.h"
 #include "upload/writer/writer.h"
 
@@ -18,26 +16,27 @@
 /* The names of an operation's query parameters. */
 #define TAKES(names) .parameters = names " " PARAMETERS_OF_ALL
 
-/* Paths of the Hub's clients, which send parameters as they come to need them. */
+/* Paths of the Hub's clients. New client versions send new parameters, so unknown ones are
+ * ignored. */
 #define HUB_ROUTE .keeps_names = true, .ignores_parameters = true, .is_hub = true
 
-/* Addresses that are permits of their own (hub/write/lfs_permit.h), and those of which the handlers
- * check a token that the server has made (hub/xet/token.h). */
+/* Addresses that are themselves permits (hub/write/lfs_permit.h), and addresses whose handlers
+ * check a token issued by the server (hub/xet/token.h). */
 #define PERMIT_ROUTE HUB_ROUTE, .audience = AUDIENCE_EVERYBODY
 
-/* Kinds of repositories of which there are none: to whatever is asked. */
+/* Kinds of repositories that do not exist here: refuses every request. */
 #define NOTHING_OPERATION                                                          \
     {                                                                              \
-        .begin = hub_nothing_begin, .handle = hub_nothing_get, .needs = NEEDS_READ \
+        .begin = hub_no_repo_begin, .handle = hub_no_repo_get, .needs = NEEDS_READ \
     }
 #define NOTHING_ROUTE                                                                        \
-    .get = {.handle = hub_nothing_get}, .put = NOTHING_OPERATION, .post = NOTHING_OPERATION, \
+    .get = {.handle = hub_no_repo_get}, .put = NOTHING_OPERATION, .post = NOTHING_OPERATION, \
     .delete = NOTHING_OPERATION, HUB_ROUTE
 
-/* What is not done to those that there are. */
+/* Operations that existing repositories do not support. */
 #define UNSUPPORTED_OPERATION                                     \
     {                                                             \
-        .begin = hub_unsupported_begin, .handle = hub_nothing_get \
+        .begin = hub_unsupported_begin, .handle = hub_no_repo_get \
     }
 
 /* The viewer, which asks for a token itself. */
@@ -48,19 +47,19 @@ const struct route routes[] = {
      .get = {.handle = models_list, TAKES("prefix match limit cursor parts pretty")}},
     {.pattern = "/v1/models/{model}",
      .get = {.handle = model_get, TAKES("prefix match fields attributes pretty")},
-     .put = {.begin = model_put_begin,
-             .receive = whole_body_receive,
-             .store = whole_body_store,
-             .digest = whole_body_digest,
-             .handle = model_put_handle},
+     .put = {.begin = model_put_begin, .handle = model_put_handle},
      .delete = {.begin = model_delete_begin, .handle = model_delete_handle}},
     {.pattern = "/v1/models/{model}/objects/{object}",
+     .takes_any_names = true,
      .get = {.handle = object_get, TAKES("fields pretty")}},
     {.pattern = "/v1/models/{model}/objects/{object}/{component}",
+     .takes_any_names = true,
      .get = {.handle = component_get, TAKES("slice shard axis format representation dtype")}},
     {.pattern = "/v1/models/{model}/objects/{object}/{component}/statistics",
+     .takes_any_names = true,
      .get = {.handle = statistics_get, TAKES("slice shard axis bins")}},
     {.pattern = "/v1/models/{model}/objects/{object}/{component}/preview",
+     .takes_any_names = true,
      .get = {.handle = preview_get,
              TAKES("slice shard axis rows cols index reduce format map low high")}},
     {.pattern = "/v1/models/{model}/export",
@@ -69,59 +68,33 @@ const struct route routes[] = {
      .get = {.handle = verification_get},
      .post = {.handle = verification_post, .needs = NEEDS_READ}},
     {.pattern = "/v1/models/{model}/uploads",
-     .post = {.begin = writer_create_begin,
-              .receive = writer_create_receive,
-              .handle = writer_create_handle}},
+     .post = {.begin = writer_create_begin, .handle = writer_create_handle}},
     {.pattern = "/v1/uploads",
      .get = {.handle = uploads_list, .needs = NEEDS_ADMIN, TAKES("pretty")}},
     {.pattern = "/v1/uploads/{id}",
      .get = {.begin = writer_status_begin, .handle = writer_status_handle},
      .delete = {.begin = writer_delete_begin, .handle = writer_delete_handle}},
     {.pattern = "/v1/uploads/{id}/objects/{object}",
-     .put = {.begin = writer_object_begin,
-             .receive = writer_object_receive,
-             .handle = writer_object_handle}},
+     .put = {.begin = writer_object_begin, .handle = writer_object_handle}},
     {.pattern = "/v1/uploads/{id}/objects/{object}/{component}",
      .put = {.begin = writer_put_begin,
-             .receive = writer_put_receive,
-             .store = writer_put_store,
-             .digest = writer_put_digest,
              .handle = writer_put_handle,
              TAKES("dtype shape type encoding level digest")}},
     {.pattern = "/v1/uploads/{id}/commit",
      .post = {.begin = writer_commit_begin, .handle = writer_commit_handle}},
     {.pattern = "/v1/resumable",
-     .post = {.begin = tus_create_begin,
-              .receive = tus_create_receive,
-              .store = tus_create_store,
-              .digest = tus_create_digest,
-              .keeps_parts = true,
-              .handle = tus_create_handle},
+     .post = {.begin = tus_create_begin, .handle = tus_create_handle},
      TUS_ROUTE},
     {.pattern = "/v1/resumable/{id}",
      .get = {.handle = tus_head_handle},
-     .post = {.begin = tus_override_begin,
-              .receive = tus_override_receive,
-              .store = tus_override_store,
-              .digest = tus_override_digest,
-              .keeps_parts = true,
-              .handle = tus_override_handle},
+     .post = {.begin = tus_override_begin, .handle = tus_override_handle},
      .delete = {.begin = tus_delete_begin, .handle = tus_delete_handle},
-     .patch = {.begin = tus_patch_begin,
-               .receive = tus_patch_receive,
-               .store = tus_patch_store,
-               .digest = tus_patch_digest,
-               .keeps_parts = true,
-               .handle = tus_patch_handle},
+     .patch = {.begin = tus_patch_begin, .handle = tus_patch_handle},
      TUS_ROUTE},
     {.pattern = "/v1/blobs/sha256/{hex}", .get = {.handle = blob_get}},
     {.pattern = "/files/{path...}",
      .get = {.handle = files_get},
-     .put = {.begin = file_put_begin,
-             .receive = whole_body_receive,
-             .store = whole_body_store,
-             .digest = whole_body_digest,
-             .handle = model_put_handle},
+     .put = {.begin = file_put_begin, .handle = model_put_handle},
      .delete = {.begin = file_delete_begin, .handle = file_delete_handle},
      .ignores_parameters = true},
     {.pattern = "/files", .get = {.handle = files_redirect}, .ignores_parameters = true},
@@ -164,22 +137,13 @@ const struct route routes[] = {
      .takes_empty_segments = true,
      HUB_ROUTE},
     {.pattern = "/api/models/{repo}/paths-info/{revision...}",
-     .post = {.begin = hub_paths_begin,
-              .receive = hub_paths_receive,
-              .handle = hub_paths_handle,
-              .needs = NEEDS_READ},
+     .post = {.begin = hub_paths_begin, .handle = hub_paths_handle, .needs = NEEDS_READ},
      HUB_ROUTE},
     {.pattern = "/api/models/{repo}/preupload/{revision...}",
-     .post = {.begin = hub_preupload_begin,
-              .receive = hub_preupload_receive,
-              .handle = hub_preupload_handle},
+     .post = {.begin = hub_preupload_begin, .handle = hub_preupload_handle},
      HUB_ROUTE},
     {.pattern = "/api/models/{repo}/commit/{revision...}",
-     .post = {.begin = hub_commit_begin,
-              .receive = hub_commit_receive,
-              .store = hub_commit_store,
-              .digest = hub_commit_digest,
-              .handle = hub_commit_handle},
+     .post = {.begin = hub_commit_begin, .handle = hub_commit_handle},
      HUB_ROUTE},
     {.pattern = "/api/models/{repo}/xet-write-token/{revision...}",
      .get = {.handle = xet_token_get, .needs = NEEDS_WRITE},
@@ -196,61 +160,42 @@ const struct route routes[] = {
     {.pattern = "/api/models/{repo}", .get = {.handle = hub_repo_get}, HUB_ROUTE},
     {.pattern = "/api/whoami-v2", .get = {.handle = hub_whoami_get}, HUB_ROUTE},
     {.pattern = "/api/repos/create",
-     .post = {.begin = hub_create_begin,
-              .receive = hub_create_receive,
-              .handle = hub_create_handle},
+     .post = {.begin = hub_create_begin, .handle = hub_create_handle},
      HUB_ROUTE},
     {.pattern = "/api/repos/delete", .delete = UNSUPPORTED_OPERATION, HUB_ROUTE},
     {.pattern = "/api/validate-yaml",
-     .post = {.handle = hub_yaml_handle, .needs = NEEDS_READ},
+     .post = {.begin = hub_yaml_begin,
+              .handle = hub_yaml_handle,
+              .needs = NEEDS_READ,
+              .ignores_body = true},
      HUB_ROUTE},
     {.pattern = "/{repo}.git/info/lfs/objects/batch",
-     .post = {.begin = lfs_batch_begin, .receive = lfs_batch_receive, .handle = lfs_batch_handle},
+     .post = {.begin = lfs_batch_begin, .handle = lfs_batch_handle},
      HUB_ROUTE},
     {.pattern = "/{repo}.git/info/lfs/objects/{oid}",
-     .put = {.begin = lfs_put_begin,
-             .receive = whole_body_receive,
-             .store = whole_body_store,
-             .digest = whole_body_digest,
-             .handle = lfs_put_handle},
-     .post = {.begin = lfs_complete_begin,
-              .receive = lfs_complete_receive,
-              .handle = lfs_complete_handle},
+     .put = {.begin = lfs_put_begin, .handle = lfs_put_handle},
+     .post = {.begin = lfs_complete_begin, .handle = lfs_complete_handle},
      PERMIT_ROUTE},
     {.pattern = "/{repo}.git/info/lfs/objects/{oid}/{part}",
-     .put = {.begin = lfs_part_begin,
-             .receive = lfs_part_receive,
-             .store = lfs_part_store,
-             .digest = lfs_part_digest,
-             .handle = lfs_part_handle},
+     .put = {.begin = lfs_part_begin, .handle = lfs_part_handle},
      PERMIT_ROUTE},
     {.pattern = "/{repo}.git/info/lfs/verify",
-     .post = {.begin = lfs_verify_begin,
-              .receive = lfs_verify_receive,
-              .handle = lfs_verify_handle},
+     .post = {.begin = lfs_verify_begin, .handle = lfs_verify_handle},
      HUB_ROUTE},
     {.pattern = "/api/cas/{session}/v1/xorbs/default/{hash}",
-     .post = {.begin = xet_xorb_begin,
-              .receive = xet_xorb_receive,
-              .store = xet_xorb_store,
-              .digest = xet_xorb_digest,
-              .handle = xet_xorb_handle},
+     .post = {.begin = xet_xorb_begin, .handle = xet_xorb_handle},
      PERMIT_ROUTE},
     {.pattern = "/api/cas/{session}/v1/shards",
-     .post = {.begin = xet_shard_begin,
-              .receive = xet_shard_receive,
-              .store = xet_shard_store,
-              .digest = xet_shard_digest,
-              .handle = xet_shard_handle},
+     .post = {.begin = xet_shard_begin, .handle = xet_shard_handle},
      PERMIT_ROUTE},
     {.pattern = "/api/cas/{path...}",
-     .get = {.handle = xet_nothing_handle},
-     .post = {.handle = xet_nothing_handle},
+     .get = {.handle = xet_no_api_handle},
+     .post = {.handle = xet_no_api_handle, .ignores_body = true},
      PERMIT_ROUTE},
     {.pattern = "/api/datasets/{path...}", NOTHING_ROUTE},
     {.pattern = "/api/spaces/{path...}", NOTHING_ROUTE},
     {.pattern = "/api/kernels/{path...}", NOTHING_ROUTE},
-    {.pattern = "/api/{path...}", .get = {.handle = hub_nothing_get}, HUB_ROUTE},
+    {.pattern = "/api/{path...}", .get = {.handle = hub_no_repo_get}, HUB_ROUTE},
     {.pattern = "/datasets/{path...}", NOTHING_ROUTE},
     {.pattern = "/spaces/{path...}", NOTHING_ROUTE},
     {.pattern = "/kernels/{path...}", NOTHING_ROUTE},

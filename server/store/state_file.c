@@ -1,4 +1,4 @@
-/* Opening folders in the state folder; writing, reading and removing the files in it. */
+/* Opens folders in the state folder; writes, reads and removes the files in it. */
 #include "store/state_file.h"
 
 #include <assert.h>
@@ -12,11 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "disk/whole_file.h"
 #include "zt/digest.h"
 
-/* XXH3-128 in hex and NUL. */
-#define NAME_SIZE  33
-#define NEW_PREFIX ".new-"
+/* XXH3-128 in hex, and NUL. */
+#define NAME_SIZE 33
+/* Release 2 wrote replacements under names with this prefix. */
+#define OLD_NEW_PREFIX ".new-"
 /* Larger than the state of 100 million components, or of the pieces of 8 TiB. */
 #define FILE_MAX_BYTES ((uint64_t)1 << 28)
 
@@ -47,32 +49,11 @@ void state_folder_leave(struct state_folder *folder)
 
 /* --- writing --- */
 
-/* Writes the whole image and closes. A negative descriptor is a file that could not be opened. */
-static bool write_out(int descriptor, const struct record_writer *image)
-{
-    size_t at = 0;
-
-    if (descriptor < 0)
-        return false;
-    while (at < image->length) {
-        ssize_t wrote = write(descriptor, image->bytes + at, image->length - at);
-
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote <= 0)
-            break;
-        at += (size_t)wrote;
-    }
-    assert(at <= image->length);
-    return close(descriptor) == 0 && at == image->length;
-}
-
 bool state_file_write(struct state_folder *folder, const char *path,
                       const struct record_writer *image)
 {
     char name[NAME_SIZE];
-    char new_name[NAME_SIZE + sizeof(NEW_PREFIX)];
-    bool written;
+    bool is_written;
 
     if (image->failed) {
         errno = ENOMEM;
@@ -80,41 +61,26 @@ bool state_file_write(struct state_folder *folder, const char *path,
     }
     assert(folder->descriptor >= 0 && image->length > 0);
     name_of(path, name);
-    snprintf(new_name, sizeof(new_name), "%s%s", NEW_PREFIX, name);
     pthread_mutex_lock(&folder->lock);
-    written = write_out(openat(folder->descriptor, new_name,
-                               O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600),
-                        image) &&
-              renameat(folder->descriptor, new_name, folder->descriptor, name) == 0;
-    if (!written) {
-        int os_error = errno;
-
-        unlinkat(folder->descriptor, new_name, 0);
-        errno = os_error;
-    }
+    is_written = whole_file_replace(folder->descriptor, name, image->bytes, image->length);
     pthread_mutex_unlock(&folder->lock);
-    return written;
+    return is_written;
 }
 
 bool state_file_append(struct state_folder *folder, const char *path, uint64_t length,
                        const struct record_writer *image)
 {
     char name[NAME_SIZE];
-    struct stat info;
-    bool written = false;
-    int descriptor;
+    bool is_written;
 
+    assert(image->failed || image->length > 0);
     if (image->failed || length + image->length > FILE_MAX_BYTES)
         return false;
     name_of(path, name);
     pthread_mutex_lock(&folder->lock);
-    descriptor = openat(folder->descriptor, name, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-    if (descriptor >= 0 && (fstat(descriptor, &info) != 0 || (uint64_t)info.st_size != length))
-        close(descriptor);
-    else
-        written = write_out(descriptor, image);
+    is_written = whole_file_append(folder->descriptor, name, length, image->bytes, image->length);
     pthread_mutex_unlock(&folder->lock);
-    return written;
+    return is_written;
 }
 
 /* --- reading --- */
@@ -122,27 +88,9 @@ bool state_file_append(struct state_folder *folder, const char *path, uint64_t l
 uint8_t *state_file_read(const struct state_folder *folder, const char *path, size_t *out_length)
 {
     char name[NAME_SIZE];
-    struct stat info;
-    uint8_t *bytes = NULL;
-    bool whole = false;
-    int descriptor;
 
     name_of(path, name);
-    descriptor = openat(folder->descriptor, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (descriptor < 0)
-        return NULL;
-    if (fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
-        (uint64_t)info.st_size <= FILE_MAX_BYTES)
-        bytes = malloc((size_t)info.st_size);
-    if (bytes != NULL)
-        whole = read(descriptor, bytes, (size_t)info.st_size) == (ssize_t)info.st_size;
-    close(descriptor);
-    if (!whole) {
-        free(bytes);
-        return NULL;
-    }
-    *out_length = (size_t)info.st_size;
-    return bytes;
+    return whole_file_read(folder->descriptor, name, FILE_MAX_BYTES, out_length);
 }
 
 /* --- removing --- */
@@ -154,8 +102,11 @@ static int compare_names(const void *a, const void *b)
 
 static bool is_ours(const char *name)
 {
-    return strncmp(name, NEW_PREFIX, strlen(NEW_PREFIX)) == 0 ||
-           (strlen(name) == NAME_SIZE - 1 && strspn(name, "0123456789abcdef") == NAME_SIZE - 1);
+    const size_t digits = strspn(name, "0123456789abcdef");
+
+    return strncmp(name, OLD_NEW_PREFIX, strlen(OLD_NEW_PREFIX)) == 0 ||
+           (digits == NAME_SIZE - 1 &&
+            (name[digits] == '\0' || strcmp(name + digits, WHOLE_FILE_NEW_SUFFIX) == 0));
 }
 
 static void sweep(int folder, const char (*names)[NAME_SIZE], size_t count)
@@ -164,6 +115,7 @@ static void sweep(int folder, const char (*names)[NAME_SIZE], size_t count)
     DIR *stream = descriptor < 0 ? NULL : fdopendir(descriptor);
     const struct dirent *entry;
 
+    assert(folder >= 0);
     if (stream == NULL) {
         if (descriptor >= 0)
             close(descriptor);
@@ -175,7 +127,8 @@ static void sweep(int folder, const char (*names)[NAME_SIZE], size_t count)
         if (!is_ours(entry->d_name))
             continue;
         snprintf(name, sizeof(name), "%.*s", NAME_SIZE - 1, entry->d_name);
-        if (count == 0 || bsearch(name, names, count, NAME_SIZE, compare_names) == NULL)
+        if (count == 0 || strlen(entry->d_name) != NAME_SIZE - 1 ||
+            bsearch(name, names, count, NAME_SIZE, compare_names) == NULL)
             unlinkat(folder, entry->d_name, 0);
     }
     closedir(stream);

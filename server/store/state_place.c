@@ -1,4 +1,4 @@
-/* Paths of the state folder and of the cache; opening and making them. */
+/* Finds, opens and makes the state folder and the cache. */
 #include "store/state_place.h"
 
 #include <assert.h>
@@ -14,14 +14,14 @@
 #define DEFAULT_FOLDER ".ztserve"
 #define CACHE_FOLDER   "cache"
 #define SYSTEM_PLACE   "/var/lib"
-/* A bucket's name and the parts of its prefix; more is cut. */
+/* A bucket's name and the parts of its prefix; longer ones are cut. */
 #define BUCKET_FOLDER_SIZE 201
-/* So that all that is appended fits. */
+/* Leaves room for everything that is appended. */
 #define BASE_MAX (CONFIG_TEXT_SIZE - BUCKET_FOLDER_SIZE - 32)
 
 /* --- a bucket's --- */
 
-/* An absolute path in the environment, of which the system's root is none; or NULL. */
+/* Returns an absolute path from the environment, except "/"; otherwise NULL. */
 static const char *place_in(const char *variable)
 {
     const char *path = getenv(variable);
@@ -30,13 +30,14 @@ static const char *place_in(const char *variable)
                                                                                         : NULL;
 }
 
-/* "models", "models+team+a": no bucket has a '+' in its name. */
+/* "models", "models+team+a". Bucket names never contain '+', so names are unique. */
 static void name_of_bucket(const char *root, char out_name[BUCKET_FOLDER_SIZE])
 {
     struct config_message message;
     struct config_bucket bucket = {.name = "bucket"};
     size_t length;
 
+    assert(config_root_is_bucket(root));
     (void)config_bucket_parse(root, &bucket, &message);
     snprintf(out_name, BUCKET_FOLDER_SIZE, "%s%s%.*s", bucket.name,
              bucket.prefix[0] != '\0' ? "+" : "", BUCKET_FOLDER_SIZE - CONFIG_BUCKET_NAME_SIZE - 2,
@@ -56,7 +57,7 @@ static void state_folder_of_bucket(const char *root, char out_path[STATE_FOLDER_
     const char *base = user != NULL ? user : home != NULL ? home : SYSTEM_PLACE;
     char name[BUCKET_FOLDER_SIZE];
 
-    /* systemd separates several by colons. */
+    /* systemd separates several folders by colons. */
     if (service != NULL) {
         snprintf(out_path, STATE_FOLDER_PATH_SIZE, "%.*s", (int)strcspn(service, ":"), service);
         return;
@@ -66,7 +67,8 @@ static void state_folder_of_bucket(const char *root, char out_path[STATE_FOLDER_
              home != NULL ? "/.local/state" : "", name);
 }
 
-/* Makes the folders above one. Whoever goes on finds out which could not be made. */
+/* Makes the folders above one. Failures are ignored: the caller then fails to open the folder and
+ * reports that. */
 static void make_folders_above(const char *path)
 {
     char above[STATE_FOLDER_PATH_SIZE];
@@ -93,7 +95,7 @@ void state_folder_path(const struct config *config, char out_path[STATE_FOLDER_P
         snprintf(out_path, STATE_FOLDER_PATH_SIZE, "%s/%s", config->root, DEFAULT_FOLDER);
 }
 
-/* -1 with errno unless the folder can be written to. */
+/* Returns -1 with errno unless the folder can be written to. */
 static int open_folder(const char *path, int follow)
 {
     const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow);
@@ -111,7 +113,8 @@ static int open_folder(const char *path, int follow)
 
 int state_folder_open(const struct config *config)
 {
-    /* A link in the root may lead anywhere, and its maker need not be who started the server. */
+    /* A link in the root may lead anywhere, and any user who can write to the root may have made
+     * it. */
     const int follow = config->state.dir[0] != '\0' ? 0 : O_NOFOLLOW;
     char path[STATE_FOLDER_PATH_SIZE];
 

@@ -1,5 +1,5 @@
-/* Folders that the removal of files leaves empty: which ones it will, before anything is removed,
- * and their end afterwards. */
+/* Folders that become empty when files are removed: predicts which, and removes them afterwards. */
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,13 +8,13 @@
 
 #include "store/store_local.h"
 
-/* Each open folder takes a descriptor. What lies deeper is not looked at, and stays. */
+/* Each open folder takes a descriptor. Deeper folders are not examined, and are kept. */
 #define DEPTH_MAX 32
 
 struct emptying {
     int root;
     const struct store_leaving *leaving;
-    char path[STORE_PATH_SIZE]; /* of the folder that is being read, then of an entry */
+    char path[STORE_PATH_SIZE]; /* the folder that is being read, then one of its entries */
 };
 
 static bool empties(struct emptying *emptying, unsigned depth);
@@ -28,11 +28,12 @@ static bool entry_leaves(struct emptying *emptying, size_t folder_length, const 
                         (emptying->leaving->leaves(emptying->leaving->context, emptying->path) ||
                          (depth < DEPTH_MAX && empties(emptying, depth + 1)));
 
+    assert(folder_length < sizeof(emptying->path));
     emptying->path[folder_length] = '\0';
     return leaves;
 }
 
-/* A folder that is empty already is nobody's to remove. */
+/* A folder that was empty before is kept. */
 static bool empties(struct emptying *emptying, unsigned depth)
 {
     const size_t length = strlen(emptying->path);
@@ -43,6 +44,7 @@ static bool empties(struct emptying *emptying, unsigned depth)
     bool is_left = true;
     size_t count = 0;
 
+    assert(depth <= DEPTH_MAX);
     if (stream == NULL) {
         if (descriptor >= 0)
             close(descriptor);
@@ -67,13 +69,14 @@ bool store_folder_empties(const struct local_store *local, const char *path,
     return empties(&emptying, 0);
 }
 
-/* A link to a folder is none here. */
+/* Does not treat a link to a folder as a folder. */
 static bool remove_folder(int root, const char *path)
 {
     const char *base;
     const int above = store_path_open_parent(root, path, false, &base);
     bool is_removed;
 
+    assert(root >= 0);
     if (above < 0)
         return false;
     is_removed = unlinkat(above, base, AT_REMOVEDIR) == 0;
@@ -81,7 +84,7 @@ static bool remove_folder(int root, const char *path)
     return is_removed;
 }
 
-/* Nothing is synced: an empty folder that a power cut brings back does no harm. */
+/* Does not sync: an empty folder that reappears after a power cut does no harm. */
 void store_local_remove_emptied(struct store *store, const char *path, size_t kept_length)
 {
     const struct local_store *local = (const struct local_store *)store;
@@ -93,7 +96,7 @@ void store_local_remove_emptied(struct store *store, const char *path, size_t ke
     snprintf(folder, sizeof(folder), "%s", path);
     while ((slash = strrchr(folder, '/')) != NULL && (size_t)(slash - folder) > kept_length) {
         *slash = '\0';
-        if (store_local_withholds(local, folder) || !remove_folder(local->root, folder))
+        if (store_local_withholds_place(local, folder) || !remove_folder(local->root, folder))
             return;
     }
 }

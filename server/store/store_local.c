@@ -1,15 +1,13 @@
-/* A folder as a store: opens the folder, removes what crashes left in it, opens and removes files.
- * Listing, uploads, kept uploads, watching and opening paths have files of their own. */
+/* A folder as a store: opens the folder, removes leftovers of crashes, opens and removes files.
+ * Listing, uploads, watching and opening paths are in other files. */
 #include "store/store_local.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "config/bucket.h"
@@ -24,6 +22,7 @@ static enum zt_status local_open(struct store *store, const char *path,
                                  struct zt_error *error)
 {
     const struct local_store *local = (const struct local_store *)store;
+    struct own_files own;
     struct stat info;
     enum zt_status status;
     int descriptor;
@@ -37,6 +36,11 @@ static enum zt_status local_open(struct store *store, const char *path,
         status = store_fail_errno(error, errno, "cannot stat");
         goto out;
     }
+    own_files_find(local, &own);
+    if (store_local_withholds_opened(local, &own, descriptor, &info)) {
+        status = not_found(error);
+        goto out;
+    }
     status = zt_source_from_descriptor(descriptor, out_source, error);
     if (status == ZT_OK) {
         *out_identity = store_identity_from(&info);
@@ -47,15 +51,31 @@ out:
     return status;
 }
 
-/* Errors that mean that the store has no such file: folders are not files of the store, and a name
- * that is too long cannot exist. */
+/* Returns true if the error means that the store has no such file. A folder is not a file of the
+ * store, and a name that is too long cannot exist. */
 static bool is_absent(int os_error)
 {
     return os_error == ENOENT || os_error == EISDIR || os_error == ENAMETOOLONG;
 }
 
-/* Writers of this machine exclude each other, and others do not ask, so expectations are not
- * looked at. */
+/* A removal that reports failure may still have happened. */
+static bool remove_name(int folder, const char *base)
+{
+    struct stat info;
+    int os_error;
+
+    if (unlinkat(folder, base, 0) == 0)
+        return true;
+    os_error = errno;
+    if (os_error != ENOENT && fstatat(folder, base, &info, AT_SYMLINK_NOFOLLOW) != 0 &&
+        errno == ENOENT)
+        return true;
+    errno = os_error;
+    return false;
+}
+
+/* Expectations are ignored here: writers exclude each other (hold), and other programs do not take
+ * part in that. */
 static enum zt_status local_remove(struct store *store, const char *path,
                                    const struct store_expected *expected, struct zt_error *error)
 {
@@ -72,23 +92,18 @@ static enum zt_status local_remove(struct store *store, const char *path,
     if (folder < 0)
         return errno == ENOENT ? not_found(error)
                                : store_fail_errno(error, errno, "cannot open the folder");
-    if (unlinkat(folder, base, 0) != 0)
+    if (store_local_withholds_name(local, folder, base))
+        status = not_found(error);
+    else if (!remove_name(folder, base))
         status =
             is_absent(errno) ? not_found(error) : store_fail_errno(error, errno, "cannot remove");
-    else if (fsync(folder) != 0)
-        status = store_fail_errno(error, errno, "cannot sync the folder");
     close(folder);
     return status;
 }
 
-static void local_set_reserve(struct store *store, uint64_t reserve_bytes)
+static size_t local_misnamed_files(const struct store *store)
 {
-    atomic_store(&((struct local_store *)store)->reserve_bytes, reserve_bytes);
-}
-
-static size_t local_misfits(const struct store *store)
-{
-    return atomic_load(&((const struct local_store *)store)->misfits);
+    return atomic_load(&((const struct local_store *)store)->misnamed_files);
 }
 
 static int local_watch(struct store *store)
@@ -118,10 +133,9 @@ static void local_close(struct store *store)
     assert(local->root >= 0);
     store_watch_close(&local->watch);
     skipped_free(&local->skipped);
-    store_kept_close(local);
+    staging_end(&local->staging);
     close(local->root);
-    for (unsigned i = 0; i < local->withheld_count; i++)
-        free(local->withheld[i]);
+    store_withheld_free(local);
     free(local->root_path);
     free(local);
 }
@@ -143,79 +157,29 @@ static const struct store_ops local_ops = {
     .list = store_local_list,
     .walk = store_local_walk,
     .open = local_open,
-    .create = store_local_create,
-    .write_at = store_local_write_at,
-    .read_back = store_local_read_back,
     .publish = store_local_publish,
     .may_publish = store_local_may_publish,
-    .see_links = store_local_see_links,
+    .find_links = store_local_find_links,
     .make_folder = store_local_make_folder,
-    .abandon = store_local_abandon,
+    .exclude = store_local_exclude,
     .remove = local_remove,
+    .settle = store_local_settle,
     .remove_emptied = store_local_remove_emptied,
     .identity_of = local_identity_of,
-    .misfits = local_misfits,
-    .space = store_space,
-    .set_reserve = local_set_reserve,
-    .keep = store_local_keep,
-    .kept_create = store_local_kept_create,
-    .kept_open = store_local_kept_open,
-    .kept_remove = store_local_kept_remove,
-    .kept_drop = store_local_kept_drop,
-    .kept_list = store_local_kept_list,
-    .sync = store_local_sync,
-    .truncate = store_local_truncate,
-    .copy = store_local_copy,
-    .discard = store_local_discard,
-    .length = store_local_length,
+    .misnamed_files = local_misnamed_files,
     .watch = local_watch,
     .changed = local_changed,
     .is_changing = local_is_changing,
     .reports = local_reports,
-    .look = store_local_look,
+    .list_changes = store_local_list_changes,
     .close = local_close,
 };
-
-static bool is_leftover(const char *name)
-{
-    return strncmp(name, STORE_UPLOAD_PREFIX, strlen(STORE_UPLOAD_PREFIX)) == 0 ||
-           strncmp(name, STORE_PUBLISH_PREFIX, strlen(STORE_PUBLISH_PREFIX)) == 0;
-}
-
-static void remove_leftover(int root, const char *name)
-{
-    int descriptor = store_path_open_file(root, name, O_RDONLY | O_NOFOLLOW);
-
-    if (descriptor < 0)
-        return;
-    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
-        unlinkat(root, name, 0);
-    close(descriptor);
-}
-
-/* Removes what crashes left in the root, except files that a living process has locked. */
-static void sweep_root(int root)
-{
-    int descriptor = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = descriptor < 0 ? NULL : fdopendir(descriptor);
-    const struct dirent *entry;
-
-    if (stream == NULL) {
-        if (descriptor >= 0)
-            close(descriptor);
-        return;
-    }
-    while ((entry = readdir(stream)) != NULL)
-        if (is_leftover(entry->d_name))
-            remove_leftover(root, entry->d_name);
-    closedir(stream);
-}
 
 static enum zt_status fail_root(const char *root, int os_error, struct zt_error *error)
 {
     enum zt_status status = os_error == ENOENT ? ZT_NOT_FOUND : ZT_IO;
 
-    /* Only this message contains a path: it is for the person who starts the program. */
+    /* Only this message contains a path: it is for the user at the command line. */
     zt_fail(error, status, NULL, ZT_NO_OFFSET, "cannot open the folder %.180s: %s", root,
             strerrordesc_np(os_error));
     if (error != NULL)
@@ -223,7 +187,7 @@ static enum zt_status fail_root(const char *root, int os_error, struct zt_error 
     return status;
 }
 
-/* Absolute, so that the folder can be found again when it is replaced. */
+/* Makes a path absolute, so that the folder can be found again when it is replaced. */
 static char *absolute_path(const char *path)
 {
     char *resolved = realpath(path, NULL);
@@ -244,13 +208,13 @@ static char *absolute_path(const char *path)
     return joined;
 }
 
-static enum zt_status open_root(const char *root, int *out_descriptor, struct zt_error *error)
+enum zt_status store_root_open(const char *root, int *out_descriptor, struct zt_error *error)
 {
     const int descriptor = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (descriptor < 0)
         return fail_root(root, errno, error);
-    /* In a folder that can be opened but not entered, every file would seem to be missing. */
+    /* If a folder can be opened but not entered, every file would seem to be missing. */
     if (faccessat(descriptor, ".", R_OK | X_OK, AT_EACCESS) != 0) {
         int os_error = errno;
 
@@ -264,7 +228,7 @@ static enum zt_status open_root(const char *root, int *out_descriptor, struct zt
 enum zt_status store_local_check(const char *root, struct zt_error *error)
 {
     int descriptor;
-    const enum zt_status status = open_root(root, &descriptor, error);
+    const enum zt_status status = store_root_open(root, &descriptor, error);
 
     if (status == ZT_OK)
         close(descriptor);
@@ -275,7 +239,7 @@ enum zt_status store_local_view(const char *root, struct store **out_store, stru
 {
     struct local_store *local;
     int descriptor;
-    const enum zt_status status = open_root(root, &descriptor, error);
+    const enum zt_status status = store_root_open(root, &descriptor, error);
 
     if (status != ZT_OK)
         return status;
@@ -289,9 +253,9 @@ enum zt_status store_local_view(const char *root, struct store **out_store, stru
     }
     local->base.ops = &local_ops;
     local->root = descriptor;
-    atomic_init(&local->reserve_bytes, 0);
+    staging_init(&local->staging, descriptor);
+    local->base.staging = &local->staging;
     store_watch_init(&local->watch);
-    pthread_mutex_init(&local->places_lock, NULL);
     *out_store = &local->base;
     return ZT_OK;
 }
@@ -303,8 +267,8 @@ enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct
 
     if (status != ZT_OK)
         return status;
-    local_set_reserve(*out_store, reserve_bytes);
-    sweep_root(((const struct local_store *)*out_store)->root);
+    staging_set_reserve((*out_store)->staging, reserve_bytes);
+    staging_sweep((*out_store)->staging);
     return ZT_OK;
 }
 

@@ -13,19 +13,21 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "store/store.h"
-#include "store/store_local.h"
+#include "store/store_path.h"
+#include "store/variant_index.h"
 #include "zt/utf8.h"
 
 /* --- names, and extensions in their order of precedence --- */
 
 static const char *const extensions[] = {
     ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy", ".pt", ".pth", ".bin", ".ckpt", ".onnx",
-    /* Of indices: behind all that are a model by themselves. */
+    /* Indices come after the extensions of files that are a model by themselves. */
     ".safetensors.index.json", ".bin.index.json"};
 
 #define EXTENSION_COUNT (sizeof(extensions) / sizeof(extensions[0]))
@@ -36,11 +38,15 @@ const char *model_extension(unsigned rank)
     return rank < EXTENSION_COUNT ? extensions[rank] : NULL;
 }
 
+static_assert(EXTENSION_COUNT == VARIANT_INDEX_RANK, "variants have the ranks behind");
+
 bool model_rank_is_index(unsigned rank)
 {
     const char *extension = model_extension(rank);
     const size_t length = extension != NULL ? strlen(extension) : 0;
 
+    if (variant_index_has_rank(rank))
+        return true;
     return length > strlen(INDEX_SUFFIX) &&
            strcmp(extension + length - strlen(INDEX_SUFFIX), INDEX_SUFFIX) == 0;
 }
@@ -129,7 +135,8 @@ static bool ends_with(const char *text, size_t length, const char *suffix)
     return length > suffix_length && strcasecmp(text + length - suffix_length, suffix) == 0;
 }
 
-/* Where the extension begins, which is all of that of an index; NULL if there is none. */
+/* Returns the start of the extension, or NULL if there is none. An index has all of
+ * ".safetensors.index.json" as its extension. */
 static const char *extension_of(const char *path)
 {
     const size_t length = strlen(path);
@@ -140,7 +147,7 @@ static const char *extension_of(const char *path)
     return last_dot(path);
 }
 
-bool model_path_is_misfit(const char *path)
+bool model_path_has_bad_name(const char *path)
 {
     const char *dot = extension_of(path);
     size_t length;
@@ -152,33 +159,34 @@ bool model_path_is_misfit(const char *path)
     return false;
 }
 
-bool model_path_is_vague(const char *path)
+bool model_path_needs_sniffing(const char *path)
 {
-    static const char *const vague[] = {".pt", ".pth", ".bin", ".ckpt"};
+    static const char *const ambiguous[] = {".pt", ".pth", ".bin", ".ckpt"};
     const char *dot = last_dot(path);
 
-    for (size_t i = 0; dot != NULL && i < sizeof(vague) / sizeof(vague[0]); i++)
-        if (strcasecmp(dot, vague[i]) == 0)
+    for (size_t i = 0; dot != NULL && i < sizeof(ambiguous) / sizeof(ambiguous[0]); i++)
+        if (strcasecmp(dot, ambiguous[i]) == 0)
             return true;
     return false;
 }
 
-bool model_path_is_foreign(const char *path)
+bool model_path_is_unsupported_format(const char *path)
 {
-    static const char *const foreign[] = {".h5",      ".hdf5",  ".pkl",     ".pickle",
-                                          ".msgpack", ".keras", ".tflite",  ".pb",
-                                          ".nemo",    ".ggml",  ".mlmodel", ".pdparams"};
+    static const char *const other_formats[] = {
+        ".h5", ".hdf5", ".pkl",  ".pickle",  ".msgpack",  ".keras", ".tflite",
+        ".pb", ".nemo", ".ggml", ".mlmodel", ".pdparams", ".pt2"};
     const char *dot = last_dot(path);
 
-    for (size_t i = 0; dot != NULL && i < sizeof(foreign) / sizeof(foreign[0]); i++)
-        if (strcasecmp(dot, foreign[i]) == 0)
+    for (size_t i = 0; dot != NULL && i < sizeof(other_formats) / sizeof(other_formats[0]); i++)
+        if (strcasecmp(dot, other_formats[i]) == 0)
             return true;
     return false;
 }
 
-/* Such paths stand for all parts of a split GGUF (catalog/split_path.h), and for no file. */
+/* Such paths mean all parts of a split GGUF (parts/split_path.h), and never a single file. */
 static bool is_like_split(const char *path, const char *extension)
 {
+    assert(extension[0] == '.');
     return strstr(path, "-*-of-") != NULL && strcasecmp(extension, ".gguf") == 0;
 }
 
@@ -188,16 +196,26 @@ bool model_extension_ends(struct zt_text file_name, unsigned rank)
     const size_t length = strlen(extension);
     const char *end = file_name.bytes + file_name.length;
 
+    assert(rank < EXTENSION_COUNT);
     return file_name.length > length && end[-(ptrdiff_t)length - 1] != '/' &&
            strncasecmp(end - length, extension, length) == 0;
 }
 
-bool model_path_is_odd(const char *path)
+/* The path without ".json" is not a model's name, but no other file has it either. */
+static bool split_variant(const char *path, size_t *out_name_length, unsigned *out_rank)
 {
-    size_t length;
-    unsigned rank;
+    struct variant_index index;
+    struct zt_text name = zt_text_from(path);
 
-    return model_path_split(path, &length, &rank) && strcmp(path + length, extensions[rank]) != 0;
+    if (!variant_index_read(name, &index))
+        return false;
+    name.length -= strlen(".json");
+    if (!model_name_is_valid(name))
+        return false;
+    *out_name_length = name.length;
+    assert(index.form < VARIANT_INDEX_FORMS);
+    *out_rank = VARIANT_INDEX_RANK + index.form;
+    return true;
 }
 
 bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_rank)
@@ -217,12 +235,12 @@ bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_r
         *out_rank = rank;
         return true;
     }
-    return false;
+    return split_variant(path, out_name_length, out_rank);
 }
 
 /* --- opening --- */
 
-/* A rename elsewhere during a lookup with ".." makes the kernel answer EAGAIN; more often than this
+/* The kernel returns EAGAIN if something is renamed during a lookup with "..". More often than this
  * it is an attack. */
 #define RETRIES_MAX 8
 
@@ -291,7 +309,7 @@ static int open_by_parts(int root, const char *path, int flags)
     return next;
 }
 
-/* The path of an open descriptor, as the kernel knows it. */
+/* Asks the kernel for the path of an open descriptor. */
 static bool path_of_descriptor(int descriptor, char out_path[PATH_MAX])
 {
     char link[64];
@@ -335,8 +353,8 @@ int store_path_open(int root, const char *path, int flags)
     assert(root >= 0 && path[0] != '/');
     if (descriptor < 0 && errno == EXDEV)
         descriptor = open_absolute_link(root, path, flags);
-    /* Older sandboxes answer EPERM to a call that they do not know. If EPERM was about the file,
-     * opening by parts fails with it too. */
+    /* Older sandboxes return EPERM for system calls that they do not know. If EPERM was about the
+     * file, opening by parts fails with it too. */
     if (descriptor < 0 && (errno == ENOSYS || errno == EPERM))
         descriptor = open_by_parts(root, path, flags);
     if (descriptor < 0 &&
@@ -347,16 +365,24 @@ int store_path_open(int root, const char *path, int flags)
 
 bool store_path_resolve(int root, const char *path, char out_path[STORE_PATH_SIZE])
 {
-    char root_path[PATH_MAX];
-    char target[PATH_MAX];
     const int place = store_path_open(root, path, O_PATH);
-    size_t length;
     bool is_known;
 
     if (place < 0)
         return false;
-    is_known = path_of_descriptor(root, root_path) && path_of_descriptor(place, target);
+    is_known = store_path_of(root, place, out_path);
     close(place);
+    return is_known;
+}
+
+bool store_path_of(int root, int descriptor, char out_path[STORE_PATH_SIZE])
+{
+    char root_path[PATH_MAX];
+    char target[PATH_MAX];
+    const bool is_known =
+        path_of_descriptor(root, root_path) && path_of_descriptor(descriptor, target);
+    size_t length;
+
     length = is_known && strcmp(root_path, "/") != 0 ? strlen(root_path) : 0;
     if (!is_known || strncmp(target, root_path, length) != 0 ||
         (target[length] != '/' && target[length] != '\0') ||
@@ -367,12 +393,13 @@ bool store_path_resolve(int root, const char *path, char out_path[STORE_PATH_SIZ
     return true;
 }
 
-/* Opens for use what a descriptor of O_PATH stands for. */
+/* Opens the file behind an O_PATH descriptor for use. */
 static int reopen(int place, int flags)
 {
     char link[64];
     int descriptor;
 
+    assert(place >= 0);
     snprintf(link, sizeof(link), "/proc/self/fd/%d", place);
     do {
         descriptor = open(link, flags | O_CLOEXEC);
@@ -380,13 +407,14 @@ static int reopen(int place, int flags)
     return descriptor;
 }
 
-/* For systems without /proc: opens the name again, and a FIFO that took it meanwhile at most
- * without waiting. */
+/* For systems without /proc: opens the name again. If a FIFO has taken the name, this does not
+ * wait. */
 static int open_same(int root, const char *path, int flags, const struct stat *wanted)
 {
     int descriptor = store_path_open(root, path, flags | O_NONBLOCK | O_NOCTTY);
     struct stat info;
 
+    assert(S_ISREG(wanted->st_mode));
     if (descriptor < 0 || (fstat(descriptor, &info) == 0 && info.st_ino == wanted->st_ino &&
                            info.st_dev == wanted->st_dev))
         return descriptor;
@@ -441,6 +469,23 @@ bool store_path_is_other(int root, const char *path)
     return is_other;
 }
 
+/* If the folder cannot be made durable it is removed, because the next writer would assume that it
+ * is durable. */
+static bool make_durable_folder(int above, const char *base)
+{
+    int os_error;
+
+    assert(above >= 0);
+    if (mkdirat(above, base, 0755) != 0)
+        return errno == EEXIST;
+    if (fsync(above) == 0)
+        return true;
+    os_error = errno;
+    unlinkat(above, base, AT_REMOVEDIR);
+    errno = os_error;
+    return false;
+}
+
 /* Makes one folder durably, unless it exists. */
 static bool make_folder(int root, const char *path)
 {
@@ -451,7 +496,7 @@ static bool make_folder(int root, const char *path)
 
     if (above < 0)
         return false;
-    made = mkdirat(above, base, 0755) == 0 ? fsync(above) == 0 : errno == EEXIST;
+    made = make_durable_folder(above, base);
     os_error = errno;
     close(above);
     errno = os_error;
@@ -462,6 +507,7 @@ bool store_path_make_folders(int root, const char *path)
 {
     char folder[STORE_PATH_SIZE];
 
+    assert(path[0] != '\0' && path[0] != '/');
     for (size_t at = 1;; at++) {
         if (path[at] != '/' && path[at] != '\0')
             continue;
@@ -473,7 +519,7 @@ bool store_path_make_folders(int root, const char *path)
     }
 }
 
-/* Somebody else may remove a folder as soon as it is there, since it is empty. */
+/* Other processes may remove a folder as soon as it is made, since it is empty. */
 static int make_parent(int root, const char *parent)
 {
     int folder = -1;
@@ -486,8 +532,8 @@ static int make_parent(int root, const char *parent)
         if (folder < 0 && errno != ENOENT)
             break;
     }
-    /* All parts exist, and still there is no such folder: a file, or a link out of the root, is in
-     * the way. */
+    /* All parts exist, but there is no such folder: a file, or a link out of the root, is in the
+     * way. */
     if (folder < 0 && are_made && errno == ENOENT)
         errno = ENOTDIR;
     return folder;
@@ -510,15 +556,15 @@ int store_path_open_parent(int root, const char *path, bool make, const char **o
     return make_parent(root, parent);
 }
 
-void store_hidden_name(const char *prefix, char out_name[STORE_HIDDEN_NAME_SIZE])
+void store_hidden_name(const char *prefix, char out_name[STAGING_HIDDEN_NAME_SIZE])
 {
     uint64_t random = 0;
 
     /* O_EXCL makes names unique; randomness only makes a second try rare. */
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         random = (uint64_t)clock_ns() * 0x9E3779B97F4A7C15U ^ (uint64_t)getpid();
-    assert(strlen(prefix) + 2 * sizeof(random) < STORE_HIDDEN_NAME_SIZE);
-    snprintf(out_name, STORE_HIDDEN_NAME_SIZE, "%s%016" PRIx64, prefix, random);
+    assert(strlen(prefix) + 2 * sizeof(random) < STAGING_HIDDEN_NAME_SIZE);
+    snprintf(out_name, STAGING_HIDDEN_NAME_SIZE, "%s%016" PRIx64, prefix, random);
 }
 
 enum zt_status store_fail_errno(struct zt_error *error, int os_error, const char *what)

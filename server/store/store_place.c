@@ -1,5 +1,6 @@
-/* Whether a file could have a path: what is there, folder by folder, before anything is written.
- * And folders that have no file yet. */
+/* Decides whether a file could have a path, by looking at it folder by folder before anything is
+ * written. Also makes folders that have no file yet. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ static enum place place_of(const struct stat *info)
                                     : PLACE_OTHER;
 }
 
-/* What a link leads to, if that is below the root. */
+/* Examines the target of a link, if it is below the root. */
 static enum place follow(int root, const char *path)
 {
     const int descriptor = store_path_open(root, path, O_PATH);
@@ -32,7 +33,8 @@ static enum place follow(int root, const char *path)
     return place;
 }
 
-/* What has a name in a folder that was there a moment ago. If that has gone, the name is free. */
+/* Examines a name in a folder that existed a moment ago. If the folder has been removed, the name
+ * is free. */
 static enum place look(int root, const char *path)
 {
     const char *base;
@@ -57,7 +59,7 @@ enum zt_status store_local_may_publish(struct store *store, const char *path,
     char part[STORE_PATH_SIZE];
     enum place place = PLACE_FOLDER;
 
-    if (!store_path_is_clean(path) || store_local_withholds(local, path))
+    if (!store_path_is_clean(path) || store_local_withholds_place(local, path))
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the name cannot be used");
     for (size_t at = 1; place == PLACE_FOLDER && path[at - 1] != '\0'; at++) {
         if (path[at] != '/' && path[at] != '\0')
@@ -74,8 +76,8 @@ enum zt_status store_local_may_publish(struct store *store, const char *path,
         return ZT_OK;
     if (place == PLACE_OTHER)
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
-                       "there is something else of the name %s: a link out of the store, or what "
-                       "is neither file nor folder",
+                       "something else has the name %s: a link out of the store, or neither a file "
+                       "nor a folder",
                        part);
     return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
                    place == PLACE_FOLDER ? "%s is a folder, and cannot be a file"
@@ -85,7 +87,7 @@ enum zt_status store_local_may_publish(struct store *store, const char *path,
 
 /* --- links --- */
 
-/* False: nothing has the name. */
+/* Returns false if the name does not exist. */
 static bool look_at_name(int root, const char *path, struct stat *out_info)
 {
     const char *base;
@@ -99,13 +101,14 @@ static bool look_at_name(int root, const char *path, struct stat *out_info)
     return is_there;
 }
 
-/* What is not there yet will be made where the rest of the path leads. */
+/* Resolves the existing part; the missing part will be created below that. */
 static bool resolve(int root, const char *folder, size_t there, char out_path[STORE_PATH_SIZE])
 {
     const char *rest = folder + there;
     char part[STORE_PATH_SIZE];
     size_t length;
 
+    assert(there > 0 && there <= strlen(folder));
     snprintf(part, sizeof(part), "%.*s", (int)there, folder);
     if (!store_path_resolve(root, part, out_path))
         return false;
@@ -115,7 +118,7 @@ static bool resolve(int root, const char *folder, size_t there, char out_path[ST
            STORE_PATH_SIZE - length;
 }
 
-void store_local_see_links(struct store *store, const char *folder, struct store_links *out_links)
+void store_local_find_links(struct store *store, const char *folder, struct store_links *out_links)
 {
     const int root = ((const struct local_store *)store)->root;
     char part[STORE_PATH_SIZE];
@@ -149,7 +152,7 @@ enum zt_status store_local_make_folder(struct store *store, const char *path,
     const struct local_store *local = (const struct local_store *)store;
     int folder = -1;
 
-    if (!store_path_is_clean(path) || store_local_withholds(local, path))
+    if (!store_path_is_clean(path) || store_local_withholds_place(local, path))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the name cannot be used");
     if (store_path_make_folders(local->root, path))
         folder = store_path_open(local->root, path, O_RDONLY | O_DIRECTORY);
@@ -158,7 +161,7 @@ enum zt_status store_local_make_folder(struct store *store, const char *path,
         return ZT_OK;
     }
     if (errno == ENOENT)
-        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                       "%s, or what it lies in, is no folder", path);
-    return store_fail_errno(error, errno, "cannot make the folder");
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s, or its parent, is not a folder",
+                       path);
+    return store_fail_errno(error, errno, "cannot create the folder");
 }

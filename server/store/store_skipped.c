@@ -1,4 +1,5 @@
-/* Paths are compared by a hash of 64 bits. If two had the same, one of them would get no line. */
+/* Paths are compared by a 64-bit hash. If two paths had the same hash, one of them would not be
+ * logged. */
 #include "store/store_skipped.h"
 
 #include <assert.h>
@@ -13,7 +14,7 @@
 
 /* 8 bytes each, twice. */
 #define REMEMBERED_MAX ((size_t)65536)
-/* Lines of one walk: the first walk of a large folder may find thousands. */
+/* Maximum number of lines per walk: the first walk of a large folder may find thousands. */
 #define NAMED_MAX 100
 
 static_assert((int)METRIC_SKIPPED_LONG - (int)METRIC_SKIPPED_NAME == (int)SKIP_LONG,
@@ -21,6 +22,7 @@ static_assert((int)METRIC_SKIPPED_LONG - (int)METRIC_SKIPPED_NAME == (int)SKIP_L
 
 static uint64_t hash_of(const char *path, enum skip_reason reason)
 {
+    assert(reason < SKIP_REASONS);
     return zt_xxh3(path, strlen(path)) + (uint64_t)reason;
 }
 
@@ -40,6 +42,7 @@ static bool is_known(const struct skipped *skipped, uint64_t hash)
 
 static void log_skipped(const char *path, enum skip_reason reason, int os_error)
 {
+    assert(reason < SKIP_REASONS);
     switch (reason) {
     case SKIP_NAME:
     case SKIP_FOLDER_NAME:
@@ -62,7 +65,7 @@ static void log_skipped(const char *path, enum skip_reason reason, int os_error)
                   "the link %s is not followed: it leads out of the folder of models", path);
         break;
     case SKIP_BROKEN:
-        log_write(LOG_LEVEL_WARN, "the link %s is not followed: it leads nowhere", path);
+        log_write(LOG_LEVEL_WARN, "the link %s is not followed: its target does not exist", path);
         break;
     case SKIP_SPECIAL:
         log_write(LOG_LEVEL_WARN, "%s is not served: it is a device, FIFO or socket", path);
@@ -120,7 +123,7 @@ void skipped_note(struct skipped *skipped, const char *path, enum skip_reason re
     log_skipped(path, reason, os_error);
 }
 
-/* What is beyond the bound is counted again when it changes, as the sum shows. */
+/* Paths beyond the limit are counted again when their set changes, which the sum shows. */
 static void log_rest(struct skipped *skipped)
 {
     size_t rest = skipped->unnamed;
@@ -128,13 +131,14 @@ static void log_rest(struct skipped *skipped)
     if (skipped->sum != skipped->known_sum)
         rest += skipped->beyond;
     if (rest > 0)
-        log_write(LOG_LEVEL_WARN, "%zu more files, folders and links are left out", rest);
+        log_write(LOG_LEVEL_WARN, "%zu more files, folders and links are skipped", rest);
     skipped->known_sum = skipped->sum;
 }
 
-/* After a walk that was cut short, what it did not get to is still known. */
+/* Keeps the earlier paths after a walk that was cut short: they may be ones it did not reach. */
 static void keep_known(struct skipped *skipped)
 {
+    assert(skipped->known_count <= REMEMBERED_MAX);
     for (size_t i = 0; i < skipped->known_count; i++) {
         if (zt_array_reserve(&skipped->found, &skipped->found_capacity, skipped->found_count + 1,
                              sizeof(uint64_t), REMEMBERED_MAX) != ZT_OK)
@@ -171,6 +175,7 @@ void skipped_end(struct skipped *skipped, bool whole)
     free(skipped->known);
     skipped->known_count = sort_distinct(skipped->found, skipped->found_count);
     skipped->known = skipped->found;
+    assert(skipped->known_count <= skipped->found_count);
     skipped->found = NULL;
     skipped->found_count = 0;
     skipped->found_capacity = 0;

@@ -1,6 +1,6 @@
-/* inotify and a timer in one epoll descriptor. The end of each scan sets the timer: the longer the
- * scan took, the later the next one. So scanning a large tree takes only a small share of a
- * processor. */
+/* Combines inotify and a timer in one epoll descriptor. The end of each scan sets the timer: the
+ * longer the scan took, the later the next one, so that scanning a large tree takes only a small
+ * share of a processor. */
 #include "store/store_watch.h"
 
 #include <assert.h>
@@ -20,9 +20,9 @@
 #include "base/memory.h"
 #include "store/store.h"
 
-/* With the scan itself, this stays below the 3 s within which a change must be noticed. */
+/* With the scan itself, this is less than the 3 s within which a change must be noticed. */
 #define POLL_NS (2 * CLOCK_NS_PER_S)
-/* Scans may take 2 % of the time if inotify reports changes, 20 % if nothing else does. */
+/* The share of time that scans may take: 1/50 if inotify reports changes, 1/5 without it. */
 #define SCAN_SHARE_WATCHED   50
 #define SCAN_SHARE_UNWATCHED 5
 
@@ -30,7 +30,7 @@
     (IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | \
      IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
 
-/* Bytes per read, and reads in a row: one scan is enough for a flood of events. */
+/* Bytes per read, and maximum reads in a row: during a flood of events one scan is enough. */
 #define EVENT_BUFFER_BYTES 16384
 #define DRAIN_READS_MAX    256
 
@@ -38,6 +38,7 @@ static void set_timer(const struct store_watch *watch, int64_t delay_ns)
 {
     struct itimerspec when = {.it_value = {delay_ns / CLOCK_NS_PER_S, delay_ns % CLOCK_NS_PER_S}};
 
+    assert(delay_ns > 0);
     if (watch->timer >= 0)
         timerfd_settime(watch->timer, 0, &when, NULL);
 }
@@ -51,7 +52,7 @@ void store_watch_init(struct store_watch *watch)
     pthread_mutex_init(&watch->lock, NULL);
 }
 
-/* Keeps the array. */
+/* Empties the set but keeps its array. */
 static void clear_set(struct watch_set *set)
 {
     for (size_t i = 0; i < set->count; i++)
@@ -88,6 +89,7 @@ static bool join(int poll, int descriptor)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = descriptor};
 
+    assert(poll >= 0);
     return descriptor >= 0 && epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
@@ -115,9 +117,9 @@ int store_watch_descriptor(struct store_watch *watch)
     return poll;
 }
 
-/* Whether an event can change what a scan finds. A link to a folder may have any name, so only
- * events about a file's bytes are judged by its extension. A file that is being written to is read
- * when it is closed; that it is written to only matters to those who have read it. */
+/* Returns true if an event can change the result of a scan. A link to a folder may have any name,
+ * so only events about a file's bytes are judged by its extension. A file is read when its writer
+ * closes it; earlier writes only matter to readers of the old content. */
 static bool matters(const struct inotify_event *event)
 {
     size_t name_length;
@@ -141,15 +143,15 @@ void store_watch_events_free(struct watch_event *events, size_t count)
     free(events);
 }
 
-/* The lock is held. */
-static void forget_events(struct store_watch *watch)
+/* The lock must be held. */
+static void drop_events(struct store_watch *watch)
 {
     store_watch_events_free(watch->happened, watch->happened_count);
     watch->happened = NULL;
     watch->happened_count = 0;
 }
 
-/* Whether the event says no more than the last one. */
+/* Returns true if the event adds nothing to the previous one. */
 static bool is_repeated(const struct store_watch *watch, const struct inotify_event *event)
 {
     const struct watch_event *last;
@@ -166,6 +168,7 @@ static void note_event(struct store_watch *watch, const struct inotify_event *ev
     char *name;
 
     pthread_mutex_lock(&watch->lock);
+    assert(watch->happened_count <= WATCH_EVENTS_MAX);
     if (watch->happened == NULL) {
         watch->happened = malloc(WATCH_EVENTS_MAX * sizeof(*watch->happened));
         watch->happened_count = 0;
@@ -173,7 +176,7 @@ static void note_event(struct store_watch *watch, const struct inotify_event *ev
     if ((event->mask & IN_Q_OVERFLOW) != 0 || watch->happened_count == WATCH_EVENTS_MAX ||
         watch->happened == NULL) {
         watch->whole = true;
-        forget_events(watch);
+        drop_events(watch);
     }
     if (!watch->whole && !is_repeated(watch, event)) {
         name = strdup(event->len > 0 ? event->name : "");
@@ -205,6 +208,7 @@ static bool drain_events(struct store_watch *watch)
     _Alignas(struct inotify_event) char buffer[EVENT_BUFFER_BYTES];
     bool found = false;
 
+    assert(watch->events >= 0);
     for (int i = 0; i < DRAIN_READS_MAX; i++) {
         ssize_t length = read(watch->events, buffer, sizeof(buffer));
 
@@ -230,7 +234,7 @@ bool store_watch_is_waiting(const struct store_watch *watch)
 {
     struct pollfd events = {.events = POLLIN};
 
-    /* Before the first scan has ended, another thread may still make the descriptor. */
+    /* Until the first scan has ended, another thread may still create the descriptor. */
     if (!atomic_load(&watch->complete))
         return false;
     events.fd = watch->events;
@@ -258,9 +262,10 @@ bool store_watch_drain(struct store_watch *watch)
 
 void store_watch_begin(struct store_watch *watch)
 {
-    /* The scan sees the effect of what has happened until now. */
+    assert(!watch->is_scanning);
+    /* The scan sees the effect of earlier events. */
     pthread_mutex_lock(&watch->lock);
-    forget_events(watch);
+    drop_events(watch);
     watch->whole = false;
     pthread_mutex_unlock(&watch->lock);
     clear_set(&watch->seen);
@@ -307,7 +312,7 @@ static bool remember(struct watch_set *set, int item, const char *path)
     return true;
 }
 
-/* Sorts the folders. One that was reached by two paths keeps one of them. */
+/* Sorts the folders. A folder that was reached by two paths keeps one of them. */
 static void put_in_order(struct watch_set *set)
 {
     size_t used = 0;
@@ -327,6 +332,7 @@ static void put_in_order(struct watch_set *set)
 
 static bool remember_new(struct store_watch *watch, int item, const char *path)
 {
+    assert(item >= 0);
     if (watch->is_scanning)
         return remember(&watch->seen, item, path);
     if (!remember(&watch->kept, item, path))
@@ -358,8 +364,8 @@ void store_watch_add(struct store_watch *watch, int folder, const char *path)
     watch->logged = true;
 }
 
-/* Stops watching folders that are no longer below the root; removed ones have lost their watch
- * already. */
+/* Stops watching folders that are no longer below the root. Removed folders have already lost their
+ * watch. */
 static void drop_unseen(struct store_watch *watch)
 {
     struct watch_set old = watch->kept;
@@ -378,6 +384,7 @@ void store_watch_end(struct store_watch *watch)
     int64_t took_ns = clock_ns() - watch->begun_ns;
     int64_t delay_ns = took_ns * (watch->incomplete ? SCAN_SHARE_UNWATCHED : SCAN_SHARE_WATCHED);
 
+    assert(watch->is_scanning);
     watch->is_scanning = false;
     if (atomic_load(&watch->poll) < 0)
         return;

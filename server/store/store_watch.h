@@ -1,9 +1,10 @@
-/* Notices changes below a folder, and where they are: inotify on every folder that a scan has read,
- * and a slow timer for what inotify does not see (network file systems, more folders than watches).
+/* Notices changes below a folder and where they happened: with inotify on every folder that a scan
+ * has read, and with a slow timer for changes that inotify misses (network file systems, more
+ * folders than watches).
  *
- * A scan calls begin, then add for each folder before it reads the folder, then end. So a file that
- * appears before its folder is read is found by the scan, and one that appears later is reported.
- * One scan at a time; descriptor and drain may be called on another thread. */
+ * A scan calls begin, then add for each folder before reading it, then end. So a file that appears
+ * before its folder is read is found by the scan, and a later one is reported. One scan runs at
+ * once; descriptor and drain may be called on another thread. */
 #ifndef STORE_STORE_WATCH_H
 #define STORE_STORE_WATCH_H
 
@@ -13,18 +14,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* More events than this at a time are answered by a scan of everything. */
+/* With more events than this, everything is scanned. */
 #define WATCH_EVENTS_MAX 4096
 
 /* A watched folder. */
 struct watched {
     int item;
     char *path;     /* in the store; "" for the root */
-    bool is_shared; /* it has more than one path */
+    bool is_shared; /* it can be reached by several paths */
 };
 
 struct watch_set {
-    struct watched *items; /* in order of item */
+    struct watched *items; /* sorted by item */
     size_t count;
     size_t capacity;
 };
@@ -37,14 +38,14 @@ struct watch_event {
 };
 
 struct store_watch {
-    atomic_int poll; /* the epoll descriptor handed out, -1 before */
+    atomic_int poll; /* the epoll descriptor, -1 until it is requested */
     int events;      /* inotify; -1 if not available */
     int timer;
-    pthread_mutex_t lock; /* of the following three */
+    pthread_mutex_t lock; /* guards the following three */
     struct watch_event *happened;
     size_t happened_count;
-    bool whole; /* only a scan of everything finds what has changed */
-    /* Watches of the last whole scan and since, and of the scan that runs. */
+    bool whole; /* only a scan of everything can find the changes */
+    /* kept: watches of the last whole scan and since. seen: watches of the current scan. */
     struct watch_set kept;
     struct watch_set seen;
     atomic_bool complete; /* the last scan could watch every folder */
@@ -57,21 +58,22 @@ struct store_watch {
 void store_watch_init(struct store_watch *watch);
 void store_watch_close(struct store_watch *watch);
 
-/* The descriptor to wait for. The first call makes it, readable at once. -1 if that fails. */
+/* Returns the descriptor to wait for, or -1. The first call makes it, readable at once. */
 int store_watch_descriptor(struct store_watch *watch);
-/* Reads all events and returns whether there may be something new: take says what. */
+/* Reads all events and returns true if there may be changes, which take then returns. */
 bool store_watch_drain(struct store_watch *watch);
-/* Whether there are events to read. From any thread. */
+/* Returns true if there are events to read. From any thread. */
 bool store_watch_is_waiting(const struct store_watch *watch);
-/* Hands over what has happened since the last scan or call, at most WATCH_EVENTS_MAX events; each
- * name, and the array, is freed by store_watch_events_free. False: everything must be scanned. */
+/* Hands over the events since the last scan or call, at most WATCH_EVENTS_MAX.
+ * store_watch_events_free frees the names and the array. Returns false if everything must be
+ * scanned. */
 bool store_watch_take(struct store_watch *watch, struct watch_event **out_events,
                       size_t *out_count);
 void store_watch_events_free(struct watch_event *events, size_t count);
-/* The folder in which an event happened; NULL if it is not known, or has several paths. */
+/* Returns the folder in which an event happened; NULL if it is unknown or has several paths. */
 const char *store_watch_folder(const struct store_watch *watch, const struct watch_event *event);
 
-/* begin and end enclose a scan of everything. add without them adds a new folder. */
+/* begin and end enclose a scan of everything. Without them, add adds a new folder. */
 void store_watch_begin(struct store_watch *watch);
 void store_watch_add(struct store_watch *watch, int folder, const char *path);
 void store_watch_end(struct store_watch *watch);

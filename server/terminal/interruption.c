@@ -12,15 +12,14 @@ static const char *_Atomic part;
 
 static void say(const char *text, size_t length)
 {
-    /* There is nobody to tell that it cannot be said. */
+    /* A failure to print it is ignored. */
     if (write(STDERR_FILENO, text, length) < 0)
         return;
 }
 
 static void end(int number)
 {
-    static const char hint[] =
-        "ztserve: interrupted; the same command continues where this one stopped\n";
+    static const char hint[] = "ztserve: interrupted; run the same command again to resume\n";
     const char *path = part;
 
     if (has_line)

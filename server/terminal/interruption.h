@@ -1,17 +1,17 @@
-/* What is left of a terminal's line when a person types control-C, and what is said then. The
- * program ends by the signal all the same. */
+/* Clears a terminal's line on control-C, and prints a last message. The program still ends by the
+ * signal. */
 #ifndef TERMINAL_INTERRUPTION_H
 #define TERMINAL_INTERRUPTION_H
 
 #include <stdbool.h>
 
-/* From now on; not for a signal that is ignored, or that somebody else catches. */
+/* From now on; not for a signal that is ignored or has another handler. */
 void interruption_catch(void);
 
-/* Whether a line is drawn that is to be ended first. */
+/* Whether a line is drawn that must be ended first. */
 void interruption_note_line(bool is_drawn);
 
-/* The file from which the same command would continue: it says so if the file is there. NULL: none.
+/* The file from which the same command would resume: the message says so if it exists. NULL: none.
  * Borrowed until another is set. */
 void interruption_note_part(const char *path);
 

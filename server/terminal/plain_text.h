@@ -1,4 +1,4 @@
-/* Writes texts from files and arguments to a terminal: whatever they contain, a line stays a line,
+/* Writes texts from files and arguments to a terminal: with any contents, a line stays one line,
  * and the terminal receives no commands. */
 #ifndef TERMINAL_PLAIN_TEXT_H
 #define TERMINAL_PLAIN_TEXT_H

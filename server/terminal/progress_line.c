@@ -1,5 +1,5 @@
-/* A progress line: drawn at most five times a second, and erased at the end. The time left is what
- * the rate of the last seconds gives. */
+/* A progress line: drawn at most five times a second, and erased at the end. The time left is
+ * computed from the rate of the last seconds. */
 #include "terminal/progress_line.h"
 
 #include <assert.h>
@@ -131,7 +131,7 @@ static void format_left(double seconds, char out[TIME_SIZE])
         snprintf(out, TIME_SIZE, ", %u:%02u left", minutes, (unsigned)(all % 60));
 }
 
-/* Of the whole, at most 100; the total may be an estimate. */
+/* Per cent of the total, at most 100; the total may be an estimate. */
 static unsigned percent(const struct progress_line *line)
 {
     if (line->total_bytes == 0 || line->done_bytes >= line->total_bytes)
@@ -298,7 +298,7 @@ static char *figures_of(const struct progress_line *line, int64_t now_ms, enum d
     return NULL;
 }
 
-/* As many figures as fit beside the head. */
+/* As many figures as fit next to the head. */
 static char *fitting_figures(const struct progress_line *line, int64_t now_ms, size_t columns)
 {
     enum detail detail = DETAIL_BYTES;
@@ -311,8 +311,8 @@ static char *fitting_figures(const struct progress_line *line, int64_t now_ms, s
     return figures;
 }
 
-/* The last column stays free: a terminal that has written it goes to the next row with whatever
- * follows. */
+/* The last column stays free: a terminal that has written it goes to the next row with the next
+ * character. */
 static size_t line_columns(const struct progress_line *line)
 {
     return line->mode == PROGRESS_AUTO ? terminal_columns() - 1 : (size_t)COLUMNS * 2;

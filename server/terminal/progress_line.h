@@ -42,10 +42,10 @@ bool progress_mode_read(const char *text, enum progress_mode *out_mode);
 extern const char *const progress_mode_words[];
 
 /* verb: "pulling"; borrowed. Draws nothing during the first half second. total_bytes may be an
- * estimate, and is 0 if nothing is known. */
+ * estimate, and is 0 if unknown. */
 void progress_line_start(struct progress_line *line, enum progress_mode mode, const char *verb,
                          uint64_t total_bytes);
-/* Bytes that need no work, such as those of an earlier attempt: they do not count for the rate. */
+/* Bytes that need no work, such as bytes of an earlier attempt: they do not count for the rate. */
 void progress_line_skip(struct progress_line *line, uint64_t bytes);
 /* Also with 0 bytes from time to time, so that the rate falls when nothing moves. */
 void progress_line_advance(struct progress_line *line, uint64_t bytes);

@@ -1,7 +1,8 @@
-/* ztserve pull: brings a model, or what is selected of it, whole and verified, or nothing.
+/* ztserve pull: downloads a whole model, or a selected part of it, and verifies it. If that fails,
+ * no file appears.
  *
- * A model in several files comes part by part, its own file last: until then nothing has its
- * name. */
+ * A model in several files is downloaded part by part. Its own file comes last, so that its name
+ * does not exist before. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 #include "client/related_files.h"
 #include "commands/commands.h"
 #include "commands/judgement.h"
+#include "selection/axis_rules.h"
+#include "store/store.h"
 #include "terminal/interruption.h"
 #include "terminal/plain_text.h"
 #include "transfers/pull_format.h"
@@ -25,31 +28,32 @@ struct request {
     struct model_wish wish;
     const char *globs[WISHES_MOST];
     const char *axes[WISHES_MOST];
+    bool is_forced;
     struct transfer_options given;
     struct client_options options;
 };
 
-/* What checking one file has found. */
+/* The result of checking one file. */
 struct checked {
-    bool is_model; /* else a shard without a manifest */
+    bool is_model; /* false: a shard without a manifest */
     uint32_t objects;
     uint32_t verified;
     uint32_t undigested;
     uint32_t unsupported;
 };
 
-/* One file at a time. */
+/* One file is pulled after another. */
 struct pull {
     const struct request *request;
     struct progress_line line;
-    uint64_t told;
+    uint64_t reported;
     const char *path;
     struct checked checked;
 };
 
 /* --- checking --- */
 
-static void keep_findings(struct checked *checked, const struct judgement *judgement)
+static void keep_statistics(struct checked *checked, const struct judgement *judgement)
 {
     checked->is_model = true;
     checked->objects = judgement->file.model->object_count;
@@ -75,7 +79,7 @@ static enum zt_status check(void *context, struct zt_source *source, struct zt_e
             *error = judgement->first_bad;
             status = error->status;
         }
-        keep_findings(&pull->checked, judgement);
+        keep_statistics(&pull->checked, judgement);
         opened_file_close(&judgement->file);
     } else if (status == ZT_DATA_SHARD) {
         status = ZT_OK;
@@ -93,15 +97,15 @@ static bool is_covered(void *context)
 
 /* --- progress --- */
 
-static void tell(void *context, uint64_t total, uint64_t before, uint64_t come)
+static void report_progress(void *context, uint64_t total, uint64_t before, uint64_t come)
 {
     struct pull *pull = context;
 
     pull->line.total_bytes = total;
     if (pull->line.done_bytes == 0 && before > 0)
         progress_line_skip(&pull->line, before);
-    progress_line_advance(&pull->line, come - pull->told);
-    pull->told = come;
+    progress_line_advance(&pull->line, come - pull->reported);
+    pull->reported = come;
 }
 
 static void print_result(const struct pull *pull, const struct download_result *result)
@@ -112,12 +116,12 @@ static void print_result(const struct pull *pull, const struct download_result *
         return;
     plain_text_write(stdout, pull->path, strlen(pull->path));
     if (result->was_there) {
-        printf(": is there already, with the same %" PRIu64 " bytes\n", result->size);
+        printf(": already exists, with the same %" PRIu64 " bytes\n", result->size);
         return;
     }
     printf(": %" PRIu64 " bytes", result->size);
     if (result->resumed > 0)
-        printf(", %" PRIu64 " of them from before", result->resumed);
+        printf(", %" PRIu64 " of them received earlier", result->resumed);
     if (checked->is_model)
         printf("; %" PRIu32 " object%s, %" PRIu32 " verified, %" PRIu32 " without digest",
                checked->objects, checked->objects == 1 ? "" : "s", checked->verified,
@@ -125,13 +129,13 @@ static void print_result(const struct pull *pull, const struct download_result *
     if (checked->unsupported > 0)
         printf(", %" PRIu32 " unsupported", checked->unsupported);
     if (result->has_sha256)
-        printf("; SHA-256 as the server states");
+        printf("; SHA-256 matches the server");
     putchar('\n');
 }
 
 /* --- files --- */
 
-/* Whoever types control-C meanwhile is told that the same command continues. */
+/* If the user types control-C, says that the same command resumes the pull. */
 static enum zt_status run(const struct download *download, struct download_result *result,
                           struct zt_error *error)
 {
@@ -159,11 +163,12 @@ static int pull_file(struct pull *pull, const struct client_place *place, const 
         .place = *place,
         .path = path,
         .jobs = given->settings.jobs,
-        /* zTensor states digests of its own. */
+        .replaces_any = request->is_forced,
+        /* zTensor files contain digests. */
         .wants_digest = length < 3 || strcmp(path + length - 3, ".zt") != 0,
         .check = check,
         .is_covered = is_covered,
-        .tell = tell,
+        .report_progress = report_progress,
         .context = pull,
     };
     const unsigned file = pull->line.file;
@@ -173,7 +178,7 @@ static int pull_file(struct pull *pull, const struct client_place *place, const 
     enum zt_status status;
 
     pull->path = path;
-    pull->told = 0;
+    pull->reported = 0;
     progress_line_start(&pull->line, reporting_progress(&given->reporting), "pulling", 0);
     pull->line.name = path;
     pull->line.file = file;
@@ -184,6 +189,8 @@ static int pull_file(struct pull *pull, const struct client_place *place, const 
     if (status != ZT_OK)
         return failure_complain(path, &error);
     print_result(pull, &result);
+    if (result.axis_suggestion[0] != '\0')
+        command_suggest_axes(result.axis_suggestion);
     return EXIT_DONE;
 }
 
@@ -201,7 +208,8 @@ static int pull_related(struct pull *pull, const struct model_file *file,
 
         if (path == NULL)
             zt_fail_memory(&error, "a path");
-        if (path == NULL || related_file_place(file, name, &place, &error) != ZT_OK) {
+        if (path == NULL || related_file_place(file, name, &place, &error) != ZT_OK ||
+            (related->own_names && pull_path_make_folders(path, name, &error) != ZT_OK)) {
             result = failure_complain(name, &error);
         } else {
             pull->line.file = i + 1;
@@ -233,7 +241,31 @@ static int pull_model(const struct request *request, const struct model_file *fi
     return result;
 }
 
-/* The first part of a split is known by its name, so that it cannot have another. */
+/* Returns true if a name that the server has chosen is acceptable for a file here. */
+static bool is_tensor_name(const char *name)
+{
+    for (unsigned rank = 0; model_extension(rank) != NULL; rank++)
+        if (model_extension_ends(zt_text_from(name), rank))
+            return true;
+    return model_path_is_index(zt_text_from(name));
+}
+
+/* Returns the first name that the server has chosen and that is not a tensor file's, or NULL. The
+ * name of the main file comes from the user, by -o or in the URL. */
+static const char *find_uppercase_name(const struct request *request, const struct model_file *file,
+                                       const struct related_files *related)
+{
+    const bool has_path = request->output != NULL && !pull_path_is_folder(request->output);
+
+    if (!has_path && !file->is_named_by_url && !is_tensor_name(file->name))
+        return file->name;
+    for (unsigned i = 0; i < related->count; i++)
+        if (!is_tensor_name(related->names[i]))
+            return related->names[i];
+    return NULL;
+}
+
+/* The first part of a split is identified by its name, and must keep it. */
 static bool may_be_renamed(const struct request *request, const struct model_file *file,
                            const struct related_files *related)
 {
@@ -241,7 +273,25 @@ static bool may_be_renamed(const struct request *request, const struct model_fil
            !related->own_names || model_address_is_index(zt_text_from(file->name));
 }
 
-/* -o says what the file is to be, like convert's OUT, unless --format does. */
+static int check_names(const struct request *request, const struct model_file *file,
+                       const struct related_files *related)
+{
+    const char *uppercase = request->is_forced ? NULL : find_uppercase_name(request, file, related);
+
+    if (file->name[0] == '.' && (request->output == NULL || pull_path_is_folder(request->output)))
+        return command_usage("%s: the file %s would be hidden: choose one with -o", request->url,
+                             file->name);
+    if (!may_be_renamed(request, file, related))
+        return command_usage("-o: the parts of a split keep their names: give a folder");
+    if (uppercase == NULL)
+        return EXIT_DONE;
+    command_complain("%s: the server names the file %s, which does not have the extension of a "
+                     "tensor file; --force downloads it anyway",
+                     request->url, uppercase);
+    return EXIT_BAD;
+}
+
+/* The extension in -o selects the format, like convert's OUT, unless --format does. */
 static enum zt_status find_file(struct client *client, struct request *request,
                                 struct model_file *out_file, struct zt_error *error)
 {
@@ -283,13 +333,9 @@ static int pull_url(struct request *request)
         failure_complain(request->url, &error);
         return status == ZT_ARGUMENT ? EXIT_USAGE : EXIT_BAD;
     }
-    if (file.name[0] == '.' && (request->output == NULL || pull_path_is_folder(request->output)))
-        result = command_usage("%s: the file %s would be hidden: name one with -o", request->url,
-                               file.name);
-    else if (may_be_renamed(request, &file, &related))
+    result = check_names(request, &file, &related);
+    if (result == EXIT_DONE)
         result = pull_model(request, &file, &related);
-    else
-        result = command_usage("-o: the parts of a split keep their names: give a folder");
     related_files_free(&related);
     return command_finish(result);
 }
@@ -304,31 +350,11 @@ static int add_repeated(const struct option_reader *reader, const char **list, u
     return EXIT_DONE;
 }
 
-/* Takes a number, at least one digit, from the front of the text. */
-static bool take_part(const char **text, uintmax_t *out_number)
-{
-    char *end;
-
-    if (**text < '0' || **text > '9')
-        return false;
-    *out_number = strtoumax(*text, &end, 10);
-    *text = end;
-    return true;
-}
-
-/* "R/N", as the server takes it. */
-static bool is_shard(const char *text)
-{
-    uintmax_t part;
-    uintmax_t parts;
-
-    return take_part(&text, &part) && *text++ == '/' && take_part(&text, &parts) && *text == '\0' &&
-           part < parts;
-}
-
 static int take_shard(struct request *request, const struct option_reader *reader)
 {
-    if (!is_shard(reader->value))
+    struct zt_cut cut;
+
+    if (!cut_read(zt_text_from(reader->value), &cut))
         return command_usage("--shard %s: it must be R/N: part R, counted from 0, of N",
                              reader->value);
     request->wish.shard = reader->value;
@@ -348,7 +374,9 @@ static int take_option(struct request *request, const struct option_reader *read
         return add_repeated(reader, request->axes, &wish->axis_count);
     if (option_reader_is(reader, "--shard"))
         return take_shard(request, reader);
-    if (option_reader_is(reader, "--format"))
+    if (option_reader_is(reader, "--force"))
+        request->is_forced = true;
+    else if (option_reader_is(reader, "--format"))
         wish->format = reader->value;
     else if (option_reader_is(reader, "--dtype"))
         wish->dtype = reader->value;
@@ -362,7 +390,7 @@ static int take_url(struct request *request, const char *url)
     if (request->url != NULL)
         return command_usage("pull takes one URL");
     if (!web_address_is_meant(url))
-        return command_usage("%s: this is no URL of http or https", url);
+        return command_usage("%s: this is not an http or https URL", url);
     request->url = url;
     return EXIT_DONE;
 }
@@ -386,8 +414,8 @@ static int read_arguments(int argc, char **argv, struct request *request)
     if (request->output != NULL && request->output[0] == '\0')
         return command_usage("--output: needs a path");
     if (request->output != NULL && strcmp(request->output, "-") == 0)
-        return command_usage("--output -: a file is checked before it gets its name, and nothing "
-                             "is written to standard output; ./- is a path");
+        return command_usage("--output -: writing to standard output is not supported; use ./- for "
+                             "a file of that name");
     if (request->output != NULL && pull_path_is_absent_folder(request->output))
         return command_usage("--output %s: there is no such folder", request->output);
     return EXIT_DONE;

@@ -1,6 +1,7 @@
 #include "transfers/pull_paths.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,4 +56,37 @@ char *pull_path_of_shard(const char *main_path, const char *main_name, const cha
 
     assert(strlen(name) > stem);
     return asprintf(&path, "%.*s%s", (int)kept, main_path, name + stem) < 0 ? NULL : path;
+}
+
+static enum zt_status make_folder(const char *path, struct zt_error *error)
+{
+    struct stat status;
+
+    if (mkdir(path, 0777) == 0)
+        return ZT_OK;
+    if (errno == EEXIST && lstat(path, &status) == 0 && !S_ISDIR(status.st_mode))
+        errno = ENOTDIR;
+    else if (errno == EEXIST)
+        return ZT_OK;
+    return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the folder %s: %s", path,
+                   strerrordesc_np(errno));
+}
+
+enum zt_status pull_path_make_folders(const char *path, const char *name, struct zt_error *error)
+{
+    char *folders = strdup(path);
+    enum zt_status status = ZT_OK;
+    char *at;
+
+    if (folders == NULL)
+        return zt_fail_memory(error, "a path");
+    assert(strlen(path) >= strlen(name));
+    at = folders + strlen(path) - strlen(name);
+    while (status == ZT_OK && (at = strchr(at, '/')) != NULL) {
+        *at = '\0';
+        status = make_folder(folders, error);
+        *at++ = '/';
+    }
+    free(folders);
+    return status;
 }

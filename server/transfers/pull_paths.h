@@ -1,22 +1,30 @@
-/* Where the files of a pull go. Paths are the caller's; NULL: no memory. */
+/* Decides where the files of a pull go. The caller frees the paths; NULL means no memory. */
 #ifndef TRANSFERS_PULL_PATHS_H
 #define TRANSFERS_PULL_PATHS_H
 
 #include <stdbool.h>
 
-/* Also what ends in '/' and is not there. */
+#include "zt/status.h"
+
+/* Returns true for a folder, and for a path that ends in '/' even if it does not exist. */
 bool pull_path_is_folder(const char *path);
 
-/* Of these, what is not there. */
+/* Returns true for such a path that does not exist. */
 bool pull_path_is_absent_folder(const char *path);
 
-/* Into the folder that -o (NULL: none) names, or beside the file that it names. */
+/* Returns a path in the folder that -o names, or next to the file that it names. output NULL: no
+ * -o. */
 char *pull_path_beside(const char *output, const char *name);
 
-/* The model's own file, which -o may call otherwise. */
+/* Returns the path of the model's own file, which -o may rename. */
 char *pull_path_main(const char *output, const char *name);
 
-/* A shard of zTensor 2 is called after its model, whatever that is called here: "stem-name.zt". */
+/* Returns the path of a zTensor 2 shard, which is named after its model's local name:
+ * "stem-name.zt". */
 char *pull_path_of_shard(const char *main_path, const char *main_name, const char *name);
+
+/* Makes the folders of a name with which the path ends ("sub/m.safetensors"). Returns ZT_IO if one
+ * cannot be made, or is a link or not a folder, because the server chose its name; ZT_NO_MEMORY. */
+enum zt_status pull_path_make_folders(const char *path, const char *name, struct zt_error *error);
 
 #endif

@@ -1,5 +1,6 @@
-/* ztserve push: sends files to a server to be its models, several side by side, and takes up what
- * was interrupted. Parts of a model in several files go before their index. */
+/* ztserve push: uploads files to a server as models, several concurrently, and resumes interrupted
+ * uploads. The parts of a model in several files are sent before their index. */
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/parallel.h"
 #include "client/api_address.h"
 #include "client/model_address.h"
 #include "client/upload.h"
@@ -29,19 +31,18 @@ struct request {
 struct push {
     const struct request *request;
     struct client *client;
-    pthread_mutex_t lock; /* of what follows, and of the terminal */
+    bool sends_indexes;   /* in this pass; all other files are sent first */
+    pthread_mutex_t lock; /* guards the rest, and the terminal */
     struct progress_line line;
-    int next;     /* path to be taken */
-    bool is_last; /* the indexes are sent now; before, all others */
     int result;
 };
 
-/* One file on its way. */
+/* One file that is being sent. */
 struct sent_file {
     struct push *push;
     const char *path;
-    uint64_t told;
-    uint64_t counted; /* bytes that the line knows of */
+    uint64_t reported;
+    uint64_t counted; /* bytes already counted in the progress line */
 };
 
 /* --- progress --- */
@@ -57,7 +58,7 @@ static void count_bytes(struct sent_file *file, uint64_t bytes, bool is_work)
         progress_line_skip(line, bytes);
 }
 
-static void tell(void *context, uint64_t total, uint64_t before, uint64_t sent)
+static void report_progress(void *context, uint64_t total, uint64_t before, uint64_t sent)
 {
     struct sent_file *file = context;
 
@@ -65,14 +66,14 @@ static void tell(void *context, uint64_t total, uint64_t before, uint64_t sent)
     pthread_mutex_lock(&file->push->lock);
     if (file->counted == 0)
         count_bytes(file, before, false);
-    /* What broke off is sent again. */
-    count_bytes(file, sent > file->told ? sent - file->told : 0, true);
-    if (sent > file->told)
-        file->told = sent;
+    /* Bytes of an interrupted request are sent again. */
+    count_bytes(file, sent > file->reported ? sent - file->reported : 0, true);
+    if (sent > file->reported)
+        file->reported = sent;
     pthread_mutex_unlock(&file->push->lock);
 }
 
-static void tell_waiting(void *context, const struct zt_error *why)
+static void report_waiting(void *context, const struct zt_error *why)
 {
     struct sent_file *file = context;
 
@@ -84,7 +85,7 @@ static void tell_waiting(void *context, const struct zt_error *why)
     pthread_mutex_unlock(&file->push->lock);
 }
 
-/* Of all files; those that cannot be read count nothing. */
+/* Returns the total size of all files; unreadable ones count as 0. */
 static uint64_t bytes_of(const struct request *request)
 {
     uint64_t bytes = 0;
@@ -98,14 +99,17 @@ static uint64_t bytes_of(const struct request *request)
 
 /* --- one file --- */
 
-/* The name of the model that a file is: without folders and extension; NULL without memory. */
+/* Returns the model's name for a file: without folders and extension; NULL without memory. */
 static char *model_name_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
+    char model[MODEL_NAME_MAX + 1];
     size_t length = strlen(name);
     size_t longest = 0;
 
+    if (model_path_is_index(zt_text_from(name)) && model_path_name(name, model))
+        return strdup(model);
     for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
         const char *extension = model_extension(rank);
         const size_t size = strlen(extension);
@@ -122,13 +126,13 @@ static void print_result(const struct sent_file *file, const char *name,
     if (file->push->request->given.reporting.is_quiet)
         return;
     plain_text_write(stdout, file->path, strlen(file->path));
-    printf(": %s ", result->was_there ? "is there already as" : "is the model");
+    printf(": %s ", result->was_there ? "already exists as" : "is the model");
     plain_text_write(stdout, name, strlen(name));
     printf(", %" PRIu64 " bytes", result->size);
     if (result->resumed > 0)
-        printf(", %" PRIu64 " of them from before", result->resumed);
+        printf(", %" PRIu64 " of them received earlier", result->resumed);
     putchar('\n');
-    /* Before what another file has to say on standard error. */
+    /* Written before other files' messages on standard error. */
     fflush(stdout);
 }
 
@@ -143,8 +147,8 @@ static enum zt_status send_to(struct sent_file *file, const struct client_place 
         .name = name,
         .path = file->path,
         .only_new = file->push->request->only_new,
-        .tell = tell,
-        .tell_waiting = tell_waiting,
+        .report_progress = report_progress,
+        .report_waiting = report_waiting,
         .context = file,
     };
     size_t length = 0;
@@ -197,55 +201,33 @@ static void push_file(struct push *push, const char *path)
 
 /* --- all files --- */
 
-/* The next file of this pass; NULL: there is none, or one has failed. */
-static const char *take_path(struct push *push)
+/* Sends a file if it belongs to this pass. After a failure, no further file is begun. */
+static bool push_in_pass(void *context, uint32_t index)
 {
-    const struct request *request = push->request;
-    const char *path = NULL;
+    struct push *push = context;
+    const char *path = push->request->paths[index];
+    bool proceeds;
 
+    assert(index < (uint32_t)push->request->count);
+    if (model_address_is_index(zt_text_from(path)) != push->sends_indexes)
+        return true;
     pthread_mutex_lock(&push->lock);
-    while (path == NULL && push->result == EXIT_DONE && push->next < request->count) {
-        path = request->paths[push->next++];
-        if (model_address_is_index(zt_text_from(path)) != push->is_last)
-            path = NULL;
-    }
-    if (path != NULL) {
+    proceeds = push->result == EXIT_DONE;
+    if (proceeds) {
         push->line.name = path;
         push->line.file++;
     }
     pthread_mutex_unlock(&push->lock);
-    return path;
-}
-
-static void *push_files(void *context)
-{
-    struct push *push = context;
-    const char *path;
-
-    while ((path = take_path(push)) != NULL)
+    if (proceeds)
         push_file(push, path);
-    return NULL;
-}
-
-/* This thread is one of them; where there can be no more, it is alone. */
-static void push_side_by_side(struct push *push)
-{
-    const unsigned jobs = push->request->given.settings.jobs;
-    pthread_t threads[CLIENT_JOBS_MAX];
-    unsigned started = 0;
-
-    push->next = 0;
-    while (started + 1 < jobs && started + 1 < (unsigned)push->request->count &&
-           pthread_create(&threads[started], NULL, push_files, push) == 0)
-        started++;
-    push_files(push);
-    while (started > 0)
-        pthread_join(threads[--started], NULL);
+    return proceeds;
 }
 
 static int push_all(const struct request *request)
 {
     struct push push = {.request = request, .lock = PTHREAD_MUTEX_INITIALIZER};
+    const struct parallel_work work = {(uint32_t)request->count, push_in_pass, &push};
+    const unsigned jobs = request->given.settings.jobs;
     struct client_options options = request->options;
     struct zt_error error;
 
@@ -255,10 +237,10 @@ static int push_all(const struct request *request)
     progress_line_start(&push.line, reporting_progress(&request->given.reporting), "pushing",
                         bytes_of(request));
     push.line.files = (unsigned)request->count;
-    push_side_by_side(&push);
-    /* An index that comes last finds its parts. */
-    push.is_last = true;
-    push_side_by_side(&push);
+    parallel_for_threads("push", jobs, &work);
+    /* The parts of an index must be published before it. */
+    push.sends_indexes = true;
+    parallel_for_threads("push", jobs, &work);
     progress_line_end(&push.line);
     client_close(push.client);
     return command_finish(push.result);
@@ -275,7 +257,7 @@ static int take_option(struct request *request, const struct option_reader *read
     return taken == OPTION_REFUSED ? EXIT_USAGE : EXIT_DONE;
 }
 
-/* Files that would be one model would replace one another. */
+/* Files with the same model name would replace each other. */
 static int refuse_namesakes(const struct request *request)
 {
     char *names[2] = {NULL, NULL};
@@ -314,7 +296,7 @@ static int read_arguments(int argc, char **argv, struct request *request)
         return command_usage("push needs a file and a URL");
     request->url = request->paths[--request->count];
     if (!web_address_is_meant(request->url))
-        return command_usage("%s: this is no URL of http or https", request->url);
+        return command_usage("%s: this is not an http or https URL", request->url);
     if (request->count > 1 && request->url[strlen(request->url) - 1] != '/')
         return command_usage("%s: for several files the URL must end in /", request->url);
     return refuse_namesakes(request);

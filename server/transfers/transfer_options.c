@@ -1,7 +1,6 @@
 #include "transfers/transfer_options.h"
 
-#include <stdlib.h>
-
+#include "base/decimal.h"
 #include "commands/commands.h"
 
 #define STALL_MOST 86400
@@ -10,10 +9,9 @@ static enum option_taken take_number(const struct option_reader *reader, unsigne
                                      unsigned *out_number)
 {
     const char *text = reader->value;
-    char *end;
-    const unsigned long number = strtoul(text, &end, 10);
+    uint64_t number;
 
-    if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && number >= 1 && number <= most) {
+    if (zt_decimal_read(zt_text_from(text), most, &number) && number >= 1) {
         *out_number = (unsigned)number;
         return OPTION_TAKEN;
     }

@@ -17,8 +17,8 @@ struct transfer_options {
 
 enum option_taken { OPTION_TAKEN, OPTION_OTHER, OPTION_REFUSED };
 
-/* Takes --token-file, --ca, --timeout, --jobs, --progress and --quiet. REFUSED: usage has been
- * complained of. */
+/* Takes --token-file, --ca, --timeout, --jobs, --progress and --quiet. REFUSED: it has printed a
+ * usage error. */
 enum option_taken transfer_option_take(struct transfer_options *options,
                                        const struct option_reader *reader);
 

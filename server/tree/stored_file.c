@@ -1,4 +1,4 @@
-/* Opens one version of a file that need not be a model. */
+/* Opens a version of a file that need not be a model. */
 #include "tree/stored_file.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tree/hash_table.h"
+#include "digests/hash_table.h"
 
 static enum zt_status open_file(struct server *server, struct stored_file *file,
                                 struct zt_error *error)
@@ -60,7 +60,7 @@ bool stored_file_is_unwritten(const struct stored_file *file)
 {
     struct file_identity now;
 
-    return store_is_elsewhere(file->store) ||
+    return store_is_remote(file->store) ||
            (file->store->ops->identity_of(file->store, file->source, &now) &&
             now.size_bytes == file->identity.size_bytes &&
             now.modified_ns == file->identity.modified_ns);

@@ -3,7 +3,7 @@
 #define TREE_STORED_FILE_H
 
 #include "base/server.h"
-#include "tree/file_hashes.h"
+#include "digests/file_hashes.h"
 #include "zt/text.h"
 
 struct stored_file {
@@ -12,24 +12,24 @@ struct stored_file {
     struct file_identity identity;
     char *path;
     bool has_sha256;
-    uint8_t sha256[FILE_SHA256_BYTES];
+    uint8_t sha256[SHA256_BYTES];
 };
 
-/* On a worker. What is not known of its digest is to be found in the background. ZT_NOT_FOUND also
- * for hidden paths, folders, devices and links out of the root; ZT_STALE, ZT_UNAVAILABLE, ZT_IO,
- * ZT_NO_MEMORY. */
+/* Opens a stored file; call it on a worker. A missing digest is computed in the background. Fails
+ * with ZT_NOT_FOUND also for hidden paths, folders, devices and links out of the root; with
+ * ZT_STALE, ZT_UNAVAILABLE, ZT_IO or ZT_NO_MEMORY. */
 enum zt_status stored_file_open(struct server *server, struct zt_text path,
                                 struct stored_file **out_file, struct zt_error *error);
-/* Takes NULL; void * for request_hold. */
+/* Accepts NULL; void * for request_hold. */
 void stored_file_close(void *file);
 
-/* Whether its bytes are still those that it was opened with, as far as can be known without reading
- * them; it may have been renamed or removed. */
+/* Returns true if its bytes have not changed since it was opened, as far as can be determined
+ * without reading them; it may have been renamed or removed. */
 bool stored_file_is_unwritten(const struct stored_file *file);
 
-/* With quotes and NUL. */
+/* Room for the quotes and the NUL. */
 #define STORED_FILE_ETAG_SIZE 40
-/* A strong entity tag of the version: opaque, 32 hex digits. */
+/* Writes a strong entity tag for the version: 32 opaque hex digits. */
 void stored_file_etag(const char *path, const struct file_identity *identity,
                       char out_etag[STORED_FILE_ETAG_SIZE]);
 

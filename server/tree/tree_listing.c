@@ -1,15 +1,15 @@
-/* A walk of the store, in order, with what is known of the files' digests. */
+/* Walks the store in order and adds the known digests of files. */
 #include "tree/tree_listing.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Paths of a million entries, each of the longest. */
+/* Enough for the paths of a million entries of the maximum length. */
 #define PATHS_BUDGET ((size_t)TREE_ENTRIES_MAX * (MODEL_NAME_MAX + 64))
 
 struct listing {
     struct tree_listing *tree;
-    size_t skipped; /* of every path: the folder and its slash */
+    size_t skipped; /* length of the folder and its slash, which begin all paths */
     enum zt_status status;
     struct zt_error *error;
 };
@@ -47,8 +47,18 @@ static int compare(const void *a, const void *b)
     return order != 0 ? order : (int)left->is_folder - (int)right->is_folder;
 }
 
-/* A list of a bucket may name a key twice. */
-static void drop_twins(struct tree_listing *tree)
+/* The latest of several entries of a path comes first. */
+static int compare_times(const void *a, const void *b)
+{
+    const int64_t left_ns = ((const struct tree_entry *)a)->identity.modified_ns;
+    const int64_t right_ns = ((const struct tree_entry *)b)->identity.modified_ns;
+    const int order = compare(a, b);
+
+    return order != 0 ? order : (left_ns < right_ns) - (left_ns > right_ns);
+}
+
+/* Keeps the first of several entries of a path: a bucket's list may contain a key twice. */
+static void drop_duplicates(struct tree_listing *tree)
 {
     size_t used = 0;
 
@@ -125,8 +135,8 @@ enum zt_status tree_list(struct server *server, const char *folder, bool is_deep
         return status;
     }
     if (tree->count > 1)
-        qsort(tree->entries, tree->count, sizeof(tree->entries[0]), compare);
-    drop_twins(tree);
+        qsort(tree->entries, tree->count, sizeof(tree->entries[0]), compare_times);
+    drop_duplicates(tree);
     add_hashes(server, tree, with_hashes);
     *out_listing = tree;
     return ZT_OK;
@@ -150,7 +160,7 @@ void tree_listing_release(void *thing)
     free(listing);
 }
 
-/* As strcmp, with a text that has no NUL at its end. */
+/* Compares like strcmp, with a text without a NUL at its end. */
 static int compare_text(const char *path, struct zt_text text)
 {
     const int order = strncmp(path, text.bytes, text.length);

@@ -1,6 +1,6 @@
 /* A hash table from digests to chains of candidates. A candidate is the place of a generation and
- * the index of a component; its digest is read from the generation. Candidates of a removed
- * generation stay until there are too many, so that removal is cheap; then the table is rebuilt. */
+ * the index of a component; its digest is read from the generation. Removing a generation is cheap,
+ * since its candidates stay in the table until there are too many; then the table is rebuilt. */
 #include "verify/blob_index.h"
 
 #include <assert.h>
@@ -14,21 +14,23 @@
 #include "zt/digest.h"
 
 #define KEYS_LEAST 1024
-/* The table is rebuilt when candidates of removed generations exceed half of all by this number. */
+/* The table is rebuilt when the candidates of removed generations exceed half of all candidates by
+ * this number. */
 #define DEAD_MAX 1024
-/* The most candidates examined on a loop: a few microseconds. */
+/* The maximum number of candidates examined on a loop, which takes a few microseconds. */
 #define STEPS_MAX 1000
 
 struct blob_key {
     uint64_t
-        hash; /* of seed and digest, so that writers of models cannot make long chains; 0: free */
-    uint32_t first; /* a candidate, counted from 1 */
+        hash; /* hash of seed and digest; the seed keeps writers of models from making long chains;
+               * 0: free */
+    uint32_t first; /* index of a candidate, counted from 1 */
 };
 
 struct blob_candidate {
     uint32_t place;
     uint32_t component;
-    uint32_t next; /* from 1; 0: the last */
+    uint32_t next; /* counted from 1; 0: this is the last */
 };
 
 void blob_index_init(struct blob_index *index)
@@ -74,7 +76,7 @@ static uint64_t hash_of(const struct blob_index *index, const uint8_t sha256[SHA
     return hash != 0 ? hash : 1;
 }
 
-/* The slot of a key in a table of that size, taken or free. */
+/* Returns the slot of a key, used or free, in a table of size room. */
 static struct blob_key *find_key(struct blob_key *keys, size_t room, uint64_t hash)
 {
     size_t at = hash & (room - 1);
@@ -84,7 +86,7 @@ static struct blob_key *find_key(struct blob_key *keys, size_t room, uint64_t ha
     return &keys[at];
 }
 
-/* At most two thirds of the table are taken. */
+/* Keeps the table at most two thirds full. */
 static bool make_room_for_key(struct blob_index *index)
 {
     const size_t room = index->key_room == 0 ? KEYS_LEAST : index->key_room * 2;
@@ -170,14 +172,15 @@ static void compact(struct blob_index *index)
 
         if (generation == NULL)
             continue;
-        /* Never fails: there are no more places than before. */
+        /* This cannot fail: there are no more places than before. */
         (void)take_place(index, generation);
         insert_all(index, generation);
     }
     assert(index->place_count <= count);
 }
 
-/* Only generations with a table of digests have a place. */
+/* Returns true if the generation has a place in the index, which only generations with a table of
+ * digests have. */
 static bool is_indexed(const struct blob_index *index, const struct generation *generation)
 {
     return blob_index_is_begun(index) && generation->model != NULL &&
@@ -218,7 +221,7 @@ void blob_index_note(struct blob_index *index, struct generation *generation, ui
 {
     uint8_t stated[SHA256_BYTES];
 
-    /* A component with a stated digest is in the index already. */
+    /* A component with a stated digest is already in the index. */
     if (!is_indexed(index, generation) || stored_digest_stated(generation, component, stated))
         return;
     pthread_rwlock_wrlock(&index->lock);
@@ -240,14 +243,14 @@ static void add_all(struct blob_index *index, struct catalog *catalog)
     free(all);
 }
 
-/* Makes the index complete; it stays complete from then on. The first call may take a long time. */
+/* Completes the index, which stays complete from then on. The first call may take long. */
 static void fill(struct blob_index *index, struct catalog *catalog)
 {
     if (atomic_load(&index->complete))
         return;
     pthread_mutex_lock(&index->filling);
     if (!atomic_load(&index->complete)) {
-        /* Before the catalog is read, so that no change in between is missed. */
+        /* Set this before reading the catalog, so that no change in between is missed. */
         atomic_store(&index->begun, true);
         add_all(index, catalog);
     }
@@ -256,7 +259,7 @@ static void fill(struct blob_index *index, struct catalog *catalog)
 
 /* --- finding --- */
 
-/* With the lock held for reading. */
+/* The lock must be held for reading. */
 static enum blob_answer walk(const struct blob_index *index, const uint8_t sha256[SHA256_BYTES],
                              struct blob_search search, struct component_place *out_place)
 {

@@ -1,6 +1,6 @@
-/* Blobs: components by the SHA-256 of their stored bytes (stated in the file or computed) or of
- * their decoded bytes. Nothing is indexed until the first lookup; from then on the index takes 60
- * to 90 bytes per component and follows the catalog. */
+/* Blobs: components identified by the SHA-256 of their stored bytes (stated in the file or
+ * computed) or of their decoded bytes. The index is empty until the first lookup; from then on it
+ * takes 60 to 90 bytes per component and follows the catalog. */
 #ifndef VERIFY_BLOB_INDEX_H
 #define VERIFY_BLOB_INDEX_H
 
@@ -18,18 +18,20 @@ enum blob_answer { BLOB_FOUND, BLOB_NONE, BLOB_CORRUPT, BLOB_BUSY };
 
 struct blob_search {
     unsigned skip;             /* number of candidates to skip */
-    bool may_wait;             /* only on a worker: the answer is never BUSY */
-    struct name_filter filter; /* of models: components of others are skipped */
+    bool may_wait;             /* set only on a worker: the answer is then never BUSY */
+    struct name_filter filter; /* of models: components of other models are skipped */
 };
 
-/* Finds a component by the SHA-256 of its stored bytes and hands out a reference to its generation,
- * which may be parked: catalog_find_path says whether the file is unchanged. Components known to be
- * corrupt are skipped; CORRUPT: there are no others. BUSY: finding out would take too long. */
+/* Finds a component by the SHA-256 of its stored bytes and returns a reference to its generation.
+ * The generation may be parked; catalog_find_path says whether the file is unchanged. Components
+ * known to be corrupt are skipped: the result is CORRUPT if there are no others. BUSY: the search
+ * would take too long here. */
 enum blob_answer blob_find(struct server *server, const uint8_t sha256[SHA256_BYTES],
                            struct blob_search search, struct component_place *out_place);
 
-/* Finds a compressed component by the SHA-256 of its decoded bytes, if an export or upload computed
- * it, in a model that passes the filter. Searches all kept digests, so call it on a worker. */
+/* Finds a compressed component by the SHA-256 of its decoded bytes, if an export or upload has
+ * computed it, in a model that passes the filter. It searches all kept digests, so call it on a
+ * worker. */
 bool blob_find_decoded(struct server *server, const uint8_t sha256[SHA256_BYTES],
                        struct name_filter filter, struct component_place *out_place);
 
@@ -42,7 +44,7 @@ struct blob_index {
     pthread_mutex_t filling; /* held while the index is being made complete */
     atomic_bool begun;       /* additions are accepted */
     atomic_bool complete;
-    pthread_rwlock_t lock; /* of what follows */
+    pthread_rwlock_t lock; /* protects the members below */
     uint64_t seed;
     struct blob_key *keys; /* a hash table; key_room is a power of two */
     size_t key_room;
@@ -51,24 +53,24 @@ struct blob_index {
     size_t candidate_room;
     uint32_t candidate_count;
     uint32_t place_count;
-    size_t dead_count; /* candidates of generations that are gone */
-    /* By the generation's blob_place; NULL if it is gone. Place 0 is never used. */
+    size_t dead_count; /* candidates of generations that were removed */
+    /* Indexed by the generation's blob_place; NULL if it was removed. Place 0 is never used. */
     struct generation **places;
     size_t place_room;
 };
 
-/* For a cleared structure. */
+/* For a zeroed structure. */
 void blob_index_init(struct blob_index *index);
 void blob_index_clear(struct blob_index *index);
 
-/* Whether the index follows the catalog, which it does from the first lookup on. */
+/* Returns true if the index follows the catalog, which it does from the first lookup on. */
 static inline bool blob_index_is_begun(const struct blob_index *index)
 {
     return atomic_load(&index->begun);
 }
 
-/* Have no effect before the first lookup. A generation is borrowed until it is removed, which must
- * happen before its last reference is released; a retired one is not added. Without memory,
+/* These have no effect before the first lookup. The index holds no references: a generation must be
+ * removed before its last reference is released, and a retired one is not added. If out of memory,
  * components are missing from the index. */
 void blob_index_add(struct blob_index *index, struct generation *generation);
 void blob_index_remove(struct blob_index *index, struct generation *generation);

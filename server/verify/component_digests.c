@@ -1,8 +1,9 @@
-/* The side table of digests: lookups, which take no lock, and deciding what is worth computing.
+/* The side table of digests: lookups, which take no lock, and the decision which digests to
+ * compute.
  *
- * By component the table holds a pointer to a block of digests of the stored bytes, which never
- * changes, and a list of digests of the decoded bytes, which only grows. A SHA-256 that the file
- * states over the stored bytes takes no block. */
+ * For each component the table has a pointer to a block of digests of the stored bytes, which never
+ * changes, and a list of digests of the decoded bytes, which only grows. If the file states a
+ * SHA-256 of the stored bytes, no block is needed for it. */
 #include "verify/component_digests.h"
 
 #include <assert.h>
@@ -15,7 +16,7 @@
 #include "zt/decode.h"
 #include "zt/verify.h"
 
-/* What is kept of a component's decoded bytes takes less than a five-hundredth of their length. */
+/* A smaller component is read again instead: its digest would take more than 1/500 of its size. */
 #define LEAST_DECODED_BYTES 65536
 
 struct decoded_digest {
@@ -23,7 +24,12 @@ struct decoded_digest {
     struct zt_fingerprint fingerprint;
 };
 
-uint8_t digest_wanted_mark[1];
+uint8_t digest_marks[2];
+
+static bool is_mark(const uint8_t *value)
+{
+    return value == DIGEST_WANTED || value == DIGEST_READING;
+}
 
 /* --- the side table --- */
 
@@ -32,7 +38,7 @@ static void free_stored(digest_slot *slots, uint32_t count)
     for (uint32_t i = 0; slots != NULL && i < count; i++) {
         uint8_t *block = atomic_load(&slots[i]);
 
-        if (block != DIGEST_WANTED)
+        if (!is_mark(block))
             free(block);
     }
     free(slots);
@@ -61,12 +67,11 @@ static void free_table(struct side_table *side_table, const struct generation *g
     assert(!table->queued);
     free_stored(atomic_load(&table->stored), count);
     free_decoded(atomic_load(&table->decoded), count);
-    free(table->wanted.items);
-    free(table->unsaved.items);
+    record_writer_free(&table->unsaved);
     free(table);
 }
 
-/* The generation's table, created if necessary; NULL if out of memory. */
+/* Returns the generation's table and creates it if necessary; NULL if out of memory. */
 static struct digest_table *attach_table(struct generation *generation, uint64_t piece_bytes)
 {
     struct digest_table *table = digest_table_of(generation);
@@ -89,17 +94,11 @@ void digest_table_adopt(struct verifier *verifier, struct generation *generation
 
     if (attach_table(generation, is_on ? (uint64_t)piece_bytes : 0) == NULL || !is_on)
         return;
-    digest_state_recall(&verifier->finders.folder, generation);
+    digest_state_recall(&verifier->wanted.folder, generation);
     shared_digests_recall(verifier, generation);
 }
 
-uint64_t digest_block_count(uint64_t length_bytes, uint64_t piece_bytes)
-{
-    assert(piece_bytes > 0);
-    return length_bytes <= piece_bytes ? 1 : 2 + (length_bytes - 1) / piece_bytes;
-}
-
-/* The slots, created if necessary; NULL if out of memory. */
+/* Returns the slots and creates them if necessary; NULL if out of memory. */
 static digest_slot *slots_of(struct generation *generation)
 {
     struct digest_table *table = digest_table_of(generation);
@@ -111,7 +110,7 @@ static digest_slot *slots_of(struct generation *generation)
     made = calloc(generation->model->component_count, sizeof(*made));
     if (made == NULL)
         return NULL;
-    /* Of two threads that make them at the same time the first one's are kept. */
+    /* If two threads create them at the same time, the first thread's are kept. */
     if (atomic_compare_exchange_strong(&table->stored, &slots, made))
         return made;
     free(made);
@@ -124,15 +123,15 @@ bool digest_block_put(struct generation *generation, uint32_t component, uint8_t
     digest_slot *slots = slots_of(generation);
 
     assert(component < generation->model->component_count);
-    assert(before == NULL || before == DIGEST_WANTED);
+    assert(before == NULL || is_mark(before));
     if (slots == NULL || !atomic_compare_exchange_strong(&slots[component], &before, block))
         return false;
-    if (block != NULL && block != DIGEST_WANTED)
+    if (block != NULL && !is_mark(block))
         changes_note();
     return true;
 }
 
-/* What the slot holds: NULL, DIGEST_WANTED or a block. */
+/* Returns the slot's value: NULL, a mark or a block. */
 static const uint8_t *slot_value(const struct generation *generation, uint32_t component)
 {
     const struct digest_table *table = digest_table_of(generation);
@@ -145,15 +144,22 @@ const uint8_t *digest_block(const struct generation *generation, uint32_t compon
 {
     const uint8_t *value = slot_value(generation, component);
 
-    return value != DIGEST_WANTED ? value : NULL;
+    return !is_mark(value) ? value : NULL;
 }
 
-void digest_forget_wanted(struct generation *generation, uint32_t component)
+bool digest_take_wanted(struct generation *generation, uint32_t *io_component)
 {
-    (void)digest_block_put(generation, component, DIGEST_WANTED, NULL);
+    assert(digest_table_of(generation)->queued);
+    for (uint32_t i = *io_component; i < generation->model->component_count; i++)
+        if (slot_value(generation, i) == DIGEST_WANTED &&
+            digest_block_put(generation, i, DIGEST_WANTED, DIGEST_READING)) {
+            *io_component = i;
+            return true;
+        }
+    return false;
 }
 
-/* --- of stored bytes: asking --- */
+/* --- stored bytes: known digests --- */
 
 static bool digest_covers_stored(const struct zt_model *model, const struct zt_component *component)
 {
@@ -213,14 +219,14 @@ bool stored_digest_piece(const struct generation *generation, uint32_t component
     if (first % piece_bytes != 0 || length > piece_bytes ||
         (length != piece_bytes && first + length != total))
         return false;
-    assert(1 + first / piece_bytes < digest_block_count(total, piece_bytes));
+    assert(1 + first / piece_bytes < hash_digest_count(total, piece_bytes));
     memcpy(out_sha256, block + SHA256_BYTES * (1 + first / piece_bytes), SHA256_BYTES);
     return true;
 }
 
-/* --- of stored bytes: wanting --- */
+/* --- stored bytes: wanted digests --- */
 
-/* By how the text begins: this is asked with every request. */
+/* Compares only the beginning of the text, since every request calls this. */
 static bool looks_like_sha256(const struct generation *generation,
                               const struct zt_component *component)
 {
@@ -232,6 +238,7 @@ static bool is_worth_reading(const struct generation *generation, uint32_t compo
 {
     const struct zt_component *stored = &generation->model->components[component];
 
+    assert(digests_are_on(generation) && component < generation->model->component_count);
     return is_sound(generation, component) && !atomic_load(&generation->retired) &&
            (stored->length > digest_table_of(generation)->piece_bytes ||
             !looks_like_sha256(generation, stored));
@@ -243,8 +250,8 @@ void stored_digest_want(struct server *server, struct generation *generation, ui
         !is_worth_reading(generation, component) ||
         !digest_block_put(generation, component, NULL, DIGEST_WANTED))
         return;
-    if (!digest_finder_add(server->verifier, generation, component))
-        digest_forget_wanted(generation, component);
+    if (!wanted_digests_add(server->verifier, generation, component))
+        (void)digest_block_put(generation, component, DIGEST_WANTED, NULL);
 }
 
 void stored_digest_learn(struct server *server, struct generation *generation, uint32_t component,
@@ -264,12 +271,12 @@ void stored_digest_learn(struct server *server, struct generation *generation, u
         return;
     memcpy(block, sha256, SHA256_BYTES);
     if (digest_block_put(generation, component, NULL, block))
-        digest_finder_note(server->verifier, generation, component);
+        digests_note(server->verifier, generation, component);
     else
         free(block);
 }
 
-/* --- of decoded bytes --- */
+/* --- decoded bytes --- */
 
 bool decoded_digest_find(const struct generation *generation, uint32_t component,
                          enum zt_digest_algorithm algorithm, struct zt_fingerprint *out_fingerprint)
@@ -285,7 +292,7 @@ bool decoded_digest_find(const struct generation *generation, uint32_t component
     return kept != NULL;
 }
 
-/* The lists, created if necessary; NULL if out of memory. */
+/* Returns the lists and creates them if necessary; NULL if out of memory. */
 static decoded_list *lists_of(struct generation *generation)
 {
     struct digest_table *table = attach_table(generation, 0);
@@ -316,7 +323,7 @@ static void keep_decoded(struct generation *generation, uint32_t component,
     }
     *kept = (struct decoded_digest){.next = atomic_load(&lists[component]),
                                     .fingerprint = *fingerprint};
-    /* Two threads that compute it at the same time may both keep it. */
+    /* If two threads compute the same digest at the same time, both may be kept. */
     while (!atomic_compare_exchange_weak(&lists[component], &kept->next, kept))
         continue;
     changes_note();

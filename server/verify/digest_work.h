@@ -1,5 +1,5 @@
-/* The table of a generation's digests, the queue of components to be read, and saving. Shared by
- * the files of digests and by the verifier, which owns the queue; all others use
+/* The table of a generation's digests, the queue of components to be read, and saving. Only the
+ * digest files and the verifier, which owns the queue, use this header; other files use
  * component_digests.h. */
 #ifndef VERIFY_DIGEST_WORK_H
 #define VERIFY_DIGEST_WORK_H
@@ -9,29 +9,19 @@
 #include "store/state_file.h"
 #include "verify/component_digests.h"
 
-/* Idle jobs at a time; on most machines the pool has fewer threads for them. */
-#define FINDERS_MAX 64
-
 struct verifier;
 
-/* A component's block of digests, DIGEST_WANTED, or NULL. A block is the SHA-256 of the whole,
- * followed by those of the pieces if there are several. Blocks never change. */
+/* A component's block of digests, a mark, or NULL. A block is the SHA-256 of the whole component,
+ * followed by the pieces' digests if there are several. Blocks never change. */
 typedef _Atomic(uint8_t *) digest_slot;
 
-/* In the table: wanted, but not computed yet. */
-extern uint8_t digest_wanted_mark[1];
-#define DIGEST_WANTED digest_wanted_mark
+/* Marks for components whose digests are wanted, and are being computed. */
+extern uint8_t digest_marks[2];
+#define DIGEST_WANTED  (&digest_marks[0])
+#define DIGEST_READING (&digest_marks[1])
 
 struct decoded_digest;
 typedef _Atomic(struct decoded_digest *) decoded_list;
-
-/* A queue of components, which frees its memory when it becomes empty. */
-struct component_list {
-    uint32_t *items;
-    size_t capacity;
-    uint32_t next;
-    uint32_t count;
-};
 
 /* A generation's side table. */
 struct digest_table {
@@ -40,20 +30,20 @@ struct digest_table {
     _Atomic(digest_slot *) stored;   /* by component; NULL until a digest is wanted or recalled */
     _Atomic(decoded_list *) decoded; /* by component; NULL until a digest is kept */
     /* Used by the queue, under its lock. */
-    struct component_list wanted;
-    struct component_list unsaved;
+    struct record_writer unsaved; /* records to be appended to the saved file */
+    uint32_t first_wanted;        /* no earlier component is wanted */
     bool queued;
     struct generation *next;
-    /* Used by the saver: how much of the file in the state folder this generation wrote; 0: the
-     * file must be written from the start. */
+    /* Used by the saver: how much of the file in the state folder this generation has written; 0:
+     * the file must be rewritten. */
     uint64_t saved_bytes;
     /* Used by blob_index.c, under its lock: the generation's place there, 0 for none. */
     uint32_t blob_place;
     /* Used by shared_digests.c. */
     atomic_bool is_shared_now;     /* a job of this generation is queued or runs */
-    atomic_uint shared_count;      /* how many blocks the replicas' fact has */
-    _Atomic(int64_t) next_fact_ms; /* it is not written before, unless there is much more */
-    bool is_owed;                  /* the saver's: what was found last is still to be offered */
+    atomic_uint shared_count;      /* number of blocks in the replicas' fact */
+    _Atomic(int64_t) next_fact_ms; /* no write before this time, unless many digests are new */
+    bool is_owed;                  /* for the saver: the latest digests must still be offered */
 };
 
 /* The generation's table; NULL if it has none. */
@@ -62,7 +52,7 @@ static inline struct digest_table *digest_table_of(const struct generation *gene
     return (struct digest_table *)generation_side_table(generation, SIDE_TABLE_DIGESTS);
 }
 
-/* Whether stored bytes are read for their digests. */
+/* Returns true if stored bytes are read for their digests. */
 static inline bool digests_are_on(const struct generation *generation)
 {
     const struct digest_table *table = digest_table_of(generation);
@@ -70,75 +60,66 @@ static inline bool digests_are_on(const struct generation *generation)
     return table != NULL && table->piece_bytes > 0;
 }
 
-struct reading;
-
-struct finder {
-    struct job job; /* first: the job is the structure */
-    struct verifier *verifier;
-    bool queued;             /* under the queue's lock */
-    struct reading *reading; /* kept between turns; NULL if there is none */
-};
-
-/* The verifier's part. */
-struct finder_queue {
+/* The verifier's queue: the generations with wanted components, in order of arrival. */
+struct wanted_digests {
     struct state_folder folder;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the members below; may be taken while hash_queue's lock is
+                           * held */
     struct generation *first;
     struct generation **last;
     unsigned waiting;
-    unsigned finder_count;
-    struct finder finders[FINDERS_MAX];
 };
 
-/* --- digest_finder.c --- */
+/* --- wanted_digests.c --- */
 
-void digest_finder_init(struct verifier *verifier, int state_folder);
-/* To be called when no finder runs any more. */
-void digest_finder_clear(struct verifier *verifier);
-/* Queues a component to be read. False if that is impossible at present. */
-bool digest_finder_add(struct verifier *verifier, struct generation *generation,
-                       uint32_t component);
-/* Finders rest while whole models are verified. To be called when none is any more. */
-void digest_finder_continue(struct verifier *verifier);
-/* To be called when a component's block was put into the table: has it saved and indexed as a
- * blob. */
-void digest_finder_note(struct verifier *verifier, struct generation *generation,
+void wanted_digests_init(struct verifier *verifier, int state_folder);
+/* Releases the generations that still wait. To be called after the workers have ended. */
+void wanted_digests_drop(struct verifier *verifier);
+void wanted_digests_clear(struct verifier *verifier);
+/* Queues a component to be read in the background. Returns false if too many models wait, the
+ * server is stopping or memory is short. */
+bool wanted_digests_add(struct verifier *verifier, struct generation *generation,
                         uint32_t component);
+/* Call it when a component's block has been put into the table: schedules saving it and indexes it
+ * as a blob. */
+void digests_note(struct verifier *verifier, struct generation *generation, uint32_t component);
 
 /* --- component_digests.c --- */
 
-/* For a new generation, which no other thread has seen: recalls what an earlier run computed. */
+/* Restores the digests of an earlier run for a new generation that no other thread has seen. */
 void digest_table_adopt(struct verifier *verifier, struct generation *generation);
-/* Number of digests in a block: that of the whole and, if there are several pieces, theirs. */
-uint64_t digest_block_count(uint64_t length_bytes, uint64_t piece_bytes);
-/* Replaces before (NULL or DIGEST_WANTED) by block. False if the slot holds something else, or
- * out of memory. */
+/* Replaces before (NULL or a mark) by block, which may be a mark. Returns false if the slot has
+ * another value, or if out of memory. */
 bool digest_block_put(struct generation *generation, uint32_t component, uint8_t *before,
                       uint8_t *block);
-/* The block, whatever the component's state; NULL if there is none. */
+/* Returns the block, whatever the component's state; NULL if there is none. */
 const uint8_t *digest_block(const struct generation *generation, uint32_t component);
-/* For a wanted component that cannot be read now; it may be wanted again. */
-void digest_forget_wanted(struct generation *generation, uint32_t component);
+/* Marks the next wanted component, from *io_component on, as being read. Returns false if there is
+ * none. */
+bool digest_take_wanted(struct generation *generation, uint32_t *io_component);
 
 /* --- saved_state.c: digests across restarts --- */
 
 void digest_state_recall(struct state_folder *folder, struct generation *generation);
-/* The same as bytes: all digests that are known. */
+/* Adds the record of one component's digests. */
+void digest_state_put(struct record_writer *image, const struct generation *generation,
+                      uint32_t component);
+/* Adds all known digests. */
 void digest_state_encode(struct record_writer *image, const struct generation *generation);
-/* Takes over what is not known yet, from bytes that anybody may have written: calls took for each
- * component. Nothing is taken unless they are about this version; the first damaged record ends
- * them, and so does one that contradicts the file. */
+/* Reads unknown digests from untrusted bytes and calls took for each component. Reads none unless
+ * they belong to this version; stops at the first record that is damaged or contradicts the
+ * file. */
 void digest_state_decode(const uint8_t *bytes, size_t length, struct generation *generation,
                          void (*took)(void *context, uint32_t component), void *context);
-/* Saves what was computed since the last time. */
+/* Saves the digests computed since the last call. */
 void digest_state_save(struct verifier *verifier, struct generation *generation);
 
 /* --- shared_digests.c: digests of replicas, kept with the version in their store --- */
 
-/* Has what other replicas found read in the background, if the store is elsewhere. */
+/* Reads the digests of other replicas in the background, if the store is remote. */
 void shared_digests_recall(struct verifier *verifier, struct generation *generation);
-/* To be called now and then when digests were found: has them written in the background, if this
- * server may write and it is worth it. False: there is more to be written, but not now. */
+/* Call it from time to time after digests were computed: writes them in the background, if this
+ * server may write and enough are new. Returns false if more must be written later. */
 bool shared_digests_offer(struct verifier *verifier, struct generation *generation);
 
 #endif

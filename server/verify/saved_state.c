@@ -15,9 +15,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "digests/file_hashes.h"
 #include "verify/verifier_work.h"
 
-/* The last digit is the version of the format. */
+/* The last digit is the format version. */
 #define VERDICTS_MAGIC        "ZTSVFY03"
 #define VERDICTS_HEADER_BYTES (8 + 4 * 8 + GENERATION_ETAG_SIZE + 4 + 4)
 #define BREAKS_RULE           0x80
@@ -51,23 +52,25 @@ static void put_verdict_header(struct record_writer *image, const struct generat
     record_write_uint(image, failure_count, 4);
 }
 
-/* That of the whole file as it was uploaded. */
-static void put_file_sha256(struct record_writer *image, const struct generation *generation)
+/* Writes the digest of the whole file. */
+static void put_file_sha256(struct record_writer *image, const struct generation *generation,
+                            struct file_hashes *hashes)
 {
-    static const uint8_t unknown[SHA256_BYTES];
-    const bool is_known = atomic_load(&generation->has_file_sha256);
+    uint8_t sha256[SHA256_BYTES] = {0};
 
-    record_write_uint(image, is_known, 1);
-    record_write_bytes(image, is_known ? generation->file_sha256 : unknown, SHA256_BYTES);
+    record_write_uint(image,
+                      file_hashes_find(hashes, generation->path, &generation->identity, sha256), 1);
+    record_write_bytes(image, sha256, SHA256_BYTES);
 }
 
-static void put_verdicts(struct generation *generation, struct record_writer *image)
+static void put_verdicts(struct generation *generation, struct file_hashes *hashes,
+                         struct record_writer *image)
 {
     struct verification *verification = verification_of(generation);
 
     pthread_mutex_lock(&verification->lock);
     put_verdict_header(image, generation, verification->failure_count);
-    put_file_sha256(image, generation);
+    put_file_sha256(image, generation, hashes);
     for (uint32_t i = 0; i < generation->model->component_count; i++) {
         uint8_t state = atomic_load(&generation->states[i]);
 
@@ -81,13 +84,14 @@ static void put_verdicts(struct generation *generation, struct record_writer *im
     record_write_hash(image, 0);
 }
 
-void verification_save(struct state_folder *folder, struct generation *generation)
+void verification_save(struct verifier *verifier, struct generation *generation)
 {
+    struct state_folder *folder = &verifier->folder;
     struct record_writer image = {.bytes = NULL};
 
     if (folder->descriptor < 0 || atomic_load(&generation->retired))
         return;
-    put_verdicts(generation, &image);
+    put_verdicts(generation, verifier->server->hashes, &image);
     if (!state_file_write(folder, generation->path, &image))
         log_write(LOG_LEVEL_WARN, "verdicts about %s cannot be saved: %s", generation->path,
                   strerror(errno));
@@ -111,15 +115,14 @@ static bool take_verdict_header(struct record_reader *reader, const struct gener
     return same && !reader->failed && *out_failures <= FAILURES_MAX;
 }
 
-static void take_file_sha256(struct record_reader *reader, struct generation *generation)
+static void take_file_sha256(struct record_reader *reader, const struct generation *generation,
+                             struct file_hashes *hashes)
 {
     const bool is_known = record_read_uint(reader, 1) == 1;
     const uint8_t *sha256 = record_read_bytes(reader, SHA256_BYTES);
 
-    if (sha256 == NULL || !is_known)
-        return;
-    memcpy(generation->file_sha256, sha256, SHA256_BYTES);
-    atomic_store(&generation->has_file_sha256, true);
+    if (sha256 != NULL && is_known)
+        file_hashes_keep(hashes, generation->path, &generation->identity, sha256);
 }
 
 static bool take_failure(struct record_reader *reader, struct generation *generation)
@@ -143,8 +146,9 @@ static bool take_failure(struct record_reader *reader, struct generation *genera
     return !reader->failed;
 }
 
-/* No other thread has seen the generation yet, so no lock is needed. */
-static void take_verdicts(const uint8_t *bytes, size_t length, struct generation *generation)
+/* No other thread has seen the generation yet, so this takes no lock. */
+static void take_verdicts(const uint8_t *bytes, size_t length, struct generation *generation,
+                          struct file_hashes *hashes)
 {
     struct record_reader reader = {.at = bytes, .left = length};
     uint32_t count = generation->model->component_count;
@@ -153,21 +157,21 @@ static void take_verdicts(const uint8_t *bytes, size_t length, struct generation
 
     if (!take_verdict_header(&reader, generation, &failures))
         return;
-    take_file_sha256(&reader, generation);
+    take_file_sha256(&reader, generation, hashes);
     states = record_read_bytes(&reader, count);
     if (states == NULL)
         return;
     for (uint32_t i = 0; i < failures; i++)
         if (!take_failure(&reader, generation))
             return;
-    /* Takes only verdicts about components that can be judged; the rest follows from the
+    /* Use only verdicts of components that can be checked; the other states follow from the
      * manifest. */
     for (uint32_t i = 0; i < count; i++) {
         enum component_state state = states[i] & ~BREAKS_RULE;
         bool verdict = state == COMPONENT_VERIFIED || state == COMPONENT_CORRUPT;
 
         verification_set_broken(generation, i, (states[i] & BREAKS_RULE) != 0);
-        /* A component without a digest of its own is corrupt if its shard is. */
+        /* A component without its own digest is corrupt if its shard is. */
         if ((verdict && atomic_load(&generation->states[i]) == COMPONENT_UNCHECKED) ||
             (state == COMPONENT_CORRUPT &&
              atomic_load(&generation->states[i]) == COMPONENT_UNDIGESTED))
@@ -175,8 +179,9 @@ static void take_verdicts(const uint8_t *bytes, size_t length, struct generation
     }
 }
 
-void verification_recall(struct state_folder *folder, struct generation *generation)
+void verification_recall(struct verifier *verifier, struct generation *generation)
 {
+    struct state_folder *folder = &verifier->folder;
     struct record_reader tail;
     size_t length = 0;
     uint8_t *bytes;
@@ -190,7 +195,7 @@ void verification_recall(struct state_folder *folder, struct generation *generat
         tail = (struct record_reader){.at = bytes + length - RECORD_HASH_BYTES,
                                       .left = RECORD_HASH_BYTES};
         if (record_read_hash(&tail, bytes))
-            take_verdicts(bytes, length - RECORD_HASH_BYTES, generation);
+            take_verdicts(bytes, length - RECORD_HASH_BYTES, generation, verifier->server->hashes);
     }
     free(bytes);
 }
@@ -207,12 +212,12 @@ static void put_digest_header(struct record_writer *image, const struct generati
 
 static uint64_t digest_count(const struct generation *generation, uint32_t component)
 {
-    return digest_block_count(generation->model->components[component].length,
-                              digest_table_of(generation)->piece_bytes);
+    return hash_digest_count(generation->model->components[component].length,
+                             digest_table_of(generation)->piece_bytes);
 }
 
-static void put_digests(struct record_writer *image, const struct generation *generation,
-                        uint32_t component)
+void digest_state_put(struct record_writer *image, const struct generation *generation,
+                      uint32_t component)
 {
     const uint8_t *block = digest_block(generation, component);
     const uint64_t count = digest_count(generation, component);
@@ -232,7 +237,7 @@ void digest_state_encode(struct record_writer *image, const struct generation *g
 {
     put_digest_header(image, generation);
     for (uint32_t i = 0; i < generation->model->component_count; i++)
-        put_digests(image, generation, i);
+        digest_state_put(image, generation, i);
 }
 
 static void save_all(struct state_folder *folder, struct generation *generation)
@@ -250,52 +255,33 @@ static void save_all(struct state_folder *folder, struct generation *generation)
     record_writer_free(&image);
 }
 
-static bool save_more(struct state_folder *folder, struct generation *generation,
-                      const struct component_list *list)
-{
-    struct record_writer image = {.bytes = NULL};
-    bool added;
-
-    for (uint32_t i = 0; i < list->count; i++)
-        put_digests(&image, generation, list->items[i]);
-    added = state_file_append(folder, generation->path, digest_table_of(generation)->saved_bytes,
-                              &image);
-    if (added)
-        digest_table_of(generation)->saved_bytes += image.length;
-    record_writer_free(&image);
-    return added;
-}
-
-/* The caller frees its items. */
-static struct component_list take_unsaved(struct verifier *verifier, struct generation *generation)
-{
-    struct digest_table *table = digest_table_of(generation);
-    struct component_list taken;
-
-    pthread_mutex_lock(&verifier->finders.lock);
-    taken = table->unsaved;
-    table->unsaved = (struct component_list){.items = NULL};
-    pthread_mutex_unlock(&verifier->finders.lock);
-    return taken;
-}
-
 void digest_state_save(struct verifier *verifier, struct generation *generation)
 {
-    struct state_folder *folder = &verifier->finders.folder;
-    struct component_list unsaved;
+    struct state_folder *folder = &verifier->wanted.folder;
+    struct digest_table *table = digest_table_of(generation);
+    struct record_writer unsaved;
+    bool is_new;
 
     if (!digests_are_on(generation))
         return;
-    unsaved = take_unsaved(verifier, generation);
-    if (unsaved.count > 0 && folder->descriptor >= 0 && !atomic_load(&generation->retired) &&
-        (digest_table_of(generation)->saved_bytes == 0 || !save_more(folder, generation, &unsaved)))
-        save_all(folder, generation);
-    if (unsaved.count > 0 || digest_table_of(generation)->is_owed) {
-        digest_table_of(generation)->is_owed = !shared_digests_offer(verifier, generation);
-        if (digest_table_of(generation)->is_owed)
+    pthread_mutex_lock(&verifier->wanted.lock);
+    unsaved = table->unsaved;
+    table->unsaved = (struct record_writer){.bytes = NULL};
+    pthread_mutex_unlock(&verifier->wanted.lock);
+    is_new = unsaved.length > 0 || unsaved.failed;
+    if (is_new && folder->descriptor >= 0 && !atomic_load(&generation->retired)) {
+        if (!unsaved.failed && table->saved_bytes > 0 &&
+            state_file_append(folder, generation->path, table->saved_bytes, &unsaved))
+            table->saved_bytes += unsaved.length;
+        else
+            save_all(folder, generation);
+    }
+    record_writer_free(&unsaved);
+    if (is_new || table->is_owed) {
+        table->is_owed = !shared_digests_offer(verifier, generation);
+        if (table->is_owed)
             verifier_mark_dirty(verifier, generation);
     }
-    free(unsaved.items);
 }
 
 /* --- digests: recalling --- */
@@ -313,7 +299,7 @@ static bool take_digest_header(struct record_reader *reader, const struct genera
     return same;
 }
 
-/* The digests of one component, and their count; NULL if the record is damaged. */
+/* Reads the digests of one component, and their number. Returns NULL if the record is damaged. */
 static const uint8_t *take_digests(struct record_reader *reader,
                                    const struct generation *generation, uint32_t *out_component,
                                    size_t *out_length)
@@ -372,7 +358,7 @@ void digest_state_recall(struct state_folder *folder, struct generation *generat
     if (take_digest_header(&reader, generation)) {
         while (reader.left > 0 && recall_digests(&reader, generation))
             continue;
-        /* A file with a torn end is written from the start. */
+        /* If the end of the file is torn, rewrite the file. */
         digest_table_of(generation)->saved_bytes = reader.left == 0 && !reader.failed ? length : 0;
     }
     free(bytes);
@@ -389,15 +375,16 @@ static bool contradicts(const struct generation *generation, uint32_t component,
            memcmp(stated, digests, SHA256_BYTES) != 0;
 }
 
-/* The generation is in use: the component may have been found, or be about to be, in the same
- * moment. */
+/* The generation is in use, so another thread may be computing or storing the component's digests
+ * at the same time. */
 static bool put_found(struct generation *generation, uint32_t component, const uint8_t *digests,
                       size_t length)
 {
     uint8_t *block = copy_of(digests, length);
 
     if (block != NULL && (digest_block_put(generation, component, NULL, block) ||
-                          digest_block_put(generation, component, DIGEST_WANTED, block)))
+                          digest_block_put(generation, component, DIGEST_WANTED, block) ||
+                          digest_block_put(generation, component, DIGEST_READING, block)))
         return true;
     free(block);
     return false;

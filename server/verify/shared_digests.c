@@ -1,10 +1,11 @@
-/* Digests that one replica found are kept with the version in their store, and read by the others,
- * so that not each of them has to read the whole model. The text is that of the state folder
- * (saved_state.c), and names the version by its ETag, which is the same on all replicas. Whoever
- * may write to the bucket could as well replace the models in it.
+/* Replicas share the digests that they compute: they are stored with the version in the bucket, so
+ * that only one replica has to read the whole model. The text has the format of the state folder
+ * (saved_state.c) and names the version by its ETag, which is the same on all replicas. It is
+ * trusted, since a client that may write to the bucket could also replace the models in it.
  *
- * All of it happens in jobs, one at a time for a generation. A failure costs nothing but the
- * digests. */
+ * Sharing happens in jobs, one per generation at the same time. If sharing fails, the digests are
+ * computed again. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -13,9 +14,9 @@
 #include "store/store.h"
 #include "verify/verifier_work.h"
 
-/* A longer text is not worth keeping for everybody. */
+/* A longer text is not shared. */
 #define FACT_MAX ((size_t)16 << 20)
-/* How often a text is written that has not grown by a quarter. */
+/* The minimum interval between two writes of a text that has not grown by a quarter. */
 #define WRITE_AGAIN_MS 10000
 
 struct sharing {
@@ -39,7 +40,8 @@ static unsigned known_count(const struct generation *generation)
     return count;
 }
 
-/* The first part of a split GGUF is the own file of two models. */
+/* Writes the name of the fact. It depends on the kind of model, since the first part of a split
+ * GGUF is the own file of two models. */
 static void name_kind(const struct generation *generation, char out_kind[40])
 {
     snprintf(out_kind, 40, "%s-%" PRIu64, generation->is_joined ? "joined-digests" : "digests",
@@ -52,8 +54,9 @@ static void took(void *context, uint32_t component)
 {
     const struct sharing *sharing = context;
 
+    assert(digest_block(sharing->generation, component) != NULL);
     atomic_fetch_add(&digest_table_of(sharing->generation)->shared_count, 1);
-    digest_finder_note(sharing->verifier, sharing->generation, component);
+    digests_note(sharing->verifier, sharing->generation, component);
 }
 
 static void read_others(struct sharing *sharing)
@@ -65,8 +68,8 @@ static void read_others(struct sharing *sharing)
     char *text = NULL;
 
     name_kind(sharing->generation, kind);
-    if (store->ops->read_fact(store, &sharing->generation->identity, kind, &text, &length,
-                              &error) != ZT_OK)
+    if (store->remote->read_fact(store, &sharing->generation->identity, kind, &text, &length,
+                                 &error) != ZT_OK)
         return;
     if (length <= FACT_MAX)
         digest_state_decode((const uint8_t *)text, length, sharing->generation, took, sharing);
@@ -87,9 +90,9 @@ static void write_all(struct sharing *sharing)
     name_kind(generation, kind);
     digest_state_encode(&image, generation);
     if (!image.failed)
-        status = store->ops->write_fact(store, &generation->identity, kind,
-                                        (const char *)image.bytes, image.length, &error);
-    /* What fails for good is not tried again before there is more. */
+        status = store->remote->write_fact(store, &generation->identity, kind,
+                                           (const char *)image.bytes, image.length, &error);
+    /* After a permanent failure, try again only once there are more digests. */
     if (status != ZT_UNAVAILABLE)
         atomic_store(&table->shared_count, count);
     if (status != ZT_OK && !image.failed)
@@ -104,6 +107,7 @@ static void share(struct job *job)
     struct sharing *sharing = (struct sharing *)job;
     struct digest_table *table = digest_table_of(sharing->generation);
 
+    assert(atomic_load(&table->is_shared_now));
     if (!is_stopped(sharing->verifier) && !atomic_load(&sharing->generation->retired)) {
         read_others(sharing);
         if (sharing->writes)
@@ -114,7 +118,7 @@ static void share(struct job *job)
     free(sharing);
 }
 
-/* False: another job of this generation is under way. */
+/* Returns false if another job of this generation is queued or runs. */
 static bool begin(struct verifier *verifier, struct generation *generation, bool writes)
 {
     struct digest_table *table = digest_table_of(generation);
@@ -140,12 +144,13 @@ static bool begin(struct verifier *verifier, struct generation *generation, bool
 
 void shared_digests_recall(struct verifier *verifier, struct generation *generation)
 {
-    if (store_is_elsewhere(verifier->server->store) &&
+    if (store_is_remote(verifier->server->store) &&
         known_count(generation) < generation->model->component_count)
         (void)begin(verifier, generation, false);
 }
 
-/* A model whose components are found one after another must not be written after each. */
+/* Returns false while too few digests are new, so that the text is not written after each component
+ * of a model. */
 static bool is_worth_writing(struct verifier *verifier, struct generation *generation)
 {
     struct digest_table *table = digest_table_of(generation);
@@ -153,9 +158,9 @@ static bool is_worth_writing(struct verifier *verifier, struct generation *gener
     const unsigned more = known_count(generation) - shared;
     bool is_queued;
 
-    pthread_mutex_lock(&verifier->finders.lock);
+    pthread_mutex_lock(&verifier->wanted.lock);
     is_queued = table->queued;
-    pthread_mutex_unlock(&verifier->finders.lock);
+    pthread_mutex_unlock(&verifier->wanted.lock);
     return clock_ms() >= atomic_load(&table->next_fact_ms) || (!is_queued && more > shared / 4);
 }
 
@@ -163,7 +168,7 @@ bool shared_digests_offer(struct verifier *verifier, struct generation *generati
 {
     const struct server *server = verifier->server;
 
-    if (!store_is_elsewhere(server->store) || !server->config->writable ||
+    if (!store_is_remote(server->store) || !server->config->writable ||
         atomic_load(&generation->retired) || is_stopped(verifier) ||
         known_count(generation) <= atomic_load(&digest_table_of(generation)->shared_count))
         return true;

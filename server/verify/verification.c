@@ -1,4 +1,4 @@
-/* What is known about a generation's components: which of them can be judged, counts and failures;
+/* The known facts about a generation's components: which of them can be checked, counts, failures,
  * and the report. */
 #include "verify/verifier_work.h"
 
@@ -8,7 +8,7 @@
 
 #include "base/changes.h"
 
-/* The state that follows from the manifest alone. */
+/* Returns the state that follows from the manifest alone. */
 static enum component_state initial_state(const struct zt_model *model,
                                           const struct zt_component *component)
 {
@@ -181,7 +181,8 @@ bool verification_add_failure(struct verification *verification, const struct fa
     return true;
 }
 
-/* Removes the digest failure of a component, or, with content, the content failure of an object. */
+/* Removes the digest failure of a component or, if content is set, the content failure of an
+ * object. */
 static void remove_failures(struct verification *verification, bool content, uint32_t key)
 {
     struct failure **link = &verification->failures;
@@ -237,7 +238,7 @@ void verification_note_content(struct generation *generation, uint32_t object, u
 
 /* --- the report --- */
 
-/* Components in that state whose content breaks no rule. */
+/* Returns the number of components in this state whose content breaks no rule. */
 static uint32_t sound_count(const struct verification *verification, enum component_state state)
 {
     return verification->counts[state] - verification->broken_counts[state];

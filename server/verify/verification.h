@@ -1,5 +1,5 @@
-/* What is known about a generation's components beyond their states: counts, failures, running
- * checks. Shared by the verifier's files; all others use verifier.h. */
+/* Facts about a generation's components beyond their states: counts, failures and running checks.
+ * Only the verifier's files use this header; other files use verifier.h. */
 #ifndef VERIFY_VERIFICATION_H
 #define VERIFY_VERIFICATION_H
 
@@ -9,9 +9,9 @@
 #include "zt/verify.h"
 
 #define COMPONENT_STATES (COMPONENT_CORRUPT + 1)
-/* For a rule broken by an object as a whole. */
+/* For a rule that an object breaks as a whole. */
 #define NO_COMPONENT UINT32_MAX
-/* This many failures are kept with their texts; the rest are only counted. */
+/* The maximum number of failures kept with their texts; further failures are only counted. */
 #define FAILURES_MAX 1000
 
 /* A wrong digest (expected, actual) or a broken content rule (rule, detail). The other two members
@@ -38,11 +38,11 @@ struct check {
     struct check *next;
 };
 
-/* A component that could not be read, or not be had. Until that time, requests for it fail without
- * another try. */
+/* A component that could not be read or fetched. Until until_ns, requests for it fail without
+ * another attempt. */
 struct trouble {
     uint32_t component;
-    bool is_away;
+    bool is_unreachable;
     int64_t until_ns;
     struct trouble *next;
 };
@@ -52,19 +52,19 @@ struct verification {
     struct side_table base;
     pthread_mutex_t lock;
     uint32_t counts[COMPONENT_STATES];
-    /* By component: whether its content breaks a rule. Such a component is still served, but the
-     * report counts it as failed, whatever its state. */
+    /* For each component, whether its content breaks a rule. Such a component is still served, but
+     * the report counts it as failed, whatever its state. */
     bool *broken;
     uint32_t broken_counts[COMPONENT_STATES];
     uint64_t stated_bytes; /* stored bytes of components with a digest of a known algorithm */
-    uint64_t known_bytes;  /* of these, the bytes whose verdict is known */
+    uint64_t known_bytes;  /* how many of these have a known verdict */
     struct failure *failures;
     uint32_t failure_count;
     struct check *checks;
     struct trouble *troubles;
-    struct shard_check *shards; /* verifier_shards.c's; NULL until one is needed */
-    struct run *run;            /* over all components */
-    uint32_t round;             /* counts the runs */
+    struct shard_check *shards; /* for verifier_shards.c; NULL until needed */
+    struct run *run;            /* the current run over all components */
+    uint32_t round;             /* number of runs so far */
     /* Used by the verifier, under its lock. */
     bool dirty;
     struct generation *next_dirty;
@@ -76,8 +76,8 @@ static inline struct verification *verification_of(const struct generation *gene
     return (struct verification *)generation_side_table(generation, SIDE_TABLE_VERDICTS);
 }
 
-/* Attaches verdicts to a new generation: decides from the manifest alone which components can be
- * judged. NULL if out of memory. */
+/* Attaches verdicts to a new generation, and determines from the manifest which components can be
+ * checked. Returns NULL if out of memory. */
 struct verification *verification_attach(struct generation *generation);
 
 /* --- with the lock held --- */
@@ -93,14 +93,14 @@ void verification_note_content(struct generation *generation, uint32_t object, u
                                const char *rule, const char *detail);
 bool verification_add_failure(struct verification *verification, const struct failure *failure);
 
-/* The object that a component belongs to. */
+/* Returns the object that contains a component. */
 uint32_t verification_object_of(const struct zt_model *model, uint32_t component);
 
 /* --- saved_state.c: verdicts across restarts --- */
 
 /* Saves the verdicts, all or none. */
-void verification_save(struct state_folder *folder, struct generation *generation);
-/* Takes over the verdicts of an earlier run about these very bytes. A damaged file is ignored. */
-void verification_recall(struct state_folder *folder, struct generation *generation);
+void verification_save(struct verifier *verifier, struct generation *generation);
+/* Restores an earlier run's verdicts about exactly these bytes. A damaged file is ignored. */
+void verification_recall(struct verifier *verifier, struct generation *generation);
 
 #endif

@@ -1,6 +1,6 @@
-/* The verifier's life, its thread that saves verdicts and digests, and its view of the catalog.
- * Components are checked in verifier_checks.c, whole generations in verifier_runs.c, shards in
- * verifier_shards.c. */
+/* Creates and ends the verifier; its thread saves verdicts and digests, and it observes the
+ * catalog. Components are checked in verifier_checks.c, whole generations in verifier_runs.c,
+ * shards in verifier_shards.c. */
 #include "verify/verifier.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 #include "base/thread.h"
 #include "verify/verifier_work.h"
 
-/* Verdicts are saved together, this long after the first. */
+/* Verdicts are saved in batches, this long after the first. */
 #define SAVE_DELAY_NS (500 * CLOCK_NS_PER_MS)
 
 /* --- the saver --- */
@@ -27,7 +27,7 @@ void verifier_mark_dirty(struct verifier *verifier, struct generation *generatio
     if (!verification->dirty) {
         verification->dirty = true;
         verification->next_dirty = verifier->dirty;
-        /* Saving needs no file. */
+        /* Saving needs no open file. */
         parking_hold_idle(generation);
         verifier->dirty = generation;
         pthread_cond_signal(&verifier->changed);
@@ -35,12 +35,12 @@ void verifier_mark_dirty(struct verifier *verifier, struct generation *generatio
     pthread_mutex_unlock(&verifier->lock);
 }
 
-/* The lock is held before and after. */
+/* The lock must be held; it is released during the call. */
 static void save_dirty(struct verifier *verifier)
 {
     struct generation *next = verifier->dirty;
 
-    /* Some are marked again at once, for later. */
+    /* Some generations are marked again during the loop, for the next call. */
     verifier->dirty = NULL;
     while (next != NULL) {
         struct generation *generation = next;
@@ -48,14 +48,14 @@ static void save_dirty(struct verifier *verifier)
         next = verification_of(generation)->next_dirty;
         verification_of(generation)->dirty = false;
         pthread_mutex_unlock(&verifier->lock);
-        verification_save(&verifier->folder, generation);
+        verification_save(verifier, generation);
         digest_state_save(verifier, generation);
         parking_release_idle(generation);
         pthread_mutex_lock(&verifier->lock);
     }
 }
 
-/* Waits for more verdicts, unless the verifier is ending. The lock is held. */
+/* Waits for more verdicts, unless the verifier is ending. The lock must be held. */
 static void await_more(struct verifier *verifier)
 {
     int64_t until_ns = clock_ns() + SAVE_DELAY_NS;
@@ -78,7 +78,7 @@ static void *saver_main(void *argument)
         await_more(verifier);
         save_dirty(verifier);
     }
-    /* Nothing is left for later now. */
+    /* Save everything now, since there is no later call. */
     while (verifier->dirty != NULL)
         save_dirty(verifier);
     pthread_mutex_unlock(&verifier->lock);
@@ -99,7 +99,7 @@ static void open_folder(struct verifier *verifier)
     if (state_folder >= 0)
         os_error = errno;
     state_folder_path(config, path);
-    /* Only a warning if the folder was configured; the root may well be read-only. */
+    /* Only a warning, unless the folder was configured; the root may be read-only on purpose. */
     if (state_folder < 0 && !is_configured && os_error == ENOTDIR)
         log_write(LOG_LEVEL_WARN,
                   "state is kept in memory only: %s is a link, or something else that is not a "
@@ -109,14 +109,14 @@ static void open_folder(struct verifier *verifier)
         log_write(is_configured ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
                   "verdicts are kept in memory only: the state folder, %s, cannot be written (%s)",
                   path, strerror(os_error));
-    digest_finder_init(verifier, state_folder);
+    wanted_digests_init(verifier, state_folder);
     if (state_folder >= 0)
         close(state_folder);
 }
 
 static void destroy(struct verifier *verifier)
 {
-    digest_finder_clear(verifier);
+    wanted_digests_clear(verifier);
     blob_index_clear(&verifier->blobs);
     state_folder_leave(&verifier->folder);
     pthread_cond_destroy(&verifier->changed);
@@ -149,15 +149,15 @@ struct verifier *verifier_new(struct server *server)
 
 void verifier_stop(struct verifier *verifier)
 {
-    /* Under the lock, so that no run begins after it. */
+    /* Under the lock, so that no run begins afterwards. */
     pthread_mutex_lock(&verifier->lock);
     atomic_store(&verifier->stopping, true);
     pthread_mutex_unlock(&verifier->lock);
 }
 
-void verifier_free(struct verifier *verifier)
+void verifier_finish(struct verifier *verifier)
 {
-    if (verifier == NULL)
+    if (verifier == NULL || verifier->ending)
         return;
     verifier_stop(verifier);
     pthread_mutex_lock(&verifier->lock);
@@ -165,6 +165,14 @@ void verifier_free(struct verifier *verifier)
     pthread_cond_signal(&verifier->changed);
     pthread_mutex_unlock(&verifier->lock);
     pthread_join(verifier->saver, NULL);
+    wanted_digests_drop(verifier);
+}
+
+void verifier_free(struct verifier *verifier)
+{
+    if (verifier == NULL)
+        return;
+    verifier_finish(verifier);
     assert(verifier->dirty == NULL);
     destroy(verifier);
 }
@@ -179,15 +187,15 @@ static void on_opened(void *context, struct generation *generation)
     assert(generation->model != NULL);
     if (verification == NULL)
         return;
-    verification_recall(&verifier->folder, generation);
+    verification_recall(verifier, generation);
     digest_table_adopt(verifier, generation);
     if (verifier->server->config->verify == CONFIG_VERIFY_EAGER &&
         (verification->counts[COMPONENT_UNCHECKED] > 0 || digests_are_on(generation)))
         verifier_run_begin(verifier, generation, false, JOB_OF_SERVER);
 }
 
-/* Before the model is found and behind that: an index that is made in between finds it neither in
- * the catalog nor here the first time. */
+/* Called both before and after the model can be found. If the index is built in between, the first
+ * call adds nothing, and the catalog does not have the model yet. */
 static void on_shown(void *context, struct generation *generation)
 {
     struct verifier *verifier = context;
@@ -210,7 +218,7 @@ static void on_loaded(void *context, const char *const *paths, size_t count)
     struct verifier *verifier = context;
 
     state_folder_sweep(&verifier->folder, paths, count);
-    state_folder_sweep(&verifier->finders.folder, paths, count);
+    state_folder_sweep(&verifier->wanted.folder, paths, count);
     pthread_mutex_lock(&verifier->lock);
     verifier->loaded = true;
     verifier_note_ready(verifier);

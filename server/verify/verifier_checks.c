@@ -1,8 +1,8 @@
-/* Checks components on demand, once for all requests.
+/* Checks components on demand, with one check for all requests.
  *
  * A component's state is one atomic byte, so reading it takes no lock. UNCHECKED and CHECKING
- * change under the lock of the generation's verdicts: a component that is CHECKING has its check in
- * the list there. */
+ * change under the lock of the generation's verdicts, and the list there contains a check for each
+ * component that is CHECKING. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -11,10 +11,10 @@
 #include "base/metrics.h"
 #include "verify/verifier_work.h"
 
-/* How long until a component that cannot be read is tried again. */
+/* How long to wait before a component that cannot be read is tried again. */
 #define TROUBLE_NS CLOCK_NS_PER_S
 
-/* How often a check finds out whether anybody still waits for it: about every 0.1 s. */
+/* How many bytes a check reads before it looks whether any request still waits: about 0.1 s. */
 #define LOOK_BYTES ((uint64_t)64 << 20)
 
 /* --- the list of a generation --- */
@@ -28,7 +28,7 @@ static struct check **find_check(struct verification *verification, const struct
     return link;
 }
 
-/* The component's check; NULL if none is running. */
+/* Returns the component's check; NULL if none is running. */
 static struct check *check_of(const struct verification *verification, uint32_t component)
 {
     struct check *check = verification->checks;
@@ -40,8 +40,8 @@ static struct check *check_of(const struct verification *verification, uint32_t 
 
 /* --- troubles --- */
 
-/* What kept the component from being read a moment ago; NULL: nothing. Also removes older
- * troubles. */
+/* Returns the reason why the component could recently not be read; NULL if there is none. Also
+ * removes expired reasons. */
 static const struct trouble *find_trouble(struct verification *verification, uint32_t component)
 {
     struct trouble **link = &verification->troubles;
@@ -74,7 +74,7 @@ static void note_trouble(struct verification *verification, uint32_t component,
     if (trouble == NULL)
         return;
     *trouble = (struct trouble){.component = component,
-                                .is_away = status == ZT_UNAVAILABLE || status == ZT_STALE,
+                                .is_unreachable = status == ZT_UNAVAILABLE || status == ZT_STALE,
                                 .until_ns = clock_ns() + TROUBLE_NS,
                                 .next = verification->troubles};
     verification->troubles = trouble;
@@ -82,7 +82,7 @@ static void note_trouble(struct verification *verification, uint32_t component,
 
 /* --- a check --- */
 
-/* Adds a check to the list, with the lock held. NULL when out of memory. */
+/* Adds a check to the list. Returns NULL if out of memory. The lock must be held. */
 static struct check *add_check(struct verifier *verifier, struct generation *generation,
                                uint32_t component)
 {
@@ -101,8 +101,8 @@ static struct check *add_check(struct verifier *verifier, struct generation *gen
     return check;
 }
 
-/* Whether a check may continue: background work ends when the server drains, unless a request waits
- * for it. */
+/* Returns true if a check should continue: background work ends when the server drains, unless a
+ * request waits for it. */
 static bool is_needed(struct check *check)
 {
     struct verification *verification = verification_of(check->generation);
@@ -118,7 +118,8 @@ static bool is_needed(struct check *check)
     return joined;
 }
 
-/* Whether all waiting requests are gone. Requests that join later ask again and get a new check. */
+/* Returns true if the clients of all waiting requests are gone. Requests that join later ask again
+ * and get a new check. */
 static bool is_abandoned(struct check *check)
 {
     struct verification *verification = verification_of(check->generation);
@@ -140,7 +141,7 @@ static bool on_hashed(void *context, uint64_t stored_bytes)
     metric_add(METRIC_HASHED_BYTES, stored_bytes);
     if (check->run != NULL)
         verifier_run_advance(check->run, stored_bytes);
-    /* At the beginning too, since the check may have been queued for a long time. */
+    /* Also at the beginning, since the check may have been queued for a long time. */
     if ((before == 0 || before / LOOK_BYTES != (before + stored_bytes) / LOOK_BYTES) &&
         is_abandoned(check))
         return false;
@@ -177,7 +178,7 @@ static void log_corrupt(const struct check *check, const struct zt_component_che
               result->actual[0] != '\0' ? result->actual : "nothing that can be decoded");
 }
 
-/* Records the outcome, with the lock held. */
+/* Records the result. The lock must be held. */
 static void record(struct check *check, enum zt_status status,
                    const struct zt_component_check *result)
 {
@@ -195,11 +196,12 @@ static void record(struct check *check, enum zt_status status,
                                  result->actual);
         return;
     }
-    /* A check that was stopped says nothing about the bytes: requests that joined it meanwhile ask
-     * again, and get a check of their own. */
+    /* A stopped check says nothing about the bytes: requests that joined it ask again and get a new
+     * check. */
     if (status != ZT_ARGUMENT)
         note_trouble(verification, component, status);
-    /* Another check of the same component may still be running, and keeps it CHECKING. */
+    /* Another check of the same component may still be running; the component then stays
+     * CHECKING. */
     if (atomic_load(&generation->states[component]) == COMPONENT_CHECKING &&
         check_of(verification, component) == NULL)
         verification_set(generation, component, COMPONENT_UNCHECKED);
@@ -207,7 +209,7 @@ static void record(struct check *check, enum zt_status status,
 
 static void count_check(enum zt_status status, enum zt_verdict verdict)
 {
-    /* A check that was stopped has no result. */
+    /* A stopped check has no result. */
     if (status == ZT_ARGUMENT || (status == ZT_OK && verdict == ZT_VERDICT_UNDIGESTED))
         return;
     metric_add(status != ZT_OK                     ? METRIC_CHECKS_UNREADABLE
@@ -217,8 +219,8 @@ static void count_check(enum zt_status status, enum zt_verdict verdict)
                1);
 }
 
-/* Hashes the component. Bytes from elsewhere that are wrong may only have come wrong: they are
- * brought a second time, and what those are counts. */
+/* Hashes the component. Wrong bytes from a remote store may be a transfer error: they are fetched
+ * once more, and the second result counts. */
 static enum zt_status hash(struct check *check, struct zt_component_check *result,
                            struct zt_error *error)
 {
@@ -231,7 +233,8 @@ static enum zt_status hash(struct check *check, struct zt_component_check *resul
     enum zt_status status = zt_component_check(model, component, source, &progress, result, error);
 
     if (status != ZT_OK || result->verdict != ZT_VERDICT_FAILED || source == NULL ||
-        component->length == 0 || !zt_source_forget(source, component->offset, component->length))
+        component->length == 0 ||
+        !zt_source_invalidate(source, component->offset, component->length))
         return status;
     log_write(LOG_LEVEL_WARN,
               "%s: component %u does not have its digest; its bytes are fetched once more",
@@ -240,7 +243,7 @@ static enum zt_status hash(struct check *check, struct zt_component_check *resul
     return zt_component_check(model, component, source, &progress, result, error);
 }
 
-/* Runs a check from hashing to waking its waiters, and frees it. */
+/* Runs a check, from hashing to waking its waiters, and frees it. */
 static void run_check(struct check *check)
 {
     struct generation *generation = check->generation;
@@ -252,14 +255,15 @@ static void run_check(struct check *check)
 
     zt_error_clear(&error);
     status = hash(check, &result, &error);
-    /* The verdict is about other bytes than the generation's if the file was written to. */
+    /* If the file was written to, the verdict is about other bytes than the generation's. */
     if (status == ZT_OK && !generation_is_unwritten(generation))
         status =
             zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
     count_check(status, result.verdict);
     if (status == ZT_OK && result.verdict == ZT_VERDICT_FAILED && !was_corrupt)
         log_corrupt(check, &result);
-    /* That a store is away is told once, and what was replaced there is checked anew. */
+    /* The store itself logs that it is unreachable, and a replaced file is checked as a new
+     * generation. */
     if (status != ZT_OK && status != ZT_ARGUMENT && status != ZT_UNAVAILABLE && status != ZT_STALE)
         log_write(LOG_LEVEL_WARN, "%s: component %u cannot be checked: %s", generation->path,
                   check->component, error.message);
@@ -299,7 +303,8 @@ void verifier_check_now(struct verifier *verifier, struct generation *generation
 
 /* --- asking --- */
 
-/* With the lock held. Joins the running check, or begins one (*out_begun, to be submitted). */
+/* Joins the running check, or starts one (*out_begun, which the caller must submit). The lock must
+ * be held. */
 static enum component_state join_check(struct verifier *verifier, struct generation *generation,
                                        uint32_t component, struct waiter *waiter,
                                        struct check **out_begun)
@@ -313,7 +318,8 @@ static enum component_state join_check(struct verifier *verifier, struct generat
     } else if (state == COMPONENT_UNCHECKED) {
         trouble = find_trouble(verification_of(generation), component);
         if (atomic_load(&verifier->stopping) || trouble != NULL)
-            return trouble != NULL && trouble->is_away ? COMPONENT_UNAVAILABLE : COMPONENT_CORRUPT;
+            return trouble != NULL && trouble->is_unreachable ? COMPONENT_UNAVAILABLE
+                                                              : COMPONENT_CORRUPT;
         *out_begun = check = add_check(verifier, generation, component);
         if (check != NULL)
             check->job.client = waiter->client;
@@ -329,7 +335,7 @@ static enum component_state join_check(struct verifier *verifier, struct generat
     return COMPONENT_CHECKING;
 }
 
-/* A component without a digest is trusted, unless it is in a shard whose digest covers it. */
+/* A component without a digest is trusted, unless the digest of its shard covers it. */
 static enum component_state ask_undigested(struct verifier *verifier, struct generation *generation,
                                            uint32_t component, struct waiter *waiter)
 {
@@ -356,12 +362,12 @@ enum component_state verifier_insist(struct verifier *verifier, struct generatio
         stored_digest_want(verifier->server, generation, component);
     if (state != COMPONENT_UNCHECKED && state != COMPONENT_CHECKING)
         return state;
-    /* There was no memory for verdicts, so nothing can be known, and nothing is served. */
+    /* Without memory for verdicts no component can be checked, so none is served. */
     if (verification_of(generation) == NULL)
         return COMPONENT_CORRUPT;
     pthread_mutex_lock(&verification_of(generation)->lock);
     state = join_check(verifier, generation, component, waiter, &begun);
-    /* With the lock, so that whoever joins the check finds it queued. */
+    /* Submit it under the lock, so that requests that join the check find it queued. */
     if (begun != NULL) {
         begun->job.run = run_check_job;
         workers_submit_sized(server_waiters(verifier->server), &begun->job,

@@ -1,8 +1,8 @@
-/* Runs: every component of a generation is a unit of work and, with recheck, so is the content of
- * every object. A few slots take one unit after another: of the clients in turn, and of each client
- * from its oldest run. So one large model is hashed on several threads, and many models of a client
- * are hashed in order. One slot is left to others by each client, so that another's run begins at
- * once, however large the components are that are being hashed. */
+/* Runs over all components of a generation. Each component is a unit of work and, with recheck, so
+ * is the content of each object. A few slots take one unit after another: from the clients in turn,
+ * and for each client from its oldest run. So one large model is hashed on several threads, and
+ * many models of a client are hashed in order. Each client leaves one slot free for others, so that
+ * another client's run starts at once, even while large components are being hashed. */
 #include "verify/verifier_work.h"
 
 #include <assert.h>
@@ -14,17 +14,17 @@
 #include "base/log.h"
 #include "base/metrics.h"
 
-/* After this time a slot gives its thread back and queues itself again. */
+/* After this time a slot gives up its thread and queues itself again. */
 #define TURN_NS (20 * CLOCK_NS_PER_MS)
-/* How often, and after which pauses, a unit's file is opened while there are no descriptors: for
- * about ten seconds. */
+/* The number of attempts to open a unit's file while no descriptors are left, and the pause between
+ * them: about ten seconds in total. */
 #define OPEN_TRIES  500
 #define OPEN_GAP_MS 20
 
 struct run {
     struct job job; /* first: the run's place in the queue; the slots do the work */
     struct generation *generation;
-    uint64_t next_unit; /* this and the following under the verifier's lock */
+    uint64_t next_unit; /* under the verifier's lock, like the members below */
     uint64_t units;
     uint32_t active;
     bool recheck;
@@ -53,7 +53,7 @@ void verifier_note_ready(struct verifier *verifier)
         atomic_store(&verifier->ready, true);
 }
 
-/* With the verifier's lock held. */
+/* The verifier's lock must be held. */
 static bool may_take(const void *context, uint64_t client)
 {
     const struct verifier *verifier = context;
@@ -64,7 +64,8 @@ static bool may_take(const void *context, uint64_t client)
     return busy + 1 < verifier->slot_count;
 }
 
-/* Takes a unit of the next run; false, and the slot rests, if there is none for it. */
+/* Takes a unit of the next run. Returns false, and the slot becomes idle, if there is none for
+ * it. */
 static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct run **out_run,
                       uint64_t *out_unit)
 {
@@ -82,8 +83,8 @@ static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct r
     run->active++;
     slot->is_busy = true;
     slot->client = run->job.client;
-    /* The content of objects is checked when all components are known: what a wrong digest explains
-     * is not reported a second time. */
+    /* Object contents are checked after all components, so that a fault that a wrong digest
+     * explains is not reported twice. */
     if (run->next_unit < run->units && run->next_unit != run->generation->model->component_count)
         job_queue_put_back(&verifier->runs, &run->job);
     pthread_mutex_unlock(&verifier->lock);
@@ -91,8 +92,8 @@ static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct r
     return true;
 }
 
-/* A broken content rule is not reported if the digest is wrong too: the bytes are then not those
- * that the writer wrote. */
+/* Checks the content rules of an object. A broken rule is not reported if the digest is wrong too:
+ * the bytes are then not what the writer wrote. */
 static void check_content(struct verifier *verifier, struct run *run, uint32_t index)
 {
     struct generation *generation = run->generation;
@@ -112,7 +113,7 @@ static void check_content(struct verifier *verifier, struct run *run, uint32_t i
         zt_object_find(model, object, (struct zt_text){error.component, strlen(error.component)});
     if (broken && component != NULL)
         number = zt_component_index(model, component);
-    /* The error does not name a component: the object's first one stands for it. */
+    /* The error names no component, so it is reported for the object's first one. */
     else if (broken && object->component_count > 0)
         number = object->first_component;
     if (number != NO_COMPONENT && atomic_load(&generation->states[number]) == COMPONENT_CORRUPT)
@@ -130,8 +131,8 @@ static void check_content(struct verifier *verifier, struct run *run, uint32_t i
     verifier_mark_dirty(verifier, generation);
 }
 
-/* All of the file is going to be read, mostly in this order: what is elsewhere is brought across
- * the ends of components. */
+/* Announces the next bytes to the store. The whole file will be read, mostly in this order, so
+ * remote bytes are fetched across the boundaries of components. */
 static void advise_from(const struct generation *generation, uint64_t unit)
 {
     const struct zt_component *component = &generation->model->components[unit];
@@ -142,7 +143,7 @@ static void advise_from(const struct generation *generation, uint64_t unit)
         zt_source_read_on(source, component->offset, zt_source_size(source) - component->offset, 0);
 }
 
-/* Whether only the digest of its shard covers a component. */
+/* Returns true if a component is covered only by the digest of its shard. */
 static bool is_covered_by_shard(const struct generation *generation, uint32_t index)
 {
     const struct zt_component *component = &generation->model->components[index];
@@ -179,9 +180,9 @@ static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
     }
 }
 
-/* Opens a run's file again. If it has changed, the catalog retires the generation, and what follows
- * it has a run of its own; but a process without descriptors cannot know, and tries again. False if
- * the unit cannot be done. */
+/* Opens a run's file again. If the file has changed, the catalog retires the generation, and its
+ * successor has a separate run. If the process has no descriptors, that is unknown, so the function
+ * retries. Returns false if the unit cannot be processed. */
 static bool open_for_unit(struct verifier *verifier, const struct run *run)
 {
     static const struct timespec pause = {.tv_nsec = OPEN_GAP_MS * CLOCK_NS_PER_MS};
@@ -202,7 +203,7 @@ static bool open_for_unit(struct verifier *verifier, const struct run *run)
     return false;
 }
 
-/* Its file is open during the unit only: thousands of runs may wait. */
+/* Keeps the run's file open during the unit only, since thousands of runs may wait. */
 static void do_unit_if_wanted(struct verifier *verifier, struct run *run, uint64_t unit)
 {
     if (is_cancelled(verifier, run) || !open_for_unit(verifier, run))
@@ -230,11 +231,10 @@ static void end_run(struct verifier *verifier, struct run *run)
     }
     parking_release_idle(run->generation);
     free(run);
-    if (atomic_fetch_sub(&verifier->runs_left, 1) == 1)
-        digest_finder_continue(verifier);
+    hash_queue_release(verifier->server->hash_queue);
 }
 
-/* With the verifier's lock held: those that rest. */
+/* Starts all idle slots. The verifier's lock must be held. */
 static void start_slots(struct verifier *verifier)
 {
     for (unsigned i = 0; i < verifier->slot_count; i++) {
@@ -245,7 +245,7 @@ static void start_slots(struct verifier *verifier)
     }
 }
 
-/* With the verifier's lock held: the components are done, the content follows. */
+/* Continues with the content once all components are done. The verifier's lock must be held. */
 static void continue_run(struct verifier *verifier, struct run *run)
 {
     if (run->active > 0 || run->next_unit == run->units || run->job.line != NULL)
@@ -295,7 +295,7 @@ void verifier_runs_init(struct verifier *verifier)
     }
 }
 
-/* Queues the run and starts every resting slot. False if the verifier is stopping. */
+/* Queues the run and starts all idle slots. Returns false if the verifier is stopping. */
 static bool enqueue(struct verifier *verifier, struct run *run)
 {
     bool open;
@@ -304,7 +304,9 @@ static bool enqueue(struct verifier *verifier, struct run *run)
     open = !atomic_load(&verifier->stopping);
     if (open) {
         job_queue_put(&verifier->runs, &run->job);
-        atomic_fetch_add(&verifier->runs_left, 1);
+        /* Verifying whole models has priority over background hashing, because a client has asked
+         * for it. */
+        hash_queue_hold(verifier->server->hash_queue);
         verifier->eager_left += !run->recheck;
     }
     if (open)
@@ -313,7 +315,8 @@ static bool enqueue(struct verifier *verifier, struct run *run)
     return open;
 }
 
-/* With the verdicts' lock held, so that the run does not end. */
+/* Makes the run this client's too. The verdicts' lock must be held, so that the run does not
+ * end. */
 static void share(struct verifier *verifier, struct run *run, uint64_t client)
 {
     pthread_mutex_lock(&verifier->lock);

@@ -1,5 +1,5 @@
-/* Checks shards against the digests that the model states for them, which cover components without
- * digests of their own. A shard is hashed as a whole, once for all its components; the verdict is
+/* Checks shards against the digests that the model states for them; these cover components without
+ * their own digests. A shard is hashed as a whole, once for all its components, and the verdict is
  * kept as long as the generation. */
 #include "verify/verifier_work.h"
 
@@ -10,16 +10,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* How long until a shard that cannot be read is tried again. */
+/* How long to wait before a shard that cannot be read is tried again. */
 #define RETRY_NS CLOCK_NS_PER_S
 
-/* One for each shard of a generation, under the lock of its verdicts. */
+/* The state of one shard of a generation, under the lock of the generation's verdicts. */
 struct shard_check {
     enum component_state state;
     struct waiter *waiters;
-    uint32_t round;          /* of the last run that hashed it */
-    struct hashing *hashing; /* that a worker has or will have begun */
-    int64_t retry_ns; /* if CORRUPT or UNAVAILABLE only mean that it could not be read; else 0 */
+    uint32_t round;          /* number of the last run that hashed it */
+    struct hashing *hashing; /* queued or running on a worker */
+    int64_t retry_ns; /* set if CORRUPT or UNAVAILABLE only means that the shard could not be read;
+                       * else 0 */
 };
 
 struct hashing {
@@ -45,9 +46,9 @@ static enum zt_status hash_shard(struct hashing *hashing, struct zt_error *error
     struct zt_source *source = generation->shards.sources[hashing->shard];
     enum zt_status status = zt_shard_check_digest(stated, source, &progress, error);
 
-    /* Bytes from elsewhere may only have come wrong. */
+    /* Wrong bytes from a remote store may be a transfer error, so fetch them again. */
     if (status == ZT_CORRUPT && source != NULL &&
-        zt_source_forget(source, 0, zt_source_size(source)))
+        zt_source_invalidate(source, 0, zt_source_size(source)))
         status = zt_shard_check_digest(stated, source, &progress, error);
     if ((status == ZT_OK || status == ZT_CORRUPT) && !generation_is_unwritten(generation))
         status =
@@ -75,7 +76,8 @@ static bool is_covered(const struct zt_component *component, uint32_t shard)
     return component->digest == NULL && component->shard == shard + 1;
 }
 
-/* Records the verdict for components that only the shard's digest covers. The lock is held. */
+/* Records the verdict for components that are covered only by the shard's digest. The lock must be
+ * held. */
 static void record_components(struct generation *generation, uint32_t shard, bool corrupt)
 {
     const struct zt_shard *stated = &generation->model->shards[shard];
@@ -87,7 +89,7 @@ static void record_components(struct generation *generation, uint32_t shard, boo
         if (!is_covered(&generation->model->components[i], shard))
             continue;
         verification_set(generation, i, corrupt ? COMPONENT_CORRUPT : COMPONENT_UNDIGESTED);
-        /* Skipped once the list is full: removing an old failure of each takes a search. */
+        /* Skip this once the list is full: removing a component's old failure takes a search. */
         if (!corrupt || verification->failure_count < FAILURES_MAX)
             verification_note_digest(generation, i, corrupt ? expected : NULL, "");
     }
@@ -111,7 +113,7 @@ static void run_hashing(struct job *job)
     *known = (struct shard_check){.state = state_of(status), .round = known->round};
     if (status == ZT_OK || status == ZT_CORRUPT)
         record_components(generation, hashing->shard, status == ZT_CORRUPT);
-    /* A shard that was not hashed completely, or cannot be read, may still be correct. */
+    /* A shard that was not hashed completely, or could not be read, may still be correct. */
     if (status != ZT_OK && status != ZT_UNSUPPORTED && status != ZT_CORRUPT)
         known->retry_ns = clock_ns() + RETRY_NS;
     pthread_mutex_unlock(&verification_of(generation)->lock);
@@ -122,7 +124,7 @@ static void run_hashing(struct job *job)
     free(hashing);
 }
 
-/* With the lock held. NULL when out of memory. */
+/* Returns NULL if out of memory. The lock must be held. */
 static struct hashing *begin(struct verifier *verifier, struct generation *generation,
                              uint32_t shard)
 {
@@ -137,7 +139,7 @@ static struct hashing *begin(struct verifier *verifier, struct generation *gener
     return hashing;
 }
 
-/* With the lock held. NULL when out of memory, or the verifier is stopping. */
+/* Returns NULL if out of memory, or if the verifier is stopping. The lock must be held. */
 static struct shard_check *check_of_shard(struct verifier *verifier, struct generation *generation,
                                           uint32_t shard)
 {
@@ -151,7 +153,7 @@ static struct shard_check *check_of_shard(struct verifier *verifier, struct gene
     return &verification->shards[shard];
 }
 
-/* With the lock held. Returns what is known, or adds the waiter. */
+/* Returns the known state, or adds the waiter. The lock must be held. */
 static enum component_state join(struct verifier *verifier, struct generation *generation,
                                  uint32_t shard, struct waiter *waiter, struct hashing **out_begun)
 {
@@ -189,7 +191,7 @@ enum component_state verifier_ask_shard(struct verifier *verifier, struct genera
         return COMPONENT_CORRUPT;
     pthread_mutex_lock(&verification_of(generation)->lock);
     state = join(verifier, generation, shard, waiter, &begun);
-    /* With the lock, so that whoever joins finds it queued. */
+    /* Submit it under the lock, so that requests that join find it queued. */
     if (begun != NULL)
         workers_submit_long(server_waiters(verifier->server), &begun->job);
     pthread_mutex_unlock(&verification_of(generation)->lock);

@@ -1,4 +1,4 @@
-/* The verifier's state, shared by its files; all others use verifier.h. */
+/* The verifier's state, for its own files; other files use verifier.h. */
 #ifndef VERIFY_VERIFIER_WORK_H
 #define VERIFY_VERIFIER_WORK_H
 
@@ -8,71 +8,72 @@
 #include "verify/verification.h"
 #include "verify/verifier.h"
 
-/* Idle jobs at a time; on most machines the pool has fewer threads for them. */
+/* The maximum number of concurrent idle jobs; on most machines the pool has fewer threads for
+ * them. */
 #define RUN_SLOTS_MAX 64
 
 struct run_slot {
     struct job job; /* first: the job is the structure */
     struct verifier *verifier;
     bool queued;
-    bool is_busy; /* with a unit of this client's run */
+    bool is_busy; /* processing a unit of this client's run */
     uint64_t client;
 };
 
 struct verifier {
     struct server *server;
     struct state_folder folder;
-    struct finder_queue finders;
+    struct wanted_digests wanted;
     struct blob_index blobs;
     atomic_bool stopping;
-    atomic_size_t runs_left; /* begun and not ended */
 
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
-    struct job_queue runs; /* with units to be taken */
+    struct job_queue runs; /* runs that have units left */
     struct run_slot slots[RUN_SLOTS_MAX];
     unsigned slot_count;
-    size_t eager_left; /* runs of verify: eager not yet done */
+    size_t eager_left; /* unfinished runs of verify: eager */
     bool loaded;
     atomic_bool ready;
-    struct generation *dirty; /* to be saved */
+    struct generation *dirty; /* generations to be saved */
     bool ending;
     pthread_t saver;
 };
 
 /* --- verifier.c --- */
 
-/* Has the generation's verdicts and digests saved soon. */
+/* Schedules saving the generation's verdicts and digests. */
 void verifier_mark_dirty(struct verifier *verifier, struct generation *generation);
 
 /* --- verifier_runs.c: runs over all components of a generation (POST, and verify: eager) --- */
 
 void verifier_runs_init(struct verifier *verifier);
 
-/* Begins a run over the components that are not known yet or, with recheck, over all components and
- * the content of all objects. If a run is in progress, it is now this client's too. */
+/* Starts a run over the unknown components or, with recheck, over all components and the content of
+ * all objects. If a run is in progress, it becomes this client's too. */
 void verifier_run_begin(struct verifier *verifier, struct generation *generation, bool recheck,
                         uint64_t client);
 
 /* Counts stored bytes that the run has read. */
 void verifier_run_advance(struct run *run, uint64_t stored_bytes);
 
-/* Bytes counted so far. */
+/* Returns the number of bytes counted so far. */
 uint64_t verifier_run_bytes(const struct run *run);
 
-/* With the verifier's lock held: becomes ready once the first scan and its runs are done. */
+/* Marks the verifier as ready once the first scan and its runs are done. The verifier's lock must
+ * be held. */
 void verifier_note_ready(struct verifier *verifier);
 
 /* --- verifier_shards.c: shards against the digest that the model states for them --- */
 
-/* COMPONENT_VERIFIED, COMPONENT_CORRUPT, COMPONENT_UNSUPPORTED (a digest of an unknown algorithm),
- * or COMPONENT_CHECKING: the shard is being hashed (this call begins it if necessary), and waiter
- * will be woken. A shard that cannot be read is CORRUPT, or UNAVAILABLE, for a second and then
- * tried again. */
+/* Returns the state of a shard: COMPONENT_VERIFIED, COMPONENT_CORRUPT, COMPONENT_UNSUPPORTED (a
+ * digest of an unknown algorithm), or COMPONENT_CHECKING if the shard is being hashed (this call
+ * starts that if necessary); waiter will then be woken. A shard that cannot be read is CORRUPT or
+ * UNAVAILABLE for a second and is then tried again. */
 enum component_state verifier_ask_shard(struct verifier *verifier, struct generation *generation,
                                         uint32_t shard, struct waiter *waiter);
 
-/* Hashes the shard on this thread, once in each run over the generation. */
+/* Hashes the shard on this thread, once per run over the generation. */
 void verifier_check_shard_now(struct verifier *verifier, struct generation *generation,
                               uint32_t shard);
 

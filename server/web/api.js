@@ -30,7 +30,7 @@ export class Problem extends Error {
 // No answer, or not all of one: the server is away, or the network.
 export class Unreachable extends Error {
   constructor() {
-    super("The server does not answer.");
+    super("The server does not respond.");
   }
 }
 

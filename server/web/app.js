@@ -28,7 +28,7 @@ let shown = { path: null, follow: () => false };
 
 const missing = {
   async show(root) {
-    root.append(el("h1", {}, "There is no such page"), el("p", {}, el("a", { href: api.page("") }, "All models")));
+    root.append(el("h1", {}, "Page not found"), el("p", {}, el("a", { href: api.page("") }, "All models")));
   },
 };
 
@@ -145,12 +145,12 @@ function askForToken(problem) {
   const form = el("form", { class: "token" },
     el("p", {}, el("label", { for: "token" }, "Token")),
     el("p", {}, input, " ", el("button", { type: "submit" }, "Continue")),
-    el("p", { class: "note" }, "It is kept in this tab until you close it, and sent to this server only."));
+    el("p", { class: "note" }, "The token is kept in this tab until you close it, and sent only to this server."));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     // A header field holds no other characters (RFC 6750 section 2.1).
     if (!/^[A-Za-z0-9._~+/-]+=*$/.test(input.value.trim())) {
-      input.setCustomValidity("A token consists of letters, digits and - . _ ~ + / only.");
+      input.setCustomValidity("A token may only contain letters, digits and - . _ ~ + /.");
       input.reportValidity();
       return;
     }
@@ -159,7 +159,7 @@ function askForToken(problem) {
   });
   input.addEventListener("input", () => input.setCustomValidity(""));
   main.removeAttribute("aria-busy");
-  main.replaceChildren(el("div", { class: "page" }, el("h1", {}, "This server asks who you are"),
+  main.replaceChildren(el("div", { class: "page" }, el("h1", {}, "This server requires a token"),
     api.hasToken() && errorBox(problem), form));
   document.title = "Token – ztserve";
   input.focus();

@@ -74,8 +74,8 @@ function partsSwitch(onChange) {
 }
 
 function nothing(api) {
-  return el("p", {}, "There are no models yet. Files in the folder that the server was started with appear here within ",
-    "seconds; where writing is on, they can also be ", el("a", { href: api.page("uploads") }, "uploaded"), ".");
+  return el("p", {}, "There are no models yet. Files in the server's folder appear here within ",
+    "seconds; if uploads are turned on, files can also be ", el("a", { href: api.page("uploads") }, "uploaded"), ".");
 }
 
 // Until there is a model.

@@ -69,7 +69,7 @@ export function wholeName(text, limit = LIMIT) {
 export function errorBox(error, again = null) {
   const problem = error.detail !== undefined;
   return el("div", { class: "error", role: "alert" },
-    el("p", {}, el("strong", {}, problem ? `${error.title}:` : "This did not work."), " ",
+    el("p", {}, el("strong", {}, problem ? `${error.title}:` : "The request failed."), " ",
       el("bdi", {}, cut(problem ? error.detail : String(error.message ?? error), 2000))),
     problem && el("p", { class: "note" }, `${error.status} ${error.code}`,
       error.requestId ? ` · request ${error.requestId}` : ""),

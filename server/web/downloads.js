@@ -24,7 +24,7 @@ function save(address, fileName) {
 }
 
 async function follow({ address, fileName }, api, signal, below) {
-  below.replaceChildren(el("p", { class: "note", role: "status" }, "The server makes it …"));
+  below.replaceChildren(el("p", { class: "note", role: "status" }, "The server is preparing the file …"));
   try {
     await api.bytesOf(await api.request(address, { headers: { Range: "bytes=0-0" }, signal }));
     below.replaceChildren();
@@ -45,7 +45,7 @@ async function fetchWithToken({ address, fileName }, api, signal, below) {
     if (!(length <= HELD_MAX)) {
       stop.abort();
       below.replaceChildren(
-        el("p", {}, `${Number.isFinite(length) ? bytes(length) : "That"} is too much for a page to hold. In a shell:`),
+        el("p", {}, `${Number.isFinite(length) ? bytes(length) : "The file"} is too large for the browser to download. In a shell:`),
         el("pre", { class: "folded", tabindex: "0" }, curlLine(address, fileName)));
       return;
     }
@@ -80,11 +80,11 @@ export function downloads(manifest, api, signal) {
 
   return el("section", { "aria-labelledby": "downloads" }, el("h2", { id: "downloads" }, "Download"),
     el("div", { class: "bar" },
-      whole && control(`The file as it is, ${bytes(size)}`, whole, api, signal, below),
+      whole && control(`The original file, ${bytes(size)}`, whole, api, signal, below),
       FORMATS.map(([format, label]) => control(`as ${label}`, {
         address: `${path}/export?format=${format}`,
         fileName: `${stem}.${format === "zt2" ? "zt" : format}`,
       }, api, signal, below))),
     below,
-    el("p", { class: "note" }, "All of its files, in a shell: ", el("code", {}, pullLine(api, manifest.name))));
+    el("p", { class: "note" }, "All files, in a shell: ", el("code", {}, pullLine(api, manifest.name))));
 }

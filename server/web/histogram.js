@@ -46,7 +46,7 @@ export function draw({ edges: found, counts }) {
   const readout = el("p", { class: "note readout" }, "Point at a bar to see its bin.");
   const picture = svg("svg", { class: "histogram", viewBox: `0 0 ${WIDTH} ${HEIGHT + 2}`, preserveAspectRatio: "none",
     role: "img", "aria-label": describe(edges, counts) }, bars(edges, counts, readout));
-  const table = el("details", {}, el("summary", {}, `The ${counts.length} bins as a table`),
+  const table = el("details", {}, el("summary", {}, `The ${counts.length} bins in a table`),
     el("div", { class: "scroll short", tabindex: "0", role: "region", "aria-label": "Bins of the histogram" },
       el("table", { class: "numbers bins" },
         el("thead", {}, el("tr", {}, ["from", "to", "elements"].map((text) => el("th", { scope: "col" }, text)))),

@@ -97,7 +97,7 @@ function tensorTable(rows, addressOf, noted) {
 }
 
 function bytesSection(top, map, addressOf) {
-  return el("section", { "aria-labelledby": "modules" }, el("h2", { id: "modules" }, "Where the bytes are"),
+  return el("section", { "aria-labelledby": "modules" }, el("h2", { id: "modules" }, "Map of the bytes"),
     top.bytes > 0 && map.element,
     el("details", { class: "modules" }, el("summary", {}, `As a tree: ${plural(top.count, "tensor")} by module`),
       tree(top, addressOf)));

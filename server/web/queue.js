@@ -65,8 +65,8 @@ function makeItem(upload, modelPage) {
     below.replaceChildren(...[
       upload.error && errorBox(upload.error),
       upload.error?.status === 412 && !upload.replace &&
-        el("p", {}, "There is a model of this name already. Cancel this, allow replacing above, and choose the file again."),
-      upload.state === "done" && el("p", {}, el("a", { href: modelPage(upload.model) }, "Look at ", name(upload.model, 60))),
+        el("p", {}, "A model of this name already exists. Cancel this upload, allow replacing above, and choose the file again."),
+      upload.state === "done" && el("p", {}, el("a", { href: modelPage(upload.model) }, "Show ", name(upload.model, 60))),
     ].filter(Boolean));
   };
   upload.element = element;
@@ -93,7 +93,7 @@ async function run(upload) {
       retrying: (error, seconds) => {
         upload.state = "retrying";
         upload.marks = [];
-        upload.why = `${cut(String(error.detail ?? error.message), 200).replace(/\.$/, "")}; again in ${seconds} s`;
+        upload.why = `${cut(String(error.detail ?? error.message), 200).replace(/\.$/, "")}; retrying in ${seconds} s`;
         upload.show();
       },
     });

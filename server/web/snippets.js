@@ -13,7 +13,7 @@ const BLOCKS = new Set(["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", 
 // What safetensors can hold, whatever the shape; of the others, an export is a zTensor file.
 const SAFETENSORS = new Set([...NUMPY.keys(), ...WIDENED].filter((type) => type !== "complex128" && type !== "f4_e2m1"));
 // Encodings that the server decodes; of others there are only the stored bytes.
-const DECODED = new Set(["raw", "zstd", "zt.zstd-seekable/1", "deflate", "strided", "varint"]);
+const DECODED = new Set(["raw", "zstd", "zt.zstd-seekable/1", "deflate", "strided", "varint", "protobuf"]);
 // Controls, marks that change a line's direction, and what is not seen: a terminal must not act on them.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 const ENDS = new Set(["objects", "export", "verification", "uploads"]);

@@ -38,7 +38,7 @@ function address(path, view, shape) {
 export function make({ api, path, shape, signal, change }) {
   const body = el("div", { class: "statistics-body" });
   const box = el("input", { type: "checkbox", id: "part" });
-  const choice = el("p", {}, box, " ", el("label", { for: "part" }, "Only of the part shown in the heat map"));
+  const choice = el("p", {}, box, " ", el("label", { for: "part" }, "Only for the part shown in the heat map"));
   const element = el("section", { "aria-labelledby": "statistics" },
     el("h2", { id: "statistics" }, "Statistics"), choice, body);
   let shown = null;

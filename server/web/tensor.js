@@ -139,14 +139,14 @@ export async function show(root, { model, object, component, api, signal, onRetu
     update();
   }
 
-  // The page no longer follows what the reader chooses: nothing that is asked now fits to it.
+  // The page stops reacting to input: new responses would not match what it shows.
   function replaced() {
     if (using.signal.aborted)
       return;
     using.abort();
     root.prepend(el("div", { class: "error", role: "alert" }, el("p", {},
-      el("strong", {}, "The model has been replaced."), " What this page shows is of its former version."),
-    el("p", {}, el("a", { class: "button", href: location.pathname }, "Show it as it is now"))));
+      el("strong", {}, "The model has been replaced."), " This page shows the previous version."),
+    el("p", {}, el("a", { class: "button", href: location.pathname }, "Show the current version"))));
     for (const section of sections)
       section.element.inert = true;
     for (const busy of root.querySelectorAll("[aria-busy]"))

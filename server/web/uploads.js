@@ -13,8 +13,8 @@ function picker(onFiles) {
   const input = el("input", { type: "file", multiple: true, id: "files", class: "unseen" });
   const zone = el("div", { class: "drop" },
     el("p", {}, "Drop model files here, or ", el("label", { for: "files", class: "button" }, "choose files"), input),
-    el("p", { class: "note" }, "A file is named after itself, without its extension. It is visible when all of it has arrived and is right. ",
-      "An interrupted upload goes on when you choose the same file again."));
+    el("p", { class: "note" }, "A model is named after its file, without the extension. It appears once the upload is complete and checked. ",
+      "To resume an interrupted upload, choose the same file again."));
 
   input.addEventListener("change", () => {
     onFiles([...input.files]);
@@ -51,7 +51,7 @@ function unfinishedList(api, signal) {
       const drop = el("button", { type: "button", class: "small" }, "Cancel");
       drop.addEventListener("click", () => tus.abandon(one).catch(() => { /* It expires by itself. */ }).then(fill));
       return el("li", { class: "upload" }, name(one.fileName), el("span", { class: "note" },
-        ` ${bytes(one.size)}, as ${cut(String(one.model), 100)}: choose the file again to go on. `), drop);
+        ` ${bytes(one.size)}, as ${cut(String(one.model), 100)}: choose the file again to resume. `), drop);
     }));
   };
 
@@ -111,17 +111,17 @@ async function follow(api, signal, below) {
       const text = JSON.stringify(uploads);
 
       if (text !== shown)
-        below.replaceChildren(uploads.length === 0 ? el("p", { class: "note" }, "Nothing is on its way.")
+        below.replaceChildren(uploads.length === 0 ? el("p", { class: "note" }, "No uploads in progress.")
           : el("ul", { class: "uploads" }, uploads.map(row)));
       shown = text;
     } catch (error) {
       if (signal.aborted)
         return;
       if (error.status === 403) {
-        below.replaceChildren(el("p", { class: "note" }, "The list of all uploads is for tokens with the scope admin."));
+        below.replaceChildren(el("p", { class: "note" }, "The list of all uploads requires a token with the scope admin."));
         return;
       }
-      // Who listens to the page hears of it once.
+      // Announced only once to screen readers.
       if (String(error) !== shown)
         below.replaceChildren(errorBox(error));
       shown = String(error);
@@ -136,11 +136,11 @@ export async function show(root, { api, signal }) {
   root.append(el("h1", {}, "Uploads"));
   const server = await api.json(`${api.base}/`, { headers: { Accept: "application/json" }, signal });
   if (server.writable !== true) {
-    root.append(el("p", {}, "Writing is turned off on this server: it was started without ", el("code", {}, "--writable"), "."));
+    root.append(el("p", {}, "Uploads are turned off: the server was started without ", el("code", {}, "--writable"), "."));
     return;
   }
   const below = el("div", {}, el("p", { class: "note" }, "Loading…"));
   root.append(sender(api, signal),
-    el("section", { "aria-labelledby": "others" }, el("h2", { id: "others" }, "On their way to this server"), below));
+    el("section", { "aria-labelledby": "others" }, el("h2", { id: "others" }, "In progress on this server"), below));
   follow(api, signal, below);
 }

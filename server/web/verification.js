@@ -27,10 +27,10 @@ function wordOf(report) {
 function details(report) {
   const { components } = report;
   const parts = [
-    [components.verified, "right"],
+    [components.verified, "correct"],
     [components.failed, "wrong"],
     [components.undigested, "without a digest"],
-    [components.unsupported, "cannot be judged"],
+    [components.unsupported, "cannot be checked"],
   ];
   const told = parts.filter(([number]) => number > 0).map(([number, what]) => `${count(number)} ${what}`);
 
@@ -40,7 +40,7 @@ function details(report) {
 function failureList(failures) {
   return failures.length === 0 ? null : el("ul", {}, failures.slice(0, 100).map((failure) => el("li", {},
     el("bdi", { class: "name" }, cut(`${failure.object} · ${failure.component}`, 200)),
-    el("span", { class: "note" }, " expected ", el("code", {}, cut(String(failure.expected), 100)), ", is ",
+    el("span", { class: "note" }, " expected ", el("code", {}, cut(String(failure.expected), 100)), ", got ",
       el("code", {}, cut(String(failure.actual), 100))))));
 }
 

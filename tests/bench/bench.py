@@ -1,4 +1,4 @@
-"""ztserve beside nginx and other yardsticks: the same bytes, the same machine, in turn; ratios, thresholds and verdicts.
+"""ztserve compared with nginx and other yardsticks: the same bytes, the same machine, in turn; ratios, thresholds and verdicts.
 
 Each figure is the median over the rounds; a ratio is taken within a round. Above 1, ztserve is ahead, unless a row says
 otherwise. The exit status is 0 if every threshold is met, 1 if something is missed, 2 if not everything could be judged.
@@ -23,7 +23,7 @@ from workload import WORKLOADS
 
 IDLE_S, IDLE_TRIES = 2, 5
 # The modules of workloads, in the order in which they run.
-MODULES = ("reading", "network", "uploading", "computing", "files", "hub", "statistics_figures", "pulling", "buckets", "floor")
+MODULES = ("reading", "network", "uploading", "computing", "files", "hub", "statistics_figures", "pulling", "buckets")
 
 
 def find_workloads():
@@ -96,7 +96,7 @@ def show(figure):
         text += f", {figure.beside} {amount(median(figure.theirs), figure.unit)}: {median(figure.ratios()):.2f}"
         text += f" ({low:.2f} to {high:.2f})"
     if figure.check:
-        text += f", {figure.beside} beside itself {figure.check_ratio():.2f}"
+        text += f", {figure.beside} against itself {figure.check_ratio():.2f}"
     if figure.processor:
         text += ", processor " + " / ".join(f"{share:.2f}" for share in figure.processor)
     if figure.verdict() != SHOWN:

@@ -59,6 +59,6 @@ CURVES = [
         ),
         points,
         seconds=8,
-        note="The time of an answer includes that of a client in Python, which reads it whole.",
+        note="Response times include a client in Python that reads the whole response.",
     )
 ]

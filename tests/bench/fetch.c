@@ -16,7 +16,7 @@
 
 #define RANGE_BYTES ((uint64_t)8 << 20)
 /* Received and written at a time: what stays in the processor's cache, and what the page cache has
- * warm memory for (server/cache/disk_file.h). */
+ * warm memory for (server/disk/disk_file.h). */
 #define PIECE_BYTES ((size_t)256 << 10)
 #define HEAD_BYTES  4096
 #define CONNECTIONS 64

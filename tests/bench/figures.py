@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 MET, MISSED, UNJUDGED, SKIPPED, SHOWN = "met", "MISSED", "not judged", "skipped", "shown"
 # Cores that others may take while a row is measured.
 OTHERS_LIMIT = 0.2
-# How far nginx beside itself may be from 1.
+# How far nginx against itself may be from 1.
 CHECK_LIMIT = 0.1
 
 
@@ -74,7 +74,7 @@ class Figure:
         if self.others > OTHERS_LIMIT:
             reasons.append(f"others took {self.others:.2f} cores, more than {OTHERS_LIMIT:g}")
         if not self.check_holds():
-            reasons.append(f"{self.beside} beside itself {self.check_ratio():.2f}, more than a tenth from 1")
+            reasons.append(f"{self.beside} against itself {self.check_ratio():.2f}, more than a tenth from 1")
         return " and ".join(reasons)
 
     def check_holds(self):

@@ -253,7 +253,7 @@ static uint64_t run(struct load *load, uint64_t start, double seconds)
     return now - start;
 }
 
-static void forget(struct load *load)
+static void invalidate(struct load *load)
 {
     memset(load->times, 0, sizeof(load->times));
     load->requests = 0;
@@ -370,7 +370,7 @@ int main(int argc, char **argv)
     open_connections(&load);
     if (load.warm_seconds > 0) {
         run(&load, start, load.warm_seconds);
-        forget(&load);
+        invalidate(&load);
         start = now_ns();
         watched = watched_ns(&load);
         client = clock_ns(CLOCK_PROCESS_CPUTIME_ID);

@@ -150,7 +150,7 @@ def beside_downloads(context, one, other):
     return {**result, "beside": downloads["bytes"] / downloads["seconds"]}
 
 
-@workload("beside", "range of 4 KiB beside four downloads of 1 GiB")
+@workload("beside", "range of 4 KiB during four downloads of 1 GiB")
 def beside(context):
     small_sides, large_sides = range_sides(context, 4096), range_sides(context, LARGE_BYTES)
     with context.watch() as others:
@@ -159,7 +159,7 @@ def beside(context):
             for one, other in zip(small_sides.all(), large_sides.all())
         ]
         results = context.alternate(actions)
-    row = "range of 4 KiB beside four downloads"
+    row = "range of 4 KiB during four downloads"
     for key, metric, least in (("p50_us", "p50", 0.8), ("p99_us", "p99", 1.0)):
         ours, theirs, check = ([result[key] for result in side] for side in results)
         limit = Limit(least=least)

@@ -11,9 +11,9 @@ BEGIN = "<!-- written by make bench: begin -->"
 END = "<!-- written by make bench: end -->"
 # The plots, and the workloads of each.
 PLOTS = (
-    ("small", "Small answers beside nginx (above 1: ztserve is ahead)", ("manifest", "range", "beside")),
-    ("bulk", "Large answers beside nginx", ("bulk", "whole", "cold", "export", "network")),
-    ("other", "Uploads, hashing, slices and decoding beside their yardsticks", ("upload", "components", "verification", "slice", "zstd")),
+    ("small", "Small responses compared with nginx (above 1: ztserve is faster)", ("manifest", "range", "beside")),
+    ("bulk", "Large responses compared with nginx", ("bulk", "whole", "cold", "export", "network")),
+    ("other", "Uploads, hashing, slices and decoding compared with their yardsticks", ("upload", "components", "verification", "slice", "zstd")),
 )
 
 
@@ -37,16 +37,16 @@ def figure_row(figure):
 
 
 def table(figures):
-    head = ("workload", "ztserve", "yardstick", "ratio (lowest to highest)", "yardstick beside itself", "processors busy", "must reach", "")
+    head = ("workload", "ztserve", "yardstick", "ratio (lowest to highest)", "yardstick against itself", "processors busy", "must reach", "")
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     return "\n".join([*lines, *map(figure_row, figures)])
 
 
 def missed(figures):
-    rows = [f"{figure.row} ({figure.metric}, beside {figure.beside})" for figure in figures if figure.verdict() == MISSED]
+    rows = [f"{figure.row} ({figure.metric}, compared with {figure.beside})" for figure in figures if figure.verdict() == MISSED]
     unjudged = [f"{figure.row}, {figure.metric} ({figure.why_unjudged()})" for figure in figures if figure.verdict() == UNJUDGED]
     skipped = [f"{figure.row} ({figure.skipped})" for figure in figures if figure.verdict() == SKIPPED]
-    lines = [f"Missed: {'; '.join(rows)}." if rows else "Nothing that was judged is missed."]
+    lines = [f"Missed: {'; '.join(rows)}." if rows else "All judged thresholds are met."]
     if unjudged:
         lines.append(f"Not judged: {'; '.join(unjudged)}.")
     if skipped:

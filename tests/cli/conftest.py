@@ -110,6 +110,17 @@ def push(ztserve, environment):
 
 
 @pytest.fixture
+def write(tmp_path):
+    def write_file(name, data):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    return write_file
+
+
+@pytest.fixture
 def model(request, tmp_path):
     """A file that holds the module's MODEL."""
     path = tmp_path / "m.zt"

@@ -33,16 +33,6 @@ SPARSE = Object(
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write_file(name, data):
-        path = tmp_path / name
-        path.write_bytes(data)
-        return path
-
-    return write_file
-
-
-@pytest.fixture
 def convert(ztserve, tmp_path):
     """Converts into a file of that name and checks it; gives its path."""
 

@@ -7,12 +7,13 @@ import pty
 import re
 import select
 import signal
-import socket
 import struct
 import termios
 import threading
 import time
 from contextlib import suppress
+
+from relay import Relay
 
 TOKEN = re.compile(r"\x1b\[K|\x1b\[[0-9;]*[A-Za-z]|\r|\n|[^\x1b\r\n]")
 
@@ -70,47 +71,17 @@ def run_in_terminal(screen, arguments, folder, environment=None, interrupt_when=
     return os.waitstatus_to_exitcode(status)
 
 
-class SlowLine:
+class SlowLine(Relay):
     """A way to a server on which its answers come at so many bytes a second together."""
 
     def __init__(self, port, bytes_s, port_here=0):
-        self.port, self.bytes_s, self.ends = port, bytes_s, []
-        self.free_at, self.lock = time.monotonic(), threading.Lock()
-        self.listener = socket.create_server(("127.0.0.1", port_here))
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.bytes_s, self.free_at, self.lock = bytes_s, time.monotonic(), threading.Lock()
+        super().__init__("127.0.0.1", port, port_here)
 
-    def accept(self):
-        with suppress(OSError):
-            while True:
-                client, _ = self.listener.accept()
-                server = socket.create_connection(("127.0.0.1", self.port))
-                self.ends += [client, server]
-                threading.Thread(target=self.carry, args=(client, server, False), daemon=True).start()
-                threading.Thread(target=self.carry, args=(server, client, True), daemon=True).start()
-
-    def carry(self, source, target, is_slow):
-        with suppress(OSError):
-            while data := source.recv(32768):
-                if is_slow:
-                    self.wait_turn(len(data))
-                target.sendall(data)
-        for end in (source, target):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def wait_turn(self, length):
-        with self.lock:
-            self.free_at = max(self.free_at, time.monotonic()) + length / self.bytes_s
-            pause = self.free_at - time.monotonic()
-        time.sleep(max(pause, 0))
-
-    def close(self):
-        # Whoever is inside accept would keep the port.
-        with suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        for end in self.ends:
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
+    def passing(self, data, is_request, connection):
+        if not is_request:
+            with self.lock:
+                self.free_at = max(self.free_at, time.monotonic()) + len(data) / self.bytes_s
+                pause = self.free_at - time.monotonic()
+            time.sleep(max(pause, 0))
+        return True

@@ -61,7 +61,7 @@ def tokens_settings(folder, *clients, lines=(), **auth):
 
 def test_a_tokens_file_without_clients_shuts_everybody_out(serve, tmp_path):
     one = serve(tokens_settings(tmp_path, lines=["# nobody"]))
-    words = [f"auth.tokens: {tmp_path / 'tokens'} names no client: everybody is refused (401), except at /healthz and /readyz"]
+    words = [f"auth.tokens: {tmp_path / 'tokens'} has no clients: all requests return 401, except /healthz and /readyz"]
     assert one.warnings == words
     assert one.reload() == words
     assert one.reload(tokens_settings(tmp_path, Client("a", "read"))) == []
@@ -71,8 +71,8 @@ def test_lines_that_fit_nobody_are_named(serve, tmp_path):
     one = serve(tokens_settings(tmp_path, lines=["a read jwt:a", "b read jwt:b", "c read mtls:c"]))
     path = tmp_path / "tokens"
     assert one.warnings == [
-        f"auth.tokens: {path}, line 2: jwt: fits nobody, since auth.jwks is not set",
-        f"auth.tokens: {path}, line 4: mtls: fits nobody, since tls.client_ca is not set",
+        f"auth.tokens: {path}, line 2: jwt: never matches, because auth.jwks is not set",
+        f"auth.tokens: {path}, line 4: mtls: never matches, because tls.client_ca is not set",
     ]
 
 
@@ -80,7 +80,7 @@ def test_keys_without_a_line_for_their_tokens_are_of_no_use(serve, tmp_path):
     jwks = write_keys(tmp_path / "keys.json", Key(tmp_path / "k.key", "ES256", "k"))
     auth = {"jwks": str(jwks), "issuer": ISSUER, "audience": AUDIENCE}
     one = serve(tokens_settings(tmp_path, Client("a", "read"), **auth))
-    assert one.warnings == [f"auth.jwks: {jwks} is of no use, since {tmp_path / 'tokens'} (auth.tokens) has no line with jwt:"]
+    assert one.warnings == [f"auth.jwks: {jwks} has no effect, because {tmp_path / 'tokens'} (auth.tokens) has no line with jwt:"]
     assert one.reload(tokens_settings(tmp_path, lines=["a read jwt:a"], **auth)) == []
 
 
@@ -88,7 +88,7 @@ def test_keys_without_a_line_for_their_tokens_are_of_no_use(serve, tmp_path):
 def test_a_reload_that_takes_the_tokens_away_says_who_may_enter(serve, tmp_path, arguments, deeds):
     one = serve(tokens_settings(tmp_path, Client("a", "read")), *arguments)
     assert one.warnings == []
-    assert one.reload({}) == [f"auth.tokens is not set any more: everybody may now {deeds}"]
+    assert one.reload({}) == [f"auth.tokens is no longer set: any client may now {deeds}"]
     assert one.reload({}) == []
 
 
@@ -98,9 +98,9 @@ def test_a_reload_that_leaves_only_certificates_says_so(start_server, tmp_path):
     tls = {"tls": {"cert": str(certificate.cert), "key": str(certificate.key), "client_ca": str(authority.cert)}}
     settings = {**tls, **tokens_settings(tmp_path, Client("a", "read"))}
     one = Served(lambda *given: start_server(*given, tls=authority), tmp_path, settings)
-    assert one.reload(tls) == ["auth.tokens is not set any more: whoever has a certificate may now read"]
+    assert one.reload(tls) == ["auth.tokens is no longer set: any client with a certificate may now read"]
     del tls["tls"]["client_ca"]
-    assert one.reload(tls) == ["tls.client_ca is not set any more: everybody may now read"]
+    assert one.reload(tls) == ["tls.client_ca is no longer set: any client may now read"]
 
 
 def test_permissions_of_the_tokens_file_are_warned_of_when_they_change(serve, tmp_path):

@@ -112,13 +112,6 @@ def test_every_alert_fires_in_its_case_and_is_silent_in_another(tmp_path):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_the_cases_can_fail(tmp_path):
-    alert, given, minute = SILENT[0]
-    assert run([case("", given, minute, [alert])], tmp_path).returncode != 0
-    alert, given, minute = FIRES[0]
-    assert run([case("", given, minute, [])], tmp_path).returncode != 0
-
-
 def test_alerts_wait_for_their_time(tmp_path):
     cases = [
         case("", [series("up", "0x30")], 1, []),

@@ -103,4 +103,4 @@ def test_what_serve_warns_of_is_a_warning(ztserve, good, tmp_path):
     result = ztserve("check-config", write_settings(tmp_path, files))
     assert result.status == 0
     assert len(result.error_lines) == 2
-    assert re.search(r"line \d+: jwt: fits nobody", result.errors) and re.search(r"line \d+: mtls: fits nobody", result.errors)
+    assert re.search(r"line \d+: jwt: never matches", result.errors) and re.search(r"line \d+: mtls: never matches", result.errors)

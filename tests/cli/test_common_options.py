@@ -63,8 +63,8 @@ def test_healthcheck_trusts_only_the_authorities_that_are_named(ztserve, start_s
 
 
 @pytest.mark.parametrize("command", ["ls", "verify", "stats", "pull"])
-@pytest.mark.parametrize("path", ["/", "", "/v1/models", "/v1/models/org/"])
-def test_a_url_that_names_no_model_is_wrong_usage(ztserve, command, path):
-    result = ztserve(command, "http://127.0.0.1:9" + path)
-    assert (result.status, len(result.error_lines), result.output) == (2, 1, "")
-    assert "names no model" in result.errors and "bad" not in result.errors
+def test_a_url_that_names_no_model_is_wrong_usage(ztserve, command):
+    for path in ("/", "", "/v1/models", "/v1/models/org/"):
+        result = ztserve(command, "http://127.0.0.1:9" + path)
+        assert (result.status, len(result.error_lines), result.output) == (2, 1, "")
+        assert "names no model" in result.errors and "bad" not in result.errors

@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from containers import Component, Object, dense, pattern, zstd_dense, zt1, zt2
-from conversions import PLAIN, SPARSE, WEIGHTS, write, convert, fails  # noqa: F401
+from conversions import PLAIN, SPARSE, WEIGHTS, convert, fails  # noqa: F401
 
 
 @pytest.mark.parametrize("target", ["mag", "safetensors", "npz", "npy"])
@@ -128,7 +128,7 @@ def test_a_name_with_a_nul_is_shown_whole_in_a_refusal(fails, write, target):
 def test_npy_reports_the_name_that_it_drops(ztserve, write, tmp_path):
     source = write("a.zt", zt1({"layer\n1": dense(WEIGHTS, "f32", [6])}))
     result = ztserve("convert", source, tmp_path / "a.npy")
-    line = f'{tmp_path / "a.npy"}: the name of the object, "layer\\u000a1", is lost, since NPY cannot hold it\n'
+    line = f'{tmp_path / "a.npy"}: the name of the object, "layer\\u000a1", is lost, because NPY cannot hold it\n'
     assert (result.status, result.output) == (0, line)
     assert re.fullmatch(rf"{re.escape(str(tmp_path))}/a.npy: 1 object, 24 bytes, [0-9.]+ seconds\n", result.errors)
 

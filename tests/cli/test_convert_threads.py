@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from containers import dense, pattern, zt1, zt2
-from conversions import EXTENSIONS, write, convert, fails  # noqa: F401
+from conversions import EXTENSIONS, convert, fails  # noqa: F401
 from server_process import PROGRAM
 
 

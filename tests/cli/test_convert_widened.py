@@ -7,6 +7,7 @@ import numpy
 import pytest
 
 from containers import Component, Object, dense, dense_encoded, pattern, seekable, zstd_dense, zt1, zt2
+from conversions import read_safetensors
 
 HALVES = (numpy.frombuffer(pattern(6000, seed=5), "<u2") & 0xBFFF).reshape(30, 100)
 WIDE = HALVES.view("<f2").astype("<f4")
@@ -36,15 +37,8 @@ EXPECTED = {
 }
 
 
-def read_safetensors(path):
-    file = path.read_bytes()
-    (length,) = struct.unpack_from("<Q", file)
-    data = file[8 + length :]
-    header = json.loads(file[8 : 8 + length])
-    header.pop("__metadata__", None)
-    return {
-        name: (made["dtype"], made["shape"], data[slice(*made["data_offsets"])]) for name, made in header.items()
-    }
+def read(path):
+    return read_safetensors(path.read_bytes())[1]
 
 
 @pytest.fixture
@@ -57,7 +51,7 @@ def model(tmp_path):
 def test_what_can_be_widened_is_f32(ztserve, tmp_path, model):
     result = ztserve("convert", "--dtype", "f32", model, tmp_path / "out.safetensors")
     assert result.status == 0, result.errors
-    assert read_safetensors(tmp_path / "out.safetensors") == EXPECTED
+    assert read(tmp_path / "out.safetensors") == EXPECTED
 
 
 @pytest.mark.parametrize("options", [["--to", "zt"], ["--to", "zt2"], ["--to", "zt2", "--zstd"]])
@@ -68,13 +62,13 @@ def test_a_dense_tensor_has_no_block_sizes(ztserve, tmp_path, model, options):
     assert shown["ints"]["components"]["data"]["dtype"] == "i16"
     assert ztserve("verify", tmp_path / "out.zt").status == 0
     assert ztserve("convert", tmp_path / "out.zt", tmp_path / "again.safetensors").status == 0
-    assert read_safetensors(tmp_path / "again.safetensors") == EXPECTED
+    assert read(tmp_path / "again.safetensors") == EXPECTED
 
 
 def test_parts_are_filled_by_what_tensors_become(ztserve, tmp_path, model):
     result = ztserve("convert", "--dtype", "f32", "--max-shard", "13KB", model, tmp_path / "out.safetensors")
     assert result.status == 0, result.errors
-    parts = [read_safetensors(path) for path in sorted(tmp_path.glob("out-*.safetensors"))]
+    parts = [read(path) for path in sorted(tmp_path.glob("out-*.safetensors"))]
     assert len(parts) > 1 and {name: made for part in parts for name, made in part.items()} == EXPECTED
 
 

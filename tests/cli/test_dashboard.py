@@ -78,12 +78,6 @@ def test_the_dashboard_shows_every_metric(metrics):
     assert served - shown == unseen | {"process_virtual_memory_bytes", "process_threads"}
 
 
-def test_the_check_finds_what_does_not_exist(metrics):
-    for wrong in ("sum(ztserve_moddels)", 'ztserve_components{stat="x"}', "sum by (rout) (ztserve_connections)"):
-        with pytest.raises(AssertionError):
-            check([wrong], metrics)
-
-
 def test_expressions_are_promql(tmp_path):
     if shutil.which("promtool") is None:
         pytest.skip("skipped: promtool (Debian package prometheus) is not installed")

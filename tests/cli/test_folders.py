@@ -23,17 +23,6 @@ def safetensors(tensors):
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write_file(name, data):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        return path
-
-    return write_file
-
-
-@pytest.fixture
 def folder(write, tmp_path):
     """Three models, of which one cannot be read, and what is no model."""
     write("models/b.zt", zt1({"w": dense(WEIGHTS, "f32", [2, 3])}))
@@ -59,9 +48,9 @@ def get(url):
 def test_what_is_left_out_is_counted(ztserve, folder, write):
     write("models/.b.zt", b"")
     write("models/two\nlines.zt", zt1({}))
-    assert ztserve("ls", folder).lines[-1].endswith("1 file left out, behind another of the same name")
+    assert ztserve("ls", folder).lines[-1].endswith("1 file hidden by another of the same name")
     assert ztserve("verify", folder).lines[-1] == (
-        f"{folder}: not checked: 1 file behind another of the same name, 1 file that cannot be served by its name (named themselves, they are)"
+        f"{folder}: not checked: 1 file hidden by another of the same name, 1 file that cannot be served by its name (named themselves, they are)"
     )
     assert ztserve("verify", "-q", folder).lines == []
     assert all("path" in one for one in json.loads(ztserve("verify", "--json", folder).output))
@@ -123,9 +112,11 @@ def test_ls_quiet_prints_names(ztserve, folder, refused):
     refused("ls", "-q", "--json", folder)
 
 
-def test_ls_of_an_empty_folder(ztserve, tmp_path):
+def test_an_empty_folder_has_no_models(ztserve, tmp_path):
     assert ztserve("ls", tmp_path).output == "0 models, 0 bytes\n"
-    assert json.loads(ztserve("ls", "--json", tmp_path).output) == []
+    assert ztserve("verify", tmp_path).output == f"{tmp_path}: ok (a folder without models)\n"
+    for command in ("ls", "verify"):
+        assert json.loads(ztserve(command, "--json", tmp_path).output) == []
 
 
 def test_ls_shows_short_attributes_whole_and_cuts_long_ones(ztserve, write):
@@ -204,11 +195,6 @@ def test_verify_says_when_a_file_states_no_digests(ztserve, folder, write):
     assert "1 verified, 1 without digest)" in ztserve("verify", mixed).output
 
 
-def test_verify_of_a_folder_without_models(ztserve, tmp_path):
-    assert ztserve("verify", tmp_path).output == f"{tmp_path}: ok (a folder without models)\n"
-    assert json.loads(ztserve("verify", "--json", tmp_path).output) == []
-
-
 def test_progress_as_json_ends_with_all_bytes(ztserve, write):
     path = write("a.zt", zt1({"a": dense(pattern(5000))}))
     result = ztserve("verify", "--progress=json", path)
@@ -223,10 +209,10 @@ def test_progress_as_json_ends_with_all_bytes(ztserve, write):
 @pytest.mark.parametrize(
     "name, content, words",
     [
-        ("a.safetensors", POINTER, "git-LFS pointer"),
+        ("a.safetensors", POINTER, "Git LFS pointer"),
         ("pytorch_model.bin", POINTER, "git lfs pull"),
-        ("a.bin", b"some text", "if torch.save wrote them"),
-        ("a.pt", b"\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00]\x94.", "a pickle, but not like one that torch.save wrote"),
+        ("a.bin", b"some text", "only if written by torch.save"),
+        ("a.pt", b"\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00]\x94.", "a pickle, but not one written by torch.save"),
         ("a.safetensors", b"<!DOCTYPE html><html>", "a web page"),
         ("a.safetensors", b"\x89HDF\r\n\x1a\n" + bytes(100), "HDF5"),
         ("a.pth", bytes(257) + b"ustar" + bytes(300), "a tar archive"),

@@ -29,40 +29,21 @@ def with_byte(data, offset, value):
     return data[:offset] + bytes([value]) + data[offset + 1 :]
 
 
-@pytest.mark.parametrize("make", [safetensors, gguf, mag, npy, npz, deflated_npz])
-def test_clean_files_get_no_note(noted, make):
-    assert noted(make(DATA)) == ""
+SMALL_AND_LARGE = zt2({"a": dense(DATA[:100]), "b": dense(DATA)})
+NOTES = {
+    **{f"clean {make.__name__}": (make(DATA), "") for make in (safetensors, gguf, mag, npy, npz, deflated_npz)},
+    **{f"clean {make.__name__}": (make({"a": dense(DATA[:100]), "b": dense(DATA), "c": dense(DATA[:1])}), "") for make in (zt01, zt1, zt2)},
+    **{f"padding of {make.__name__}": (with_byte(make({"a": dense(DATA)}), 9, 0xAB), "; padding: not zero at 9") for make in (zt01, zt1, zt2)},
+    "further padding": (with_byte(with_byte(SMALL_AND_LARGE, 8, 1), 4096 + 100, 1), "; padding: not zero at 8 (and 1 more)"),
+    **{f"bytes behind {make.__name__}": (make(DATA) + b"abc", f"; unreferenced: 3 bytes at {len(make(DATA))}") for make in (gguf, mag)},
+    "one byte behind gguf": (gguf(DATA) + b"a", f"; unreferenced: 1 byte at {len(gguf(DATA))}"),
+}
 
 
-@pytest.mark.parametrize("make", [zt01, zt1, zt2])
-def test_clean_ztensor_files_get_no_note(noted, make):
-    assert noted(make({"a": dense(DATA[:100]), "b": dense(DATA), "c": dense(DATA[:1])})) == ""
-
-
-@pytest.mark.parametrize("make", [zt01, zt1, zt2])
-def test_nonzero_padding_is_reported(noted, make):
-    assert noted(with_byte(make({"a": dense(DATA)}), 9, 0xAB)) == "; padding: not zero at 9"
-
-
-def test_further_padding_is_counted(noted):
-    file = zt2({"a": dense(DATA[:100]), "b": dense(DATA)})
-    assert noted(with_byte(with_byte(file, 8, 1), 4096 + 100, 1)) == "; padding: not zero at 8 (and 1 more)"
-
-
-def test_an_earlier_generation_is_reported(noted):
-    earlier = zt2({"a": dense(DATA)})
-    assert noted(zt2({"b": dense(DATA)}, after=earlier)).startswith("; unreferenced: ")
-
-
-@pytest.mark.parametrize("make", [gguf, mag])
-def test_bytes_after_the_last_tensor_are_reported(noted, make):
-    file = make(DATA)
-    assert noted(file + b"abc") == f"; unreferenced: 3 bytes at {len(file)}"
-
-
-def test_one_byte_is_no_bytes(noted):
-    file = gguf(DATA)
-    assert noted(file + b"a") == f"; unreferenced: 1 byte at {len(file)}"
+@pytest.mark.parametrize("name", NOTES)
+def test_a_file_gets_the_note_that_it_deserves(noted, name):
+    data, note = NOTES[name]
+    assert noted(data) == note
 
 
 def test_both_kinds_are_reported(noted):

@@ -16,6 +16,7 @@ import meddler as meddling
 import pytest
 from containers import dense, dense_in_shard, pattern, shard_entry, zt1, zt2, zt2_data_shard
 from server_process import PROGRAM
+from wire import eventually
 
 SIZE = 2_000_000
 MODEL = zt1({"a": dense(pattern(SIZE // 2, seed=1), digest="sha256"), "b": dense(pattern(SIZE // 2, seed=2), digest="sha256")})
@@ -84,6 +85,11 @@ def test_the_file_goes_where_it_is_wanted(server, pull, here, output, path):
     assert (here / path).read_bytes() == MODEL
 
 
+def test_a_folder_that_is_not_there_is_said_to_be_absent(server, refused, here):
+    assert "there is no such folder" in refused("pull", server.url + "/org/m", "-o", "newdir/", folder=here)
+    assert names(here) == []
+
+
 def test_what_is_selected_is_the_servers_export(server, pull, here, ztserve):
     assert pull(server.url + "/org/m", "--match", "b*", "--format", "npz").status == 0
     assert names(here) == ["m.npz"]
@@ -127,7 +133,7 @@ def test_identical_bytes_are_not_transferred_again(between, pull, here):
     counted = between.counting()
     result = pull(url)
     assert (result.status, result.errors) == (0, "")
-    assert "there already" in result.output
+    assert "already exists" in result.output
     assert sum(one.sent_bytes for one in counted.seen) < 1000
     assert names(here) == ["m.zt"]
 
@@ -151,7 +157,7 @@ def test_what_the_server_says_of_a_corrupt_component_is_shown(start_server, pull
     content[content.index(pattern(4000, seed=8)) + 5] ^= 1
     (root / "bad.zt").write_bytes(content)
     result = pull(start_server(root).url + "/bad", "--format", "safetensors")
-    assert_failed(result, here, "the service answered 500: ", "digest")
+    assert_failed(result, here, "the service returned 500: ", "digest")
     assert "\x1b" not in result.errors
 
 
@@ -160,7 +166,8 @@ def test_the_object_that_the_server_refuses_is_named(server, pull, here):
 
 
 @pytest.mark.parametrize(
-    "url, word", [("", "http://HOST/NAME"), ("/v1/models", "lists the names"), ("/org/m/", "names no model"), ("/v1/models/m?format=npz", "options")]
+    "url, word",
+    [("", "http://HOST/NAME"), ("/v1/models", "lists the names"), ("/org/m/", "names no model"), ("/v1/models/m?format=npz", "options")],
 )
 def test_a_url_that_names_no_model_is_told_what_one_is(server, pull, here, url, word):
     result = pull(server.url + url)
@@ -175,7 +182,8 @@ def test_a_server_that_is_none_of_models_is_told_from_one_without_the_model(plai
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["ftp://host/x"], ["m.zt"], ["http://h/a", "http://h/b"], ["http://h/a", "--jobs", "0"], ["http://h/a", "--axis", "1"], ["http://h/a", "-o", "-"],
+    "arguments", [[], ["ftp://host/x"], ["m.zt"], ["http://h/a", "http://h/b"], ["http://h/a", "--jobs", "0"],
+     ["http://h/a", "--axis", "1"], ["http://h/a", "-o", "-"],
      *(["http://h/a", "--shard", shard] for shard in ("x", "2/2", "0", "0/", "/1", "-1/2", "0/2x", "0/0"))],  # fmt: skip
 )
 def test_wrong_usage_is_told_before_anything_is_asked(refused, arguments):
@@ -263,7 +271,7 @@ def test_a_pull_that_is_killed_again_and_again_goes_on_where_it_was(between, pul
     between.stop(rule)
     result = pull(url)
     assert (result.status, result.errors) == (0, "")
-    assert "of them from before" in result.output
+    assert "of them received earlier" in result.output
     assert (here / "m.zt").read_bytes() == MODEL
     assert names(here) == ["m.zt"]
     last = [one.request.range for one in counted.seen if is_data(one.request)][-1]
@@ -281,7 +289,7 @@ def test_where_another_version_begins_the_pull_begins_anew(between, root, pull, 
     swap(root, OTHER)
     result = pull(url)
     assert (result.status, result.errors) == (0, "")
-    assert "from before" not in result.output
+    assert "received earlier" not in result.output
     assert (here / "m.zt").read_bytes() == OTHER
 
 
@@ -333,44 +341,53 @@ def test_a_model_that_changes_all_the_time_is_given_up(between, pull, here):
         return true.with_fields(ETag=f'"{next(count)}"')
 
     between.meddle(meddling.changed(other_tag), when=lambda request: request.method == "GET")
-    assert_failed(pull(between.endpoint + "/files/org/m.zt"), here, "another one")
-
-
-def test_wrong_bytes_never_get_the_name(between, pull, here):
-    between.meddle(meddling.flipped(position=100_000), when=is_data)
-    assert_failed(pull(between.endpoint + "/org/m"), here, "digest")
+    assert_failed(pull(between.endpoint + "/files/org/m.zt"), here, "has changed")
 
 
 def test_wrong_bytes_of_a_file_without_digests_are_found_by_the_servers(between, root, pull, here, ztserve):
     (root / "n.safetensors").write_bytes(joined.safetensors({"w": pattern(100_000, seed=7)}))
     wait_for_model(ztserve, between.endpoint + "/n")
     between.meddle(meddling.flipped(position=50_000), when=is_data)
-    assert_failed(pull(between.endpoint + "/files/n.safetensors"), here, "digest of the whole")
+    assert_failed(pull(between.endpoint + "/files/n.safetensors"), here, "server's digest of the file")
 
 
 def test_what_a_files_own_digests_do_not_cover_the_servers_does(between, root, pull, here, ztserve):
     (root / "m.zt").write_bytes(zt1({"a": dense(pattern(SIZE // 2), digest=None), "b": dense(pattern(100), digest="sha256")}))
     wait_for_model(ztserve, between.endpoint + "/m")
     whole = pull(between.endpoint + "/m")
-    assert whole.status == 0 and "1 without digest; SHA-256 as the server states" in whole.output
+    assert whole.status == 0 and "1 without digest; SHA-256 matches the server" in whole.output
     (here / "m.zt").unlink()
     between.meddle(meddling.flipped(position=200_000), when=is_data)
-    assert_failed(pull(between.endpoint + "/m"), here, "digest of the whole")
+    assert_failed(pull(between.endpoint + "/m"), here, "server's digest of the file")
 
 
-@pytest.mark.parametrize(
-    ("act", "words"),
-    [
-        (meddling.shorter_answer(5), "the server's answer is too short"),
-        (meddling.longer_answer(5), "the server's answer is too long"),
-        (meddling.short_body(SIZE), "closed with"),
-    ],
-)
-def test_lies_about_lengths_are_refused(between, pull, here, act, words):
-    between.meddle(act, when=is_data)
-    result = pull(between.endpoint + "/org/m", "--timeout", "1")
+FILE = "/files/org/m.zt"
+# What the server does, to which requests, the URL's path, and what pull says.
+REFUSED = {
+    "a flipped bit": (meddling.flipped(position=100_000), is_data, "/org/m", "digest"),
+    "a short response": (meddling.shorter_answer(5), is_data, "/org/m", "the server's response is too short"),
+    "a long response": (meddling.longer_answer(5), is_data, "/org/m", "the server's response is too long"),
+    "an early end": (meddling.short_body(SIZE), is_data, "/org/m", "closed with"),
+    "a reset": (meddling.reset, is_data, "/org/m", "m.zt"),
+    "a coding in the middle": (meddling.with_fields(Content_Encoding="gzip"), is_data, FILE, "has changed"),
+    "a coding": (meddling.with_fields(Content_Encoding="gzip"), lambda request: request.range is not None, FILE, "compresses"),
+    "redirects in circles": (meddling.reply(302, Location="/files/org/m.zt?again"), None, FILE, "circles"),
+    **{f"a redirect to '{place}'": (meddling.reply(302, Location=place), None, FILE, "an invalid URL")
+       for place in ("", "ftp://x/y", "javascript:1", "http://user:pw@h/")},
+    "commands for a terminal": (meddling.reply(404, b'{"detail": "no \\u001b[31m luck"}'), None, FILE, "\\u001b[31m"),
+}  # fmt: skip
+# They leave what had come before.
+LEAVE_PARTS = ("a short response", "a long response", "an early end")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_server_may_not_do_is_refused_and_named(between, pull, here, name):
+    act, when, path, words = REFUSED[name]
+    between.meddle(act, when=when)
+    result = pull(between.endpoint + path, "--timeout", "1")
     assert result.status == 1 and len(result.error_lines) == 1 and words in result.errors, result.errors
     assert not (here / "m.zt").exists()
+    assert names(here) == [] or name in LEAVE_PARTS
 
 
 def test_a_server_that_stalls_is_given_up_and_what_came_is_kept(between, pull, here):
@@ -386,17 +403,6 @@ def test_a_server_that_gives_a_few_bytes_before_each_stall_is_given_up(between, 
     assert_failed(pull(between.endpoint + "/org/m", "--timeout", "1"), here, "too slow", left=["m.zt.part"])
 
 
-def test_where_nothing_came_nothing_is_left(between, pull, here):
-    between.meddle(meddling.reset, when=is_data)
-    assert_failed(pull(between.endpoint + "/org/m"), here)
-
-
-@pytest.mark.parametrize(("when", "words"), [(is_data, "another one"), (lambda request: request.range is not None, "compresses")])
-def test_a_server_that_compresses_what_was_asked_for_as_it_is_is_refused(between, pull, here, when, words):
-    between.meddle(meddling.with_fields(Content_Encoding="gzip"), when=when)
-    assert_failed(pull(between.endpoint + "/files/org/m.zt"), here, words)
-
-
 def test_a_part_file_that_was_replaced_meanwhile_does_not_get_the_name(between, pull, here):
     def replace_part(request, handler):
         (here / "other").write_bytes(b"of somebody else")
@@ -406,17 +412,6 @@ def test_a_part_file_that_was_replaced_meanwhile_does_not_get_the_name(between, 
     between.meddle(replace_part, when=is_data, times=1)
     assert_failed(pull(between.endpoint + "/org/m", "--jobs", "1"), here, "replaced meanwhile", left=["m.zt.part", "m.zt.part.json"])
     assert (here / "m.zt.part").read_bytes() == b"of somebody else"
-
-
-def test_redirects_in_circles_end(between, pull, here):
-    between.meddle(meddling.reply(302, Location="/files/org/m.zt?again"))
-    assert_failed(pull(between.endpoint + "/files/org/m.zt"), here, "circles")
-
-
-@pytest.mark.parametrize("location", ["", "ftp://x/y", "javascript:1", "http://user:pw@h/"])
-def test_a_redirect_to_no_url_ends(between, pull, here, location):
-    between.meddle(meddling.reply(302, Location=location))
-    assert_failed(pull(between.endpoint + "/files/org/m.zt"), here, "no valid URL")
 
 
 def test_a_token_goes_to_the_server_that_was_named_and_to_no_other(server, between, pull, here, tmp_path):
@@ -438,12 +433,6 @@ def test_the_token_of_the_environment_is_sent(between, pull):
     counted = between.counting()
     pull(between.endpoint + "/org/m", environment={**os.environ, "ZTSERVE_TOKEN": "t0"})
     assert {one.request.fields.get("authorization") for one in counted.seen} == {"Bearer t0"}
-
-
-def test_terminal_commands_from_a_server_are_escaped(between, pull, here):
-    problem = json.dumps({"detail": "no \x1b[31m luck"})
-    between.meddle(meddling.reply(404, problem.encode()))
-    assert_failed(pull(between.endpoint + "/files/org/m.zt"), here, "\\u001b[31m")
 
 
 # --- servers that know less ---
@@ -479,6 +468,37 @@ def test_a_model_in_several_files_comes_from_a_server_without_ranges_too(plain, 
     result = pull(plain + "/s.safetensors.index.json")
     assert (result.status, result.errors) == (0, "")
     assert {name: (here / name).read_bytes() for name in names(here)} == files
+
+
+def test_parts_in_subfolders_come_into_subfolders(server, plain, root, pull, here):
+    made = {"./p.safetensors": {"w1": pattern(4000, seed=4)}, "sub/deep/q.safetensors": {"w2": pattern(3000, seed=5)}}
+    files = {path: joined.safetensors(held) for path, held in made.items()}
+    (root / "sub" / "deep").mkdir(parents=True)
+    for path, data in {**files, "s.safetensors.index.json": joined.index_of(made)}.items():
+        (root / path).write_bytes(data)
+    for url in (f"{plain}/s.safetensors.index.json", f"{server.url}/s"):
+        assert eventually(lambda: pull(url).status == 0)
+        for path, data in files.items():
+            assert (here / path).read_bytes() == data
+            (here / path).unlink()
+        (here / "s.safetensors.index.json").unlink()
+    (here / "sub" / "deep").rmdir()
+    (here / "sub" / "deep").symlink_to(root)
+    assert "Not a directory" in pull(f"{server.url}/s").errors
+    assert not (root / "q.safetensors").exists()
+
+
+@pytest.mark.parametrize("form", [0, 1])
+def test_the_index_of_a_variant_comes_with_its_parts(server, plain, root, pull, here, form):
+    files = joined.files_with_variant_index("s", "fp16", [pattern(4000, seed=4), pattern(3000, seed=5)], form)
+    for name, data in files.items():
+        (root / name).write_bytes(data)
+    index = list(files)[-1]
+    for url in (f"{plain}/{index}", f"{server.url}/s.fp16", f"{server.url}/files/{index}"):
+        assert eventually(lambda: pull(url).status == 0)
+        assert {name: (here / name).read_bytes() for name in names(here)} == files
+        for name in files:
+            (here / name).unlink()
 
 
 @pytest.mark.parametrize("text", [b"", b"{}", b'{"weight_map": {"x": "../m.safetensors"}}'])
@@ -555,4 +575,4 @@ def test_verify_of_a_url_reads_all_and_finds_what_is_wrong(server, root, ztserve
 def test_a_file_that_changes_while_it_is_looked_at_is_told(between, ztserve):
     between.meddle(meddling.changed(lambda true: replace(true, fields={**true.fields, "Etag": '"new"'})), when=is_data)
     result = ztserve("verify", between.endpoint + "/files/org/m.zt")
-    assert result.status == 1 and "another one" in result.errors
+    assert result.status == 1 and "has changed" in result.errors

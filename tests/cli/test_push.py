@@ -3,18 +3,17 @@
 import http.server
 import json
 import signal
-import socket
 import subprocess
 import threading
 import time
 import urllib.request
-from contextlib import suppress
 from types import SimpleNamespace
 
 import joined
 import meddler as meddling
 import pytest
 from containers import dense, pattern, zt1
+from relay import Relay
 from server_process import PROGRAM, held_port
 
 SIZE = 6_000_000
@@ -22,57 +21,25 @@ MODEL = zt1({"a": dense(pattern(SIZE, seed=21), digest="sha256")})
 OTHER = zt1({"a": dense(pattern(5000, seed=22), digest="sha256")})
 
 
-class Line:
+class Line(Relay):
     """A connection to a server that breaks after so many bytes of the client, or is slow, and counts them."""
 
     def __init__(self, port):
-        self.port, self.limits, self.passed, self.pause_s = port, [], 0, 0
-        self.ends = []
+        self.limits, self.passed, self.pause_s = [], 0, 0
         self.gate = None  # a threading.Barrier at which pieces of uploads meet
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__("127.0.0.1", port)
 
-    def accept(self):
-        with suppress(OSError):
-            while True:
-                client, _ = self.listener.accept()
-                threading.Thread(target=self.carry, args=(client,), daemon=True).start()
-
-    def carry(self, client):
-        with suppress(OSError, threading.BrokenBarrierError):
-            server = socket.create_connection(("127.0.0.1", self.port))
-            threading.Thread(target=self.answer, args=(server, client), daemon=True).start()
-            self.ends += [client, server]
-            carried = 0
-            while data := client.recv(65536):
-                if self.gate is not None and data.startswith(b"PATCH "):
-                    self.gate.wait()
-                carried += len(data)
-                self.passed += len(data)
-                server.sendall(data)
-                if self.limits and carried > self.limits[0]:
-                    self.limits.pop(0)
-                    self.cut([server])
-                    break
-                time.sleep(self.pause_s)
-        self.cut([client])
-        client.close()
-
-    def cut(self, ends):
-        for end in ends:
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def answer(self, server, client):
-        with suppress(OSError):
-            while data := server.recv(65536):
-                client.sendall(data)
-        self.cut([client, server])
-
-    def close(self):
-        self.listener.close()
-        self.cut(self.ends)
+    def passing(self, data, is_request, connection):
+        if not is_request:
+            return True
+        if self.gate is not None and data.startswith(b"PATCH "):
+            self.gate.wait()
+        self.passed += len(data)
+        if self.limits and connection.carried > self.limits[0]:
+            self.limits.pop(0)
+            return False
+        time.sleep(self.pause_s)
+        return True
 
 
 @pytest.fixture
@@ -99,7 +66,7 @@ def test_identical_bytes_are_not_sent_again(line, push, model):
     assert push(model, line.url + "/m").status == 0
     line.passed = 0
     result = push(model, line.url + "/m")
-    assert result.status == 0 and "there already" in result.output
+    assert result.status == 0 and "already exists" in result.output
     assert line.passed < 5000
 
 
@@ -115,15 +82,21 @@ def test_another_model_is_replaced_unless_it_is_to_be_absent(server, root, push,
     assert push(model, server.url + "/m", "--if-absent").status == 0
 
 
-def test_several_files_go_under_their_names_and_the_index_last(server, root, push, tmp_path, ztserve):
-    files = joined.files_with_index("s", [pattern(4000, seed=23), pattern(3000, seed=24)])
+PARTS = [pattern(4000, seed=23), pattern(3000, seed=24)]
+
+
+@pytest.mark.parametrize("files, index", [(joined.files_with_index("s", PARTS), "s.safetensors.index.json"),
+                                          (joined.files_with_variant_index("s", "fp16", PARTS), "s.fp16.safetensors.index.json")],
+                         ids=["plain", "variant"])  # fmt: skip
+def test_several_files_go_under_their_names_and_the_index_last(server, root, push, tmp_path, files, index):
+    """Under the name of its parts, if it is that of a variant."""
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
     index_first = sorted(files, key=lambda name: "index" not in name)
     result = push(*(tmp_path / name for name in index_first), server.url + "/team/")
-    assert (result.status, result.errors) == (0, "")
-    assert "index" in result.lines[-1]
-    assert {path.name: path.read_bytes() for path in (root / "team").iterdir()} == files
+    assert (result.status, result.errors) == (0, "") and "index" in result.lines[-1]
+    wanted = {index if "index" in name else name: data for name, data in files.items()}
+    assert {path.name: path.read_bytes() for path in (root / "team").iterdir()} == wanted
 
 
 @pytest.fixture
@@ -175,36 +148,40 @@ def test_connections_that_break_cost_little(line, root, push, model):
     assert line.limits == []
 
 
-def test_a_push_that_is_killed_goes_on_where_it_was(line, root, push, model, environment, tmp_path):
+def begin(line, model, environment, passed):
+    """A push over a slow line, of which so many bytes have passed."""
     line.pause_s = 0.02
-    process = subprocess.Popen([str(PROGRAM), "push", model, line.url + "/m"], env=environment, stdout=subprocess.PIPE)
-    while line.passed < 3_000_000 and process.poll() is None:
+    command = [PROGRAM, "push", model, line.url + "/m"]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while line.passed < passed and process.poll() is None:
         time.sleep(0.01)
+    return process
+
+
+def test_a_push_that_is_killed_goes_on_where_it_was(line, root, push, model, environment, tmp_path):
+    process = begin(line, model, environment, 3_000_000)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert len(kept(tmp_path)) == 1
     line.pause_s, line.passed = 0, 0
-    line.cut(line.ends)
+    line.cut()
     result = push(model, line.url + "/m")
     assert (result.status, result.errors) == (0, "")
     assert (root / "m.zt").read_bytes() == MODEL
-    assert "of them from before" in result.output
+    assert "of them received earlier" in result.output
     assert line.passed < SIZE
     assert kept(tmp_path) == []
 
 
 def test_a_restart_of_the_server_is_survived(start_server, root, line, server, push, model, environment):
-    line.pause_s = 0.02
-    process = subprocess.Popen([str(PROGRAM), "push", model, line.url + "/m"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    while line.passed < 3_000_000 and process.poll() is None:
-        time.sleep(0.01)
+    process = begin(line, model, environment, 3_000_000)
     server.kill()
     place = held_port(server.port)
     line.pause_s = 0
     again = start_server(root, "--writable", listen=f"127.0.0.1:{server.port}")
     place.close()
     _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, b"")
+    assert (process.returncode, errors) == (0, "")
     assert (root / "m.zt").read_bytes() == MODEL
     assert again.process.poll() is None
 
@@ -226,24 +203,16 @@ def test_an_upload_that_another_request_holds_is_waited_for(server, root, push, 
 
 
 def test_a_file_that_two_processes_push_is_sent_once(line, root, push, model, environment):
-    line.pause_s = 0.02
-    first = subprocess.Popen([str(PROGRAM), "push", model, line.url + "/m"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    while line.passed < 1_000_000 and first.poll() is None:
-        time.sleep(0.01)
+    first = begin(line, model, environment, 1_000_000)
     second = push(model, line.url + "/m")
     assert (second.status, second.errors) == (0, "")
-    assert first.communicate(timeout=60)[1] == b"" and first.returncode == 0
+    assert first.communicate(timeout=60)[1] == "" and first.returncode == 0
     assert (root / "m.zt").read_bytes() == MODEL
     assert line.passed < 1.5 * SIZE
 
 
 def test_a_file_that_changes_while_it_is_sent_is_not_published(line, root, model, environment, tmp_path):
-    line.pause_s = 0.02
-    process = subprocess.Popen(
-        [str(PROGRAM), "push", model, line.url + "/m"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    while line.passed < 3_000_000 and process.poll() is None:
-        time.sleep(0.01)
+    process = begin(line, model, environment, 3_000_000)
     with model.open("r+b") as file:
         file.seek(1000)
         file.write(b"other bytes")

@@ -39,7 +39,7 @@ def test_an_upload_that_is_refused_at_its_end_for_now_is_taken_up_by_the_next_pu
     sent = between.meddle(meddling.hang, when=lambda request: is_piece(request) or is_creation(request))
     third = push(model, between.endpoint + "/m")
     assert (third.status, third.errors, sent.used) == (0, "", 0)
-    assert f"{len(MODEL)} of them from before" in third.output
+    assert f"{len(MODEL)} of them received earlier" in third.output
     assert (root / "m.zt").read_bytes() == MODEL
     assert kept(tmp_path) == []
 

@@ -1,7 +1,8 @@
-"""The README is true: its lines work as they stand, and its tables agree with the program."""
+"""The README and the pages it was divided into are true: their lines work as they stand, and their tables match the program."""
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,16 +10,19 @@ import pytest
 from server_process import PROGRAM, TOP
 
 README = (TOP / "README.md").read_text()
+COMMANDS = (TOP / "docs" / "commands.md").read_text()
+DEPLOYMENT = (TOP / "docs" / "deployment.md").read_text()
+DEVELOPMENT = (TOP / "docs" / "internals" / "development.md").read_text()
 # Fails on an error answer, and shows it.
 STRICT_CURL = 'curl() { command curl --fail-with-body --silent --show-error "$@"; }'
 
 
-def section(heading):
-    return README.split(f"## {heading}", 1)[1].split("\n## ", 1)[0]
+def section(heading, page=README):
+    return page.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
 
 
-def shell_lines(heading):
-    return re.search(r"```sh\n(.*?)```", section(heading), re.DOTALL).group(1).strip().splitlines()
+def shell_lines(heading, page=README):
+    return re.search(r"```sh\n(.*?)```", section(heading, page), re.DOTALL).group(1).strip().splitlines()
 
 
 @pytest.fixture
@@ -29,20 +33,36 @@ def example_root(tmp_path):
     return root
 
 
-def test_the_lines_to_try_work_as_they_stand(example_root, start_server, tmp_path):
-    server = start_server(example_root, "--writable")
-    lines = shell_lines("Five lines to try")
+@pytest.fixture
+def server(example_root, start_server):
+    return start_server(example_root, "--writable")
+
+
+def test_the_lines_of_curl_work_as_they_stand(server, example_root, tmp_path):
+    lines = shell_lines("Sixty seconds")
     assert len(lines) == 5
+    output = ""
     for line in lines:
         command = line.replace("http://127.0.0.1:8080", server.url)
         result = subprocess.run(
             ["bash", "-c", f"set -o pipefail; {STRICT_CURL}; {command}"], cwd=tmp_path, capture_output=True, text=True
         )
         assert result.returncode == 0, f"{line}\n{result.stdout}{result.stderr}"
-    assert (example_root / "my" / "copy.zt").read_bytes() == (example_root / "example.zt").read_bytes()
+        output += result.stdout
+    printed = re.search(r"prints the first four weights: `(.*?)`", README).group(1)
+    assert printed.split() == re.search(r"^0000000 +(.*)$", output, re.MULTILINE).group(1).split()
+    assert (example_root / "my" / "copy.safetensors").read_bytes() == (tmp_path / "copy.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("command", shell_lines("Start") + re.findall(r"^\| `(\S+?/\S+)", section("Development"), re.MULTILINE))
+def test_the_lines_of_python_print_what_they_say(server):
+    code = re.search(r"```python\n(.*?)```", section("Sixty seconds"), re.DOTALL).group(1)
+    command = [sys.executable, "-c", code.replace("http://127.0.0.1:8080", server.url)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == re.search(r"print\(.*\)  # (.*)", code).group(1)
+
+
+@pytest.mark.parametrize("command", shell_lines("Start") + re.findall(r"^\| `(\S+?/\S+)", DEVELOPMENT, re.MULTILINE))
 def test_the_scripts_exist(command):
     program = Path(TOP / command.strip("`").split()[0])
     assert program.is_file() and program.stat().st_mode & 0o100
@@ -54,24 +74,25 @@ def linked_libraries():
 
 
 def test_the_packages_to_deploy_with_bring_every_library():
-    packages = " ".join(shell_lines("Deployment")).replace("libssl", "libcrypto").replace("zlib", "libz")
+    packages = " ".join(shell_lines("The program alone", DEPLOYMENT)).replace("libssl", "libcrypto").replace("zlib", "libz")
     system = {"c", "m", "asan", "ubsan", "tsan", "gcc"}
     assert [name for name in linked_libraries() if name not in system and f"lib{name}" not in packages] == []
 
 
 def test_every_command_is_listed(ztserve):
-    listed = set(re.findall(r"^\| `ztserve ([a-z-]+)", section("Commands"), re.MULTILINE))
-    assert listed == set(re.findall(r"^  ([a-z-]+) ", ztserve("--help").output, re.MULTILINE))
+    pattern = re.compile(r"^\| `ztserve ([a-z-]+)", re.MULTILINE)
+    commands = set(re.findall(r"^  ([a-z-]+) ", ztserve("--help").output, re.MULTILINE))
+    assert set(pattern.findall(COMMANDS)) == commands
+    assert set(pattern.findall(README)) < commands
 
 
 def test_every_format_that_can_be_written_is_listed(ztserve):
     described = re.search(r"^  --to FORMAT +(.*?)^  -", ztserve("convert", "--help").output, re.MULTILINE | re.DOTALL).group(1)
     names = re.split(r", | or ", re.sub(r" \(.*?\)", "", " ".join(described.split())))
-    assert re.search(r"--to (\S+?)`", section("Commands")).group(1).split(r"\|") == names
+    assert re.search(r"--to (\S+?)`", COMMANDS).group(1).split(r"\|") == names
 
 
 def test_the_packages_of_the_tests_are_listed_by_version():
     pinned = re.findall(r'"([a-z]+)==([0-9.]+)"', (TOP / "tests" / "interop" / "environments.py").read_text())
-    listed = section("Development")
     assert pinned
-    assert [name for name, release in pinned if f"`{name}`" not in listed or release not in listed] == []
+    assert [name for name, release in pinned if f"`{name}`" not in DEVELOPMENT or release not in DEVELOPMENT] == []

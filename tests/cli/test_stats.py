@@ -67,7 +67,7 @@ def test_columns_are_as_wide_as_what_they_hold(tmp_path):
     for name in ("MIN", "MAX", "MEAN", "STD", "ZERO", "NOT FINITE"):
         end = title.index(name) + len(name)
         assert all(row[end - 1] != " " and row[end] == " " for row in rows), name
-    assert rows[3].split()[6] == "-" and rows[4].split()[3] == "-1.234e-305"
+    assert rows[3].split()[6] == "1.7e+308" and rows[4].split()[3] == "-1.234e-305"
 
 
 def test_many_small_tensors_around_a_large_one(tmp_path):

@@ -6,8 +6,9 @@
   tests/costs/hot_paths.py --functions     and the functions that most instructions belong to
   tests/costs/hot_paths.py --update        writes them into hot_paths.json, for this compiler and libmicrohttpd
 
-ZTSERVE names the program (default: build/ztserve), which must be an optimised build. A count is the difference between a
-long and a short run of requests on one kept connection, divided by the number of requests, so that nothing else is in it.
+ZTSERVE names the program (default: build/ztserve), which must be an optimised build. A count of instructions is the
+difference between a long and a short run of requests on one kept connection, divided by the number of requests, so that
+nothing else is in it.
 """
 
 import argparse
@@ -116,10 +117,6 @@ def write_model(folder):
     return folder / "root"
 
 
-def per_request(short, long):
-    return {name: (long[name] - short[name]) / (LONG - SHORT) for name in sorted(long)}
-
-
 # --- instructions and allocations ---
 
 
@@ -185,14 +182,29 @@ def traced_process(tracer):
 
 
 def read_trace(path):
-    """A counter of system calls for each run between two marks."""
-    runs = []
+    """For each run between two marks a counter for each request, of system calls of the thread that answers."""
+    runs, answering = [], None
     for line in path.read_text(errors="replace").splitlines():
         if f'"GET {MARK} ' in line:
-            runs.append(collections.Counter())
-        elif runs and (call := re.match(r"\d+ +(\w+)\(", line)):
-            runs[-1][call[1]] += 1
+            answering = line.split()[0]
+            runs.append([])
+        elif runs and (call := re.match(r"(\d+) +(\w+)\(", line)) and call[1] == answering:
+            if call[2] == "recvfrom":
+                runs[-1].append(collections.Counter())
+            if runs[-1]:
+                runs[-1][-1][call[2]] += 1
     return runs
+
+
+def usual(requests):
+    """The mean of each system call without the tenth of requests with most and the tenth with fewest: what is done every so
+    many seconds is more for each request the slower the machine is."""
+    cut = len(requests) // 10
+    means = {}
+    for call in sorted(set().union(*requests)):
+        counts = sorted(request[call] for request in requests)[cut:-cut]
+        means[call] = sum(counts) / len(counts)
+    return means
 
 
 def count_system_calls(root, folder, names=tuple(PATHS), settings=SETTINGS):
@@ -217,7 +229,7 @@ def count_system_calls(root, folder, names=tuple(PATHS), settings=SETTINGS):
             server.wait()
     runs = read_trace(trace)
     # Each path has three marks; the third run is the warming of the next one.
-    counts = {name: per_request(runs[3 * i], runs[3 * i + 1]) for i, name in enumerate(names)}
+    counts = {name: usual(runs[3 * i + 1]) for i, name in enumerate(names)}
     return {name: {call: round(n, 2) for call, n in calls.items() if n >= 0.05} for name, calls in counts.items()}
 
 

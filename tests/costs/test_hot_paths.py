@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "http")]
 import hot_paths  # noqa: E402
 import s3_engines  # noqa: E402
-from server_process import PROGRAM, holds_freed_memory  # noqa: E402
+from server_process import PROGRAM, is_sanitized  # noqa: E402
 
 # Repeated runs differ by less than 0.3 % and 30 instructions. How long libc looks for memory also depends on what else the
 # program has allocated: up to 2 %.
@@ -40,7 +40,7 @@ def build_type():
 
 @pytest.fixture(scope="module")
 def measured():
-    if holds_freed_memory() or build_type() != "Release":
+    if is_sanitized() or build_type() != "Release":
         pytest.skip(f"skipped: only a release build without sanitizers has figures, and this is {build_type()}")
     if platform.machine() != "x86_64":
         pytest.skip(f"skipped: there are no figures for {platform.machine()}")

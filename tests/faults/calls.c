@@ -5,6 +5,9 @@
  *                             fails with that number
  *   ZT_FAULT=KIND:N+:ERRNO    so do all calls after it
  *   ZT_FAULT_MARK=FILE        gets a byte for each call that failed: was there an N-th?
+ *   ZT_FAULT_CONTROL=FILE     says, while the program runs, which call of a request fails, whatever
+ *                             its kind, and how far the time of day is ahead (fault.c,
+ *                             tests/http/faulty.py); nothing is synced, to save time
  *   ZT_HANG=FILE              no connection is accepted, and the thread waits, while FILE exists
  *   ZT_SLOW_READ_MS=N         each read from a position takes so much longer, and nothing is in the
  *                             page cache
@@ -18,6 +21,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +30,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fault.h"
@@ -59,6 +66,15 @@ static void *next(const char *name)
         void *object;                  \
         type (*function)(__VA_ARGS__); \
     } real = {.object = next(name)}
+
+#define real_syscall(...) next_syscall()(__VA_ARGS__)
+
+static long (*next_syscall(void))(long number, ...)
+{
+    NEXT("syscall", long, long, ...);
+
+    return real.function;
+}
 
 static int recorded(int result, const char *call, int descriptor)
 {
@@ -156,14 +172,18 @@ int fsync(int descriptor)
 {
     NEXT("fsync", int, int);
 
-    return fault_is_due(FAULT_SYNC) ? -1 : recorded(real.function(descriptor), "sync", descriptor);
+    if (fault_is_due(FAULT_SYNC))
+        return -1;
+    return fault_is_controlled() ? 0 : recorded(real.function(descriptor), "sync", descriptor);
 }
 
 int fdatasync(int descriptor)
 {
     NEXT("fdatasync", int, int);
 
-    return fault_is_due(FAULT_SYNC) ? -1 : recorded(real.function(descriptor), "sync", descriptor);
+    if (fault_is_due(FAULT_SYNC))
+        return -1;
+    return fault_is_controlled() ? 0 : recorded(real.function(descriptor), "sync", descriptor);
 }
 
 /* Only begins to write out, so that it is not recorded as a sync. */
@@ -207,6 +227,8 @@ int mkdirat(int folder, const char *name, mode_t mode)
 {
     NEXT("mkdirat", int, int, const char *, mode_t);
 
+    if (fault_is_due(FAULT_MKDIR))
+        return -1;
     return recorded_name(real.function(folder, name, mode), "mkdir", folder, name);
 }
 
@@ -214,6 +236,8 @@ int unlinkat(int folder, const char *name, int flags)
 {
     NEXT("unlinkat", int, int, const char *, int);
 
+    if (fault_is_due(FAULT_UNLINK))
+        return -1;
     return recorded_name(real.function(folder, name, flags), "unlink", folder, name);
 }
 
@@ -235,6 +259,116 @@ int ftruncate64(int descriptor, off64_t length)
     if (fault_is_due(FAULT_TRUNCATE))
         return -1;
     return recorded(real.function(descriptor, length), "truncate", descriptor);
+}
+
+/* Names that the C library and its hardened headers give to opening. */
+static mode_t mode_of(int flags, va_list arguments)
+{
+    return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(arguments, mode_t)
+                                                                      : 0;
+}
+
+static int open_below(int folder, const char *path, int flags, mode_t mode)
+{
+    return fault_is_due(FAULT_OPEN) ? -1 : (int)real_syscall(SYS_openat, folder, path, flags, mode);
+}
+
+int openat64(int folder, const char *path, int flags, ...)
+{
+    va_list arguments;
+    mode_t mode;
+
+    va_start(arguments, flags);
+    mode = mode_of(flags, arguments);
+    va_end(arguments);
+    return open_below(folder, path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...)
+{
+    va_list arguments;
+    mode_t mode;
+
+    va_start(arguments, flags);
+    mode = mode_of(flags, arguments);
+    va_end(arguments);
+    return open_below(AT_FDCWD, path, flags, mode);
+}
+
+int __openat64_2(int folder, const char *path, int flags);
+int __openat64_2(int folder, const char *path, int flags)
+{
+    return open_below(folder, path, flags, 0);
+}
+
+int __open64_2(const char *path, int flags);
+int __open64_2(const char *path, int flags)
+{
+    return open_below(AT_FDCWD, path, flags, 0);
+}
+
+/* Of these calls only openat2 can fail. */
+long syscall(long number, ...)
+{
+    long values[6];
+    va_list arguments;
+
+    va_start(arguments, number);
+    for (unsigned i = 0; i < 6; i++)
+        values[i] = va_arg(arguments, long);
+    va_end(arguments);
+    if (number == SYS_openat2 && fault_is_due(FAULT_OPEN))
+        return -1;
+    return real_syscall(number, values[0], values[1], values[2], values[3], values[4], values[5]);
+}
+
+int fcntl64(int descriptor, int command, ...)
+{
+    va_list arguments;
+    long value;
+
+    va_start(arguments, command);
+    value = va_arg(arguments, long);
+    va_end(arguments);
+    if (command == F_DUPFD_CLOEXEC && fault_is_due(FAULT_DUPLICATE))
+        return -1;
+    return (int)real_syscall(SYS_fcntl, descriptor, command, value);
+}
+
+time_t time(time_t *out_time)
+{
+    NEXT("time", time_t, time_t *);
+    time_t now = real.function(NULL) + fault_clock_ahead_s();
+
+    if (out_time != NULL)
+        *out_time = now;
+    return now;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *out_time)
+{
+    NEXT("clock_gettime", int, clockid_t, struct timespec *);
+    int result = real.function(clock, out_time);
+
+    if (result == 0 && clock == CLOCK_REALTIME)
+        out_time->tv_sec += fault_clock_ahead_s();
+    return result;
+}
+
+/* Threads name themselves. */
+int pthread_setname_np(pthread_t thread, const char *name)
+{
+    NEXT("pthread_setname_np", int, pthread_t, const char *);
+
+    fault_name_thread(name);
+    return real.function(thread, name);
+}
+
+int fallocate64(int descriptor, int mode, off64_t offset, off64_t length)
+{
+    NEXT("fallocate64", int, int, int, off64_t, off64_t);
+
+    return fault_is_due(FAULT_DISCARD) ? -1 : real.function(descriptor, mode, offset, length);
 }
 
 ssize_t send(int descriptor, const void *bytes, size_t length, int flags)

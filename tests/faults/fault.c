@@ -3,15 +3,29 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-static const char *const kind_names[FAULT_KINDS] = {"write",  "sync", "link",
-                                                    "rename", "copy", "truncate"};
+static const char *const kind_names[FAULT_KINDS] = {"write", "sync",     "link",   "rename",
+                                                    "copy",  "truncate", "open",   "duplicate",
+                                                    "mkdir", "unlink",   "discard"};
+
+/* What a test reads and writes while the program runs (faulty.py). */
+struct fault_control {
+    atomic_uint_fast64_t wanted; /* the number of the call, from 1, that fails; 0: none */
+    atomic_uint_fast64_t number; /* errno */
+    atomic_uint_fast64_t calls;  /* since the test set it to 0, of all kinds */
+    atomic_uint_fast64_t met;    /* 1 + the kind of the call that failed; 0: none has */
+    atomic_uint_fast64_t ahead;  /* seconds by which the time of day is ahead */
+};
+
+static struct fault_control *control;
 
 static enum fault_kind failing = FAULT_KINDS;
 static unsigned long first_failing;
@@ -23,6 +37,18 @@ static long delay_ms;
 static size_t send_bytes;
 static atomic_ulong sends;
 
+/* Mapped now: later the program may not open files outside of its folders. */
+static void map_control(const char *path)
+{
+    const int descriptor = open(path, O_RDWR | O_CLOEXEC);
+    void *mapped = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+
+    if (mapped == MAP_FAILED)
+        abort();
+    control = mapped;
+    close(descriptor);
+}
+
 __attribute__((constructor)) static void read_environment(void)
 {
     const char *text = getenv("ZT_FAULT");
@@ -32,6 +58,8 @@ __attribute__((constructor)) static void read_environment(void)
     char kind[16];
     char plus[2] = "";
 
+    if (getenv("ZT_FAULT_CONTROL") != NULL)
+        map_control(getenv("ZT_FAULT_CONTROL"));
     if (delay != NULL)
         delay_ms = strtol(delay, NULL, 10);
     if (most != NULL)
@@ -78,10 +106,40 @@ size_t fault_shorten(size_t length)
     return length < send_bytes ? length : send_bytes;
 }
 
+/* Requests are answered by these threads; what others do at the same time is left alone. */
+static _Thread_local bool is_for_requests;
+
+void fault_name_thread(const char *name)
+{
+    is_for_requests = strcmp(name, "worker") == 0 || strcmp(name, "loop") == 0;
+}
+
+static bool is_wanted(enum fault_kind kind)
+{
+    if (control == NULL || atomic_load(&control->wanted) == 0 || !is_for_requests ||
+        atomic_fetch_add(&control->calls, 1) + 1 != atomic_load(&control->wanted))
+        return false;
+    atomic_store(&control->met, (uint64_t)kind + 1);
+    errno = (int)atomic_load(&control->number);
+    return true;
+}
+
+bool fault_is_controlled(void)
+{
+    return control != NULL;
+}
+
+long fault_clock_ahead_s(void)
+{
+    return control != NULL ? (long)atomic_load(&control->ahead) : 0;
+}
+
 bool fault_is_due(enum fault_kind kind)
 {
     unsigned long number;
 
+    if (is_wanted(kind))
+        return true;
     if (kind != failing)
         return false;
     number = atomic_fetch_add(&calls, 1) + 1;

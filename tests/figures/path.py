@@ -1,30 +1,32 @@
 #!/usr/bin/env python3
-"""Lists the .c files that a warm GET of a component, a GET of a manifest, and a PUT of 1 MiB pass through.
+"""Counts the .c files, functions and lines that each kind of request, and each command, passes through.
 
-Builds with --coverage in a temporary folder, runs the server once with a few requests of a kind and once with 200 more,
-and compares gcov's line counters: a file counts when one of its lines ran at least 200 times more. Needs gcc, gcov, cmake.
+Builds with --coverage in a temporary folder, runs the server once with a few requests of a kind and once with more, and
+compares gcov's counters: a line counts when it ran at least once for each request more. A command runs once; all that
+it enters counts. Fails if a kind enters nothing, or more than its bounds in paths.json. Needs gcc, gcov and cmake.
 
-  tests/figures/path.py [--build DIR] [--files]     DIR is kept and built again next time; --files lists the files
+  tests/figures/path.py [--build DIR] [--kind KIND] [--files] [--functions]
+      DIR is kept and built again next time; --files and --functions list what is entered
 """
 
 import argparse
 import gzip
-import http.client
 import json
 import os
 import pathlib
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 
+import style
+import trips
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
-WARMING = 20  # requests in the shorter run: what is done once is done by then
-MORE = 200  # requests more in the longer run
-DATA_BYTES = 1 << 20
-ANSWER_S = 60
+BOUNDS = json.loads((pathlib.Path(__file__).parent / "paths.json").read_text())
+COUNTED = ("files", "functions", "lines")
+STOP_S = 60
 
 
 def build(folder):
@@ -37,61 +39,34 @@ def build(folder):
         subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
 
 
-def write_model(program, folder):
-    """A zTensor 1.2 file of one component of 1 MiB, with its digest."""
-    source, model = folder / "model.safetensors", folder / "model.zt"
-    head = json.dumps({"w": {"dtype": "U8", "shape": [DATA_BYTES], "data_offsets": [0, DATA_BYTES]}}).encode()
-    source.write_bytes(struct.pack("<Q", len(head)) + head + bytes(range(256)) * (DATA_BYTES // 256))
-    environment = os.environ | {"GCOV_PREFIX": str(folder)}
-    subprocess.run([program, "convert", source, model], env=environment, stdout=subprocess.DEVNULL, check=True)
-    return model.read_bytes()
+class Program:
+    """The instrumented program, whose processes leave their counters in a folder of their own."""
 
+    def __init__(self, path, scratch):
+        self.path = path
+        self.scratch = scratch
+        self.counters = scratch / "counters"
+        # The sandbox keeps the server from writing its counters.
+        self.environment = os.environ | {"GCOV_PREFIX": str(self.counters), "ZTSERVE_SANDBOX": "false"}
 
-def get_component(connection, number, model):
-    connection.request("GET", "/v1/models/m/objects/w/data")
+    def run(self, *arguments):
+        subprocess.run([self.path, *arguments], env=self.environment, stdout=subprocess.DEVNULL, check=True)
 
-
-def get_manifest(connection, number, model):
-    connection.request("GET", "/v1/models/m")
-
-
-def put_model(connection, number, model):
-    connection.request("PUT", f"/v1/models/new-{number}", model)
-
-
-KINDS = {
-    "GET of a component": get_component,
-    "GET of a manifest": get_manifest,
-    "PUT of 1 MiB": put_model,
-}
-
-
-def run_requests(program, ask, count, model, scratch):
-    """Runs a server for so many requests; gives the folder with the counters that it left."""
-    root, counters = scratch / "root", scratch / "counters"
-    root.mkdir()
-    (root / "m.zt").write_bytes(model)
-    command = [program, "serve", "--root", root, "--listen", "127.0.0.1:0", "--writable"]
-    environment = os.environ | {"GCOV_PREFIX": str(counters), "ZTSERVE_UPLOAD_RESERVE_BYTES": "0"}
-    server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
+    def serve(self, *arguments, **settings):
+        command = [self.path, "serve", "--listen", "127.0.0.1:0", *arguments]
+        environment = self.environment | {"ZTSERVE_UPLOAD_RESERVE_BYTES": "0"} | settings
+        server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         port = int(server.stdout.readline().rsplit(":", 1)[1])
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_S)
-        for number in range(count):
-            ask(connection, number, model)
-            answer = connection.getresponse()
-            answer.read()
-            if answer.status not in (200, 201):
-                raise RuntimeError(f"answered {answer.status}")
-        connection.close()
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(ANSWER_S)
-    return counters
+        return server, port
 
 
-def count_lines(counters, build_folder):
-    """How often each line ran: (file, line) → count."""
+def end(server):
+    server.send_signal(signal.SIGTERM)
+    server.wait(STOP_S)
+
+
+def count_runs(counters, build_folder):
+    """How often each line and each function ran: (kind, file, line or name) → count."""
     counts = {}
     for data in counters.rglob("*.gcda"):
         notes = build_folder / data.relative_to(counters / str(build_folder).lstrip("/")).with_suffix(".gcno")
@@ -99,46 +74,86 @@ def count_lines(counters, build_folder):
         subprocess.run(["gcov", "--json-format", data], cwd=data.parent, stdout=subprocess.DEVNULL, check=True)
     for report in counters.rglob("*.gcov.json.gz"):
         for file in json.loads(gzip.decompress(report.read_bytes()))["files"]:
-            for line in file["lines"]:
-                place = (file["file"], line["line_number"])
-                counts[place] = counts.get(place, 0) + line["count"]
+            places = [("lines", line["line_number"], line["count"]) for line in file["lines"]]
+            places += [("functions", one["name"], one["execution_count"]) for one in file["functions"]]
+            for kind, name, count in places:
+                place = (kind, file["file"], name)
+                counts[place] = counts.get(place, 0) + count
     return counts
 
 
-def files_passed(program, ask, model, build_folder):
-    counts = []
-    for count in (WARMING, WARMING + MORE):
-        with tempfile.TemporaryDirectory() as scratch:
-            counters = run_requests(program, ask, count, model, pathlib.Path(scratch))
-            counts.append(count_lines(counters, build_folder))
-    grown = {file for (file, line), count in counts[1].items() if count >= counts[0].get((file, line), 0) + MORE}
-    paths = (pathlib.Path(file) for file in grown if file.endswith(".c"))
-    return sorted(str(path.relative_to(TOP) if path.is_absolute() else path) for path in paths)
-
-
-def measure(folder, show_files):
-    build(folder)
-    program = folder / "ztserve"
+def counts_of(trip, requests, path, build_folder):
     with tempfile.TemporaryDirectory() as scratch:
-        model = write_model(program, pathlib.Path(scratch))
-    for kind, ask in KINDS.items():
-        files = files_passed(program, ask, model, folder)
-        print(f"{kind}: {len(files)} files", flush=True)
-        if show_files:
-            print("".join(f"  {file}\n" for file in files), end="")
+        program = Program(path, pathlib.Path(scratch))
+        trip(program, requests, end)
+        return count_runs(program.counters, build_folder)
+
+
+def asserting(file):
+    """The lines of a file that only assert. Whoever follows a trip does not read them as steps."""
+    text = (TOP / file).read_text()
+    places = [(text.count("\n", 0, found.start()) + 1, found.group().count("\n")) for found in style.ASSERTING.finditer(text)]
+    return {line for first, count in places for line in range(first, first + count)}
+
+
+def entered(kind, path, build_folder):
+    """The places that a kind enters, as sets by what is counted."""
+    trip, fewer, more = trips.KINDS[kind]
+    before = counts_of(trip, fewer, path, build_folder) if fewer else {}
+    after = counts_of(trip, more, path, build_folder)
+    grown = {place for place, count in after.items() if count >= before.get(place, 0) + more - fewer and place[1].endswith(".c")}
+    relative = {file: str(pathlib.Path(file).relative_to(TOP)) if pathlib.Path(file).is_absolute() else file for _, file, _ in grown}
+    skipped = {file: asserting(relative[file]) for file in relative if (TOP / relative[file]).is_file()}
+    return {
+        "files": {relative[file] for _, file, _ in grown},
+        "functions": {f"{relative[file]}: {name}" for what, file, name in grown if what == "functions"},
+        "lines": {(relative[file], name) for what, file, name in grown if what == "lines" and name not in skipped.get(file, ())},
+    }
+
+
+def over_bounds(kind, found):
+    return [what for what in COUNTED if not 0 < len(found[what]) <= BOUNDS[kind][what]]
+
+
+def entered_always(kind, path, build_folder):
+    """What is entered; if that is beyond the bounds, what is entered each of three times. On a busy machine a request may take
+    a turn that it need not take: it waits for a worker, or a timer runs beside it."""
+    found = entered(kind, path, build_folder)
+    for _ in range(2):
+        if over_bounds(kind, found):
+            again = entered(kind, path, build_folder)
+            found = {what: found[what] & again[what] for what in COUNTED}
+    return found
+
+
+def measure(folder, chosen):
+    build(folder)
+    failed = False
+    for kind in [chosen.kind] if chosen.kind else trips.KINDS:
+        found = entered_always(kind, folder / "ztserve", folder)
+        figures = {what: len(found[what]) for what in COUNTED}
+        bounds = BOUNDS[kind]
+        over = over_bounds(kind, found)
+        failed = failed or bool(over)
+        shown = ", ".join(f"{figures[what]:,} {what} (at most {bounds[what]:,})" for what in COUNTED)
+        print(f"{kind}: {shown}{'  FAILED: ' + ', '.join(over) if over else ''}", flush=True)
+        for what in ("files", "functions"):
+            if getattr(chosen, what):
+                print("".join(f"  {place}\n" for place in sorted(found[what])), end="")
+    return 1 if failed else 0
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--build", type=pathlib.Path)
+    options.add_argument("--kind", choices=trips.KINDS)
     options.add_argument("--files", action="store_true")
+    options.add_argument("--functions", action="store_true")
     chosen = options.parse_args()
     if chosen.build:
-        measure(chosen.build.resolve(), chosen.files)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            measure(pathlib.Path(folder).resolve(), chosen.files)
-    return 0
+        return measure(chosen.build.resolve(), chosen)
+    with tempfile.TemporaryDirectory() as folder:
+        return measure(pathlib.Path(folder).resolve(), chosen)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Prints figures of the product code's style: sizes of functions, files and folders, parameters, assertions, repetition.
+"""Prints figures of the product code's style: sizes of functions, files and folders, structs, parameters, assertions,
+repetition. Of all folders together, fails if a figure is outside its bound in style.json; bounds follow figures that
+improve, never the other way.
 
 Needs universal-ctags for the figures of functions, and leaves these out without it.
 
@@ -7,6 +9,7 @@ Needs universal-ctags for the figures of functions, and leaves these out without
 """
 
 import collections
+import json
 import pathlib
 import re
 import statistics
@@ -14,10 +17,17 @@ import subprocess
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+BOUNDS = json.loads((pathlib.Path(__file__).parent / "style.json").read_text())
 # A block is repeated when this many lines of code in a row stand in two places.
 BLOCK_LINES = 6
 COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')|/\*.*?\*/|//[^\n]*', re.DOTALL)
+# libmicrohttpd declares the callbacks that take these parameters.
+GIVEN_SIGNATURES = {"handler_on_request"}
+# A struct that a reader of another file may have to know.
+STRUCT = re.compile(r"^(?:typedef )?struct (\w+)\s*\{", re.MULTILINE)
 ASSERTION = re.compile(r"(?<![a-zA-Z_])assert\(")
+# Lines that only assert are wanted, so the bound on lines does not count them.
+ASSERTING = re.compile(r"^ +assert\([^;]*\);\n", re.MULTILINE)
 
 
 def source_files(folders):
@@ -81,37 +91,62 @@ def spread(values):
 
 
 def print_functions(found, assertions):
+    """Returns the figures that have bounds."""
     lengths = [length for _, _, length, _ in found]
+    own = [function for function in found if function[1] not in GIVEN_SIGNATURES]
+    parameters = [count for _, _, _, count in own]
     longest = max(found, key=lambda function: function[2])
-    widest = max(found, key=lambda function: function[3])
+    widest = max(own, key=lambda function: function[3])
+    rate = round(100 * assertions / len(found), 1)
     print(f"functions               {len(found)}")
     print(f"lines per function      {spread(lengths)} ({longest[1]})")
-    print(f"parameters              {spread([function[3] for function in found])} ({widest[1]})")
-    print(f"assertions              {assertions}, {100 * assertions / len(found):.1f} per 100 functions")
+    print(f"parameters              {spread(parameters)} ({widest[1]}), {sum(count > 6 for count in parameters)} functions with more than 6")
+    print(f"assertions              {assertions}, {rate} per 100 functions")
+    return {"functions with more than 6 parameters": sum(count > 6 for count in parameters), "assertions per 100 functions": rate}
+
+
+def print_files(texts, code):
+    """Returns the figures that have bounds."""
+    sizes = {path: text.count("\n") for path, text in texts.items() if path.suffix == ".c"}
+    rooms = collections.Counter(path.parent.relative_to(TOP) for path in texts)
+    fullest = rooms.most_common(1)[0]
+    lines = sum(text.count("\n") for text in texts.values())
+    asserting = sum(found.count("\n") for text in texts.values() for found in ASSERTING.findall(text))
+    structs = {name for path, text in texts.items() if path.suffix == ".h" for name in STRUCT.findall(text)}
+    print(f"files                   {len(texts)} ({len(sizes)} .c)")
+    print(f"lines                   {lines}, of which code {code}; {asserting} only assert")
+    print(f"lines per .c file       {spread(sizes.values())} ({max(sizes, key=sizes.get).relative_to(TOP)})")
+    print(f"files per folder        {spread(rooms.values())} ({fullest[0]})")
+    print(f"structs in headers      {len(structs)}")
+    return {"lines that do not assert": lines - asserting, "lines of a .c file": max(sizes.values()), "files in a folder": fullest[1], "structs in headers": len(structs)}
+
+
+def check(figures):
+    """Compares with the bounds: assertions are to be many, all else is to be little."""
+    slipped = 0
+    for name, figure in figures.items():
+        bound = BOUNDS[name]
+        if figure < bound if name.startswith("assertions") else figure > bound:
+            print(f"error: {name}: {figure}, and the bound in style.json is {bound}")
+            slipped = 1
+    return slipped
 
 
 def main():
     folders = sys.argv[1:] or ["core", "config", "server"]
-    paths = source_files(folders)
-    texts = {path: path.read_text() for path in paths}
+    texts = {path: path.read_text() for path in source_files(folders)}
     codes = {path: code_lines(text) for path, text in texts.items()}
-    sizes = {path: text.count("\n") for path, text in texts.items() if path.suffix == ".c"}
-    rooms = collections.Counter(path.parent.relative_to(TOP) for path in paths)
-    fullest = rooms.most_common(1)[0]
     code = sum(map(len, codes.values()))
-    print(f"files                   {len(paths)} ({len(sizes)} .c)")
-    print(f"lines                   {sum(text.count(chr(10)) for text in texts.values())}, of which code {code}")
-    print(f"lines per .c file       {spread(sizes.values())} ({max(sizes, key=sizes.get).relative_to(TOP)})")
-    print(f"files per folder        {spread(rooms.values())} ({fullest[0]})")
-    found = functions(paths)
+    figures = print_files(texts, code)
+    found = functions(list(texts))
     if found:
         without_comments = ("\n".join(line for _, line in lines) for lines in codes.values())
-        print_functions(found, sum(len(ASSERTION.findall(text)) for text in without_comments))
+        figures |= print_functions(found, sum(len(ASSERTION.findall(text)) for text in without_comments))
     else:
         print("functions               not counted: universal-ctags is not installed")
     repeated = repeated_lines(codes)
     print(f"repeated blocks         {repeated} lines in blocks of {BLOCK_LINES} or more, {100 * repeated / code:.1f} %")
-    return 0
+    return check(figures) if folders == ["core", "config", "server"] else 0
 
 
 if __name__ == "__main__":

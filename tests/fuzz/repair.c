@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/little_endian.h"
-#include "formats/mag.h"
+#include "formats/mag/mag.h"
 #include "zt/digest.h"
 
 /* --- zTensor 2: the manifest reaches to the footer, which holds its hash --- */
@@ -68,7 +68,7 @@ bool fuzz_repair_mag(uint8_t *bytes, size_t length)
 {
     if (length < MAG_SNAPSHOT_HEAD_BYTES + 4)
         return false;
-    if (zt_load_le32(bytes + 4) == 100)
+    if (zt_load_le32(bytes + 4) == MAG_VERSION_100 || zt_load_le32(bytes + 4) == MAG_VERSION_200)
         return repair_snapshot(bytes, length);
     return repair_records(bytes, length, &mag_m1) || repair_records(bytes, length, &mag_m2);
 }

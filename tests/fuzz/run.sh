@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fuzzes every target with libFuzzer (clang), two at a time, and prints a line for each. The exit status is 1 if a target
-# failed. Arguments are the targets to run (default: all).
+# failed. Arguments are the targets to run (default: all); --list prints all of them instead.
 #
 #   FUZZ_SECONDS=60      how long each target runs
 #   FUZZ_BUILD_DIR=DIR   where to build (default: build-fuzz); inputs found are kept in DIR/fuzz/found/TARGET
@@ -10,6 +10,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=deploy/packages.sh
 . deploy/packages.sh
 
+mapfile -t targets < <(basename -s .c tests/fuzz/target_*.c | sed 's/^target_//')
+if [ "${1:-}" = --list ]; then
+    printf '%s\n' "${targets[@]}"
+    exit 0
+fi
+[ $# -eq 0 ] || targets=("$@")
 build=${FUZZ_BUILD_DIR:-build-fuzz}
 seconds=${FUZZ_SECONDS:-60}
 # The most that a reader may hold at once: a zstd window of 128 MiB, a block of an array of 64 MiB, and the sanitizer's own
@@ -35,13 +41,16 @@ figure()
     { grep -oE "$1" "$2" || echo '?'; } | tail -n 1 | grep -oE '[0-9?]+$'
 }
 
-# run_target NAME: the initial inputs are the seeds, the kept inputs, those of earlier runs, and the corpus.
+# run_target NAME: the initial inputs are the seeds, the kept inputs, those of earlier runs, and the corpus. libFuzzer does
+# not run with a folder that does not exist.
 run_target()
 {
-    local name=$1 found="$build/fuzz/found/$1" log="$build/fuzz/$1.log" folders verdict=ok
+    local name=$1 found="$build/fuzz/found/$1" log="$build/fuzz/$1.log" folder folders verdict=ok
     mkdir -p "$found" "$build/fuzz/findings"
-    folders=("$found" "$build/fuzz/seeds/$name")
-    [ ! -d "tests/fuzz/corpus/$name" ] || folders+=("tests/fuzz/corpus/$name")
+    folders=("$found")
+    for folder in "$build/fuzz/seeds/$name" "tests/fuzz/corpus/$name"; do
+        [ ! -d "$folder" ] || folders+=("$folder")
+    done
     [ -z "${ZT_CORPUS:-}" ] || folders+=("$ZT_CORPUS")
     # PyTorch's two targets share one dictionary.
     case $name in pickle | pytorch) folders+=("-dict=tests/fuzz/pickle.dict") ;; esac
@@ -54,8 +63,6 @@ run_target()
 }
 
 packages_install build test clang
-targets=("$@")
-[ $# -gt 0 ] || mapfile -t targets < <(basename -s .c tests/fuzz/target_*.c | sed 's/^target_//')
 build_targets
 # Otherwise the quarantine counts as memory of the target.
 export ASAN_OPTIONS=detect_leaks=1:quarantine_size_mb=64 UBSAN_OPTIONS=print_stacktrace=1

@@ -18,17 +18,17 @@
 
 /* --- zTensor --- */
 
-#define ATTRIBUTES "\"attributes\":{\"k\":[1,2.5,{\"z\":null,\"y\":h'0102'}],\"s\":\"text\"}"
+#define ATTRIBUTES "'attributes':{'k':[1,2.5,{'z':null,'y':h'0102'}],'s':'text'}"
 #define PART(name, dtype, at, length) \
-    "\"" name "\":{\"dtype\":\"" dtype "\",\"offset\":" #at ",\"length\":" #length "}"
+    "'" name "':{'dtype':'" dtype "','offset':" #at ",'length':" #length "}"
 #define OBJECT(name, format, shape, parts) \
-    "\"" name "\":{\"shape\":" shape ",\"format\":\"" format "\",\"components\":{" parts "}}"
-#define ZT1(objects) "{\"version\":\"1.2.0\",\"objects\":{" objects "}}"
+    "'" name "':{'shape':" shape ",'format':'" format "','components':{" parts "}}"
+#define ZT1(objects) "{'version':'1.2.0','objects':{" objects "}}"
 #define DENSE        OBJECT("w", "dense", "[2,2]", PART("data", "f32", 64, 16))
-#define DIGESTED                                            \
-    "\"d\":{\"shape\":[3],\"format\":\"dense\"," ATTRIBUTES \
-    ",\"components\":{\"data\":{\"dtype\":\"u8\",\"type\":" \
-    "\"f8_e5m2\",\"offset\":128,\"length\":3,\"digest\":\"crc32c:0x00000001\"}}}"
+#define DIGESTED                                                                              \
+    "'d':{'shape':[3],'format':'dense'," ATTRIBUTES                                           \
+    ",'components':{'data':{'dtype':'u8','type':'f8_e5m2','offset':128,'length':3,'digest':'" \
+    "crc32c:0x00000001'}}}"
 #define CSR                                                                                  \
     OBJECT("csr", "sparse_csr", "[2,4]",                                                     \
            PART("indices", "u8", 192, 2) "," PART("indptr", "u8", 256, 3) "," PART("values", \
@@ -36,21 +36,17 @@
 #define COO                              \
     OBJECT("coo", "sparse_coo", "[9,9]", \
            PART("coords", "u8", 192, 4) "," PART("values", "f32", 320, 8))
-#define ZSTD                                                                                \
-    "\"z\":{\"shape\":[3],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"u8\"," \
-    "\"offset\":128,\"length\":"                                                            \
-    "12,\"uncompressed_length\":3,\"encoding\":\"zstd\"}}}"
+#define ZSTD                                                                                      \
+    "'z':{'shape':[3],'format':'dense','components':{'data':{'dtype':'u8','offset':128,'length':" \
+    "12,'uncompressed_length':3,'encoding':'zstd'}}}"
 
 #define ZT10                                                                                       \
-    "{\"version\":\"1.0\",\"generator\":\"g\",\"attributes\":{},\"tensors\":{\"x\":{\"dtype\":"    \
-    "\"int8\","                                                                                    \
-    "\"shape\":[16],\"format\":\"dense\",\"components\":{\"data\":{\"offset\":64,\"length\":16}}}" \
-    "}}"
-#define ZT01(layout, dtype, shape, size)                                                         \
-    "[{\"name\":\"x\",\"offset\":64,\"size\":" #size ",\"dtype\":\"" dtype                       \
-    "\",\"layout\":\"" layout "\",\"shape\":" shape                                              \
-    ",\"encoding\":\"raw\",\"data_endianness\":\"big\",\"checksum\":\"crc32c:0x1\",\"custom\":{" \
-    "\"a\":[1]}}]"
+    "{'version':'1.0','generator':'g','attributes':{},'tensors':{'x':{'dtype':'int8','shape':[16]" \
+    ",'format':'dense','components':{'data':{'offset':64,'length':16}}}}}"
+#define ZT01(layout, dtype, shape, size)                                              \
+    "[{'name':'x','offset':64,'size':" #size ",'dtype':'" dtype "','layout':'" layout \
+    "','shape':" shape                                                                \
+    ",'encoding':'raw','data_endianness':'big','checksum':'crc32c:0x1','custom':{'a':[1]}}]"
 
 static void put_container(const char *target, const char *name, enum container_version version,
                           const char *manifest)
@@ -63,48 +59,42 @@ static void put_container(const char *target, const char *name, enum container_v
 }
 
 #define ZT2_AT       12288
-#define ZT2(objects) "{\"objects\":{" objects "}}"
+#define ZT2(objects) "{'objects':{" objects "}}"
 #define BLOB(name, dtype, at, length) \
-    "\"" name "\":{\"blob\":[" #at "," #length "],\"dtype\":\"" dtype "\"}"
+    "'" name "':{'blob':[" #at "," #length "],'dtype':'" dtype "'}"
 #define ZT2_OBJECT_OF(name, layout, shape, parts) \
-    "\"" name "\":{\"parts\":{" parts "},\"shape\":" shape ",\"layout\":\"" layout "\"}"
+    "'" name "':{'parts':{" parts "},'shape':" shape ",'layout':'" layout "'}"
 
-#define WITH(name, layout, shape, attributes, parts)                               \
-    "\"" name "\":{\"parts\":{" parts "},\"shape\":" shape ",\"layout\":\"" layout \
-    "\",\"attributes\":{" attributes "}}"
-#define SCALES "\"scales\":{\"blob\":[8192,2],\"type\":\"f8_e8m0\",\"dtype\":\"u8\"}"
+#define WITH(name, layout, shape, attributes, parts)                      \
+    "'" name "':{'parts':{" parts "},'shape':" shape ",'layout':'" layout \
+    "','attributes':{" attributes "}}"
+#define SCALES "'scales':{'blob':[8192,2],'type':'f8_e8m0','dtype':'u8'}"
 
 static const struct {
     const char *name;
     const char *manifest;
 } zt2_manifests[] = {
     {"dense", ZT2(ZT2_OBJECT_OF("a", "dense", "[8]", BLOB("data", "u8", 4096, 8)))},
-    {"bool", ZT2("\"a\":{\"parts\":{\"data\":{\"blob\":[4096,8],\"type\":\"bool\",\"dtype\":\"u8\","
-                 "\"digest\":"
-                 "\"xxh3:0011223344556677\"}},\"shape\":[2,4],\"layout\":\"dense\"}")},
+    {"bool", ZT2("'a':{'parts':{'data':{'blob':[4096,8],'type':'bool','dtype':'u8','digest':'xxh3:"
+                 "0011223344556677'}},'shape':[2,4],'layout':'dense'}")},
     {"csr", ZT2(ZT2_OBJECT_OF("a", "zt.sparse_csr/1", "[1,8]",
                               BLOB("indptr", "u32", 4096, 8) "," BLOB(
                                   "values", "u8", 8192, 0) "," BLOB("indices", "u32", 8192, 0)))},
     {"coo", ZT2(ZT2_OBJECT_OF("a", "zt.sparse_coo/1", "[8,8]",
                               BLOB("coords", "u32", 4096, 8) "," BLOB("values", "u8", 8192, 1)))},
-    {"gguf", ZT2(WITH("a", "gguf.q8_0/1", "[32]", "\"block_bytes\":34,\"elems_per_block\":32",
+    {"gguf", ZT2(WITH("a", "gguf.q8_0/1", "[32]", "'block_bytes':34,'elems_per_block':32",
                       BLOB("data", "u8", 4096, 34)))},
-    {"mx",
-     ZT2(WITH("a", "zt.mx/1", "[2,32]", "\"block_size\":32,\"scale_form\":\"e8m0_exponent\"",
-              "\"data\":{\"blob\":[4096,32],\"type\":\"f4_e2m1\",\"dtype\":\"u8\"}," SCALES))},
-    {"quant",
-     ZT2(WITH("a", "zt.quant_group/1", "[16,8]",
-              "\"axis\":0,\"bits\":4,\"packing\":{\"word\":\"u32\",\"order\":\"lsb_first\",\"per_"
-              "word\":8},"
-              "\"group_size\":8,\"scale_form\":\"f16_factors\",\"zero_point\":{\"form\":\"none\"}",
-              BLOB("data", "i32", 4096, 64) "," BLOB("scales", "f16", 8192, 32)))},
-    {"seekable",
-     "{\"objects\":{\"a\":{\"parts\":{\"data\":{\"blob\":[4096,17],\"dtype\":\"u8\",\"encoding\":"
-     "\"zt.zstd-seekable/1\",\"decoded_length\":0}},\"shape\":[0],\"layout\":\"dense\"}}}"},
-    {"shard", "{\"shards\":{\"s\":{\"size\":8192,\"digest\":\"xxh3:78af5f94892f3950\"}},"
-              "\"objects\":{\"a\":{\"parts\":{"
-              "\"data\":{\"blob\":[4096,8],\"dtype\":\"u8\",\"shard\":\"s\"}},\"shape\":[8],"
-              "\"layout\":\"dense\"}}}"},
+    {"mx", ZT2(WITH("a", "zt.mx/1", "[2,32]", "'block_size':32,'scale_form':'e8m0_exponent'",
+                    "'data':{'blob':[4096,32],'type':'f4_e2m1','dtype':'u8'}," SCALES))},
+    {"quant", ZT2(WITH("a", "zt.quant_group/1", "[16,8]",
+                       "'axis':0,'bits':4,'packing':{'word':'u32','order':'lsb_first','per_word':8}"
+                       ",'group_size':8,'scale_form':'f16_factors','zero_point':{'form':'none'}",
+                       BLOB("data", "i32", 4096, 64) "," BLOB("scales", "f16", 8192, 32)))},
+    {"seekable", "{'objects':{'a':{'parts':{'data':{'blob':[4096,17],'dtype':'u8','encoding':'zt."
+                 "zstd-seekable/1','decoded_length':0}},'shape':[0],'layout':'dense'}}}"},
+    {"shard",
+     "{'shards':{'s':{'size':8192,'digest':'xxh3:78af5f94892f3950'}},'objects':{'a':{'parts':{'"
+     "data':{'blob':[4096,8],'dtype':'u8','shard':'s'}},'shape':[8],'layout':'dense'}}}"},
 };
 
 /* The manifest alone, for target_canonical.c. */
@@ -117,11 +107,10 @@ static void put_canonical(const char *name, const char *manifest)
     zt_buffer_free(&encoded);
 }
 
-#define ONES "\"digest\":\"xxh3:71e702e0b0fb1d66\""
-#define TWOS "\"digest\":\"xxh3:e4952c07c3685efe\""
-#define CANONICAL(at, digest)                                            \
-    "{\"parts\":{\"data\":{\"blob\":[" at ",8],\"dtype\":\"u8\"," digest \
-    "}},\"shape\":[8],\"layout\":\"dense\"}"
+#define ONES "'digest':'xxh3:71e702e0b0fb1d66'"
+#define TWOS "'digest':'xxh3:e4952c07c3685efe'"
+#define CANONICAL(at, digest) \
+    "{'parts':{'data':{'blob':[" at ",8],'dtype':'u8'," digest "}},'shape':[8],'layout':'dense'}"
 
 static void put_zt2(void)
 {
@@ -132,13 +121,11 @@ static void put_zt2(void)
         seed_put("zt2", zt2_manifests[i].name, file.bytes, file.length);
     }
     zt2_file_free(&file);
-    put_canonical("two",
-                  ZT2("\"a\":" CANONICAL("65536", ONES) ",\"b\":" CANONICAL("131072", TWOS)));
+    put_canonical("two", ZT2("'a':" CANONICAL("65536", ONES) ",'b':" CANONICAL("131072", TWOS)));
     put_canonical(
         "shared",
-        "{\"objects\":{\"a\":" CANONICAL("65536", ONES) ",\"b\":" CANONICAL(
-            "131072", TWOS) ",\"c\":" CANONICAL("65536",
-                                                ONES) "},\"attributes\":{\"k\":[1.5,null]}}");
+        "{'objects':{'a':" CANONICAL("65536", ONES) ",'b':" CANONICAL(
+            "131072", TWOS) ",'c':" CANONICAL("65536", ONES) "},'attributes':{'k':[1.5,null]}}");
 }
 
 static const struct {
@@ -299,14 +286,13 @@ static void put_npz(const char *name, enum zip_file_kind kind, bool is_wide)
 
 void seeds_neighbours(void)
 {
-    put_safetensors("dtypes",
-                    "{\"__metadata__\":{\"format\":\"pt\"},\"w\":{\"dtype\":\"F32\",\"shape\":[2,1]"
-                    ",\"data_offsets\":[4,12]},"
-                    "\"b\":{\"dtype\":\"BOOL\",\"shape\":[4],\"data_offsets\":[0,4]},"
-                    "\"c\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[12,20]},"
-                    "\"q\":{\"dtype\":\"F4\",\"shape\":[4],\"data_offsets\":[20,22]},"
-                    "\"s\":{\"dtype\":\"F6_E2M3\",\"shape\":[4],\"data_offsets\":[22,25]}}  ",
-                    25);
+    put_safetensors(
+        "dtypes",
+        "{'__metadata__':{'format':'pt'},'w':{'dtype':'F32','shape':[2,1],'data_offsets':[4,12]},'"
+        "b':{'dtype':'BOOL','shape':[4],'data_offsets':[0,4]},'c':{'dtype':'C64','shape':[1],'data_"
+        "offsets':[12,20]},'q':{'dtype':'F4','shape':[4],'data_offsets':[20,22]},'s':{'dtype':'F6_"
+        "E2M3','shape':[4],'data_offsets':[22,25]}}  ",
+        25);
     put_safetensors("empty", "{}", 0);
     put_gguf();
     put_split("ordered", 0);

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-#include "zip_file.h"
-#include "zt/digest.h"
+#include "mag_file.h"
 
 static void put(struct bytes *bytes, uint64_t value, unsigned width)
 {
@@ -26,73 +25,10 @@ static void put_zeros(struct bytes *bytes, size_t until)
         put(bytes, 0, 1);
 }
 
-static void seal(struct bytes *bytes, size_t at, size_t covered_from)
-{
-    bytes_put_le(bytes->at + at,
-                 zt_crc32c(0, bytes->at + covered_from, bytes->length - covered_from), 4);
-}
-
 static void finish(struct bytes *bytes, const char *name)
 {
     seed_put("mag", name, bytes->at, bytes->length);
     bytes_free(bytes);
-}
-
-/* magnetron 0.1.2: a metadatum and a tensor of [2, 3] f32 at 128. */
-static void put_m2(void)
-{
-    struct bytes bytes = {NULL, 0};
-
-    put_text(&bytes, "MAG!");
-    put(&bytes, 1, 4);
-    put(&bytes, 0, 4);
-    put(&bytes, 1, 4);
-    put(&bytes, 1, 4);
-    put(&bytes, 0, 4);
-    put(&bytes, 1, 4);
-    put(&bytes, 7, 8);
-    put(&bytes, 5, 4);
-    put_text(&bytes, "epoch");
-    put(&bytes, 2 << 8, 4);
-    put(&bytes, 6, 8);
-    put(&bytes, 128, 8);
-    put(&bytes, 2, 8);
-    put(&bytes, 3, 8);
-    put(&bytes, 1, 4);
-    put_text(&bytes, "a");
-    seal(&bytes, 8, 12);
-    put_zeros(&bytes, 128 + 24);
-    finish(&bytes, "m2");
-}
-
-/* magnetron 0.1.5: two names, two tensors. */
-static void put_m3(void)
-{
-    struct bytes bytes = {NULL, 0};
-
-    put_text(&bytes, "MAG!");
-    put(&bytes, 100, 4);
-    put(&bytes, 1700000000, 8);
-    put(&bytes, 0, 8);
-    put(&bytes, 0, 4);
-    put(&bytes, 2, 4);
-    put_text(&bytes, "SRP!");
-    put(&bytes, 2, 4);
-    put(&bytes, 0, 4);
-    put(&bytes, 1, 4);
-    put(&bytes, 2, 4);
-    put_text(&bytes, "abMDT!DSC!");
-    for (unsigned i = 0; i < 2; i++) {
-        put(&bytes, 1 + (i == 0 ? 0 : 3 << 8), 4);
-        put(&bytes, i, 4);
-        put(&bytes, 4, 8);
-        put(&bytes, i * 16, 8);
-        put(&bytes, 4, 8);
-    }
-    seal(&bytes, 16, 20);
-    put_text(&bytes, "BUF!");
-    put_zeros(&bytes, bytes.length + 20);
-    finish(&bytes, "m3");
 }
 
 /* magnetron 0.2: a manifest in JSON. */
@@ -117,9 +53,19 @@ static void put_m4(void)
     finish(&bytes, "m4");
 }
 
+static void put_layout(enum mag_layout layout, const char *name)
+{
+    struct mag_file file;
+
+    mag_set_up(&file, layout);
+    mag_make(&file);
+    finish(&file.bytes, name);
+}
+
 void seeds_mag(void)
 {
-    put_m2();
-    put_m3();
+    put_layout(MAG_M2, "m2");
+    put_layout(MAG_M3, "m3");
+    put_layout(MAG_M4, "m3-200");
     put_m4();
 }

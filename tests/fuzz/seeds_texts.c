@@ -1,4 +1,5 @@
-/* Seeds of the decoders, and of the parsers of header fields, request targets, JSON and CBOR. */
+/* Seeds of the decoders, of the walk through zstd frames, and of the parsers of header fields,
+ * request targets, JSON and CBOR. */
 #include "seeds.h"
 
 #include <string.h>
@@ -18,11 +19,26 @@ static void put_stored(const char *name, const uint8_t head[8], const struct byt
     bytes_free(&input);
 }
 
+static void put_frames(void)
+{
+    static const uint8_t plain[600] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    struct bytes frames = {NULL, 0};
+
+    bytes_append_zstd(&frames, plain, sizeof(plain), true);
+    seed_put("zstd_frames", "one", frames.at, frames.length);
+    bytes_append(&frames, "\x50\x2A\x4D\x18\3\0\0\0abc", 11);
+    seed_put("zstd_frames", "skippable", frames.at, frames.length);
+    bytes_append_zstd(&frames, plain, 9, false);
+    seed_put("zstd_frames", "three", frames.at, frames.length);
+    bytes_free(&frames);
+}
+
 void seeds_decoder(void)
 {
     static const uint8_t plain[600] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     struct bytes stored = {NULL, 0};
 
+    put_frames();
     bytes_append(&stored, plain, 96);
     put_stored("raw", (const uint8_t[8]){0, 1, 1}, &stored);
     /* f32, big-endian, Fortran order, 2 × 3 × 4 */
@@ -103,6 +119,9 @@ static const struct {
      "\"key_ops\":[\"verify\"],\"x\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\",\"y\":"
      "\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"},{\"kty\":\"RSA\",\"n\":\"AQAB\",\"e\":"
      "\"AQAB\"},{\"kty\":\"oct\"}]}"},
+    {"negotiate", "codings", "zstd, gzip;q=0.5, identity;q=0.1, *;q=0"},
+    {"negotiate", "types", "application/x-npy;v=\"a\\\",b\";q=0.3, application/*;q=0.2, */*;q=0.1"},
+    {"negotiate", "none", ""},
     {"glob", "classes",
      "a*[b-d][!x]?\nab\xC3\xA9"
      "cde"},

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "http/fields/conditional.h"
+#include "input/date.h"
 
 static void check_date(const char *text)
 {

@@ -1,9 +1,5 @@
 """Servers over buckets, as tests start them."""
 
-from dataclasses import replace
-
-from s3_client import Bucket
-
 # The server notices what others wrote within this, and the tests wait for it; the default is 30 s.
 POLL_S = 1
 
@@ -43,8 +39,3 @@ class BucketServers:
         server = self.start(bucket.root, *arguments, environment=made)
         server.place, server.bucket = place, bucket
         return server
-
-
-def through(meddler, bucket):
-    """The same bucket, as it is seen behind a meddler."""
-    return Bucket(replace(bucket.engine, endpoint=meddler.endpoint), bucket.name, bucket.prefix)

@@ -43,7 +43,6 @@ REFUSED = (Answer(400, "invalid-request"),)
 TOO_LARGE = (Answer(413, "too-large"),)
 URI_TOO_LONG = (Answer(414, "uri-too-long"),)
 NOT_EXPECTED = (Answer(417, "expectation-failed"),)
-TIMED_OUT = (Answer(408, "timeout"),)
 # The library's own pages, and its way of ending a connection without any.
 PAGE = (Answer(400),)
 PAGE_413 = (Answer(413),)

@@ -37,6 +37,16 @@ def files_with_index(stem, contents):
     return {**files, stem + INDEX: index_of(made)}
 
 
+def variant_index_names(stem, variant, kind="safetensors"):
+    """As transformers, and as earlier releases of diffusers, name the index of a variant."""
+    return f"{stem}.{kind}.index.{variant}.json", f"{stem}.{kind}.{variant}.index.json"
+
+
+def files_with_variant_index(stem, variant, contents, form=0):
+    *parts, (_, index) = files_with_index(f"{stem}.{variant}", contents).items()
+    return {**dict(parts), variant_index_names(stem, variant)[form]: index}
+
+
 def files_of_split(stem, contents):
     return parts.gguf_model(stem, [[(f"w{number}", content)] for number, content in enumerate(contents, 1)])
 

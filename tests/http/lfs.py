@@ -69,9 +69,22 @@ def removed(path):
     return {"key": "deletedFile", "value": {"path": path}}
 
 
+def removed_folder(path):
+    return {"key": "deletedFolder", "value": {"path": path}}
+
+
+def body_of(*lines):
+    return b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
+
+
+def commit_lines(server, *lines, repo=REPO, revision="main", fields=None):
+    """A commit of just these lines, which may be bytes."""
+    fields = {"Content-Type": "application/x-ndjson", **(fields or {})}
+    return ask(server, "POST", f"/api/models/{repo}/commit/{revision}", fields, body_of(*lines))
+
+
 def commit(server, *lines, repo=REPO, fields=None):
-    body = b"\n".join(json.dumps(line).encode() for line in (header(), *lines))
-    return ask(server, "POST", f"/api/models/{repo}/commit/main", {"Content-Type": "application/x-ndjson", **(fields or {})}, body)
+    return commit_lines(server, header(), *lines, repo=repo, fields=fields)
 
 
 def files_of(root, repo=REPO):

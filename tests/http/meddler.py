@@ -10,13 +10,13 @@ import re
 import socket
 import struct
 import threading
-import time
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 RANGE = re.compile(r"bytes=(\d+)-(\d+)$")
 UPSTREAM_TIMEOUT_S = 60
+PIECE = 1 << 18
 HOP_BY_HOP = ("connection", "transfer-encoding", "keep-alive", "content-length", "server", "date")
 
 
@@ -137,7 +137,7 @@ class Handler(BaseHTTPRequestHandler):
         meddler = self.server.meddler
         with meddler.lock:
             meddler.seen.append(seen)
-        meddler.pause(request)
+        meddler.ended.wait(meddler.delay_s)
         reply = meddler.answer(request, self)
         if reply is None:
             self.close_connection = True
@@ -185,15 +185,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def write_body(self, body, seen):
-        """At the pace wanted, counted as it goes."""
-        rate = self.server.meddler.bytes_per_s
-        piece = max(1, rate // 20) if rate else 1 << 18
-        for start in range(0, len(body), piece):
-            self.wfile.write(body[start : start + piece])
+        """Counted as it goes."""
+        for start in range(0, len(body), PIECE):
+            self.wfile.write(body[start : start + PIECE])
             self.wfile.flush()
-            seen.sent_bytes += len(body[start : start + piece])
-            if rate:
-                time.sleep(0.05)
+            seen.sent_bytes += len(body[start : start + PIECE])
 
     def reset(self):
         """Ends the connection with a reset instead of an end."""
@@ -231,7 +227,7 @@ class Meddler:
         self.upstream = urlsplit(engine.endpoint).netloc
         self.seen, self.rules, self.connections = [], [], set()
         self.lock = threading.Lock()
-        self.bytes_per_s, self.delay_s = 0, 0
+        self.delay_s = 0
         self.ended = threading.Event()
         # Keeps the port while nothing listens on it: connections are then refused.
         self.place = socket.socket()
@@ -290,10 +286,6 @@ class Meddler:
                 rule.used += 1
         return rule.act(request, handler) if rule else handler.forward(request)
 
-    def pause(self, request):
-        if self.delay_s:
-            self.ended.wait(self.delay_s)
-
     # --- counting ---
 
     def counting(self):
@@ -333,26 +325,35 @@ def hang(request, handler):
     handler.server.meddler.ended.wait(600)
 
 
-def reset_after(length):
-    """A true head, so many bytes of the body, and a reset."""
+def trickle(request, handler):
+    """Takes the request and sends a line of the head now and then."""
+    handler.close_connection = True
+    handler.wfile.write(b"HTTP/1.1 206 Partial Content\r\n")
+    while not handler.server.meddler.ended.wait(0.4):
+        try:
+            handler.wfile.write(b"X-Line: more\r\n")
+            handler.wfile.flush()
+        except OSError:
+            return
+
+
+def cut_after(length, then):
+    """A true head, so many bytes of the body, and then that."""
 
     def act(request, handler):
         true = handler.forward(request)
         handler.send(request, replace(true, body=true.body[:length], length=len(true.body)), Seen(request))
-        handler.reset()
+        then(request, handler)
 
     return act
+
+
+def reset_after(length):
+    return cut_after(length, reset)
 
 
 def stall_after(length):
-    """A true head, so many bytes of the body, and then nothing."""
-
-    def act(request, handler):
-        true = handler.forward(request)
-        handler.send(request, replace(true, body=true.body[:length], length=len(true.body)), Seen(request))
-        hang(request, handler)
-
-    return act
+    return cut_after(length, hang)
 
 
 def short_body(missing):

@@ -29,6 +29,13 @@ def raw(data):
     return field(9, data)
 
 
+def single(number, value):
+    """A number that is not packed; floats as their bytes."""
+    if isinstance(value, int):
+        return field(number, value)
+    return varint(number << 3 | (5 if len(value) == 4 else 1)) + value
+
+
 def external(location, **numbers):
     entries = {"location": location, **{key: str(number) for key, number in numbers.items()}}
     listed = (field(13, field(1, key.encode()) + field(2, value.encode())) for key, value in entries.items())

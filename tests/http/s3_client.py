@@ -119,9 +119,6 @@ class Bucket:
         answer = self.expect((200, 404), "HEAD", key)
         return answer.fields["ETag"].strip('"') if answer.status == 200 else None
 
-    def fields(self, key):
-        return self.expect((200,), "HEAD", key).fields
-
     def delete(self, key):
         self.expect((200, 204), "DELETE", key)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from s3_client import Bucket, exchange
+from s3_client import Bucket
 
 # Ceph is there after two to six seconds on an idle machine.
 CEPH_TIMEOUT_S = 120
@@ -94,9 +94,6 @@ class Engine:
 
     def continue_disk(self):
         os.kill(self.disk, signal.SIGCONT)
-
-    def answers(self):
-        return exchange(self, "GET", "/").status == 200
 
 
 def moto():

@@ -9,17 +9,7 @@ from pathlib import Path
 import pytest
 
 from containers import dense, pattern, zt1
-from wire import (
-    ask,
-    component_path,
-    connect,
-    eventually,
-    get,
-    read_exactly,
-    read_head,
-    read_until_closed,
-    talk,
-)
+from wire import ask, component_path, connect, eventually, get, read_exactly, read_head, read_until_closed, talk
 
 # More than the buffers of both ends hold.
 BIG = pattern(48 << 20)
@@ -109,14 +99,6 @@ def test_a_download_that_is_not_read_is_cut_as_a_timeout(start):
     connection.close()
 
 
-def test_text_lines_show_it_too(start):
-    server = start("text")
-    reset(begin_download(server, component_path("m", "w")))
-    line = eventually(lambda: next((line for line in server.log_lines if "/objects/w" in line), None))
-    assert " 200 " in line
-    assert " cut after " in line and line.endswith(f" of {len(BIG)} bytes of the answer: client gone")
-
-
 def upload(server, sent, fields="Content-Length: 1000"):
     connection = connect(server)
     connection.sendall(f"PUT /v1/models/u HTTP/1.1\r\nHost: x\r\n{fields}\r\n\r\n".encode() + sent)
@@ -174,16 +156,9 @@ def test_an_unfinished_header_is_logged(start, end):
     assert line["status"] == 499
 
 
-@pytest.mark.parametrize(
-    "field, status",
-    [
-        ("Content-Length: abc", 400),
-        ("Nonsense", 400),
-        ("Content-Length: 99999999999999999999", 413),
-        ("Authorization: Bearer " + "x" * 20000, 431),
-    ],
-    ids=["malformed length", "no colon", "length beyond 2^64", "long token"],
-)
+@pytest.mark.parametrize("field, status", [
+    ("Content-Length: abc", 400), ("Content-Length: 99999999999999999999", 413), ("Authorization: Bearer " + "x" * 20000, 431),
+], ids=["malformed length", "length beyond 2^64", "long token"])  # fmt: skip
 def test_requests_refused_by_the_library_are_logged_with_the_status_they_got(start, field, status):
     server = start()
     answer = talk(server, f"POST /refused HTTP/1.1\r\nHost: x\r\n{field}\r\n\r\n".encode())
@@ -226,27 +201,10 @@ def test_lines_of_other_routes_have_no_model_and_errors_have_their_code(start):
     assert asked(server, "/v1/models/none")["code"] == "model-not-found"
 
 
-def test_long_user_agents_are_cut(start):
-    line = asked(start(), "/healthz", User_Agent="x" * 5000)
-    assert line["user_agent"].startswith("xxx") and line["user_agent"].endswith("...") and len(line["user_agent"]) < 300
-
-
-def test_a_user_agent_cannot_forge_members_of_a_text_line(start):
-    server = start("text")
-    get(server, "/healthz", User_Agent='x" user="admin')
-    line = eventually(lambda: next((line for line in server.log_lines if "/healthz" in line), None))
-    assert line.endswith(' client="127.0.0.1" user_agent="x\\" user=\\"admin"')
-
-
-@pytest.mark.parametrize(
-    "target, shown, status",
-    [
-        (b"/healthz 200 9 bytes 0.010 ms dead client=\"6.6.6.6\"", "/healthz%20200%209%20bytes%200.010%20ms%20dead%20client=%226.6.6.6%22", 400),
-        (b"/healthz?\"client=\"6.6.6.6\"user=\"admin\"", "/healthz?%22client=%226.6.6.6%22user=%22admin%22", 200),
-        (b"/healthz?\\%41\xc3\xa9", "/healthz?%5C%41%C3%A9", 200),
-    ],
-    ids=["a whole line", "members in the query", "a backslash and bytes beyond ASCII"],
-)  # fmt: skip
+@pytest.mark.parametrize("target, shown, status", [
+    (b"/healthz 200 9 bytes client=\"6.6.6.6\"", "/healthz%20200%209%20bytes%20client=%226.6.6.6%22", 400),
+    (b"/healthz?\"client=\"6.6.6.6\"user=\"admin\"", "/healthz?%22client=%226.6.6.6%22user=%22admin%22", 200),
+], ids=["a whole line", "members in the query"])  # fmt: skip
 def test_a_target_cannot_forge_members_of_a_text_line(start, target, shown, status):
     server = start("text")
     answer = talk(server, b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -255,19 +213,12 @@ def test_a_target_cannot_forge_members_of_a_text_line(start, target, shown, stat
     assert '"6.6.6.6"' not in server.log and 'user="' not in server.log
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_format_controls_are_escaped(start, form):
-    server = start(form)
-    get(server, "/healthz", User_Agent="a\u202eb\u2028c\ufeffd".encode().decode("latin-1"))
-    assert "a\\u202eb\\u2028c\\ufeffd" in eventually(lambda: next((line for line in server.log_lines if "/healthz" in line), None))
-
-
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_tokens_in_the_query_are_not_logged(start, form):
-    server = start(form)
-    get(server, "/healthz?a=1&Access_Token=s3cret&b=2")
+@pytest.mark.parametrize("name", ["Access_Token", "sig%6Eatur%65"])
+def test_signatures_are_not_logged_however_their_name_is_written(start, name):
+    server = start()
+    get(server, f"/healthz?a=1&{name}=s3cret&b=2")
     line = eventually(lambda: next((line for line in server.log_lines if "/healthz" in line), None))
-    assert "/healthz?a=1&Access_Token=***&b=2" in line and "s3cret" not in server.log
+    assert f"/healthz?a=1&{name}=***&b=2" in line and "s3cret" not in server.log
 
 
 def test_unknown_methods_are_logged_as_other(start):
@@ -295,17 +246,11 @@ def test_the_client_is_logged_by_its_name_and_credentials_never(start, tmp_path)
     assert 'ztserve_auth_failures_total{reason="bad_credentials"} 2\n' in text
 
 
-@pytest.mark.parametrize(
-    "fields, client",
-    [
-        ({"X-Forwarded-For": "192.0.2.1"}, "192.0.2.1"),
-        ({"X-Forwarded-For": "198.51.100.9, 192.0.2.1, 10.1.2.3"}, "192.0.2.1"),
-        ({"Forwarded": 'for="[2001:db8::1]:4711";proto=https, for=127.0.0.1'}, "2001:db8::1"),
-        ({"X-Forwarded-For": "192.0.2.1", "Forwarded": "for=192.0.2.2"}, None),
-        ({"X-Forwarded-For": "<b>"}, None),
-        ({}, None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("fields, client", [
+    ({"X-Forwarded-For": "198.51.100.9, 192.0.2.1, 10.1.2.3"}, "192.0.2.1"),
+    ({"Forwarded": 'for="[2001:db8::1]:4711";proto=https, for=127.0.0.1'}, "2001:db8::1"),
+    ({"X-Forwarded-For": "192.0.2.1", "Forwarded": "for=192.0.2.2"}, None),
+])  # fmt: skip
 def test_a_trusted_proxy_is_believed(start, fields, client):
     server = start(ZTSERVE_TRUSTED_PROXIES="10.0.0.0/8, 127.0.0.1")
     line = asked(server, "/healthz", **{name.replace("-", "_"): value for name, value in fields.items()})

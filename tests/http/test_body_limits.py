@@ -2,6 +2,7 @@
 
 import pytest
 
+from uploads import begin_put
 from wire import assert_problem, ask, connect, get, model_path, read_head, read_until_closed
 
 LIMIT = 300_000
@@ -44,16 +45,14 @@ def test_a_refusal_for_another_reason_comes_before_the_length(server, length, re
 
 @pytest.mark.parametrize("length", [LIMIT + 1, 1 << 63, (1 << 64) - 2])
 def test_a_server_without_writes_refuses_any_length_with_403(share_server, folder, length):
-    with connect(share_server(folder)) as connection:
-        connection.sendall(f"PUT /v1/models/m HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
+    with begin_put(share_server(folder), "/v1/models/m", length) as connection:
         assert read_until_closed(connection).startswith(b"HTTP/1.1 403 ")
 
 
 @pytest.mark.parametrize("length", [(1 << 64) - 1, 1 << 64, 10**30])
 def test_length_that_64_bits_do_not_hold_is_413(server, length):
     """The HTTP library answers these by itself."""
-    with connect(server) as connection:
-        connection.sendall(f"PUT /v1/models/m HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
+    with begin_put(server, "/v1/models/m", length) as connection:
         assert read_until_closed(connection).startswith(b"HTTP/1.1 413 ")
 
 
@@ -61,8 +60,7 @@ def put_chunked(server, name, length):
     """In chunks of 64 KiB and a rest, so that the last of them alone can pass the limit."""
     sizes = [65536] * (length // 65536) + [length % 65536]
     body = b"".join(b"%x\r\n%b\r\n" % (size, bytes(size)) for size in sizes if size) + b"0\r\n\r\n"
-    with connect(server) as connection:
-        connection.sendall(f"PUT {model_path(name)} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+    with begin_put(server, model_path(name), None) as connection:
         connection.sendall(body)
         return read_head(connection)[0]
 
@@ -76,5 +74,3 @@ def test_chunked_body_is_limited_to_the_byte(server, name, over, status):
 def test_declared_body_is_limited_to_the_byte(server, name, over, status):
     answer = ask(server, "PUT", model_path(name), body=bytes(LIMIT + over))
     assert_problem(answer, status, "invalid-model" if status == 422 else "too-large")
-
-

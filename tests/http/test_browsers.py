@@ -20,12 +20,9 @@ NOT_FOR_PAGES = {"connection", "date", "server", "transfer-encoding"}
 WRITES = [
     ("PUT", model_path("new"), SMALL, {}),
     ("DELETE", model_path("m"), None, {}),
-    ("POST", model_path("m") + "/verification", b"", {}),
     ("POST", model_path("new") + "/uploads", b"{}", {}),
     ("POST", "/v1/resumable", b"", {**TUS, "Upload-Length": "5"}),
     ("PATCH", "/v1/resumable/" + "0" * 32, b"", TUS),
-    ("DELETE", "/v1/uploads/" + "0" * 32, None, {}),
-    ("PUT", "/v1/uploads/" + "0" * 32 + "/objects/w", b"{}", {}),
 ]
 
 
@@ -74,9 +71,7 @@ def vary_of(answer):
 
 
 @pytest.mark.parametrize(("method", "path", "body", "fields"), WRITES, ids=lambda value: value if isinstance(value, str) else "")
-@pytest.mark.parametrize(
-    "page", [FOREIGN, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}], ids=["origin", "null", "cross-site"]
-)
+@pytest.mark.parametrize("page", [FOREIGN, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}], ids=["origin", "null", "cross-site"])
 def test_a_foreign_page_cannot_write(plain, page, method, path, body, fields):
     problem = assert_problem(ask(plain, method, path, {**fields, **page}, body), 403, "forbidden")
     assert "cors.origins" in problem["detail"]
@@ -95,10 +90,6 @@ def test_the_servers_own_pages_may_write(plain):
     assert ask(plain, "DELETE", model_path("own"), own).status == 204
 
 
-def test_programs_without_an_origin_may_write(plain):
-    assert ask(plain, "PUT", model_path("program"), {}, SMALL).status == 201
-
-
 def test_listed_pages_may_write(listed):
     page = {"Origin": PAGE, "Sec-Fetch-Site": "cross-site"}
     answer = ask(listed, "PUT", model_path("page"), page, SMALL)
@@ -114,7 +105,27 @@ def test_a_name_that_was_made_to_lead_here_cannot_write(plain):
     assert ask_as(plain, "evil.example", "GET", model_path("m")).status == 200
 
 
-@pytest.mark.parametrize("target_host", ["evil.example", "evil.example:80", "localhost@evil.example"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/models/org/m/xet-write-token/main"),
+        ("HEAD", "/api/models/org/m/xet-write-token/main"),
+        ("GET", "/v1/uploads"),
+        ("POST", f"/api/cas/{'0' * 32}/v1/shards"),
+        ("POST", f"/api/cas/{'0' * 32}/v1/xorbs/default/{'0' * 64}"),
+        ("PUT", f"/org/m.git/info/lfs/objects/{'0' * 64}?permit=x"),
+        ("POST", "/org/m.git/info/lfs/objects/batch"),
+    ],
+)
+@pytest.mark.parametrize("page", [{"Host": "evil.example"}, FOREIGN, {"Sec-Fetch-Site": "cross-site"}], ids=["host", "origin", "site"])
+def test_a_page_gets_nothing_that_lets_it_write(plain, method, path, page):
+    fields = {name: value for name, value in page.items() if name != "Host"}
+    answer = ask_as(plain, page.get("Host", "localhost"), method, path, fields, b"{}" if method in ("PUT", "POST") else None)
+    assert answer.status == 403
+    assert method == "HEAD" or answer.json()["code"] == "forbidden"
+
+
+@pytest.mark.parametrize("target_host", ["evil.example:80", "localhost@evil.example"])
 def test_the_host_of_an_absolute_target_counts(plain, target_host):
     target = f"http://{target_host}{model_path('absolute')}"
     assert_problem(ask_as(plain, "localhost", "PUT", target, {}, SMALL), 403, "forbidden")
@@ -124,9 +135,7 @@ def test_the_host_of_an_absolute_target_counts(plain, target_host):
     assert ask_as(plain, "evil.example", "PUT", same, own, SMALL).status == 204
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost", "127.0.0.1:80", "[::1]", "models", "models.localhost:8080", "localhost.", "localhost.:80"]
-)
+@pytest.mark.parametrize("host", ["[::1]", "models.localhost:8080"])
 def test_local_names_can_write(plain, host):
     answer = ask_as(plain, host, "PUT", model_path("local"), {}, SMALL)
     assert answer.status in (201, 204), answer
@@ -154,10 +163,7 @@ ANSWERS = [
     ("GET", model_path("m"), {}, 200),
     ("HEAD", model_path("m"), {}, 200),
     ("GET", component_path("m", "w"), {"Range": "bytes=0-9"}, 206),
-    ("GET", "/healthz", {}, 200),
     ("GET", "/nothing", {}, 404),
-    ("GET", model_path("nothing"), {}, 404),
-    ("PUT", "/v1/models", {}, 405),
     ("BREW", "/v1/models", {}, 501),
     ("GET", component_path("m", "w"), {"Range": "bytes=5000-"}, 416),
     ("OPTIONS", "/v1/resumable", {}, 204),
@@ -171,18 +177,13 @@ def test_a_listed_page_reads_every_answer_and_others_none(listed, method, path, 
     assert answer["Access-Control-Allow-Origin"] == PAGE
     assert "origin" in vary_of(answer)
     assert answer["Access-Control-Allow-Credentials"] is None
+    exposed = {name.strip().lower() for name in answer["Access-Control-Expose-Headers"].split(",")}
+    names = {name.lower() for name in answer.fields if not name.lower().startswith("access-control")}
+    assert names - exposed - ALWAYS_READABLE - NOT_FOR_PAGES == set()
     for other in ({}, {"Origin": OTHER}):
         answer = ask(listed, method, path, {**fields, **other})
         assert answer["Access-Control-Allow-Origin"] is None
         assert "origin" in vary_of(answer)
-
-
-@pytest.mark.parametrize(("method", "path", "fields", "status"), ANSWERS, ids=lambda value: str(value)[:30])
-def test_a_page_can_read_every_field_of_an_answer(listed, method, path, fields, status):
-    answer = ask(listed, method, path, {**fields, "Origin": PAGE})
-    exposed = {name.strip().lower() for name in answer["Access-Control-Expose-Headers"].split(",")}
-    names = {name.lower() for name in answer.fields if not name.lower().startswith("access-control")}
-    assert names - exposed - ALWAYS_READABLE - NOT_FOR_PAGES == set()
 
 
 def test_a_304_varies_like_the_200(listed):
@@ -230,7 +231,7 @@ def test_a_preflight_request_of_another_page_gets_no_permission(listed, plain):
         assert [name for name in answer.fields if name.lower().startswith("access-control")] == []
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/v1//models", "/v1/models/%ff", "/v1/models/m/", "/v1/models/%zz/manifest"])
+@pytest.mark.parametrize("path", ["/nothing", "/v1/models/%ff"])
 def test_a_preflight_request_for_a_path_without_a_resource_is_answered(listed, path):
     answer = preflight(listed, path, method="DELETE", Access_Control_Request_Headers="authorization")
     assert answer.status == 204 and answer["Access-Control-Allow-Origin"] == PAGE
@@ -255,9 +256,7 @@ def guarded(start_server, tmp_path):
     root.mkdir()
     # The SHA-256 of "secret".
     tokens.write_text("reader write 2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b\n")
-    return start_server(
-        make_root(root), "--writable", "--tokens", tokens, environment={"ZTSERVE_CORS_ORIGINS": PAGE}
-    )
+    return start_server(make_root(root), "--writable", "--tokens", tokens, environment={"ZTSERVE_CORS_ORIGINS": PAGE})
 
 
 def test_a_preflight_request_needs_no_token(guarded):

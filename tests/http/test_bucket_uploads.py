@@ -122,6 +122,8 @@ def test_invalid_files_publish_nothing(bucket, server):
     assert_problem(put(server, "m", b"rubbish" * 100), 422, "invalid-model")
     assert_problem(put(server, "m", SMALL.flipped("w")), 422, "digest-mismatch")
     assert_problem(put(server, "m", SMALL, Repr_Digest=digest_field("sha-256", b"x")), 422, "digest-mismatch")
+    resumable = tus.post(server, "m", 700, b"rubbish" * 100, Content_Type="application/offset+octet-stream")
+    assert_problem(resumable, 422, "invalid-model")
     assert get(server, model_path("m")).status == 404
     assert_clean(bucket)
 
@@ -142,8 +144,9 @@ def test_read_only_server_writes_nothing_into_the_bucket(moto_bucket, meddler, s
 
 def test_creating_only_fails_at_the_other_replica_too(bucket, replicas):
     assert put(replicas[0], "m", SMALL, If_None_Match="*").status == 201
-    assert_problem(put(replicas[1], "m", OTHER, If_None_Match="*"), 412, "precondition-failed")
-    assert_problem(put(replicas[0], "m", OTHER, If_None_Match="*"), 412, "precondition-failed")
+    # Whoever repeats a PUT whose answer was lost learns by 412 that the model is there, also with the same bytes.
+    for server, body in ((replicas[1], OTHER), (replicas[1], SMALL), (replicas[0], OTHER)):
+        assert_problem(put(server, "m", body, If_None_Match="*"), 412, "precondition-failed")
     assert bucket.get("m.zt") == SMALL
     assert_clean(bucket, "m.zt")
 
@@ -172,12 +175,6 @@ def test_large_replacement_is_conditional_too(bucket, replicas):
     assert_clean(bucket, "m.zt")
 
 
-def test_of_two_equal_files_one_creates_the_model(bucket, replicas):
-    """As in a folder: who repeats a PUT whose answer was lost learns by 412 and the digest that it is there."""
-    assert put(replicas[0], "m", SMALL, If_None_Match="*").status == 201
-    assert_problem(put(replicas[1], "m", SMALL, If_None_Match="*"), 412, "precondition-failed")
-
-
 def test_object_that_a_stranger_wrote_meanwhile_is_not_overwritten(bucket, serve_bucket):
     """By another program, unknown to the server, which has listed the bucket before."""
     server = serve_bucket(bucket, "--writable", s3__poll_s=3600)
@@ -201,6 +198,7 @@ def test_delete_is_seen_by_the_other_replica(bucket, serve_bucket):
     eventually(lambda: get(replicas[0], model_path("m")).status == 404, within_s=SEEN_S)
     assert_problem(ask(replicas[1], "DELETE", model_path("m")), 404, "model-not-found")
     assert_clean(bucket)
+    assert put(replicas[1], "m", OTHER, If_None_Match="*").status == 201
 
 
 def test_delete_of_another_version_fails(bucket, replicas):
@@ -211,19 +209,11 @@ def test_delete_of_another_version_fails(bucket, replicas):
     assert_clean(bucket, "m.zt")
 
 
-def test_created_again_after_delete(bucket, replicas):
-    put(replicas[0], "m", SMALL)
-    assert ask(replicas[0], "DELETE", model_path("m")).status == 204
-    assert put(replicas[1], "m", OTHER, If_None_Match="*").status == 201
-    assert bucket.get("m.zt") == OTHER
-
-
 # --- the streaming writer ---
 
 
-@pytest.mark.parametrize("version", ["1.2.0", "2"])
-def test_writer_publishes(bucket, server, serve_bucket, version):
-    upload = writers.begin(server, "org/m", version)
+def test_writer_publishes(bucket, server, serve_bucket):
+    upload = writers.begin(server, "org/m", "2")
     data = {"w": pattern(3 * MIB, seed=5), "v": pattern(18 * MIB, seed=6)}
     for name, content in data.items():
         assert upload.put(name, content).status == 201
@@ -238,19 +228,6 @@ def test_writer_publishes(bucket, server, serve_bucket, version):
     again = upload.commit()
     assert (again.status, again["ETag"]) == (201, answer["ETag"])
     assert_clean(bucket, "org/m.zt")
-
-
-def test_writer_goes_on_after_a_restart(bucket, serve_bucket):
-    first = serve_bucket(bucket, "--writable")
-    upload = writers.begin(first, "m")
-    assert upload.put("w", pattern(MIB)).status == 201
-    assert first.stop() == 0
-    second = serve_bucket(bucket, "--writable", place=first.place)
-    upload.at(second)
-    assert upload.put("v", pattern(1000)).status == 201
-    assert upload.commit().status == 201
-    assert is_served(second, "m", pattern(MIB))
-    assert_clean(bucket, "m.zt")
 
 
 def test_writer_whose_name_another_replica_took_fails_and_stays_open(bucket, replicas):
@@ -284,21 +261,11 @@ def test_dropped_uploads_leave_nothing(bucket, server):
 # --- resumable ---
 
 
-def test_resumable_publishes(bucket, server):
-    location = tus.create(server, "m", len(LARGE))
-    assert tus.patch(server, location, 0, LARGE[: 20 * MIB]).status == 204
-    assert bucket.keys() == []
-    assert tus.offset_of(server, location) == 20 * MIB
-    assert tus.patch(server, location, 20 * MIB, LARGE[20 * MIB :]).status == 204
-    assert bucket.get("m.zt") == LARGE
-    assert is_served(server, "m", LARGE_DATA)
-    assert_clean(bucket, "m.zt")
-
-
 def test_resumable_goes_on_after_a_kill(bucket, serve_bucket):
     first = serve_bucket(bucket, "--writable")
     location = tus.create(first, "m", len(LARGE))
     assert tus.patch(first, location, 0, LARGE[: 20 * MIB]).status == 204
+    assert bucket.keys() == []
     first.kill()
     second = serve_bucket(bucket, "--writable", place=first.place)
     offset = tus.offset_of(second, location)
@@ -306,12 +273,6 @@ def test_resumable_goes_on_after_a_kill(bucket, serve_bucket):
     assert tus.patch(second, location, offset, LARGE[offset:]).status == 204
     assert bucket.get("m.zt") == LARGE
     assert_clean(bucket, "m.zt")
-
-
-def test_resumable_that_is_no_model_publishes_nothing(bucket, server):
-    answer = tus.post(server, "m", 700, b"rubbish" * 100, Content_Type="application/offset+octet-stream")
-    assert_problem(answer, 422, "invalid-model")
-    assert_clean(bucket)
 
 
 # --- shards, and files behind files ---
@@ -338,17 +299,15 @@ def test_delete_of_a_model_takes_its_own_object_only(bucket, serve_bucket):
 # --- stores that fail, or cannot ---
 
 
-def failing(kind):
-    """A function of the store's replies to writes: a failure of each kind."""
-    return {"busy": acts.slow_down(), "reset": acts.reset, "forbidden": acts.store_error(403, "AccessDenied")}[kind]
-
-
 @pytest.mark.waits
-@pytest.mark.parametrize("data", [SMALL, LARGE], ids=["small", "large"])
-@pytest.mark.parametrize("kind", ["busy", "reset", "forbidden"])
-def test_store_that_takes_no_writes_is_an_error_and_nothing_is_published(moto_bucket, meddler, serve_bucket, kind, data):
+@pytest.mark.parametrize(
+    "act, data",
+    [(acts.slow_down(), SMALL), (acts.reset, LARGE), *((acts.store_error(403, "AccessDenied"), data) for data in (SMALL, LARGE))],
+    ids=["busy", "reset within a large file", "forbidden", "forbidden within a large file"],
+)
+def test_store_that_takes_no_writes_is_an_error_and_nothing_is_published(moto_bucket, meddler, serve_bucket, act, data):
     server = serve_bucket(moto_bucket, "--writable", endpoint=meddler.endpoint)
-    meddler.meddle(failing(kind), "write")
+    meddler.meddle(act, "write")
     answer = put(server, "m", data)
     assert answer.status in (403, 500, 503), answer
     # Nothing can be said of a name while the store is taken to be away.
@@ -386,7 +345,8 @@ def test_write_whose_answer_was_lost_is_found_out(moto_bucket, meddler, serve_bu
 @pytest.mark.waits
 def test_completion_that_says_error_under_200_is_no_success(moto_bucket, meddler, serve_bucket):
     server = serve_bucket(moto_bucket, "--writable", endpoint=meddler.endpoint)
-    meddler.meddle(acts.store_error(200, "InternalError"), "write", when=lambda request: "uploadId" in request.query and request.method == "POST")
+    completes = lambda request: "uploadId" in request.query and request.method == "POST"  # noqa: E731
+    meddler.meddle(acts.store_error(200, "InternalError"), "write", when=completes)
     answer = put(server, "m", LARGE)
     assert answer.status in (500, 503), answer
     assert moto_bucket.get("m.zt") is None
@@ -453,14 +413,38 @@ def test_name_that_another_writer_holds_is_409(moto_bucket, meddler, serve_bucke
     assert put(server, "m", SMALL).status == 201
 
 
-def test_probes_leave_nothing(moto_bucket, serve_bucket):
-    server = serve_bucket(moto_bucket, "--writable")
-    assert get(server, "/readyz").status == 200
-    assert_clean(moto_bucket)
+UNDER_CLAIMS = "published under claims, with conditional writes and partly conditional completion of large files"
 
 
-def test_readiness_says_how_uploads_are_published(server):
-    assert get(server, "/readyz").json()["uploads"]
+@pytest.mark.parametrize(
+    "settings, acts_on_writes, level, words",
+    [
+        ({"writable": True}, None, "info", UNDER_CLAIMS),
+        ({"writable": True, "s3__single_writer": True}, None, "info", "published by this server alone (s3.single_writer), with"),
+        ({"writable": True}, "ignored", "error", "the bucket does not honour conditional writes: set s3.claims_bucket or"),
+        ({"writable": True}, "denied", "error", "the credentials do not give access"),
+        ({}, None, "info", "this server does not accept uploads"),
+    ],
+    ids=["under claims", "single writer", "conditions ignored", "writes denied", "read-only"],
+)
+def test_log_and_readiness_say_how_uploads_are_published(moto_bucket, meddler, serve_bucket, settings, acts_on_writes, level, words):
+    meddling = {"ignored": without_conditions, "denied": acts.store_error(403, "AccessDenied")}
+    if acts_on_writes:
+        meddler.meddle(meddling[acts_on_writes], "write")
+    server = serve_bucket(moto_bucket, endpoint=meddler.endpoint, **settings)
+    said = get(server, "/readyz").json()["uploads"]
+    assert said.startswith(words)
+    lines = [line for line in server.log_lines if "uploads: " in line]
+    assert len(lines) == 1, lines
+    assert f"uploads: {said}" in lines[0] and f" {level}" in lines[0].lower(), lines
+
+
+def test_store_that_was_away_at_the_start_is_probed_and_logged_later(moto_bucket, meddler, serve_bucket):
+    rule = meddler.meddle(acts.reset)
+    server = serve_bucket(moto_bucket, endpoint=meddler.endpoint, writable=True)
+    assert [line for line in server.log_lines if "uploads: how uploads are published is unknown" in line]
+    meddler.stop(rule)
+    eventually(lambda: [line for line in server.log_lines if "uploads: published under claims" in line], within_s=60)
 
 
 def test_hidden_keys_cannot_be_written_or_read(bucket, server):

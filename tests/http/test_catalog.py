@@ -2,35 +2,17 @@
 
 import mmap
 import os
-import signal
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 
 import pytest
 
 from containers import dense, pattern, zt1, zt2
-from wire import (
-    assert_problem,
-    component_path,
-    connect,
-    eventually,
-    get,
-    model_path,
-    read_exactly,
-    read_head,
-    read_until_closed,
-)
+from wire import assert_problem, begin_answer, component_path, connect, eventually, get, model_path, publish, read_exactly, read_head
 
 # More than the socket buffers of both ends hold, so that the server is still sending when the file is removed.
 BIG_BYTES = 24 << 20
 BIG = {seed: pattern(BIG_BYTES, seed) for seed in (1, 2)}
-
-
-def publish(path, data):
-    """Replaces a file atomically, as writers should."""
-    temporary = path.with_name(f".{path.name}.partial")
-    temporary.write_bytes(data)
-    temporary.rename(path)
 
 
 def tag_of_file(connection):
@@ -85,11 +67,6 @@ def test_replaced_file_is_served_with_a_new_tag(server, tmp_path):
     assert get(server, model_path("old"))["ETag"] != listed
 
 
-def test_file_changed_in_place_is_noticed(server, tmp_path):
-    (tmp_path / "old.zt").write_bytes(version_of("changed"))
-    eventually(lambda: is_served(server, "old", b"changed"))
-
-
 @pytest.mark.folder("times of files")
 def test_file_changed_with_its_time_set_back_has_a_new_tag(server, tmp_path):
     path = tmp_path / "old.zt"
@@ -112,7 +89,7 @@ def test_a_write_is_seen_by_the_next_request(server, tmp_path):
     connections = [connect(server) for _ in range(4)]
     get(server, "/files/old.zt")
     with path.open("r+b") as file:
-        for turn in range(200):
+        for turn in range(40):
             connection = connections[turn % len(connections)]
             before = tag_of_file(connection)
             os.pwrite(file.fileno(), bytes([turn]), size - 1)
@@ -130,7 +107,7 @@ def test_a_change_through_a_mapping_is_seen_soon(server, tmp_path):
 
 
 @pytest.mark.folder("times of files")
-@pytest.mark.parametrize("year", [2100, 2400])
+@pytest.mark.parametrize("year", [2400])
 def test_last_modified_is_never_in_the_future(server, tmp_path, year):
     path = tmp_path / "old.zt"
     seconds = (year - 1970) * 31556952
@@ -184,41 +161,18 @@ def test_folder_moved_in_whole_is_served(server, tmp_path, tmp_path_factory):
     eventually(lambda: is_gone(server, "set/sub/m"))
 
 
-def test_removed_folder_takes_its_models_along(server, tmp_path):
-    (tmp_path / "dir" / "m.zt").unlink()
-    (tmp_path / "dir").rmdir()
-    eventually(lambda: is_gone(server, "dir/m"))
-
-
-def test_shadowed_file_takes_over_when_the_other_is_removed(server, tmp_path):
-    publish(tmp_path / "old.safetensors", version_of("by another extension"))
-    publish(tmp_path / "old.zt", version_of("still"))
-    eventually(lambda: is_served(server, "old", b"still"))
-    (tmp_path / "old.zt").unlink()
-    eventually(lambda: is_served(server, "old", b"by another extension"))
-
-
 def test_many_files_at_once_are_all_noticed(server, tmp_path):
-    for index in range(300):
+    for index in range(100):
         publish(tmp_path / f"many-{index:03}.zt", version_of(str(index)))
-    eventually(lambda: len(get(server, "/v1/models?prefix=many-&limit=1000").json()["models"]) == 300)
-    assert is_served(server, "many-299", b"299")
-
-
-def test_sighup_is_survived_and_reloads(server, tmp_path):
-    publish(tmp_path / "new.zt", version_of("new"))
-    server.signal(signal.SIGHUP)
-    eventually(lambda: is_served(server, "new", b"new"))
-    assert is_served(server, "old", b"old")
+    eventually(lambda: len(get(server, "/v1/models?prefix=many-&limit=1000").json()["models"]) == 100)
+    assert is_served(server, "many-099", b"99")
 
 
 class Download:
     """A reader that has read the head of a big component and then pauses."""
 
     def __init__(self, server, path):
-        self.connection = connect(server, receive_buffer=16384)
-        self.connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
-        self.status, self.fields, self.begun = read_head(self.connection)
+        self.connection, self.status, self.fields, self.begun = begin_answer(server, path, "Connection: close\r\n")
 
     def finish(self):
         body = read_exactly(self.connection, int(self.fields["content-length"]), self.begun)
@@ -227,8 +181,7 @@ class Download:
 
 
 @pytest.mark.folder("files that stay readable while they are open")
-@pytest.mark.parametrize("build", [zt1, zt2])
-@pytest.mark.parametrize("digest", ["sha256", None])
+@pytest.mark.parametrize("build, digest", [(zt1, "sha256"), (zt2, None)])
 def test_download_of_a_replaced_and_removed_file_gets_the_old_bytes(server, tmp_path, build, digest):
     path = tmp_path / "big.zt"
     publish(path, build({"w": dense(BIG[1], digest=digest)}))
@@ -243,46 +196,3 @@ def test_download_of_a_replaced_and_removed_file_gets_the_old_bytes(server, tmp_
     assert downloads[0].finish() == BIG[1]
     assert downloads[1].finish() == old
     assert downloads[2].finish() == BIG[2]
-
-
-@pytest.mark.folder("files that change under a download")
-def test_file_cut_under_a_download_ends_the_connection_and_not_the_server(start_server, tmp_path):
-    path = tmp_path / "cut.zt"
-    (tmp_path / "old.zt").write_bytes(version_of("old"))
-    # The kernel may send up to the cut without an error; then the connection ends because it is idle.
-    server = start_server(tmp_path, environment={"ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "2"})
-    publish(path, zt1({"w": dense(BIG[1])}))
-    eventually(lambda: get(server, component_path("cut", "w"), Range="bytes=0-0").status == 206)
-    download = Download(server, component_path("cut", "w"))
-    os.truncate(path, 1 << 20)
-    received = download.finish()
-    assert len(received) < BIG_BYTES
-    assert BIG[1].startswith(received[: 1 << 20])
-    assert is_served(server, "old", b"old")
-    eventually(lambda: get(server, model_path("cut")).status == 422)
-
-
-@pytest.mark.folder("files that change under a download")
-def test_component_of_a_cut_file_is_an_error(server, tmp_path):
-    path = tmp_path / "cut.zt"
-    publish(path, zt1({"w": dense(BIG[1]), "x": dense(b"1")}))
-    eventually(lambda: get(server, model_path("cut")).status == 200)
-    os.truncate(path, 4096)
-    answer = get(server, component_path("cut", "w"))
-    assert answer.status in (422, 500)
-    assert is_served(server, "old", b"old")
-
-
-def test_reader_that_leaves_does_not_harm_the_server(server, tmp_path):
-    publish(tmp_path / "big.zt", zt1({"w": dense(BIG[1])}))
-    eventually(lambda: get(server, component_path("big", "w"), Range="bytes=0-0").status == 206)
-    for _ in range(20):
-        Download(server, component_path("big", "w")).connection.close()
-    assert get(server, component_path("big", "w")).body == BIG[1]
-
-
-def test_pipelined_requests_read_the_version_of_their_time(server, tmp_path):
-    with connect(server) as connection:
-        request = f"GET {component_path('old', 'w')} HTTP/1.1\r\nHost: x\r\n"
-        connection.sendall((f"{request}\r\n" * 3 + f"{request}Connection: close\r\n\r\n").encode())
-        assert read_until_closed(connection).count(b"\r\n\r\nold") == 4

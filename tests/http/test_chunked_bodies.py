@@ -1,6 +1,7 @@
 """Chunked bodies that the server reads past the HTTP library: chunks of any size in pieces of any size make the same
 file, what is not sound is refused with 400 and ends the connection, and what follows is the next request."""
 
+import contextlib
 import random
 import socket
 import time
@@ -10,7 +11,7 @@ import zstandard
 
 import tus
 from containers import dense, pattern, zt1
-from test_kept_bodies import LAST, VERSION, Answers, send, smuggled
+from test_kept_bodies import LAST, VERSION, Answers, send, smuggled, victim
 from uploads import assert_absent
 from wire import connect, eventually, get, model_path, read_until_closed
 from writers import begin, content, repr_digest
@@ -22,17 +23,8 @@ FILE = bytes(zt1({"w": dense(DATA)}))
 
 @pytest.fixture(scope="module")
 def server(folder, share_server):
-    environment = {"ZTSERVE_UPLOAD_OPEN_PER_CLIENT": "200", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "5"}
+    environment = {"ZTSERVE_UPLOAD_OPEN_PER_CLIENT": "200", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "3"}
     return share_server(folder, "--writable", environment=environment)
-
-
-@pytest.fixture
-def victim(server, folder):
-    path = folder / f"victim-{len(list(folder.iterdir()))}.zt"
-    path.write_bytes(FILE)
-    assert eventually(lambda: get(server, model_path(path.stem)).status == 200)
-    yield path.stem
-    assert path.read_bytes() == FILE
 
 
 def head_of(target, *fields, method="PUT"):
@@ -51,7 +43,9 @@ def chunked(data, sizes, end=b"0\r\n\r\n"):
     return b"".join(parts) + end
 
 
-SIZES = [(MIB,), (65536,), (8192,), (4096, 1), (100_000, 7, 512 * 1024), (16_000,), (1_000,), (len(FILE),)]
+SMALL = bytes(zt1({"w": dense(pattern(64))}))
+
+SIZES = [(65536,), (4096, 1), (100_000, 7, 512 * 1024), (1_000,), (len(FILE),)]
 
 
 @pytest.mark.parametrize("sizes", SIZES)
@@ -65,7 +59,7 @@ def test_chunks_of_any_size_make_the_same_file(server, folder, name, sizes):
     assert content(server, name, "w") == DATA
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_pieces_of_any_size_make_the_same_file(server, folder, name, seed):
     """Also when the library's buffer ends anywhere in the framing."""
     generator = random.Random(seed)
@@ -104,16 +98,6 @@ def test_chunks_that_come_one_by_one_make_the_same_file(server, folder, name):
     assert (folder / f"{name}.zt").read_bytes() == FILE
 
 
-def test_a_body_that_waits_for_100_continue_is_accepted(server, folder, name):
-    with connect(server) as connection:
-        connection.sendall(head_of(model_path(name), "Expect: 100-continue"))
-        assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
-        connection.sendall(chunked(FILE, [65536]) + LAST)
-        answers = Answers(connection)
-        assert [answers.next(), answers.next()] == [201, 200]
-    assert (folder / f"{name}.zt").read_bytes() == FILE
-
-
 def test_extensions_and_trailers_are_dropped(server, folder, name):
     body = b"%x\r\n%b\r\n%x;a=b;c=\"d\"\r\n%b\r\n0;last\r\nX: y\r\nContent-Length: 5\r\n\r\n"
     body %= (MIB, FILE[:MIB], len(FILE) - MIB, FILE[MIB:])
@@ -127,31 +111,13 @@ def test_extensions_and_trailers_are_dropped(server, folder, name):
 FIRST = b"%x\r\n%b" % (MIB, FILE[:MIB])
 BAD = {
     "a chunk that is longer": b"X\r\n0\r\n\r\n",
-    "a chunk without its end": b"0\r\n\r\n",
     "a chunk that ends with a line feed": b"\n0\r\n\r\n",
-    "a chunk that ends with a carriage return": b"\rX0\r\n\r\n",
     "a size that is no number": b"\r\nxyz\r\n\r\n0\r\n\r\n",
-    "a size with a sign": b"\r\n+5\r\nhello\r\n0\r\n\r\n",
-    "a size with a prefix": b"\r\n0x5\r\nhello\r\n0\r\n\r\n",
-    "a size with a blank": b"\r\n5 \r\nhello\r\n0\r\n\r\n",
-    "a size that ends with a line feed": b"\r\n5\nhello\r\n0\r\n\r\n",
     "a size of 2^63": b"\r\n8000000000000000\r\nhello",
-    "a size of 17 digits": b"\r\n10000000000000005\r\nhello\r\n0\r\n\r\n",
-    "an empty size": b"\r\n\r\n0\r\n\r\n",
     "an extension with a line feed": b"\r\n5;a\nb\r\nhello\r\n0\r\n\r\n",
-    "an extension with a carriage return": b"\r\n5;a\rb\r\nhello\r\n0\r\n\r\n",
-    "an extension with NUL": b"\r\n5;a\0b\r\nhello\r\n0\r\n\r\n",
-    "an extension that is no token": b"\r\n5;[a]=b\r\nhello\r\n0\r\n\r\n",
-    "an extension without a name": b"\r\n5;\r\nhello\r\n0\r\n\r\n",
-    "an extension whose quotes do not end": b'\r\n5;a="b\r\nhello\r\n0\r\n\r\n',
     "extensions of 32 KiB": b"\r\n5;" + b"a" * 32768 + b"\r\nhello\r\n0\r\n\r\n",
-    "a trailer without a name": b"\r\n0\r\n: x\r\n\r\n",
     "a trailer without a colon": b"\r\n0\r\nnothing\r\n\r\n",
-    "a folded trailer": b"\r\n0\r\nX: y\r\n z\r\n\r\n",
-    "a trailer that ends with a line feed": b"\r\n0\r\nX: y\n\r\n",
-    "a trailer with NUL": b"\r\n0\r\nX: a\0b\r\n\r\n",
     "an end of a line feed": b"\r\n0\r\n\n",
-    "an end of a carriage return": b"\r\n0\r\n\rX",
     "a request for a size": None,
 }
 
@@ -164,6 +130,23 @@ def test_what_is_not_sound_is_refused_and_ends_the_connection(server, folder, na
         answers = Answers(connection)
         assert answers.next() == 400, answers.body
         assert answers.fields["connection"] == "close" and b'"invalid-request"' in answers.body
+        assert read_until_closed(connection) == answers.begun == b""
+    assert_absent(server, folder, name)
+
+
+@pytest.mark.parametrize("end, size", [(b"\n", 1000), (b"\r", 1000), (b"\0\n", 8192), (b"", 8192)], ids=["LF", "CR", "NUL LF", "none"])
+def test_chunks_with_a_wrong_end_in_packets_are_refused(server, folder, name, victim, size, end):
+    """The library uses up each packet, so that the end of the chunk can be seen only as it comes."""
+    with connect(server) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(head_of(model_path(name)))
+        for _ in range(80_000 // size):
+            send(connection, b"%x\r\n%b%b" % (size, FILE[:size], end))
+            time.sleep(0.001)
+        send(connection, b"0\r\n\r\n" + smuggled(victim))
+        answers = Answers(connection)
+        assert answers.next() == 400, answers.body
+        assert answers.fields["connection"] == "close"
         assert read_until_closed(connection) == answers.begun == b""
     assert_absent(server, folder, name)
 
@@ -185,8 +168,7 @@ def test_a_request_inside_a_chunk_is_not_obeyed(server, name, victim):
         assert answers.is_over()
 
 
-@pytest.mark.parametrize("sent", [1, 20_000, MIB + 5, len(FIRST) + 2, -4, -1])
-@pytest.mark.parametrize("reset", [False, True])
+@pytest.mark.parametrize("sent, reset", [(1, True), (20_000, False), (MIB + 5, True), (len(FIRST) + 2, False), (-4, True), (-1, False)])
 def test_cut_body_leaves_nothing(server, folder, name, sent, reset):
     connection = connect(server)
     connection.sendall(head_of(model_path(name)) + chunked(FILE, [MIB])[:sent])
@@ -197,13 +179,32 @@ def test_cut_body_leaves_nothing(server, folder, name, sent, reset):
     assert_absent(server, folder, name)
 
 
-@pytest.mark.parametrize("sent", [2 * MIB, len(FIRST), len(FIRST) + 3, -5, -1])
-def test_a_body_that_stops_is_answered_408(server, folder, name, sent):
-    with connect(server) as connection:
-        connection.sendall(head_of(model_path(name)) + chunked(FILE, [MIB])[:sent])
-        answers = Answers(connection)
-        assert answers.next() == 408
+def test_a_body_that_stops_is_answered_408(server, folder, name):
+    cuts = [2 * MIB, len(FIRST), len(FIRST) + 3, -5, -1]
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(connect(server)) for _ in cuts]
+        for connection, sent in zip(connections, cuts, strict=True):
+            connection.sendall(head_of(model_path(name)) + chunked(FILE, [MIB])[:sent])
+        assert {cut: Answers(connection).next() for cut, connection in zip(cuts, connections)} == dict.fromkeys(cuts, 408)
     eventually(lambda: name not in get(server, "/v1/uploads").body.decode())
+    assert_absent(server, folder, name)
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST"])
+def test_the_end_of_a_body_is_too_late_after_its_408(server, folder, name, method):
+    body = SMALL if method == "PUT" else b'{"paths": ["a"]}'
+    target = model_path(name) if method == "PUT" else "/api/models/a/b/paths-info/main"
+    rests = [b"0\r\n\r\n", b"3\r\nabc\r\n0\r\n\r\n", b"x\r\n"]
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(connect(server)) for _ in rests]
+        for connection in connections:
+            connection.sendall(head_of(target, method=method) + chunked(body, [len(body)], end=b""))
+        for connection, late in zip(connections, rests, strict=True):
+            answers = Answers(connection)
+            assert answers.next() == 408, late
+            connection.sendall(late)
+            assert answers.is_over(), late
+    assert get(server, "/healthz").status == 200
     assert_absent(server, folder, name)
 
 
@@ -232,8 +233,7 @@ def patch_of(place, offset, body, chunk=None, fields=()):
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + (chunked(body, [chunk]) if chunk else body)
 
 
-@pytest.mark.parametrize("chunk", [None, 65536, 1000])
-@pytest.mark.parametrize("pieces", [1, 3, 7])
+@pytest.mark.parametrize("chunk, pieces", [(None, 3), (65536, 1), (1000, 7)])
 def test_pieces_of_a_resumable_upload_over_one_connection(server, folder, name, chunk, pieces):
     place = tus.create(server, name, len(FILE))
     length = -(-len(FILE) // pieces)
@@ -246,8 +246,7 @@ def test_pieces_of_a_resumable_upload_over_one_connection(server, folder, name, 
     assert (folder / f"{name}.zt").read_bytes() == FILE
 
 
-@pytest.mark.parametrize("chunk", [None, 65536])
-@pytest.mark.parametrize("sent", [200_000, 2 * MIB])
+@pytest.mark.parametrize("chunk, sent", [(None, 200_000), (65536, 2 * MIB)])
 def test_what_came_of_a_cut_piece_stays(server, folder, name, chunk, sent):
     place = tus.create(server, name, len(FILE))
     connection = connect(server)
@@ -255,19 +254,16 @@ def test_what_came_of_a_cut_piece_stays(server, folder, name, chunk, sent):
     connection.close()
     offset = eventually(lambda: tus.offset_of(server, place))
     assert 0 < offset <= sent
-    answers = None
 
     def is_continued():
         """The cut piece may still be on its way to the file: its connection is refused and closed."""
-        nonlocal answers
         at = tus.offset_of(server, place)
         with connect(server) as connection:
             answers = Answers(connection)
             connection.sendall(patch_of(place, at, FILE[at:], chunk))
-            return answers.next() == 204
+            return answers.next() == 204 and answers.fields["repr-digest"] == repr_digest(FILE)
 
     assert eventually(is_continued)
-    assert answers.fields["repr-digest"] == repr_digest(FILE)
     assert (folder / f"{name}.zt").read_bytes() == FILE
 
 

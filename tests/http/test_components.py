@@ -1,26 +1,11 @@
 """GET …/objects/{object}/{component}: the bytes, and the fields that go with them."""
 
-import base64
-import hashlib
 import struct
 
 import pytest
 
-from containers import (
-    WIDTHS,
-    Component,
-    Object,
-    dense,
-    dense_encoded,
-    pattern,
-    seekable,
-    zstd_dense,
-    zt01,
-    zt1,
-    zt10,
-    zt2,
-)
-from wire import assert_problem, component_path, eventually, get, head, verify
+from containers import WIDTHS, Component, Object, dense, dense_encoded, pattern, seekable, zstd_dense, zt01, zt1, zt10, zt2
+from wire import assert_problem, component_path, eventually, get, head, sha256_field, verify
 
 LOGICAL = [
     ("u8", "f8_e4m3fn", 1), ("u8", "f8_e5m2", 1), ("u8", "f8_e4m3fnuz", 1), ("u8", "f8_e5m2fnuz", 1),
@@ -64,9 +49,7 @@ def server(folder, share_server):
         "unlengthed": zstd_dense(BIG, states_length=False),
         "unknown": dense_encoded(b"12345678", b"????", "lz4", digest="sha256"),
         "bad zstd": dense_encoded(b"12345678", b"not a frame", "zstd", digest="sha256"),
-        "long zstd": Object(
-            [4], {"data": Component(zstd_dense(BIG).components["data"].stored, encoding="zstd", decoded=b"1234")}
-        ),
+        "long zstd": Object([4], {"data": Component(zstd_dense(BIG).components["data"].stored, encoding="zstd", decoded=b"1234")}),
         "csr": Object(
             [2, 3],
             {
@@ -76,7 +59,6 @@ def server(folder, share_server):
             },
             "sparse_csr",
         ),
-        "ünï": dense(b"1"),
         "odd format": Object([3], {"data": Component(b"123"), "x/y": Component(b"4567", type="o\nw")}, "my→format"),
     }
     (folder / "special.zt").write_bytes(zt1(special))
@@ -87,19 +69,13 @@ def server(folder, share_server):
                 "raw": dense(BIG, digest="xxh3"),
                 "sha": dense(BIG, digest="sha256"),
                 "unknown": dense_encoded(b"1234", b"??", "x.future/1", digest="xxh3"),
-                "f4": Object([3], {"data": Component(b"\x21\x03", "u8", type="f4_e2m1")}),
             }
         )
     )
     (folder / "v01.zt").write_bytes(
-        zt01(
-            {dtype: zt01_big(dtype, [2, 3]) for dtype in WIDTHS if WIDTHS[dtype] > 1}
-            | {"many": zt01_big("f64", [5000])}
-        )
+        zt01({dtype: zt01_big(dtype, [2, 3]) for dtype in WIDTHS if WIDTHS[dtype] > 1} | {"many": zt01_big("f64", [5000])})
     )
-    (folder / "v10.zt").write_bytes(
-        zt10({"w": dense(pattern(64), "f32", [4, 4], digest="crc32c"), "z": zstd_dense(BIG, digest="crc32c")})
-    )
+    (folder / "v10.zt").write_bytes(zt10({"w": dense(pattern(64), "f32", [4, 4], digest="crc32c"), "z": zstd_dense(BIG, digest="crc32c")}))
     return share_server(folder)
 
 
@@ -107,21 +83,11 @@ def component(server, model, name, role="data", query="", **fields):
     return get(server, component_path(model, name, role) + query, **fields)
 
 
-@pytest.mark.parametrize("dtype", list(WIDTHS))
-def test_bytes_of_every_type_are_exact(server, dtype):
-    answer = component(server, "types", dtype)
-    assert answer.status == 200
-    assert answer.body == data_of(dtype, 6)
-    assert answer["ZT-Dtype"] == answer["ZT-Type"] == dtype
-    assert answer["ZT-Shape"] == "2,3"
-    assert answer["ZT-Format"] == "dense"
-
-
-@pytest.mark.parametrize("dtype, logical, factor", LOGICAL)
-def test_logical_types_are_served_as_stored(server, dtype, logical, factor):
-    answer = component(server, "types", logical)
-    assert answer.body == pattern(6 * factor * WIDTHS[dtype])
-    assert (answer["ZT-Dtype"], answer["ZT-Type"]) == (dtype, logical)
+@pytest.mark.parametrize("dtype, name, factor", [*((dtype, dtype, 1) for dtype in WIDTHS), *LOGICAL])
+def test_bytes_of_every_type_are_exact(server, dtype, name, factor):
+    answer = component(server, "types", name)
+    assert (answer.status, answer.body) == (200, data_of(dtype, 6 * factor))
+    assert [answer[f"ZT-{field}"] for field in ("Dtype", "Type", "Shape", "Format")] == [dtype, name, "2,3", "dense"]
 
 
 def test_fields_are_those_documented(server):
@@ -133,10 +99,6 @@ def test_fields_are_those_documented(server):
     assert answer["Last-Modified"].endswith(" GMT")
     assert answer.fields["Cache-Control"]
     assert answer["Repr-Digest"] == sha256_field(data_of("f32", 6))
-
-
-def sha256_field(data):
-    return f"sha-256=:{base64.b64encode(hashlib.sha256(data).digest()).decode()}:"
 
 
 def test_scalar_has_no_shape_field(server):
@@ -152,18 +114,9 @@ def test_empty_tensor_is_200_without_bytes(server, name, shape):
     assert answer["ZT-Shape"] == shape
 
 
-@pytest.mark.parametrize(
-    "model, name",
-    [
-        ("special", "zstd"),
-        ("special", "undigested"),
-        ("special", "unlengthed"),
-        ("v10", "z"),
-        ("v2", "seekable"),
-        ("v2", "raw"),
-        ("v2", "sha"),
-    ],
-)
+@pytest.mark.parametrize("model, name", [
+    ("special", "zstd"), ("special", "undigested"), ("special", "unlengthed"), ("v10", "z"), ("v2", "seekable"), ("v2", "raw"),
+])  # fmt: skip
 def test_decoded_bytes_are_exact_and_ranges_address_them(server, model, name):
     whole = component(server, model, name)
     assert whole.status == 200
@@ -198,11 +151,6 @@ def test_stored_form_of_a_compressed_component(server):
     assert (part.status, part.body) == (206, stored[2:6])
 
 
-def test_stored_form_of_raw_and_seekable_components(server):
-    assert component(server, "v2", "raw", query="?representation=stored").body == BIG
-    assert component(server, "v2", "seekable", query="?representation=stored").body == seekable(BIG)
-
-
 @pytest.mark.parametrize("value", ["", "packed", "Stored"])
 def test_senseless_representation_is_refused(server, value):
     assert_problem(component(server, "v2", "raw", query=f"?representation={value}"), 400, "invalid-request")
@@ -224,31 +172,25 @@ def test_a_component_that_does_not_decode_is_never_served(server, name):
     assert component(server, "special", name, Range="bytes=0-0").status == 500
 
 
-@pytest.mark.parametrize("dtype", [dtype for dtype, width in WIDTHS.items() if width > 1])
-def test_big_endian_data_is_served_little_endian(server, dtype):
-    stored, served = big_endian(dtype, 6)
-    assert component(server, "v01", dtype).body == served
-    assert component(server, "v01", dtype, Range="bytes=1-5").body == served[1:6]
-    assert component(server, "v01", dtype, query="?representation=stored").body == stored
+def test_big_endian_data_is_served_little_endian(server):
+    for dtype in (dtype for dtype, width in WIDTHS.items() if width > 1):
+        stored, served = big_endian(dtype, 6)
+        assert component(server, "v01", dtype).body == served, dtype
+        assert component(server, "v01", dtype, query="?representation=stored").body == stored, dtype
 
 
 def test_ranges_of_swapped_data_begin_and_end_anywhere(server):
     _, served = big_endian("f64", 5000)
     assert component(server, "v01", "many").body == served
-    for first in range(0, 40, 3):
-        for last in (first, first + 1, first + 7, first + 8, first + 9, 39_999):
+    for first in (0, 3, 8):
+        for last in (first, first + 7, first + 8, 39_999):
             part = component(server, "v01", "many", Range=f"bytes={first}-{last}")
             assert part.body == served[first : last + 1], (first, last)
 
 
 def test_parts_of_a_sparse_object_carry_their_own_type(server):
     values = component(server, "special", "csr", "values")
-    assert (values.body, values["ZT-Dtype"], values["ZT-Format"], values["ZT-Shape"]) == (
-        pattern(8),
-        "f32",
-        "sparse_csr",
-        "2,3",
-    )
+    assert (values.body, values["ZT-Dtype"], values["ZT-Format"], values["ZT-Shape"]) == (pattern(8), "f32", "sparse_csr", "2,3")
     assert component(server, "special", "csr", "indptr").body == struct.pack("<3Q", 0, 1, 2)
     assert_problem(component(server, "special", "csr", "data"), 404, "component-not-found")
 
@@ -261,20 +203,11 @@ def test_texts_of_the_file_that_no_field_can_hold_are_left_out(server):
     assert answer["ZT-Dtype"] == "u8"
 
 
-def test_names_beyond_ascii_are_found(server):
-    assert component(server, "special", "ünï").body == b"1"
-
-
-def test_sub_byte_type_is_served_packed(server):
-    answer = component(server, "v2", "f4")
-    assert (answer.body, answer["ZT-Type"], answer["ZT-Shape"]) == (b"\x21\x03", "f4_e2m1", "3")
-
-
 @pytest.mark.parametrize(
     "model, name, query",
     [
-        ("types", "f32", ""), ("special", "scalar", ""), ("special", "empty", ""), ("special", "zstd", ""),
-        ("special", "zstd", "?representation=stored"), ("v2", "seekable", ""), ("v2", "raw", ""), ("v01", "f32", ""),
+        ("types", "f32", ""), ("special", "empty", ""), ("special", "zstd", ""), ("special", "zstd", "?representation=stored"),
+        ("v2", "seekable", ""), ("v01", "f32", ""),
     ],
 )  # fmt: skip
 def test_head_equals_get_without_the_body(server, model, name, query):
@@ -298,12 +231,6 @@ def test_head_ignores_range(server):
 def test_head_of_errors_has_the_status(server):
     assert head(server, component_path("types", "nothing")).status == 404
     assert head(server, component_path("special", "unknown")).status == 422
-
-
-def test_raw_components_ignore_accept_encoding(server):
-    answer = component(server, "types", "f32", Accept_Encoding="zstd, gzip")
-    assert answer.body == data_of("f32", 6)
-    assert "Content-Encoding" not in answer.fields
 
 
 def test_a_sha256_computed_by_verification_is_sent(server):

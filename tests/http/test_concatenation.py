@@ -2,16 +2,17 @@
 
 import json
 import signal
-import threading
+from pathlib import Path
 
 import pytest
 
+import mirror
 from containers import dense, pattern, zt1
 from tus import PIECE, TUS, begin_patch, create, head, kept_in, metadata, offset_of, patch, uploads_of
 from uploads import OTHER, SMALL, content_of, digest_field, files_of, put
-from wire import ask, assert_problem, connect, eventually, get, model_path, read_head
+from wire import ask, at_once, assert_problem, connect, eventually, get, model_path, read_head
 
-LARGE = zt1({"w": dense(pattern(20 << 20))})
+LARGE = zt1({"w": dense(pattern(2 << 20))})
 LIMIT = 64 << 20
 
 
@@ -98,22 +99,16 @@ def test_metadata_and_conditions_of_a_part_mean_nothing(server, name):
     "fields",
     [
         {"Upload-Metadata": "model b"},
-        {"Upload-Length": "x"},
-        {"Upload-Length": None},
         {"Upload-Defer-Length": "1"},
         {"Upload-Concat": "Partial"},
         {"Upload-Concat": ""},
+        {"Upload-Length": str(LIMIT + 1)},
     ],
 )
-def test_a_bad_part_is_400(server, fields):
-    fields = {**TUS, "Upload-Concat": "partial", "Upload-Length": "10", **fields}
-    answer = ask(server, "POST", "/v1/resumable", {key: value for key, value in fields.items() if value is not None}, b"")
-    assert_problem(answer, 400, "invalid-request")
-
-
-def test_a_part_that_is_too_large_is_413(server):
-    fields = {**TUS, "Upload-Concat": "partial", "Upload-Length": str(LIMIT + 1)}
-    assert_problem(ask(server, "POST", "/v1/resumable", fields, b""), 413, "too-large")
+def test_a_bad_part_is_refused(server, fields):
+    answer = ask(server, "POST", "/v1/resumable", {**TUS, "Upload-Concat": "partial", "Upload-Length": "10", **fields}, b"")
+    too_large = fields.get("Upload-Length") == str(LIMIT + 1)
+    assert_problem(answer, 413 if too_large else 400, "too-large" if too_large else "invalid-request")
 
 
 # --- the final upload ---
@@ -152,30 +147,20 @@ def test_parts_sent_side_by_side_in_pieces_become_what_was_sent(server, name):
     parts = [create_part(server, len(piece)) for piece in pieces]
 
     def send(part, piece):
-        for at in range(0, len(piece), 1 << 20):
-            assert patch(server, part, at, piece[at : at + (1 << 20)]).status == 204
+        for at in range(0, len(piece), 100_000):
+            assert patch(server, part, at, piece[at : at + 100_000]).status == 204
 
-    threads = [threading.Thread(target=send, args=pair) for pair in zip(parts, pieces, strict=True)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*(lambda pair=pair: send(*pair) for pair in zip(parts, pieces, strict=True)))
     answer = concat(server, name, parts, Repr_Digest=digest_field("sha-512", LARGE))
     assert answer.status == 201 and answer["Repr-Digest"] == digest_field("sha-256", LARGE), answer
-    assert content_of(server, name) == pattern(20 << 20)
+    assert content_of(server, name) == pattern(2 << 20)
 
 
-def test_a_part_may_be_empty_and_its_length_deferred(server, name):
+def test_a_part_may_be_empty_and_its_length_deferred_and_a_filename_names_the_model(server, name):
     first = create_part(server, None, Upload_Defer_Length="1")
     assert patch(server, first, 0, SMALL[:100], Upload_Length="100").status == 204
     parts = [create_part(server, 0), first, create_part(server, 0), *send_parts(server, [SMALL[100:]])]
-    assert concat(server, name, parts).status == 201
-    assert content_of(server, name) == pattern(1000)
-
-
-def test_a_filename_names_the_final_upload(server, name):
-    answer = concat(server, name, send_parts(server, [SMALL]), Upload_Metadata="filename ZmluYWwtZmlsZS56dA==")
-    assert answer.status == 201
+    assert concat(server, name, parts, Upload_Metadata="filename ZmluYWwtZmlsZS56dA==").status == 201
     assert content_of(server, "final-file") == pattern(1000)
 
 
@@ -211,15 +196,9 @@ def test_it_takes_no_bytes(server, name):
 
 BAD_LISTS = {
     "none": "final;",
-    "blanks": "final;  ",
     "no list": "final",
-    "another word": "finally;/v1/resumable/{0}",
     "an unknown part": "final;/v1/resumable/" + "0" * 32,
-    "what is no id": "final;/v1/resumable/x",
     "another path": "final;/v1/uploads/{0}",
-    "another server's path": "final;https://other.example/files/{0}",
-    "another scheme": "final;ftp://other.example/v1/resumable/{0}",
-    "an id alone": "final;{0}",
     "a query": "final;/v1/resumable/{0}?x",
     "a part twice": "final;/v1/resumable/{0} /v1/resumable/{1} http://x/v1/resumable/{0}",
 }
@@ -235,17 +214,14 @@ def test_a_bad_list_of_parts_is_400_and_changes_nothing(server, name, field):
     assert concat(server, name, parts).status == 201
 
 
-@pytest.mark.parametrize("field", [{"Upload_Length": "100"}, {"Upload_Defer_Length": "1"}, {"Repr_Digest": "sha-256=x"}])
+@pytest.mark.parametrize(
+    "field",
+    [{"Upload_Length": "100"}, {"Upload_Defer_Length": "1"}, {"Repr_Digest": "sha-256=x"}]
+    + [{"Upload_Metadata": None}, {"Upload_Metadata": metadata("..")}],
+)
 def test_what_a_final_upload_may_not_state_is_400(server, name, field):
     parts = send_parts(server, [SMALL])
-    assert_problem(concat(server, name, parts, **field), 400, "invalid-request")
-    assert_as_before(server, parts, [SMALL])
-
-
-def test_without_a_good_name_it_is_400(server, name):
-    parts = send_parts(server, [SMALL])
-    assert_problem(concat(server, name, parts, Upload_Metadata=None), 400, "invalid-request")
-    assert_problem(concat(server, "..", parts), 400, "invalid-name")
+    assert concat(server, name, parts, **field).status == 400
     assert_as_before(server, parts, [SMALL])
 
 
@@ -322,30 +298,22 @@ def test_preconditions_hold(server, folder, name):
     assert content_of(server, name) == pattern(1000)
 
 
-def test_what_is_no_model_is_422_and_its_parts_stay(server, folder, name):
+def test_what_cannot_be_published_leaves_its_parts(server, folder, name):
     pieces = split(SMALL, 2)
     parts = send_parts(server, pieces)
     before = files_of(folder)
     assert_problem(concat(server, name, parts[::-1]), 422, "invalid-model")
+    assert_problem(concat(server, name, parts, Repr_Digest=digest_field("sha-256", OTHER)), 422, "digest-mismatch")
     assert files_of(folder) == before and uploads_of(server, name) == []
     assert_as_before(server, parts, pieces)
-    assert_problem(concat(server, name, parts, Repr_Digest=digest_field("sha-256", OTHER)), 422, "digest-mismatch")
-    assert files_of(folder) == before
+    if not mirror.wanted:  # a bucket has no folders
+        (folder / f"{name}.zt").mkdir()
+        assert_problem(concat(server, name, parts), 409, "conflict")
+        assert files_of(folder) == before and uploads_of(server, name) == []
+        assert_as_before(server, parts, pieces)
+        (folder / f"{name}.zt").rmdir()
     assert concat(server, name, parts).status == 201
     assert content_of(server, name) == pattern(1000)
-
-
-@pytest.mark.folder("a folder in the place of a file")
-def test_a_failed_publication_can_be_repeated(server, folder, name):
-    pieces = split(SMALL, 2)
-    parts = send_parts(server, pieces)
-    (folder / f"{name}.zt").mkdir()
-    before = files_of(folder)
-    assert_problem(concat(server, name, parts), 409, "conflict")
-    assert files_of(folder) == before and uploads_of(server, name) == []
-    assert_as_before(server, parts, pieces)
-    (folder / f"{name}.zt").rmdir()
-    assert concat(server, name, parts).status == 201
 
 
 def test_parts_count_toward_the_limit_of_their_client_and_the_final_upload_does_not(tmp_path, start_server, name):
@@ -375,7 +343,7 @@ def test_a_client_that_is_gone_gets_its_model(server, name):
         )
         eventually(lambda: uploads_of(server, name) != [] or get(server, model_path(name)).status == 200)
     eventually(lambda: concat(server, name, parts).status == 201)
-    assert content_of(server, name) == pattern(20 << 20)
+    assert content_of(server, name) == pattern(2 << 20)
 
 
 # --- restarts ---
@@ -384,13 +352,13 @@ def test_a_client_that_is_gone_gets_its_model(server, name):
 def test_parts_and_the_outcome_survive_a_kill(tmp_path, start_server, name):
     pieces = split(LARGE, 3)
     server = start_server(tmp_path, "--writable")
-    parts = [create_part(server, len(piece), piece[: 2 << 20]) for piece in pieces]
+    parts = [create_part(server, len(piece), piece[:200_000]) for piece in pieces]
     server.kill()
     server = start_server(tmp_path, "--writable")
     assert len(listed(server, parts)) == 3
     for part, piece in zip(parts, pieces, strict=True):
         assert head(server, part)["Upload-Concat"] == "partial"
-        assert patch(server, part, 2 << 20, piece[2 << 20 :]).status == 204
+        assert patch(server, part, 200_000, piece[200_000:]).status == 204
     server.kill()
     server = start_server(tmp_path, "--writable")
     first = concat(server, name, parts, If_None_Match="*")
@@ -449,18 +417,23 @@ def test_killed_before_the_publication_its_parts_are_as_they_were(tmp_path, star
 
 
 @pytest.mark.folder("hundreds of uploads, which a store takes long for")
-def test_parts_are_not_remembered_longer_than_what_they_became(tmp_path, start_server, name):
-    """Of so many finished uploads only the first are kept; where the final one is not, its parts are not either."""
+def test_every_outcome_is_kept_and_outlives_a_restart(tmp_path, start_server, name):
+    """However many there are, and without a descriptor each."""
     server = start_server(tmp_path, "--writable")
     whole = {**TUS, **PIECE, "Upload-Length": str(len(SMALL)), "Upload-Metadata": metadata(name)}
-    for _ in range(256):
-        assert ask(server, "POST", "/v1/resumable", whole, SMALL).status == 201
+    idle = len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
+    finished = [ask(server, "POST", "/v1/resumable", whole, SMALL)["Location"] for _ in range(150)]
     parts = send_parts(server, split(SMALL, 2))
     final = concat(server, name, parts)
     assert final.status == 201
-    assert [head(server, part).status for part in parts] == [404, 404]
+    uploads = [*finished, *parts, final["Location"]]
+    assert {head(server, upload).status for upload in uploads} == {200}
     assert concat(server, name, parts)["Location"] == final["Location"]
+    assert len(list(Path(f"/proc/{server.process.pid}/fd").iterdir())) < idle + 50
     server.kill()
     server = start_server(tmp_path, "--writable")
-    assert [head(server, part).status for part in parts] == [404, 404]
+    assert {head(server, upload)["Upload-Offset"] for upload in finished} == {str(len(SMALL))}
+    assert {head(server, upload).status for upload in uploads} == {200}
+    assert len(list(Path(f"/proc/{server.process.pid}/fd").iterdir())) < idle + 50
+    assert concat(server, name, parts)["Location"] == final["Location"]
     assert content_of(server, name) == pattern(1000)

@@ -3,7 +3,7 @@ middle, and more clients than there may be connections.
 """
 
 import concurrent.futures
-import os
+import contextlib
 import resource
 import signal
 import socket
@@ -12,17 +12,8 @@ import time
 import pytest
 
 from containers import dense, pattern, zt1
-from wire import (
-    assert_problem,
-    component_path,
-    connect,
-    eventually,
-    get,
-    read_exactly,
-    read_head,
-    read_until_closed,
-    talk,
-)
+from wire import assert_problem, component_path, connect, cpu_seconds, descriptors, eventually, get, read_exactly, read_head
+from wire import read_until_closed, talk
 
 BIG = pattern(24 << 20)
 # Far longer than anything here may take: a test that waits for a timeout fails.
@@ -30,7 +21,7 @@ PATIENT = {"ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "600", "ZTSERVE_LIMITS_HEADER_TIMEOU
 SOON_S = 15
 # The longest that a client waits for its turn while there is room.
 TURN_S = 5
-CLIENTS = 100
+CLIENTS = 30
 
 # The connection goes on after the first request; the second begins and ends with the connection.
 UNFINISHED = {
@@ -50,8 +41,13 @@ def server(start_server, tmp_path):
     return start_server(tmp_path, "--writable", environment=PATIENT)
 
 
-def descriptors(server):
-    return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+def least_descriptors(server):
+    """Without those that a thread has open for a moment, to read a folder."""
+    counts = []
+    for _ in range(20):
+        counts.append(descriptors(server))
+        time.sleep(0.01)
+    return min(counts)
 
 
 def assert_stops_soon(server):
@@ -61,7 +57,7 @@ def assert_stops_soon(server):
     assert time.monotonic() - began < SOON_S
 
 
-@pytest.mark.parametrize("pairs", [100, 1000, 3000])
+@pytest.mark.parametrize("pairs", [1000, 3000])
 def test_header_too_long_for_the_library_leaks_nothing(server, pairs):
     """Its parts take more of the library's memory than the field, and the library then does not report the end."""
     cookie = "; ".join(["a=b"] * pairs)
@@ -73,7 +69,7 @@ def test_header_too_long_for_the_library_leaks_nothing(server, pairs):
     assert sum(f" {target} " in line for line in server.log_lines for target in ("/healthz", "/nowhere")) == 2
 
 
-@pytest.mark.parametrize("count", [65, 200, 800])
+@pytest.mark.parametrize("count", [65, 800])
 def test_many_matches_reach_their_limit(server, count):
     answer = get(server, "/v1/models/m?" + "&".join(["match=a"] * count))
     assert "at most 64" in assert_problem(answer, 400, "invalid-request")["detail"]
@@ -115,7 +111,7 @@ def test_half_closed_client_gets_its_slow_answer(server):
     with connect(server, receive_buffer=4096) as connection:
         connection.sendall(request + request)
         connection.shutdown(socket.SHUT_WR)
-        time.sleep(1)
+        time.sleep(0.2)
         for _ in range(2):
             status, fields = read_head_exactly(connection)
             assert status == 200
@@ -157,16 +153,17 @@ def test_half_closed_clients_get_their_short_uploads_confirmed(server):
             return read_until_closed(connection)[:12]
 
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        assert set(pool.map(upload, range(200))) == {b"HTTP/1.1 201"}
+        assert set(pool.map(upload, range(60))) == {b"HTTP/1.1 201"}
 
 
-@pytest.mark.parametrize("count", [8, 12, 24])
+@pytest.mark.parametrize("count", [8, 24])
 def test_after_the_limit_of_connections_the_next_is_served(start_server, tmp_path, count):
     server = start_server(tmp_path, environment={**PATIENT, "ZTSERVE_LIMITS_CONNECTIONS": "8"})
     connections = [connect(server) for _ in range(count)]
     for connection in connections:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-    time.sleep(0.5)
+    for connection in connections:
+        assert read_head(connection)[0] in (200, 503)
     for connection in connections:
         connection.close()
     for _ in range(8):
@@ -181,10 +178,32 @@ def status_on_a_new_connection(server):
         return read_head(connection)[0]
 
 
+@pytest.mark.parametrize("spare", [0, 3])
+def test_without_descriptors_the_server_rests_and_then_refuses(start_server, tmp_path, spare):
+    server = start_server(tmp_path, environment=PATIENT)
+    process = server.process.pid
+    few = least_descriptors(server) + spare
+    _, hard = resource.prlimit(process, resource.RLIMIT_NOFILE)
+    resource.prlimit(process, resource.RLIMIT_NOFILE, (few, hard))
+    with contextlib.ExitStack() as stack:
+        waiting = [stack.enter_context(connect(server)) for _ in range(spare + 12)]
+        for connection in waiting:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        time.sleep(0.2)
+        before = cpu_seconds(server)
+        time.sleep(1)
+        assert cpu_seconds(server) - before < 0.3
+        answers = {read_head(connection)[0] for connection in waiting}
+        # Without a spare one, a thread that closes its folder may still leave room for a client.
+        assert answers == {200, 503} or (spare == 0 and answers == {503})
+    resource.prlimit(process, resource.RLIMIT_NOFILE, (few + 20, hard))
+    eventually(lambda: status_on_a_new_connection(server) == 200)
+
+
 def test_connections_are_accepted_again_after_descriptors_ran_out(start_server, tmp_path):
     server = start_server(tmp_path, environment=PATIENT)
     process = server.process.pid
-    few = len(os.listdir(f"/proc/{process}/fd")) + 3
+    few = least_descriptors(server) + 3
     resource.prlimit(process, resource.RLIMIT_NOFILE, (few, few))
 
     def ask_often(_):

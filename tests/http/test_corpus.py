@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from corpus_outcomes import corpus_files, expected_components, expected_outcomes
-from wire import assert_problem, get, model_path, verify
+from wire import assert_problem, get, manifest, model_path, verify
 
 # A real file that holds one name twice; it is refused, since names must be unique.
 REFUSED_GOLDEN = {"golden/v0.1/dup-names"}
@@ -56,41 +56,27 @@ def failures(names, check):
     return failed
 
 
-def test_every_outcome_is_known(outcomes):
-    assert set(outcomes.values()) <= {"accept", "reject", "verify-fails", "data-shard"}
-
-
 def shards_are_there(server, name):
     """False for a model that needs shards which the corpus lacks: the server reports that, and the file is not at fault."""
     answer = get(server, model_path(name))
     return answer.status == 200 or b"shard" not in answer.body
 
 
-def test_accepted_files_show_their_manifest(server, outcomes, listed):
+def test_accepted_files_show_their_manifest_and_serve_their_components(server, outcomes, listed):
     def check(name):
         answer = get(server, model_path(name))
-        assert answer.status == 200, answer
-        assert "error" not in listed[name]
-        assert listed[name]["objects"] == len(answer.json()["objects"])
+        assert answer.status == 200 and "error" not in listed[name], answer
+        objects = answer.json()["objects"].values()
+        assert listed[name]["objects"] == len(objects)
+        for component in (one for shown in objects for one in shown["components"].values() if "shard" not in one):
+            answer = get(server, component["href"])
+            if answer.status != 200:
+                assert_problem(answer, 422, "unsupported-encoding")
+            elif "uncompressed_length" in component:
+                assert len(answer.body) == component["uncompressed_length"]
 
     names = [name for name in of(outcomes, "accept") if shards_are_there(server, name)]
     assert len(names) >= len(of(outcomes, "accept")) - 5
-    assert failures(names, check) == {}
-
-
-def test_accepted_files_serve_their_components(server, outcomes):
-    def check(name):
-        for shown in get(server, model_path(name)).json()["objects"].values():
-            for component in shown["components"].values():
-                if "shard" in component:
-                    continue
-                answer = get(server, component["href"])
-                if answer.status != 200:
-                    assert_problem(answer, 422, "unsupported-encoding")
-                elif "uncompressed_length" in component:
-                    assert len(answer.body) == component["uncompressed_length"]
-
-    names = [name for name in of(outcomes, "accept") if shards_are_there(server, name)]
     assert failures(names, check) == {}
 
 
@@ -178,14 +164,11 @@ def test_files_of_the_real_writers_are_served(server, corpus, folder):
         if name in REFUSED_GOLDEN:
             assert_problem(get(server, model_path(name)), 422, "invalid-model")
             return
-        answer = get(server, model_path(name))
-        assert answer.status == 200, answer
-        shown = answer.json()
+        shown = manifest(server, name)
         assert shown["source"]["version"] == GOLDEN_VERSIONS[name.split("/")[1]]
-        for thing in shown["objects"].values():
-            for component in thing["components"].values():
-                if component["encoding"] in ("raw", "zstd", "zt.zstd-seekable/1"):
-                    assert get(server, component["href"]).status == 200, component
+        for component in (one for thing in shown["objects"].values() for one in thing["components"].values()):
+            if component["encoding"] in ("raw", "zstd", "zt.zstd-seekable/1"):
+                assert get(server, component["href"]).status == 200, component
         assert verify(server, name)["state"] == "verified"
 
     names = [str(path.relative_to(folder).with_suffix("")) for path in folder.glob("golden/v*/*.zt")]

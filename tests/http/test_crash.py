@@ -10,7 +10,7 @@ import interrupted
 from server_process import ServerProcess
 from wire import ask, get
 
-ROUNDS = int(os.environ.get("ZT_CRASH_ROUNDS", "200"))
+ROUNDS = int(os.environ.get("ZT_CRASH_ROUNDS", "50"))
 # About the duration of three uploads on an idle machine.
 LONGEST_LIFE_S = 0.12
 

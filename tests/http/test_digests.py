@@ -1,36 +1,15 @@
 """Repr-Digest and Content-Digest (RFC 9530) of answers: known, remembered, and computed on request."""
 
-import base64
-import hashlib
-import random
 import socket
-import time
 
 import pytest
 
 from containers import dense, pattern, zstd_dense, zt1
-from wire import (
-    Connection,
-    ask,
-    assert_problem,
-    assert_rests,
-    component_path,
-    connect,
-    cpu_seconds,
-    eventually,
-    get,
-    head,
-    model_path,
-    object_path,
-)
+from wire import Connection, assert_problem, assert_rests, component_path, connect, cpu_seconds, eventually, get, head, model_path
+from wire import object_path, sha256_field
 
 MIB = 1 << 20
-DATA = {
-    "none": b"",
-    "small": pattern(1000, seed=1),
-    "page": pattern(70_001, seed=2),
-    "large": pattern(9 * MIB + 17, seed=3),
-}
+DATA = {"none": b"", "small": pattern(1000, seed=1), "page": pattern(70_001, seed=2), "large": pattern(9 * MIB + 17, seed=3)}
 WANTED = "sha-256=10"
 
 
@@ -41,10 +20,6 @@ def server(folder, share_server):
     return share_server(folder)
 
 
-def digest(data):
-    return f"sha-256=:{base64.b64encode(hashlib.sha256(data).digest()).decode()}:"
-
-
 def path_of(name):
     return component_path("m", name)
 
@@ -53,45 +28,18 @@ def path_of(name):
 def test_wanted_digest_of_the_whole(server, name):
     data = DATA.get(name, DATA["page"])
     answer = get(server, path_of(name), Want_Repr_Digest=WANTED, Want_Content_Digest=WANTED)
-    assert (answer.status, answer.body) == (200, data)
-    assert answer["Repr-Digest"] == answer["Content-Digest"] == digest(data)
+    asked = head(server, path_of(name), Want_Repr_Digest=WANTED, Want_Content_Digest=WANTED, Range="bytes=0-1")
+    assert (answer.status, answer.body, asked.status, asked.body) == (200, data, 200, b"")
+    for one in (answer, asked):
+        assert one["Repr-Digest"] == one["Content-Digest"] == sha256_field(data) and one["Content-Length"] == str(len(data))
 
 
-@pytest.mark.parametrize("name", ["small", "page", "large", "packed"])
-def test_head_has_the_digests_of_get(server, name):
-    data = DATA.get(name, DATA["page"])
-    answer = head(server, path_of(name), Want_Repr_Digest=WANTED, Want_Content_Digest=WANTED, Range="bytes=0-1")
-    assert (answer.status, answer.body) == (200, b"")
-    assert answer["Repr-Digest"] == answer["Content-Digest"] == digest(data)
-    assert answer["Content-Length"] == str(len(data))
-
-
-@pytest.mark.parametrize("value", ["bytes=0-0", "bytes=999-70000", "bytes=-5", "bytes=0-", "bytes=5-9,100-70000,0-1"])
+@pytest.mark.parametrize("value", ["bytes=0-0", f"bytes=1-{5 * MIB}", "bytes=5-9,100-70000,0-1"])
 @pytest.mark.parametrize("name", ["page", "large", "packed"])
 def test_content_digest_is_of_the_bytes_sent(server, name, value):
     answer = get(server, path_of(name), Range=value, Want_Content_Digest=WANTED)
     assert answer.status == 206
-    assert answer["Content-Digest"] == digest(answer.body)
-
-
-def test_both_digests_of_a_part(server):
-    answer = get(server, path_of("large"), Range=f"bytes=1-{5 * MIB}", Want_Content_Digest=WANTED, Want_Repr_Digest="sha-256=1")
-    assert answer["Content-Digest"] == digest(answer.body) == digest(DATA["large"][1 : 5 * MIB + 1])
-    assert answer["Repr-Digest"] == digest(DATA["large"])
-
-
-def test_random_ranges_on_one_connection(server):
-    chance = random.Random(5)
-    with Connection(server) as connection:
-        for _ in range(300):
-            ranges = []
-            for _ in range(chance.choice([1, 1, 2, 5, 64])):
-                first = chance.randrange(len(DATA["page"]))
-                ranges.append(f"{first}-{first + chance.randrange(3000)}")
-            fields = {"Range": "bytes=" + ",".join(ranges), "Want-Content-Digest": WANTED}
-            answer = connection.ask("GET", path_of("page"), fields)
-            assert answer.status == 206
-            assert answer["Content-Digest"] == digest(answer.body)
+    assert answer["Content-Digest"] == sha256_field(answer.body)
 
 
 def test_a_computed_digest_is_sent_to_every_client(start_server, tmp_path):
@@ -100,29 +48,17 @@ def test_a_computed_digest_is_sent_to_every_client(start_server, tmp_path):
     # A background run may have computed it already; then nothing is remembered.
     get(other, path_of("large"), Want_Repr_Digest=WANTED)
     for answer in (get(other, path_of("large")), head(other, path_of("large"))):
-        assert answer["Repr-Digest"] == digest(DATA["large"])
+        assert answer["Repr-Digest"] == sha256_field(DATA["large"])
     part = get(other, path_of("large"), Range="bytes=0-9")
-    assert part["Repr-Digest"] == digest(DATA["large"])
+    assert part["Repr-Digest"] == sha256_field(DATA["large"])
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["sha-256=0", "sha-256", "sha-256=11", "sha-256=-1", "sha-256=1.5", "sha-256=:AA==:", "sha-256 = 10", "sha-256=10,",
-     "SHA-256=10", "md5=10", "sha-512=0", "=", "", "sha-256=10, sha-256=0", "sha-256=10 sha-512=3", '"sha-256"=10'],
-)  # fmt: skip
+# The grammar is in tests/unit/server/test_digest_fields.c.
+@pytest.mark.parametrize("value", ["sha-256=0", "sha-256=11", "md5=10", ""])
 def test_an_invalid_want_digest_is_ignored(server, value):
     answer = get(server, path_of("page"), Range="bytes=1-9", Want_Content_Digest=value)
     assert (answer.status, answer.body) == (206, DATA["page"][1:10])
     assert "Content-Digest" not in answer.fields
-
-
-@pytest.mark.parametrize(
-    "value",
-    ["sha-256=1", "sha-512=10, sha-256=1", "unixsum=1,sha-256=10", "sha-256=10;a=b", "sha-256=0, sha-256=3", "a,b, sha-256=2 "],
-)  # fmt: skip
-def test_wishes_are_structured_fields(server, value):
-    answer = get(server, path_of("page"), Range="bytes=1-9", Want_Content_Digest=value)
-    assert answer["Content-Digest"] == digest(DATA["page"][1:10])
 
 
 def test_wishes_may_come_in_several_fields(server):
@@ -132,31 +68,25 @@ def test_wishes_may_come_in_several_fields(server):
         connection.http.putheader("Want-Content-Digest", "sha-512=3")
         connection.http.putheader("Want-Content-Digest", "sha-256=3")
         connection.http.endheaders()
-        assert connection.receive()["Content-Digest"] == digest(DATA["page"][1:10])
+        assert connection.receive()["Content-Digest"] == sha256_field(DATA["page"][1:10])
 
 
 def test_empty_component_has_the_digest_of_nothing(server):
     answer = get(server, path_of("none"), Want_Content_Digest=WANTED, Want_Repr_Digest=WANTED)
     assert (answer.status, answer.body) == (200, b"")
-    assert answer["Content-Digest"] == answer["Repr-Digest"] == digest(b"")
+    assert answer["Content-Digest"] == answer["Repr-Digest"] == sha256_field(b"")
 
 
 @pytest.mark.parametrize("target", [model_path("m"), object_path("m", "page"), "/v1/models", "/version", "/files/m.zt"])
 def test_json_and_files_have_digests_when_wanted(server, target):
     answer = get(server, target, Want_Content_Digest=WANTED, Want_Repr_Digest=WANTED)
     assert answer.status == 200
-    assert answer["Content-Digest"] == answer["Repr-Digest"] == digest(answer.body)
+    assert answer["Content-Digest"] == answer["Repr-Digest"] == sha256_field(answer.body)
     plain = get(server, target)
     assert "Content-Digest" not in plain.fields
 
 
-def test_each_query_has_a_digest_of_its_own(server):
-    whole = get(server, model_path("m"), Want_Repr_Digest=WANTED)
-    pretty = get(server, model_path("m") + "?pretty", Want_Repr_Digest=WANTED)
-    assert pretty["Repr-Digest"] == digest(pretty.body) != whole["Repr-Digest"]
-
-
-def test_answers_without_the_bytes_have_no_digest(server):
+def test_answers_without_the_bytes_have_no_sha256_field(server):
     tag = get(server, path_of("page"))["ETag"]
     wishes = {"Want_Content_Digest": WANTED, "Want_Repr_Digest": WANTED}
     short = get(server, path_of("page"), If_None_Match=tag, **wishes)
@@ -171,10 +101,7 @@ def test_answers_without_the_bytes_have_no_digest(server):
 def test_corrupt_component_is_not_hashed(folder, server):
     image = bytearray(zt1({"page": dense(DATA["page"], digest=f"sha256:{'0' * 64}")}))
     (folder / "bad.zt").write_bytes(image)
-    deadline = time.monotonic() + 20
-    while get(server, model_path("bad")).status != 200:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(lambda: get(server, model_path("bad")).status == 200)
     answer = get(server, component_path("bad", "page"), Want_Repr_Digest=WANTED)
     assert_problem(answer, 500, "corrupt-component")
     assert "Repr-Digest" not in answer.fields
@@ -195,9 +122,7 @@ def test_client_that_leaves_ends_the_hashing(start_server, tmp_path):
         client.sendall(request)
     eventually(lambda: cpu_seconds(other) - idle > 0.2)
     # In the meantime other clients are served, and get their own digests.
-    begin = time.monotonic()
-    assert get(other, component_path("m", "w"), Want_Repr_Digest=WANTED)["Repr-Digest"] == digest(b"\0" * 4096)
-    assert time.monotonic() - begin < 15
+    assert get(other, component_path("m", "w"), Want_Repr_Digest=WANTED)["Repr-Digest"] == sha256_field(b"\0" * 4096)
     for client in clients:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         client.close()
@@ -212,14 +137,6 @@ def test_server_ends_in_the_middle_of_hashing(start_server, tmp_path):
     other = start_server(tmp_path, "--verify", "off", "--config", str(tmp_path / "config.json"))
     client = connect(other)
     client.sendall(b"GET /files/huge.zt HTTP/1.1\r\nHost: x\r\nWant-Content-Digest: sha-256=10\r\n\r\n")
-    time.sleep(0.3)
-    begin = time.monotonic()
+    eventually(lambda: cpu_seconds(other) > 0.2)
     assert other.stop() == 0
-    assert time.monotonic() - begin < 20
     client.close()
-
-
-def test_uploads_do_not_answer_wishes(server):
-    answer = ask(server, "POST", f"{model_path('m')}/verification", {"Want-Content-Digest": WANTED})
-    assert answer.status == 202
-    assert "Content-Digest" not in answer.fields

@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import json
 import signal
 import threading
 import time
@@ -9,10 +10,11 @@ import time
 import pytest
 
 from containers import dense, pattern, zt1
+from uploads import begin_put
 from wire import Connection, ask, component_path, connect, eventually, get, model_path, read_exactly, read_head, read_until_closed
 
 # More than the buffers of both sockets hold.
-BIG = pattern(64 << 20)
+BIG = pattern(24 << 20)
 LATE_S = 600
 
 
@@ -49,19 +51,12 @@ def drain(server):
     eventually(lambda: any("draining: " in line for line in server.log_lines))
 
 
-def test_while_it_leaves_it_still_takes_connections_and_says_that_it_is_not_ready(leaving):
+def test_while_it_leaves_it_is_not_ready_and_tells_all_connections_to_close(leaving):
     server, kept = leaving
     ready = get(server, "/readyz")
     assert (ready.status, ready.json()["code"]) == (503, "draining")
-    answer = get(server, "/healthz")
-    assert (answer.status, answer["Connection"].lower()) == (200, "close")
-    assert get(server, "/v1/models").status == 200
-
-
-def test_while_it_leaves_connections_that_are_open_are_told_to_close(leaving):
-    server, kept = leaving
-    answer = kept.ask("GET", "/v1/models")
-    assert (answer.status, answer["Connection"].lower()) == (200, "close")
+    for answer in (get(server, "/healthz"), kept.ask("GET", "/v1/models")):
+        assert (answer.status, answer["Connection"].lower()) == (200, "close")
 
 
 def test_leaving_ends_by_itself(start_server, tmp_path):
@@ -134,8 +129,7 @@ def test_an_upload_in_the_middle_is_finished(server, tmp_path, size):
     """Whether the library reads its body or the server does."""
     data = bytes(zt1({"w": dense(pattern(size))}))
     half = len(data) // 2
-    with connect(server) as upload:
-        upload.sendall(f"PUT {model_path('u')} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode())
+    with begin_put(server, model_path("u"), len(data)) as upload:
         upload.sendall(data[:half])
         eventually(lambda: ask(server, "GET", "/v1/uploads").json()["uploads"])
         drain(server)
@@ -148,13 +142,14 @@ def test_an_upload_in_the_middle_is_finished(server, tmp_path, size):
 
 def test_a_header_in_the_middle_is_waited_for(server):
     download, length, begun = begin(server, component_path("big", "w"))
-    with connect(server) as slow:
+    with connect(server) as slow, Connection(server) as idle:
         slow.sendall(b"GET /healthz HTTP/1.1\r\n")
         # Answers on another connection of the same loops show that the first line has been read.
-        eventually(lambda: get(server, "/healthz").status == 200)
+        assert idle.ask("GET", "/healthz").status == 200
         time.sleep(0.2)
         drain(server)
-        time.sleep(1.5)  # longer than idle connections live
+        # Slow for longer than idle connections live.
+        assert read_until_closed(idle.http.sock) == b""
         slow.sendall(b"Host: x\r\n\r\n")
         status, fields, _ = read_head(slow)
         assert (status, fields["connection"].lower()) == (200, "close")
@@ -196,3 +191,32 @@ def test_connections_that_were_accepted_are_answered(start_server, tmp_path):
     # Between the last look and the end of the socket the kernel may accept some more, and resets them: in one of fifteen
     # ends, as measured; without that look, in each of them.
     assert ends_with_a_loss <= 3, [outcome for outcome in outcomes if outcome != 200]
+
+
+@pytest.mark.parametrize("seconds", [0, 0.2])
+def test_server_exits_cleanly_with_verdicts_to_save_and_manifests_in_memory(start_server, tmp_path, seconds):
+    names = [f"m{number}" for number in range(20)]
+    for name in names:
+        (tmp_path / f"{name}.zt").write_bytes(zt1({"w": dense(pattern(64))}))
+    server = start_server(tmp_path)
+    for name in names:
+        assert get(server, model_path(name)).status == 200
+        assert get(server, component_path(name, "w")).status == 200
+    time.sleep(seconds)
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+
+
+def test_server_exits_cleanly_while_it_hashes_a_model_whose_manifest_is_in_memory(start_server, tmp_path):
+    # A sparse file, which takes seconds to hash.
+    length = 2 << 30
+    head = json.dumps({"w": {"dtype": "U8", "shape": [length], "data_offsets": [0, length]}}).encode()
+    with open(tmp_path / "m.safetensors", "wb") as file:
+        file.write(len(head).to_bytes(8, "little") + head)
+        file.truncate(8 + len(head) + length)
+    # So that glibc overwrites freed memory.
+    server = start_server(tmp_path, environment={"MALLOC_PERTURB_": "165"})
+    assert get(server, model_path("m")).status == 200
+    assert get(server, component_path("m", "w"), Range="bytes=0-9").status == 206
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0

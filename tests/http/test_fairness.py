@@ -18,10 +18,7 @@ SLICES = 200
 HOSTILE = "127.0.0.1"
 OTHER = "127.0.0.2"
 
-pytestmark = [
-    pytest.mark.folder("how many threads read files"),
-    pytest.mark.skipif(not FAULTS.is_file(), reason="the library that makes reading slow is not built"),
-]
+pytestmark = [pytest.mark.folder("how many threads read files"), pytest.mark.plain("a preloaded library makes reading slow")]
 
 
 @pytest.fixture
@@ -78,9 +75,7 @@ def test_a_client_is_answered_while_anothers_work_waits(slow_server, method, tar
     hostile = [begin(slow_server, "GET", component_path(str(n), "w"), HOSTILE) for n in range(MODELS)]
     # Short jobs too: gathering is one for every window that is sent.
     assert fetch(slow_server, "GET", component_path("small", "w"), HOSTILE)[0] == 200
-    hostile += [
-        begin(slow_server, "GET", component_path("small", "w") + f"?slice={n}:,1:1000", HOSTILE) for n in range(SLICES)
-    ]
+    hostile += [begin(slow_server, "GET", component_path("small", "w") + f"?slice={n}:,1:1000", HOSTILE) for n in range(SLICES)]
     # So that they are queued: the last one's connection is answered after all others were accepted.
     assert fetch(slow_server, "GET", "/healthz", HOSTILE)[0] == 200
     assert fetch(slow_server, method, target, OTHER)[0] == status
@@ -103,9 +98,7 @@ def test_a_verification_begins_while_anothers_wait(slow_server):
     assert len(running) > MODELS // 4
 
 
-def test_with_a_single_processor_a_verification_is_done_while_anothers_component_is_hashed(
-    start_server, tmp_path, one_processor
-):
+def test_with_a_single_processor_a_verification_is_done_while_anothers_component_is_hashed(start_server, tmp_path, one_processor):
     (tmp_path / "large.zt").write_bytes(zt1({"w": dense(pattern(16 << 20), shape=[16 << 20])}))
     (tmp_path / "small.zt").write_bytes(zt1({"w": dense(pattern(1 << 20), shape=[1 << 20])}))
     slow = {"LD_PRELOAD": str(FAULTS), "ZT_SLOW_READ_MS": "100", "ZTSERVE_DRAIN_S": "0"}

@@ -9,7 +9,7 @@ import pytest
 
 from wire import assert_problem, get, model_path
 
-NAMES = 10_000
+NAMES = 3_000
 LETTERS = 200
 # As long as 64 of them can be in one target of 8192 bytes.
 HOSTILE = "&".join(["match=*" + "a" * 116 + "b"] * 64)
@@ -57,13 +57,6 @@ def test_globs_that_cut_the_alphabet_into_pieces_are_answered(server):
     target = f"{model_path('many')}?{quoted(TANGLED)}"
     assert 6000 < len(target) <= 8192
     assert get(server, target).json()["objects"] == {}
-
-
-@pytest.mark.parametrize("glob, expected", [("*b", {"aab", "é→b"}), ("?[à-→]b", {"é→b"})])
-def test_long_globs_choose_from_a_small_model_too(server, glob, expected):
-    others = HOSTILE[: HOSTILE.rindex("&")].replace("ab&", "ac&")
-    answer = get(server, f"{model_path('small')}?{others}&match={quoted(glob)}")
-    assert set(answer.json()["objects"]) == expected
 
 
 def test_more_bytes_than_a_target_has_are_refused(server):

@@ -15,8 +15,8 @@ import pytest
 
 from containers import dense, pattern, zt1
 from hostile_requests import TABLE
-from hostile_rows import FILE
-from wire import connect, eventually, get
+from hostile_rows import FILE, to
+from wire import connect, eventually, get, read_until_closed
 
 # Each has two files of its own, which are thousands of requests to a store that no row reaches.
 pytestmark = pytest.mark.folder("rows that are answered before a store is asked")
@@ -74,16 +74,6 @@ def parse_answers(data, to_head):
     return answers
 
 
-def read_to_end(connection):
-    received = b""
-    try:
-        while piece := connection.recv(1 << 16):
-            received += piece
-    except ConnectionResetError:
-        pass
-    return received
-
-
 NAMES = list(TABLE)
 # Sent a few bytes at a time too.
 SHORT_NAMES = [name for name in NAMES if len(TABLE[name][0]) < 2000]
@@ -131,7 +121,7 @@ class Round:
                     connection.shutdown(socket.SHUT_WR)
             except (BrokenPipeError, ConnectionResetError):
                 pass
-            return read_to_end(connection)
+            return read_until_closed(connection)
 
     def run(self, server):
         with ThreadPoolExecutor(AT_A_TIME) as pool:
@@ -203,6 +193,13 @@ def test_row_is_answered_as_it_says(server, rounds, name):
 @pytest.mark.parametrize("name", SHORT_NAMES)
 def test_row_in_pieces_is_answered_as_it_says(server, rounds, name):
     assert_as_wanted(rounds["pieces"], name)
+
+
+def test_line_that_begins_with_nul_between_requests_is_refused(server):
+    with connect(server) as connection:
+        connection.sendall(to(b"/healthz") + b"\x00X\r\n" + to(b"/healthz") + CANARY)
+        answers = parse_answers(read_until_closed(connection), to_head=False)
+    assert [answer.status for answer in answers] == [200, 400]
 
 
 def test_no_connection_stays_open(server):

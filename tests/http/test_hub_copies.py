@@ -47,17 +47,17 @@ def test_a_size_of_null_is_none(tmp_path, server):
 
 def test_what_is_nowhere_is_not_copied(tmp_path, server):
     assert commit(server, inline("old", CONTENT)).status == 200
-    assert_refused(commit(server, inline("f", b"1"), copy_of("new", b"other")), 400, "line 3: new: nothing with this oid")
+    assert_refused(commit(server, inline("f", b"1"), copy_of("new", b"other")), 400, "line 3: new: no object with this oid")
     assert files_of(tmp_path) == {"old": CONTENT}
 
 
 @pytest.mark.parametrize("is_staged", [False, True], ids=["stored", "staged"])
-@pytest.mark.parametrize("size, status", [(len(CONTENT) + 1, 422), (0, 422), (-1, 400), ("300000", 400)])
-def test_a_wrong_size_is_refused(tmp_path, server, is_staged, size, status):
+def test_a_wrong_size_is_refused(tmp_path, server, is_staged):
     if is_staged:
         stage(server, CONTENT)
     else:
         assert commit(server, inline("old", CONTENT)).status == 200
     before = files_of(tmp_path)
-    assert_refused(commit(server, lfs_file("new", CONTENT, size=size)), status, "line 2")
-    assert files_of(tmp_path) == before
+    for size, status in ((len(CONTENT) + 1, 422), (0, 422), (-1, 400), ("300000", 400)):
+        assert_refused(commit(server, lfs_file("new", CONTENT, size=size)), status, "line 2")
+        assert files_of(tmp_path) == before

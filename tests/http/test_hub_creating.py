@@ -5,7 +5,7 @@ import os
 import pytest
 
 from clients import Client, write_tokens
-from test_hub_writing import assert_refused, commit, header, inline, post, removed, removed_folder
+from lfs import assert_refused, commit, commit_lines, header, inline, post, removed, removed_folder
 from wire import get
 from xet import token_answer
 
@@ -18,6 +18,11 @@ BUCKET = bool(os.environ.get("ZT_S3"))
 @pytest.fixture
 def server(tmp_path, start_server):
     return start_server(tmp_path, "--writable")
+
+
+@pytest.fixture(scope="module")
+def shared(folder, share_server):
+    return share_server(folder, "--writable")
 
 
 def create(server, name, owner=None, **fields):
@@ -60,7 +65,7 @@ def test_a_repository_is_there_before_its_first_commit(server):
     assert preupload(server, REPO).status == 200
     # The list is one of what there is to load.
     assert get(server, "/api/models").json() == []
-    answer = commit(server, header(parentCommit=NO_FILES), inline("f", b"1"), repo=REPO)
+    answer = commit_lines(server, header(parentCommit=NO_FILES), inline("f", b"1"), repo=REPO)
     assert answer.status == 200, answer.body
     assert [one["rfilename"] for one in get(server, f"/api/models/{REPO}").json()["siblings"]] == ["f"]
 
@@ -71,7 +76,7 @@ def test_creating_again(server):
         again = create(server, "new", "org")
         assert_refused(again, 409, "exists")
         assert again.json()["url"] == first.json()["url"]
-        assert commit(server, header(), inline("f", b"1"), repo=REPO).status == 200
+        assert commit(server, inline("f", b"1"), repo=REPO).status == 200
 
 
 def test_an_owner_in_the_name(server):
@@ -111,7 +116,7 @@ def test_something_else_has_the_name(tmp_path, start_server, make):
     else:
         (root / "org").rmdir()
         (root / "org").symlink_to(tmp_path)
-    assert_refused(create(start_server(root, "--writable"), "new", "org"), 400, "no folder")
+    assert_refused(create(start_server(root, "--writable"), "new", "org"), 400, "is not a folder")
     assert not (tmp_path / "new").exists()
 
 
@@ -159,9 +164,9 @@ def test_without_an_owner_it_is_the_clients_own(tmp_path, start_server):
         ([], 400),
     ],
 )
-def test_creating_what_cannot_be(tmp_path, server, body, status):
-    assert_refused(post(server, "/api/repos/create", body), status)
-    assert not [path for path in tmp_path.iterdir() if not path.name.startswith(".")]
+def test_creating_what_cannot_be(folder, shared, body, status):
+    assert_refused(post(shared, "/api/repos/create", body), status)
+    assert not [path for path in folder.iterdir() if not path.name.startswith(".")]
 
 
 def test_no_files_are_none(server):
@@ -172,12 +177,12 @@ def test_no_files_are_none(server):
 @pytest.mark.folder("a bucket's repositories may be known to another server")
 @pytest.mark.parametrize("lines", [[], [removed("f")], [removed_folder("d"), removed("f")]])
 def test_without_files_no_repository_begins(tmp_path, server, lines):
-    assert_no_repository(commit(server, header(), *lines, repo="org/absent"))
-    assert_no_repository(commit(server, header(parentCommit="0" * 40), *lines, repo="org/absent"))
+    assert_no_repository(commit(server, *lines, repo="org/absent"))
+    assert_no_repository(commit_lines(server, header(parentCommit="0" * 40), *lines, repo="org/absent"))
     assert not (tmp_path / "org").exists()
     assert create(server, "absent", "org").status == 200
-    assert commit(server, header(), repo="org/absent").status == 200
-    removal = commit(server, header(), removed("f"), repo="org/absent")
+    assert commit(server, repo="org/absent").status == 200
+    removal = commit(server, removed("f"), repo="org/absent")
     assert (removal.status, removal["X-Error-Code"]) == (404, "EntryNotFound")
 
 
@@ -189,5 +194,5 @@ def test_nothing_is_sent_for_a_repository_that_is_not_there(server):
         else:
             assert_no_repository(answer)
     # A commit begins it.
-    assert commit(server, header(), inline("f", b"1"), repo="org/none").status == 200
+    assert commit(server, inline("f", b"1"), repo="org/none").status == 200
     assert preupload(server, "org/none").status == token_answer(server, "org/none").status == 200

@@ -10,10 +10,10 @@ import pytest
 
 from containers import dense, pattern, zt1
 from test_hub_reading import commit_of, fill
-from wire import Connection, get, head
+from wire import Connection, at_once, eventually, get, head
 
 REPO = "org/model"
-LARGE = 20 << 20
+LARGE = 8 << 20
 
 pytestmark = pytest.mark.folder("bytes that lie elsewhere are not brought here for a first answer")
 
@@ -36,8 +36,7 @@ def files():
 def test_the_first_answer_names_the_commit_that_stays(tmp_path, start_server, files, path):
     fill(tmp_path, files=files)
     server = start_server(tmp_path)
-    answer = get(server, path)
-    final = commit_of(files)
+    answer, final = get(server, path), commit_of(files)
     if path.endswith("a.bin"):
         assert (answer.status, answer["X-Repo-Commit"]) == (307, final)
         assert answer["ETag"] == f'"{hashlib.sha256(files["a.bin"]).hexdigest()}"'
@@ -58,13 +57,7 @@ def test_a_commit_that_a_client_knows_from_before(tmp_path, start_server, files)
 def test_all_first_clients_are_told_the_same(tmp_path, start_server, files):
     fill(tmp_path, files=files)
     server = start_server(tmp_path)
-    told = []
-    clients = [threading.Thread(target=lambda: told.append(get(server, f"/api/models/{REPO}").json()["sha"])) for _ in range(24)]
-    for client in clients:
-        client.start()
-    for client in clients:
-        client.join()
-    assert told == [commit_of(files)] * len(clients)
+    assert at_once(*[lambda: get(server, f"/api/models/{REPO}").json()["sha"]] * 24) == [commit_of(files)] * 24
 
 
 def test_a_file_that_is_new(tmp_path, start_server, files):
@@ -72,9 +65,8 @@ def test_a_file_that_is_new(tmp_path, start_server, files):
     server = start_server(tmp_path)
     assert get(server, f"/api/models/{REPO}").json()["sha"] == commit_of({"config.json": b"{}"})
     fill(tmp_path, files={"a.bin": files["a.bin"]})
-    time.sleep(1.1)
     both = {name: files[name] for name in ("a.bin", "config.json")}
-    assert get(server, f"/api/models/{REPO}").json()["sha"] == commit_of(both)
+    assert eventually(lambda: get(server, f"/api/models/{REPO}").json()["sha"] == commit_of(both))
 
 
 @pytest.mark.parametrize(
@@ -132,10 +124,9 @@ def test_a_file_that_is_replaced_all_the_time_is_served(tmp_path, start_server, 
     writer = threading.Thread(target=replace)
     writer.start()
     served = {}
-    begun = time.monotonic()
+    deadline = time.monotonic() + 60
     try:
-        # On a slow machine as long as it takes.
-        while time.monotonic() < begun + 3 or (len(served) <= 5 and time.monotonic() < begun + 60):
+        while len(served) <= 5 and time.monotonic() < deadline:
             pinned = get(server, f"/{REPO}/resolve/main/config.json")["Location"]
             if pinned is None:
                 continue

@@ -62,13 +62,12 @@ def test_a_snapshot_that_grows(tmp_path, start_server):
 
 
 @LINKS
-@pytest.mark.parametrize("text", [b"", b"main", b"../" * 20, b"C" * 40, b"\0" * 40, b"\xff" * 64])
+@pytest.mark.parametrize("text", [b"", b"main", b"../" * 20, b"\0" * 40, b"\xff" * 64])
 def test_a_main_that_is_no_commit(tmp_path, start_server, text):
     repo = make_cache(tmp_path, {"a" * 64: b"a"}, {"a.bin": "a" * 64})
     (repo / "refs" / "main").write_bytes(text)
-    server = start_server(tmp_path)
     # As if there were none: the only snapshot is "main".
-    answer = get(server, "/api/models/org/cached")
+    answer = get(start_server(tmp_path), "/api/models/org/cached")
     assert (answer.status, answer.json()["sha"]) == (200, COMMIT)
 
 

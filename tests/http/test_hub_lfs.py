@@ -1,8 +1,6 @@
 """Files that are sent before the commit that names them (Git LFS): what each request gets, without any client of the Hub."""
 
 import re
-import threading
-import time
 
 import pytest
 
@@ -28,7 +26,8 @@ from lfs import (
     staged,
     target_of,
 )
-from wire import ask, connect, eventually, get, read_until_closed
+from uploads import begin_put
+from wire import at_once, ask, connect, eventually, get, read_until_closed
 
 SMALL = b"the bytes of a file\n"
 LARGE = pattern(3 << 20, seed=5)
@@ -81,10 +80,17 @@ def test_repositories_have_one_part_or_two(tmp_path, server, repo):
     assert files_of(tmp_path, repo) == {"f": SMALL}
 
 
-@pytest.mark.parametrize("algorithm", ["sha256", "sha_256", None])
-@pytest.mark.parametrize("transfers", [["basic"], ["basic", "multipart", "xet"], ["xet"], []])
-def test_basic_is_chosen_whatever_else_is_offered(server, algorithm, transfers):
-    answer = batch(server, entry(SMALL), transfers=transfers, hash_algo=algorithm)
+@pytest.fixture(scope="module")
+def shared(folder, share_server):
+    """For what leaves nothing behind."""
+    return share_server(folder, "--writable")
+
+
+@pytest.mark.parametrize(
+    "algorithm, transfers", [("sha256", ["basic"]), ("sha_256", ["basic", "multipart", "xet"]), (None, ["xet"]), ("sha256", [])]
+)
+def test_basic_is_chosen_whatever_else_is_offered(shared, algorithm, transfers):
+    answer = batch(shared, entry(SMALL), transfers=transfers, hash_algo=algorithm)
     assert objects_of(answer)[0]["actions"]["upload"]["href"]
     assert answer.json()["transfer"] == "basic"
     assert answer["Cache-Control"] == "no-store"
@@ -99,13 +105,6 @@ def test_what_is_there_is_not_asked_for(tmp_path, server):
     assert address(server, SMALL) is None
     assert commit(server, removed("f")).status == 200
     assert address(server, SMALL) is not None
-
-
-def test_a_file_of_the_repository_gets_another_path(tmp_path, server):
-    assert commit(server, inline("old", LARGE)).status == 200
-    answer = commit(server, lfs_file("new", LARGE), lfs_file("sub/third", LARGE), removed("old"))
-    assert answer.status == 200, answer
-    assert files_of(tmp_path) == {"new": LARGE, "sub/third": LARGE}
 
 
 def test_one_object_has_several_paths(tmp_path, server):
@@ -131,27 +130,33 @@ def test_a_model_is_served_as_one(tmp_path, server):
 
 def test_an_object_may_be_sent_again_and_twice_at_once(tmp_path, server):
     target = address(server, LARGE)
-    answers = []
-    threads = [threading.Thread(target=lambda: answers.append(put(server, target, LARGE).status)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == [200] * 3
+    assert at_once(*[lambda: put(server, target, LARGE).status] * 3) == [200] * 3
     assert put(server, target, LARGE).status == 200
     assert commit(server, lfs_file("f", LARGE)).status == 200
     assert files_of(tmp_path) == {"f": LARGE}
     assert eventually(lambda: places(tmp_path) == [])
 
 
-def test_a_body_may_come_in_chunks(tmp_path, server):
-    target = address(server, SMALL)
+def answer_to(server, target, framing, body=b""):
+    """To a PUT with this framing field, all of whose answer is read before anything more is sent."""
     with connect(server) as connection:
-        connection.sendall(
-            f"PUT {target} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n".encode()
-            + b"5\r\n" + SMALL[:5] + b"\r\n" + f"{len(SMALL) - 5:x}\r\n".encode() + SMALL[5:] + b"\r\n0\r\n\r\n"
-        )
-        assert read_until_closed(connection).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(f"PUT {target} HTTP/1.1\r\nHost: x\r\n{framing}\r\nConnection: close\r\n\r\n".encode() + body)
+        return read_until_closed(connection)
+
+
+def put_but_the_last_byte(server, target, content):
+    connection = begin_put(server, target, len(content))
+    connection.sendall(content[:-1])
+    return connection
+
+
+def chunked(*pieces):
+    return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces if piece) + b"0\r\n\r\n"
+
+
+def test_a_body_may_come_in_chunks(tmp_path, server):
+    answer = answer_to(server, address(server, SMALL), "Transfer-Encoding: chunked", chunked(SMALL[:5], SMALL[5:]))
+    assert answer.startswith(b"HTTP/1.1 200 ")
     assert commit(server, lfs_file("f", SMALL)).status == 200
 
 
@@ -189,45 +194,38 @@ def test_an_object_survives_a_kill(tmp_path, start_server):
     assert eventually(lambda: places(tmp_path) == [])
 
 
-def test_an_address_survives_a_restart(tmp_path, start_server):
-    server = start_server(tmp_path, "--writable")
-    target = address(server, SMALL)
-    server.stop()
-    server = start_server(tmp_path, "--writable")
-    assert put(server, target, SMALL).status == 200
-
-
 @pytest.mark.folder("the key lies in the state folder of a root")
-def test_the_key_is_for_its_owner_alone(tmp_path, start_server):
+def test_addresses_hold_as_long_as_the_key_which_its_owner_alone_can_read(tmp_path, start_server):
     server = start_server(tmp_path, "--writable")
     key = tmp_path / ".ztserve" / "lfs-key"
     assert key.stat().st_mode & 0o777 == 0o600 and len(key.read_bytes()) == 32
     target = address(server, SMALL)
     server.stop()
+    server = start_server(tmp_path, "--writable")
+    assert put(server, target, SMALL).status == 200
+    server.stop()
     key.write_bytes(b"short")
     server = start_server(tmp_path, "--writable")
     assert_refused(put(server, target, SMALL), 403, "not signed by this server")
-    assert put(server, address(server, SMALL), SMALL).status == 200
+    assert put(server, address(server, LARGE), LARGE).status == 200
 
 
 def test_a_body_that_a_kill_cuts_leaves_nothing(tmp_path, start_server):
     server = start_server(tmp_path, "--writable")
     target = address(server, LARGE)
-    with connect(server) as connection:
-        connection.sendall(f"PUT {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(LARGE)}\r\n\r\n".encode() + LARGE[:-1])
+    with put_but_the_last_byte(server, target, LARGE):
         assert eventually(lambda: staged(server))
         server.kill()
     server = start_server(tmp_path, "--writable")
     assert eventually(lambda: places(tmp_path) == [])
     assert address(server, LARGE) is not None
-    assert_refused(commit(server, lfs_file("f", LARGE)), 400, "line 2: f: nothing with this oid")
+    assert_refused(commit(server, lfs_file("f", LARGE)), 400, "line 2: f: no object with this oid")
     assert files_of(tmp_path) == {}
 
 
 def test_a_body_that_its_client_cuts_leaves_nothing(tmp_path, server):
     target = address(server, LARGE)
-    with connect(server) as connection:
-        connection.sendall(f"PUT {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(LARGE)}\r\n\r\n".encode() + LARGE[:-1])
+    with put_but_the_last_byte(server, target, LARGE):
         assert eventually(lambda: staged(server))
     assert eventually(lambda: staged(server) == [] and places(tmp_path) == [])
 
@@ -252,17 +250,12 @@ def change(target, **parameters):
     "forge",
     [
         lambda target: change(target, signature="0" * 64),
-        lambda target: change(target, signature=""),
         lambda target: re.sub(r"&signature=.*", "", target),
-        lambda target: target.split("?")[0],
         lambda target: target[:-1] + ("0" if target[-1] != "0" else "1"),
         lambda target: change(target, size=str(len(SMALL) + 1)),
         lambda target: change(target, expires="99999999999"),
         lambda target: change(target, client="61"),
-        lambda target: change(target, client="6"),
         lambda target: change(target, client="00" * 300),
-        lambda target: change(target, part_size="1"),
-        lambda target: change(target, size="-1"),
         lambda target: change(target, size="1" * 30),
         lambda target: target.replace(REPO, "org/other"),
         lambda target: target.replace(oid_of(SMALL), oid_of(LARGE)),
@@ -270,19 +263,17 @@ def change(target, **parameters):
         lambda target: target.replace(oid_of(SMALL), "x"),
     ],
 )
-def test_a_forged_address_is_refused_before_the_body(tmp_path, server, forge):
-    target = forge(address(server, SMALL))
-    with connect(server) as connection:
-        connection.sendall(f"PUT {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(SMALL)}\r\nConnection: close\r\n\r\n".encode())
-        assert read_until_closed(connection).startswith(b"HTTP/1.1 403 ")
-    assert places(tmp_path) == []
+def test_a_forged_address_is_refused_before_the_body(folder, shared, forge):
+    target = forge(address(shared, SMALL))
+    assert answer_to(shared, target, f"Content-Length: {len(SMALL)}").startswith(b"HTTP/1.1 403 ")
+    assert places(folder) == []
 
 
 def test_an_address_is_no_permit_for_long(tmp_path, start_server):
     server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_EXPIRE_S": "1"})
     target = address(server, SMALL)
-    time.sleep(2.1)
-    assert_refused(put(server, target, SMALL), 403, "not valid any more")
+    assert eventually(lambda: put(server, target, SMALL).status == 403)
+    assert_refused(put(server, target, SMALL), 403, "has expired")
 
 
 def test_an_address_of_another_server_is_none(tmp_path, start_server):
@@ -296,31 +287,22 @@ def test_an_address_of_another_server_is_none(tmp_path, start_server):
 # --- bodies that are not what they are called ---
 
 
-@pytest.mark.parametrize("length", [0, 1, len(SMALL) - 1, len(SMALL) + 1, 1 << 40])
-def test_another_length_is_refused_before_the_body(tmp_path, server, length):
-    target = address(server, SMALL)
-    with connect(server) as connection:
-        connection.sendall(f"PUT {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n".encode())
-        answer = read_until_closed(connection)
+@pytest.mark.parametrize(
+    "framing, body",
+    [(f"Content-Length: {length}", b"") for length in (0, len(SMALL) - 1, len(SMALL) + 1, 1 << 40)]
+    + [("Transfer-Encoding: chunked", chunked(content)) for content in (SMALL[:-1], SMALL + b"x", b"")],
+)
+def test_another_length_is_refused(folder, shared, framing, body):
+    """Before the body, if it is stated."""
+    answer = answer_to(shared, address(shared, SMALL), framing, body)
     assert answer.startswith(b"HTTP/1.1 422 ") and b"this address is for 20 bytes" in answer
-    assert places(tmp_path) == []
-
-
-@pytest.mark.parametrize("content", [SMALL[:-1], SMALL + b"x", b""], ids=["shorter", "longer", "nothing"])
-def test_another_length_in_chunks_is_refused(tmp_path, server, content):
-    target = address(server, SMALL)
-    body = (f"{len(content):x}\r\n".encode() + content + b"\r\n" if content else b"") + b"0\r\n\r\n"
-    with connect(server) as connection:
-        connection.sendall(f"PUT {target} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n".encode() + body)
-        answer = read_until_closed(connection)
-    assert answer.startswith(b"HTTP/1.1 422 ") and b"this address is for 20 bytes" in answer
-    assert eventually(lambda: places(tmp_path) == [])
+    assert eventually(lambda: places(folder) == [])
 
 
 @pytest.mark.parametrize("content", [SMALL, LARGE], ids=["small", "large"])
 def test_other_bytes_are_refused(tmp_path, server, content):
     target = address(server, content)
-    assert_refused(put(server, target, content[:-1] + b"!"), 422, "does not have the SHA-256")
+    assert_refused(put(server, target, content[:-1] + b"!"), 422, "does not match the SHA-256")
     assert eventually(lambda: places(tmp_path) == [])
     assert_refused(commit(server, lfs_file("f", content)), 400)
     assert put(server, target, content).status == 200
@@ -333,16 +315,15 @@ def test_other_bytes_are_refused(tmp_path, server, content):
         ({"Content-Range": "bytes 0-1/2"}, 400),
         ({"Content-Digest": "sha-256=:x:"}, 400),
         ({"Repr-Digest": "sha-256=:" + "A" * 43 + "=:"}, 422),
-        ({"Content-Digest": "sha-512=:" + "A" * 86 + "==:"}, 422),
     ],
 )
-def test_forms_that_no_upload_may_have(tmp_path, server, fields, status):
-    assert put(server, address(server, SMALL), SMALL, **fields).status == status
-    assert eventually(lambda: places(tmp_path) == [])
+def test_forms_that_no_upload_may_have(folder, shared, fields, status):
+    assert put(shared, address(shared, SMALL), SMALL, **fields).status == status
+    assert eventually(lambda: places(folder) == [])
 
 
-def test_no_body_at_all_is_refused(server):
-    assert ask(server, "PUT", address(server, SMALL)).status == 411
+def test_no_body_at_all_is_refused(shared):
+    assert ask(shared, "PUT", address(shared, SMALL)).status == 411
 
 
 def test_an_object_is_no_larger_than_the_limit(tmp_path, start_server):
@@ -356,9 +337,7 @@ def test_a_disk_that_is_too_small_is_known_before_the_body(tmp_path, start_serve
     size = 1 << 52
     (only,) = objects_of(batch(server, {"oid": oid_of(b"much"), "size": size}))
     target = target_of(only["actions"]["upload"]["href"])
-    with connect(server) as connection:
-        connection.sendall(f"PUT {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n".encode())
-        assert read_until_closed(connection).startswith(b"HTTP/1.1 507 ")
+    assert answer_to(server, target, f"Content-Length: {size}").startswith(b"HTTP/1.1 507 ")
     assert eventually(lambda: places(tmp_path) == [])
 
 
@@ -374,8 +353,7 @@ def test_a_client_has_only_so_many_objects(tmp_path, start_server):
 def test_a_client_sends_only_so_many_at_once(tmp_path, start_server):
     server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_OPEN_PER_CLIENT": "1"})
     first, second = address(server, LARGE), address(server, SMALL)
-    with connect(server) as connection:
-        connection.sendall(f"PUT {first} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(LARGE)}\r\n\r\n".encode() + LARGE[:-1])
+    with put_but_the_last_byte(server, first, LARGE):
         assert eventually(lambda: staged(server))
         assert_refused(put(server, second, SMALL), 429, "upload.open_per_client")
 
@@ -390,26 +368,22 @@ def test_a_client_sends_only_so_many_at_once(tmp_path, start_server):
         ({"operation": "delete"}, 501, ""),
         ({"operation": 1}, 400, "operation"),
         ({"hash_algo": "sha1"}, 400, "SHA-256"),
-        ({"hash_algo": 7}, 400, "SHA-256"),
-        ({"objects": {}}, 400, "list of objects"),
+        ({"objects": {}}, 400, "needs a list"),
         ({"objects": ["x"]}, 400, "object 0"),
-        ({"objects": [{"oid": "x", "size": 1}]}, 400, "object 0"),
         ({"objects": [{"oid": "A" * 64, "size": 1}]}, 400, "object 0"),
         ({"objects": [entry(SMALL), {"oid": oid_of(SMALL)}]}, 400, "object 1"),
-        ({"objects": [{"oid": oid_of(SMALL), "size": -1}]}, 400, "object 0"),
-        ({"objects": [{"oid": oid_of(SMALL), "size": "1"}]}, 400, "object 0"),
         ({"objects": [entry(SMALL)] * 1001}, 400, "at most 1000"),
     ],
 )
-def test_batches_that_make_no_sense(server, members, status, word):
-    assert_refused(batch(server, **members), status, word)
+def test_batches_that_make_no_sense(shared, members, status, word):
+    assert_refused(batch(shared, **members), status, word)
 
 
-def test_batches_that_are_no_json(server):
+def test_batches_that_are_no_json(shared):
     path = f"/{REPO}.git/info/lfs/objects/batch"
     for body in (b"", b"[]", b"{", b"\xff"):
-        assert ask(server, "POST", path, {}, body).status == 400
-    assert ask(server, "POST", path, {}, b" " * (5 << 20)).status == 413
+        assert ask(shared, "POST", path, {}, body).status == 400
+    assert ask(shared, "POST", path, {}, b" " * (5 << 20)).status == 413
 
 
 def test_an_empty_batch_and_the_same_object_twice(server):
@@ -426,8 +400,8 @@ def test_a_wrong_size_of_what_is_there_is_an_error(server):
 
 @pytest.mark.parametrize("path", ["info/lfs/objects/batch", "info/lfs/verify"])
 @pytest.mark.parametrize("repo", ["org/-x", "org/a..b", "org/x.git", "..", "org/.git"])
-def test_repositories_that_cannot_be_named(server, repo, path):
-    answer = post(server, f"/{repo}.git/{path}", {"operation": "upload", "objects": []})
+def test_repositories_that_cannot_be_named(shared, repo, path):
+    answer = post(shared, f"/{repo}.git/{path}", {"operation": "upload", "objects": []})
     assert answer.status in (400, 404), answer
 
 
@@ -438,9 +412,9 @@ def test_nothing_is_taken_where_nothing_is_written(tmp_path, start_server):
     assert post(server, f"/{REPO}.git/info/lfs/verify", entry(SMALL)).status == 403
 
 
-def test_reading_by_lfs_is_not_there(server):
-    assert get(server, f"/{REPO}.git/info/lfs/objects/{oid_of(SMALL)}").status == 405
-    assert get(server, f"/{REPO}.git/info/lfs/locks").status == 404
+def test_reading_by_lfs_is_not_there(shared):
+    assert get(shared, f"/{REPO}.git/info/lfs/objects/{oid_of(SMALL)}").status == 405
+    assert get(shared, f"/{REPO}.git/info/lfs/locks").status == 404
 
 
 # --- commits ---
@@ -449,7 +423,7 @@ def test_reading_by_lfs_is_not_there(server):
 def test_an_unknown_object_is_refused_by_its_line_and_nothing_changes(tmp_path, server):
     stage(server, SMALL)
     answer = commit(server, lfs_file("a", SMALL), inline("b", b"1"), lfs_file("c", LARGE))
-    assert_refused(answer, 400, "line 4: c: nothing with this oid was sent to this server")
+    assert_refused(answer, 400, "line 4: c: no object with this oid was sent to this server")
     assert files_of(tmp_path) == {}
     assert commit(server, lfs_file("a", SMALL)).status == 200
 
@@ -461,39 +435,23 @@ def test_an_object_of_another_repository_is_unknown(tmp_path, server):
     assert_refused(commit(server, lfs_file("a", SMALL)), 400, "line 2")
 
 
-@pytest.mark.parametrize("is_published", [False, True])
-def test_a_wrong_size_is_refused_by_its_line(tmp_path, server, is_published):
-    stage(server, SMALL)
-    if is_published:
-        assert commit(server, lfs_file("x", SMALL)).status == 200
-    answer = commit(server, inline("b", b"1"), lfs_file("a", SMALL, size=19))
-    assert_refused(answer, 422, "line 3: a: the object with this oid has 20 bytes, not 19")
-    assert "b" not in files_of(tmp_path)
-    assert commit(server, lfs_file("a", SMALL)).status == 200
-
-
 @pytest.mark.parametrize(
     "members, word",
     [
         ({"algo": "sha1"}, "algo"),
-        ({"algo": None}, "algo"),
-        ({"oid": "x"}, "oid"),
         ({"oid": oid_of(SMALL).upper()}, "oid"),
         ({"oid": 5}, "oid"),
         ({"size": "20"}, "size"),
-        ({"size": -1}, "size"),
         ({"path": None}, "path"),
         ({"path": "../a"}, "path"),
-        ({"path": ".hidden"}, "path"),
-        ({"content": "aGk="}, "only a file has a content"),
+        ({"content": "aGk="}, "only a file may have content"),
     ],
 )
-def test_lines_that_name_no_object(tmp_path, server, members, word):
-    stage(server, SMALL)
-    answer = commit(server, inline("b", b"1"), lfs_file("a", SMALL, **members))
+def test_lines_that_name_no_object(folder, shared, members, word):
+    answer = commit(shared, inline("b", b"1"), lfs_file("a", SMALL, **members))
     assert answer.status in (400, 422)
     assert_refused(answer, answer.status, "line 3", word)
-    assert files_of(tmp_path) == {}
+    assert files_of(folder) == {}
 
 
 @pytest.mark.parametrize("path, content", [("model.zt", SMALL), ("model.safetensors", SMALL), ("config.json", SMALL)])
@@ -505,16 +463,11 @@ def test_what_a_name_says_is_checked(tmp_path, server, path, content):
     assert commit(server, lfs_file("other.txt", content)).status == 200
 
 
-@pytest.mark.parametrize("attempt", range(20))
+@pytest.mark.parametrize("attempt", range(4))
 def test_commits_of_one_object_at_once(tmp_path, server, attempt):
     stage(server, LARGE)
-    answers = []
     paths = "abcdef"
-    threads = [threading.Thread(target=lambda path=path: answers.append(commit(server, lfs_file(path, LARGE)))) for path in paths]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    answers = at_once(*(lambda path=path: commit(server, lfs_file(path, LARGE)) for path in paths))
     assert {answer.status for answer in answers} <= {200, 409}
     for path in paths:
         assert commit(server, lfs_file(path, LARGE)).status == 200

@@ -3,8 +3,8 @@
 import pytest
 
 from clients import Client, write_tokens
-from lfs import REPO, assert_refused, commit, inline, lfs_file, removed, stage
-from test_hub_folders import removed_folder
+from lfs import REPO, assert_refused, commit, inline, lfs_file, removed, removed_folder, stage
+from uploads import fill
 from wire import eventually, get
 
 pytestmark = pytest.mark.folder("links")
@@ -14,12 +14,6 @@ PART = Client("part", "write", f"{REPO}/open", f"{REPO}/open/*")
 OWNER = Client("owner", "write")
 OTHER = {"secret.txt": b"sss", "sub/k.txt": b"k"}
 OWN = {"open/a.txt": b"a", "private/key.txt": b"key"}
-
-
-def fill(folder, files):
-    for path, content in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
 
 
 def files_of(folder):
@@ -80,13 +74,13 @@ def test_nor_without_tokens(root, start_server):
 )
 def test_a_token_reaches_no_other_repository(root, server, line):
     stage(server, b"sent", fields=TEAM.fields)
-    assert_no_place(commit(server, inline("new", b"1"), line, fields=TEAM.fields), "line 3", "is a link to where")
+    assert_no_place(commit(server, inline("new", b"1"), line, fields=TEAM.fields), "line 3", "is a link to a place where")
     assert_unchanged(root)
 
 
 @pytest.mark.parametrize("line", [inline("open/lk/new", b"1"), inline("open/lk/key.txt", b"1"), removed("open/lk/key.txt")])
 def test_a_token_reaches_no_other_folder(root, server, line):
-    assert_no_place(commit(server, line, fields=PART.fields), "line 2: open/lk is a link to where")
+    assert_no_place(commit(server, line, fields=PART.fields), "line 2: open/lk is a link to a place where")
     assert_unchanged(root)
     assert commit(server, line, fields=TEAM.fields).status == 200
     assert files_of(root / REPO) != OWN

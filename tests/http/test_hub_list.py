@@ -38,19 +38,28 @@ def test_a_folder_with_files_can_be_addressed_although_it_is_not_listed(tmp_path
     assert get(server, "/api/models/words").json()["id"] == "words"
 
 
-@pytest.mark.parametrize(
-    "file",
-    ["config.json", "w.zt", "w.GGUF", "w.npz", "w.onnx", "pytorch_model.bin", "w.pt", "m.safetensors", "m.safetensors.index.json"],
-)
-def test_what_makes_a_folder_a_repository(tmp_path, start_server, file):
-    fill(tmp_path, f"single/{file}", "single/README.md", "single/onnx/config.json")
+def test_what_makes_a_folder_a_repository(tmp_path, start_server):
+    known = ["config.json", "w.zt", "w.GGUF", "w.npz", "w.onnx", "pytorch_model.bin", "w.pt", "m.safetensors", "m.safetensors.index.json"]
+    others = ["README.md", "tokenizer.json", "w.txt", "config.json.bak"]
+    for number, file in enumerate(known):
+        fill(tmp_path, f"is{number}/{file}", f"is{number}/README.md", f"is{number}/onnx/README.md")
+    for number, file in enumerate(others):
+        fill(tmp_path, f"owner{number}/{file}", f"owner{number}/model/README.md")
+    assert ids(start_server(tmp_path)) == [f"is{number}" for number in range(9)] + [f"owner{number}/model" for number in range(4)]
+
+
+def test_a_config_makes_everything_below_a_part_of_the_repository(tmp_path, start_server):
+    fill(tmp_path, "single/config.json", "single/w.zt", "single/onnx/config.json", "single/onnx/w.onnx")
     assert ids(start_server(tmp_path)) == ["single"]
 
 
-@pytest.mark.parametrize("file", ["README.md", "tokenizer.json", "w.txt", "config.json.bak"])
-def test_what_does_not(tmp_path, start_server, file):
-    fill(tmp_path, f"org/{file}", "org/model/README.md")
-    assert ids(start_server(tmp_path)) == ["org/model"]
+@pytest.mark.parametrize("stray, file", [("tiny.pt", "config.json"), ("w.zt", "w.zt"), ("W.GGUF", "model.safetensors.index.json")])
+def test_a_stray_model_hides_no_repository(tmp_path, start_server, stray, file):
+    fill(tmp_path, f"acme/{stray}", f"acme/big/{file}", "acme/notes/README.md", "acme/deep/onnx/w.onnx", "other/m/w.zt")
+    server = start_server(tmp_path)
+    assert ids(server) == ["acme", "acme/big", "other/m"]
+    assert ids(server, "?author=acme") == ["acme/big"]
+    assert get(server, "/api/models/acme/big").json()["id"] == "acme/big"
 
 
 def test_a_model_in_a_folder_below_makes_no_owner(tmp_path, start_server):
@@ -73,7 +82,56 @@ def test_a_model_that_a_client_may_not_see_hides_nothing(tmp_path, start_server)
     tokens.write_text(f"a read {hashlib.sha256(b'a').hexdigest()} org/model/*\nb admin {hashlib.sha256(b'b').hexdigest()}\n")
     server = start_server(tmp_path, "--tokens", str(tokens))
     assert ids(server, Authorization="Bearer a") == ["org/model"]
-    assert ids(server, Authorization="Bearer b") == ["org"]
+    assert ids(server, Authorization="Bearer b") == ["org", "org/model"]
+
+
+# --- filters ---
+
+IMPOSSIBLE = """
+    gated=true gated=True gated=1 gated=auto gated=manual gated=false&gated=true private=true pipeline_tag=text-generation
+    library=transformers library=gguf,transformers apps=ollama apps=llama.cpp&apps=vllm inference=warm inference_provider=all
+    num_parameters=min:1B trained_dataset=squad language=en license=mit filter=license:mit filter=text-generation
+    filter=safetensors,en filter%5B%5D=en %67ated=true
+""".split()
+
+
+@pytest.mark.parametrize("query", IMPOSSIBLE)
+def test_a_filter_that_nothing_here_meets_gives_an_empty_list(filtered, query):
+    for more in ("", "&limit=3", "&full=true", "&sort=lastModified", "&search=a"):
+        answer = get(filtered, f"/api/models?{query}{more}")
+        assert (answer.status, answer.json(), answer["Link"]) == (200, [], None), more
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", ["o/a", "o/g"]),
+        ("gated=false", ["o/a", "o/g"]),
+        ("gated=False&private=0", ["o/a", "o/g"]),
+        ("gated=&pipeline_tag=&library=&apps=&filter=", ["o/a", "o/g"]),
+        ("library=gguf", ["o/g"]),
+        ("library=safetensors", ["o/a"]),
+        ("filter=safetensors&filter=ztensor", ["o/a"]),
+        ("filter=safetensors&library=gguf", []),
+        ("tags=gguf", ["o/g"]),
+        ("&".join(["filter=gguf"] * 9), ["o/g"]),
+        ("&".join(["filter=gguf"] * 9 + ["filter=npz"]), []),
+        ("direction=-1&config=true&cardData=true&sort=downloads&blobs=true", ["o/a", "o/g"]),
+    ],
+)
+def test_a_filter_that_can_be_met_is_met(filtered, query, expected):
+    assert ids(filtered, f"?{query}") == expected
+
+
+def test_pages_keep_their_filters(filtered):
+    assert pages(filtered, "limit=1&library=gguf") == [["o/g"]]
+    assert pages(filtered, "limit=1&gated=false") == [["o/a"], ["o/g"]]
+
+
+@pytest.fixture(scope="module")
+def filtered(folder, share_server):
+    fill(folder, "o/a/w.zt", "o/g/w.gguf")
+    return share_server(folder)
 
 
 # --- pages ---
@@ -119,33 +177,26 @@ def test_a_page_by_time_continues_behind_what_has_changed(tmp_path, start_server
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=-1", "limit=x", "limit=", "cursor=", "sort=lastModified&cursor=other", "sort=lastModified&cursor=9:"])
-def test_what_a_page_cannot_read_means_nothing(tmp_path, start_server, query):
-    fill(tmp_path, "o/a/w.zt", "o/b/w.zt")
-    expected = [] if query.endswith("9:") else ["o/a", "o/b"]
-    assert sorted(ids(start_server(tmp_path), f"?{query}")) == expected
+def test_what_a_page_cannot_read_means_nothing(filtered, query):
+    assert sorted(ids(filtered, f"?{query}")) == ([] if query.endswith("9:") else ["o/a", "o/g"])
 
 
 # --- with files ---
 
 
-@pytest.mark.parametrize("query", ["full=true", "full=True", "full=1", "expand=sha", "expand=author&expand=siblings", "expand%5B%5D=siblings"])
-def test_a_list_with_files(tmp_path, start_server, query):
+def test_a_list_has_files_if_they_are_asked_for(tmp_path, start_server):
     fill(tmp_path, "o/a/w.zt", "o/a/config.json", "o/b/sub/x.txt", "o/b/config.json")
     server = start_server(tmp_path)
-    listed = get(server, f"/api/models?{query}").json()
-    assert [told["id"] for told in listed] == ["o/a", "o/b"]
-    for told in listed:
-        described = get(server, f"/api/models/{told['id']}").json()
-        assert (told["sha"], told["siblings"]) == (described["sha"], described["siblings"])
-    assert {"rfilename": "model.safetensors"} in listed[0]["siblings"]
-
-
-def test_a_list_without_files(tmp_path, start_server):
-    fill(tmp_path, "o/a/w.zt")
-    server = start_server(tmp_path)
+    for query in ("full=true", "full=True", "full=1", "expand=sha", "expand=author&expand=siblings", "expand%5B%5D=siblings"):
+        listed = get(server, f"/api/models?{query}").json()
+        assert [told["id"] for told in listed] == ["o/a", "o/b"], query
+        for told in listed:
+            described = get(server, f"/api/models/{told['id']}").json()
+            assert (told["sha"], told["siblings"]) == (described["sha"], described["siblings"]), query
+        assert {"rfilename": "model.safetensors"} in listed[0]["siblings"]
     for query in ("", "?full=false", "?expand=author"):
-        (told,) = get(server, f"/api/models{query}").json()
-        assert "sha" not in told and "siblings" not in told
+        told = get(server, f"/api/models{query}").json()[0]
+        assert "sha" not in told and "siblings" not in told, query
 
 
 def test_a_page_with_files_is_bounded(tmp_path, start_server):

@@ -32,6 +32,7 @@ def assert_code(answer, code):
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
 def test_other_kinds_of_repositories(server, kind, method):
     body = None if method == "GET" else b"x" * 100_000
+    assert_code(ask(server, method, f"/{kind}/o/d", {}, body), "RepoNotFound")
     for rest in ("o/d", "o/d/paths-info/main", "o/d/commit/main", "o/d/branch/b"):
         assert_code(ask(server, method, f"/api/{kind}/{rest}", {}, body), "RepoNotFound")
     for rest in ("o/d.git/info/lfs/objects/batch", "o/d/resolve/main/f"):
@@ -50,7 +51,7 @@ def test_they_are_told_of_to_who_may_read(tmp_path, start_server):
 @pytest.mark.parametrize(
     "method, target, words",
     [
-        ("DELETE", "/api/repos/delete", "does not remove repositories"),
+        ("DELETE", "/api/repos/delete", "does not delete repositories"),
         ("POST", "/api/models/org/m/branch/b", "no branches but main"),
         ("DELETE", "/api/models/org/m/branch/b", "no branches but main"),
         ("POST", "/api/models/org/m/tag/main", "no tags"),

@@ -8,6 +8,7 @@ import pytest
 
 from containers import dense, pattern, zt1
 from lfs import assert_refused, commit, inline
+from uploads import fill
 from wire import eventually, get
 
 MODEL = zt1({"w": dense(pattern(64), dtype="u8")})
@@ -15,13 +16,6 @@ OLD, NEW = "d" * 40, "c" * 40
 CACHED = "/api/models/org/cached"
 
 pytestmark = pytest.mark.folder("a bucket has neither links nor times that are set")
-
-
-def fill(root, files):
-    for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
 
 
 def assert_no_revision(answer):
@@ -89,11 +83,11 @@ def test_what_is_no_snapshot_is_no_repository(tmp_path, start_server):
 def test_a_cache_is_only_read(tmp_path, start_server):
     fill_snapshot(tmp_path, NEW, b"{}")
     server = start_server(tmp_path, "--writable")
-    assert_refused(commit(server, inline("a", b"1"), repo="org/cached"), 409, "only read")
+    assert_refused(commit(server, inline("a", b"1"), repo="org/cached"), 409, "read-only")
     shutil.rmtree(tmp_path / "models--org--cached/blobs")
     (tmp_path / f"models--org--cached/snapshots/{NEW}/config.json").unlink()
     fill(tmp_path, {f"models--org--cached/snapshots/{NEW}/config.json": b"{}"})
-    assert_refused(commit(server, inline("a", b"1"), repo="org/cached"), 409, "only read")
+    assert_refused(commit(server, inline("a", b"1"), repo="org/cached"), 409, "read-only")
 
 
 # --- a folder ---

@@ -9,9 +9,9 @@ CONTENT = b"the content of a file"
 NOT_WHOLE = [1.5, len(CONTENT) + 0.5, -0.5, -1, 1e300, True, None, "21", [21]]
 
 
-@pytest.fixture
-def server(tmp_path, start_server):
-    server = start_server(tmp_path, "--writable")
+@pytest.fixture(scope="module")
+def server(folder, share_server):
+    server = share_server(folder, "--writable")
     assert commit(server, inline("kept", CONTENT)).status == 200
     return server
 
@@ -21,14 +21,14 @@ def sized(size, content=CONTENT):
 
 
 @pytest.mark.parametrize("size", NOT_WHOLE)
-def test_what_is_no_whole_number_is_refused(tmp_path, server, size):
+def test_what_is_no_whole_number_is_refused(folder, server, size):
     assert_refused(batch(server, entry(b"other"), sized(size)), 400, "object 1", "no whole size")
     assert_refused(post(server, f"/{REPO}.git/info/lfs/verify", sized(size)), 400, "send")
     preupload = post(server, f"/api/models/{REPO}/preupload/main", {"files": [{"path": "a", "size": size}]})
     assert_refused(preupload, 400, "file 0")
     if size is not None:
         assert_refused(commit(server, lfs_file("new", CONTENT, size=size)), 400, "line 2", "size")
-    assert files_of(tmp_path) == {"kept": CONTENT}
+    assert files_of(folder) == {"kept": CONTENT}
 
 
 @pytest.mark.parametrize("size", [0, 1 << 40, (1 << 53) - 1, (1 << 53) + 1, (1 << 63) - 1])

@@ -11,7 +11,9 @@ import numpy
 import pytest
 
 import cbor
+import joined
 import neighbours
+import uploads
 from containers import dense, pattern, zstd_dense, zt1
 from test_export import read_safetensors
 from wire import eventually, get, head
@@ -22,10 +24,7 @@ ZT = zt1({name: dense(data, dtype="f32", shape=[len(data) // 4]) for name, data 
 
 
 def fill(root, files, repo=REPO):
-    for name, content in files.items():
-        path = root / repo / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    uploads.fill(root / repo, files)
 
 
 def names(server, repo=REPO):
@@ -73,7 +72,8 @@ def test_a_view_is_sent_as_a_file_is(tmp_path, start_server):
     assert resolve(server, "model.safetensors", **{"If-None-Match": answer["ETag"]}).status == 304
     assert resolve(server, "model.safetensors", Range=f"bytes={len(answer.body)}-").status == 416
     assert resolve(server, "model.safetensors", Range="bytes=0-0").body == answer.body[:1]
-    assert get(server, f"/{REPO}/raw/{answer['X-Repo-Commit']}/model.safetensors").body == answer.body
+    raw = get(server, f"/{REPO}/raw/{answer['X-Repo-Commit']}/model.safetensors", Range="bytes=0-")
+    assert (raw.status, raw.body) == (206, answer.body)
 
 
 def test_the_hash_of_a_view_is_found_later(tmp_path, start_server):
@@ -140,9 +140,39 @@ def test_several_models_keep_their_names(tmp_path, start_server):
     assert tensors_of(resolve(server, "two.safetensors").body) == {"a": pattern(8, 9)}
 
 
-def test_several_gguf_keep_their_names(tmp_path, start_server):
-    fill(tmp_path, {name: neighbours.gguf(pattern(64)) for name in ("a.gguf", "b.gguf")})
-    assert names(start_server(tmp_path)) == ["a.gguf", "a.safetensors", "b.gguf", "b.safetensors"]
+@pytest.mark.parametrize("companions", [
+    ["mmproj-F16.gguf"], ["mmproj.gguf"], ["MMPROJ-model-f16.GGUF"], ["a-mmproj-f16.gguf"], ["mtp-a.gguf"],
+    ["mmproj-BF16.gguf", "mmproj-F16.gguf", "mtp-a.gguf"],
+])
+def test_a_gguf_beside_its_companions_is_the_only_model(tmp_path, start_server, companions):
+    others = {name: neighbours.gguf(pattern(32, 7)) for name in companions}
+    fill(tmp_path, {"a.gguf": neighbours.gguf(pattern(64))} | others)
+    server = start_server(tmp_path)
+    assert "model.safetensors" in names(server) and "a.safetensors" not in names(server)
+    assert tensors_of(resolve(server, "model.safetensors").body) == {"w": pattern(64)}
+    assert resolve(server, "a.safetensors").status == 200
+    for name in companions:
+        view = name.rsplit(".", 1)[0] + ".safetensors"
+        assert tensors_of(resolve(server, view).body) == {"w": pattern(32, 7)}
+
+
+COMPANIONS = [
+    (["a.gguf", "b.gguf"], ["a.safetensors", "b.safetensors"]),
+    (["a.gguf", "b.gguf", "mmproj-F16.gguf"], ["a.safetensors", "b.safetensors", "mmproj-F16.safetensors"]),
+    (["mmproj-F16.gguf"], ["model.safetensors"]),
+    (["mmproj-F16.gguf", "mtp-a.gguf"], ["mmproj-F16.safetensors", "mtp-a.safetensors"]),
+    (["a.gguf", "model-mtp.gguf"], ["a.safetensors", "model-mtp.safetensors"]),
+    (["a.gguf", "mmprojector.gguf"], ["a.safetensors", "mmprojector.safetensors"]),
+    (["a.gguf", "sub/mmproj-F16.gguf"], ["model.safetensors", "sub/mmproj-F16.safetensors"]),
+]
+
+
+def test_companions_are_known_by_their_names(tmp_path, start_server):
+    for number, (files, _) in enumerate(COMPANIONS):
+        fill(tmp_path, {name: neighbours.gguf(pattern(64)) for name in files}, f"org/r{number}")
+    server = start_server(tmp_path)
+    for number, (files, expected) in enumerate(COMPANIONS):
+        assert [name for name in names(server, f"org/r{number}") if name.endswith(".safetensors")] == expected, files
 
 
 @pytest.mark.parametrize("files", [["w.npz", "w.NPZ"], ["w.zt", "w.NPZ"], ["w.ZT", "w.npz"], ["w.NPZ", "w.Npz"]])
@@ -183,18 +213,13 @@ def test_views_can_be_turned_off(tmp_path, start_server, monkeypatch):
     assert (absent.status, absent["X-Error-Code"]) == (404, "EntryNotFound")
 
 
-@pytest.mark.parametrize(
-    "content", [b"no container", zt1({}), neighbours.gguf(pattern(64))[:-8]], ids=["text", "empty", "short"]
-)
-def test_what_is_no_model_has_no_view(tmp_path, start_server, content):
-    fill(tmp_path, {"weights.zt": content})
-    assert names(start_server(tmp_path)) == ["weights.zt"]
-
-
-def test_what_safetensors_cannot_hold_has_no_view(tmp_path, start_server):
+def test_what_is_no_model_and_what_safetensors_cannot_hold_has_no_view(tmp_path, start_server):
     sparse = zt1({"a": dense(pattern(8), dtype="u8", encoding="unheard-of")})
-    fill(tmp_path, {"weights.zt": sparse})
-    assert names(start_server(tmp_path)) == ["weights.zt"]
+    for number, content in enumerate([b"no container", zt1({}), neighbours.gguf(pattern(64))[:-8], sparse]):
+        fill(tmp_path, {"weights.zt": content}, f"org/r{number}")
+    server = start_server(tmp_path)
+    for number in range(4):
+        assert names(server, f"org/r{number}") == ["weights.zt"], number
 
 
 @pytest.mark.folder("changes to a file that are seen at once")
@@ -261,6 +286,13 @@ def test_a_large_model_has_several_files_and_an_index(tmp_path, start_server, mo
     part = resolve(server, "model.safetensors.index.json", Range="bytes=3-9")
     assert (part.status, part.body) == (206, index.body[3:10])
     assert resolve(server, "model.safetensors.index.json", method=head)["Content-Length"] == str(len(index.body))
+
+
+def test_of_two_views_with_one_name_the_first_model_has_it(tmp_path, start_server, monkeypatch):
+    small = {"d": pattern(16)}
+    first = zt1({"d": dense(small["d"], dtype="f32", shape=[4])})
+    server = in_parts(tmp_path, start_server, monkeypatch, 192, {"m.zt": ZT, "m-00001-of-00002.zt": first})
+    assert tensors_of(resolve(server, "m-00001-of-00002.safetensors").body) == small
 
 
 def test_hashes_of_parts_are_found(tmp_path, start_server, monkeypatch):
@@ -373,3 +405,14 @@ def test_what_is_stored_comes_before_a_second_name(tmp_path, start_server):
     server = start_server(tmp_path)
     assert resolve(server, "w.safetensors")["X-Error-Code"] == "EntryNotFound"
     assert resolve(server, "w.safetensors/x").body == b"1"
+
+
+@pytest.mark.parametrize("index", joined.variant_index_names("model", "fp16"))
+def test_the_index_of_a_variant_has_no_view(tmp_path, start_server, index):
+    """Looking at the repository once crashed the server."""
+    files = joined.files_with_variant_index("model", "fp16", [pattern(40), pattern(30, 2)])
+    *parts, (_, content) = files.items()
+    fill(tmp_path, {**dict(parts), index: content, "other.zt": ZT})
+    server = start_server(tmp_path)
+    assert set(tree(server)) == {*dict(parts), index, "other.safetensors", "other.zt"}
+    assert resolve(server, index).body == content

@@ -4,9 +4,11 @@ import pytest
 
 import xet
 from clients import Client, write_tokens
-from lfs import REPO, assert_refused, batch, commit, entry, files_of, inline, lfs_file, objects_of, oid_of, post, put, removed, target_of
+from lfs import (
+    REPO, assert_refused, batch, commit, entry, files_of, inline, lfs_file,
+    objects_of, oid_of, post, put, removed, removed_folder, target_of,
+)  # fmt: skip
 from test_hub_copies import copy_of
-from test_hub_folders import removed_folder
 
 PART = Client("part", "write", f"{REPO}/open/*")
 ODD = Client("odd", "write", f"{REPO}/mixed", f"{REPO}/mixed/a*")
@@ -48,7 +50,7 @@ def test_it_cannot_be_verified(server):
 
 @pytest.mark.parametrize("line", [copy_of("open/copy.txt", SECRET), lfs_file("open/copy.txt", SECRET)])
 def test_it_is_not_copied(tmp_path, server, line):
-    assert_refused(commit(server, line, fields=PART.fields), 400, "line 2: open/copy.txt: nothing with this oid")
+    assert_refused(commit(server, line, fields=PART.fields), 400, "line 2: open/copy.txt: no object with this oid")
     assert files_of(tmp_path) == FILES
     assert commit(server, line, fields=OWNER.fields).status == 200
 

@@ -2,7 +2,7 @@
 same files. What follows on the connection is in test_kept_bodies.py."""
 
 import concurrent.futures
-import json
+import itertools
 import random
 import signal
 import socket
@@ -20,14 +20,14 @@ MIB = 1 << 20
 DATA = pattern(5 * MIB + 77)
 FILE = bytes(zt1({"w": dense(DATA)}))
 # At the highest level, the compressor finds matches everywhere in this and takes about a second per MiB.
-TANGLE = random.Random(1).randbytes(8 * MIB).translate(bytes(i & 1 for i in range(256)))
+TANGLE = random.Random(1).randbytes(3 * MIB).translate(bytes(i & 1 for i in range(256)))
 # More bodies than are read that way at a time, on all loops together.
 CROWD = 80
 
 
 @pytest.fixture(scope="module")
 def server(folder, share_server):
-    environment = {"ZTSERVE_UPLOAD_OPEN_PER_CLIENT": "200", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "5"}
+    environment = {"ZTSERVE_UPLOAD_OPEN_PER_CLIENT": "200", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "3"}
     return share_server(folder, "--writable", environment=environment)
 
 
@@ -65,8 +65,8 @@ def test_pieces_of_any_size_make_the_same_file(server, folder, name, sizes):
     with connect(server) as connection:
         connection.sendall(head_of(model_path(name), len(FILE)))
         at = 0
-        for i in range(len(FILE)):
-            piece = FILE[at : at + sizes[i % len(sizes)]]
+        for size in itertools.cycle(sizes):
+            piece = FILE[at : at + size]
             if not piece:
                 break
             connection.sendall(piece)
@@ -83,13 +83,6 @@ def test_a_body_that_waits_for_100_continue_is_accepted(server, folder, name):
         connection.sendall(FILE)
         assert answer_of(connection)[0] == 201
     assert (folder / f"{name}.zt").read_bytes() == FILE
-
-
-def test_half_closed_client_has_its_answer(server, name):
-    with connect(server) as connection:
-        connection.sendall(head_of(model_path(name), len(FILE)) + FILE)
-        connection.shutdown(1)
-        assert answer_of(connection)[0] == 201
 
 
 NEXT = b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -112,7 +105,7 @@ def test_a_client_that_sends_on_behind_its_body_can_read_its_answer(server, name
             eventually(lambda: state_of(connection) == CLOSE_WAIT)
             connection.sendall(NEXT * count)
             # Time for a reset, if there is one; there is no event to wait for.
-            time.sleep(0.3)
+            time.sleep(0.2)
         assert state_of(connection) != CLOSED
         received = read_until_closed(connection)
         assert received.startswith(b"HTTP/1.1 201 ") and received.count(b"HTTP/1.1 ") == 1, received
@@ -124,28 +117,23 @@ def test_a_short_body_that_stalls_is_answered_and_not_reset(server, name):
         connection.sendall(head_of(model_path(name), 100_000) + FILE[:100])
         eventually(lambda: state_of(connection) == CLOSE_WAIT)
         connection.sendall(b"more")
-        time.sleep(0.3)
+        time.sleep(0.2)
         assert state_of(connection) == CLOSE_WAIT
         assert read_until_closed(connection).startswith(b"HTTP/1.1 408 ")
 
 
-def test_invalid_file_is_refused_with_a_problem(server, folder, name):
-    answer = put(server, name, FILE[:-1] + b"x")
-    assert_problem(answer, 422, "invalid-model")
-    assert_absent(server, folder, name)
-
-
-@pytest.mark.parametrize("algorithm", ["sha-256", "sha-512"])
-def test_stated_digests_are_compared(server, folder, name, algorithm):
-    wrong = put(server, name, FILE, Content_Digest=digest_field(algorithm, FILE[:-1]))
-    assert_problem(wrong, 422, "digest-mismatch")
-    assert_absent(server, folder, name)
-    assert put(server, name, FILE, Content_Digest=digest_field(algorithm, FILE)).status == 201
+def test_stated_digests_are_compared(server, folder, name):
+    for algorithm in ("sha-256", "sha-512"):
+        wrong = put(server, name, FILE, Content_Digest=digest_field(algorithm, FILE[:-1]))
+        assert_problem(wrong, 422, "digest-mismatch")
+        assert_absent(server, folder, name)
+    both = f"{digest_field('sha-256', FILE)}, {digest_field('sha-512', FILE)}"
+    assert put(server, name, FILE, Content_Digest=both).status == 201
 
 
 def test_of_several_wrong_components_the_first_is_reported(server, folder, name):
     """Objects of a large file are hashed side by side."""
-    datas = {f"w{i}": pattern(4 * MIB, seed=i) for i in range(8)}
+    datas = {f"w{i}": pattern(MIB, seed=i) for i in range(8)}
     file = bytearray(zt1({key: dense(data) for key, data in datas.items()}))
     good = bytes(file)
     for key in ("w6", "w3", "w5"):
@@ -158,22 +146,13 @@ def test_of_several_wrong_components_the_first_is_reported(server, folder, name)
     assert get(server, model_path(name) + "/verification").json()["state"] == "verified"
 
 
-@pytest.mark.parametrize("sent", [1, 20_000, 600_000, 3 * MIB, len(FILE) - 1])
-@pytest.mark.parametrize("reset", [False, True])
+@pytest.mark.parametrize("sent, reset", [(1, True), (20_000, False), (600_000, False), (3 * MIB, True), (len(FILE) - 1, False)])
 def test_cut_body_leaves_nothing(server, folder, name, sent, reset):
     connection = connect(server)
     connection.sendall(head_of(model_path(name), len(FILE)) + FILE[:sent])
     if reset:
         connection.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")  # SO_LINGER of no time
     connection.close()
-    eventually(lambda: name not in get(server, "/v1/uploads").body.decode())
-    assert_absent(server, folder, name)
-
-
-def test_a_body_that_stops_is_answered_408(server, folder, name):
-    with connect(server) as connection:
-        connection.sendall(head_of(model_path(name), len(FILE)) + FILE[: 2 * MIB])
-        assert read_head(connection)[0] == 408
     eventually(lambda: name not in get(server, "/v1/uploads").body.decode())
     assert_absent(server, folder, name)
 
@@ -239,12 +218,3 @@ def test_server_stops_in_the_middle_of_a_body(start_server, tmp_path, name):
         assert server.wait() == 0
         assert read_until_closed(connection) == b""
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".ztserve-")] == []
-
-
-def test_request_is_one_line_in_the_log(start_server, tmp_path, name):
-    server = start_server(tmp_path, "--writable", "--log-format", "json")
-    assert put(server, name, FILE).status == 201
-    assert server.stop() == 0
-    lines = [json.loads(line) for line in server.log_lines if f"/v1/models/{name}" in line]
-    assert [(line["method"], line["status"]) for line in lines] == [("PUT", 201)]
-    assert "cut" not in lines[0]

@@ -42,21 +42,6 @@ def test_a_name_with_a_segment_of_a_resource_must_be_escaped(server):
     assert get(server, "/v1/models/objects").json()["name"] == "objects"
 
 
-@pytest.mark.parametrize("path", ["//Llama", "/v1/models/a//b", "/v1/models/a/b//objects/w"])
-def test_empty_segments_are_invalid(server, path):
-    assert_problem(get(server, path), 400, "invalid-name")
-
-
-@pytest.mark.parametrize("path", [MODEL + "/", MODEL + "/objects", MODEL + "/objects/", MODEL + "/export/w", MODEL + "/uploads/1/2"])
-def test_other_paths_below_a_model_are_unknown(server, path):
-    assert_problem(get(server, path), 404, "not-found")
-
-
-@pytest.mark.parametrize("path", ["/v1/models/a/../b", "/v1/models/a/./b", "/v1/models/a/%2E%2E/b"])
-def test_dot_segments_are_no_names(server, path):
-    assert_problem(get(server, path), 400, "invalid-name")
-
-
 def test_every_method_takes_them(server, folder):
     put = ask(server, "PUT", "/v1/models/new/in/folder", body=SMALL)
     assert (put.status, put["Location"]) == (201, "/v1/models/new%2Fin%2Ffolder")

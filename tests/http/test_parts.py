@@ -1,27 +1,16 @@
 """Models in several files, read: an index and its parts, or a split GGUF, are one model beside its parts."""
 
+import itertools
 import json
 import signal
 import struct
-import threading
 
 import pytest
 
 import joined
 from containers import pattern
 from uploads import digest_field
-from wire import (
-    assert_problem,
-    component_path,
-    connect,
-    eventually,
-    get,
-    manifest,
-    model_path,
-    read_exactly,
-    read_head,
-    verify,
-)
+from wire import assert_problem, at_once, component_path, connect, eventually, get, manifest, model_path, read_exactly, read_head, verify
 
 CONTENTS = [pattern(4000, seed=31), pattern(5000, seed=32), pattern(300, seed=33)]
 # More than the socket buffers of both ends hold.
@@ -59,9 +48,18 @@ def detail_of(server, model="m"):
     return entries(server).get(model, {}).get("error", {}).get("detail", "")
 
 
-def test_parts_are_one_model(start_server, tmp_path, make):
-    write(tmp_path, make("m", CONTENTS))
-    server = start_server(tmp_path)
+@pytest.fixture(scope="module", params=MAKERS)
+def whole(request, tmp_path_factory, share_server):
+    """A server with the model m in several files, its folder and its files."""
+    root, files = tmp_path_factory.mktemp("whole"), MAKERS[request.param]("m", CONTENTS)
+    write(root, files)
+    return share_server(root), root, files
+
+
+def test_parts_are_one_model(whole):
+    server, _, _ = whole
+    answer = get(server, component_path("m", "w3"), **{"Want-Repr-Digest": "sha-256=10"})
+    assert answer.body == CONTENTS[2] and answer["Repr-Digest"] == digest_field("sha-256", CONTENTS[2])
     assert contents(server) == CONTENTS
     answer = get(server, component_path("m", "w2"), Range="bytes=4990-")
     assert (answer.status, answer.body) == (206, CONTENTS[1][4990:])
@@ -97,22 +95,19 @@ def test_pages_leave_parts_out(start_server, tmp_path, make):
     assert seen == ["a", "b", "c"]
 
 
-def test_manifest_names_the_part_of_each_component(start_server, tmp_path, make):
-    files = make("m", CONTENTS)
-    write(tmp_path, files)
-    server = start_server(tmp_path)
+def test_manifest_names_the_part_of_each_component(whole):
+    server, root, files = whole
     shown = manifest(server, "m")
     names = sorted(path for path in files if "-of-" in path)
     shards = [shown["objects"][f"w{number}"]["components"]["data"].get("shard") for number in (1, 2, 3)]
     assert shards == [None if shown["source"]["format"] == "gguf" else names[0], *names[1:]]
     assert "href" not in shown["source"]
-    assert shown["source"]["size"] == sum((tmp_path / name).stat().st_size for name in names)
+    assert shown["source"]["size"] == sum((root / name).stat().st_size for name in names)
     assert not any(key.startswith("split.") for key in shown["attributes"])
 
 
-def test_export_and_verification_cover_all_parts(start_server, tmp_path, make):
-    write(tmp_path, make("m", CONTENTS))
-    server = start_server(tmp_path)
+def test_export_and_verification_cover_all_parts(whole):
+    server, _, _ = whole
     answer = get(server, model_path("m") + "/export?format=safetensors")
     assert answer.status == 200
     (length,) = struct.unpack("<Q", answer.body[:8])
@@ -125,17 +120,8 @@ def test_export_and_verification_cover_all_parts(start_server, tmp_path, make):
     assert report["components"]["failed"] == 0
 
 
-def test_digests_are_known_as_for_other_models(start_server, tmp_path, make):
-    write(tmp_path, make("m", CONTENTS))
-    server = start_server(tmp_path)
-    answer = get(server, component_path("m", "w3"), **{"Want-Repr-Digest": "sha-256=10"})
-    assert answer.body == CONTENTS[2] and answer["Repr-Digest"] == digest_field("sha-256", CONTENTS[2])
-
-
-def test_files_are_the_stored_ones(start_server, tmp_path, make):
-    files = make("m", CONTENTS)
-    write(tmp_path, files)
-    server = start_server(tmp_path)
+def test_files_are_the_stored_ones(whole):
+    server, _, files = whole
     for path, expected in files.items():
         assert get(server, f"/files/{path}").body == expected
     for extension in ("gguf", "GGUF"):
@@ -144,20 +130,20 @@ def test_files_are_the_stored_ones(start_server, tmp_path, make):
     assert get(server, model_path("m-*-of-00003")).status == 404
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
-def test_missing_part_is_named_and_makes_the_model_whole_when_it_comes(start_server, tmp_path, make, number):
+def test_missing_part_is_named_and_makes_the_model_whole_when_it_comes(start_server, tmp_path, make):
     files = make("m", CONTENTS)
-    missing = sorted(path for path in files if not path.endswith(".json"))[number]
-    write(tmp_path, {path: content for path, content in files.items() if path != missing})
+    parts = sorted(path for path in files if not path.endswith(".json"))
+    write(tmp_path, {path: content for path, content in files.items() if path != parts[0]})
     server = start_server(tmp_path)
-    assert f"part {missing} is missing" in detail_of(server)
     assert_problem(get(server, model_path("m")), 422, "invalid-model")
-    present = [path.rsplit(".", 1)[0] for path in files if path != missing and not path.endswith(".json")]
-    assert all(get(server, model_path(name)).status == 200 for name in present)
-    write(tmp_path, {missing: files[missing]})
-    eventually(lambda: contents(server) == CONTENTS)
-    (tmp_path / missing).unlink()
-    eventually(lambda: f"part {missing} is missing" in detail_of(server))
+    for missing, following in itertools.zip_longest(parts, parts[1:]):
+        assert eventually(lambda missing=missing: f"part {missing} is missing" in detail_of(server))
+        present = [path.rsplit(".", 1)[0] for path in parts if path != missing]
+        assert all(get(server, model_path(name)).status == 200 for name in present)
+        write(tmp_path, {missing: files[missing]})
+        assert eventually(lambda: contents(server) == CONTENTS)
+        if following:
+            (tmp_path / following).unlink()
 
 
 def test_replaced_part_is_a_new_version(start_server, tmp_path, make):
@@ -238,33 +224,98 @@ def test_ggufs_that_are_only_named_like_parts_are_no_parts(start_server, tmp_pat
     assert "part_of" not in entries(server)["m-00001-of-00002"]
 
 
-def test_parts_may_have_any_name_beside_the_index(start_server, tmp_path):
-    made = {"one.safetensors": {"w1": b"1"}, "x-00001-of-00002.safetensors": {"w2": b"22"}}
-    write(tmp_path, {path: joined.safetensors(tensors) for path, tensors in made.items()})
-    write(tmp_path, {"m.safetensors.index.json": joined.index_of(made)})
+def test_part_of_a_split_under_another_name_is_no_whole_model(start_server, tmp_path):
+    first, second = joined.files_of_split("m", CONTENTS[:2]).items()
+    write(tmp_path, dict([first, second]))
+    write(tmp_path, {"other.gguf": first[1], "x-00002-of-00002.gguf": second[1], "y-00001-of-00002.gguf": second[1]})
     server = start_server(tmp_path)
-    assert content(server, "m", "w2") == b"22"
-    assert entries(server)["one"]["part_of"] == "m"
+    found = entries(server)
+    assert {name for name in found if "error" in found[name]} == {"other", "x", "y", "y-00001-of-00002"}
+    assert "part 1 of 2" in detail_of(server, "other")
+    problem = assert_problem(get(server, model_path("other")), 422, "invalid-model")
+    assert problem["rule"] == "gguf §Split PartName"
+    assert get(server, "/files/other.gguf").body == first[1]
+    for name in ("m", "m-00001-of-00002", "x-00002-of-00002"):
+        assert get(server, model_path(name)).status == 200
+
+
+@pytest.mark.parametrize("form", [0, 1])
+def test_index_of_a_variant_joins_its_parts(start_server, tmp_path, form):
+    """Beside the index and the parts of the model without a variant, in a folder."""
+    plain = joined.files_with_index("a/m", [content[::-1] for content in CONTENTS])
+    made = joined.files_with_variant_index("a/m", "fp16", CONTENTS, form)
+    write(tmp_path, {**plain, **made})
+    server = start_server(tmp_path)
+    assert contents(server, "a/m.fp16") == CONTENTS
+    assert contents(server, "a/m") == [content[::-1] for content in CONTENTS]
+    found = entries(server)
+    assert {entry["part_of"] for name, entry in found.items() if name.startswith("a/m.fp16-")} == {"a/m.fp16"}
+    assert entries(server, "?parts=false").keys() == {"a/m", "a/m.fp16"}
+    assert verify(server, "a/m.fp16")["state"] == "verified"
+    for path, data in made.items():
+        assert get(server, f"/files/{path}").body == data
+    (tmp_path / list(made)[1]).unlink()
+    assert eventually(lambda: "is missing" in detail_of(server, "a/m.fp16"))
+    write(tmp_path, made)
+    assert eventually(lambda: contents(server, "a/m.fp16") == CONTENTS)
+    (tmp_path / list(made)[-1]).unlink()
+    assert eventually(lambda: "a/m.fp16" not in entries(server))
+
+
+def test_index_of_a_variant_may_name_parts_as_earlier_diffusers_does(start_server, tmp_path):
+    made = {f"m-0000{n}-of-00002.fp16.safetensors": {f"w{n}": bytes([n])} for n in (1, 2)}
+    write(tmp_path, {path: joined.safetensors(tensors) for path, tensors in made.items()})
+    write(tmp_path, {"m.safetensors.fp16.index.json": joined.index_of(made)})
+    server = start_server(tmp_path)
+    assert [content(server, "m.fp16", f"w{n}") for n in (1, 2)] == [b"\1", b"\2"]
+    assert entries(server, "?parts=false").keys() == {"m.fp16"}
+
+
+def test_only_the_first_of_several_indices_of_a_variant_is_the_model(start_server, tmp_path):
+    names = [f"m.fp16{joined.INDEX}", *joined.variant_index_names("m", "fp16")]
+    for number, name in enumerate(names):
+        made = {f"p{number}.safetensors": {"w1": bytes([number])}}
+        write(tmp_path, {**{path: joined.safetensors(held) for path, held in made.items()}, name: joined.index_of(made)})
+    server = start_server(tmp_path)
+    for number, name in enumerate(names):
+        assert eventually(lambda: content(server, "m.fp16", "w1") == bytes([number]))
+        (tmp_path / name).unlink()
+    assert eventually(lambda: "m.fp16" not in entries(server))
+
+
+def test_missing_part_in_a_subfolder_is_named_and_makes_the_model_whole_when_it_comes(start_server, tmp_path):
+    made = {f"./sub/p-0000{n}-of-00002.safetensors": {f"w{n}": bytes([n])} for n in (1, 2)}
+    files = {path: joined.safetensors(held) for path, held in made.items()}
+    first, second = files
+    write(tmp_path, {"m.safetensors.index.json": joined.index_of(made), first: files[first]})
+    server = start_server(tmp_path)
+    assert "part sub/p-00002-of-00002.safetensors is missing" in detail_of(server)
+    write(tmp_path, {second: files[second]})
+    assert eventually(lambda: content(server, "m", "w2") == b"\2")
+    index = joined.index_of({path: held for path, held in made.items() if path == first})
+    write(tmp_path, {"m.safetensors.index.json": index})
+    assert eventually(lambda: "part sub/p-00002-of-00002.safetensors is not named by the index" in detail_of(server))
+
+
+@pytest.mark.folder("a bucket has no links")
+@pytest.mark.parametrize("target", ["outside", "."])
+def test_part_below_a_link_that_leaves_the_root_is_missing(start_server, tmp_path, target):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "root").mkdir()
+    write(tmp_path / "outside", {"p.safetensors": joined.safetensors({"w1": b"1"})})
+    (tmp_path / "root" / "sub").symlink_to(tmp_path / target)
+    write(tmp_path / "root", {"m.safetensors.index.json": joined.index_of({"sub/p.safetensors": {"w1": b"1"}})})
+    server = start_server(tmp_path / "root")
+    assert "part sub/p.safetensors is missing" in detail_of(server)
 
 
 MADE = joined.parts_of("m", CONTENTS)
 HOSTILE = {
-    "no JSON": b"{" * 100_000,
-    "no index": b'{"weights": {}}',
-    "no parts": b'{"weight_map": {}}',
-    "a list": b"[]",
-    "empty": b"",
-    "outside": json.dumps({"weight_map": {"w1": "../x.safetensors"}}).encode(),
-    "absolute": json.dumps({"weight_map": {"w1": "/etc/passwd"}}).encode(),
-    "hidden": json.dumps({"weight_map": {"w1": ".x.safetensors"}}).encode(),
-    "itself": json.dumps({"weight_map": {"w1": "m.safetensors.index.json"}}).encode(),
-    "an index": json.dumps({"weight_map": {"w1": "o.safetensors.index.json"}}).encode(),
     "no model's name": json.dumps({"weight_map": {"w1": "m 1.safetensors"}}).encode(),
     "no model's file": json.dumps({"weight_map": {"w1": "config.json"}}).encode(),
-    "repeated": b'{"weight_map": {"w1": "m-00001-of-00003.safetensors", "w1": "m-00002-of-00003.safetensors"}}',
-    "too many": json.dumps({"weight_map": {f"w{i}": f"m{i}.safetensors" for i in range(2000)}}).encode(),
+    "outside": json.dumps({"weight_map": {"w1": "../x.safetensors"}}).encode(),
+    "itself": json.dumps({"weight_map": {"w1": "m.safetensors.index.json"}}).encode(),
     "elsewhere": joined.index_of(MADE, w1="m-00002-of-00003.safetensors", w2="m-00001-of-00003.safetensors"),
-    "not there": joined.index_of(MADE, w9="m-00001-of-00003.safetensors"),
     "left out": joined.index_of(MADE, w2="m-00001-of-00003.safetensors"),
 }
 
@@ -275,29 +326,13 @@ def test_index_that_lies_is_refused_and_the_parts_stay_readable(start_server, tm
     write(tmp_path, {**files, "m" + joined.INDEX: HOSTILE[case]})
     server = start_server(tmp_path)
     assert detail_of(server) != ""
+    if case == "elsewhere":
+        assert "m-00001-of-00003.safetensors" in detail_of(server) and "m-00002-of-00003.safetensors" in detail_of(server)
     assert_problem(get(server, model_path("m")), 422, "invalid-model")
     for number, expected in enumerate(CONTENTS, 1):
         assert content(server, f"m-{number:05}-of-00003", f"w{number}") == expected
-
-
-def test_index_of_a_gigabyte_is_not_read(start_server, tmp_path):
-    files = joined.files_with_index("m", CONTENTS)
-    write(tmp_path, files)
-    with open(tmp_path / ("m" + joined.INDEX), "r+b") as file:
-        file.truncate(1 << 30)
-    server = start_server(tmp_path)
-    assert detail_of(server) != ""
-    assert content(server, "m-00001-of-00003", "w1") == CONTENTS[0]
-
-
-def test_tensor_that_is_elsewhere_is_told_with_both_files(start_server, tmp_path):
-    files = joined.files_with_index("m", CONTENTS)
-    swapped = joined.index_of(MADE, w1="m-00002-of-00003.safetensors", w2="m-00001-of-00003.safetensors")
-    write(tmp_path, {**files, "m" + joined.INDEX: swapped})
-    server = start_server(tmp_path)
-    assert "m-00001-of-00003.safetensors" in detail_of(server) and "m-00002-of-00003.safetensors" in detail_of(server)
     write(tmp_path, {"m" + joined.INDEX: files["m" + joined.INDEX]})
-    eventually(lambda: contents(server) == CONTENTS)
+    assert eventually(lambda: contents(server) == CONTENTS)
 
 
 def test_part_that_the_index_does_not_name_is_told(start_server, tmp_path):
@@ -340,15 +375,5 @@ def test_many_models_of_many_parts_share_the_descriptors(start_server, tmp_path,
     for stem in stems:
         write(tmp_path, make(stem, contents_of))
     server = start_server(tmp_path, launcher=("prlimit", "--nofile=700:700"))
-    done = []
-
-    def read(stem):
-        done.append(contents(server, stem) == CONTENTS)
-
     for _ in range(2):
-        threads = [threading.Thread(target=read, args=(stem,)) for stem in stems]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert done == [True] * 24
+        assert all(at_once(*(lambda stem=stem: contents(server, stem) == CONTENTS for stem in stems)))

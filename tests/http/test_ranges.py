@@ -1,18 +1,15 @@
-"""Range and If-Range on a component, compared with a small implementation of RFC 9110 section 14."""
+"""Range and If-Range on a component (RFC 9110 section 14)."""
 
 import email.utils
 import os
-import random
-import re
 
 import pytest
 
 from containers import dense, pattern, zt1
 from wire import assert_problem, component_path, get
 
-SIZES = {"one": 1, "ten": 10, "page": 4096, "odd": 70_001, "large": 5_000_000}
+SIZES = {"one": 1, "page": 4096, "odd": 70_001, "large": 2_000_000}
 DATA = {name: pattern(size, seed=index) for index, (name, size) in enumerate(SIZES.items())}
-SINGLE = re.compile(r"^(\d*)-(\d*)$")
 
 
 @pytest.fixture(scope="module")
@@ -26,26 +23,8 @@ def ranged(server, name, value, **fields):
     return get(server, component_path("m", name), Range=value, **fields)
 
 
-def oracle(text, size):
-    """(first, last) of a well-formed single range, or None if it cannot be satisfied."""
-    first, last = SINGLE.match(text).groups()
-    if first == "":
-        wanted = min(int(last), size)
-        return (size - wanted, size - 1) if wanted else None
-    if int(first) >= size:
-        return None
-    return int(first), min(int(last), size - 1) if last else size - 1
-
-
-def assert_as_oracle(server, name, text):
-    answer = ranged(server, name, f"bytes={text}")
-    size = SIZES[name]
-    expected = oracle(text, size)
-    if expected is None:
-        assert_problem(answer, 416, "range-not-satisfiable")
-        assert answer["Content-Range"] == f"bytes */{size}"
-        return
-    first, last = expected
+def assert_part(server, name, text, first, last):
+    answer, size = ranged(server, name, f"bytes={text}"), SIZES[name]
     assert answer.status == 206, (text, answer)
     assert answer["Content-Range"] == f"bytes {first}-{last}/{size}"
     assert answer["Content-Length"] == str(last - first + 1)
@@ -54,62 +33,23 @@ def assert_as_oracle(server, name, text):
 
 @pytest.mark.parametrize("name", SIZES)
 def test_edges_of_single_ranges(server, name):
-    size = SIZES[name]
-    huge = 2**64 + 5
-    numbers = [0, 1, size // 2, size - 1, size, size + 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, huge]
-    for number in numbers:
-        assert_as_oracle(server, name, f"{number}-")
-        assert_as_oracle(server, name, f"-{number}")
-        assert_as_oracle(server, name, f"0-{number}")
-        assert_as_oracle(server, name, f"{number}-{huge * 10**30}")
+    """What a field says is in tests/unit/server/test_ranges.c; here are the bytes."""
+    last = SIZES[name] - 1
+    for text, first in ((f"0-{last}", 0), (f"{last}-", last), (f"000{last // 2}-{2**64 + 5}", last // 2), ("-1", last)):
+        assert_part(server, name, text, first, last)
+    assert_part(server, name, "0-0", 0, 0)
+    assert_part(server, name, f"-{2**64}", 0, last)
+    for text in (f"{last + 1}-", f"{2**64}-", "-0"):
+        answer = ranged(server, name, f"bytes={text}")
+        assert_problem(answer, 416, "range-not-satisfiable")
+        assert answer["Content-Range"] == f"bytes */{SIZES[name]}"
 
 
-def test_random_ranges_agree_with_the_oracle(server):
-    chance = random.Random(20)
-    for _ in range(150):
-        name = chance.choice(["ten", "page", "odd"])
-        size = SIZES[name]
-        first = chance.randrange(size + 3)
-        last = chance.randrange(first, size + 20)
-        text = chance.choice([f"{first}-{last}", f"{first}-", f"-{last}", f"000{first}-0{last}"])
-        assert_as_oracle(server, name, text)
-
-
-def test_range_of_a_large_component(server):
-    assert_as_oracle(server, "large", "1-4999998")
-    assert_as_oracle(server, "large", "4096-8191")
-    assert_as_oracle(server, "large", "-65537")
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=5-2", "bytes=1-2-3", "bytes=0x1-2", "bytes 0-1", "bytes=+1-2",
-        "bytes=1.0-2", "bytes=--1", "bytes=1 - 2", "=0-1", "bytes=0-1;2-3", "bytes=5-2,0-1", "bytes=0-1,x", "none",
-    ],
-)  # fmt: skip
-def test_malformed_ranges_are_as_if_absent(server, value):
+@pytest.mark.parametrize("value", ["bytes", "bytes=5-2", "bytes=0-1,x", "items=0-1", "bytes=" + ",".join(["0-0", "2-2"] * 33)])
+def test_malformed_ranges_other_units_and_too_many_are_as_if_absent(server, value):
     answer = ranged(server, "page", value)
-    assert answer.status == 200
-    assert answer.body == DATA["page"]
+    assert (answer.status, answer.body) == (200, DATA["page"])
     assert "Content-Range" not in answer.fields
-
-
-@pytest.mark.parametrize("value", ["items=0-1", "seconds=0-1", "byte=0-1", "octets=0-"])
-def test_other_units_are_as_if_absent(server, value):
-    answer = ranged(server, "page", value)
-    assert (answer.status, answer.body) == (200, DATA["page"])
-
-
-def test_unit_is_in_any_case(server):
-    answer = ranged(server, "page", "BYTES=1-2")
-    assert (answer.status, answer.body) == (206, DATA["page"][1:3])
-
-
-def test_more_than_64_ranges_are_as_if_absent(server):
-    value = "bytes=" + ",".join(f"{at}-{at}" for at in range(0, 130, 2))
-    answer = ranged(server, "page", value)
-    assert (answer.status, answer.body) == (200, DATA["page"])
 
 
 def test_only_suffixes_of_an_empty_component_are_satisfiable(server):
@@ -128,14 +68,6 @@ def test_if_range_with_the_tag_gives_the_part(server):
     for other in ('"other"', f"W/{tag}", tag.strip('"'), f"{tag}, {tag}"):
         answer = ranged(server, "page", "bytes=0-3", If_Range=other)
         assert (answer.status, answer.body) == (200, DATA["page"]), other
-
-
-def test_if_range_with_the_date_gives_the_part_only_when_it_is_exact(server):
-    modified = get(server, component_path("m", "page"))["Last-Modified"]
-    moment = email.utils.parsedate_to_datetime(modified).timestamp()
-    assert ranged(server, "page", "bytes=0-3", If_Range=email.utils.formatdate(moment - 100, usegmt=True)).status == 200
-    assert ranged(server, "page", "bytes=0-3", If_Range=email.utils.formatdate(moment + 100, usegmt=True)).status == 200
-    assert ranged(server, "page", "bytes=0-3", If_Range="yesterday").status == 200
 
 
 @pytest.mark.folder("times of files")
@@ -163,7 +95,7 @@ def test_ranges_of_a_stored_file(server, folder):
 
 def test_resumed_download_is_whole(server):
     path = component_path("m", "large")
-    first = get(server, path, Range="bytes=0-1234567")
-    rest = get(server, path, Range="bytes=1234568-", If_Range=first["ETag"])
+    first = get(server, path, Range="bytes=0-1234566")
+    rest = get(server, path, Range="bytes=1234567-", If_Range=first["ETag"])
     assert rest.status == 206
     assert first.body + rest.body == DATA["large"]

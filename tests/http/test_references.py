@@ -2,7 +2,6 @@
 
 import io
 import json
-import math
 from urllib.parse import urlsplit
 
 import numpy
@@ -116,20 +115,14 @@ def test_an_array_is_one_chunk_of_its_file(tmp_path, start_server):
 TYPES = ["f64", "f32", "f16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8"]
 
 
-@pytest.mark.parametrize("name", TYPES)
-def test_types_have_their_names_in_zarr(tmp_path, start_server, name):
-    dtype = numpy.dtype(name[0] + str(int(name[1:]) // 8))
-    values = numpy.arange(6).astype(dtype).reshape(2, 3)
-    (tmp_path / "m.zt").write_bytes(zt1({"w": dense(values.tobytes(), name, [2, 3])}))
-    refs = assert_holds(start_server(tmp_path), {"w": values})
-    fill = metadata(refs, "w")["fill_value"]
-    assert fill == 0 and isinstance(fill, float if name[0] == "f" else int)
-
-
-def test_bool_and_complex(tmp_path, start_server):
-    arrays = {"b": numpy.array([True, False]), "c": numpy.array([1 + 2j], "c8"), "d": numpy.array([[3j]], "c16")}
+def test_types_have_their_names_in_zarr(tmp_path, start_server):
+    arrays = {name: numpy.arange(6).astype(name[0] + str(int(name[1:]) // 8)).reshape(2, 3) for name in TYPES}
+    arrays |= {"b": numpy.array([True, False]), "c": numpy.array([1 + 2j], "c8"), "d": numpy.array([[3j]], "c16")}
     (tmp_path / "m.npz").write_bytes(npz(False, **arrays))
     refs = assert_holds(start_server(tmp_path), arrays)
+    for name in TYPES:
+        fill = metadata(refs, name)["fill_value"]
+        assert fill == 0 and isinstance(fill, float if name[0] == "f" else int), name
     assert [metadata(refs, name)["fill_value"] for name in "bcd"] == [False, [0.0, 0.0], [0.0, 0.0]]
 
 
@@ -223,17 +216,20 @@ def test_odd_names_are_keys_as_they_are(tmp_path, start_server):
     assert_holds(start_server(tmp_path), {name: numpy.frombuffer(name.encode(), "u1") for name in names}, "o")
 
 
-@pytest.mark.parametrize("name, why", [
-    ("a//b", "empty"), ("/a", "empty"), ("a/", "empty"), ("", "empty"), (".", "dots"), ("a/../b", "dots"), ("...", "dots"),
-    ("__a", "reserved"), ("x/__a", "reserved"), ("zarr.json", "zarr.json"), ("a/zarr.json", "zarr.json"), ("a\\b", "backslash"),
-])  # fmt: skip
-def test_names_that_zarr_does_not_have_are_refused(tmp_path, start_server, name, why):
-    (tmp_path / "m.zt").write_bytes(zt1({name: dense(b"1"), "other": dense(b"2")}))
+REFUSED = {
+    "a//b": "empty", "/a": "empty", "a/": "empty", "": "empty", ".": "dots", "a/../b": "dots", "...": "dots", "__a": "reserved",
+    "x/__a": "reserved", "zarr.json": "zarr.json", "a/zarr.json": "zarr.json", "a\\b": "backslash",
+}  # fmt: skip
+
+
+def test_names_that_zarr_does_not_have_are_refused(tmp_path, start_server):
+    for number, name in enumerate(REFUSED):
+        (tmp_path / f"m{number}.zt").write_bytes(zt1({name: dense(b"1"), "other": dense(b"2")}))
     server = start_server(tmp_path)
-    answer = get(server, path_of("m"))
-    assert_problem(answer, 422, "not-representable")
-    assert answer.json()["object"] == name and why in answer.json()["detail"]
-    assert arrays_of(references(server, query="&match=other")) == ["other"]
+    for number, (name, why) in enumerate(REFUSED.items()):
+        problem = assert_problem(get(server, path_of(f"m{number}")), 422, "not-representable")
+        assert problem["object"] == name and why in problem["detail"]
+        assert arrays_of(references(server, f"m{number}", "&match=other")) == ["other"]
 
 
 def test_no_array_is_inside_another(tmp_path, start_server):
@@ -241,7 +237,7 @@ def test_no_array_is_inside_another(tmp_path, start_server):
     server = start_server(tmp_path)
     answer = get(server, path_of("m"))
     assert_problem(answer, 422, "not-representable")
-    assert answer.json()["object"] == "a/b" and "inside another" in answer.json()["detail"]
+    assert answer.json()["object"] == "a/b" and "inside that one" in answer.json()["detail"]
     assert arrays_of(references(server, query="&match=a/*")) == ["a/b"]
     assert arrays_of(references(server, query="&match=a&match=a-b")) == ["a", "a-b"]
 
@@ -264,6 +260,9 @@ def test_types_that_zarr_lacks_are_refused_or_widened(tmp_path, start_server):
     assert chunk_of(refs, "b")[0].query == "dtype=f32" and chunk_of(refs, "i")[0].path == "/files/m.zt"
 
 
+# --- the query ---
+
+
 def test_objects_that_are_not_dense_are_refused(tmp_path, start_server):
     parts = {"values": Component(bytes(8), "f32"), "indices": Component(bytes(16), "u64"), "indptr": Component(bytes(24), "u64")}
     (tmp_path / "m.zt").write_bytes(zt1({"s": Object([2, 2], parts, "sparse_csr"), "w": dense(b"1")}))
@@ -273,9 +272,6 @@ def test_objects_that_are_not_dense_are_refused(tmp_path, start_server):
         assert_problem(answer, 422, "not-representable")
         assert answer.json()["object"] == "s"
     assert arrays_of(references(server, query="&match=w")) == ["w"]
-
-
-# --- the query ---
 
 
 @pytest.fixture(scope="module")
@@ -288,17 +284,13 @@ def server(share_server, tmp_path_factory):
 
 def test_match_and_prefix_select(server):
     assert arrays_of(references(server, query="&prefix=b.1")) == sorted(["b.1", *(f"b.1{i}" for i in range(10))])
-    assert arrays_of(references(server, query="&match=a.0&match=c.?&prefix=c")) == [f"c.{i}" for i in range(10)]
+    assert arrays_of(references(server, query="&match=c.0&match=c.?&prefix=c")) == [f"c.{i}" for i in range(10)]
     assert_problem(get(server, path_of("m", "&match=x*")), 404, "object-not-found")
 
 
 @pytest.mark.parametrize("query", ["&shard=0/2", "&axis=0", "&shard=0/2&axis=0", "&dtype=f16", "&match=[", "&format=zt"])
 def test_other_parameters_are_refused(server, query):
     assert_problem(get(server, path_of("m", query)), 400, "invalid-request")
-
-
-def test_the_reason_against_shares_is_said(server):
-    assert "whole tensors" in get(server, path_of("m", "&shard=0/2")).json()["detail"]
 
 
 def test_the_text_is_a_representation(server):
@@ -341,7 +333,7 @@ def test_addresses_are_those_that_the_client_used(server):
 
 def test_a_request_must_name_the_server(server):
     answer = talk(server, f"GET {path_of('m')} HTTP/1.0\r\n\r\n".encode())
-    assert answer.split()[1] == b"400" and b"must name it" in answer
+    assert answer.split()[1] == b"400" and b"must have a Host" in answer
 
 
 def test_what_is_no_proxy_says_nothing(tmp_path, start_server):
@@ -356,11 +348,3 @@ def test_addresses_begin_with_the_base_path(tmp_path, start_server):
     server = start_server(tmp_path, environment={"ZTSERVE_BASE_PATH": "/some/models"})
     refs = assert_holds(server, {"w": numpy.frombuffer(b"1", "u1"), "z": numpy.frombuffer(b"1" * 99, "u1")})
     assert chunk_of(refs, "w")[0].path == "/some/models/files/m.zt"
-
-
-def test_a_model_of_many_arrays(tmp_path, start_server):
-    count = 20_000
-    (tmp_path / "m.zt").write_bytes(zt1({f"layers.{index}.weight": dense(b"1234") for index in range(count)}))
-    refs = references(start_server(tmp_path))
-    assert len(refs) == 2 * count + 1
-    assert math.prod(metadata(refs, f"layers.{count - 1}.weight")["shape"]) == 4

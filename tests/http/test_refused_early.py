@@ -4,8 +4,8 @@ import pytest
 
 import tus
 import writers
-from uploads import OTHER, SMALL, files_of, put
-from wire import ask, assert_problem, connect, model_path, read_exactly, read_head
+from uploads import OTHER, SMALL, begin_put, files_of, put
+from wire import ask, assert_problem, model_path, read_exactly, read_head
 
 IN_A_FOLDER = pytest.mark.folder("only a folder is looked at before the body")
 
@@ -25,28 +25,25 @@ def doubled(server, folder, name):
 
 
 def assert_names(problem, name):
-    assert f"{name}.npz, lies behind" in problem["detail"]
+    assert f"{name}.npz, is hidden by" in problem["detail"]
 
 
-def begin_put(server, name, length, *fields):
-    """The answer to a PUT's head; no body has been sent."""
-    with connect(server) as connection:
-        lines = [f"PUT {model_path(name)} HTTP/1.1", "Host: x", f"Content-Length: {length}", "Expect: 100-continue", *fields]
-        connection.sendall("\r\n".join([*lines, "", ""]).encode())
+def answer_before_body(server, name, length, *fields):
+    with begin_put(server, model_path(name), length, "Expect: 100-continue", *fields) as connection:
         status, fields, begun = read_head(connection)
         return status, read_exactly(connection, int(fields.get("content-length", 0)), begun)
 
 
 @IN_A_FOLDER
 def test_put_is_refused_in_place_of_100(server, doubled):
-    status, body = begin_put(server, doubled, 500_000)
+    status, body = answer_before_body(server, doubled, 500_000)
     assert status == 409 and f"{doubled}.npz".encode() in body
 
 
 @IN_A_FOLDER
 def test_preconditions_are_refused_before_and_lengths_behind(server, doubled):
-    assert begin_put(server, doubled, 2_000_000, "If-None-Match: *")[0] == 412
-    assert begin_put(server, doubled, 2_000_000)[0] == 409
+    assert answer_before_body(server, doubled, 2_000_000, "If-None-Match: *")[0] == 412
+    assert answer_before_body(server, doubled, 2_000_000)[0] == 409
 
 
 @IN_A_FOLDER

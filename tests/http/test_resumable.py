@@ -6,7 +6,7 @@ import pytest
 
 from containers import pattern
 from tus import PIECE, TUS, begin_patch, checksum, create, head, kept_in, metadata, offset_of, patch, post, uploads_of
-from uploads import SMALL, content_of, digest_field, files_of
+from uploads import SMALL, content_of, digest_field
 from wire import ask, assert_problem, connect, eventually, get, model_path, read_head
 
 LIMIT = 64 << 20
@@ -25,29 +25,18 @@ def test_options_list_version_extensions_and_limits(server, path):
     answer = ask(server, "OPTIONS", path)
     assert answer.status == 204
     assert answer["Tus-Resumable"] == "1.0.0" and answer["Tus-Version"] == "1.0.0"
-    extensions = answer["Tus-Extension"].split(",")
-    assert set(extensions) == {
-        "creation",
-        "creation-with-upload",
-        "creation-defer-length",
-        "checksum",
-        "concatenation",
-        "expiration",
-        "termination",
-    }
+    creations = {"creation", "creation-with-upload", "creation-defer-length"}
+    assert set(answer["Tus-Extension"].split(",")) == creations | {"checksum", "concatenation", "expiration", "termination"}
     assert answer["Tus-Max-Size"] == str(LIMIT)
     assert answer["Tus-Checksum-Algorithm"] == "sha1,sha256"
     assert ("PATCH" in answer["Allow"]) == (path != "/v1/resumable")
 
 
-@pytest.mark.parametrize("version", [None, "0.2.2", "1.0.1"])
-@pytest.mark.parametrize("method", ["POST", "HEAD", "PATCH", "DELETE"])
+@pytest.mark.parametrize("method, version", [("POST", None), ("HEAD", "1.0.1"), ("PATCH", "0.2.2"), ("DELETE", None)])
 def test_another_version_is_412(server, name, method, version):
     upload = create(server, name, 100)
-    fields = {**PIECE, "Upload-Offset": "0", "Upload-Length": "1", "Upload-Metadata": metadata(name)}
-    del fields["Tus-Resumable"]
-    if version:
-        fields["Tus-Resumable"] = version
+    fields = {**PIECE, "Upload-Offset": "0", "Upload-Length": "1", "Upload-Metadata": metadata(name), "Tus-Resumable": version}
+    fields = {key: value for key, value in fields.items() if value}
     answer = ask(server, method, "/v1/resumable" if method == "POST" else upload, fields, None)
     assert answer.status == 412, answer
     assert answer["Tus-Version"] == "1.0.0" and answer["Tus-Resumable"] == "1.0.0"
@@ -68,7 +57,7 @@ def test_every_answer_carries_the_version(server):
 # --- creation ---
 
 
-@pytest.mark.parametrize("filename", ["browser.zt", "browser.safetensors", "browser"])
+@pytest.mark.parametrize("filename", ["browser.zt", "browser"])
 def test_a_filename_without_its_extension_names_the_model(server, filename):
     encoded = base64.b64encode(filename.encode()).decode()
     fields = {**TUS, "Upload-Metadata": f"filetype,filename {encoded}", "Upload-Length": str(len(SMALL))}
@@ -93,44 +82,23 @@ def test_a_created_upload_shows_offset_length_and_metadata(server, name):
     assert entry["kind"] == "resumable" and entry["id"] == answer["Location"].split("/")[-1] and "expires" in entry
 
 
-BAD_CREATIONS = {
-    "no length": {"Upload_Length": None},
-    "deferred length other than 1": {"Upload_Length": None, "Upload_Defer_Length": "2"},
-    "length both given and deferred": {"Upload_Defer_Length": "1"},
-    "negative length": {"Upload_Length": "-1"},
-    "length of letters": {"Upload_Length": "ten"},
-    "length past 63 bits": {"Upload_Length": "9223372036854775808"},
-    "no metadata": {"Upload_Metadata": None},
-    "no model": {"Upload_Metadata": "name bQ=="},
-    "model twice": {"Upload_Metadata": "model bQ==,model bQ=="},
-    "not base64": {"Upload_Metadata": "model b!=="},
-    "unpadded base64": {"Upload_Metadata": "model bQ"},
-    "other value not base64": {"Upload_Metadata": "model bQ==,x y"},
-    "NUL in the name": {"Upload_Metadata": "model bQBt"},
-    "malformed digest": {"Repr_Digest": "sha-256=xyz"},
-}
+REFUSED_CREATIONS = [
+    ({"Upload_Length": None}, 400, "invalid-request"),
+    ({"Upload_Defer_Length": "1"}, 400, "invalid-request"),
+    ({"Upload_Length": "9223372036854775808"}, 400, "invalid-request"),
+    ({"Upload_Metadata": None}, 400, "invalid-request"),
+    ({"Upload_Metadata": "model bQ==,x y"}, 400, "invalid-request"),
+    ({"Upload_Metadata": metadata("a//b")}, 400, "invalid-name"),
+    ({"Repr_Digest": "sha-256=xyz"}, 400, "invalid-request"),
+    ({"Upload_Length": str(LIMIT + 1)}, 413, "too-large"),
+    ({"X_HTTP_Method_Override": "PATCH"}, 405, "method-not-allowed"),
+]
 
 
-@pytest.mark.parametrize("fields", BAD_CREATIONS.values(), ids=BAD_CREATIONS)
-def test_bad_creation_is_400(server, name, fields):
-    assert_problem(post(server, name, 10, **fields), 400, "invalid-request")
-
-
-@pytest.mark.parametrize("bad", ["..", "a b", "/a", "a//b", "a" * 256, "ä", ""])
-def test_an_invalid_name_is_400(server, bad):
-    assert_problem(post(server, bad, 10), 400, "invalid-name")
-
-
-def test_too_large_is_413(server, name):
-    assert_problem(post(server, name, LIMIT + 1), 413, "too-large")
-
-
-@pytest.mark.folder("the space of a root's disk")
-def test_more_than_fits_on_the_disk_is_507(tmp_path, start_server, name):
-    server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_MAX_BYTES": str(1 << 60)})
-    assert_problem(post(server, name, 1 << 59), 507, "insufficient-storage")
-    assert files_of(tmp_path) == []
-    assert list((tmp_path / ".ztserve-uploads").iterdir()) == []
+@pytest.mark.parametrize("fields, status, code", REFUSED_CREATIONS)
+def test_a_creation_is_refused(server, name, fields, status, code):
+    assert_problem(post(server, name, 10, **fields), status, code)
+    assert uploads_of(server, name) == []
 
 
 def test_a_read_only_server_refuses_writes_and_has_no_uploads(tmp_path, start_server, name):
@@ -142,14 +110,6 @@ def test_a_read_only_server_refuses_writes_and_has_no_uploads(tmp_path, start_se
     assert head(server, upload).status == 404
 
 
-def test_the_creation_may_carry_the_first_bytes(server, name):
-    answer = post(server, name, len(SMALL), SMALL[:200], Content_Type=PIECE["Content-Type"])
-    assert answer.status == 201 and answer["Upload-Offset"] == "200", answer
-    assert offset_of(server, answer["Location"]) == 200
-    assert patch(server, answer["Location"], 200, SMALL[200:]).status == 204
-    assert content_of(server, name) == pattern(1000)
-
-
 def test_the_creation_may_carry_the_whole_file(server, name):
     answer = post(server, name, len(SMALL), SMALL, Content_Type=PIECE["Content-Type"])
     assert answer.status == 201 and answer["Upload-Offset"] == str(len(SMALL)), answer
@@ -157,25 +117,26 @@ def test_the_creation_may_carry_the_whole_file(server, name):
     assert offset_of(server, answer["Location"]) == len(SMALL)
 
 
-def test_creation_with_a_body_of_another_type_is_415(server, name):
-    assert_problem(post(server, name, len(SMALL), SMALL), 415, "unsupported-media-type")
-    assert uploads_of(server, name) == []
-
-
-def test_an_interrupted_creation_leaves_nothing(server, folder, name):
-    with connect(server) as connection:
-        connection.sendall(
-            f"POST /v1/resumable HTTP/1.1\r\nHost: x\r\nTus-Resumable: 1.0.0\r\nUpload-Length: 1000\r\n"
-            f"Upload-Metadata: {metadata(name)}\r\nContent-Type: application/offset+octet-stream\r\n"
-            f"Content-Length: 1000\r\n\r\n".encode()
-            + b"x" * 100
-        )
-        (entry,) = eventually(lambda: [one for one in uploads_of(server, name) if one["received"] == 100])
-    eventually(lambda: uploads_of(server, name) == [])
-    eventually(lambda: kept_in(folder, entry["id"]) == [])
-
-
 # --- pieces ---
+
+
+REFUSED_PIECES = [
+    (101, 1, {}, 409, "conflict"),
+    ("0x0", 1, {}, 400, "invalid-request"),
+    (100, 1, {"Content_Type": "application/octet-stream"}, 415, "unsupported-media-type"),
+    (100, 1, {"Content_Encoding": "gzip"}, 415, "unsupported-media-type"),
+    (100, 1, {"Upload_Checksum": "md5 1B2M2Y8AsgTpgAmY7PhCfg=="}, 400, "invalid-request"),
+    (100, 1, {"Content_Digest": digest_field("sha-256", b"x")}, 422, "digest-mismatch"),
+    (100, 901, {}, 413, "too-large"),
+]
+
+
+@pytest.mark.parametrize("offset, length, fields, status, code", REFUSED_PIECES)
+def test_a_piece_is_refused_and_adds_no_byte(server, name, offset, length, fields, status, code):
+    upload = create(server, name, 1000)
+    assert patch(server, upload, 0, b"x" * 100).status == 204
+    assert_problem(patch(server, upload, offset, b"y" * length, **fields), status, code)
+    assert offset_of(server, upload) == 100
 
 
 def test_pieces_make_a_model(server, folder, name):
@@ -194,60 +155,12 @@ def test_pieces_make_a_model(server, folder, name):
     assert shown["Upload-Offset"] == str(len(SMALL)) and shown["Location"] == model_path(name)
 
 
-def test_a_chunked_piece_is_accepted(server, name):
-    upload = create(server, name, len(SMALL))
-    body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(SMALL), SMALL)
-    fields = {**PIECE, "Upload-Offset": "0", "Transfer-Encoding": "chunked"}
-    assert ask(server, "PATCH", upload, fields, body).status == 204
-    assert content_of(server, name) == pattern(1000)
-
-
-@pytest.mark.parametrize("offset", [0, 99, 101, 5000])
-def test_another_offset_is_409(server, name, offset):
-    upload = create(server, name, 1000)
-    assert patch(server, upload, 0, b"x" * 100).status == 204
-    assert_problem(patch(server, upload, offset, b"y"), 409, "conflict")
-    assert offset_of(server, upload) == 100
-
-
-@pytest.mark.parametrize("offset", ["", "-1", "x", "0x0"])
-def test_malformed_offset_is_400(server, name, offset):
-    upload = create(server, name, 1000)
-    assert_problem(patch(server, upload, offset, b"y"), 400, "invalid-request")
-
-
-def test_piece_of_another_type_is_415(server, name):
-    upload = create(server, name, 1000)
-    answer = patch(server, upload, 0, b"y", Content_Type="application/octet-stream")
-    assert_problem(answer, 415, "unsupported-media-type")
-    assert_problem(patch(server, upload, 0, b"y", Content_Encoding="gzip"), 415, "unsupported-media-type")
-
-
-def test_piece_past_the_end_is_413(server, name):
-    upload = create(server, name, 1000)
-    assert_problem(patch(server, upload, 0, b"y" * 1001), 413, "too-large")
-    body = b"3e9\r\n" + b"x" * 1001 + b"\r\n0\r\n\r\n"
-    fields = {**PIECE, "Upload-Offset": "0", "Transfer-Encoding": "chunked"}
-    assert_problem(ask(server, "PATCH", upload, fields, body), 413, "too-large")
-
-
 def test_unknown_upload_is_404(server):
-    for upload in ("0" * 32, "x", "..%2F..", "0" * 31):
+    for upload in ("0" * 32, "..%2F.."):
         path = f"/v1/resumable/{upload}"
         assert head(server, path).status == 404
         assert_problem(patch(server, path, 0, b"x"), 404, "upload-not-found")
         assert_problem(ask(server, "DELETE", path, TUS), 404, "upload-not-found")
-
-
-def test_two_pieces_at_once_are_423(server, name):
-    upload = create(server, name, 1000)
-    with begin_patch(server, upload, 0, 500) as connection:
-        connection.sendall(b"x" * 100)
-        eventually(lambda: uploads_of(server, name)[0]["received"] == 100)
-        assert_problem(patch(server, upload, 100, b"y"), 423, "conflict")
-        connection.sendall(b"x" * 400)
-        assert read_head(connection)[0] == 204
-    assert offset_of(server, upload) == 500
 
 
 def test_delete_ends_an_upload_whose_piece_has_gone_silent(server, folder, name):
@@ -288,17 +201,6 @@ def test_silent_piece_gives_way_to_the_next(server, name, with_checksum):
     assert content_of(server, name) == pattern(1000)
 
 
-def test_the_received_part_of_an_interrupted_piece_is_kept(server, name):
-    upload = create(server, name, len(SMALL))
-    with begin_patch(server, upload, 0, len(SMALL)) as connection:
-        connection.sendall(SMALL[:300])
-        eventually(lambda: uploads_of(server, name)[0]["received"] == 300)
-    eventually(lambda: patch(server, upload, 300, b"").status == 204)
-    assert offset_of(server, upload) == 300
-    assert patch(server, upload, 300, SMALL[300:]).status == 204
-    assert content_of(server, name) == pattern(1000)
-
-
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
 def test_post_with_a_method_override_is_that_method(server, folder, name, method):
     upload = create(server, name, len(SMALL))
@@ -306,12 +208,6 @@ def test_post_with_a_method_override_is_that_method(server, folder, name, method
     assert ask(server, "POST", upload, fields, SMALL).status == 204
     assert (content_of(server, name) is not None) == (method == "PATCH")
     assert uploads_of(server, name) == []
-
-
-def test_a_creation_allows_no_method_override(server, name):
-    answer = post(server, name, 10, X_HTTP_Method_Override="PATCH")
-    assert_problem(answer, 405, "method-not-allowed")
-    assert answer["Allow"] == "POST, OPTIONS" and uploads_of(server, name) == []
 
 
 def test_post_to_an_upload_without_override_is_405(server, name):

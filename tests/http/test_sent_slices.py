@@ -1,8 +1,6 @@
 """Slices and other answers of many pieces that are sent straight from the mappings of files: the bytes for runs of every
 length, the connection afterwards, and files that change while they are sent."""
 
-import base64
-import hashlib
 import io
 import json
 import os
@@ -16,8 +14,8 @@ import numpy
 import pytest
 
 from containers import dense, pattern, zt1
-from server_process import ServerProcess, holds_freed_memory
-from wire import Connection, component_path, connect, eventually, get, read_exactly, read_head
+from server_process import ServerProcess
+from wire import Connection, begin_answer, component_path, eventually, get, read_exactly, read_until_closed
 
 # Rows for runs below, at and above every limit at which a run is sent in another way.
 TABLE = numpy.frombuffer(pattern(3000 * 4099), dtype=numpy.uint8).reshape(3000, 4099)
@@ -30,14 +28,12 @@ OBJECTS = {"cube": CUBE, "long": LONG, "narrow": NARROW, "table": TABLE}
 TYPES = {"cube": "f32", "long": "i16", "narrow": "u8", "table": "u8"}
 SLICES = [
     *(("narrow", f":,{first}:{first + run}") for run in (63, 64, 65, 128) for first in (0, 2)),
-    *(("table", f":,{first}:{first + run}") for run in (400, 1023, 1024, 1025, 2048, 4095, 4098) for first in (0, 1)),
-    *(("cube", text) for text in ("...,:639", "3:57,5:155,7:300", "...,100:356", "...,100:355", ":,1:160", "20:40", "1:,:50,:")),
-    *(("long", text) for text in (":,1", ":,:2,1:", "1:5,1:,100000:199999", "5,1:,:199999")),
+    *(("table", f":,1:{1 + run}") for run in (400, 1023, 1024, 1025, 2048, 4095, 4098)),
+    *(("cube", text) for text in ("...,:639", "3:57,5:155,7:300", "...,100:355", "20:40", "1:,:50,:")),
+    *(("long", text) for text in (":,1", "1:5,1:,100000:199999", "5,1:,:199999")),
 ]
-RANDOM_SLICES = 12
 TARGET = component_path("m", "table") + "?slice=:,1:"
 EXPECTED = TABLE[:, 1:].tobytes()
-WANTED = "sha-256=10"
 
 
 def cut(array, text):
@@ -47,10 +43,6 @@ def cut(array, text):
         bounds = [int(bound) if bound.strip(".") else None for bound in item.split(":")]
         items.append(Ellipsis if item == "..." else slice(*bounds) if len(bounds) > 1 else bounds[0])
     return array[tuple(items)].tobytes()
-
-
-def digest(data):
-    return f"sha-256=:{base64.b64encode(hashlib.sha256(data).digest()).decode()}:"
 
 
 def write_model(folder):
@@ -91,39 +83,12 @@ def test_slices_are_those_of_numpy_and_the_connection_is_kept(server, key, text)
         whole = connection.ask("GET", target)
         assert whole.status == 200
         assert whole.body == expected
-        for _ in range(3):
+        for _ in range(2):
             first = random_.randrange(len(expected))
             last = random_.randrange(first, len(expected))
             part = connection.ask("GET", target, {"Range": f"bytes={first}-{last}", "If-Range": whole["ETag"]})
             assert part.status == 206
             assert part.body == expected[first : last + 1], (first, last)
-
-
-def random_bounds(random_, extent):
-    first, last = sorted(random_.sample(range(extent + 1), 2))
-    return first, last
-
-
-@pytest.mark.parametrize("key", list(OBJECTS))
-def test_random_slices_are_those_of_numpy(server, key):
-    array, random_ = OBJECTS[key], random.Random(f"sent {key}")
-    with Connection(server) as connection:
-        for _ in range(RANDOM_SLICES):
-            bounds = [random_bounds(random_, extent) for extent in array.shape]
-            text = ",".join(f"{first}:{last}" for first, last in bounds)
-            answer = connection.ask("GET", component_path("m", key) + f"?slice={text}")
-            assert answer.status == 200
-            assert answer.body == array[tuple(slice(*pair) for pair in bounds)].tobytes(), text
-
-
-def test_a_range_of_another_version_is_the_whole_slice(server):
-    with Connection(server) as connection:
-        answer = connection.ask("GET", TARGET, {"Range": "bytes=5-9", "If-Range": '"another"'})
-        assert (answer.status, answer.body) == (200, EXPECTED)
-        head = connection.ask("HEAD", TARGET)
-        assert (head.status, head["Content-Length"], head.body) == (200, str(len(EXPECTED)), b"")
-        unchanged = connection.ask("GET", TARGET, {"If-None-Match": answer["ETag"]})
-        assert (unchanged.status, unchanged.body) == (304, b"")
 
 
 @pytest.mark.parametrize("run", [100, 2048])
@@ -139,20 +104,17 @@ def test_several_long_ranges_of_a_slice(server, run):
     assert [part.split(b"\r\n\r\n", 1)[1][:-2] for part in parts] == [expected[first : last + 1] for first, last in ranges]
 
 
-def test_digests_are_of_the_bytes_that_are_sent(server):
-    answer = get(server, TARGET, Want_Repr_Digest=WANTED, Want_Content_Digest=WANTED)
-    assert answer.body == EXPECTED
-    assert (answer["Repr-Digest"], answer["Content-Digest"]) == (digest(EXPECTED), digest(EXPECTED))
-    part = get(server, TARGET, Range="bytes=1-2000000", Want_Content_Digest=WANTED)
-    assert part.body == EXPECTED[1:2_000_001]
-    assert part["Content-Digest"] == digest(part.body)
-
-
 @pytest.mark.parametrize("text", [":,:2048", "500:2500,:1000"])
 def test_arrays_have_their_head_before_the_slice(server, text):
     answer = get(server, component_path("m", "table") + f"?slice={text}&format=npy")
     loaded = numpy.load(io.BytesIO(answer.body))
     assert loaded.tobytes() == cut(TABLE, text)
+
+
+# --- files that change ---
+
+# An answer that became whole after all would otherwise not end.
+CLOSE = "Connection: close\r\n"
 
 
 def test_many_clients_each_get_their_own_slice(server):
@@ -172,28 +134,11 @@ def test_many_clients_each_get_their_own_slice(server):
         connection.close()
 
 
-# --- files that change ---
-
-# An answer that became whole after all would otherwise not end.
-CLOSE = "Connection: close\r\n"
-
-
 def begin(server, target=TARGET, fields="", status=200):
     """An answer whose reader stops at its beginning, long before the end is in the buffers."""
-    connection = connect(server, receive_buffer=4096)
-    connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n".encode())
-    answered, _, begun = read_head(connection)
+    connection, answered, _, begun = begin_answer(server, target, fields)
     assert answered == status
     return connection, begun
-
-
-def rest_of(connection, received):
-    try:
-        while piece := connection.recv(1 << 20):
-            received += piece
-    except ConnectionResetError:
-        pass
-    return received
 
 
 def end_of_data(server):
@@ -203,14 +148,14 @@ def end_of_data(server):
 
 @pytest.mark.folder("files that change under a download")
 @pytest.mark.parametrize("text", [":,1:", ":,3599:"], ids=["from the mapping", "gathered"])
-@pytest.mark.parametrize("missing", [1, 100, 5000, 6_000_000])
+@pytest.mark.parametrize("missing", [1, 6_000_000])
 def test_a_slice_of_a_file_that_was_truncated_never_becomes_whole(own, file, text, missing):
     """However few bytes are missing: the rest of the last page reads as zeros."""
     connection, begun = begin(own, component_path("m", "table") + f"?slice={text}", CLOSE)
     end = end_of_data(own)
     assert cut(TABLE, text)[-1] != 0
     os.truncate(file, end - missing)
-    received = rest_of(connection, begun)
+    received = begun + read_until_closed(connection)
     assert len(received) < len(cut(TABLE, text))
     assert get(own, "/healthz").status == 200
 
@@ -222,7 +167,7 @@ def test_a_truncated_end_that_is_sent_first_never_becomes_whole(own, file):
     connection, begun = begin(own, fields=CLOSE + ranges, status=206)
     assert EXPECTED[-1] != 0
     os.truncate(file, end_of_data(own) - 1)
-    assert EXPECTED[:900_000] not in rest_of(connection, begun)
+    assert EXPECTED[:900_000] not in begun + read_until_closed(connection)
     assert get(own, "/healthz").status == 200
 
 
@@ -245,24 +190,13 @@ def test_a_client_that_sends_no_more_gets_the_whole_slice(server):
     assert connection.recv(1) == b""
 
 
-def test_clients_that_leave_in_the_middle_of_a_slice_leave_nothing_behind(server):
-    def descriptors():
-        return len(os.listdir(f"/proc/{server.process.pid}/fd"))
-
-    before = descriptors()
-    for _ in range(20):
-        begin(server)[0].close()
-    assert eventually(lambda: descriptors() <= before)
-
-
 # --- how they are sent ---
 
 
 @pytest.mark.folder("how a file goes to a socket")
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+@pytest.mark.plain("measures memory, or is traced")
 def test_runs_go_from_the_mapping_unless_they_are_short(file, tmp_path):
-    if holds_freed_memory():
-        pytest.skip("skipped: a sanitizer cannot look for leaks while it is traced")
     trace = tmp_path / "trace"
     server = ServerProcess(file.parent, launcher=["strace", "-D", "-f", "-e", "trace=sendmsg", "-o", str(trace)])
     try:
@@ -280,7 +214,7 @@ def test_runs_go_from_the_mapping_unless_they_are_short(file, tmp_path):
 
 # --- exports ---
 
-LENGTHS = [1, 3, 1000, 4096, 4097, 65_536, 131_071, 131_072, 262_143, 262_144, 300_001, 1 << 20, 3_000_000, 7, 2_000_001]
+LENGTHS = [1, 3, 4096, 65_536, 131_071, 131_072, 262_144, 300_001, 3_000_000, 7, 2_000_001]
 
 
 def tensors_of(data):
@@ -328,7 +262,7 @@ def test_exports_of_tensors_of_all_sizes(exporting, tmp_path, format_):
         if format_ == "npz":
             assert {key: value.tobytes() for key, value in numpy.load(io.BytesIO(whole.body)).items()} == arrays
         random_ = random.Random(format_)
-        for _ in range(10):
+        for _ in range(3):
             first = random_.randrange(len(whole.body) - (2 << 20))
             last = first + (1 << 20) + random_.randrange(1 << 20)
             part = connection.ask("GET", target, {"Range": f"bytes={first}-{last}"})
@@ -345,4 +279,4 @@ def test_an_export_of_a_file_that_was_truncated_never_becomes_whole(exporting, t
     placed = json.loads(get(server, "/v1/models/many").body)["objects"]["z"]["components"]["data"]
     assert arrays["z"][-1] != 0
     os.truncate(tmp_path / "many.zt", placed["offset"] + placed["length"] - 1)
-    assert len(rest_of(connection, begun)) < length
+    assert len(begun + read_until_closed(connection)) < length

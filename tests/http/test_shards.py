@@ -8,33 +8,10 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from containers import (
-    Object,
-    crc32c,
-    dense,
-    dense_in_shard,
-    digest_text,
-    in_shard,
-    pattern,
-    seekable,
-    shard_entry,
-    zt2,
-    zt2_data_shard,
-)
+from containers import Object, crc32c, dense, dense_in_shard, digest_text, in_shard, pattern, seekable, shard_entry, zt2, zt2_data_shard
 from uploads import put
-from wire import (
-    assert_problem,
-    component_path,
-    connect,
-    eventually,
-    get,
-    manifest,
-    model_path,
-    read_exactly,
-    read_head,
-    verification,
-    verify,
-)
+from wire import assert_problem, component_path, connect, eventually, get, manifest, model_path, publish, read_exactly, read_head
+from wire import verification, verify
 
 DATA = pattern(100_000, seed=21)
 OWN = pattern(5_000, seed=22)
@@ -52,13 +29,6 @@ def pair(data=DATA, **options):
     shard = zt2_data_shard(b"in front", data)
     inside = dense_in_shard("w", shard.offsets[1], data, **{"digest": "xxh3", **options})
     return shard, model_of({"w": shard}, {"in": inside, "own": dense(OWN)})
-
-
-def publish(path, data):
-    """Replaces a file atomically, as writers should."""
-    temporary = path.with_name(f".{path.name}.partial")
-    temporary.write_bytes(data)
-    temporary.rename(path)
 
 
 def content(server, model, name="in"):
@@ -93,19 +63,6 @@ def serve(start_server, folder, **files):
     return start_server(folder)
 
 
-def test_model_over_two_files_is_served_as_one(start_server, tmp_path):
-    shard, model = pair()
-    server = serve(start_server, tmp_path, m=model, m__w=shard)
-    assert content(server, "m") == DATA
-    assert content(server, "m", "own") == OWN
-    answer = get(server, component_path("m", "in"), Range="bytes=99990-")
-    assert (answer.status, answer.body) == (206, DATA[99_990:])
-    shown = manifest(server, "m")["objects"]
-    assert shown["in"]["components"]["data"]["shard"] == "w"
-    assert shown["in"]["components"]["data"]["offset"] == shard.offsets[1]
-    assert "shard" not in shown["own"]["components"]["data"]
-
-
 def test_model_over_three_files_is_served_as_one(start_server, tmp_path):
     first, second = zt2_data_shard(DATA), zt2_data_shard(b"x", DATA[::-1])
     packed = seekable(DATA)
@@ -113,10 +70,7 @@ def test_model_over_three_files_is_served_as_one(start_server, tmp_path):
     objects = {
         "a": dense_in_shard("one", first.offsets[0], DATA),
         "b": dense_in_shard("t.w-o_2", second.offsets[1], DATA[::-1]),
-        "c": Object(
-            [len(DATA)],
-            {"data": in_shard("z", third.offsets[0], packed, encoding="zt.zstd-seekable/1", decoded=DATA)},
-        ),
+        "c": Object([len(DATA)], {"data": in_shard("z", third.offsets[0], packed, encoding="zt.zstd-seekable/1", decoded=DATA)}),
     }
     files = {"one": first, "t.w-o_2": second, "z": third}
     for name, file in files.items():
@@ -126,30 +80,10 @@ def test_model_over_three_files_is_served_as_one(start_server, tmp_path):
     assert [content(server, "m", name) for name in "abc"] == [DATA, DATA[::-1], DATA]
     stored = get(server, component_path("m", "c") + "?representation=stored")
     assert stored.body == packed
-
-
-def test_parts_of_one_object_may_lie_in_several_files(start_server, tmp_path):
-    indptr, indices, values = b"\0\0\0\0\1\0\0\0\2\0\0\0", b"\0\0\0\0\1\0\0\0", b"ab"
-    shard = zt2_data_shard(indptr, values)
-    parts = {
-        "indices": dense(indices, "u32").components["data"],
-        "indptr": in_shard("w", shard.offsets[0], indptr, "u32"),
-        "values": in_shard("w", shard.offsets[1], values),
-    }
-    model = model_of({"w": shard}, {"s": Object([2, 2], parts, format="zt.sparse_csr/1")})
-    server = serve(start_server, tmp_path, m=model, m__w=shard)
-    for name, data in {"indptr": indptr, "indices": indices, "values": values}.items():
-        assert get(server, component_path("m", "s", name)).body == data
-    assert verify(server, "m")["state"] == "verified"
-
-
-def test_content_in_a_shard_is_judged(start_server, tmp_path):
-    shard = zt2_data_shard(b"\0\1\2")
-    model = model_of({"w": shard}, {"flags": dense_in_shard("w", shard.offsets[0], b"\0\1\2", type="bool")})
-    server = serve(start_server, tmp_path, m=model, m__w=shard)
-    known = verify(server, "m")
-    assert known["state"] == "failed"
-    assert [(failure["object"], failure["rule"]) for failure in known["failures"]] == [("flags", "zt2 §6 LayoutData")]
+    part = get(server, component_path("m", "a"), Range="bytes=99990-")
+    assert (part.status, part.body) == (206, DATA[99_990:])
+    shown = manifest(server, "m")["objects"]["b"]["components"]["data"]
+    assert (shown["shard"], shown["offset"]) == ("t.w-o_2", second.offsets[1])
 
 
 def test_shards_in_a_folder_are_found_there(start_server, tmp_path):
@@ -224,27 +158,6 @@ def publish_aside(folder, data):
     return aside
 
 
-@pytest.mark.folder("shards that are found by their content")
-def test_shard_that_is_found_by_content_later_makes_the_model_readable(server, tmp_path):
-    shard, model = pair()
-    publish(tmp_path / "m.zt", model)
-    eventually(lambda: is_missing(server, "m"))
-    publish(tmp_path / "anything.zt", shard)
-    eventually(lambda: content(server, "m") == DATA)
-
-
-def test_the_next_missing_shard_is_named_once_the_first_is_there(server, tmp_path):
-    first, second = zt2_data_shard(DATA), zt2_data_shard(OWN)
-    objects = {"a": dense_in_shard("1", first.offsets[0], DATA), "b": dense_in_shard("2", second.offsets[0], OWN)}
-    publish(tmp_path / "m.zt", model_of({"1": first, "2": second}, objects))
-    eventually(lambda: is_missing(server, "m", "1"))
-    publish(tmp_path / "m-1.zt", first)
-    eventually(lambda: is_missing(server, "m", "2"))
-    publish(tmp_path / "m-2.zt", second)
-    eventually(lambda: content(server, "m", "a") == DATA)
-    assert content(server, "m", "b") == OWN
-
-
 @pytest.mark.parametrize("order", [("m-w", "m"), ("m", "m-w")])
 def test_files_may_be_put_in_any_order(writable, order):
     shard, model = pair()
@@ -307,21 +220,12 @@ def test_shard_of_another_size_is_refused(start_server, tmp_path):
     eventually(lambda: content(server, "m") == DATA)
 
 
-def test_the_error_for_a_missing_shard_follows_the_files_that_arrive(server, tmp_path):
-    publish(tmp_path / "m.zt", pair()[1])
-    eventually(lambda: is_missing(server, "m"))
-    publish(tmp_path / "m-w.zt", zt2_data_shard(b"of another size"))
-    eventually(lambda: "shard w has" in get(server, model_path("m")).json()["detail"])
-    (tmp_path / "m-w.zt").unlink()
-    eventually(lambda: is_missing(server, "m"))
-
-
 def test_shard_that_is_not_a_container_is_refused(start_server, tmp_path):
     shard, model = pair()
     server = serve(start_server, tmp_path, m=model, m__w=shard[:-1] + b"x")
     problem = assert_problem(get(server, model_path("m")), 422, "invalid-model")
     assert problem["rule"] == "zt2 §1 FooterMagic"
-    assert problem["detail"].startswith("shard w: the file does not end as zTensor 2 does")
+    assert problem["detail"].startswith("shard w: the file is cut off, or something was appended")
 
 
 def test_wrong_bytes_in_a_shard_of_the_right_size_are_never_served(start_server, tmp_path):
@@ -379,18 +283,10 @@ def test_part_without_a_digest_is_served_unchecked_if_nothing_is_verified(start_
     assert content(start_server(tmp_path, "--verify", "off"), "m") == DATA
 
 
-def test_part_of_a_shard_of_an_unknown_digest_is_served(start_server, tmp_path):
-    shard, _ = pair()
-    inside = dense_in_shard("w", shard.offsets[1], DATA, digest=None)
-    model = zt2({"in": inside}, fields={"shards": {"w": {"size": len(shard), "digest": "blake3:00"}}})
-    server = serve(start_server, tmp_path, m=model, m__w=shard)
-    assert content(server, "m") == DATA
-
-
 def test_simultaneous_requests_wait_for_one_check_of_the_shard(start_server, tmp_path):
     data = pattern(BIG_BYTES, seed=24)
     shard = zt2_data_shard(data)
-    names = [f"t{number}" for number in range(40)]
+    names = [f"t{number}" for number in range(16)]
     at = shard.offsets[0]
     parts = {name: dense_in_shard("w", at, data, digest=None) for name in names}
     server = serve(start_server, tmp_path, m=model_of({"w": shard}, parts), m__w=shard)
@@ -438,13 +334,6 @@ def test_shard_found_by_content_that_changes_is_no_longer_it(start_server, tmp_p
     assert content(server, "m") == DATA
     publish(tmp_path / "other.zt", shard.with_bit_flipped(shard.offsets[1]))
     eventually(lambda: is_missing(server, "m"))
-
-
-@pytest.mark.folder("shards that are found by their content")
-def test_one_shard_serves_many_models(start_server, tmp_path):
-    shard, model = pair()
-    server = serve(start_server, tmp_path, a=model, b=model, c=model, shared=shard)
-    assert [content(server, name) for name in "abc"] == [DATA] * 3
 
 
 # --- versions ---
@@ -513,15 +402,6 @@ def test_leftovers_of_an_earlier_generation_are_ignored(start_server, tmp_path):
     assert content(server, "n", "w") == b"third"
     assert verify(server, "m")["components"]["total"] == 2
     assert verification(server, "m")["state"] == "verified"
-
-
-def test_part_of_an_earlier_generation_may_be_kept(start_server, tmp_path):
-    first = zt2({"w": dense(DATA)})
-    kept = dense(DATA)
-    kept.components["data"].fields["blob"] = [first.offsets["w", "data"], len(DATA)]
-    server = serve(start_server, tmp_path, m=zt2({"w": kept, "x": dense(OWN)}, after=first))
-    assert content(server, "m", "w") == DATA
-    assert content(server, "m", "x") == OWN
 
 
 def test_file_appended_to_while_it_is_served_is_noticed(start_server, tmp_path):

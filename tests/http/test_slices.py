@@ -1,7 +1,5 @@
 """slice, shard and format=npy: every answer compared with NumPy, for every way of storing the array."""
 
-import base64
-import hashlib
 import io
 import json
 import random
@@ -10,20 +8,8 @@ import struct
 import numpy
 import pytest
 
-from containers import (
-    Component,
-    Object,
-    dense,
-    dense_encoded,
-    pattern,
-    seekable,
-    zstd_dense,
-    zstd_frame,
-    zt01,
-    zt1,
-    zt2,
-)
-from wire import assert_problem, component_path, get, head
+from containers import Component, Object, dense, dense_encoded, pattern, seekable, zstd_dense, zstd_frame, zt01, zt1, zt2
+from wire import assert_problem, component_path, get, sha256_field
 
 # Type in the file, storage type, and NumPy's name.
 TYPES = {
@@ -34,7 +20,7 @@ TYPES = {
 }  # fmt: skip
 SAFETENSORS = {"<f8": "F64", "<f4": "F32", "<f2": "F16", "<i8": "I64", "<i4": "I32", "<i2": "I16", "|i1": "I8",
                "<u8": "U64", "<u4": "U32", "<u2": "U16", "|u1": "U8", "|b1": "BOOL"}  # fmt: skip
-SHAPES = [[], [0], [1], [7], [2, 3], [5, 1, 4], [6, 4, 8], [3, 0, 2], [2, 3, 2, 5], [1, 2, 1, 3, 2], [40, 9], [8, 200]]
+SHAPES = [[], [0], [7], [2, 3], [6, 4, 8], [3, 0, 2], [1, 2, 1, 3, 2], [8, 200]]
 # Larger than what is sent from memory, or decoded in one frame.
 NOT_OF_NUMPY = ("bf16", "f8_e4m3fn", "f8_e5m2")
 LARGE = [512, 96, 5]
@@ -55,7 +41,7 @@ def logical(name):
 
 
 def arrays():
-    made = {f"{name} {shape}": (name, array_of(name, shape)) for name in TYPES for shape in ([4, 6], [3, 2, 4])}
+    made = {f"{name} {shape}": (name, array_of(name, shape)) for name in TYPES for shape in ([4, 6],)}
     for index, shape in enumerate(SHAPES):
         name = list(TYPES)[index * 5 % len(TYPES)]
         made[f"{name} {shape}"] = (name, array_of(name, shape))
@@ -70,14 +56,9 @@ def raw_object(name, array):
     return Object(list(array.shape), {"data": Component(array.tobytes(), TYPES[name][0], logical(name))})
 
 
-def packed_object(name, array, encoding, stored, digest="sha256"):
+def zstd_object(name, array):
     data = array.tobytes()
-    component = Component(stored(data), TYPES[name][0], logical(name), encoding, data, digest)
-    return Object(list(array.shape), {"data": component})
-
-
-def small_frames(data):
-    return seekable(data, 1 << 12)
+    return Object(list(array.shape), {"data": Component(zstd_frame(data), TYPES[name][0], logical(name), "zstd", data)})
 
 
 def safetensors(chosen):
@@ -112,11 +93,8 @@ MODELS = {
 
 
 def write_models(folder):
-    raw = {key: raw_object(*pair) for key, pair in ARRAYS.items()}
-    (folder / "v12.zt").write_bytes(zt1(raw))
-    (folder / "zstd.zt").write_bytes(
-        zt1({key: packed_object(*pair, "zstd", zstd_frame) for key, pair in ARRAYS.items()})
-    )
+    (folder / "v12.zt").write_bytes(zt1({key: raw_object(*pair) for key, pair in ARRAYS.items()}))
+    (folder / "zstd.zt").write_bytes(zt1({key: zstd_object(*pair) for key, pair in ARRAYS.items()}))
     two = {key: raw_object(*pair) for key, pair in ARRAYS.items()}
     for made in two.values():
         component = made.components["data"]
@@ -127,12 +105,9 @@ def write_models(folder):
     (folder / "v2.zt").write_bytes(zt2(two))
     frames = {}
     for key, made in two.items():
-        of_raw = made.components["data"]
-        stored = small_frames(of_raw.stored)
-        frames[key] = Object(
-            made.shape,
-            {"data": Component(stored, of_raw.dtype, of_raw.type, "zt.zstd-seekable/1", of_raw.stored, "xxh3")},
-        )
+        raw = made.components["data"]
+        component = Component(seekable(raw.stored, 1 << 12), raw.dtype, raw.type, "zt.zstd-seekable/1", raw.stored, "xxh3")
+        frames[key] = Object(made.shape, {"data": component})
     (folder / "seekable.zt").write_bytes(zt2(frames))
     (folder / "v01.zt").write_bytes(zt01({key: big_endian(array) for key, (name, array) in FLOATS.items()}))
     (folder / "tensors.safetensors").write_bytes(safetensors(HALF))
@@ -213,7 +188,7 @@ def assert_slice(server, model, key, text, expected):
 def test_random_slices_equal_those_of_numpy(server, model):
     random_ = random.Random(f"slices of {model}")
     for key, (name, array) in MODELS[model].items():
-        for _ in range(6):
+        for _ in range(2):
             text, index = random_slice(random_, array.shape)
             expected = array[index]
             answer = assert_slice(server, model, key, text, expected)
@@ -227,15 +202,13 @@ def test_random_slices_equal_those_of_numpy(server, model):
             assert part["ETag"] == answer["ETag"]
 
 
-@pytest.mark.parametrize("model", list(MODELS))
+@pytest.mark.parametrize("model", ["v12", "zstd", "deflated"])
 def test_shards_put_together_are_the_tensor(server, model):
     for key, (name, array) in MODELS[model].items():
         for axis, extent in enumerate(array.shape):
             for parts in {parts for parts in (1, 2, 3, extent) if parts and extent % parts == 0}:
                 spelled = axis if (axis + parts) % 2 else axis - array.ndim
-                answers = [
-                    ask(server, model, key, f"?shard={part}/{parts}&axis={spelled}") for part in range(min(parts, 8))
-                ]
+                answers = [ask(server, model, key, f"?shard={part}/{parts}&axis={spelled}") for part in range(min(parts, 8))]
                 pieces = numpy.split(array, parts, axis)
                 for answer, piece in zip(answers, pieces):
                     assert answer.body == piece.tobytes(), (model, key, axis, parts)
@@ -258,83 +231,39 @@ def test_npy_answers_are_read_by_numpy(server, model):
             assert loaded.tobytes() == expected.tobytes(), (key, query)
 
 
-@pytest.mark.parametrize("model", ["v12", "seekable", "deflated"])
-def test_ranges_of_npy_cross_the_head(server, model):
-    whole = ask(server, model, "large", "?slice=:,3:17,1:4&format=npy")
-    for first, last in ((0, 9), (5, 300), (127, 128), (100, 200_000), (len(whole.body) - 3, len(whole.body) - 1)):
-        part = ask(server, model, "large", "?slice=:,3:17,1:4&format=npy", Range=f"bytes={first}-{last}")
-        assert (part.status, part.body) == (206, whole.body[first : last + 1])
-
-
-@pytest.mark.parametrize("model", ["v12", "zstd", "v2", "seekable", "arrays"])
-def test_several_ranges_of_a_slice(server, model):
-    expected = ARRAYS["large"][1][10:200, :, 2].tobytes()
-    answer = ask(server, model, "large", "?slice=10:200,:,2", Range="bytes=0-9, 5000-5009, 9000-9050, -4")
-    assert answer.status == 206
-    parts = [expected[:10], expected[5000:5010], expected[9000:9051], expected[-4:]]
-    assert answer["Content-Type"].startswith("multipart/byteranges")
-    assert all(part in answer.body for part in parts)
-
-
-@pytest.mark.parametrize("model", ["v12", "v2", "seekable", "zstd"])
-def test_long_gathered_slices_are_exact(server, model):
-    array = ARRAYS["large"][1]
-    for text, expected in (("...,1:3", array[..., 1:3]), (":,5:90,:", array[:, 5:90])):
-        assert_slice(server, model, "large", text, expected)
-
-
 # --- what is refused ---
 
-MALFORMED = ["", ",", ":,", ",:", "0,", "1:2:3", "::", "::2", "a", "1.5", "0x1", "+1", "1%20", "--1", "-", "1-", "[1]",
-             "...,...", "....", "..", ":...", "None", "0:1,,2", "%00", "1;2"]  # fmt: skip
-
-
-@pytest.mark.parametrize("text", MALFORMED)
+@pytest.mark.parametrize("text", ["", "1:2:3", "0x1", "...,..."])
 def test_malformed_slices_are_refused(server, text):
     assert_problem(ask(server, "special", "a", f"?slice={text}"), 400, "invalid-slice")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["2", "-3", "0,3", "0,0,4", "0,0,0,0", ":,:,:,:", "99999999999999999999", "-99999999999999999999", "...,4"],
-)
+@pytest.mark.parametrize("text", ["2", "-3", ":,:,:,:", "99999999999999999999"])
 def test_slices_outside_are_refused(server, text):
     problem = assert_problem(ask(server, "special", "a", f"?slice={text}"), 422, "slice-out-of-range")
     assert problem["object"] == "a" and problem["component"] == "data"
 
 
-@pytest.mark.parametrize("text, count", [("0:99", 24), ("-99:1", 12), ("1:0", 0), ("5:9", 0), ("0:99999999999999999999", 24)])
-def test_bounds_are_clipped(server, text, count):
-    assert ask(server, "special", "a", f"?slice={text}").body == pattern(96)[: 4 * count]
-
-
 @pytest.mark.parametrize(
     "query",
-    ["shard=0", "shard=", "shard=0/", "shard=/2", "shard=2/2", "shard=5/2", "shard=0/0", "shard=-1/2", "shard=0/2/3",
-     "shard=a/b", "shard=0/2&axis=", "shard=0/2&axis=x", "shard=0/2&axis=0.0", "shard=0/2&axis=-", "axis=0",
-     "slice=:&shard=0/2", "slice=:&axis=0", "format=", "format=NPY", "format=safetensors", "representation=stored&slice=:",
-     "representation=stored&shard=0/2", "representation=stored&format=npy", "representation=stored&axis=0",
-     "slice=:&slice=0", "shard=0/2&shard=1/2", "format=npy&format=npy", "shard=99999999999999999999/1"],
+    ["shard=0", "shard=2/2", "shard=0/2/3", "shard=0/2&axis=x", "axis=0", "slice=:&shard=0/2", "slice=:&axis=0", "format=NPY",
+     "representation=stored&slice=:", "representation=stored&shard=0/2", "representation=stored&format=npy",
+     "representation=stored&axis=0", "slice=:&slice=0", "shard=0/2&shard=1/2", "format=npy&format=npy"],
 )  # fmt: skip
 def test_senseless_queries_are_refused(server, query):
     assert_problem(ask(server, "special", "a", f"?{query}"), 400, "invalid-request")
 
 
-@pytest.mark.parametrize(
-    "query, code",
-    [
-        ("shard=0/5&axis=1", "shape-not-divisible"), ("shard=1/4", "shape-not-divisible"),
-        ("shard=0/2&axis=3", "slice-out-of-range"), ("shard=0/2&axis=-4", "slice-out-of-range"),
-        ("shard=0/2&axis=99999999999999999999", "slice-out-of-range"),
-        ("shard=0/99999999999999999999", "shape-not-divisible"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("query, code", [
+    ("shard=0/5&axis=1", "shape-not-divisible"), ("shard=0/2&axis=-4", "slice-out-of-range"),
+    ("shard=0/99999999999999999999", "shape-not-divisible"),
+])  # fmt: skip
 def test_shards_that_are_not_there_are_refused(server, query, code):
     assert_problem(ask(server, "special", "a", f"?{query}"), 422, code)
 
 
-@pytest.mark.parametrize("key, role", [("csr", "values"), ("csr", "indptr"), ("future", "data")])
-@pytest.mark.parametrize("query", ["slice=0", "shard=0/2", "format=npy", "slice=0&format=npy"])
+@pytest.mark.parametrize("key, role", [("csr", "values"), ("future", "data")])
+@pytest.mark.parametrize("query", ["slice=0", "shard=0/2", "format=npy"])
 def test_a_component_that_is_not_an_array_has_no_slices(server, key, role, query):
     answer = get(server, component_path("special", key, role) + f"?{query}")
     assert_problem(answer, 422, "not-representable")
@@ -362,26 +291,17 @@ def test_damage_is_never_served_by_slice(server):
 # --- sub-byte types ---
 
 
-@pytest.mark.parametrize(
-    "key, text, body",
-    [("f4", "0:2", b"\x21"), ("f4", "2:6", b"\x43\x65"), ("f4", "4:", b"\x65\x87\xa9\x0b"), ("f4", "10:11", b"\x0b"),
-     ("f4", "10", b"\x0b"), ("f4", "3:3", b""), ("f4 table", "1", b"\x54\x76"), ("f4 table", ":,2:4", b"\x32\x76\xba"),
-     ("f4 table", "1:,:", b"\x54\x76\x98\xba")],
-)  # fmt: skip
+@pytest.mark.parametrize("key, text, body", [
+    ("f4", "0:2", b"\x21"), ("f4", "4:", b"\x65\x87\xa9\x0b"), ("f4", "10", b"\x0b"), ("f4 table", ":,2:4", b"\x32\x76\xba"),
+])  # fmt: skip
 def test_sub_byte_slices_on_byte_borders(server, key, text, body):
     answer = ask(server, "special", key, f"?slice={text}")
     assert (answer.status, answer.body) == (200, body)
 
 
-@pytest.mark.parametrize("key, text", [("f4", "1:3"), ("f4", "0:1"), ("f4", "3"), ("f4 table", ":,0"), ("f4 table", ":,1:3")])
+@pytest.mark.parametrize("key, text", [("f4", "1:3"), ("f4 table", ":,0")])
 def test_sub_byte_slices_inside_bytes_are_refused(server, key, text):
     assert_problem(ask(server, "special", key, f"?slice={text}"), 422, "slice-not-byte-aligned")
-
-
-def test_sub_byte_shards(server):
-    assert ask(server, "special", "f4 table", "?shard=2/3").body == b"\x98\xba"
-    assert ask(server, "special", "f4 table", "?shard=1/2&axis=1").body == b"\x32\x76\xba"
-    assert_problem(ask(server, "special", "f4 table", "?shard=1/4&axis=1"), 422, "slice-not-byte-aligned")
 
 
 def test_sub_byte_types_are_no_npy(server):
@@ -393,14 +313,9 @@ def test_sub_byte_types_are_no_npy(server):
 # --- Accept ---
 
 
-@pytest.mark.parametrize(
-    "accept, npy",
-    [
-        (NPY, True), (f"{NPY}, */*", True), (f"{NPY}, {RAW};q=0.5", True), ("*/*", False), ("application/*", False),
-        (f"{NPY};q=0.5, {RAW}", False), (f"{NPY}, {RAW}", False), (f"{NPY};q=0, */*", False), ("text/html", False),
-        (f"text/html, {NPY.upper()};q=0.2", True), (f"{NPY};q=0.2, */*;q=0.8", False), ("", False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("accept, npy", [
+    (NPY, True), (f"{NPY}, {RAW};q=0.5", True), ("*/*", False), (f"{NPY}, {RAW}", False), (f"text/html, {NPY.upper()};q=0.2", True),
+])
 def test_accept_chooses_npy(server, accept, npy):
     for query in ("", "?slice=0", "?shard=0/2"):
         answer = ask(server, "special", "a", query, Accept=accept)
@@ -410,9 +325,7 @@ def test_accept_chooses_npy(server, accept, npy):
         assert "Accept" in answer["Vary"].split(", ")
 
 
-@pytest.mark.parametrize(
-    "key, role", [("f4", "data"), ("csr", "values"), ("csr", "indptr"), ("future", "data"), ("zstd", "data")]
-)
+@pytest.mark.parametrize("key, role", [("f4", "data"), ("csr", "values"), ("future", "data"), ("zstd", "data")])
 def test_answers_that_depend_on_accept_vary_by_it(server, key, role):
     """If NPY is impossible, a client that accepts nothing else is refused."""
     path = component_path("special", key, role)
@@ -472,28 +385,13 @@ def test_conditionals_and_if_range_of_a_slice(server):
     assert_problem(get(server, path, Range="bytes=32-"), 416, "range-not-satisfiable")
 
 
-@pytest.mark.parametrize("model", ["v12", "zstd", "seekable", "fortran"])
+@pytest.mark.parametrize("model", ["zstd", "fortran"])
 def test_digests_of_slices_cover_the_slice(server, model):
     for query in ("?slice=:,3:17,1:4", "?shard=1/2", "?format=npy"):
         answer = ask(server, model, "large", query, Want_Repr_Digest="sha-256=10")
         assert answer["Repr-Digest"] == sha256_field(answer.body)
         plain = ask(server, model, "large", query)
         assert plain.fields.get("Repr-Digest") in (None, sha256_field(plain.body))
-
-
-def sha256_field(data):
-    return f"sha-256=:{base64.b64encode(hashlib.sha256(data).digest()).decode()}:"
-
-
-@pytest.mark.parametrize("model", ["v12", "zstd", "v2", "seekable", "v01", "arrays"])
-@pytest.mark.parametrize("query", ["?slice=1:3", "?slice=:,0", "?shard=1/2&axis=1", "?format=npy", "?slice=0&format=npy"])
-def test_head_equals_get(server, model, query):
-    key = "f32 [4, 6]"
-    path = component_path(model, key) + query
-    got, asked = get(server, path), head(server, path)
-    assert (got.status, asked.status, asked.body) == (200, 200, b"")
-    for field in ("Content-Type", "Content-Length", "ETag", "ZT-Shape", "Vary", "Content-Disposition", "Repr-Digest"):
-        assert asked.fields.get(field) == got.fields.get(field), field
 
 
 @pytest.mark.folder("sparse files larger than the memory of the tests")

@@ -8,7 +8,7 @@ import pytest
 
 from containers import dense, pattern, zstd_dense, zt1
 from recorded_calls import FAULTS
-from wire import NOTICED_S, component_path, connect, eventually, get, read_exactly, read_head
+from wire import NOTICED_S, begin_answer, component_path, eventually, get, read_exactly
 
 LEAST = 100_000
 GRACE_S = 1
@@ -55,9 +55,7 @@ def way(request, files, share_server):
 
 
 def begin(server, target):
-    connection = connect(server, receive_buffer=4096)
-    connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-    status, fields, begun = read_head(connection)
+    connection, status, fields, begun = begin_answer(server, target, "Connection: close\r\n")
     assert status == 200
     return connection, int(fields["content-length"]), begun
 
@@ -104,16 +102,6 @@ def test_a_reader_above_the_least_rate_is_left_alone(way):
         assert read_exactly(connection, length, bytes(received)) == EXPECTED[key + query]
 
 
-def test_a_reader_that_was_fast_at_first_may_not_trickle(way):
-    server, key, query = way
-    since = len(server.log_lines)
-    connection, _, _ = begin(server, component_path("m", key) + query)
-    with connection:
-        read_exactly(connection, 5_000_000)
-        take(connection, LEAST // 20, lambda: cut_lines(server, since))
-    eventually(lambda: cut_lines(server, since))
-
-
 def test_readers_that_take_nothing_are_all_cut(way):
     """Beside one that takes all."""
     server, key, query = way
@@ -126,9 +114,7 @@ def test_readers_that_take_nothing_are_all_cut(way):
 
 
 def test_without_a_least_rate_a_reader_may_trickle(files, start_server):
-    server = start_server(
-        files, environment={**LIMITS, "ZTSERVE_LIMITS_READER_MIN_BYTES_PER_S": "0", "ZTSERVE_DRAIN_S": "0"}
-    )
+    server = start_server(files, environment={**LIMITS, "ZTSERVE_LIMITS_READER_MIN_BYTES_PER_S": "0", "ZTSERVE_DRAIN_S": "0"})
     connection, _, _ = begin(server, component_path("m", "w"))
     began = time.monotonic()
     with connection:
@@ -136,7 +122,7 @@ def test_without_a_least_rate_a_reader_may_trickle(files, start_server):
     assert cut_lines(server, 0) == []
 
 
-@pytest.mark.skipif(not FAULTS.is_file(), reason="the library that makes reading slow is not built")
+@pytest.mark.plain("a preloaded library makes reading slow")
 def test_a_client_whose_server_is_slow_is_left_alone(start_server, tmp_path):
     """The bytes come at less than the least rate, but none of them waits for the client."""
     part = TABLE[:250]

@@ -4,33 +4,19 @@ server holds out against clients that do not finish, do not speak TLS, or lose t
 Whole test files can be run over TLS too: ZT_ALWAYS_TLS=1."""
 
 import contextlib
-import hashlib
 import json
 import os
 import random
 import socket
 import ssl
-import subprocess
 import threading
 
 import pytest
-import requests
 
 from certificates import Authority
 from containers import dense, pattern, zt1
-from wire import (
-    ask,
-    component_path,
-    connect,
-    eventually,
-    get,
-    head,
-    http_connection,
-    model_path,
-    read_exactly,
-    read_head,
-    read_until_closed,
-)
+from wire import ask, component_path, connect, eventually, get, head, http_connection, model_path, read_exactly, read_head
+from wire import read_until_closed
 
 BIG = random.Random(1).randbytes(3_000_001)
 SMALL = pattern(1000)
@@ -95,9 +81,7 @@ def test_older_versions_are_refused(server, authority, version):
     assert get(server, "/healthz").status == 200
 
 
-@pytest.mark.parametrize(
-    "ciphers", ["AES128-GCM-SHA256", "ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES128-CCM", "DHE-RSA-AES128-GCM-SHA256"]
-)
+@pytest.mark.parametrize("ciphers", ["AES128-GCM-SHA256", "ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES128-CCM"])
 def test_weak_ciphers_are_refused(server, authority, ciphers):
     context = authority.context(version=ssl.TLSVersion.TLSv1_2)
     context.set_ciphers(ciphers)
@@ -129,30 +113,17 @@ def test_sessions_are_resumed(server, authority, version):
         assert read_head(second)[0] == 200
 
 
+# --- answers ---
+
+
 def test_rsa_certificates_work(start_server, tmp_path, authority):
     server = start_server(tmp_path, *authority.sign("rsa", rsa=True).arguments, tls=authority)
     assert get(server, "/healthz").status == 200
 
 
-def test_the_address_is_announced_as_https(server):
-    assert server.scheme == "https"
-
-
-def test_ordinary_clients_get_the_bytes(server, authority, tmp_path):
-    url = server.url + component_path("m", "big")
-    assert requests.get(url, verify=str(authority.cert), timeout=60).content == BIG
-    subprocess.run(["curl", "-fsS", "--cacert", authority.cert, "-o", tmp_path / "got", url], check=True, timeout=60)
-    assert (tmp_path / "got").read_bytes() == BIG
-
-
-# --- answers ---
-
-
-@pytest.mark.parametrize(
-    "length", [1, 100, RECORD - 1, RECORD, RECORD + 1, 65535, 65536, 65537, 65536 + RECORD, 1_000_000]
-)
+@pytest.mark.parametrize("length", [1, RECORD - 1, RECORD, RECORD + 1, 65536, 65537, 1_000_000])
 def test_ranges_of_any_length_are_right(server, length):
-    for first in (0, 1, 4095, 123_457):
+    for first in (0, 123_457):
         answer = get(server, component_path("m", "big"), Range=f"bytes={first}-{first + length - 1}")
         assert answer.status == 206 and answer.body == BIG[first : first + length]
 
@@ -175,35 +146,8 @@ def test_answers_of_every_shape_are_right(server):
     assert exported.status == 200 and BIG in exported.body
 
 
-def test_addresses_in_answers_have_no_scheme(server):
-    assert b"http:" not in get(server, model_path("m")).body
-
-
-def test_pipelined_requests_are_answered_in_order(server):
-    targets = [component_path("m", name) for name in ("w", "big", "w", "w", "big")]
-    requests_bytes = b"".join(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode() for target in targets)
-    with connect(server) as connection:
-        connection.sendall(requests_bytes)
-        rest = b""
-        for content in (SMALL, BIG, SMALL, SMALL, BIG):
-            status, rest = read_answer(connection, rest, content)
-            assert status == 200
-        assert rest == b""
-
-
-def read_answer(connection, received, content):
-    """The status of an answer with that content, and what was read of the next one."""
-    while b"\r\n\r\n" not in received:
-        received += connection.recv(65536)
-    block, received = received.split(b"\r\n\r\n", 1)
-    while len(received) < len(content):
-        received += connection.recv(65536)
-    assert received[: len(content)] == content
-    return int(block.split()[1]), received[len(content) :]
-
-
 def test_more_requests_than_one_record_holds_are_answered(server):
-    count = 700
+    count = 300
     with connect(server) as connection:
         sender = threading.Thread(target=connection.sendall, args=(HEALTH * count,))
         sender.start()
@@ -239,7 +183,7 @@ def test_clients_side_by_side_get_their_own_bytes(server):
     def fetch(seed):
         chooser = random.Random(seed)
         connection = http_connection(server)
-        for _ in range(30):
+        for _ in range(10):
             first = chooser.randrange(len(BIG))
             length = chooser.choice([1, 5000, 20_000, 70_000, 500_000])
             fields = {"Range": f"bytes={first}-{first + length - 1}"}
@@ -260,17 +204,10 @@ def test_clients_side_by_side_get_their_own_bytes(server):
 
 
 def test_uploads_of_any_length_come_back(server, name):
-    for length in (0, 1, RECORD, 65537, 5_000_000):
+    for length in (0, RECORD, 5_000_000):
         content = zt1({"w": dense(random.Random(length).randbytes(length))})
         assert ask(server, "PUT", model_path(name), {}, content).status in (201, 204)
         assert get(server, f"/files/{name}.zt").body == content
-
-
-def test_a_long_upload_comes_back(server, name):
-    content = zt1({"w": dense(random.Random(7).randbytes(50_000_000))})
-    assert ask(server, "PUT", model_path(name), {}, content).status == 201
-    got = get(server, f"/files/{name}.zt").body
-    assert hashlib.sha256(got).digest() == hashlib.sha256(content).digest()
 
 
 def test_a_chunked_upload_is_taken(server, name):
@@ -289,6 +226,9 @@ def test_a_chunked_upload_is_taken(server, name):
     assert get(server, f"/files/{name}.zt").body == content
 
 
+# --- clients that misbehave ---
+
+
 def test_a_refusal_before_the_body_can_be_read(server):
     with connect(server) as connection:
         head_bytes = b"PUT /v1/models/%20 HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n"
@@ -303,9 +243,6 @@ def test_a_body_that_stops_is_answered_408(start):
         connection.sendall(head_bytes + bytes(2_000_000))
         assert read_head(connection)[0] == 408
         assert read_until_closed(connection) == b""
-
-
-# --- clients that misbehave ---
 
 
 @pytest.mark.parametrize("begin", [b"", b"\x16", b"\x16\x03\x01\x02\x00\x01\x00"])
@@ -333,21 +270,13 @@ def test_a_handshake_that_trickles_is_cut(start):
 
 def test_a_client_that_does_not_speak_tls_is_turned_away(server):
     before = len(server.log_lines)
-    for _ in range(50):
+    for _ in range(10):
         with plain(server) as connection:
             connection.sendall(HEALTH)
             assert b"HTTP/" not in read_until_closed(connection)
     assert get(server, "/healthz").status == 200
     # That request; the others are not worth a line.
     assert len(server.log_lines) <= before + 2, server.log
-
-
-def test_tls_to_a_server_without_it_fails(start_server, tmp_path, authority):
-    server = start_server(tmp_path)
-    if server.context is None:
-        with pytest.raises(OSError), authority.context().wrap_socket(plain(server), server_hostname=server.host):
-            pass
-    assert get(server, "/healthz").status == 200
 
 
 def test_clients_that_leave_at_any_moment_harm_nobody(server):
@@ -438,7 +367,7 @@ def test_a_file_that_shrinks_while_it_is_sent_cuts_only_that_answer(start, tmp_p
 
 def test_the_log_tells_how_much_of_a_cut_answer_arrived(start, tmp_path):
     server = start("--log-format", "json")
-    (tmp_path / "root" / "m.zt").write_bytes(zt1({"w": dense(bytes(80_000_000))}))
+    (tmp_path / "root" / "m.zt").write_bytes(zt1({"w": dense(bytes(40_000_000))}))
     path = component_path("m", "w")
     eventually(lambda: get(server, path, Range="bytes=0-0").status == 206)
     with connect(server, receive_buffer=65536) as connection:
@@ -468,18 +397,3 @@ def test_one_connection_too_many_gets_503(start):
                 assert json.loads(body)["code"] == "overloaded" and body.endswith(b"}\n")
         first.sendall(HEALTH)
         assert read_head(first)[0] == 200
-
-
-def test_a_probe_is_answered_on_one_connection_too_many(start):
-    server = start(connections=1)
-    with connect(server) as first:
-        first.sendall(HEALTH)
-        assert read_head(first)[0] == 200
-        for _ in range(70):
-            with connect(server) as second:
-                second.sendall(HEALTH)
-                status, fields, _ = read_head(second)
-                assert status == 200 and fields["connection"] == "close"
-        with connect(server) as second:
-            second.sendall(b"POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello")
-            assert read_head(second)[0] == 503

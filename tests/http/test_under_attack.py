@@ -4,7 +4,6 @@ readers that trickle. tests/stress/attack.py does the same with far more clients
 import contextlib
 import re
 import shutil
-import statistics
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from containers import dense, pattern, zt1
-from server_process import holds_freed_memory
-from wire import Connection, component_path, connect, model_path, read_head
+from wire import Connection, component_path, memory_kib, model_path
 
 BIG = component_path("m", "big")
 # Below the limit on descriptors that most systems have by default.
@@ -62,45 +60,11 @@ def test_slowhttptest_leaves_the_server_answering(server, mode):
     assert statuses == {200} and longest < 5
 
 
-def own_memory_kib(server):
-    with open(f"/proc/{server.process.pid}/status") as status:
-        return int(re.search(r"RssAnon:\s+(\d+)", status.read())[1])
-
-
+@pytest.mark.plain("measures memory, or is traced")
 def test_idle_connections_cost_little(server):
-    if holds_freed_memory():
-        pytest.skip("a sanitizer holds memory of its own")
     with contextlib.ExitStack() as stack:
-        before = own_memory_kib(server)
+        before = memory_kib(server, "RssAnon")
         idle = [stack.enter_context(Connection(server)) for _ in range(2 * CLIENTS)]
         assert {one.ask("GET", model_path("m")).status for one in idle} == {200}
-        assert own_memory_kib(server) - before < 2 * CLIENTS * CONNECTION_KIB + 4096
+        assert memory_kib(server, "RssAnon") - before < 2 * CLIENTS * CONNECTION_KIB + 4096
         assert {one.ask("GET", model_path("m")).status for one in idle} == {200}
-
-
-def median_s(server):
-    taken = []
-    with Connection(server) as connection:
-        for _ in range(200):
-            began = time.perf_counter()
-            assert connection.ask("GET", model_path("m")).status == 200
-            taken.append(time.perf_counter() - began)
-    return statistics.median(taken)
-
-
-def test_readers_that_trickle_do_not_slow_others_down(server):
-    alone = median_s(server)
-    with contextlib.ExitStack() as stack:
-        readers = [stack.enter_context(connect(server, receive_buffer=4096)) for _ in range(CLIENTS)]
-        for reader in readers:
-            reader.sendall(f"GET {BIG} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-            assert read_head(reader)[0] == 200
-        # Each is woken now and then: it takes a little.
-        with ThreadPoolExecutor(1) as pool:
-            beside = pool.submit(median_s, server)
-            while not beside.done():
-                for reader in readers[::10]:
-                    reader.recv(1024)
-                time.sleep(0.01)
-        # Usually it is as fast; the rest is for busy machines.
-        assert beside.result() < 20 * alone + 0.5

@@ -15,42 +15,24 @@ def server(folder, share_server):
 COMPONENT = component_path("m", "w", "data")
 
 
-@pytest.mark.parametrize(
-    "target, near",
-    [
-        (COMPONENT + "?slices=0:8", "slice"),
-        (COMPONENT + "?slice=0:8&fromat=npy", "format"),
-        ("/v1/models?limits=3", "limit"),
-        (model_path("m") + "?field=shape", "fields"),
-        (model_path("m") + "?pertty", "pretty"),
-        (model_path("m") + "/export?format=zt&matches=a", "match"),
-        ("/version?timeing", "timing"),
-    ],
-)
+@pytest.mark.parametrize("target, near", [
+    (COMPONENT + "?slice=0:8&fromat=npy", "format"), (model_path("m") + "?field=shape", "fields"),
+    (model_path("m") + "/export?format=zt&matches=a", "match"), ("/version?timeing", "timing"),
+])  # fmt: skip
 def test_the_nearest_name_is_suggested(server, target, near):
     problem = assert_problem(get(server, target), 400, "invalid-request")
     assert problem["detail"].endswith(f"did you mean {near}?")
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        COMPONENT + "?dtypes_of_all_kinds=f32",
-        COMPONENT + "?=3",
-        pytest.param(COMPONENT + "?" + "x" * 5000, id="long"),
-        COMPONENT + "?Slice=0:8",
-        model_path("m") + "/objects/w?slice=0",
-        model_path("m") + "/verification?x",
-        "/v1/blobs/sha256/" + "0" * 64 + "?x",
-        "/version?x",
-        "/openapi.json?x",
-    ],
-)
+@pytest.mark.parametrize("target", [
+    COMPONENT + "?=3", pytest.param(COMPONENT + "?" + "x" * 5000, id="long"), COMPONENT + "?Slice=0:8",
+    model_path("m") + "/objects/w?slice=0", "/v1/blobs/sha256/" + "0" * 64 + "?x", "/openapi.json?x",
+])  # fmt: skip
 def test_what_no_resource_has_is_refused(server, target):
     assert_problem(get(server, target), 400, "invalid-request")
 
 
-@pytest.mark.parametrize("query", ["pretty=true&pretty=false", "attributes=false&attributes=true", "attributes=0&attributes=0"])
+@pytest.mark.parametrize("query", ["pretty=true&pretty=false", "attributes=0&attributes=0"])
 def test_a_switch_is_given_once(server, query):
     assert_problem(get(server, model_path("m") + "?" + query), 400, "invalid-request")
 
@@ -64,7 +46,7 @@ def test_what_names_one_thing_is_given_once(server, target):
     assert "must be given once" in problem["detail"]
 
 
-@pytest.mark.parametrize("query", ["attributes=maybe", "attributes=", "attributes"])
+@pytest.mark.parametrize("query", ["attributes=maybe", "attributes"])
 def test_a_switch_that_turns_off_is_true_or_false(server, query):
     problem = assert_problem(get(server, model_path("m") + "?" + query), 400, "invalid-request")
     assert "attributes must be true or false" in problem["detail"]
@@ -76,7 +58,6 @@ def test_a_switch_that_turns_off_is_true_or_false(server, query):
     [
         ("PUT", model_path("new") + "?force"),
         ("DELETE", model_path("m") + "?recursive=1"),
-        ("POST", model_path("new") + "/uploads?version=2"),
         ("POST", "/v1/resumable?model=x"),
         ("PUT", "/v1/uploads/" + "0" * 32 + "/objects/w/data?shapes=3"),
     ],
@@ -90,22 +71,15 @@ def test_writes_refuse_them_before_anything_is_written(server, folder, method, t
     assert get(server, model_path("m")).status == 200
 
 
-@pytest.mark.parametrize(
-    "target",
-    ["/files/m.zt?x=1&slice=2", "/ui/?x", "/ui/m/objects?x", "/healthz?probe=1", "/readyz?timeing", "/metrics?collect=http"],
-)
+@pytest.mark.parametrize("target", ["/files/m.zt?x=1&slice=2", "/ui/m/objects?x", "/healthz?probe=1", "/metrics?collect=http"])
 def test_files_pages_and_probes_ignore_them(server, target):
     assert get(server, target).status == 200
 
 
-@pytest.mark.parametrize("target", [COMPONENT + "?", COMPONENT + "?&&", COMPONENT + "?timing", COMPONENT + "?sl%69ce=0:2", COMPONENT + "?slice=0:2&&", "/v1/models?pretty&timing=1"])
+@pytest.mark.parametrize("target", [COMPONENT + "?&&", COMPONENT + "?sl%69ce=0:2", "/v1/models?pretty&timing=1"])
 def test_what_a_resource_has_is_taken(server, target):
     assert get(server, target).status == 200
 
 
 def test_a_server_that_takes_no_writes_says_that_first(share_server, folder):
     assert_problem(ask(share_server(folder), "PUT", model_path("new") + "?force", body=b"x"), 403, "read-only")
-
-
-def test_options_takes_anything(server):
-    assert ask(server, "OPTIONS", model_path("m") + "?x").status == 204

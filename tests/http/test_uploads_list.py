@@ -1,15 +1,15 @@
 """GET /v1/uploads, and the limits of one client: number of uploads, time, and rate."""
 
 import json
-import time
+import threading
 
 import pytest
 
-from uploads import SMALL, assert_absent, files_of, put
-from wire import assert_problem, connect, eventually, get, model_path, read_head, read_until_closed
+import tus
+from uploads import SMALL, assert_absent, begin_put, files_of, put
+from wire import ask, assert_problem, at_once, eventually, get, model_path, read_head, read_until_closed
 
 LIMITS = {
-    "ZTSERVE_UPLOAD_OPEN_PER_CLIENT": "2",
     "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "2",
     "ZTSERVE_LIMITS_RATE_GRACE_S": "1",
     "ZTSERVE_LIMITS_BODY_MIN_BYTES_PER_S": "1000",
@@ -31,31 +31,15 @@ def strict(strict_folder, share_server):
     return share_server(strict_folder, "--writable", environment=LIMITS)
 
 
-@pytest.fixture(scope="module")
-def patient(tmp_path_factory, share_server):
-    """Where two bodies without a byte may take as long as they like."""
-    limit = {"ZTSERVE_UPLOAD_OPEN_PER_CLIENT": LIMITS["ZTSERVE_UPLOAD_OPEN_PER_CLIENT"]}
-    return share_server(tmp_path_factory.mktemp("patient"), "--writable", environment=limit)
-
-
 def listed(server):
     answer = get(server, "/v1/uploads")
     assert answer.status == 200 and answer["Cache-Control"] == "no-store", answer
     return answer.json()["uploads"]
 
 
-def begin_put(server, name, length=1000):
-    connection = connect(server)
-    connection.sendall(f"PUT {model_path(name)} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
-    return connection
-
-
-def test_list_is_empty_without_uploads(server):
-    assert listed(server) == []
-
-
 def test_a_body_in_progress_is_listed_with_the_bytes_received(server, name):
-    with begin_put(server, name) as connection:
+    assert listed(server) == []
+    with begin_put(server, model_path(name), 1000) as connection:
         connection.sendall(b"x" * 10)
         (entry,) = eventually(lambda: [one for one in listed(server) if one["received"] == 10])
     assert (entry["kind"], entry["model"], entry["length"]) == ("file", name, 1000)
@@ -63,65 +47,76 @@ def test_a_body_in_progress_is_listed_with_the_bytes_received(server, name):
     eventually(lambda: listed(server) == [])
 
 
-def test_finished_upload_is_not_listed(server, name):
-    assert put(server, name, SMALL).status == 201
-    assert listed(server) == []
-
-
-def test_one_more_than_a_client_may_send_is_429(patient, name):
-    with begin_put(patient, name + "1"), begin_put(patient, name + "2"):
-        eventually(lambda: len(listed(patient)) == 2)
-        answer = put(patient, name, SMALL)
+def test_one_more_than_a_client_may_send_is_429(tmp_path, start_server, name):
+    server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_OPEN_PER_CLIENT": "2"})
+    with begin_put(server, model_path(name + "1"), 1000), begin_put(server, model_path(name + "2"), 1000):
+        eventually(lambda: len(listed(server)) == 2)
+        answer = put(server, name, SMALL)
         assert_problem(answer, 429, "rate-limited")
         assert int(answer["Retry-After"]) > 0
-    eventually(lambda: listed(patient) == [])
-    assert put(patient, name, SMALL).status == 201
-
-
-def assert_told_timeout(connection):
-    status, fields, body = read_head(connection)
-    body += read_until_closed(connection)
-    assert status == 408
-    problem = json.loads(body)
-    assert problem["code"] == "timeout" and problem["request_id"] == fields["x-request-id"]
-    assert len(body) == int(fields["content-length"])
+    eventually(lambda: listed(server) == [])
+    assert put(server, name, SMALL).status == 201
 
 
 def test_a_body_that_stops_is_408_and_leaves_nothing(strict, strict_folder, name):
-    with begin_put(strict, name) as connection:
+    with begin_put(strict, model_path(name), 1000) as connection:
         connection.sendall(b"x" * 10)
-        assert_told_timeout(connection)
+        status, fields, body = read_head(connection)
+        body += read_until_closed(connection)
+    assert status == 408 and len(body) == int(fields["content-length"])
+    problem = json.loads(body)
+    assert problem["code"] == "timeout" and problem["request_id"] == fields["x-request-id"]
     eventually(lambda: listed(strict) == [])
     assert_absent(strict, strict_folder, name)
 
 
+def trickle(connection, piece):
+    """What the server answers while a body comes in pieces with pauses."""
+    connection.settimeout(0.2)
+    for _ in range(300):
+        try:
+            connection.sendall(piece)
+            return connection.recv(1 << 16)
+        except TimeoutError:
+            continue
+    return b""
+
+
 def test_a_body_that_trickles_is_408(strict, strict_folder, name):
-    with begin_put(strict, name, 10000) as connection:
-        begun = time.monotonic()
-        connection.settimeout(0.2)
-        received = b""
-        while not received and time.monotonic() - begun < 20:
-            try:
-                connection.sendall(b"x" * 10)
-                received = connection.recv(1 << 16)
-            except TimeoutError:
-                continue
-        assert b"408 Request Timeout" in received.split(b"\r\n")[0]
+    with begin_put(strict, model_path(name), 10000) as connection:
+        assert trickle(connection, b"x" * 10).startswith(b"HTTP/1.1 408 ")
     assert_absent(strict, strict_folder, name)
 
 
 def test_total_time_of_a_body_is_limited(tmp_path, start_server, name):
     server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_BODY_TIMEOUT_S": "1"})
-    with begin_put(server, name, 1 << 30) as connection:
-        connection.settimeout(0.2)
-        received = b""
-        deadline = time.monotonic() + 20
-        while not received and time.monotonic() < deadline:
-            try:
-                connection.sendall(b"x" * 10000)
-                received = connection.recv(1 << 16)
-            except TimeoutError:
-                continue
-        assert received.startswith(b"HTTP/1.1 408 ")
-    eventually(lambda: listed(server) == [])
-    assert files_of(tmp_path) == []
+    with begin_put(server, model_path(name), 1 << 30) as connection:
+        assert trickle(connection, b"x" * 10000).startswith(b"HTTP/1.1 408 ")
+    eventually(lambda: listed(server) == [] and files_of(tmp_path) == [])
+
+
+def test_uploads_that_a_client_removes_while_they_are_created(server):
+    """What is listed is complete: another client may remove it at once, or ask for it."""
+    over = threading.Event()
+
+    def create():
+        try:
+            return {tus.post(server, f"removed-{i}", 100).status for i in range(400)}
+        finally:
+            over.set()
+
+    def remove():
+        statuses = set()
+        while not over.is_set():
+            for upload in listed(server):
+                target = f"/v1/resumable/{upload['id']}"
+                for method in ("HEAD", "DELETE"):
+                    answer = ask(server, method, target, {"Tus-Resumable": "1.0.0"})
+                    statuses.add(answer.status)
+                    assert answer.status < 500, (method, answer)
+        return statuses
+
+    created, *removed = at_once(create, remove, remove)
+    assert 201 in created and created <= {201, 429}, created
+    assert set.union(*removed) <= {200, 204, 404, 410, 423}, removed
+    assert get(server, "/healthz").status == 200

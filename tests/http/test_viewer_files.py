@@ -7,7 +7,7 @@ import re
 import pytest
 import zstandard
 
-from wire import ask, assert_problem, get, head
+from wire import ask, assert_problem, get
 
 HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 FOREVER = "public, max-age=31536000, immutable"
@@ -75,28 +75,10 @@ def test_the_page_names_only_files_of_its_own_and_has_no_script_in_it(page):
     assert len(assets_of(page)) >= 4
 
 
-def test_a_page_that_has_not_changed_is_304(server, page):
-    answer = get(server, "/ui/models/m", If_None_Match=page["ETag"])
-    assert answer.status == 304 and answer.body == b"" and answer["ETag"] == page["ETag"]
-    assert get(server, "/ui/", If_None_Match='"other"').status == 200
-
-
-def test_head_of_the_page_has_its_fields(server, page):
-    answer = head(server, "/ui/")
-    assert answer.body == b"" and answer["Content-Length"] == str(len(page.body))
-    assert answer["Content-Security-Policy"] == page["Content-Security-Policy"]
-
-
 def test_other_methods_are_405(server):
     for path in ("/", "/ui/", "/ui/models/m", "/ui/assets/x/app.js"):
         assert_problem(ask(server, "PUT", path, {}, b"x"), 405, "method-not-allowed")
         assert ask(server, "OPTIONS", path)["Allow"] == "GET, HEAD, OPTIONS"
-
-
-def test_what_only_begins_like_a_page_is_404(server):
-    for path in ("/uix", "/ui.html", "/models", "//"):
-        assert get(server, path).status in (400, 404), path
-    assert_problem(get(server, "/v1/models/"), 404, "not-found")
 
 
 # --- its files ---

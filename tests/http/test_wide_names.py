@@ -10,7 +10,7 @@ from containers import dense, pattern, zt1
 from uploads import put
 from wire import ask, assert_problem, component_path, eventually, get, model_path
 
-NAMES = ["with space", "日本語", "x,y", "-dash", "_under", 'quo"te', "per%cent", "a\\b", "sub dir/ä ö/m", "🙂"]
+NAMES = ["with space", "日本語", "-dash", 'quo"te', "per%cent", "a\\b", "sub dir/ä ö/m", "🙂"]
 MODEL = zt1({"w": dense(pattern(64))})
 
 
@@ -89,22 +89,10 @@ def test_extensions_have_any_case_and_small_letters_go_first(server):
     assert get(server, "/files/both.NPY").body == npy([1, 1, 1])
 
 
-@pytest.mark.parametrize("name", ["ctrl\x01", "tab\tbed", "c1\x85", ".hidden", "dir/.hidden", "a//b", "x" * 1025])
-def test_names_that_no_model_can_have_are_refused(server, name):
-    assert_problem(get(server, model_path(name)), 400, "invalid-name")
-    assert_problem(delete(server, name), 400, "invalid-name")
-
-
-@pytest.mark.parametrize("name", ["new name", "新", "x" * 256, "with space", "-d"])
+@pytest.mark.parametrize("name", ["新", "x" * 256, "with space"])
 def test_they_are_not_uploaded(server, name):
     assert_problem(put(server, name, MODEL), 400, "invalid-name")
     assert_problem(ask(server, "POST", f"{model_path(name)}/uploads"), 400, "invalid-name")
-
-
-def test_the_longest_name(start_server, tmp_path):
-    name = "/".join(["é" * 100] * 5 + ["x" * 19])
-    assert len(name.encode()) == 1024
-    assert_problem(get(start_server(tmp_path), model_path(name)), 404, "model-not-found")
 
 
 def test_they_are_removed(start_server, tmp_path):

@@ -9,18 +9,7 @@ import zstandard
 
 from containers import dense, pattern, zt1
 from uploads import digest_field, put
-from wire import (
-    Connection,
-    ask,
-    assert_problem,
-    component_path,
-    connect,
-    eventually,
-    get,
-    manifest,
-    model_path,
-    read_head,
-)
+from wire import Connection, ask, assert_problem, component_path, eventually, get, manifest, model_path
 from writers import assert_committed, begin, repr_digest
 
 
@@ -60,13 +49,8 @@ def test_version_decides_the_digests(server, name, version):
     assert component["offset"] % (64 if version == "1.2.0" else 65536) == 0
 
 
-def test_version_is_1_2_without_a_body(server, folder, name):
-    answer = ask(server, "POST", f"{model_path(name)}/uploads")
-    assert answer.status == 201 and answer.json()["version"] == "1.2.0"
-
-
 def test_eight_connections_at_once(server, folder, name, version):
-    contents = {f"w{i}": random.Random(i).randbytes(3_000_000 + i) for i in range(8)}
+    contents = {f"w{i}": random.Random(i).randbytes(300_000 + i) for i in range(8)}
     upload = begin(server, name, version)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda item: upload.put(*item), contents.items()))
@@ -74,37 +58,9 @@ def test_eight_connections_at_once(server, folder, name, version):
     assert_committed(server, folder, upload, name, contents)
 
 
-def test_interleaved_bodies_do_not_mix(server, folder, name):
-    upload = begin(server, name)
-    parts = {f"w{i}": bytes([i]) * 300_000 for i in range(4)}
-    connections = []
-    for key in parts:
-        connection = connect(server)
-        target = upload.component_path(key, dtype="u8", shape=300_000)
-        connection.sendall(f"PUT {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n\r\n".encode())
-        connections.append(connection)
-    for at in range(0, 300_000, 50_000):
-        for connection, data in zip(connections, parts.values(), strict=True):
-            connection.sendall(data[at : at + 50_000])
-    assert [read_head(connection)[0] for connection in connections] == [201] * 4
-    for connection in connections:
-        connection.close()
-    assert_committed(server, folder, upload, name, parts)
-
-
-def test_chunked_body_is_as_good(server, folder, name, version):
-    data = pattern(200_001)
-    upload = begin(server, name, version)
-    with Connection(server) as connection:
-        chunks = iter([data[:7], data[7:100_000], data[100_000:]])
-        connection.http.request("PUT", upload.component_path("w", dtype="u8", shape=len(data)), chunks)
-        assert connection.receive().status == 201
-    assert_committed(server, folder, upload, name, {"w": data})
-
-
-@pytest.mark.parametrize("level", [None, 1, 19])
+@pytest.mark.parametrize("level", [None, 19])
 def test_compressed_on_the_way(server, folder, name, version, level):
-    data = pattern(30_000) * 100
+    data = pattern(30_000) * 10
     upload = begin(server, name, version)
     query = {"level": level} if level else {}
     answer = upload.put("w", data, encoding="zstd", **query)
@@ -116,7 +72,7 @@ def test_compressed_on_the_way(server, folder, name, version, level):
     assert component["length"] < component["uncompressed_length"] == len(data)
 
 
-@pytest.mark.parametrize("level", [4, 9, 19])
+@pytest.mark.parametrize("level", [9, 19])
 def test_high_levels_take_little_memory(server, name, version, level):
     upload = begin(server, name, version)
     upload.put("w", pattern(30_000) * 100, encoding="zstd", level=level)
@@ -125,19 +81,9 @@ def test_high_levels_take_little_memory(server, name, version, level):
     assert zstandard.get_frame_parameters(stored).window_size <= 1 << 20
 
 
-def test_compressed_chunked_body(server, folder, name, version):
-    data = pattern(2_500_000)
-    upload = begin(server, name, version)
-    with Connection(server) as connection:
-        target = upload.component_path("w", dtype="u8", shape=len(data), encoding="zstd")
-        connection.http.request("PUT", target, iter([data[:1_000_000], data[1_000_000:]]))
-        assert connection.receive().status == 201
-    assert_committed(server, folder, upload, name, {"w": data})
-
-
 @pytest.mark.parametrize("chunked", [False, True])
 def test_body_compressed_by_the_client(server, folder, name, version, chunked):
-    data = pattern(20_000) * 100
+    data = pattern(20_000) * 10
     packed = zstandard.compress(data)
     upload = begin(server, name, version)
     with Connection(server) as connection:
@@ -155,7 +101,7 @@ def test_body_compressed_by_the_client(server, folder, name, version, chunked):
         assert stored.status != 200 or stored.body in (packed, data)
 
 
-@pytest.mark.parametrize("log", [23, 24, 27])
+@pytest.mark.parametrize("log", [23, 24])
 def test_body_whose_window_is_above_8_mib_is_415(server, folder, name, version, log):
     data = pattern(100_000)
     parameters = zstandard.ZstdCompressionParameters(window_log=log)
@@ -170,17 +116,6 @@ def test_body_whose_window_is_above_8_mib_is_415(server, folder, name, version, 
     else:
         assert answer.status == 201, answer
     assert_committed(server, folder, upload, name, {"w": data})
-
-
-def test_body_compressed_by_the_client_can_be_stored_raw(server, folder, name, version):
-    data = pattern(100_000)
-    upload = begin(server, name, version)
-    answer = upload.put(
-        "w", zstandard.compress(data), fields={"Content-Encoding": "zstd"}, shape=len(data), encoding="raw"
-    )
-    assert answer.status == 201
-    assert_committed(server, folder, upload, name, {"w": data})
-    assert manifest(server, name)["objects"]["w"]["components"]["data"]["encoding"] == "raw"
 
 
 def test_objects_of_every_layout(server, folder, name, version):
@@ -216,17 +151,6 @@ def test_types_and_shapes(server, folder, name, version):
     assert objects["f8"]["components"]["data"]["type"] == "f8_e4m3fn"
     assert objects["flags"]["components"]["data"]["type"] == "bool"
     assert objects["none"]["shape"] == [0, 5]
-
-
-def test_upload_without_components(server, folder, name, version):
-    upload = begin(server, name, version)
-    assert_committed(server, folder, upload, name, {})
-
-
-def test_upload_of_nothing_but_an_empty_tensor(server, folder, name, version):
-    upload = begin(server, name, version)
-    upload.put("none", b"", shape=0)
-    assert_committed(server, folder, upload, name, {"none": b""})
 
 
 # --- bytes that the server holds already ---
@@ -266,21 +190,7 @@ def test_a_component_is_copied_from_the_same_upload(server, folder, name, versio
     assert_committed(server, folder, upload, name, {"a": data, "b": data, "c": data})
 
 
-def test_a_component_is_copied_from_a_model_just_committed(server, folder, name, version):
-    data = random.Random(name).randbytes(70_000)
-    digest = hashlib.sha256(data).hexdigest()
-    first = begin(server, f"{name}-first", version)
-    first.put("w", data)
-    assert first.commit().status == 201
-    assert get(server, f"/v1/blobs/sha256/{digest}").body == data
-    assert get(server, component_path(f"{name}-first", "w"))["Repr-Digest"] == repr_digest(data)
-    upload = begin(server, name, version)
-    assert upload.put("w", b"", shape=len(data), digest=f"sha256:{digest}").status == 201
-    assert_committed(server, folder, upload, name, {"w": data})
-
-
-@pytest.mark.parametrize("size", [100, 300_000])
-@pytest.mark.parametrize("sent", ["by the server", "by the client"])
+@pytest.mark.parametrize("sent, size", [("by the server", 300_000), ("by the client", 300_000), ("by the client", 100)])
 def test_a_compressed_component_is_known_by_its_decoded_bytes(server, folder, name, version, sent, size):
     data = random.Random(name).randbytes(size // 2) * 2
     first = begin(server, f"{name}-first", version)
@@ -329,16 +239,6 @@ def test_the_status_shows_received_components(server, name, version):
     assert [one["id"] for one in get(server, "/v1/uploads").json()["uploads"]].count(upload.id) == 1
     head = ask(server, "HEAD", upload.path)
     assert head.status == 200 and head.body == b""
-
-
-@pytest.mark.parametrize("algorithm", ["sha-256", "sha-512"])
-@pytest.mark.parametrize("field", ["Content-Digest", "Repr-Digest"])
-def test_digest_fields_are_checked(server, name, algorithm, field):
-    upload = begin(server, name)
-    data = pattern(3000)
-    assert upload.put("w", data, fields={field: digest_field(algorithm, data)}).status == 201
-    answer = upload.put("w", data, fields={field: digest_field(algorithm, b"else")})
-    assert_problem(answer, 422, "digest-mismatch")
 
 
 def test_digest_fields_of_a_compressed_body(server, name, version):

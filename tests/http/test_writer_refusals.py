@@ -39,47 +39,36 @@ def refused_before_body(server, target, fields, method="PUT"):
 
 
 @pytest.mark.parametrize(
-    "query",
+    "query, fields, status, code",
     [
-        {"dtype": None},
-        {"shape": None},
-        {"shape": "1,,2"},
-        {"shape": "1,"},
-        {"shape": ",1"},
-        {"shape": "-1"},
-        {"shape": "1 "},
-        {"shape": "x"},
-        {"shape": "18446744073709551616"},
-        {"shape": "4294967296,4294967296,2"},
-        {"shape": ",".join(["1"] * 65)},
-        {"encoding": "gzip"},
-        {"encoding": ""},
-        {"encoding": "zstd", "level": "0"},
-        {"encoding": "zstd", "level": "99"},
-        {"encoding": "zstd", "level": "x"},
-        {"encoding": "zstd", "level": ""},
-        {"digest": "sha256:12"},
-        {"digest": "md5:" + "0" * 32},
-        {"digest": "sha256:" + "G" * 64},
-        {"digest": "sha256:" + "0" * 65},
+        ("shape=5", {}, 400, "invalid-request"),
+        ("dtype=u8", {}, 400, "invalid-request"),
+        ("dtype=u8&shape=1,,2", {}, 400, "invalid-request"),
+        ("dtype=u8&shape=5&shape=5", {}, 400, "invalid-request"),
+        ("dtype=u8&shape=5&type=%zz", {}, 400, "invalid-request"),
+        ("dtype=u8&shape=5&encoding=raw&level=3", {}, 400, "invalid-request"),
+        ("dtype=u8&shape=5&digest=md5:00", {}, 400, "invalid-request"),
+        ("dtype=u8&shape=5", {"Content-Range": "bytes 0-4/10"}, 400, "invalid-request"),
+        ("dtype=u8&shape=5", {"Repr-Digest": "sha-256=:AA=:"}, 400, "invalid-request"),
+        ("dtype=u8&shape=5", {"Content-Encoding": "zstd, gzip"}, 415, "unsupported-media-type"),
+        ("dtype=f33&shape=5", {}, 422, "unknown-dtype"),
+        ("dtype=u8&shape=6", {}, 422, "size-mismatch"),
+        ("dtype=f64&shape=4611686018427387904", {}, 422, "size-mismatch"),
     ],
 )
-def test_malformed_parameters(server, upload, query):
-    query = {"dtype": "u8", "shape": "5", **query}
-    query = {name: value for name, value in query.items() if value is not None}
-    answer = ask(server, "PUT", upload.component_path("w", **query), body=b"12345")
-    assert_problem(answer, 400, "invalid-request")
+def test_a_component_is_refused_before_its_body(server, upload, query, fields, status, code):
+    target = f"{upload.object_path('w')}/data?{query}"
+    assert_problem(ask(server, "PUT", target, fields, b"12345"), status, code)
+    assert refused_before_body(server, target, {**fields, "Content-Length": "5"}) == status
 
 
-@pytest.mark.parametrize("extra", ["dtype=u8", "dtype=f32", "shape=5", "shape=1", "type=u8&type=u8", "digest=x&digest=y",
-                                   "encoding=raw&encoding=zstd", "level=1&level=2", "encoding=raw&level=3"])
-def test_parameters_that_contradict_or_repeat_one_another(server, upload, extra):
-    target = f"{upload.component_path('w', dtype='u8', shape='5')}&{extra}"
-    assert_problem(ask(server, "PUT", target, body=b"12345"), 400, "invalid-request")
-    assert refused_before_body(server, target, {"Content-Length": "5"}) == 400
+def test_a_component_is_refused_for_what_is_there(upload):
+    assert_problem(upload.put("declared", b"123456", shape="3,2"), 422, "size-mismatch")
+    assert_problem(upload.put("x", b"", shape="5", digest="sha256:" + "0" * 64), 404, "component-not-found")
+    assert_problem(upload.put("w", b"", shape="0", fields={"Content-Digest": digest_field("sha-256", b"x")}), 422, "digest-mismatch")
 
 
-NUMBERS = ["1e400", "-1e400", "18446744073709551616", "-18446744073709551617", "1" + "0" * 30]
+NUMBERS = ["1e400", "-18446744073709551617"]
 
 
 @pytest.mark.parametrize("version", ["1.2.0", "2"])
@@ -95,63 +84,6 @@ def test_numbers_that_do_not_fit(server, version, number):
     assert one.declare("w", shape=[5], attributes=exact).status == 201
     assert one.put("w", b"12345").status == 201 and one.commit().status == 201
     assert get(server, model_path("numbers")).json()["objects"]["w"]["attributes"] == exact
-
-
-def test_indices_of_another_type_than_u64(server):
-    upload = begin(server, "indices")
-    upload.declare("csr", shape=[2, 3], format="sparse_csr")
-    upload.declare("coo", shape=[2, 3], format="sparse_coo")
-    for name, role, shape in (("csr", "indices", 2), ("csr", "indptr", 3), ("coo", "coords", "2,2")):
-        for dtype in ("u32", "i64", "i32"):
-            size = {"u32": 4, "i64": 8, "i32": 4}[dtype] * (4 if shape == "2,2" else shape)
-            answer = upload.put(name, b"\0" * size, role, dtype=dtype, shape=shape)
-            problem = assert_problem(answer, 422, "invalid-model")
-            assert (problem["rule"], problem["component"]) == ("zt1 §3 LayoutRule", role)
-    # Declared behind its parts it is found at commit.
-    late = begin(server, "indices")
-    late.put("s", b"\0" * 4, "values", dtype="f32", shape=1)
-    late.put("s", b"\0" * 4, "coords", dtype="u32", shape=1)
-    late.declare("s", shape=[4], format="sparse_coo")
-    assert assert_problem(late.commit(), 422, "invalid-model")["component"] == "coords"
-
-
-def test_malformed_escape_is_refused(server, upload):
-    answer = ask(server, "PUT", f"{upload.object_path('w')}/data?dtype=u8&shape=5&type=%zz", body=b"12345")
-    assert_problem(answer, 400, "invalid-request")
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        {"dtype": "f33"},
-        {"dtype": ""},
-        {"dtype": "float32"},
-        {"dtype": "f8_e4m3fn"},
-        {"dtype": "u8", "type": "f9"},
-        {"dtype": "u16", "type": "f8_e4m3fn"},
-        {"dtype": "f64", "type": "complex64"},
-    ],
-)
-def test_unknown_types(server, upload, query):
-    answer = ask(server, "PUT", upload.component_path("w", shape="5", **query), body=b"12345")
-    assert_problem(answer, 422, "unknown-dtype")
-
-
-@pytest.mark.parametrize("shape", ["4", "6", "", "0", "5,5"])
-def test_length_other_than_shape_times_type(server, upload, shape):
-    assert_problem(upload.put("w", b"12345", shape=shape), 422, "size-mismatch")
-    fields = {"Content-Length": "5"}
-    assert refused_before_body(server, upload.component_path("w", dtype="u8", shape=shape), fields) == 422
-
-
-def test_size_that_does_not_fit(server, upload):
-    answer = upload.put("w", b"1", dtype="f64", shape=str(2**62))
-    assert_problem(answer, 422, "size-mismatch")
-
-
-def test_data_of_another_shape_than_declared(upload):
-    assert_problem(upload.put("declared", b"12345", shape="5"), 422, "size-mismatch")
-    assert_problem(upload.put("declared", b"123456", shape="3,2"), 422, "size-mismatch")
 
 
 @pytest.mark.parametrize("version", ["1.2.0", "2"])
@@ -175,37 +107,8 @@ def test_component_that_its_layout_cannot_have(server, version):
     assert upload.put("coo", b"1" * 32, "coords", dtype="u64", shape="2,2").status == 201
 
 
-@pytest.mark.parametrize("coding", ["gzip", "br", "zstd, gzip", "x"])
-def test_other_codings(server, upload, coding):
-    answer = upload.put("w", b"12345", fields={"Content-Encoding": coding})
-    assert_problem(answer, 415, "unsupported-media-type")
-    fields = {"Content-Length": "5", "Content-Encoding": coding}
-    assert refused_before_body(server, upload.component_path("w", dtype="u8", shape="5"), fields) == 415
-
-
-def test_part_of_a_component(upload):
-    answer = upload.put("w", b"12345", fields={"Content-Range": "bytes 0-4/10"})
-    assert_problem(answer, 400, "invalid-request")
-
-
-def test_malformed_digest_field(upload):
-    assert_problem(upload.put("w", b"12345", fields={"Repr-Digest": "sha-256=:AA=:"}), 400, "invalid-request")
-
-
-def test_body_without_length(server, upload):
-    with connect(server) as connection:
-        target = upload.component_path("w", dtype="u8", shape="5")
-        connection.sendall(f"PUT {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        assert read_head(connection)[0] == 411
-
-
-def test_an_unknown_digest_is_refused(upload):
-    answer = upload.put("x", b"", shape="5", digest="sha256:" + "0" * 64)
-    assert_problem(answer, 404, "component-not-found")
-
-
 @pytest.mark.parametrize("path", ["", "/objects/w", "/objects/w/data?dtype=u8&shape=5", "/commit"])
-@pytest.mark.parametrize("identifier", ["0" * 32, "x", "0" * 33, "%2E%2E", "0" * 31 + "G"])
+@pytest.mark.parametrize("identifier", ["0" * 32, "%2E%2E"])
 def test_unknown_upload(server, identifier, path):
     method = {"": "DELETE", "/commit": "POST"}.get(path, "PUT")
     answer = ask(server, method, f"/v1/uploads/{identifier}{path}", body=b"12345")
@@ -215,16 +118,10 @@ def test_unknown_upload(server, identifier, path):
 @pytest.mark.parametrize(
     "body",
     [
-        b"[]",
         b"{",
-        b"null",
         b'{"version": "1.1.0"}',
-        b'{"version": 2}',
-        b'{"version": "2", "version": "2"}',
-        b'{"attributes": []}',
         b'{"attributes": {"a": 1, "a": 2}}',
         b'{"other": 1}',
-        b"{} x",
         b'{"attributes": {"a": "\xff"}}',
         b'{"attributes": ' + b'{"a":' * 100 + b"1" + b"}" * 101,
         b'{"version": "2", "attributes": ' + b'{"a":' * 40 + b"1" + b"}" * 41,
@@ -237,28 +134,15 @@ def test_malformed_beginning(server, folder, body):
     assert leftovers(folder) == before
 
 
-@pytest.mark.parametrize("name", [".hidden", "a b", "a/../b", "-x", "a" * 256, "a/" + "b" * 253])
-def test_beginning_under_an_invalid_name(server, name):
-    assert_problem(create(server, name), 400, "invalid-name")
-
-
 @pytest.mark.parametrize(
     "body",
     [
         b"[]",
-        b'{"shape": 5}',
         b'{"shape": [-1]}',
-        b'{"shape": [1.5]}',
-        b'{"shape": ["1"]}',
-        b'{"shape": [' + b",".join([b"1"] * 65) + b"]}",
         b'{"shape": [4294967296, 4294967296, 2]}',
-        b'{"shape": [1], "format": 5}',
-        b'{"shape": [1], "format": ""}',
+        b'{"shape": [' + b",".join([b"1"] * 65) + b"]}",
         b'{"format": "sparse_csr"}',
-        b'{"shape": [1], "attributes": "x"}',
         b'{"shape": [1], "unknown": 1}',
-        b'{"shape": [1], "shape": [1]}',
-        b'{"shape": [1]',
     ],
 )
 def test_malformed_object(server, upload, body):
@@ -272,19 +156,6 @@ def test_json_that_is_too_long(server, upload):
     fields = {"Content-Length": str(len(body))}
     assert refused_before_body(server, upload.object_path("long"), fields) == 413
     assert refused_before_body(server, f"{model_path('long')}/uploads", fields, "POST") == 413
-
-
-def test_json_with_a_coding(server, upload):
-    answer = ask(server, "PUT", upload.object_path("w"), JSON | {"Content-Encoding": "gzip"}, b"{}")
-    assert_problem(answer, 415, "unsupported-media-type")
-
-
-def test_names_longer_than_zt2_has(server):
-    upload = begin(server, "long-names", "2")
-    assert_problem(upload.put("x" * 1025, b"1"), 400, "invalid-name")
-    assert_problem(upload.declare("x" * 1025, shape=[1]), 400, "invalid-name")
-    assert upload.put("x" * 1024, b"1").status == 201
-    assert upload.commit().status == 201
 
 
 def test_read_only_server_refuses_every_write(folder, share_server, upload):
@@ -323,20 +194,3 @@ def test_more_than_the_server_takes(tmp_path, share_server):
     assert_problem(create(server, "o"), 429, "rate-limited")
     assert upload.delete().status == 204
     begin(server, "o")
-
-
-def test_disk_without_room(tmp_path, share_server):
-    server = share_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_RESERVE_BYTES": str(1 << 50)})
-    assert_problem(create(server, "m"), 507, "insufficient-storage")
-    assert leftovers(tmp_path) == []
-
-
-def test_length_past_the_free_space(server, upload):
-    target = upload.component_path("big", dtype="u8", shape=str(1 << 39))
-    assert refused_before_body(server, target, {"Content-Length": str(1 << 39)}) == 507
-    assert refused_before_body(server, target, {"Content-Length": str(1 << 39), "Content-Encoding": "zstd"}) == 507
-
-
-def test_digest_mismatch_of_an_empty_component(upload):
-    answer = upload.put("w", b"", shape="0", fields={"Content-Digest": digest_field("sha-256", b"x")})
-    assert_problem(answer, 422, "digest-mismatch")

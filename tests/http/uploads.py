@@ -7,7 +7,7 @@ from pathlib import Path
 
 import mirror
 from containers import dense, pattern, zt1, zt2
-from wire import ask, component_path, get, model_path
+from wire import ask, component_path, connect, get, model_path
 
 SMALL = zt1({"w": dense(pattern(1000))})
 OTHER = zt2({"w": dense(pattern(1000, seed=2), digest="xxh3")})
@@ -15,6 +15,14 @@ OTHER = zt2({"w": dense(pattern(1000, seed=2), digest="xxh3")})
 
 def put(server, name, body, **fields):
     return ask(server, "PUT", model_path(name), {key.replace("_", "-"): value for key, value in fields.items()}, body)
+
+
+def begin_put(server, target, length, *fields):
+    """A connection over which the head of a PUT was sent, and nothing of its body. No length: it comes in chunks."""
+    framing = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
+    connection = connect(server)
+    connection.sendall("\r\n".join([f"PUT {target} HTTP/1.1", "Host: x", framing, *fields, "", ""]).encode())
+    return connection
 
 
 def digest_field(algorithm, data):
@@ -41,3 +49,10 @@ def content_of(server, name):
 def assert_absent(server, folder, name):
     assert get(server, model_path(name)).status == 404
     assert [path for path in files_of(folder) if name in path or path.split("/")[-1].startswith(".")] == []
+
+
+def fill(folder, files):
+    """Writes files by their paths in the folder."""
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)

@@ -3,8 +3,12 @@
 `ask` is for requests that are well formed; `talk` sends any bytes and reads what comes back until the server closes.
 """
 
+import base64
+import concurrent.futures
+import hashlib
 import http.client
 import json
+import os
 import socket
 import time
 from urllib.parse import quote
@@ -65,6 +69,12 @@ def http_connection(server):
     if server.context is None:
         return http.client.HTTPConnection(server.host, server.port, timeout=TIMEOUT_S)
     return http.client.HTTPSConnection(server.host, server.port, timeout=TIMEOUT_S, context=server.context)
+
+
+def at_once(*calls):
+    """What they return; all run at the same time."""
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        return [future.result() for future in [pool.submit(call) for call in calls]]
 
 
 class Connection:
@@ -135,6 +145,13 @@ def read_until_closed(connection):
     except ConnectionResetError:
         pass
     return received
+
+
+def begin_answer(server, target, fields="", receive_buffer=4096):
+    """An answer whose reader stops at its beginning: the connection, the status, the fields, and what came of the body."""
+    connection = connect(server, receive_buffer)
+    connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n".encode())
+    return connection, *read_head(connection)
 
 
 def talk(server, data):
@@ -232,6 +249,27 @@ def verify(server, model):
 def ended_state(server, model):
     state = verification(server, model)
     return state if state["state"] in ("verified", "failed") else None
+
+
+def sha256_field(data):
+    """As Repr-Digest and Content-Digest write it."""
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(data).digest()).decode()}:"
+
+
+def publish(path, data):
+    """Replaces a file atomically, as writers should."""
+    temporary = path.with_name(f".{path.name}.partial")
+    temporary.write_bytes(data)
+    temporary.rename(path)
+
+
+def descriptors(server):
+    return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+
+
+def memory_kib(server, name="VmRSS"):
+    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as file:
+        return int(next(line for line in file if line.startswith(f"{name}:")).split()[1])
 
 
 def assert_problem(answer, status, code):

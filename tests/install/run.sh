@@ -34,7 +34,7 @@ run_example()
         echo "$program opened itself" >&2
         exit 1
     fi
-    grep -q 'of no known format' "$prefix/message"
+    grep -q 'no known format' "$prefix/message"
 }
 
 # by_pkg_config NAME LINE SOURCE [FLAG...]

@@ -1,5 +1,5 @@
 """Writes and reads .mag files with the package magnetron, whose releases each have a layout and an interface of their
-own: 0.1.2, 0.1.5 to 0.1.6, and 0.2.2."""
+own: 0.1.2, 0.1.5 to 0.1.6, 0.1.7 to 0.1.9, and 0.2.2."""
 
 import ctypes
 import sys
@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 RELEASE = version("magnetron")
+SNAPSHOTS = ("0.1.6", "0.1.7", "0.1.9")
 
 
 def tensors():
@@ -30,8 +31,9 @@ def tensors():
         for kind in ("int64", "int16", "int8", "uint64", "uint32", "uint16", "uint8"):
             limits = np.iinfo(kind)
             made[f"more.{kind}"] = random.integers(limits.min, limits.max, (3, 5), dtype=kind, endpoint=True)
-    if RELEASE == "0.2.2":
+    if RELEASE in ("0.1.7", "0.1.9", "0.2.2"):
         made["weights.f8"] = random.standard_normal((5, 3)).astype(ml_dtypes.float8_e4m3fn)
+    if RELEASE == "0.2.2":
         made["none"] = np.zeros((2, 0, 3), dtype=np.float32)
         made["scalar"] = np.array(2.5, dtype=np.float32)
     return made
@@ -88,7 +90,7 @@ def write_stream(path, made):
     return metadata
 
 
-WRITERS = {"0.1.2": write_archive, "0.1.6": write_snapshot, "0.2.2": write_stream}
+WRITERS = {"0.1.2": write_archive, **dict.fromkeys(SNAPSHOTS, write_snapshot), "0.2.2": write_stream}
 
 
 def write(folder):
@@ -109,7 +111,7 @@ def read(path):
     """0.1.2 writes tensors and never reads them."""
     if RELEASE == "0.1.2":
         return {}
-    if RELEASE == "0.1.6":
+    if RELEASE in SNAPSHOTS:
         from magnetron import Snapshot
 
         with Snapshot.read(str(path)) as snapshot:

@@ -1,9 +1,47 @@
-"""Clients of a Hub: what several files of tests need of servers and caches."""
+"""Which tests of this folder depend on other people's releases, and what several of its files need of the Hub's clients."""
+
+from pathlib import Path
 
 import pytest
 
+from environments import BESIDE
 from hub_clients import RELEASES, HubClient
 from hub_repositories import write_files
+
+HERE = Path(__file__).resolve().parent
+# A new release of somebody else's program breaks these more often than a change of ours, and they take most of this
+# folder's time: environments, images, packages. Only `tests/run.sh --all` runs them.
+OTHERS = {
+    "test_compose",
+    "test_debian_package",
+    "test_folder_indices",
+    "test_http_clients",
+    "test_hub_javascript",
+    "test_hub_llama",
+    "test_hub_rust",
+    "test_hub_transformers",
+    "test_image",
+    "test_kubernetes",
+    "test_proxies",
+    "test_replicas",
+    "test_save_pretrained",
+    "test_tus_js",
+    "test_zarr",
+}
+# Likewise, earlier releases of clients whose current release is always tested; ztensor 1.2.3 is the current one of its format.
+EARLIER = {
+    *RELEASES[1:], *BESIDE, "0.1.4", "1.0.1", "1.1.1", "torch-1.6.0", "torch-2.1.2",
+    "magnetron-0.1.2", "magnetron-0.1.6", "magnetron-0.1.7", "magnetron-0.1.9",
+}  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        is_earlier = any(isinstance(value, str) and value in EARLIER for value in values)
+        if item.path.parent == HERE and (item.path.stem in OTHERS or is_earlier):
+            item.add_marker(pytest.mark.others)
 
 
 @pytest.fixture(params=RELEASES)
@@ -31,8 +69,8 @@ def root(tmp_path):
 
 @pytest.fixture
 def hub(request, root, start_server):
-    """Serves root for writing, with the module's SETTINGS."""
-    return start_server(root, "--writable", environment=getattr(request.module, "SETTINGS", {}))
+    """Serves root for writing, with the module's SETTINGS; other servers of a test may write there too."""
+    return start_server(root, "--writable", "--shared", environment=getattr(request.module, "SETTINGS", {}))
 
 
 @pytest.fixture

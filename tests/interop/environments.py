@@ -45,6 +45,8 @@ CLIENTS = {
     "numpy": (None, "client_numpy.py"),
     "magnetron-0.1.2": ("magnetron==0.1.2", "client_magnetron.py"),
     "magnetron-0.1.6": ("magnetron==0.1.6", "client_magnetron.py"),
+    "magnetron-0.1.7": ("magnetron==0.1.7", "client_magnetron.py"),
+    "magnetron-0.1.9": ("magnetron==0.1.9", "client_magnetron.py"),
     "magnetron-0.2.2": ("magnetron==0.2.2", "client_magnetron.py"),
     # What torch imports; torch itself is in ALONE.
     "torch-1.6.0": ("numpy==1.24.4 future==1.0.0", "client_torch.py"),

@@ -3,16 +3,13 @@ what must be served, no more and no less."""
 
 import json
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 
 from server_process import PROGRAM
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
-import containers  # noqa: E402
-import joined  # noqa: E402
+import containers
+import joined
 
 WORDS = ["[UNK]", "the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog"]
 HIDDEN_SIZE, INNER_SIZE, LAYERS, HEADS = 16, 24, 2, 4

@@ -3,15 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from environments import run_client
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
-import containers  # noqa: E402
+import containers
 
 FILES = {
     "top.json": b"{}",

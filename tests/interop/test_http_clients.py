@@ -5,9 +5,7 @@ import io
 import json
 import shutil
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +15,8 @@ import caching_proxy
 import proxies
 from environments import run_client
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
-import containers  # noqa: E402
-from wire import eventually  # noqa: E402
+import containers
+from wire import eventually
 
 SHAPE = (1024, 3000)
 HEADER_DTYPES = {"f32": "F32", "u8": "U8", "i64": "I64"}

@@ -7,7 +7,6 @@ import pytest
 import requests
 
 from hub_clients import files_below
-from hub_javascript import JavaScriptClient, install
 from hub_repositories import make_many, make_model, write_files
 
 BASE = "/shared/models"
@@ -50,12 +49,3 @@ def test_every_page(client):
     assert len(client.call("tree", "org/many", recursive=True)) == 2500 + 7
     found = client.call("list_models", author="crowd")
     assert found == [f"crowd/model-{number:04}" for number in range(REPOSITORIES)]
-
-
-def test_every_page_in_javascript(hub):
-    installed = install()
-    if installed is None:
-        pytest.skip("no Node.js with npm and its packages here")
-    client = JavaScriptClient(installed, hub.url + BASE)
-    assert len(client.call("listFiles", "org/many", {})) == 2500 + 7
-    assert len(client.call("listModels", {"owner": "crowd"})) == REPOSITORIES

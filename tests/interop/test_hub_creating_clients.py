@@ -1,7 +1,5 @@
 """The Hub's clients create repositories, unchanged, and fill them where the answer says that they are."""
 
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -9,8 +7,7 @@ from hub_clients import OLDEST, Raised, files_below
 from hub_javascript import JavaScriptClient, Thrown, install
 from hub_repositories import text_files, zt_weights
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
-from clients import Client, write_tokens  # noqa: E402
+from clients import Client, write_tokens
 
 FILES = {"weights.zt": zt_weights(), "sub/a b.txt": b"of a subfolder", **text_files()}
 ANNA = Client("anna", "write", "anna/*")

@@ -146,7 +146,7 @@ def test_a_cut_connection_resumes(client, hub, folder):
         path = client.expect_hf("download", "org/large", "large.bin").split()[-1]
         first, second = proxy.ranges("/large.bin")
     finally:
-        proxy.stop()
+        proxy.close()
     assert Path(path).read_bytes() == (folder / "org/large/large.bin").read_bytes()
     assert (proxy.cuts, first) == (1, None)
     # Whole blocks of 10 MiB that it has.
@@ -162,7 +162,7 @@ def test_hf_transfer_fetches_ranges_side_by_side(client, hub, folder):
         path = client.expect_hf("download", "org/larger", "large.bin").split()[-1]
         ranges = proxy.ranges("/large.bin")
     finally:
-        proxy.stop()
+        proxy.close()
     assert Path(path).read_bytes() == (folder / "org/larger/large.bin").read_bytes()
     # It leaves a first answer unread, and asks for one byte that tells the size.
     pieces = [f"bytes={begin}-{begin + (10 << 20) - 1}" for begin in range(0, 60 << 20, 10 << 20)]

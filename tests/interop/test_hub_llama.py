@@ -58,7 +58,7 @@ def test_a_cut_download_goes_on(hub, folder, tmp_path):
         path = fetched(tmp_path, proxy.url, "org/large")
         ranges = proxy.ranges("/large-Q8_0.gguf")
     finally:
-        proxy.stop()
+        proxy.close()
     assert path.read_bytes() == (folder / "org/large/large-Q8_0.gguf").read_bytes()
     assert proxy.cuts == 1 and int(ranges[-1].split("=")[1].rstrip("-")) > 20 << 20
 

@@ -1,6 +1,5 @@
 """The Hub's clients against a server with a tokens file: nothing without a token, and what its glob covers with one."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,7 @@ import pytest
 from hub_clients import Raised
 from hub_repositories import make_model
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
-from clients import Client, write_tokens  # noqa: E402
+from clients import Client, write_tokens
 
 READER = Client("reader", "read")
 TEAM = Client("team", "write", "team/*")

@@ -85,7 +85,7 @@ def test_an_upload_that_was_interrupted_is_repeated(client, root, hub, source, s
     assert files_below(root / "org/new") == {}
     if restarts:
         hub.kill()
-        client.environment["HF_ENDPOINT"] = start_server(root, "--writable", environment=SETTINGS).url
+        client.environment["HF_ENDPOINT"] = start_server(root, "--writable", "--shared", environment=SETTINGS).url
     client.expect_hf("upload", "org/new", source)
     assert files_below(root / "org/new") == FILES
 
@@ -106,7 +106,7 @@ def test_two_uploads_at_once_share_a_cache(client, root, hub, source):
 
 def test_with_tokens(client, root, source, tmp_path, start_server):
     tokens = write_tokens(tmp_path / "tokens", WRITER)
-    guarded = start_server(root, "--writable", "--tokens", tokens, environment=SETTINGS)
+    guarded = start_server(root, "--writable", "--shared", "--tokens", tokens, environment=SETTINGS)
     client.environment |= {"HF_ENDPOINT": guarded.url, "HF_TOKEN": WRITER.token}
     client.expect_hf("upload", "org/new", source)
     assert files_below(root / "org/new") == FILES
@@ -123,7 +123,7 @@ def test_without_xet_nothing_goes_that_way(client, root, hub, source):
 
 
 def test_a_server_without_xet_ends_the_upload(client, root, source, start_server):
-    off = start_server(root, "--writable", environment={**SETTINGS, "ZTSERVE_HUB_XET": "false"})
+    off = start_server(root, "--writable", "--shared", environment={**SETTINGS, "ZTSERVE_HUB_XET": "false"})
     client.environment["HF_ENDPOINT"] = off.url
     said = client.refused_hf("upload", "org/new", source)
     # The library that asks reads the status only.

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,10 @@ import requests
 
 from environments import run_client
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
-import containers  # noqa: E402
+import containers
+
+# Each test sends thousands of requests; a busy machine needs several minutes for them.
+pytestmark = pytest.mark.timeout(1200)
 
 RAW = containers.pattern(64, seed=3)
 # The examples in the description use this model.
@@ -70,7 +71,7 @@ def test_the_description_is_served(server):
 
 
 def test_answers_are_as_described(server):
-    run_client("schemathesis", f"{server.url}/openapi.json", "-n", 15)
+    run_client("schemathesis", f"{server.url}/openapi.json", "-n", 5)
 
 
 def test_answers_about_existing_models_are_as_described(server, tmp_path):
@@ -78,4 +79,4 @@ def test_answers_about_existing_models_are_as_described(server, tmp_path):
     narrow(document)
     narrowed = tmp_path / "narrowed.json"
     narrowed.write_text(json.dumps(document))
-    run_client("schemathesis", narrowed, "--url", server.url, "-n", 60)
+    run_client("schemathesis", narrowed, "--url", server.url, "-n", 20)

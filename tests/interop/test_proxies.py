@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -16,11 +15,10 @@ import proxies
 from environments import run_client
 from server_process import TOP, ServerProcess
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
-import tus  # noqa: E402
-from containers import dense, pattern, zt1  # noqa: E402
-from uploads import SMALL, put  # noqa: E402
-from wire import TIMEOUT_S, ask, component_path, connect, eventually, get, model_path, read_head  # noqa: E402
+import tus
+from containers import dense, pattern, zt1
+from uploads import SMALL, put
+from wire import TIMEOUT_S, ask, component_path, connect, eventually, get, model_path, read_head
 
 CONFIGURATIONS = TOP / "deploy" / "proxy"
 STARTS = {
@@ -292,7 +290,7 @@ def test_mistakes_look_as_the_page_says(mistake, start_server, tmp_path):
     finally:
         proxy.stop()
     assert answer.status == status
-    assert (b'"detail":"there is nothing at this path"' in answer.body) == is_from_server
+    assert (b'"detail":"there is no resource at this path"' in answer.body) == is_from_server
 
 
 # A name that proxies pass on, and a page that came from there, with TLS before the proxy.

@@ -1,23 +1,20 @@
 """docs/recipes.md is true: behind its nginx, uploads in several requests stay on the replica that began them."""
 
 import re
-import sys
 from http.client import HTTPConnection
-from pathlib import Path
 
 import pytest
 
 import proxies
 from server_process import TOP, ServerProcess
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
-import s3_engines  # noqa: E402
-import tus  # noqa: E402
-import wire  # noqa: E402
-import writers  # noqa: E402
-from buckets import BucketServers  # noqa: E402
-from containers import dense, pattern, zt1  # noqa: E402
-from wire import ask, component_path, eventually, get  # noqa: E402
+import s3_engines
+import tus
+import wire
+import writers
+from buckets import BucketServers
+from containers import dense, pattern, zt1
+from wire import ask, component_path, eventually, get
 
 CLIENTS = [f"127.0.0.{number}" for number in range(2, 10)]
 DATA = pattern(3_000_000, seed=1)

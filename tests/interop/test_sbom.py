@@ -1,6 +1,5 @@
 """The SBOM of the image, from a folder made by hand."""
 
-import copy
 import json
 import subprocess
 import sys
@@ -67,21 +66,3 @@ def test_the_same_content_and_time_give_the_same_document(root):
 
 def test_it_keeps_the_rules(root):
     assert broken_rules(make(root)) == []
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda document: document.pop("creationInfo"),
-        lambda document: document["packages"][1].pop("versionInfo"),
-        lambda document: document["packages"][1].update(SPDXID="SPDXRef-a b"),
-        lambda document: document["packages"][1].update(licenseDeclared="GPL-2+"),
-        lambda document: document["packages"][1].update(SPDXID=document["packages"][2]["SPDXID"]),
-        lambda document: document["relationships"][1].update(relatedSpdxElement="SPDXRef-none"),
-        lambda document: document["relationships"].pop(0),
-    ],
-)
-def test_the_rules_find_what_is_wrong(root, spoil):
-    document = copy.deepcopy(make(root))
-    spoil(document)
-    assert broken_rules(document) != []

@@ -4,18 +4,15 @@ them. The package has no way to write shards, so those are made by the tests' ow
 import hashlib
 import json
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import requests
 
 from environments import run_client
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
 
-from containers import dense, dense_in_shard, pattern, shard_entry, zt2, zt2_data_shard  # noqa: E402
-from server_process import PROGRAM  # noqa: E402
+from containers import dense, dense_in_shard, pattern, shard_entry, zt2, zt2_data_shard
+from server_process import PROGRAM
 
 DATA = {name: pattern(10_000, seed) for seed, name in enumerate(("own", "first", "second"), start=31)}
 

@@ -2,16 +2,13 @@
 
 import hashlib
 import json
-import sys
-from pathlib import Path
 
 import pytest
 import requests
 
 from node_clients import run_script
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
-import containers  # noqa: E402
+import containers
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,11 @@
 
 import hashlib
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import requests
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
-import containers  # noqa: E402
+import containers
 
 # More than is read without the HTTP library, and more than any window.
 LARGE = 5_000_000
@@ -64,24 +61,9 @@ def test_curl_sends_only_missing_bytes(server, sent):
     assert (status, uploaded) == (b"412", b"0")
 
 
-def test_requests_streams_a_file(server, sent):
-    with sent.open("rb") as file:
-        answer = requests.put(f"{server.url}/v1/models/m", data=file)
-    assert answer.status_code == 201, answer.text
-    assert_stored(server, "m", sent)
-
-
 def test_requests_streams_a_generator(server, sent):
     content = sent.read_bytes()
     pieces = (content[at : at + 70_001] for at in range(0, len(content), 70_001))
     answer = requests.put(f"{server.url}/v1/models/m", data=pieces)
     assert answer.status_code == 201, answer.text
     assert_stored(server, "m", sent)
-
-
-def test_one_session_of_requests_goes_on_after_uploads(server, sent):
-    """Some uploads end their connection; a session silently opens another."""
-    with requests.Session() as session:
-        for number in range(4):
-            assert session.put(f"{server.url}/v1/models/m{number}", data=sent.read_bytes()).status_code == 201
-            assert session.get(f"{server.url}/v1/models/m{number}").status_code == 200

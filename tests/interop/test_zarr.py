@@ -3,8 +3,6 @@
 import hashlib
 import io
 import json
-import sys
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -13,10 +11,9 @@ import pytest
 from arrays import compressible_arrays
 from environments import run_client
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
-from containers import dense, dense_encoded, dense_in_shard, pattern, seekable, shard_entry  # noqa: E402
-from containers import zstd_dense, zstd_frame, zt1, zt2, zt2_data_shard  # noqa: E402
-from parts import safetensors_model  # noqa: E402
+from containers import dense, dense_encoded, dense_in_shard, pattern, seekable, shard_entry
+from containers import zstd_dense, zstd_frame, zt1, zt2, zt2_data_shard
+from parts import safetensors_model
 
 random = np.random.default_rng(6)
 GRID = random.standard_normal((5, 7, 3)).astype("<f4")

@@ -34,11 +34,8 @@ forbid config '<(microhttpd|curl/|pthread)' 'config knows no HTTP and no threads
 for library in microhttpd gnutls cbor zstd jansson openssl curl xxhash zlib isa-l utf8proc seccomp lz4frame; do
     pattern='^[[:space:]]*#[[:space:]]*include[[:space:]]*<'$library'[./]'
     mapfile -t files < <(grep -rlE --include='*.[ch]' "$pattern" core config server)
-    max=$wrapping_files_max
-    # TLS has a server's side (what is loaded, and sessions) and a client's.
-    [ "$library" != gnutls ] || max=3
-    if [ "${#files[@]}" -gt "$max" ]; then
-        echo "<$library> is included by more than $max files: ${files[*]}" >&2
+    if [ "${#files[@]}" -gt "$wrapping_files_max" ]; then
+        echo "<$library> is included by more than $wrapping_files_max files: ${files[*]}" >&2
         found=1
     fi
 done

@@ -14,13 +14,15 @@ ROOTS = {"core": ["core/include", "core/src"], "config": ["."], "server": ["serv
 
 
 def read_rooms():
-    """The rooms in order, and the room of each public header."""
-    rooms, public = [], {}
+    """The level of each room, and the room of each public header."""
+    rooms, public, beside, level = {}, {}, False, 0
     for line in (TOP / "tests/lint/rooms.txt").read_text().splitlines():
         if line.startswith("#") or not line.strip():
             continue
-        room, *headers = line.split()
-        rooms.append(room)
+        level += not (beside and line.startswith("="))
+        beside = line.startswith("=")
+        room, *headers = line.removeprefix("=").split()
+        rooms[room] = level
         public.update({f"core/include/zt/{header}.h": room for header in headers})
     return rooms, public
 
@@ -53,10 +55,12 @@ def check_file(path, rooms, public):
         target = resolve(name, path.parts[0])
         if target is None:
             yield f'{path}: "{name}" is not found from the root of its layer'
-        elif room_of(target, public) not in rooms:
+        elif (owner := room_of(target, public)) not in rooms:
             yield f"{target}: rooms.txt has no room for it"
-        elif rooms.index(room_of(target, public)) > rooms.index(room):
-            yield f"{path}: {room} is below {room_of(target, public)}, which {name} belongs to"
+        elif rooms[owner] > rooms[room]:
+            yield f"{path}: {room} is below {owner}, which {name} belongs to"
+        elif rooms[owner] == rooms[room] and owner != room:
+            yield f"{path}: {room} is next to {owner}, which {name} belongs to"
 
 
 def namesakes():

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Layout (clang-format), dialect, layers and rooms, scripts (shellcheck), each public header alone, likely bugs
-# (clang-tidy). Installs missing tools. Every check runs; the exit status is 1 if one of them failed.
+# Layout (clang-format), dialect, layers and rooms, English, scripts (shellcheck), each public header alone, figures of
+# style, how much of the code each kind of request enters, likely bugs (clang-tidy). Installs missing tools. Every check
+# runs; the exit status is 1 if one of them failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=deploy/packages.sh
 . deploy/packages.sh
+# shellcheck source=tests/environment.sh
+. tests/environment.sh
 build="build-lint"
 failures=()
 
@@ -28,6 +31,11 @@ check_scripts()
     shellcheck -x "${scripts[@]}" .ci/run
 }
 
+check_trips()
+{
+    make_venv && "$venv/bin/python" tests/figures/path.py --build "$build/trips"
+}
+
 # The checks are listed in .clang-tidy. One process per file: with several files, version 14 takes every va_list after the
 # first file for uninitialized. status.c defines what analyzer.h explains, so it is checked without that header.
 check_bugs()
@@ -47,8 +55,11 @@ check layout check_layout
 check dialect tests/lint/dialect.py
 check layers tests/lint/layers.sh
 check rooms tests/lint/rooms.py
+check english tests/lint/english.py
 check scripts check_scripts
 check headers tests/lint/headers.sh
+check figures tests/figures/style.py
+check trips check_trips
 check bugs check_bugs
 if [ "${#failures[@]}" -gt 0 ]; then
     echo "lint: failed: ${failures[*]}"

@@ -48,12 +48,13 @@ static void append_byte_string(struct text_reader *reader)
     zt_buffer_free(&bytes);
 }
 
-/* "\0" is the only escape there is. */
+/* \0 is the only escape there is. */
 static void append_text(struct text_reader *reader, bool marked)
 {
     struct zt_buffer text = {0};
+    const char quote = *reader->at;
 
-    for (reader->at++; *reader->at != '"'; reader->at++) {
+    for (reader->at++; *reader->at != quote; reader->at++) {
         char c = *reader->at;
 
         assert_int_not_equal(c, '\0');
@@ -156,6 +157,7 @@ static void append_value(struct text_reader *reader)
         append_items(reader, ']');
         break;
     case '"':
+    case '\'':
         append_text(reader, marked_text);
         break;
     case 'h':

@@ -1,8 +1,8 @@
 /* CBOR from a text that looks like JSON, so that a test shows its manifest.
  *
- * Keys stay in the order given, heads are the shortest. Beyond JSON: h'0102' is a byte string; ^
- * before an item marks where its head begins, @ before a text where its characters begin. Faults of
- * encoding are written as bytes: !c000. */
+ * Keys stay in the order given, heads are the shortest. Beyond JSON: texts may have single quotes;
+ * h'0102' is a byte string; ^ before an item marks where its head begins, @ before a text where its
+ * characters begin. Faults of encoding are written as bytes: !c000. */
 #ifndef ZT_TEST_CBOR_TEXT_H
 #define ZT_TEST_CBOR_TEXT_H
 

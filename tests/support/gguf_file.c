@@ -83,8 +83,3 @@ void gguf_assert_refused(struct gguf_file *file, size_t data_length, const char 
     container_assert_refused(&container, rule, offset);
     container_free(&container);
 }
-
-void gguf_append_text(void *context, const char *text, size_t length)
-{
-    strncat(context, text, length);
-}

@@ -34,7 +34,4 @@ void gguf_finish(struct gguf_file *file, unsigned alignment, size_t data_length,
 void gguf_assert_refused(struct gguf_file *file, size_t data_length, const char *rule,
                          uint64_t offset);
 
-/* Appends to the C string at context, for zt_attributes_write_json. */
-void gguf_append_text(void *context, const char *text, size_t length);
-
 #endif

@@ -26,7 +26,7 @@ void safetensors_make(struct container *container, const char *header, size_t da
     to = container->bytes + LENGTH_BYTES;
     for (const char *from = header; *from != '\0'; from++)
         if (from != mark)
-            *to++ = (uint8_t)*from;
+            *to++ = *from == '\'' ? '"' : (uint8_t)*from;
     for (size_t i = 0; i < data_length; i++)
         *to++ = (uint8_t)(i % 251);
 }

@@ -4,9 +4,9 @@
 
 #include "container.h"
 
-/* Makes a file of the header, without padding, and data_length bytes (byte n is n mod 251). ^ in
- * the header is left out; its position becomes the container's mark. container starts out cleared;
- * its previous file is freed. */
+/* Makes a file of the header, without padding, and data_length bytes (byte n is n mod 251). Single
+ * quotes in the header become double ones; ^ is left out, and its position becomes the container's
+ * mark. container starts out cleared; its previous file is freed. */
 void safetensors_make(struct container *container, const char *header, size_t data_length);
 
 /* Fails the running test unless a file with that header is rejected with that rule, at the marked

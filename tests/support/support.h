@@ -1,5 +1,6 @@
-/* What every unit test includes: cmocka, with the headers that it needs first, and the project's
- * own assertions. */
+/* What every unit test includes: cmocka, with the headers that it needs first, what most tests use
+ * of the C library, and the project's own assertions. tests.h, which includes it, defines a
+ * test. */
 #ifndef ZT_TEST_SUPPORT_H
 #define ZT_TEST_SUPPORT_H
 
@@ -7,10 +8,27 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-#include "zt/status.h"
+#include "zt/source.h"
+
+/* Opens bytes that outlive it; fails the running test if that fails. */
+struct zt_source *memory_source(const void *bytes, size_t length);
+
+/* Fails the running test unless the bytes are those of the C string. */
+void assert_text(const char *bytes, size_t length, const char *wanted);
+
+/* Fails the running test unless attributes are written as that JSON. */
+void assert_json(struct zt_text attributes, const char *wanted);
+
+/* Writes a JSON text with double quotes where it has single ones. */
+void json_quotes(char *text);
+
+#define assert_ok(status) assert_int_equal((status), ZT_OK)
 
 /* Asserts a failure's status, rule and offset. */
 #define assert_failure(error_, status_, rule_, offset_)       \

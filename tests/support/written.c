@@ -10,15 +10,16 @@
 #include "container.h"
 #include "handmade.h"
 
-#define DENSE(dtype, at, length, shape)                                                      \
-    "{\"shape\":" shape ",\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"" dtype \
-    "\",\"offset\":" at ",\"length\":" length "}}}"
-#define PLAIN                                                                                    \
-    "{\"version\":\"1.2.0\",\"attributes\":{\"steps\":7},\"objects\":{"                          \
-    "\"a\":" DENSE("f32", "64", "24", "[2,3]") ",\"b\":" DENSE(                                  \
-        "i32", "128", "300", "[75,1]") ","                                                       \
-                                       "\"c\":" DENSE("f32", "64", "24", "[6]") ",\"d\":" DENSE( \
-                                           "f16", "448", "2", "[1]") "}}"
+#define DENSE(dtype, at, length, shape)                                                          \
+    "{'shape':" shape ",'format':'dense','components':{'data':{'dtype':'" dtype "','offset':" at \
+    ",'length':" length "}}}"
+#define PLAIN                                                                                  \
+    "{'version':'1.2.0','attributes':{'steps':7},'objects':{'a':" DENSE(                       \
+        "f32", "64", "24",                                                                     \
+        "[2,3]") ",'b':" DENSE("i32", "128", "300",                                            \
+                               "[75,1]") ",'c':" DENSE("f32", "64", "24",                      \
+                                                       "[6]") ",'d':" DENSE("f16", "448", "2", \
+                                                                            "[1]") "}}"
 #define PLAIN_DATA 512
 
 void written_open(struct written *written, struct zt_buffer bytes)
@@ -46,10 +47,9 @@ void written_from_text(struct written *written, size_t data_length, const char *
 void written_unknown_length(struct written *written, size_t values_length)
 {
     static const char manifest[] =
-        "{\"version\":\"1.1.0\",\"objects\":{\"x\":{\"shape\":[9],\"format\":\"sparse_coo\","
-        "\"components\":{"
-        "\"coords\":{\"dtype\":\"u64\",\"offset\":64,\"length\":16},"
-        "\"values\":{\"dtype\":\"u8\",\"offset\":128,\"length\":%zu,\"encoding\":\"zstd\"}}}}}";
+        "{'version':'1.1.0','objects':{'x':{'shape':[9],'format':'sparse_coo','components':{'"
+        "coords':{'dtype':'u64','offset':64,'length':16},'values':{'dtype':'u8','offset':128,'"
+        "length':%zu,'encoding':'zstd'}}}}}";
     struct container container = {0};
     struct zt_buffer bytes = {0};
     struct bytes packed = {NULL, 0};

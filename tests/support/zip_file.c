@@ -211,6 +211,16 @@ enum zt_status bytes_open(const struct bytes *bytes, size_t length, struct zt_mo
     return status;
 }
 
+struct zt_model *bytes_model(const struct bytes *bytes)
+{
+    struct zt_model *model = NULL;
+    struct zt_error error;
+
+    if (bytes_open(bytes, bytes->length, &model, &error) != ZT_OK)
+        fail_msg("%s: %s", error.rule != NULL ? error.rule : "no rule", error.message);
+    return model;
+}
+
 void bytes_assert_refused(const struct bytes *bytes, const char *rule, uint64_t offset)
 {
     struct zt_model *model = NULL;
@@ -235,4 +245,42 @@ void bytes_assert_unsupported(const struct bytes *bytes, const char *part_of_mes
     assert_int_equal(bytes_open(bytes, bytes->length, &model, &error), ZT_UNSUPPORTED);
     assert_null(model);
     assert_non_null(strstr(error.message, part_of_message));
+}
+
+/* Every object is found by its name, and every part is within the file. */
+static void check_parts(const struct zt_model *model)
+{
+    for (uint32_t i = 0; i < model->object_count; i++)
+        assert_ptr_equal(zt_model_find(model, zt_object_name(&model->objects[i])),
+                         &model->objects[i]);
+    for (uint32_t i = 0; i < model->component_count; i++) {
+        const struct zt_component *part = &model->components[i];
+
+        assert_true(part->offset <= model->file_size);
+        assert_true(part->length <= model->file_size - part->offset);
+    }
+}
+
+void bytes_assert_survive(const struct bytes *bytes, size_t first, size_t end)
+{
+    struct zt_model *model = NULL;
+    struct zt_error error;
+
+    for (size_t length = first; length < bytes->length; length++) {
+        zt_error_clear(&error);
+        assert_int_equal(bytes_open(bytes, length, &model, &error), ZT_INVALID);
+        assert_non_null(error.rule);
+        assert_null(model);
+    }
+    for (size_t bit = first * 8; bit < end * 8; bit++) {
+        bytes->at[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        zt_error_clear(&error);
+        if (bytes_open(bytes, bytes->length, &model, &error) == ZT_OK)
+            check_parts(model);
+        else
+            assert_true(model == NULL && (error.rule != NULL || error.status == ZT_UNSUPPORTED));
+        zt_model_free(model);
+        model = NULL;
+        bytes->at[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
 }

@@ -40,12 +40,18 @@ void zip_file_free(struct zip_file *zip);
 /* Opens the first length bytes of a file, from a copy of exactly that length. */
 enum zt_status bytes_open(const struct bytes *bytes, size_t length, struct zt_model **out_model,
                           struct zt_error *error);
+/* Opens all of the bytes; fails the running test if they do not open. */
+struct zt_model *bytes_model(const struct bytes *bytes);
 /* Fails the running test unless the bytes are refused by that rule at that offset, with
  * ZT_INVALID. */
 void bytes_assert_refused(const struct bytes *bytes, const char *rule, uint64_t offset);
 /* Fails the running test unless the bytes are ZT_UNSUPPORTED with a message that contains the
  * text. */
 void bytes_assert_unsupported(const struct bytes *bytes, const char *part_of_message);
+
+/* Opens every prefix of first bytes or more, which must be refused by a rule; and the bytes with
+ * each bit from first up to end flipped, which must be refused or give parts within the file. */
+void bytes_assert_survive(const struct bytes *bytes, size_t first, size_t end);
 
 void bytes_put_le(uint8_t *at, uint64_t value, unsigned width);
 

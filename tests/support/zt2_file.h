@@ -30,9 +30,9 @@ enum zt_status zt2_file_open(const struct zt2_file *file, struct zt_model **out_
 #define ZT2_MANIFEST_AT 16384
 
 /* An object "a" of one part "data", with its layout's fields. */
-#define ZT2_OBJECT(part, rest) "{\"objects\":{@\"a\":{\"parts\":{\"data\":" part "}," rest "}}}"
-#define ZT2_PART               "{\"blob\":[4096,8],\"dtype\":\"u8\"}"
-#define ZT2_REST               "\"shape\":[8],\"layout\":\"dense\""
+#define ZT2_OBJECT(part, rest) "{'objects':{@'a':{'parts':{'data':" part "}," rest "}}}"
+#define ZT2_PART               "{'blob':[4096,8],'dtype':'u8'}"
+#define ZT2_REST               "'shape':[8],'layout':'dense'"
 
 /* Opens the file and frees the model again; checks that there is one exactly when the status is
  * ZT_OK. */

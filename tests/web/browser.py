@@ -197,9 +197,6 @@ class Browser:
             actions += [{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
         self.post("/actions", actions=[{"type": "pointer", "id": "mouse", "actions": actions}])
 
-    def focused(self):
-        return self.get("document.activeElement")
-
     # --- records ---
 
     def _log(self, kind):

@@ -87,7 +87,7 @@ def names_shown(browser):
 @pytest.mark.parametrize("path", ["models", "models/", "uploads/more", "nothing", "models/a/objects/b", "models/%zz", "models/a/objects/b/c/d"])
 def test_an_address_that_means_nothing_says_so(site, browser, path):
     browser.open(f"{site.url}/ui/{path}")
-    assert browser.text("h1") == "There is no such page"
+    assert browser.text("h1") == "Page not found"
 
 
 def test_a_model_may_be_called_like_a_part_of_an_address(site, browser):

@@ -82,7 +82,7 @@ def test_a_server_that_is_away_is_tried_again(browser, way, page, shown):
     way.shut()
     browser.run("const link = document.createElement('a'); link.href = arguments[0];"
                 "document.querySelector('main').append(link); link.click();", f"/ui/{page}")  # fmt: skip
-    browser.wait("document.querySelector('.error')?.textContent.includes('The server does not answer.')")
+    browser.wait("document.querySelector('.error')?.textContent.includes('The server does not respond.')")
     way.open()
     browser.run("[...document.querySelectorAll('main button')].find((e) => e.textContent === 'Try again').click()")
     browser.wait("document.querySelector('.error') === null && document.querySelector('main').innerText.includes(arguments[0])", shown)

@@ -141,11 +141,6 @@ def test_a_link_that_fits_no_longer_shows_all(site, browser, query):
     assert values(browser)[0] == pytest.approx(WAVES[row, column], rel=1e-6)
 
 
-def test_a_link_leads_into_a_module(site, browser):
-    browser.open(f"{site.url}/ui/models/types?at=long.list")
-    assert browser.text(".trail strong") == "list"
-
-
 # --- long lists ---
 
 

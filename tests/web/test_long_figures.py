@@ -46,8 +46,7 @@ def value_at(browser, row, column, shape):
 # --- the heat map ---
 
 
-@pytest.mark.parametrize("name", ARRAYS)
-@pytest.mark.parametrize("colours", ["viridis", "diverging"])
+@pytest.mark.parametrize("name, colours", [*((name, "viridis") for name in ARRAYS), ("all.i64", "diverging"), ("range", "diverging")])
 def test_every_number_of_64_bits_is_drawn(show, browser, name, colours):
     show(name, f"?map={colours}")
     assert browser.texts(".error") == browser.texts(".refusal") == []
@@ -90,7 +89,7 @@ def test_extremes_of_integers_have_all_digits(show, browser, name):
 # --- widths ---
 
 
-@pytest.mark.parametrize("width", [320, 380, 768, 960, 1280])
+@pytest.mark.parametrize("width", [320, 768, 1280])
 @pytest.mark.parametrize("name", ["longest", "within", "range"])
 def test_long_figures_are_no_wider_than_the_screen(show, browser, name, width):
     browser.resize(width)

@@ -33,26 +33,61 @@ def names_shown(browser):
     return browser.texts(".scroller tbody th .name")
 
 
+def column(browser, key):
+    return browser.run(
+        "const at = [...document.querySelectorAll('.table thead th')].findIndex((e) => e.dataset.key === arguments[0]);"
+        "return [...document.querySelectorAll('.table tbody:not(.spacer) tr')].map((row) => row.cells[at].textContent);",
+        key,
+    )
+
+
+def bytes_of(text):
+    amount, unit = text.split()
+    return float(amount.replace(",", "")) * 1024 ** ["B", "KiB", "MiB"].index(unit)
+
+
 def test_the_catalog_shows_what_the_server_lists(site, browser):
     browser.open(f"{site.url}/ui/")
-    assert names_shown(browser) == sorted(model["name"] for model in listed(site))
-    (broken,) = [model for model in listed(site) if "error" in model]
+    models_listed = listed(site)
+    assert names_shown(browser) == [model["name"] for model in models_listed] == sorted(model["name"] for model in models_listed)
+    formats = [f"{model['format']} {model['version'] or ''}".strip() if model["format"] else "" for model in models_listed]
+    assert column(browser, "format") == formats
+    assert [bytes_of(text) for text in column(browser, "size")] == pytest.approx([model["size"] for model in models_listed], rel=0.01)
+    counts = [None if text == "–" else int(text.replace(",", "")) for text in column(browser, "objects")]
+    assert counts == [model["objects"] for model in models_listed]
+    (broken,) = [model for model in models_listed if "error" in model]
     row = browser.get("[...document.querySelectorAll('.scroller tbody tr')].find((e) => e.querySelector('a')?.textContent === 'broken').textContent")
     assert "unreadable" in row and broken["error"]["detail"] in row
     browser.click(".column-size button")
-    assert names_shown(browser) == [model["name"] for model in sorted(listed(site), key=lambda model: -model["size"])]
+    by_size = [model["name"] for model in sorted(models_listed, key=lambda model: -model["size"])]
+    assert names_shown(browser) == by_size
+    browser.click(".column-size button")
+    assert names_shown(browser) == by_size[::-1]
+    assert browser.get("document.querySelector('th[data-key=size]').getAttribute('aria-sort')") == "ascending"
     browser.type("input[type=search]", "org sma")
     assert names_shown(browser) == ["org/small"]
     browser.open(browser.get("location.href"))
     assert names_shown(browser) == ["org/small"] and "q=org+sma" in browser.get("location.search")
 
 
+@pytest.mark.complains("a refused request")
+def test_a_model_that_cannot_be_read_says_why(site, browser):
+    browser.open(f"{site.url}/ui/models/broken")
+    assert requests.get(f"{site.url}/v1/models/broken").json()["detail"][:100] in browser.text(".error")
+
+
 def test_a_model_shows_its_manifest(site, browser):
     browser.open(f"{site.url}/ui/models/org%2Fsmall")
     manifest = requests.get(f"{site.url}/v1/models/org%2Fsmall").json()
-    shown = [f"{name}" if part == "data" else f"{name} · {part}"
-             for name, value in manifest["objects"].items() for part in value["components"]]  # fmt: skip
-    assert sorted(names_shown(browser)) == sorted(shown)
+    expected = {name if part == "data" else f"{name} · {part}": (value, stored)
+                for name, value in manifest["objects"].items() for part, stored in value["components"].items()}  # fmt: skip
+    shown = names_shown(browser)
+    assert sorted(shown) == sorted(expected)
+    assert column(browser, "type") == [expected[name][1]["type"] for name in shown]
+    shapes = [[int(axis) for axis in text.split(" × ") if axis.isdigit()] for text in column(browser, "shape")]
+    assert shapes == [expected[name][0]["shape"] for name in shown]
+    sizes = [bytes_of(text) for text in column(browser, "size")]
+    assert sizes == pytest.approx([expected[name][1]["length"] for name in shown], rel=0.01)
     text = browser.text("main")
     assert f"{manifest['source']['size']:,} bytes" in text
     for key, value in manifest["attributes"].items():
@@ -63,6 +98,19 @@ def test_a_model_shows_its_manifest(site, browser):
     browser.wait("document.querySelector('[aria-labelledby=verification] .mark').textContent === 'verified'")
 
 
+def test_the_map_of_bytes_is_in_proportion(site, browser):
+    browser.open(f"{site.url}/ui/models/org%2Fsmall")
+    areas = browser.wait(
+        "[...document.querySelectorAll('.treemap svg a')].map((e) => { const box = e.getBBox();"
+        "return [box.width * box.height, e.getAttribute('aria-label')]; })"
+    )
+    objects = requests.get(f"{site.url}/v1/models/org%2Fsmall").json()["objects"]
+    lengths = [stored["length"] for value in objects.values() for stored in value["components"].values()]
+    whole = browser.get("(() => { const b = document.querySelector('.treemap svg').viewBox.baseVal; return b.width * b.height; })()")
+    largest, label = max(areas)
+    assert "waves" in label and largest / whole == pytest.approx(max(lengths) / sum(lengths), abs=0.03)
+
+
 def test_very_many_tensors_are_a_few_rows_at_a_time(site, browser):
     browser.open(f"{site.url}/ui/models/many")
     rows = "document.querySelectorAll('.scroller tbody tr').length"
@@ -71,6 +119,8 @@ def test_very_many_tensors_are_a_few_rows_at_a_time(site, browser):
     browser.run("document.querySelector('.scroller a').focus()")
     browser.press("End")
     browser.wait("document.activeElement.textContent === 'block.999.part.99'")
+    browser.run("const box = document.querySelector('.scroller'); box.scrollTop = box.scrollHeight / 2;")
+    browser.wait("[...document.querySelectorAll('.scroller tbody .name')].some((e) => e.textContent === 'block.500.part.0')")
     assert browser.get(rows) < 100
     browser.type("input[type=search]", "block.777 part.99")
     assert names_shown(browser) == ["block.777.part.99"] and f"1 of {COUNT:,} tensors" in browser.text("main")
@@ -129,7 +179,7 @@ def test_what_is_refused_says_why_and_nothing_is_replaced_unasked(site, browser,
     browser.open(f"{site.url}/ui/uploads")
     choose(browser, tmp_path / "many.zt")
     done(browser, "failed")
-    assert "There is a model of this name already" in browser.text(".upload")
+    assert "A model of this name already exists" in browser.text(".upload")
     assert requests.get(f"{site.url}/v1/models/many?prefix=block.0.part.1").status_code == 200
 
 
@@ -165,4 +215,4 @@ def test_an_upload_goes_on_where_it_was_after_the_page_was_closed(site, browser,
 
 def test_where_writing_is_off_the_page_says_so(reading, browser):
     browser.open(f"{reading.url}/ui/uploads")
-    assert "Writing is turned off" in browser.text("main") and browser.get("document.querySelector('#files')") is None
+    assert "Uploads are turned off" in browser.text("main") and browser.get("document.querySelector('#files')") is None

@@ -92,7 +92,7 @@ def test_files_are_sent_one_after_the_other_whatever_becomes_of_them(site, brows
     browser.wait(f"{STATES} === 'done,failed,done'")
     assert stored(site, "one.zt") == one.read_bytes()
     assert stored(site, "two.zt") is None
-    assert browser.texts(".upload[data-state=done] a") == ["Look at one", "Look at three"]
+    assert browser.texts(".upload[data-state=done] a") == ["Show one", "Show three"]
     button(browser, "Remove from this list")
     assert browser.get(STATES) == "failed,done"
     assert stored(site, "one.zt") is not None
@@ -124,6 +124,28 @@ def test_what_is_there_is_replaced_only_if_the_reader_says_so(site, browser, tmp
     browser.wait(f"{STATES} === 'failed,done'")
     assert stored(site, "there.zt") == new
     forget(site, browser, "there")
+
+
+def test_a_dropped_file_becomes_a_model(site, browser):
+    browser.open(f"{site.url}/ui/uploads")
+    browser.run(
+        "const bytes = Uint8Array.from(atob(arguments[0]), (letter) => letter.charCodeAt(0));"
+        "const transfer = new DataTransfer(); transfer.items.add(new File([bytes], 'dropped.zt'));"
+        "for (const kind of ['dragenter', 'dragover', 'drop']) document.querySelector('.drop')"
+        ".dispatchEvent(new DragEvent(kind, {dataTransfer: transfer, bubbles: true, cancelable: true}));",
+        base64.b64encode(models.small()).decode(),
+    )
+    browser.wait(f"{STATES} === 'done'")
+    assert stored(site, "dropped.zt") == models.small()
+    forget(site, browser, "dropped")
+
+
+def test_a_part_that_another_client_sends_is_listed_without_a_name(site, browser):
+    fields = {"Tus-Resumable": "1.0.0", "Upload-Concat": "partial", "Upload-Length": "1000"}
+    part = site.url + requests.post(f"{site.url}/v1/resumable", headers=fields).headers["Location"]
+    browser.open(f"{site.url}/ui/uploads")
+    browser.wait("[...document.querySelectorAll('.upload .name')].some((one) => one.textContent === 'Part of a file')")
+    assert requests.delete(part, headers={"Tus-Resumable": "1.0.0"}).status_code == 204
 
 
 # --- interruptions ---
@@ -166,7 +188,7 @@ def test_an_upload_survives_a_restart_of_the_server(tmp_path, start_server, brow
     browser.wait(f"{STATES} === 'retrying'", seconds=60)
     assert server.stop() == 0
     again = start_server(tmp_path / "root", "--writable")
-    way.server = (again.host, again.port)
+    way.target = (again.host, again.port)
     # Less than all of it passes.
     way.cut_after(LARGE - PIECE + (2 << 20))
     way.open()
@@ -190,7 +212,7 @@ def test_a_server_that_is_busy_is_waited_for(site, browser, tmp_path, status, co
     )
     choose(browser, path)
     browser.wait(f"{STATES} === 'retrying'")
-    assert "not now; again in 1 s" in browser.text(".upload")
+    assert "not now; retrying in 1 s" in browser.text(".upload")
     browser.wait(f"{STATES} === 'done'")
     forget(site, browser, "busy")
 
@@ -228,7 +250,7 @@ def sign_in(browser, site, token):
 def test_who_may_not_write_or_list_is_told(guarded, browser, tmp_path):
     (path,) = files(tmp_path, "refused.zt")
     sign_in(browser, guarded, READER)
-    browser.wait("document.querySelector('main').innerText.includes('is for tokens with the scope admin')")
+    browser.wait("document.querySelector('main').innerText.includes('requires a token with the scope admin')")
     choose(browser, path)
     browser.wait(f"{STATES} === 'failed'")
     assert "403 forbidden" in browser.text(".upload .error")

@@ -2,7 +2,7 @@
  * component of the source.
  *
  * A view shows the source component's decoded bytes: all of them, cut to a slice, or with integers
- * or floats widened. It keeps nothing in memory. */
+ * or floats widened. It caches no data. */
 #ifndef ZT_COMPONENT_VIEW_H
 #define ZT_COMPONENT_VIEW_H
 

@@ -54,8 +54,8 @@ enum zt_status zt_fingerprints_match(const struct zt_conversion *conversion,
 /* Checks the content rules of source and target (docs/converting.md, Damage), as zt_model_convert
  * also does. Reads only components that have such rules. ZT_INVALID or ZT_CORRUPT if the source
  * breaks its own rules; ZT_UNSUPPORTED, with the target's rule, if an object obeys its own rules
- * but would break those of its layout in the target. Rules that cannot be checked are passed over.
- * Errors name the object and component of the source. */
+ * but would break the rules of its layout in the target. Rules that cannot be checked are passed
+ * over. Errors name the object and component of the source. */
 enum zt_status zt_conversion_check(const struct zt_conversion *conversion, struct zt_error *error);
 
 /* The two steps of zt_conversion_check, for callers with several threads: one object of the source
@@ -66,8 +66,8 @@ enum zt_status zt_conversion_check_layouts(const struct zt_conversion *conversio
                                            struct zt_error *error);
 
 /* Reads one component of projection->model with all checks of zt_model_convert but those of content
- * rules, and gives the bytes that the target stores raw to the sink (NULL: nobody). If
- * options.fingerprints is set, ZT_CORRUPT if the bytes are not those of the fingerprint. Several
+ * rules, and gives the bytes that the target stores raw to the sink (which may be NULL). If
+ * options.fingerprints is set, ZT_CORRUPT if the bytes do not match the fingerprint. Several
  * threads may do this at once if progress allows it. Fails as zt_model_convert does. */
 enum zt_status zt_component_convert(const struct zt_conversion *conversion, uint32_t component,
                                     const struct zt_sink *sink, struct zt_error *error);

@@ -2,7 +2,7 @@
  *
  * Raw bytes are passed through, big-endian words are swapped, compressed streams are decompressed,
  * and arrays in Fortran order and views with strides are gathered. Memory is bounded by the zstd
- * window (at most 128 MiB) or by the gathering (at most 65 MiB), whatever length is declared. A
+ * window (at most 128 MiB) or by the gathering (at most 65 MiB), for any declared length. A
  * component in a shard is read from that shard's source (zt/shards.h). */
 #ifndef ZT_DECODE_H
 #define ZT_DECODE_H
@@ -67,9 +67,9 @@ void zt_frames_free(struct zt_frames *frames);
 /* The decoded bytes of a zt.zstd-seekable/1 component as a source. A read decodes only the frames
  * in its range and keeps the last one, so that sequential reading decodes each frame once. Several
  * threads may read at once, but they replace each other's kept frame: for sequential reading, give
- * each thread a source of its own. Holds the kept frame (at most 16 MiB) and 24 bytes for each
- * frame. The seek table is read and checked by this call, which fails as zt_frames_read does.
- * source is borrowed. */
+ * each thread a separate source. Holds the kept frame (at most 16 MiB) and 24 bytes for each frame.
+ * The seek table is read and checked by this call, which fails as zt_frames_read does. source is
+ * borrowed. */
 enum zt_status zt_frames_source(const struct zt_component *component, struct zt_source *source,
                                 struct zt_source **out_source, struct zt_error *error);
 

@@ -48,6 +48,11 @@ bool zt_digest_algorithm(struct zt_text text, enum zt_digest_algorithm *out_algo
 enum zt_status zt_digest_parse_zip(struct zt_text text, struct zt_digest *out_digest,
                                    struct zt_error *error);
 
+/* Parses "sha1:" and 40 hex digits, the text of the checksum that an ONNX model states for a data
+ * file. ZT_UNSUPPORTED for anything else, which ONNX does not define. */
+enum zt_status zt_digest_parse_sha1(struct zt_text text, struct zt_digest *out_digest,
+                                    struct zt_error *error);
+
 bool zt_digest_equal(const struct zt_digest *a, const struct zt_digest *b);
 
 /* Writes "sha256:…", "crc32c:0x%08X" or "xxh3:%016x" as the reference writers do, or "crc32:%08x",
@@ -67,7 +72,7 @@ void zt_hasher_finish(struct zt_hasher *hasher, struct zt_digest *out_digest);
 /* Takes NULL. */
 void zt_hasher_free(struct zt_hasher *hasher);
 
-/* Continue a CRC: crc is that of the preceding bytes, 0 if there are none. */
+/* Continue a CRC: crc is the CRC of the preceding bytes, 0 if there are none. */
 uint32_t zt_crc32c(uint32_t crc, const void *bytes, size_t length);
 uint32_t zt_crc32(uint32_t crc, const void *bytes, size_t length);
 /* The CRC-32 of two concatenated runs of bytes, from the CRC-32 of each. */

@@ -1,8 +1,8 @@
-/* The elements of a tensor as numbers, whatever they are stored as.
+/* The elements of a tensor as numbers, from any stored type.
  *
  * Floats of 16 bits and fewer, integers of less than a byte and quantized blocks are widened to f32
- * (zt/widen.h); all other numbers are read as they are. Elements are read in pieces of a fixed
- * size, so that what is computed of them is the same however many threads share the work. */
+ * (zt/widen.h); all other numbers are read unchanged. Elements are read in pieces of a fixed size,
+ * so that results do not depend on the number of threads. */
 #ifndef ZT_ELEMENTS_H
 #define ZT_ELEMENTS_H
 
@@ -35,12 +35,18 @@ struct zt_elements {
     struct zt_source *sliced;
 };
 
-/* Opens the elements of a component for which zt_elements_tensor is true, all of them or those of a
- * slice of its tensor (or NULL). The component's decoded bytes begin at position base of decoded,
- * which is borrowed. Threads may share the elements. ZT_NO_MEMORY. */
-enum zt_status zt_elements_open(const struct zt_model *model, const struct zt_object *object,
-                                const struct zt_component *component, struct zt_source *decoded,
-                                uint64_t base, const struct zt_slice *slice,
+/* A component for which zt_elements_tensor is true, and its decoded bytes. */
+struct zt_stored_tensor {
+    const struct zt_model *model;
+    const struct zt_object *object;
+    const struct zt_component *component;
+    struct zt_source *decoded; /* borrowed */
+    uint64_t base;             /* where the component begins in decoded */
+};
+
+/* Opens the elements of a tensor, or only those of a slice of it (slice may be NULL). Threads may
+ * share the elements. ZT_NO_MEMORY. */
+enum zt_status zt_elements_open(const struct zt_stored_tensor *stored, const struct zt_slice *slice,
                                 struct zt_elements *out_elements, struct zt_error *error);
 /* Takes cleared ones. */
 void zt_elements_close(struct zt_elements *elements);

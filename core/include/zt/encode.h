@@ -25,8 +25,8 @@ struct zt_encoder_options {
      * encoders may be open at once. From level 4 on this limits the window to 1 MiB, so the output
      * differs. */
     bool bounds_memory;
-    /* Threads of zstd's own, beside the caller's, at most 64; 0: none. The output is the same for
-     * any number but 0. */
+    /* Additional threads for zstd, at most 64; 0: none. The output is the same for any number but
+     * 0. */
     unsigned threads;
 };
 

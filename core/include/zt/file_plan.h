@@ -21,7 +21,7 @@ struct zt_fingerprint {
     /* The first component, in the order of names, with the same bytes; usually the component
      * itself. */
     uint32_t same_as;
-    /* The algorithm is the one of zt_target_fingerprint. */
+    /* The algorithm is zt_target_fingerprint. */
     struct zt_digest digest;
 };
 
@@ -64,8 +64,8 @@ struct zt_component_bytes {
     void *context;
 };
 
-/* The planned file as a source, which assembles each range as it is read. plan is borrowed; *bytes
- * is copied and its context borrowed. ZT_NO_MEMORY. */
+/* The planned file as a source, which assembles each range when it is read. plan is borrowed;
+ * *bytes is copied and its context borrowed. ZT_NO_MEMORY. */
 enum zt_status zt_file_plan_source(const struct zt_file_plan *plan,
                                    const struct zt_component_bytes *bytes,
                                    struct zt_source **out_source, struct zt_error *error);

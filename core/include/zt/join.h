@@ -1,6 +1,6 @@
 /* Models in several files: the parts of a model, and the one model that they are together.
  *
- * safetensors and PyTorch have an index beside the parts, a JSON file that names the part of each
+ * safetensors and PyTorch have an index next to the parts, a JSON file that names the part of each
  * tensor ("weight_map"; Hugging Face's save_pretrained). GGUF has none: each part says which one of
  * how many it is (split.no, split.count, split.tensors.count; llama.cpp's gguf-split). */
 #ifndef ZT_JOIN_H
@@ -24,16 +24,17 @@ extern "C" {
 struct zt_index;
 
 /* Reads an index. ZT_INVALID with a rule "index §…" and an offset if it is not JSON, or no index;
- * if it names a file that is not a plain name beside it (a path, a hidden file, an index), or the
- * same tensor twice; ZT_LIMIT if it is longer than ZT_INDEX_BYTES_MAX (nothing is read then) or
- * names too many parts; ZT_NO_MEMORY, ZT_IO. The source is borrowed for this call only. Freed with
- * zt_index_free. */
+ * if it names a file that is neither in its folder nor below it (an absolute path, one with "..", a
+ * hidden file, an index), or the same tensor twice; ZT_LIMIT if it is longer than
+ * ZT_INDEX_BYTES_MAX (the data is not read then) or names too many parts; ZT_NO_MEMORY, ZT_IO. The
+ * source is borrowed for this call only. Freed with zt_index_free. */
 enum zt_status zt_index_read(struct zt_source *source, struct zt_index **out_index,
                              struct zt_error *error);
 /* Takes NULL. */
 void zt_index_free(struct zt_index *index);
 
-/* The names of the parts' files, each once, sorted bytewise. Borrowed from the index. */
+/* The names of the parts' files, each once, sorted bytewise: paths from the index's folder without
+ * "." components. Borrowed from the index. */
 const struct zt_text *zt_index_parts(const struct zt_index *index, size_t *out_count);
 
 /* Room for the name of a part, with its NUL. */
@@ -67,17 +68,23 @@ struct zt_gguf_split {
 };
 bool zt_gguf_split_of(const struct zt_model *model, struct zt_gguf_split *out_split);
 
+/* A GGUF that states a split.count above 1 is not a whole model, so its file must be named as that
+ * part of so many: name is the file's, without folders and with its extension. ZT_INVALID with the
+ * rule "gguf §Split PartName" for any other name; ZT_OK for all other models. */
+enum zt_status zt_gguf_check_name(const struct zt_model *model, struct zt_text name,
+                                  struct zt_error *error);
+
 /* --- joining --- */
 
 struct zt_part {
-    struct zt_text name;            /* the file's name, without folders */
+    struct zt_text name;            /* the file's path from the folder of the model's own file */
     const struct zt_model *model;   /* borrowed for the call */
     const struct zt_source *source; /* likewise */
 };
 
 /* The model that the parts are together: the objects of all of them, each component in the shard
  * (ZT_SHARD_PART) that is its part; shards are sorted by name and have no digests. Format and
- * version are those of the parts; attributes those of the first part that has some, or of the first
+ * version are taken from the parts; attributes from the first part that has some, or of the first
  * part of a GGUF without the keys that make it a part. manifest_offset and manifest_length are
  * those of the own file; manifest_hash covers the index and each part's name, size and manifest.
  *

@@ -1,4 +1,4 @@
-/* JSON texts as they lie beside models: settings, vocabularies, indices. */
+/* JSON texts that accompany models: settings, vocabularies, indices. */
 #ifndef ZT_JSON_TEXT_H
 #define ZT_JSON_TEXT_H
 

@@ -53,12 +53,14 @@ enum zt_encoding {
     ZT_ENCODING_ZSTD_SEEKABLE,
     /* A deflated entry of a ZIP archive (NPZ, PyTorch). */
     ZT_ENCODING_DEFLATE,
-    /* A view of a PyTorch storage whose elements do not lie in row-major order without gaps, or
-     * whose signs are to be flipped: zt_component.length is the span from the first to the last
-     * element. */
+    /* A view of a PyTorch storage whose elements are not in row-major order without gaps, or whose
+     * signs must be flipped: zt_component.length is the span from the first to the last element. */
     ZT_ENCODING_STRIDED,
     /* Integers of ONNX, each of them a varint of 1 to 10 bytes. */
     ZT_ENCODING_VARINT,
+    /* Numbers of ONNX in several protobuf fields, or not packed: zt_component.length is the span
+     * from the first field's tag to the last field's end. */
+    ZT_ENCODING_PROTOBUF,
     /* An encoding that this library cannot decode: only the stored bytes can be read. */
     ZT_ENCODING_UNKNOWN
 };
@@ -142,7 +144,7 @@ struct zt_object {
     uint8_t layout; /* enum zt_layout */
 };
 
-/* What the other files of a model are, and so how they are found and checked (zt/shards.h). */
+/* The kind of a model's other files, which decides how they are found and checked (zt/shards.h). */
 enum zt_shard_kind {
     ZT_SHARD_CONTAINER, /* of zTensor 2: has exactly the stated size and digest */
     ZT_SHARD_PART,      /* a model itself, joined with others (zt/join.h) */
@@ -163,8 +165,8 @@ struct zt_model {
     enum zt_format format;
     /* "zt", "mag", "safetensors", "gguf", "npz", "npy", "pytorch" or "onnx". */
     const char *format_name;
-    /* "0.1.0", the file's own text (zTensor 1.x) or "2"; "1", "100" or "300" for mag, "2" or "3"
-     * for gguf, "" for the other formats. */
+    /* "0.1.0", the file's own text (zTensor 1.x) or "2"; "1", "100", "200" or "300" for mag, "2" or
+     * "3" for gguf, "" for the other formats. */
     struct zt_text version;
     /* The bytes of a CBOR map; empty if the file has no attributes. */
     struct zt_text attributes;
@@ -189,12 +191,17 @@ struct zt_model {
 /* Opens a container of any format, which is detected by its content. Reads only head, tail and
  * manifest, and checks every rule that does not need the data (docs/rules/). The source is borrowed
  * for this call only. Takes at most 16 n bytes + 1 MiB of memory for a manifest of n bytes,
- * whatever the manifest declares. ZT_INVALID with rule and offset if a rule is broken or the
- * content is of no known format; ZT_UNSUPPORTED for a known format that the library does not read;
- * ZT_DATA_SHARD for a valid zTensor 2 container without a manifest; ZT_LIMIT, ZT_NO_MEMORY, ZT_IO.
- * Freed with zt_model_free. */
+ * independent of the sizes that it declares. ZT_INVALID with rule and offset if a rule is broken or
+ * the content is of no known format; ZT_UNSUPPORTED for a known format that the library does not
+ * read; ZT_DATA_SHARD for a valid zTensor 2 container without a manifest; ZT_LIMIT, ZT_NO_MEMORY,
+ * ZT_IO. Freed with zt_model_free. */
 enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_model,
                              struct zt_error *error);
+
+/* Bounds the memory that each model may take which is opened from now on; ZT_LIMIT beyond it. There
+ * is no bound at first, apart from the one above. For programs, at their start. */
+void zt_model_set_memory_limit(uint64_t bytes);
+uint64_t zt_model_memory_limit(void);
 
 /* Takes NULL. */
 void zt_model_free(struct zt_model *model);

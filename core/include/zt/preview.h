@@ -1,8 +1,8 @@
 /* Previews: a matrix of a tensor, reduced to a picture of at most 1024 x 1024 cells.
  *
- * The matrix is the tensor's last two axes at one index of all others. Each cell stands for a block
- * of it. A vector becomes rows of runs: cell (r, c) stands for the elements from
- * (r * out_cols + c) * block_cols on. */
+ * The matrix is the tensor's last two axes at one index of all others. Each cell represents a block
+ * of it. A vector becomes rows of runs: cell (r, c) represents the elements from (r * out_cols + c)
+ * * block_cols on. */
 #ifndef ZT_PREVIEW_H
 #define ZT_PREVIEW_H
 
@@ -32,17 +32,23 @@ struct zt_preview {
 };
 
 /* Plans a picture of at most rows x cols cells (1 to ZT_PREVIEW_MAX each), at index[0] to
- * index[index_count - 1] of the leading axes and 0 of the others; a negative index counts from the
- * end. False if there are more indices than leading axes, or one is outside. */
-bool zt_preview_plan(const uint64_t *shape, unsigned rank, const int64_t *index,
+ * index[index_count - 1] of the tensor's leading axes and 0 of the others; a negative index counts
+ * from the end. False if there are more indices than leading axes, or one is outside. */
+bool zt_preview_plan(const struct zt_slice_tensor *tensor, const int64_t *index,
                      unsigned index_count, uint32_t rows, uint32_t cols,
                      struct zt_preview *out_preview);
 
+/* Says when a result is no longer wanted. */
+struct zt_cancellation {
+    bool (*is_wanted)(void *context); /* NULL: it always is */
+    void *context;
+};
+
 /* Fills in the out_cols cells of one row. Rows may be made side by side. A row may have all
- * elements of the tensor: proceed is called every few milliseconds, and ends the work by returning
- * false (NULL: it goes on). ZT_ARGUMENT if it did, ZT_NO_MEMORY, or the source's status. */
+ * elements of the tensor: is_wanted is called every few milliseconds, and ends the work by
+ * returning false. ZT_ARGUMENT if it did, ZT_NO_MEMORY, or the source's status. */
 enum zt_status zt_preview_row(const struct zt_preview *preview, const struct zt_elements *elements,
-                              uint32_t row, bool (*proceed)(void *context), void *context,
+                              uint32_t row, const struct zt_cancellation *cancellation,
                               double *out_cells, struct zt_error *error);
 
 #ifdef __cplusplus

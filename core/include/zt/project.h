@@ -68,7 +68,7 @@ enum zt_status zt_model_project(const struct zt_model *source, enum zt_target ta
                                 struct zt_projection **out_projection, struct zt_error *error);
 
 /* The same with every tensor that can be widened exactly (zt/widen.h) as dense f32; all others are
- * projected as they are. */
+ * projected unchanged. */
 enum zt_status zt_model_project_widened(const struct zt_model *source, enum zt_target target,
                                         struct zt_projection **out_projection,
                                         struct zt_error *error);

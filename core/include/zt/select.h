@@ -34,7 +34,7 @@ struct zt_choice {
      * NULL: cut->axis for all. */
     const int64_t *axes;
     /* Objects that are cut and can be widened (zt/widen.h) become f32 first, since blocks cannot be
-     * cut. Whole objects stay as they are, for zt_model_project_widened. */
+     * cut. Whole objects are unchanged, for zt_model_project_widened. */
     bool to_f32;
 };
 

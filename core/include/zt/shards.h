@@ -32,9 +32,9 @@ static inline struct zt_source *zt_files_source(const struct zt_files *files,
     return files->shards != NULL ? files->shards[component->shard - 1] : NULL;
 }
 
-/* The path where a shard is looked for first, beside the model's own file: "<stem>-<name>.zt" for a
- * container of zTensor 2, "<name>" for all other kinds. Freed with free(); NULL if there is no
- * memory. */
+/* The path where a shard is first expected, in the folder of the model's file: "<stem>-<name>.zt"
+ * for a container of zTensor 2, "<name>" for all other kinds. Freed with free(); NULL if there is
+ * no memory. */
 char *zt_shard_sibling(const char *model_path, const struct zt_shard *shard);
 
 /* Checks that a file can be the shard: it must have exactly the stated size and be a zTensor 2
@@ -47,9 +47,14 @@ char *zt_shard_sibling(const char *model_path, const struct zt_shard *shard);
 enum zt_status zt_shard_check(const struct zt_shard *shard, struct zt_source *source,
                               struct zt_error *error);
 
+/* The digest stated for a shard. ZT_NOT_FOUND if none is; otherwise fails as zt_digest_parse does,
+ * or for external data as zt_digest_parse_sha1 does. */
+enum zt_status zt_shard_digest(const struct zt_shard *shard, struct zt_digest *out_digest,
+                               struct zt_error *error);
+
 /* Reads the whole file and checks that it has the digest stated for the shard. ZT_CORRUPT with the
- * rule "zt2 §9 ShardIdentity" if it has not; ZT_UNSUPPORTED for an unknown algorithm; otherwise
- * fails as zt_source_digest does. */
+ * rule "zt2 §9 ShardIdentity" or "onnx §External Checksum" if it has not; ZT_UNSUPPORTED for an
+ * unknown algorithm; otherwise fails as zt_source_digest does. */
 enum zt_status zt_shard_check_digest(const struct zt_shard *shard, struct zt_source *source,
                                      const struct zt_progress *progress, struct zt_error *error);
 

@@ -36,7 +36,7 @@ struct zt_slice {
         uint64_t count;
         uint64_t stride_bytes;
     } loops[ZT_SLICE_RANK_MAX]; /* each count is at least 2, and no two loops could be merged */
-    /* What is taken of each dimension of the tensor. */
+    /* The range selected from each dimension of the tensor. */
     uint64_t starts[ZT_SLICE_RANK_MAX];
     uint64_t counts[ZT_SLICE_RANK_MAX];
 };
@@ -78,7 +78,7 @@ static inline bool zt_slice_is_contiguous(const struct zt_slice *slice)
     return slice->run_bytes == slice->length;
 }
 
-/* The slice's bytes as a source, which gathers them as they are read. The tensor's bytes begin at
+/* The slice's bytes as a source, which gathers them during reading. The tensor's bytes begin at
  * position base of the source `tensor`, which is borrowed; the slice is copied. Reading does not
  * map, allocate or keep anything, so threads may share the source; it takes 66 KiB of stack. A
  * slice of one run is better read directly from `tensor`, at base + slice->offset. ZT_NO_MEMORY. */
@@ -104,7 +104,7 @@ struct zt_slice_run {
 
 /* Lists the runs that hold the bytes from offset on of a source made by zt_slice_source, in order:
  * as many as hold length bytes, at most `most`. The first and the last are cut to those bytes.
- * Returns their number. length is not 0, and the bytes lie inside the source. */
+ * Returns their number. length is not 0, and the bytes are within the source. */
 size_t zt_slice_source_runs(const struct zt_source *source, uint64_t offset, uint64_t length,
                             struct zt_slice_run *out_runs, size_t most);
 

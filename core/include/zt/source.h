@@ -1,7 +1,7 @@
 /* Where bytes come from: a file, memory, or anything else behind four functions.
  *
- * A source is a fixed run of bytes. Readers need nothing else, so every reader can be tested on a
- * buffer. All functions except close may be called from several threads at once. */
+ * A source is a fixed run of bytes. Readers need only these functions, so every reader can be
+ * tested on a buffer. All functions except close may be called from several threads at once. */
 #ifndef ZT_SOURCE_H
 #define ZT_SOURCE_H
 
@@ -36,22 +36,22 @@ struct zt_source_ops {
                               size_t length, struct zt_error *error);
     /* The whole source as memory, borrowed until close; NULL if it cannot be mapped. If the file is
      * truncated, touching the missing bytes raises SIGBUS: only pass the memory to system calls, or
-     * map files that nobody changes. */
+     * map files that are never changed. */
     const uint8_t *(*map)(struct zt_source *source);
     void (*close)(struct zt_source *source);
     /* Only of sources whose bytes come from elsewhere and may leave this machine again; NULL for
      * all others. map of such a source returns NULL, and it has no descriptor. */
     /* Keeps a range here until the pin is released. Without wait it takes no time, and fails with
-     * ZT_UNAVAILABLE unless all of it is here; with wait, what is not here is brought. ZT_LIMIT:
+     * ZT_UNAVAILABLE unless all of it is here; with wait, missing bytes are fetched. ZT_LIMIT:
      * there is no room to keep it, but read_at works; ZT_UNAVAILABLE, ZT_STALE. */
     enum zt_status (*pin)(struct zt_source *source, uint64_t offset, uint64_t length, bool wait,
                           struct zt_pin *out_pin, struct zt_error *error);
-    /* Begins to bring a range, as much of it as is allowed to be on its way, and never waits. For
-     * whoever reads on: to be called again and again with what is ahead. */
+    /* Begins to fetch a range, as far as the limit on fetches allows, and never waits. For
+     * sequential readers: call it repeatedly with the range ahead. */
     void (*advise)(struct zt_source *source, uint64_t offset, uint64_t length);
-    /* The bytes of a range are wrong, as a digest has shown: what is here of it is given up, so
-     * that the next read brings it anew. May wait for a disk. NULL: nothing is kept. */
-    void (*forget)(struct zt_source *source, uint64_t offset, uint64_t length);
+    /* A digest has shown that the bytes of a range are wrong: the local copy is discarded, so that
+     * the next read fetches it again. May wait for a disk. NULL: nothing is kept. */
+    void (*invalidate)(struct zt_source *source, uint64_t offset, uint64_t length);
 };
 
 struct zt_source {
@@ -70,7 +70,7 @@ void zt_source_close(struct zt_source *source);
  * while it is read gives ZT_IO. Without this call nothing touches a mapping. */
 void zt_source_allow_mapped(void);
 
-/* Whether all of these bytes of a mapping are in the page cache now, as far as the kernel tells. */
+/* Whether all of these bytes of a mapping are in the page cache now, as reported by the kernel. */
 bool zt_is_resident(const uint8_t *bytes, uint64_t length);
 
 /* Opens a regular file for reading. ZT_IO if it cannot be opened or is not a regular file;
@@ -88,7 +88,7 @@ enum zt_status zt_source_from_memory(const void *bytes, size_t length,
                                      struct zt_source **out_source, struct zt_error *error);
 
 /* Whether pin and advise exist. */
-bool zt_source_is_elsewhere(const struct zt_source *source);
+bool zt_source_is_remote(const struct zt_source *source);
 /* pin of a source that is elsewhere. */
 enum zt_status zt_source_pin(struct zt_source *source, uint64_t offset, uint64_t length, bool wait,
                              struct zt_pin *out_pin, struct zt_error *error);
@@ -97,9 +97,9 @@ void zt_pin_release(struct zt_pin *pin);
 /* Does nothing for sources that are here. */
 void zt_source_advise(struct zt_source *source, uint64_t offset, uint64_t length);
 
-/* forget of a source that is elsewhere. False: the bytes are here for good, and reading them again
- * would bring the same. */
-bool zt_source_forget(struct zt_source *source, uint64_t offset, uint64_t length);
+/* forget of a source that is elsewhere. False: the bytes are local, and reading them again would
+ * return the same. */
+bool zt_source_invalidate(struct zt_source *source, uint64_t offset, uint64_t length);
 
 /* For whoever reads `left` bytes in order from `at` on: to be called before each read. Has the next
  * ones be brought while these are worked on, about `most` of them (0: as many as are ever worth

@@ -28,7 +28,7 @@ enum zt_number_kind { ZT_NUMBER_REAL, ZT_NUMBER_INTEGER, ZT_NUMBER_NATURAL };
 enum zt_number_kind zt_number_kind(enum zt_dtype dtype);
 double zt_number_real(enum zt_number_kind kind, union zt_number number);
 
-/* What the first pass finds. All members are 0 to begin with. */
+/* The results of the first pass. All members are 0 to begin with. */
 struct zt_tally {
     uint64_t finite;
     uint64_t nan;
@@ -38,6 +38,8 @@ struct zt_tally {
     /* Of the finite elements; meaningless if there are none. */
     union zt_number min;
     union zt_number max;
+    /* Moments in units of 2^exponent, which keep squares within the range of doubles. */
+    int exponent;
     double mean;
     double mean_rest; /* what rounding has left out of mean; far less than it */
     double squares;   /* the sum of the squares of the differences from the mean */
@@ -50,7 +52,9 @@ enum zt_status zt_tally_piece(const struct zt_elements *elements, uint64_t piece
 /* Adds the tally of the elements that follow. */
 void zt_tally_merge(struct zt_tally *tally, const struct zt_tally *next, enum zt_number_kind kind);
 
-/* Population standard deviation; not a number if there is no finite element. */
+/* Mean and population standard deviation; not numbers if there is no finite element. Neither
+ * overflows. */
+double zt_tally_mean(const struct zt_tally *tally, enum zt_number_kind kind);
 double zt_tally_std(const struct zt_tally *tally);
 /* The larger of the magnitudes of min and max: a natural number for integers. */
 union zt_number zt_tally_abs_max(const struct zt_tally *tally, enum zt_number_kind kind);
@@ -70,7 +74,8 @@ struct zt_axis {
 
 /* The bins, 1 to ZT_BINS_MAX, from the tally's min to its max that numpy.histogram makes for
  * doubles; half a unit is added on both sides if the two are equal. False if there are no finite
- * elements, or the range does not fit in a double. */
+ * elements, the range does not fit in a double, or doubles are too far apart for the bins: edges
+ * would be equal (numpy.histogram raises an error). */
 bool zt_axis_make(const struct zt_tally *tally, enum zt_number_kind kind, unsigned bins,
                   struct zt_axis *out_axis);
 

@@ -41,7 +41,7 @@ enum zt_status {
     ZT_DATA_SHARD,
     /* The bytes are elsewhere, and cannot be had now; later they may. */
     ZT_UNAVAILABLE,
-    /* The bytes are elsewhere, and that version of them is gone: whoever reads must begin anew. */
+    /* The bytes are remote, and this version of them no longer exists: readers must start again. */
     ZT_STALE
 };
 
@@ -60,7 +60,7 @@ struct zt_error {
     const char *rule;
     /* Absolute position in the file in bytes, or ZT_NO_OFFSET. */
     uint64_t offset;
-    /* What is wrong: one line of UTF-8, without paths. */
+    /* The reason: one line of UTF-8, without paths. */
     char message[256];
     /* Names of the object and component at fault, in UTF-8; empty if none applies. A name may
      * contain U+0000, so use the lengths. */
@@ -68,7 +68,8 @@ struct zt_error {
     char component[ZT_ERROR_NAME_MAX + 1];
     size_t object_length;
     size_t component_length;
-    /* Whether an object is at fault. An empty name does not tell, because objects may have one. */
+    /* Whether an object is at fault. An empty name is not a sign of absence, because objects may
+     * have one. */
     bool has_object;
 };
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <strings.h>
 
 #pragma GCC visibility push(default)
 #ifdef __cplusplus
@@ -47,6 +48,14 @@ static inline bool zt_text_ends_with(struct zt_text text, struct zt_text suffix)
     return text.length >= suffix.length &&
            (suffix.length == 0 ||
             memcmp(text.bytes + (text.length - suffix.length), suffix.bytes, suffix.length) == 0);
+}
+
+/* The same without regard to the case of ASCII letters, as extensions of files are compared. */
+static inline bool zt_text_ends_like(struct zt_text text, struct zt_text suffix)
+{
+    return text.length >= suffix.length &&
+           (suffix.length == 0 || strncasecmp(text.bytes + (text.length - suffix.length),
+                                              suffix.bytes, suffix.length) == 0);
 }
 
 /* Compares bytewise, as objects and components are ordered in a model; a prefix comes before any

@@ -2,7 +2,7 @@
  *
  * Opening a model checks everything that head, tail and manifest state. The functions here read the
  * data, to check digests and the content rules of types and layouts (a bool is 0 or 1, row pointers
- * do not decrease, coordinates lie inside the shape). */
+ * do not decrease, coordinates are inside the shape). */
 #ifndef ZT_VERIFY_H
 #define ZT_VERIFY_H
 

@@ -23,7 +23,7 @@ const struct zt_widener *zt_widener_find(const struct zt_object *object,
                                          const struct zt_component *component);
 
 /* The same for looking at numbers (zt/elements.h): what widens packed integers of less than a byte
- * too (i4, u4, i2, u2), which f32 holds exactly but which are no floats. */
+ * too (i4, u4, i2, u2), which f32 holds exactly but which are not floats. */
 const struct zt_widener *zt_widener_find_numbers(const struct zt_object *object,
                                                  const struct zt_component *component);
 
@@ -43,9 +43,9 @@ void zt_widen_blocks(const struct zt_widener *widener, const uint8_t *blocks, si
                      float *out_values);
 
 /* Opens a source of 4 * elements bytes, little-endian f32, that reads the decoded bytes of a
- * component from base in stored and widens them. It keeps nothing in memory; threads may share it.
- * stored is borrowed. elements need not be a multiple of a block: the last one is cut. ZT_LIMIT if
- * the length does not fit in 64 bits, ZT_NO_MEMORY. */
+ * component from base in stored and widens them. It caches no data; threads may share it. stored is
+ * borrowed. elements need not be a multiple of a block: the last one is cut. ZT_LIMIT if the length
+ * does not fit in 64 bits, ZT_NO_MEMORY. */
 enum zt_status zt_widened_open(const struct zt_widener *widener, struct zt_source *stored,
                                uint64_t base, uint64_t elements, struct zt_source **out_source,
                                struct zt_error *error);

@@ -61,8 +61,8 @@ enum zt_status zt_writer_component(struct zt_writer *writer, uint32_t component,
 enum zt_status zt_writer_append(struct zt_writer *writer, const void *bytes, size_t length,
                                 struct zt_error *error);
 
-/* Ends the last component and writes whatever follows the data. ZT_ARGUMENT if a component is
- * missing or too short; ZT_NO_MEMORY; the sink's status. */
+/* Ends the last component and writes the rest of the file. ZT_ARGUMENT if a component is missing or
+ * too short; ZT_NO_MEMORY; the sink's status. */
 enum zt_status zt_writer_finish(struct zt_writer *writer, struct zt_error *error);
 
 /* Number of bytes written to the sink so far. */

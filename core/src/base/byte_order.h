@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Reverses the bytes of each whole word of width bytes (1, 2, 4 or 8). Bytes after the last whole
- * word stay as they are. */
+ * word are unchanged. */
 void zt_words_reverse(uint8_t *bytes, size_t length, unsigned width);
 
 #endif

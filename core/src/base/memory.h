@@ -21,14 +21,14 @@
 
 /* Makes room for count elements of element_bytes each; array_at is the address of the array's
  * pointer. Does nothing if the capacity suffices. The capacity grows geometrically, so that adding
- * elements one at a time takes linear time, but never past count_max. New elements are not zeroed.
+ * elements one by one takes linear time, but never past count_max. New elements are not zeroed.
  * ZT_LIMIT if count exceeds count_max or the address space; ZT_NO_MEMORY. On failure nothing
  * changes. */
 enum zt_status zt_array_reserve(void *array_at, size_t *capacity, size_t count,
                                 size_t element_bytes, size_t count_max);
 
 /* Releases the capacity beyond count elements, and the whole array if count is 0. If that fails,
- * the array stays as it is. */
+ * the array is unchanged. */
 void zt_array_trim(void *array_at, size_t *capacity, size_t count, size_t element_bytes);
 
 /* --- runs of bytes ---

@@ -5,13 +5,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/cut_off.h"
 #include "base/little_endian.h"
 
 /* The first window is small because most headers are; each later window is twice as large. */
 #define FIRST_FETCH_BYTES   4096
 #define LARGEST_FETCH_BYTES ((size_t)256 << 10)
-/* Of a header as long as this, as much again is brought before it is needed if the source is
- * elsewhere: most headers are shorter, and some have tens of megabytes. */
+/* Once this much of a header has been read from a remote source, as much again is fetched ahead:
+ * most headers are shorter, and some have tens of megabytes. */
 #define AHEAD_FROM_BYTES ((uint64_t)3 << 18)
 #define AHEAD_BYTES      ((uint64_t)8 << 20)
 
@@ -53,10 +54,14 @@ uint64_t zt_cursor_left(const struct zt_cursor *cursor)
 static enum zt_status check_left(const struct zt_cursor *cursor, uint64_t length,
                                  struct zt_error *error)
 {
-    if (length > zt_cursor_left(cursor))
+    const uint64_t left = zt_cursor_left(cursor);
+    const bool is_file_end =
+        cursor->source != NULL && cursor->end == zt_source_size(cursor->source);
+
+    if (length > left)
         return zt_fail(error, ZT_INVALID, cursor->bounds_rule, cursor->position,
-                       "%" PRIu64 " bytes are needed where %" PRIu64 " are left", length,
-                       zt_cursor_left(cursor));
+                       "%s%" PRIu64 " bytes are needed where %" PRIu64 " are left",
+                       is_file_end ? CUT_OFF : "", length, left);
     return ZT_OK;
 }
 

@@ -22,8 +22,8 @@ struct zt_cursor {
     struct zt_source *source; /* NULL: the bytes are in memory, all in the window */
     uint8_t *buffer;          /* owned memory of the window */
     size_t fetch_bytes;
-    /* What is read lies scattered in the file, between long runs that are skipped: nothing is
-     * brought ahead of need. The caller sets it. */
+    /* The reads are scattered in the file, between long runs that are skipped, so nothing is
+     * fetched ahead. The caller sets it. */
     bool is_scattered;
 };
 

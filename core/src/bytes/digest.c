@@ -122,6 +122,18 @@ enum zt_status zt_digest_parse_zip(struct zt_text text, struct zt_digest *out_di
     return parse_hex(text, &zip_spelling, out_digest, error);
 }
 
+enum zt_status zt_digest_parse_sha1(struct zt_text text, struct zt_digest *out_digest,
+                                    struct zt_error *error)
+{
+    static const struct spelling spelling = {"sha1:", ZT_DIGEST_SHA1, 20, false};
+
+    if (zt_text_starts_with(text, zt_text_from(spelling.prefix)) &&
+        parse_hex(text, &spelling, out_digest, NULL) == ZT_OK)
+        return ZT_OK;
+    return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+                   "the checksum is not a hexadecimal SHA-1");
+}
+
 bool zt_digest_equal(const struct zt_digest *a, const struct zt_digest *b)
 {
     return a->algorithm == b->algorithm && a->length_bytes == b->length_bytes &&
@@ -150,14 +162,10 @@ static const char *format_prefix(enum zt_digest_algorithm algorithm)
 void zt_digest_format(const struct zt_digest *digest, char out_text[ZT_DIGEST_TEXT_SIZE])
 {
     bool upper = digest->algorithm == ZT_DIGEST_CRC32C;
-    const char *digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
     char *at = stpcpy(out_text, format_prefix(digest->algorithm));
 
     assert(digest->length_bytes <= ZT_DIGEST_MAX_BYTES);
-    for (size_t i = 0; i < digest->length_bytes; i++) {
-        *at++ = digits[digest->bytes[i] >> 4];
-        *at++ = digits[digest->bytes[i] & 15];
-    }
+    at = zt_hex_put(at, digest->bytes, digest->length_bytes, upper ? ZT_HEX_UPPER : ZT_HEX_LOWER);
     assert(at < out_text + ZT_DIGEST_TEXT_SIZE);
     *at = '\0';
 }

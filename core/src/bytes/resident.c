@@ -53,7 +53,7 @@ static bool touch_guarded(void (*touch)(void *context), void *context)
     sigjmp_buf here;
 
     assert(landing == NULL);
-    /* With the mask: whoever handles signals before on_bus_error may have blocked some. */
+    /* With the mask: a handler that ran before on_bus_error may have blocked signals. */
     if (sigsetjmp(here, 1) != 0) {
         landing = NULL;
         return false;

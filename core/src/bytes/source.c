@@ -41,7 +41,7 @@ void zt_source_close(struct zt_source *source)
         source->ops->close(source);
 }
 
-bool zt_source_is_elsewhere(const struct zt_source *source)
+bool zt_source_is_remote(const struct zt_source *source)
 {
     return source->ops->pin != NULL;
 }
@@ -49,7 +49,7 @@ bool zt_source_is_elsewhere(const struct zt_source *source)
 enum zt_status zt_source_pin(struct zt_source *source, uint64_t offset, uint64_t length, bool wait,
                              struct zt_pin *out_pin, struct zt_error *error)
 {
-    assert(zt_source_is_elsewhere(source) && length > 0);
+    assert(zt_source_is_remote(source) && length > 0);
     return source->ops->pin(source, offset, length, wait, out_pin, error);
 }
 
@@ -66,17 +66,17 @@ void zt_source_advise(struct zt_source *source, uint64_t offset, uint64_t length
         source->ops->advise(source, offset, length);
 }
 
-bool zt_source_forget(struct zt_source *source, uint64_t offset, uint64_t length)
+bool zt_source_invalidate(struct zt_source *source, uint64_t offset, uint64_t length)
 {
-    if (source->ops->forget == NULL)
+    if (source->ops->invalidate == NULL)
         return false;
-    source->ops->forget(source, offset, length);
+    source->ops->invalidate(source, offset, length);
     return true;
 }
 
 /* On its way: enough for a store that answers after 100 ms to fill 5 Gbit/s. */
 #define AHEAD_BYTES ((uint64_t)64 << 20)
-/* What is brought in one piece ends at multiples of this. */
+/* Fetched pieces end at multiples of this. */
 #define PIECE_BYTES ((uint64_t)8 << 20)
 
 void zt_source_read_on(struct zt_source *source, uint64_t at, uint64_t left, uint64_t most)
@@ -96,7 +96,7 @@ enum zt_status zt_source_check_range(uint64_t size, uint64_t offset, uint64_t le
 {
     if (offset > size || length > size - offset)
         return zt_fail(error, ZT_IO, NULL, offset,
-                       "%" PRIu64 " bytes at %" PRIu64 " are wanted, the source has %" PRIu64
+                       "%" PRIu64 " bytes at %" PRIu64 " are requested, but the source has %" PRIu64
                        " bytes",
                        length, offset, size);
     return ZT_OK;
@@ -202,7 +202,7 @@ static enum zt_status fail_short(const struct file_source *file, uint64_t offset
 
     if (fstat(file->descriptor, &metadata) == 0 && (uint64_t)metadata.st_size < size)
         size = (uint64_t)metadata.st_size;
-    return zt_fail(error, ZT_IO, NULL, size, "the file was cut short to %" PRIu64 " bytes", size);
+    return zt_fail(error, ZT_IO, NULL, size, "the file was truncated to %" PRIu64 " bytes", size);
 }
 
 static enum zt_status file_read_at(struct zt_source *source, uint64_t offset, void *buffer,

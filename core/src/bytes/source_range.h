@@ -4,7 +4,7 @@
 
 #include "zt/status.h"
 
-/* ZT_IO unless the range lies inside size bytes. */
+/* ZT_IO unless the range is within size bytes. */
 enum zt_status zt_source_check_range(uint64_t size, uint64_t offset, uint64_t length,
                                      struct zt_error *error);
 

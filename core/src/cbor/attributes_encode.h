@@ -1,5 +1,5 @@
-/* Encoding attributes in a normalised form, so that equal attributes become equal bytes whatever
- * file they come from.
+/* Encoding attributes in a normalised form, so that equal attributes become equal bytes, even from
+ * different formats.
  *
  * zTensor 2 requires deterministic CBOR (shorter keys first). For zTensor 1.2 keys are sorted
  * bytewise, as its reference writer sorts them. Both forms have shortest heads, definite lengths

@@ -3,6 +3,8 @@
  *
  * Everything is emitted as soon as it is read, except that the chunks of a string of indefinite
  * length are joined first. The CBOR reader bounds the depth of nesting. */
+#include "base/base64.h"
+#include "base/hex.h"
 #include "zt/attributes.h"
 
 #include <assert.h>
@@ -158,31 +160,21 @@ static void put_base16(struct writer *writer, const uint8_t *bytes, size_t lengt
                        const char *digits)
 {
     for (size_t i = 0; i < length; i++) {
-        const char text[] = {digits[bytes[i] >> 4], digits[bytes[i] & 15]};
+        char text[2];
 
+        zt_hex_put(text, bytes + i, 1, digits);
         put_at(writer, text, sizeof(text), writer->quoting);
     }
 }
 
-/* RFC 4648 sections 4 and 5: the two alphabets differ in their last two characters. */
 static void put_base64(struct writer *writer, const uint8_t *bytes, size_t length,
-                       const char *last_two, bool padded)
+                       enum zt_base64 form)
 {
-    static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-
     for (size_t i = 0; i < length; i += 3) {
-        size_t taken = length - i < 3 ? length - i : 3;
-        uint32_t group = (uint32_t)bytes[i] << 16;
-        char text[4] = "====";
+        char text[ZT_BASE64_SIZE(3)];
+        const char *end = zt_base64_write(text, bytes + i, length - i < 3 ? length - i : 3, form);
 
-        group |= taken > 1 ? (uint32_t)bytes[i + 1] << 8 : 0;
-        group |= taken > 2 ? bytes[i + 2] : 0;
-        for (size_t digit = 0; digit <= taken; digit++) {
-            uint32_t index = group >> (18 - 6 * digit) & 63;
-
-            text[digit] = index < 62 ? first[index] : last_two[index - 62];
-        }
-        put_at(writer, text, padded ? 4 : taken + 1, writer->quoting);
+        put_at(writer, text, (size_t)(end - text), writer->quoting);
     }
 }
 
@@ -193,17 +185,17 @@ static void put_bytes(struct writer *writer, const struct zt_cbor_item *item,
 
     if (notation == NOTATION_DIAGNOSTIC) {
         put(writer, "h'");
-        put_base16(writer, item->bytes, length, "0123456789abcdef");
+        put_base16(writer, item->bytes, length, ZT_HEX_LOWER);
         put(writer, "'");
         return;
     }
     put(writer, hint == TAG_BIGNUM_NEGATIVE ? "\"~" : "\"");
     if (hint == TAG_BASE16)
-        put_base16(writer, item->bytes, length, "0123456789ABCDEF");
+        put_base16(writer, item->bytes, length, ZT_HEX_UPPER);
     else if (hint == TAG_BASE64)
-        put_base64(writer, item->bytes, length, "+/", true);
+        put_base64(writer, item->bytes, length, ZT_BASE64);
     else
-        put_base64(writer, item->bytes, length, "-_", false);
+        put_base64(writer, item->bytes, length, ZT_BASE64_URL);
     put(writer, "\"");
 }
 

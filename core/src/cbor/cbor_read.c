@@ -333,7 +333,7 @@ static enum zt_status join_chunks(struct zt_cbor_reader *reader, struct zt_cbor_
         return status;
     if (reader->arena == NULL) {
         return zt_fail(error, ZT_UNSUPPORTED, NULL, item->offset,
-                       "CBOR: a string of indefinite length, which is not read here");
+                       "CBOR: a string of indefinite length, which is not supported");
     }
     status = zt_arena_take(reader->arena, length, &joined, error);
     if (status != ZT_OK)

@@ -6,24 +6,13 @@
 
 static const struct zt_json_rules rules = {"JSON §2 Grammar", "JSON §9 Depth"};
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
 static enum zt_status check_text(char *bytes, size_t length, struct zt_error *error)
 {
     struct zt_json_reader reader = {
         .bytes = bytes, .length = length, .takes_non_finite = true, .rules = &rules};
     enum zt_status status = zt_json_skip(&reader, error);
 
-    if (status != ZT_OK)
-        return status;
-    while (reader.position < length && is_space(bytes[reader.position]))
-        reader.position++;
-    return reader.position == length ? ZT_OK
-                                     : zt_fail(error, ZT_INVALID, rules.syntax, reader.position,
-                                               "something follows the end of the value");
+    return status == ZT_OK ? zt_json_end(&reader, error) : status;
 }
 
 enum zt_status zt_json_check(struct zt_source *source, struct zt_error *error)

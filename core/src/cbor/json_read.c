@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/hex.h"
 #include "zt/utf8.h"
 
@@ -23,14 +24,15 @@ static char peek(const struct zt_json_reader *reader)
     return reader->position < reader->length ? reader->bytes[reader->position] : '\0';
 }
 
+bool zt_json_is_space(char byte)
+{
+    return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
+}
+
 static void skip_space(struct zt_json_reader *reader)
 {
-    for (; reader->position < reader->length; reader->position++) {
-        char byte = reader->bytes[reader->position];
-
-        if (byte != ' ' && byte != '\n' && byte != '\r' && byte != '\t')
-            return;
-    }
+    while (reader->position < reader->length && zt_json_is_space(reader->bytes[reader->position]))
+        reader->position++;
 }
 
 /* --- texts --- */
@@ -166,7 +168,7 @@ static enum zt_status scan_text(struct zt_json_reader *reader, bool *out_escaped
         }
     }
     if (at >= reader->length)
-        return fail_syntax(reader, reader->length, "the header ends inside a text", error);
+        return fail_syntax(reader, reader->length, "the JSON ends inside a text", error);
     reader->position = at;
     return ZT_OK;
 }
@@ -268,19 +270,7 @@ static enum zt_status read_word(struct zt_json_reader *reader, struct zt_json_it
 
 bool zt_json_uint(const struct zt_json_item *item, uint64_t *out_value)
 {
-    uint64_t value = 0;
-
-    if (item->kind != ZT_JSON_NUMBER)
-        return false;
-    for (size_t i = 0; i < item->text.length; i++) {
-        char digit = item->text.bytes[i];
-
-        if (digit < '0' || digit > '9' || __builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(digit - '0'), &value))
-            return false;
-    }
-    *out_value = value;
-    return true;
+    return item->kind == ZT_JSON_NUMBER && zt_decimal_read(item->text, UINT64_MAX, out_value);
 }
 
 /* --- values --- */
@@ -288,11 +278,12 @@ bool zt_json_uint(const struct zt_json_item *item, uint64_t *out_value)
 static enum zt_status enter(struct zt_json_reader *reader, struct zt_json_item *item,
                             enum zt_json_kind kind, struct zt_error *error)
 {
-    if (reader->depth == ZT_JSON_DEPTH_MAX) {
+    const unsigned most = reader->depth_max > 0 ? reader->depth_max : ZT_JSON_DEPTH_MAX;
+
+    if (reader->depth == most)
         return zt_fail(error, ZT_INVALID, reader->rules->depth, item->offset,
-                       "more than %d levels of arrays and objects", ZT_JSON_DEPTH_MAX);
-    }
-    assert(reader->depth < ZT_JSON_DEPTH_MAX);
+                       "more than %u levels of arrays and objects", most);
+    assert(reader->depth < most);
     item->kind = kind;
     reader->depth++;
     reader->position++;
@@ -386,7 +377,7 @@ enum zt_status zt_json_member(struct zt_json_reader *reader, struct zt_json_walk
     return ZT_OK;
 }
 
-/* Recurses at most ZT_JSON_DEPTH_MAX deep. */
+/* Recurses at most as deep as the reader's bound. */
 enum zt_status zt_json_skip(struct zt_json_reader *reader, struct zt_error *error)
 {
     struct zt_json_walk walk = {0};
@@ -409,11 +400,9 @@ enum zt_status zt_json_skip(struct zt_json_reader *reader, struct zt_error *erro
 
 enum zt_status zt_json_end(struct zt_json_reader *reader, struct zt_error *error)
 {
-    while (peek(reader) == ' ')
-        reader->position++;
-    if (reader->position < reader->length) {
+    skip_space(reader);
+    if (reader->position < reader->length)
         return fail_syntax(reader, reader->position,
-                           "something other than spaces after the last value", error);
-    }
+                           "something other than white space after the last value", error);
     return ZT_OK;
 }

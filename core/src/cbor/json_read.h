@@ -11,7 +11,7 @@
 
 #include "zt/status.h"
 
-/* The deepest nesting of arrays and objects. */
+/* The deepest nesting of arrays and objects, unless a reader has its own. */
 #define ZT_JSON_DEPTH_MAX 64
 
 enum zt_json_kind {
@@ -43,6 +43,7 @@ struct zt_json_reader {
     size_t position;
     uint64_t base_offset; /* absolute file position of bytes[0] */
     unsigned depth;
+    unsigned depth_max; /* of arrays and objects; 0: ZT_JSON_DEPTH_MAX */
     /* Accept NaN, Infinity and -Infinity as numbers: they are not JSON, but some writers produce
      * them. */
     bool takes_non_finite;
@@ -78,7 +79,10 @@ enum zt_status zt_json_skip(struct zt_json_reader *reader, struct zt_error *erro
  * any other item. */
 bool zt_json_uint(const struct zt_json_item *item, uint64_t *out_value);
 
-/* Rejects anything except spaces (U+0020) after the outermost value. */
+/* The white space of JSON. */
+bool zt_json_is_space(char byte);
+
+/* Checks that only white space follows the last value. ZT_INVALID with rule syntax. */
 enum zt_status zt_json_end(struct zt_json_reader *reader, struct zt_error *error);
 
 #endif

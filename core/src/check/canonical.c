@@ -154,7 +154,7 @@ static enum zt_status check_empty(const struct zt_canonical *check, const struct
     if (memcmp(part->digest, EMPTY_DIGEST, ZT_CANONICAL_DIGEST_LENGTH) == 0)
         return ZT_OK;
     return zt_canonical_fail(check, part, "zt2 §7 Digest",
-                             "the digest is not that of an empty part");
+                             "the digest does not match an empty part");
 }
 
 static enum zt_status place_part(struct zt_canonical *check, const struct zt_component *part,
@@ -231,8 +231,8 @@ static enum zt_status compare_piece(void *context, const void *bytes, size_t len
         return ZT_OK;
     return zt_fail(error, ZT_INVALID, "zt2 §7 Manifest",
                    comparison->check->model->manifest_offset + comparison->position,
-                   "the manifest is not what its model encodes to (an unknown key, or an empty map "
-                   "that should be left out)");
+                   "the manifest differs from its model's canonical encoding (an unknown key, or "
+                   "an empty map that should be omitted)");
 }
 
 static enum zt_status compare_buffer(struct comparison *comparison, struct zt_buffer *buffer)

@@ -8,7 +8,7 @@
 #define ZT_CANONICAL_FOOTER_LENGTH 40
 /* "xxh3:" and 16 digits */
 #define ZT_CANONICAL_DIGEST_LENGTH 21
-/* Bytes read at a time. */
+/* Bytes per read. */
 #define ZT_CANONICAL_CHUNK_LENGTH ((size_t)256 * 1024)
 
 struct zt_canonical {

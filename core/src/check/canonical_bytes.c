@@ -1,6 +1,6 @@
 /* zTensor 2's canonical form: the rules that need the file's bytes (padding, digests, sharing).
  *
- * Memory is three chunks, whatever the size of the file. */
+ * Memory is three chunks, for files of any size. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static enum zt_status check_blob(const struct zt_canonical *check, uint32_t numb
         zt_digest_parse((struct zt_text){blob->digest, blob->digest_length}, &stated, check->error);
     if (status == ZT_CORRUPT || (status == ZT_OK && !zt_digest_equal(&stated, &actual)))
         status =
-            zt_canonical_fail(check, blob, "zt2 §7 Digest", "the digest is not that of the bytes");
+            zt_canonical_fail(check, blob, "zt2 §7 Digest", "the digest does not match the bytes");
     return status;
 }
 

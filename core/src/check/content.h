@@ -40,8 +40,8 @@ enum zt_status zt_content_fail(const struct zt_content *content,
 /* Finds a component of the object; NULL if no component has that name. */
 const struct zt_component *zt_content_find(const struct zt_content *content, const char *name);
 
-/* Opens a reader of words of the component's dtype. ZT_UNSUPPORTED if the component lies in a
- * missing shard or its encoding is unknown. Errors name object and component. */
+/* Opens a reader of words of the component's dtype. ZT_UNSUPPORTED if the component is in a missing
+ * shard or its encoding is unknown. Errors name object and component. */
 enum zt_status zt_content_reader_open(struct zt_content_reader *reader,
                                       const struct zt_content *content,
                                       const struct zt_component *component);

@@ -78,7 +78,7 @@ static enum zt_status check_row(const struct zt_content *content, struct zt_cont
             return status;
         if (index >= content->shape[1])
             return zt_content_fail(content, indices->component,
-                                   "a column index lies outside the shape");
+                                   "a column index is outside the shape");
         if (is_strict(content) && i > 0 && index <= previous)
             return zt_content_fail(content, indices->component,
                                    "the column indices of a row do not increase");
@@ -226,8 +226,7 @@ static enum zt_status check_dimension(struct zt_content_reader *coords, unsigned
         enum zt_status status = require_index(coords, &index);
 
         if (status == ZT_OK && index >= extent)
-            return zt_content_fail(content, coords->component,
-                                   "a coordinate lies outside the shape");
+            return zt_content_fail(content, coords->component, "a coordinate is outside the shape");
         if (status == ZT_OK && keys != NULL && dimension == 0)
             status = reserve_key(keys, i, content->error);
         if (status != ZT_OK)

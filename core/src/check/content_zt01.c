@@ -31,8 +31,7 @@ static enum zt_status check_record(const struct zt_content_reader *reader, const
 
     for (unsigned d = 0; d < content->object->rank; d++)
         if (zt_load_le64(record + d * INDEX_BYTES) >= content->shape[d])
-            return zt_content_fail(content, reader->component,
-                                   "a coordinate lies outside the shape");
+            return zt_content_fail(content, reader->component, "a coordinate is outside the shape");
     return check_value(reader, record + content->object->rank * INDEX_BYTES);
 }
 
@@ -105,7 +104,7 @@ static enum zt_status check_columns(struct zt_content_reader *reader, uint64_t c
             return status;
         if (zt_load_le64(bytes) >= reader->content->shape[1])
             return zt_content_fail(reader->content, reader->component,
-                                   "a column index lies outside the shape");
+                                   "a column index is outside the shape");
     }
     return ZT_OK;
 }

@@ -110,21 +110,32 @@ enum zt_status zt_source_digest(struct zt_source *source, enum zt_digest_algorit
     return status;
 }
 
+enum zt_status zt_shard_digest(const struct zt_shard *shard, struct zt_digest *out_digest,
+                               struct zt_error *error)
+{
+    const struct zt_text text = {shard->digest, shard->digest_length};
+
+    if (shard->digest == NULL)
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "no digest is stated");
+    return shard->kind == ZT_SHARD_DATA ? zt_digest_parse_sha1(text, out_digest, error)
+                                        : zt_digest_parse(text, out_digest, error);
+}
+
 enum zt_status zt_shard_check_digest(const struct zt_shard *shard, struct zt_source *source,
                                      const struct zt_progress *progress, struct zt_error *error)
 {
     struct zt_digest stated;
     struct zt_digest actual;
-    enum zt_status status =
-        zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &stated, error);
+    enum zt_status status = zt_shard_digest(shard, &stated, error);
 
     if (status == ZT_OK)
         status = zt_source_digest(source, stated.algorithm, progress, &actual, error);
     if (status != ZT_OK)
         return status == ZT_ARGUMENT ? status : name_shard(shard, status, error);
     if (!zt_digest_equal(&stated, &actual))
-        return zt_fail(error, ZT_CORRUPT, IDENTITY_RULE, ZT_NO_OFFSET,
-                       "shard %.*s does not have the digest stated for it", (int)shard->name_length,
-                       shard->name);
+        return zt_fail(error, ZT_CORRUPT,
+                       shard->kind == ZT_SHARD_DATA ? "onnx §External Checksum" : IDENTITY_RULE,
+                       ZT_NO_OFFSET, "shard %.*s does not have the digest stated for it",
+                       (int)shard->name_length, shard->name);
     return ZT_OK;
 }

@@ -19,7 +19,7 @@
 
 /* Fits into the second-level cache, so that hashing finds the bytes just copied there. */
 #define CHUNK_SIZE ((size_t)256 << 10)
-/* Hashed at a time from a mapping: a query of the page cache costs little beside it. */
+/* Bytes hashed from a mapping per step: a query of the page cache is cheap in comparison. */
 #define MAPPED_SIZE ((size_t)1 << 20)
 /* With less to read, a copy costs less than touching a mapping. */
 #define MAPPED_MIN ((size_t)128 << 10)
@@ -390,7 +390,7 @@ static enum zt_status check_component(const struct zt_content *content,
         return check_plain_nibble(content, component);
     if (has_bools || has_nibble)
         return check_whole(content, component, has_bools);
-    /* The elements of a view lie in the file, as opening has checked. */
+    /* The elements of a view are within the file, as opening has checked. */
     if (component->encoding == ZT_ENCODING_RAW || component->encoding == ZT_ENCODING_STRIDED ||
         component->encoding == ZT_ENCODING_UNKNOWN)
         return ZT_OK;

@@ -14,7 +14,7 @@
 #define ZSTD_LEVEL 3
 /* Smaller output than zlib's level 3 in a quarter of its time. */
 #define GZIP_LEVEL 2
-/* Bytes of input and output at a time. */
+/* Bytes of input and output per step. */
 #define GZIP_PIECE ((size_t)256 << 10)
 
 static enum zt_status take(void *context, const void *bytes, size_t length, struct zt_error *error)

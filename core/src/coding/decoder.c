@@ -311,6 +311,7 @@ static enum zt_status open_by_encoding(struct zt_decoder *decoder, struct zt_err
     case ZT_ENCODING_DEFLATE:
         return open_deflate(decoder, error);
     case ZT_ENCODING_VARINT:
+    case ZT_ENCODING_PROTOBUF:
         return open_varints(decoder, error);
     case ZT_ENCODING_STRIDED:
     case ZT_ENCODING_UNKNOWN:

@@ -1,5 +1,5 @@
-/* Frames of zt.zstd-seekable/1 (zTensor 2 section 6), for reading parts of a component: one frame
- * at a time, or as a source of decoded bytes.
+/* Frames of zt.zstd-seekable/1 (zTensor 2 section 6), for reading parts of a component: frame by
+ * frame, or as a source of decoded bytes.
  *
  * All frames except the last have the same length, so a position determines the frame. A frame that
  * is needed whole is decoded directly into the caller's memory. A frame that is needed in part is
@@ -184,7 +184,7 @@ static enum zt_status copy_portion(struct frames_source *source, const struct po
     return status;
 }
 
-/* The portion to copy from the frame at offset, which must lie inside the component. */
+/* The portion to copy from the frame at offset, which must be within the component. */
 static struct portion portion_at(const struct frames_source *source, uint64_t offset, uint8_t *to,
                                  size_t length)
 {

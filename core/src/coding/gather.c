@@ -1,9 +1,9 @@
 /* Gathering arrays into row-major order, by blocks of bounded size.
  *
  * The elements of a block are read in the order of the file: along the axis with the closest
- * neighbours first, and along each axis only as far as the block goes. What is close together in
- * the file is read together. The positions of a deflated stream must ascend: an array that does not
- * allow this is inflated into memory first. */
+ * neighbours first, and along each axis only as far as the block goes. Elements close together in
+ * the file are read together. The positions of a deflated stream must ascend: an array that does
+ * not allow this is inflated into memory first. */
 #include "coding/gather.h"
 
 #include <assert.h>
@@ -19,9 +19,9 @@
 #define BLOCK_MAX_DEFLATE ((size_t)64 << 20)
 /* Enough if blocks need not be large to be read in the order of the file. */
 #define BLOCK_MAX_ASCENDING ((size_t)1 << 20)
-/* With a block beside it, no more than a block of a deflated array. */
+/* Together with a block, no more than a block of a deflated array. */
 #define INFLATED_MAX (BLOCK_MAX_DEFLATE - BLOCK_MAX_STORED)
-/* Stored bytes held at a time. */
+/* Stored bytes held at once. */
 #define WINDOW_SIZE ((size_t)256 << 10)
 /* Runs of stored bytes are read together if they are at most a page apart. */
 #define GAP_MAX 4096
@@ -237,7 +237,7 @@ static enum zt_status fetch_stored(struct zt_gather *gather, uint64_t at, size_t
     return ZT_OK;
 }
 
-/* Brings length bytes (at most a window) at a position of the array into the window. Those of a
+/* Reads length bytes (at most a window) at a position of the array into the window. Those of a
  * stream must ascend within a block. */
 static enum zt_status fetch(struct zt_gather *gather, uint64_t at, size_t length, uint64_t near_end,
                             const uint8_t **out_bytes, struct zt_error *error)
@@ -289,7 +289,7 @@ static uint64_t most_at_once(const struct run *run)
     return run->step <= GAP_MAX ? WINDOW_SIZE / run->step : 1;
 }
 
-/* Whether a run can be read into the block as it is. */
+/* Whether a run can be read into the block directly. */
 static bool is_direct(const struct zt_gather *gather, const struct run *run)
 {
     const size_t width = gather->axes.element_bytes;

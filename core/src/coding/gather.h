@@ -1,10 +1,10 @@
-/* Reading an array whose elements do not lie in row-major order: in Fortran order (NPY section
+/* Reading an array whose elements are not in row-major order: in Fortran order (NPY section
  * "fortran_order"), or at any distances from each other (the strides of PyTorch).
  *
  * The array is gathered in blocks, each a run of the row-major order, whose elements are read in
- * the order of the file. Then words are swapped and signs flipped. Memory is bounded whatever the
+ * the order of the file. Then words are swapped and signs flipped. Memory is bounded for every
  * shape: blocks have at most 8 MiB for a stored array, and 64 MiB for a deflated one, which is
- * inflated again for every block that lies before the previous one's end. A deflated array whose
+ * inflated again for every block that begins before the previous one's end. A deflated array whose
  * elements overlap or repeat is inflated into memory, at most 56 MiB. */
 #ifndef ZT_CODING_GATHER_H
 #define ZT_CODING_GATHER_H
@@ -17,8 +17,8 @@ struct zt_gather;
 bool zt_gather_is_needed(const struct zt_component *component);
 
 /* Starts reading. The component must have the decoded length that its arrangement requires, and all
- * elements must lie in the stored bytes. component and source are borrowed. ZT_LIMIT for a deflated
- * array whose elements overlap or repeat over more than 56 MiB; ZT_CORRUPT and ZT_IO from
+ * elements must be within the stored bytes. component and source are borrowed. ZT_LIMIT for a
+ * deflated array whose elements overlap or repeat over more than 56 MiB; ZT_CORRUPT and ZT_IO from
  * inflating; ZT_NO_MEMORY. */
 enum zt_status zt_gather_open(const struct zt_component *component, struct zt_source *source,
                               struct zt_gather **out_gather, struct zt_error *error);

@@ -101,7 +101,7 @@ void gather_axes_find(const struct zt_component *component, struct gather_axes *
 /* --- blocks --- */
 
 /* Whether axis a is read faster than axis b. Repeated elements are cheapest one after the other,
- * and repeated runs one run at a time. */
+ * and repeated runs run by run. */
 static bool is_faster(const struct gather_axes *axes, unsigned a, unsigned b)
 {
     const struct gather_axis *x = &axes->axes[a];

@@ -1,5 +1,5 @@
-/* The axes of an array that is gathered: how its elements lie, and in which blocks they are
- * read. */
+/* The axes of an array that is gathered: the positions of its elements, and the blocks in which
+ * they are read. */
 #ifndef ZT_CODING_GATHER_AXES_H
 #define ZT_CODING_GATHER_AXES_H
 

@@ -59,7 +59,7 @@ enum zt_status zt_inflate_stream_start_at(struct zt_inflate_stream *stream, uint
 {
     if (!zt_inflate_ratio_possible(bounds->stored_length, bounds->expected_length))
         return zt_fail(error, ZT_CORRUPT, "zip §Deflate Ratio", offset,
-                       "%" PRIu64 " deflated bytes cannot give %" PRIu64 " bytes",
+                       "%" PRIu64 " deflated bytes cannot inflate to %" PRIu64 " bytes",
                        bounds->stored_length, bounds->expected_length);
     inflateReset(&stream->zlib);
     stream->zlib.avail_in = 0;

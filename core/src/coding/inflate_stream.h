@@ -1,9 +1,9 @@
 /* A deflated stream (RFC 1951) that must inflate to a known number of bytes. The only wrapper of
- * <zlib.h> beside digest.c.
+ * <zlib.h> except digest.c.
  *
  * The stream never returns more bytes than expected, holds one input buffer and zlib's window, and
  * reports the end only if the deflated data ends there and every stored byte was used. Its rules
- * are those of ZIP entries, "zip §Deflate …". */
+ * are the rules of ZIP entries, "zip §Deflate …". */
 #ifndef ZT_CODING_INFLATE_STREAM_H
 #define ZT_CODING_INFLATE_STREAM_H
 
@@ -40,8 +40,8 @@ enum zt_status zt_inflate_stream_start_at(struct zt_inflate_stream *stream, uint
                                           struct zt_error *error);
 
 /* Reads up to capacity bytes; *out_length is less than capacity only at the end. The last expected
- * bytes are returned only after the end has been checked, so a caller who has all bytes need not
- * read again. */
+ * bytes are returned only after the end has been checked, so a caller with all bytes need not read
+ * again. */
 enum zt_status zt_inflate_stream_read(struct zt_inflate_stream *stream, void *buffer,
                                       size_t capacity, size_t *out_length, struct zt_error *error);
 

@@ -99,7 +99,8 @@ static enum zt_status check_entry(const struct zt_seek_table *table, struct zt_e
                        "the frames of the seek table run into the table");
     if (frame->decoded_length > table->decoded_length - frame->decoded_offset)
         return zt_fail(error, ZT_CORRUPT, rule, table->entries_offset - HEAD_BYTES,
-                       "the frames of the seek table give more than the %" PRIu64 " bytes declared",
+                       "the frames of the seek table decode to more than the %" PRIu64
+                       " bytes declared",
                        table->decoded_length);
     return ZT_OK;
 }
@@ -115,7 +116,7 @@ static enum zt_status check_sums(const struct zt_seek_table *table, struct zt_er
                        "the frames of the seek table end before the table");
     if (frame->decoded_offset + frame->decoded_length != table->decoded_length)
         return zt_fail(error, ZT_CORRUPT, rule, table_at,
-                       "the frames of the seek table give %" PRIu64 " bytes, %" PRIu64
+                       "the frames of the seek table decode to %" PRIu64 " bytes, %" PRIu64
                        " are declared",
                        frame->decoded_offset + frame->decoded_length, table->decoded_length);
     return ZT_OK;

@@ -12,7 +12,7 @@
 /* The rules reported for a frame of this encoding that does not decode. */
 extern const struct zt_zstd_rules zt_seekable_rules;
 
-/* Number of entries read at a time: 4 KiB of the wider entries. */
+/* Number of entries per read: 4 KiB of the wider entries. */
 #define ZT_SEEK_TABLE_BATCH 341
 #define ZT_SEEK_ENTRY_MAX   12
 

@@ -1,5 +1,8 @@
-/* Integers stored as varints (protobuf's wire format: ONNX), read as little-endian words of the
- * component's dtype: the low bits of each integer. */
+/* Numbers of a repeated field in protobuf's wire format (ONNX), read as little-endian words of the
+ * component's dtype. ZT_ENCODING_VARINT is the payload of one packed field of integers, of which
+ * the low bits count. ZT_ENCODING_PROTOBUF is a run of fields with their tags: those with the
+ * number of the first hold integers or, in TensorProto's float_data and double_data, floats, one
+ * each or packed; fields between them with other numbers are passed over. */
 #ifndef ZT_CODING_VARINTS_H
 #define ZT_CODING_VARINTS_H
 
@@ -7,7 +10,7 @@
 
 struct zt_varints;
 
-/* Starts reading a component of ZT_ENCODING_VARINT. component and source are borrowed.
+/* Starts reading a component of one of these encodings. component and source are borrowed.
  * ZT_NO_MEMORY. */
 enum zt_status zt_varints_open(const struct zt_component *component, struct zt_source *source,
                                struct zt_varints **out_varints, struct zt_error *error);

@@ -12,7 +12,7 @@
 #include "base/little_endian.h"
 #include "zt/model.h"
 
-/* zstd consumes at most a whole block with its header at a time; this is close to that size. */
+/* zstd consumes at most a whole block with its header per call; this is close to that size. */
 #define INPUT_SIZE ((size_t)128 << 10)
 /* 128 MiB: what `zstd --long` writes and decoders accept by default (RFC 8878 section
  * 3.1.1.1.2). */

@@ -1,5 +1,5 @@
 /* A run of zstd frames (RFC 8878), usually of a known decoded length. The only wrapper of <zstd.h>
- * beside zstd_encoder.c.
+ * except zstd_encoder.c.
  *
  * The stream never returns more bytes than expected, holds one input buffer and zstd's window, and
  * reports the end only if every stored byte was used. The window is at most 128 MiB; frames that
@@ -40,8 +40,8 @@ enum zt_status zt_zstd_stream_start(struct zt_zstd_stream *stream, uint64_t offs
                                     struct zt_error *error);
 
 /* Reads up to capacity bytes; *out_length is less than capacity only at the end. If the expected
- * length is known, its last bytes are returned only after the end has been checked, so a caller who
- * has all bytes need not read again. */
+ * length is known, its last bytes are returned only after the end has been checked, so a caller
+ * with all bytes need not read again. */
 enum zt_status zt_zstd_stream_read(struct zt_zstd_stream *stream, void *buffer, size_t capacity,
                                    size_t *out_length, struct zt_error *error);
 

@@ -23,6 +23,9 @@ struct zt_reader {
     const char *overlap_rule;
     /* Whether components must not overlap the manifest either. */
     bool covers_manifest;
+    /* Nothing but the objects' names points into the manifest once it has been read: the names are
+     * kept, and the rest is freed. */
+    bool keeps_only_names;
     /* Finds the manifest. Reserves no memory for lengths that the file declares. */
     enum zt_status (*locate)(void *state, struct zt_source *source,
                              struct zt_manifest_place *out_place, struct zt_error *error);
@@ -65,5 +68,16 @@ enum zt_status pytorch_legacy_open(struct zt_source *source, struct zt_model **o
                                    struct zt_error *error);
 enum zt_status onnx_open(struct zt_source *source, struct zt_model **out_model,
                          struct zt_error *error);
+
+enum onnx_likeness {
+    ONNX_NOT,
+    ONNX_BEGINNING, /* begins as all writers begin a message, and ends before the graph */
+    ONNX_MESSAGE,   /* whole, or cut off or damaged from the graph on */
+};
+
+/* Reports how much the content looks like ONNX. A message has no magic, so ONNX is looked for last.
+ * ZT_IO, ZT_NO_MEMORY. */
+enum zt_status onnx_detect(struct zt_source *source, enum onnx_likeness *out_likeness,
+                           struct zt_error *error);
 
 #endif

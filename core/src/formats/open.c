@@ -1,16 +1,17 @@
 /* Opening a container: detecting its format by its first bytes, and the steps that all readers
  * share.
  *
- * The error for a known format that is not read names the format, so that nobody takes the file for
- * a damaged one. */
+ * The error for a known format that is not read names the format, so that the file does not look
+ * damaged. */
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/cut_off.h"
 #include "base/little_endian.h"
+#include "cbor/json_read.h"
 #include "formats/formats.h"
 #include "model/extents.h"
-#include "onnx/onnx.h"
 
 /* --- one reader --- */
 
@@ -53,16 +54,22 @@ enum zt_status zt_reader_open(const struct zt_reader *reader, void *state, struc
         zt_model_free(model);
         return status;
     }
+    if (reader->keeps_only_names)
+        zt_model_keep_names(model);
     *out_model = model;
     return ZT_OK;
 }
 
 /* --- which format --- */
 
-#define HEAD_BYTES      32
+#define UNKNOWN_RULE "zt §Detection UnknownFormat"
+#define HEAD_BYTES   32
+/* White space that may precede the JSON of safetensors. */
+#define SPACES_MAX      65536
+#define SPACES_PIECE    256
 #define TAR_MAGIC_AT    257
 #define TAR_MAGIC_BYTES 5
-/* Of a file that is read from its end. */
+/* The bytes at the end of a file that is read from its end. */
 #define END_BYTES ((uint64_t)1 << 20)
 
 struct head {
@@ -74,6 +81,10 @@ struct head {
 /* The magic number of PyTorch's stacked pickles, with STOP. */
 #define PYTORCH_NUMBER       "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
 #define PYTORCH_NUMBER_BYTES 13
+/* In protocol 4 or 5: behind PROTO, FRAME and the frame's length. */
+#define FRAMED_NUMBER_AT 11
+/* No format has a header below that, except ONNX. */
+#define HEADER_MIN_BYTES 8
 
 static const struct {
     const char *magic;
@@ -97,7 +108,7 @@ static const struct {
     {"\x80\x03" PYTORCH_NUMBER, 15, pytorch_legacy_open, false, NULL},
 };
 
-/* Brings the end of a file that is elsewhere in one piece: a footer, and most manifests. */
+/* Fetches the end of a remote file in one piece: a footer, and most manifests. */
 static void advise_end(struct zt_source *source)
 {
     const uint64_t size = zt_source_size(source);
@@ -106,26 +117,63 @@ static void advise_end(struct zt_source *source)
     zt_source_advise(source, size - length, length);
 }
 
-/* A length of 8 bytes, then JSON. A length past the end of the file is left to the reader, which
- * reports a truncated file; 2^32 or more is not taken for a length. */
-static bool is_safetensors(const struct head *head)
+/* The first byte from a position on that is not white space of JSON; NUL if none of SPACES_MAX
+ * is. */
+static enum zt_status find_text(struct zt_source *source, uint64_t from, uint64_t size,
+                                char *out_byte, struct zt_error *error)
 {
-    uint64_t length;
+    const uint64_t end = size - from < SPACES_MAX ? size : from + SPACES_MAX;
+    char piece[SPACES_PIECE];
 
-    if (head->length < 9 || head->bytes[8] != '{')
-        return false;
-    length = zt_load_le64(head->bytes);
-    return length >= 1 && length <= UINT32_MAX;
+    *out_byte = '\0';
+    while (from < end) {
+        const size_t length = end - from < sizeof(piece) ? (size_t)(end - from) : sizeof(piece);
+        enum zt_status status = zt_source_read_at(source, from, piece, length, error);
+
+        if (status != ZT_OK)
+            return status;
+        for (size_t i = 0; i < length; i++) {
+            if (!zt_json_is_space(piece[i])) {
+                *out_byte = piece[i];
+                return ZT_OK;
+            }
+        }
+        from += length;
+    }
+    return ZT_OK;
 }
 
-/* The magic number in a pickle of protocol 4 or 5: behind a frame's length of 8 bytes. */
+/* A length of 8 bytes, then JSON. A length past the end of the file is left to the reader, which
+ * reports a truncated file; 2^32 or more is not taken for a length. */
+static enum zt_status detect_safetensors(struct zt_source *source, const struct head *head,
+                                         bool *out_is, struct zt_error *error)
+{
+    const size_t length_bytes = 8;
+    uint64_t length;
+    char first;
+    enum zt_status status = ZT_OK;
+
+    *out_is = false;
+    if (head->length <= length_bytes)
+        return ZT_OK;
+    length = zt_load_le64(head->bytes);
+    if (length < 1 || length > UINT32_MAX)
+        return ZT_OK;
+    first = (char)head->bytes[length_bytes];
+    if (zt_json_is_space(first))
+        status = find_text(source, length_bytes, head->file_size, &first, error);
+    *out_is = first == '{';
+    return status;
+}
+
+/* The magic number in a pickle of protocol 4 or 5. */
 static bool is_framed_pytorch(const struct head *head)
 {
     const uint8_t *bytes = head->bytes;
 
-    return head->length >= 11 + PYTORCH_NUMBER_BYTES && bytes[0] == 0x80 &&
+    return head->length >= FRAMED_NUMBER_AT + PYTORCH_NUMBER_BYTES && bytes[0] == 0x80 &&
            (bytes[1] == 4 || bytes[1] == 5) && bytes[2] == 0x95 &&
-           memcmp(bytes + 11, PYTORCH_NUMBER, PYTORCH_NUMBER_BYTES) == 0;
+           memcmp(bytes + FRAMED_NUMBER_AT, PYTORCH_NUMBER, PYTORCH_NUMBER_BYTES) == 0;
 }
 
 /* A tar archive, of which PyTorch wrote some before 0.1.10. */
@@ -141,7 +189,7 @@ static enum zt_status refuse_tar(struct zt_source *source, struct zt_error *erro
         return status;
     return zt_fail(
         error, ZT_UNSUPPORTED, NULL, 0,
-        "the content is a tar archive, as PyTorch wrote before 0.1.10, which is not read");
+        "the content is a tar archive, as PyTorch wrote before 0.1.10, which is not supported");
 }
 
 static enum zt_status read_head(struct zt_source *source, struct head *out_head,
@@ -164,44 +212,78 @@ static bool head_begins(const struct head *head, const char *text)
     return head->length >= length && memcmp(head->bytes, text, length) == 0;
 }
 
-/* Names what people have in place of a model: what git leaves without git-lfs, a page that a
- * browser would show, and pickles of something else. */
+/* The magic number in a pickle of protocol 4 or 5, as far as the file goes. */
+static bool begins_framed_pytorch(const struct head *head)
+{
+    const uint8_t *bytes = head->bytes;
+
+    return head->length >= 3 && bytes[0] == 0x80 && (bytes[1] == 4 || bytes[1] == 5) &&
+           bytes[2] == 0x95 && head->file_size < FRAMED_NUMBER_AT + PYTORCH_NUMBER_BYTES &&
+           (head->length <= FRAMED_NUMBER_AT ||
+            memcmp(bytes + FRAMED_NUMBER_AT, PYTORCH_NUMBER, head->length - FRAMED_NUMBER_AT) == 0);
+}
+
+/* Whether the file is the beginning of a magic, or of the length that safetensors begin with. */
+static bool is_beginning(const struct head *head)
+{
+    if (head->file_size < HEADER_MIN_BYTES)
+        return true;
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+        if (head->file_size < formats[i].length &&
+            memcmp(head->bytes, formats[i].magic, head->length) == 0)
+            return true;
+    if (begins_framed_pytorch(head))
+        return true;
+    return head->file_size == 8 && head->bytes[7] == 0 && zt_load_le64(head->bytes) > 0 &&
+           zt_load_le64(head->bytes) <= UINT32_MAX;
+}
+
+/* Recognises common mistakes: a pointer that git leaves without git-lfs, a web page, and pickles of
+ * other data. */
 static enum zt_status refuse_unknown(const struct head *head, struct zt_error *error)
 {
-    static const char rule[] = "zt §Detection UnknownFormat";
+    static const char rule[] = UNKNOWN_RULE;
 
     if (head->file_size == 0)
         return zt_fail(error, ZT_INVALID, rule, 0, "the file is empty");
+    if (is_beginning(head))
+        return zt_fail(error, ZT_INVALID, rule, 0,
+                       CUT_OFF "it ends in its header (%" PRIu64 " byte%s)", head->file_size,
+                       head->file_size == 1 ? "" : "s");
     if (head_begins(head, "version https://git-lfs.") ||
         head_begins(head, "version https://hawser."))
         return zt_fail(error, ZT_INVALID, "zt §Detection GitLfsPointer", 0,
-                       "the content is a git-LFS pointer in place of the file itself, which "
-                       "\"git lfs pull\" in its repository fetches");
+                       "the content is a Git LFS pointer instead of the file itself; run \"git lfs "
+                       "pull\" in its repository");
     if (head_begins(head, "<!DOCTYPE") || head_begins(head, "<!doctype") ||
         head_begins(head, "<html"))
-        return zt_fail(error, ZT_INVALID, rule, 0,
-                       "the content is a web page, as a failed or unauthorized download leaves it");
+        return zt_fail(
+            error, ZT_INVALID, rule, 0,
+            "the content is a web page, probably from a failed or unauthorized download");
     if (head->length > 2 && head->bytes[0] == 0x80 && head->bytes[1] >= 2 && head->bytes[1] <= 5)
         return zt_fail(error, ZT_INVALID, rule, 0,
-                       "the content looks like a pickle, but not like one that torch.save wrote");
+                       "the content looks like a pickle, but not one written by torch.save");
     return zt_fail(error, ZT_INVALID, rule, 0,
-                   "the content (%" PRIu64 " byte%s) is of no known format", head->file_size,
+                   "the content (%" PRIu64 " byte%s) has no known format", head->file_size,
                    head->file_size == 1 ? "" : "s");
 }
 
-/* Content without a magic: a message of ONNX, or nothing that is known. */
+/* Content without a magic: a message of ONNX, or an unknown format. */
 static enum zt_status open_unmarked(struct zt_source *source, const struct head *head,
                                     struct zt_model **out_model, struct zt_error *error)
 {
-    bool is_onnx = false;
+    enum onnx_likeness likeness = ONNX_NOT;
     enum zt_status status = ZT_OK;
 
     if (head->file_size > 0)
-        status = onnx_detect(source, &is_onnx, error);
+        status = onnx_detect(source, &likeness, error);
     if (status != ZT_OK)
         return status;
-    if (is_onnx)
+    if (likeness == ONNX_MESSAGE)
         return onnx_open(source, out_model, error);
+    if (likeness == ONNX_BEGINNING)
+        return zt_fail(error, ZT_INVALID, UNKNOWN_RULE, 0,
+                       CUT_OFF "it begins like an ONNX model, but ends before the graph");
     return refuse_unknown(head, error);
 }
 
@@ -209,6 +291,7 @@ enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_mod
                              struct zt_error *error)
 {
     struct head head;
+    bool is_safetensors;
     enum zt_status status = read_head(source, &head, error);
 
     if (status != ZT_OK)
@@ -222,10 +305,13 @@ enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_mod
             advise_end(source);
         if (formats[i].open != NULL)
             return formats[i].open(source, out_model, error);
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, 0, "the content is %s, which is not read",
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, 0, "the content is %s, which is not supported",
                        formats[i].name);
     }
-    if (is_safetensors(&head))
+    status = detect_safetensors(source, &head, &is_safetensors, error);
+    if (status != ZT_OK)
+        return status;
+    if (is_safetensors)
         return safetensors_open(source, out_model, error);
     if (is_framed_pytorch(&head))
         return pytorch_legacy_open(source, out_model, error);

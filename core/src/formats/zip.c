@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cut_off.h"
 #include "base/little_endian.h"
 
 #define END_MAGIC     0x06054B50u
@@ -53,6 +54,16 @@ static size_t find_end(const uint8_t *bytes, size_t length)
     return SIZE_MAX;
 }
 
+/* Whether an end record ends, with its comment, before the bytes do: something was appended. */
+static bool ends_earlier(const uint8_t *bytes, size_t length)
+{
+    for (size_t at = 0; length - at >= END_BYTES; at++)
+        if (zt_load_le32(bytes + at) == END_MAGIC &&
+            zt_load_le16(bytes + at + 20) < length - at - END_BYTES)
+            return true;
+    return false;
+}
+
 static enum zt_status read_end(struct zt_source *source, struct end *out_end,
                                struct zt_error *error)
 {
@@ -64,7 +75,7 @@ static enum zt_status read_end(struct zt_source *source, struct end *out_end,
 
     if (size < END_BYTES)
         return zt_fail(error, ZT_INVALID, "zip §Directory EndRecord", 0,
-                       "a ZIP archive of %" PRIu64 " bytes", size);
+                       CUT_OFF "a ZIP archive of %" PRIu64 " bytes", size);
     bytes = malloc(length);
     if (bytes == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET,
@@ -75,7 +86,9 @@ static enum zt_status read_end(struct zt_source *source, struct end *out_end,
     at = find_end(bytes, length);
     if (at == SIZE_MAX) {
         status = zt_fail(error, ZT_INVALID, "zip §Directory EndRecord", size - END_BYTES,
-                         "the file does not end in the end record of a ZIP archive");
+                         ends_earlier(bytes, length)
+                             ? "bytes follow the end record of the ZIP archive"
+                             : CUT_OFF "it does not end in the end record of a ZIP archive");
         goto out;
     }
     *out_end =
@@ -158,7 +171,7 @@ enum zt_status zip_directory_find(struct zt_source *source, struct zip_directory
     directory = &end.directory;
     if (end.disks != 0 || end.disk_entry_count != directory->entry_count)
         return zt_fail(error, ZT_UNSUPPORTED, NULL, end.offset,
-                       "a ZIP archive of several volumes, which is not read");
+                       "a ZIP archive of several volumes, which is not supported");
     if (directory->offset > end.offset || directory->length != end.offset - directory->offset)
         return zt_fail(error, ZT_INVALID, "zip §Directory Bounds", end.offset,
                        "a directory of %" PRIu64 " bytes at %" PRIu64
@@ -177,8 +190,9 @@ enum zt_status zip_directory_find(struct zt_source *source, struct zip_directory
 
 /* --- extra fields --- */
 
-/* Replaces numbers that are all ones by those of the zip64 extra field, which holds only these
- * numbers, in the same order. False if the extra fields are malformed or a number is missing. */
+/* Replaces numbers that are all ones by the numbers of the zip64 extra field, which holds only
+ * these numbers, in the same order. False if the extra fields are malformed or a number is
+ * missing. */
 static bool widen(const uint8_t *extra, size_t length, uint64_t *const numbers[], size_t count)
 {
     const uint8_t *field = NULL;
@@ -247,13 +261,12 @@ enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8
                        "the extra fields of an entry are malformed");
     if (zt_load_le16(record + 34) != 0 && zt_load_le16(record + 34) != UINT16_MAX)
         return zt_fail(error, ZT_UNSUPPORTED, NULL, at,
-                       "a ZIP archive of several volumes, which is not read");
+                       "a ZIP archive of several volumes, which is not supported");
     if (entry.header_offset > directory->offset ||
         directory->offset - entry.header_offset < ZIP_LOCAL_MIN ||
         entry.stored_length > directory->offset - entry.header_offset - ZIP_LOCAL_MIN)
         return zt_fail(error, ZT_INVALID, "zip §Entry Bounds", at,
-                       "an entry of %" PRIu64 " bytes at %" PRIu64
-                       " does not lie before the directory",
+                       "an entry of %" PRIu64 " bytes at %" PRIu64 " is not before the directory",
                        entry.stored_length, entry.header_offset);
     *position += length;
     assert(*position <= directory->length);
@@ -265,14 +278,15 @@ enum zt_status zip_entry_check_kind(const struct zip_entry *entry, struct zt_err
 {
     if (entry->flags & (FLAG_ENCRYPTED | FLAG_STRONG | FLAG_MASKED))
         return zt_fail(error, ZT_UNSUPPORTED, NULL, entry->offset,
-                       "the entry is encrypted, which is not read");
+                       "the entry is encrypted, which is not supported");
     if (entry->flags & FLAGS_UNSUPPORTED)
         return zt_fail(error, ZT_UNSUPPORTED, NULL, entry->offset,
-                       "the entry is a patch, which is not read");
+                       "the entry is a patch, which is not supported");
     if (entry->method != ZIP_STORED && entry->method != ZIP_DEFLATED)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, entry->offset,
-                       "the entry is compressed by method %u; stored and deflated ones are read",
-                       entry->method);
+        return zt_fail(
+            error, ZT_UNSUPPORTED, NULL, entry->offset,
+            "the entry is compressed by method %u; only stored and deflated entries are supported",
+            entry->method);
     return ZT_OK;
 }
 
@@ -300,20 +314,20 @@ enum zt_status zip_local_check(const struct zip_entry *entry, const uint8_t *hea
 
     if (name != entry->name.length || memcmp(header + ZIP_LOCAL_MIN, entry->name.bytes, name) != 0)
         return zt_fail(error, ZT_INVALID, "zip §Entry LocalHeader", entry->header_offset,
-                       "the entry's own header has another name");
+                       "the entry's local header has another name");
     if (zt_load_le16(header + 8) != entry->method ||
         ((flags ^ entry->flags) & (FLAGS_UNSUPPORTED | FLAG_DESCRIPTOR)) != 0)
         return zt_fail(error, ZT_INVALID, "zip §Entry LocalHeader", entry->header_offset,
-                       "the entry's own header has another method or other flags");
+                       "the entry's local header has another method or other flags");
     if (!widen(header + ZIP_LOCAL_MIN + name, zt_load_le16(header + 28), numbers, 2))
         return zt_fail(error, ZT_INVALID, "zip §Entry LocalHeader", entry->header_offset,
-                       "the extra fields of the entry's own header are malformed");
+                       "the extra fields of the entry's local header are malformed");
     /* A writer that did not know CRC-32 and sizes in advance put them after the data and into the
      * directory. */
     if ((flags & FLAG_DESCRIPTOR) != 0 && crc32 == 0 && stored_length == 0 && length == 0)
         return ZT_OK;
     if (stored_length != entry->stored_length || length != entry->length || crc32 != entry->crc32)
         return zt_fail(error, ZT_INVALID, "zip §Entry LocalHeader", entry->header_offset,
-                       "the entry's own header has other sizes or another CRC-32");
+                       "the entry's local header has other sizes or another CRC-32");
     return ZT_OK;
 }

@@ -19,7 +19,7 @@
 #define ZIP_LOCAL_MAX (ZIP_LOCAL_MIN + 2 * (size_t)UINT16_MAX)
 
 struct zip_directory {
-    uint64_t offset; /* absolute; all entries lie before it */
+    uint64_t offset; /* absolute; all entries are before it */
     uint64_t length;
     uint64_t entry_count; /* at most length / 46, a record's least length */
 };

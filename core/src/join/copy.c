@@ -199,7 +199,7 @@ static enum zt_status copy_part(struct copying *copying, const struct zt_part *p
 {
     enum zt_status status = ZT_OK;
 
-    /* Another part's texts may lie where this one's did. */
+    /* Another part's texts may have the same addresses as this one's did. */
     memset(copying->shared, 0, sizeof(copying->shared));
     for (uint32_t i = 0; i < part->model->object_count && status == ZT_OK; i++)
         status = copy_object(copying, part, &part->model->objects[i], shard, error);
@@ -230,7 +230,7 @@ static enum zt_status count_all(const struct zt_part *parts, size_t part_count,
     if (counts.objects > UINT32_MAX || counts.components > UINT32_MAX ||
         counts.dimensions > UINT32_MAX)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
-                       "the parts have more tensors together than one model can have");
+                       "the parts together have more tensors than a model may have");
     *out_counts = counts;
     return ZT_OK;
 }
@@ -247,7 +247,7 @@ static enum zt_status reserve(struct copying *copying, const struct counts *coun
     model->storage = calloc(1, sizeof(*model->storage));
     if (model->storage == NULL)
         return zt_fail_memory(error, "a model");
-    /* What is copied here has passed the budgets of the parts. */
+    /* The copied data has passed the budgets of the parts. */
     zt_arena_init(&model->storage->arena, SIZE_MAX / 2);
     copying->objects = calloc(counts->objects + 1, sizeof(*copying->objects));
     model->objects = copying->objects;

@@ -1,6 +1,6 @@
 /* Reading an index: a JSON object whose member "weight_map" names the file of each tensor, as
- * save_pretrained of Hugging Face's transformers writes it beside the parts. All other members but
- * "metadata" are ignored.
+ * written next to the parts by save_pretrained of Hugging Face's transformers. All other members
+ * but "metadata" are ignored.
  *
  * No tree is built: names stay where they are in the file's bytes. An index of n bytes takes at
  * most 8 n bytes and 64 KiB. */
@@ -12,11 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cut_off.h"
 #include "base/memory.h"
+#include "base/relative_path.h"
 #include "cbor/json_read.h"
 #include "model/name_sort.h"
 #include "zt/digest.h"
 
+#define SYNTAX    "index §Json JsonSyntax"
 #define SCHEMA    "index §Json Schema"
 #define DUPLICATE "index §Json DuplicateKey"
 #define FILE_NAME "index §Parts FileName"
@@ -27,7 +30,8 @@
 
 static_assert(SLOTS >= 2 * ZT_PARTS_MAX, "a free slot is always near");
 
-/* An index that is being read. Parts are numbered as they are met and sorted at the end. */
+/* An index that is being read. Parts are numbered in the order of the index and sorted at the
+ * end. */
 struct reading {
     struct zt_json_reader json;
     struct zt_index *index;
@@ -46,32 +50,29 @@ static struct zt_text ending(void)
     return zt_text_from(".index.json");
 }
 
-/* Why a name is not that of a part; NULL if it may be. */
-static const char *fault_of(struct zt_text name)
+/* Parts are in the index's folder or below it. One may be named in several ways, as "p" and "./p":
+ * the name becomes the shortest. */
+static enum zt_status clean_name(struct reading *reading, struct zt_json_item *value,
+                                 struct zt_error *error)
 {
-    if (name.length == 0 || name.length > FILE_NAME_MAX)
-        return "a part's name does not have 1 to 255 bytes";
-    if (name.bytes[0] == '.')
-        return "a part's name begins with a dot";
-    for (size_t i = 0; i < name.length; i++) {
-        const unsigned char byte = (unsigned char)name.bytes[i];
+    char *bytes = reading->index->bytes;
+    struct zt_text *name = &value->text;
+    const char *fault = zt_relative_path_clean(bytes + (name->bytes - bytes), &name->length);
 
-        if (byte == '/' || byte == '\\')
-            return "a part's name is a path, and parts are beside the index";
-        if (byte < 0x20 || byte == 0x7F)
-            return "a control character in a part's name";
-    }
-    return zt_text_ends_with(name, ending()) ? "a part's name is that of an index" : NULL;
+    if (fault == NULL && name->length > FILE_NAME_MAX)
+        fault = "has more than 255 bytes";
+    if (fault == NULL && zt_text_ends_with(*name, ending()))
+        fault = "refers to an index";
+    return fault == NULL ? ZT_OK
+                         : zt_fail(error, ZT_INVALID, FILE_NAME, value->offset,
+                                   "the name of a part %s", fault);
 }
 
 static enum zt_status add_part(struct reading *reading, const struct zt_json_item *value,
                                struct zt_error *error)
 {
     struct zt_index *index = reading->index;
-    const char *fault = fault_of(value->text);
 
-    if (fault != NULL)
-        return zt_fail(error, ZT_INVALID, FILE_NAME, value->offset, "%s", fault);
     if (index->part_count == ZT_PARTS_MAX)
         return zt_fail(error, ZT_LIMIT, NULL, value->offset, "an index of more than %d parts",
                        ZT_PARTS_MAX);
@@ -141,6 +142,8 @@ static enum zt_status read_weight_map(struct reading *reading, struct zt_error *
             status = zt_fail(error, ZT_INVALID, SCHEMA, value.offset,
                              "the file of a tensor is not a text");
         if (status == ZT_OK)
+            status = clean_name(reading, &value, error);
+        if (status == ZT_OK)
             status = find_part(reading, &value, error);
         if (status == ZT_OK)
             status = add_entry(reading, &key, error);
@@ -154,16 +157,12 @@ static enum zt_status read_weight_map(struct reading *reading, struct zt_error *
 /* Moves to the first byte of the next value and returns it; NUL at the end. */
 static char next_byte(struct zt_json_reader *json)
 {
-    for (; json->position < json->length; json->position++) {
-        const char byte = json->bytes[json->position];
-
-        if (byte != ' ' && byte != '\n' && byte != '\r' && byte != '\t')
-            return byte;
-    }
-    return '\0';
+    while (json->position < json->length && zt_json_is_space(json->bytes[json->position]))
+        json->position++;
+    return json->position < json->length ? json->bytes[json->position] : '\0';
 }
 
-/* Some writers state a whole number as a fraction; what is no size counts as none. */
+/* Some writers state a whole number as a fraction; any other value is ignored. */
 static enum zt_status read_total_size(struct reading *reading, struct zt_error *error)
 {
     const char first = next_byte(&reading->json);
@@ -260,8 +259,6 @@ static enum zt_status read_root(struct reading *reading, struct zt_error *error)
     }
     if (status != ZT_OK)
         return status;
-    /* Files end in a line feed, which zt_json_end does not take. */
-    next_byte(&reading->json);
     status = zt_json_end(&reading->json, error);
     if (status == ZT_OK && reading->index->entry_count == 0)
         status = zt_fail(error, ZT_INVALID, SCHEMA, 0,
@@ -348,15 +345,30 @@ static enum zt_status read_bytes(struct zt_index *index, struct zt_source *sourc
     return status;
 }
 
+/* The index is all of the file, so that JSON which ends too early has been cut off. */
+static enum zt_status explain_end(const struct zt_index *index, struct zt_error *error)
+{
+    if (error == NULL || error->offset != index->length || strcmp(error->rule, SYNTAX) != 0)
+        return ZT_INVALID;
+    if (index->length == 0)
+        return zt_fail(error, ZT_INVALID, SYNTAX, 0, "the file is empty");
+    return zt_fail(error, ZT_INVALID, SYNTAX, error->offset, CUT_OFF "%s", error->message);
+}
+
 static enum zt_status parse(struct zt_index *index, struct zt_error *error)
 {
-    static const struct zt_json_rules rules = {"index §Json JsonSyntax", "index §Json JsonDepth"};
+    static const struct zt_json_rules rules = {SYNTAX, "index §Json JsonDepth"};
     struct reading reading = {.index = index};
     enum zt_status status;
 
-    reading.json = (struct zt_json_reader){
-        .bytes = index->bytes, .length = (size_t)index->length, .rules = &rules};
+    reading.json =
+        (struct zt_json_reader){.bytes = index->bytes,
+                                .length = (size_t)index->length,
+                                .takes_non_finite = true, /* Python writes NaN and Infinity */
+                                .rules = &rules};
     status = read_root(&reading, error);
+    if (status == ZT_INVALID)
+        return explain_end(index, error);
     if (status == ZT_OK)
         status = sort_entries(index, error);
     if (status == ZT_OK)

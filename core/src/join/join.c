@@ -84,7 +84,7 @@ static enum zt_status check_formats(const struct joining *joining, struct zt_err
                              "is neither safetensors nor PyTorch");
         if (part->model->format != first->format)
             return fail_part(error, "index §Parts PartFormat", part->name,
-                             "has another format than the parts before it");
+                             "has a different format from the parts before it");
     }
     return ZT_OK;
 }
@@ -171,15 +171,14 @@ static enum zt_status place_split(struct joining *joining, const struct zt_part 
     struct zt_gguf_split split;
 
     if (!zt_gguf_split_of(part->model, &split))
-        return fail_part(error, "gguf §Split Keys", part->name,
-                         "does not say which of several parts it is");
+        return fail_part(error, "gguf §Split Keys", part->name, "does not state its part number");
     if (split.count != first->count)
         return zt_fail(error, ZT_INVALID, "gguf §Split Count", ZT_NO_OFFSET,
                        "part %.*s is one of %" PRIu32 ", another one of %" PRIu32,
                        (int)part->name.length, part->name.bytes, split.count, first->count);
     if (split.tensor_count != first->tensor_count)
         return zt_fail(error, ZT_INVALID, "gguf §Split TensorCount", ZT_NO_OFFSET,
-                       "part %.*s states %" PRIu64 " tensors of all parts, another one %" PRIu64,
+                       "part %.*s states %" PRIu64 " tensors in total, another part %" PRIu64,
                        (int)part->name.length, part->name.bytes, split.tensor_count,
                        first->tensor_count);
     if (joining->parts[split.number].model != NULL)
@@ -211,7 +210,7 @@ static enum zt_status order_by_number(struct joining *joining, const struct zt_p
     for (size_t i = 0; i < joining->part_count && status == ZT_OK; i++)
         if (joining->parts[i].model == NULL)
             status = zt_fail(error, ZT_INVALID, "gguf §Split MissingPart", ZT_NO_OFFSET,
-                             "part %zu of %zu is missing beside %.*s", i + 1, joining->part_count,
+                             "part %zu of %zu is missing next to %.*s", i + 1, joining->part_count,
                              (int)parts[0].name.length, parts[0].name.bytes);
     if (status == ZT_OK)
         number_shards(joining);
@@ -227,7 +226,7 @@ static enum zt_status check_tensor_count(const struct joining *joining, struct z
     if (joining->model->object_count == split.tensor_count)
         return ZT_OK;
     return zt_fail(error, ZT_INVALID, "gguf §Split TensorCount", ZT_NO_OFFSET,
-                   "the parts have %" PRIu32 " tensors together, but %.*s states %" PRIu64,
+                   "the parts have %" PRIu32 " tensors in total, but %.*s states %" PRIu64,
                    joining->model->object_count, (int)joining->parts[0].name.length,
                    joining->parts[0].name.bytes, split.tensor_count);
 }
@@ -391,7 +390,7 @@ static enum zt_status count_parts(const struct zt_index *index, const struct zt_
     assert(count > 0);
     if (!zt_gguf_split_of(parts[0].model, out_first))
         return fail_part(error, "gguf §Split Keys", parts[0].name,
-                         "does not say which of several parts it is");
+                         "does not state its part number");
     if (out_first->count > ZT_PARTS_MAX)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "%" PRIu32 " parts, more than %d",
                        out_first->count, ZT_PARTS_MAX);

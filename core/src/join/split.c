@@ -1,9 +1,10 @@
 /* What says of a file that it is a part: its name, and the keys of a split GGUF. */
 #include "join/split.h"
 
-#include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "cbor/cbor_read.h"
 #include "cbor/cbor_write.h"
 
@@ -18,14 +19,11 @@
 
 static bool read_number(const char *digits, uint32_t *out_number)
 {
-    uint32_t number = 0;
+    uint64_t number;
 
-    for (unsigned i = 0; i < DIGITS; i++) {
-        if (digits[i] < '0' || digits[i] > '9')
-            return false;
-        number = number * 10 + (uint32_t)(digits[i] - '0');
-    }
-    *out_number = number;
+    if (!zt_decimal_read((struct zt_text){digits, DIGITS}, UINT32_MAX, &number))
+        return false;
+    *out_number = (uint32_t)number;
     return true;
 }
 
@@ -80,6 +78,42 @@ bool zt_gguf_split_of(const struct zt_model *model, struct zt_gguf_split *out_sp
         return false;
     *out_split = (struct zt_gguf_split){(uint32_t)number, (uint32_t)count, tensor_count};
     return true;
+}
+
+/* A name without its extension; a name without one is left whole. */
+static struct zt_text without_extension(struct zt_text name)
+{
+    size_t length = name.length;
+
+    while (length > 0 && name.bytes[length - 1] != '.')
+        length--;
+    return length > 0 ? (struct zt_text){name.bytes, length - 1} : name;
+}
+
+enum zt_status zt_gguf_check_name(const struct zt_model *model, struct zt_text name,
+                                  struct zt_error *error)
+{
+    uint64_t stated_count;
+    uint64_t stated_number;
+    uint32_t number;
+    uint32_t count;
+    size_t stem;
+
+    if (model->format != ZT_FORMAT_GGUF || model->attributes.length == 0 ||
+        !read_attribute(model, COUNT_KEY, &stated_count) || stated_count < 2)
+        return ZT_OK;
+    if (!read_attribute(model, NUMBER_KEY, &stated_number))
+        return zt_fail(error, ZT_INVALID, "gguf §Split Keys", ZT_NO_OFFSET,
+                       "the file is one of %" PRIu64 " parts, but does not state which",
+                       stated_count);
+    if (zt_part_name_split(without_extension(name), &stem, &number, &count) &&
+        count == stated_count && number - 1 == stated_number)
+        return ZT_OK;
+    return zt_fail(error, ZT_INVALID, "gguf §Split PartName", ZT_NO_OFFSET,
+                   "the file is part %" PRIu64 " of %" PRIu64
+                   ", not a whole model, and its name does not end in -%05" PRIu64 "-of-%05" PRIu64
+                   ".gguf",
+                   stated_number + 1, stated_count, stated_number + 1, stated_count);
 }
 
 static bool is_split_key(const struct zt_cbor_item *key)

@@ -60,7 +60,7 @@ static uint64_t tail_offset(const struct zt_model *model)
 
 /* The alignments that writers of the format use, ended by 0. */
 struct alignments {
-    uint64_t bytes[3];
+    uint64_t bytes[4];
 };
 
 /* If the file states a value, rule gguf §Metadata Alignment has checked it. */
@@ -87,7 +87,7 @@ static struct alignments alignments_of(const struct zt_model *model)
     case ZT_FORMAT_ZT2:
         return (struct alignments){{4096, 65536}};
     case ZT_FORMAT_MAG:
-        return (struct alignments){{64, 4096}};
+        return (struct alignments){{16, 64, 4096}};
     case ZT_FORMAT_GGUF:
         return (struct alignments){{gguf_alignment(model)}};
     default:

@@ -113,7 +113,7 @@ enum zt_status zt_layout_expect_elements(const struct zt_layout_case *check,
         return ZT_OK;
     default:
         return refuse_by(check, component, size_rule(check),
-                         "the size of so many elements does not fit in 64 bits");
+                         "the size of the elements does not fit in 64 bits");
     }
 }
 

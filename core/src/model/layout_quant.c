@@ -195,7 +195,7 @@ static enum zt_status read_packing(const struct zt_layout_case *check,
         return zt_layout_refuse(check, NULL,
                                 "the \"order\" of \"packing\" is neither lsb_first nor msb_first");
     if (8 * width_of(data) % bits != 0)
-        return zt_layout_refuse(check, data, "codes of so many \"bits\" do not fill a word");
+        return zt_layout_refuse(check, data, "codes of this many \"bits\" do not fill a word");
     if (!attribute_uint(packing, "per_word", &quant->per_word) ||
         quant->per_word != 8 * width_of(data) / bits)
         return zt_layout_refuse(check, NULL,

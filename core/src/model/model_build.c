@@ -3,6 +3,8 @@
 #include "model/model_build.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +19,38 @@
 #define ARRAYS_BUDGET_FACTOR 11
 #define ARENA_BUDGET_BASE    (256u << 10)
 #define ARRAYS_BUDGET_BASE   (512u << 10)
+
+static _Atomic uint64_t memory_limit = UINT64_MAX;
+
+void zt_model_set_memory_limit(uint64_t bytes)
+{
+    atomic_store_explicit(&memory_limit, bytes, memory_order_relaxed);
+}
+
+uint64_t zt_model_memory_limit(void)
+{
+    return atomic_load_explicit(&memory_limit, memory_order_relaxed);
+}
+
+static enum zt_status fail_limit(uint64_t limit, struct zt_error *error)
+{
+    return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                   "the opened model would take more than %" PRIu64
+                   " bytes of memory, the limit for a manifest",
+                   limit);
+}
+
+/* Rejects a model that takes more than the limit with so many bytes more. */
+static enum zt_status check_memory(const struct zt_builder *builder, uint64_t more,
+                                   struct zt_error *error)
+{
+    const uint64_t limit = zt_model_memory_limit();
+    const struct zt_model *model = builder->model;
+    uint64_t held = builder->held_bytes + model->storage->arena.held_bytes;
+
+    held += model->storage->manifest != NULL ? model->manifest_length : 0;
+    return held > limit || more > limit - held ? fail_limit(limit, error) : ZT_OK;
+}
 
 static struct zt_named_array shards_named(const struct zt_shard *shards, uint32_t count)
 {
@@ -43,6 +77,9 @@ static enum zt_status grow(struct zt_builder *builder, void *array_at, size_t *c
     assert(count <= before && builder->held_bytes <= builder->budget_bytes);
     if (count < before)
         return ZT_OK;
+    status = check_memory(builder, entry_bytes, error);
+    if (status != ZT_OK)
+        return status;
     left = (builder->budget_bytes - builder->held_bytes) / entry_bytes;
     status = zt_array_reserve(array_at, capacity, count + 1, entry_bytes,
                               left < UINT32_MAX - before ? before + (size_t)left : UINT32_MAX);
@@ -116,7 +153,9 @@ enum zt_status zt_builder_init(struct zt_builder *builder, struct zt_source *sou
                   ARENA_BUDGET_FACTOR * (size_t)manifest_length + ARENA_BUDGET_BASE);
     builder->budget_bytes = ARRAYS_BUDGET_FACTOR * manifest_length + ARRAYS_BUDGET_BASE;
     builder->model = model;
-    status = reserve_arrays(builder, error);
+    status = check_memory(builder, manifest_length, error);
+    if (status == ZT_OK)
+        status = reserve_arrays(builder, error);
     if (status == ZT_OK)
         status = read_manifest(builder, source, error);
     if (status != ZT_OK)
@@ -298,7 +337,9 @@ enum zt_status zt_builder_finish(struct zt_builder *builder, const char *duplica
     assert(model->component_count <= builder->component_capacity);
     assert(builder->dimension_count <= builder->dimension_capacity);
     assert(model->shard_count <= builder->shard_capacity);
-    status = sort_components(builder, duplicate_rule, error);
+    status = check_memory(builder, 0, error);
+    if (status == ZT_OK)
+        status = sort_components(builder, duplicate_rule, error);
     if (status == ZT_OK)
         status = sort_objects(builder, duplicate_rule, error);
     if (status == ZT_OK)
@@ -320,6 +361,28 @@ enum zt_status zt_builder_finish(struct zt_builder *builder, const char *duplica
     memset(builder, 0, sizeof(*builder));
     *out_model = model;
     return ZT_OK;
+}
+
+void zt_model_keep_names(struct zt_model *model)
+{
+    /* The model is not yet visible to anyone else. */
+    struct zt_object *objects = (struct zt_object *)(uintptr_t)model->objects;
+    size_t length = 0;
+    void *held;
+    char *to;
+
+    for (uint32_t i = 0; i < model->object_count; i++)
+        length += objects[i].name_length;
+    if (zt_arena_take(&model->storage->arena, length, &held, NULL) != ZT_OK)
+        return;
+    to = held;
+    for (uint32_t i = 0; i < model->object_count; i++) {
+        memcpy(to, objects[i].name, objects[i].name_length);
+        objects[i].name = to;
+        to += objects[i].name_length;
+    }
+    free(model->storage->manifest);
+    model->storage->manifest = NULL;
 }
 
 void zt_builder_abandon(struct zt_builder *builder)

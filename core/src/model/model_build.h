@@ -68,6 +68,10 @@ struct zt_component *zt_last_component(const struct zt_builder *builder);
 enum zt_status zt_builder_finish(struct zt_builder *builder, const char *duplicate_rule,
                                  struct zt_model **out_model, struct zt_error *error);
 
+/* Copies the objects' names into the arena and frees the manifest, into which nothing else may
+ * point. Leaves the model as it is if memory is short. */
+void zt_model_keep_names(struct zt_model *model);
+
 /* Frees everything that the builder holds. */
 void zt_builder_abandon(struct zt_builder *builder);
 

@@ -5,6 +5,7 @@
  * contiguous. Everything is counted in elements until the end, because an element of a sub-byte
  * type does not fill a whole number of bytes. */
 #include "zt/slice.h"
+#include "base/decimal.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -70,29 +71,14 @@ static bool take(struct reading *reading, char wanted)
     return true;
 }
 
-static bool take_digit(struct reading *reading, unsigned *out_digit)
-{
-    char c = has_more(reading) ? reading->text.bytes[reading->at] : '\0';
-
-    if (c < '0' || c > '9')
-        return false;
-    reading->at++;
-    *out_digit = (unsigned)(c - '0');
-    return true;
-}
-
 /* Reads a bound. It may be absent, but a minus without digits is malformed. */
 static enum zt_slice_verdict read_bound(struct reading *reading, struct bound *out_bound)
 {
     struct bound bound = {.is_negative = take(reading, '-')};
-    unsigned digit;
+    struct zt_text rest = {reading->text.bytes + reading->at, reading->text.length - reading->at};
 
-    while (take_digit(reading, &digit)) {
-        bound.is_given = true;
-        if (__builtin_mul_overflow(bound.magnitude, 10, &bound.magnitude) ||
-            __builtin_add_overflow(bound.magnitude, digit, &bound.magnitude))
-            bound.magnitude = UINT64_MAX;
-    }
+    bound.is_given = zt_decimal_take(&rest, &bound.magnitude);
+    reading->at = reading->text.length - rest.length;
     if (bound.is_negative && !bound.is_given)
         return fail_slice(reading->error, ZT_SLICE_MALFORMED,
                           "no digits after the minus at character %zu", reading->at);
@@ -249,8 +235,8 @@ static enum zt_slice_verdict cut_dimensions(const struct zt_slice_tensor *tensor
             cuts[dimension] = span_cut(&item, extent);
         else if (!index_cut(&item.first, extent, &cuts[dimension]))
             return fail_slice(error, ZT_SLICE_OUT_OF_RANGE,
-                              "the index into dimension %u is outside: it has %" PRIu64, dimension,
-                              extent);
+                              "the index into dimension %u is out of range: it has %" PRIu64,
+                              dimension, extent);
         dimension++;
     }
     return ZT_SLICE_FITS;

@@ -92,16 +92,14 @@ uint64_t zt_elements_bytes(const struct zt_object *object, const struct zt_compo
     return bytes;
 }
 
-enum zt_status zt_elements_open(const struct zt_model *model, const struct zt_object *object,
-                                const struct zt_component *component, struct zt_source *decoded,
-                                uint64_t base, const struct zt_slice *slice,
+enum zt_status zt_elements_open(const struct zt_stored_tensor *stored, const struct zt_slice *slice,
                                 struct zt_elements *out_elements, struct zt_error *error)
 {
-    struct zt_elements elements = {.source = decoded, .base = base};
+    struct zt_elements elements = {.source = stored->decoded, .base = stored->base};
     struct zt_slice_tensor tensor;
-    uint64_t whole = zt_object_elements(model, object);
-    bool is_known = zt_elements_tensor(model, object, component, &tensor);
-    const struct zt_widener *widener = find_widener(object, component);
+    uint64_t whole = zt_object_elements(stored->model, stored->object);
+    bool is_known = zt_elements_tensor(stored->model, stored->object, stored->component, &tensor);
+    const struct zt_widener *widener = find_widener(stored->object, stored->component);
     enum zt_status status = ZT_OK;
 
     assert(is_known);
@@ -109,7 +107,8 @@ enum zt_status zt_elements_open(const struct zt_model *model, const struct zt_ob
     elements.dtype = tensor.dtype;
     elements.count = whole;
     if (widener != NULL) {
-        status = zt_widened_open(widener, decoded, base, whole, &elements.widened, error);
+        status = zt_widened_open(widener, stored->decoded, stored->base, whole, &elements.widened,
+                                 error);
         elements.source = elements.widened;
         elements.base = 0;
     }

@@ -27,10 +27,26 @@ static bool is_even(double first, double last, double scale, unsigned bins)
     return isfinite(scale) && (last - first) / bins >= magnitude * 0x1p-52 * WIDTH_MIN;
 }
 
+/* Sets the edges. False if two of them are equal. */
+static bool set_edges(struct zt_axis *axis, double first, double last)
+{
+    const unsigned bins = axis->bins;
+    const double range = last - first;
+    const double step = range / bins;
+    bool ascends = true;
+
+    for (unsigned i = 0; i < bins; i++)
+        axis->edges[i] = (step != 0 ? i * step : (double)i / bins * range) + first;
+    axis->edges[bins] = last;
+    for (unsigned i = 0; i < bins; i++)
+        ascends &= axis->edges[i] < axis->edges[i + 1];
+    return ascends;
+}
+
 bool zt_axis_make(const struct zt_tally *tally, enum zt_number_kind kind, unsigned bins,
                   struct zt_axis *out_axis)
 {
-    double first, last, range, step;
+    double first, last, range;
 
     assert(bins > 0 && bins <= ZT_BINS_MAX);
     if (tally->finite == 0)
@@ -45,10 +61,8 @@ bool zt_axis_make(const struct zt_tally *tally, enum zt_number_kind kind, unsign
     if (!isfinite(range))
         return false;
     out_axis->bins = bins;
-    step = range / bins;
-    for (unsigned i = 0; i < bins; i++)
-        out_axis->edges[i] = (step != 0 ? i * step : (double)i / bins * range) + first;
-    out_axis->edges[bins] = last;
+    if (!set_edges(out_axis, first, last))
+        return false;
     out_axis->scale = bins / range;
     out_axis->is_even = is_even(first, last, out_axis->scale, bins);
     for (unsigned i = 0; i < bins; i++)

@@ -61,10 +61,12 @@ static void plan_matrix(uint64_t height, uint64_t width, uint32_t rows, uint32_t
     preview->out_cols = (uint32_t)divide_up(width, preview->block_cols);
 }
 
-bool zt_preview_plan(const uint64_t *shape, unsigned rank, const int64_t *index,
+bool zt_preview_plan(const struct zt_slice_tensor *tensor, const int64_t *index,
                      unsigned index_count, uint32_t rows, uint32_t cols,
                      struct zt_preview *out_preview)
 {
+    const uint64_t *shape = tensor->shape;
+    const unsigned rank = tensor->rank;
     const unsigned leading = rank > 2 ? rank - 2 : 0;
     struct zt_preview preview = {.block_rows = 1, .block_cols = 1, .count = 1};
     uint64_t elements = 1;
@@ -221,7 +223,7 @@ static double finish(const struct reducing *reducing, uint32_t cell)
 }
 
 static enum zt_status reduce_band(struct reducing *reducing, const struct zt_elements *elements,
-                                  uint32_t row, bool (*proceed)(void *context), void *context,
+                                  uint32_t row, const struct zt_cancellation *cancellation,
                                   struct zt_error *error)
 {
     const struct zt_preview *preview = reducing->preview;
@@ -239,8 +241,9 @@ static enum zt_status reduce_band(struct reducing *reducing, const struct zt_ele
 
         if (preview->reduction == ZT_REDUCE_SAMPLE && at > 0 && is_complete(reducing))
             break;
-        if (proceed != NULL && !proceed(context))
-            return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "nobody waits for it any more");
+        if (cancellation->is_wanted != NULL && !cancellation->is_wanted(cancellation->context))
+            return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                           "no request is waiting for it any more");
         status = zt_values_visit(elements, preview->first + start + at, count, add_chunk, reducing,
                                  error);
     }
@@ -257,18 +260,18 @@ static bool has_overflowed(const struct reducing *reducing)
 }
 
 enum zt_status zt_preview_row(const struct zt_preview *preview, const struct zt_elements *elements,
-                              uint32_t row, bool (*proceed)(void *context), void *context,
+                              uint32_t row, const struct zt_cancellation *cancellation,
                               double *out_cells, struct zt_error *error)
 {
     struct reducing reducing = {.preview = preview};
-    enum zt_status status = reduce_band(&reducing, elements, row, proceed, context, error);
+    enum zt_status status = reduce_band(&reducing, elements, row, cancellation, error);
 
     for (uint32_t cell = 0; status == ZT_OK && cell < preview->out_cols; cell++)
         out_cells[cell] = finish(&reducing, cell);
     if (status != ZT_OK || !has_overflowed(&reducing))
         return status;
     reducing = (struct reducing){.preview = preview, .is_scaled = true};
-    status = reduce_band(&reducing, elements, row, proceed, context, error);
+    status = reduce_band(&reducing, elements, row, cancellation, error);
     /* Scaled, the smallest doubles are lost, so that other cells keep what they have. */
     for (uint32_t cell = 0; status == ZT_OK && cell < preview->out_cols; cell++)
         if (!isfinite(out_cells[cell]))

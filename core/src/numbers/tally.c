@@ -2,8 +2,10 @@
  *
  * Elements are taken a chunk at a time. The sum of a chunk of finite elements is finite (or
  * overflows, which is no harm), so only chunks whose sum is not are searched for what must be left
- * out. Moments of chunks are merged as Chan, Golub and LeVeque do, so that nothing cancels. */
+ * out. Moments of chunks are merged as Chan, Golub and LeVeque do, so that nothing cancels.
+ * Elements whose squares would not fit in a double are scaled by a power of two first. */
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -104,6 +106,45 @@ static void sum_differences(const double *restrict values, size_t count, double 
     *out_squares = squares;
 }
 
+/* --- scale --- */
+
+/* The exponents of moments that need no scaling: sums of squares of up to 2^60 such elements are in
+ * the range of doubles, with all of their digits. */
+#define EXPONENT_PLAIN 400
+/* Of zeros, which fit any scale: the exponent of the least double. */
+#define EXPONENT_LEAST (-1074)
+
+/* The exponent of 2 by which the finite elements of a chunk are divided before they are squared. */
+static int exponent_of(const struct chunk *chunk)
+{
+    const double most = fmax(fabs(chunk->low), fabs(chunk->high));
+    const int exponent = most > 0 ? ilogb(most) : EXPONENT_LEAST;
+
+    return exponent >= -EXPONENT_PLAIN && exponent <= EXPONENT_PLAIN ? 0 : exponent;
+}
+
+/* Divides by 2^exponent, in two steps, since the factor may be no double. */
+static void scale_down(double *restrict values, size_t count, int exponent)
+{
+    const double first = ldexp(1, -exponent / 2);
+    const double second = ldexp(1, -exponent - (-exponent / 2));
+
+    for (size_t i = 0; i < count; i++)
+        values[i] = values[i] * first * second;
+}
+
+/* States the moments with a larger exponent. */
+static void raise_exponent(struct zt_tally *tally, int exponent)
+{
+    const int shift = tally->exponent - exponent;
+
+    assert(shift <= 0);
+    tally->exponent = exponent;
+    tally->mean = ldexp(tally->mean, shift);
+    tally->mean_rest = ldexp(tally->mean_rest, shift);
+    tally->squares = ldexp(tally->squares, 2 * shift);
+}
+
 /* Moves the finite values to the front, counts the others, and returns how many are left. */
 static size_t keep_finite(struct zt_tally *tally, double *values, size_t count)
 {
@@ -168,7 +209,7 @@ static bool is_less(enum zt_number_kind kind, union zt_number a, union zt_number
 }
 
 /* Means far from zero differ in digits that a double no longer has, hence their rests. */
-static void merge_moments(struct zt_tally *tally, const struct zt_tally *next)
+static void merge_scaled(struct zt_tally *tally, const struct zt_tally *next)
 {
     const double before = (double)tally->finite;
     const double added = (double)next->finite;
@@ -183,11 +224,23 @@ static void merge_moments(struct zt_tally *tally, const struct zt_tally *next)
     tally->squares += next->squares + difference * difference * (before * share);
 }
 
+static void merge_moments(struct zt_tally *tally, const struct zt_tally *next)
+{
+    struct zt_tally scaled = *next;
+
+    if (tally->exponent < next->exponent)
+        raise_exponent(tally, next->exponent);
+    else if (next->exponent < tally->exponent)
+        raise_exponent(&scaled, tally->exponent);
+    merge_scaled(tally, &scaled);
+}
+
 void zt_tally_merge(struct zt_tally *tally, const struct zt_tally *next, enum zt_number_kind kind)
 {
     if (next->finite > 0 && tally->finite == 0) {
         tally->min = next->min;
         tally->max = next->max;
+        tally->exponent = next->exponent;
         tally->mean = next->mean;
         tally->mean_rest = next->mean_rest;
         tally->squares = next->squares;
@@ -235,12 +288,29 @@ static void set_extremes(struct zt_tally *tally, const struct chunk *chunk,
     }
 }
 
+/* Moments of a chunk of finite elements, whose sum and extremes are those of the chunk. */
+static void set_moments(struct zt_tally *tally, const struct chunk *chunk, double *values)
+{
+    const size_t count = (size_t)tally->finite;
+    struct chunk scaled = *chunk;
+    double rest;
+
+    tally->exponent = exponent_of(chunk);
+    if (tally->exponent != 0 && tally->exponent != EXPONENT_LEAST) {
+        scale_down(values, count, tally->exponent);
+        sum_up(values, count, &scaled);
+    }
+    tally->mean = scaled.sum / (double)count;
+    sum_differences(values, count, tally->mean, &rest, &tally->squares);
+    tally->mean_rest = rest / (double)count;
+    tally->squares -= rest * tally->mean_rest;
+}
+
 static void add_chunk(void *context, const uint8_t *bytes, double *values, size_t count)
 {
     struct tallying *tallying = context;
     struct zt_tally next = {.finite = count};
     struct chunk chunk;
-    double rest;
 
     sum_up(values, count, &chunk);
     if (!isfinite(chunk.sum)) {
@@ -250,11 +320,8 @@ static void add_chunk(void *context, const uint8_t *bytes, double *values, size_
     }
     if (next.finite > 0) {
         next.zero = chunk.zeros;
-        next.mean = chunk.sum / (double)next.finite;
-        sum_differences(values, (size_t)next.finite, next.mean, &rest, &next.squares);
-        next.mean_rest = rest / (double)next.finite;
-        next.squares -= rest * next.mean_rest;
         set_extremes(&next, &chunk, tallying, bytes, count);
+        set_moments(&next, &chunk, values);
     }
     zt_tally_merge(&tallying->tally, &next, tallying->kind);
 }
@@ -274,9 +341,24 @@ enum zt_status zt_tally_piece(const struct zt_elements *elements, uint64_t piece
     return status;
 }
 
+/* Rounding must not carry it past the extremes, behind which there may be no double. */
+double zt_tally_mean(const struct zt_tally *tally, enum zt_number_kind kind)
+{
+    const double mean = ldexp(tally->mean + tally->mean_rest, tally->exponent);
+
+    if (tally->finite == 0)
+        return (double)NAN;
+    return fmin(fmax(mean, zt_number_real(kind, tally->min)), zt_number_real(kind, tally->max));
+}
+
 double zt_tally_std(const struct zt_tally *tally)
 {
-    return tally->finite > 0 ? sqrt(tally->squares / (double)tally->finite) : (double)NAN;
+    double deviation;
+
+    if (tally->finite == 0)
+        return (double)NAN;
+    deviation = ldexp(sqrt(tally->squares / (double)tally->finite), tally->exponent);
+    return fmin(deviation, DBL_MAX);
 }
 
 union zt_number zt_tally_abs_max(const struct zt_tally *tally, enum zt_number_kind kind)

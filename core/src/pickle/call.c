@@ -1,5 +1,5 @@
-/* What the calls of a pickle do: REDUCE, NEWOBJ, BUILD and BINPERSID. Nothing outside the machine
- * happens: a call makes a value of its arguments, or is refused. */
+/* The calls of a pickle: REDUCE, NEWOBJ, BUILD and BINPERSID. Nothing outside the machine happens:
+ * a call makes a value of its arguments, or is refused. */
 #include <assert.h>
 
 #include "pickle/machine.h"
@@ -28,7 +28,7 @@ static enum zt_status call_map(struct pickle *pickle, const struct pickle_meanin
 
     if (count > 1 || (count == 1 && pickle_kind_of(entry[1]) != PICKLE_MAP &&
                       pickle_kind_of(entry[1]) != PICKLE_LIST))
-        return refuse(pickle, CALL_RULE, error, "a dictionary is made of nothing, a map or a list");
+        return refuse(pickle, CALL_RULE, error, "a dictionary takes no argument, a map or a list");
     status = pickle_new_container(pickle, PICKLE_MAP, flags, out_value, error);
     return status == ZT_OK && count == 1 ? pickle_extend(pickle, *out_value, entry, 2, error)
                                          : status;
@@ -44,7 +44,7 @@ static enum zt_status call_set(struct pickle *pickle, pickle_value arguments,
 
     if (count > 1 || (count == 1 && pickle_kind_of(items) != PICKLE_LIST &&
                       pickle_kind_of(items) != PICKLE_TUPLE && pickle_kind_of(items) != PICKLE_SET))
-        return refuse(pickle, CALL_RULE, error, "a set is made of nothing or of a list");
+        return refuse(pickle, CALL_RULE, error, "a set takes no argument or a list");
     status = pickle_new_container(pickle, PICKLE_SET, 0, out_value, error);
     return status == ZT_OK && count == 1 ? pickle_extend(pickle, *out_value, &items, 1, error)
                                          : status;
@@ -57,7 +57,7 @@ static enum zt_status call_size(const struct pickle *pickle, pickle_value argume
     const pickle_value *values = pickle_tuple(pickle, arguments, &count);
 
     if (count != 1 || pickle_kind_of(values[0]) != PICKLE_TUPLE)
-        return refuse(pickle, CALL_RULE, error, "torch.Size is made of a tuple");
+        return refuse(pickle, CALL_RULE, error, "torch.Size takes a tuple");
     *out_value = values[0];
     return ZT_OK;
 }
@@ -89,7 +89,7 @@ static enum zt_status call_inert(const struct pickle *pickle, pickle_value argum
 
     for (uint32_t i = 0; i < count; i++)
         if (pickle_kind_of(values[i]) > PICKLE_INERT)
-            return refuse(pickle, CALL_RULE, error, "an argument is no scalar");
+            return refuse(pickle, CALL_RULE, error, "an argument is not a scalar");
     *out_value = pickle_make(pickle, PICKLE_INERT, 0);
     return ZT_OK;
 }
@@ -136,7 +136,7 @@ enum zt_status pickle_call(struct pickle *pickle, pickle_value callee, pickle_va
     case EFFECT_FIRST_ARGUMENT:
         return call_first(pickle, arguments, out_value, error);
     default:
-        return refuse(pickle, CALL_RULE, error, "it calls what is no function");
+        return refuse(pickle, CALL_RULE, error, "it calls a value that is not a function");
     }
 }
 
@@ -151,7 +151,7 @@ enum zt_status pickle_new_object(struct pickle *pickle, pickle_value class, pick
     pickle_tuple(pickle, arguments, &count);
     if (count != 0 ||
         (meaning.effect != EFFECT_ORDERED_MAP && meaning.effect != EFFECT_RECORD_CLASS))
-        return refuse(pickle, CALL_RULE, error, "an object that is not made in this way");
+        return refuse(pickle, CALL_RULE, error, "an object that cannot be created this way");
     return pickle_new_container(pickle, PICKLE_MAP,
                                 meaning.effect == EFFECT_ORDERED_MAP ? CONTAINER_IS_ORDERED
                                                                      : CONTAINER_IS_RECORD,
@@ -167,7 +167,7 @@ enum zt_status pickle_build(struct pickle *pickle, pickle_value object, pickle_v
 
     if (pickle_kind_of(state) != PICKLE_MAP &&
         (flags != CONTAINER_IS_RECORD || pickle_kind_of(state) != PICKLE_TUPLE))
-        return refuse(pickle, CALL_RULE, error, "BUILD of a state that is no map");
+        return refuse(pickle, CALL_RULE, error, "BUILD with a state that is not a map");
     if (flags == CONTAINER_IS_RECORD)
         return pickle_extend(pickle, object, entry, 2, error);
     if (flags != CONTAINER_IS_ORDERED)

@@ -13,7 +13,8 @@
 #define PROTOCOL_MIN 2
 #define PROTOCOL_MAX 5
 
-/* What the values of a pickle of n bytes may take: 9 n and a little. A list of None takes 8 n. */
+/* Memory limit for the values of a pickle of n bytes: 9 n and a little. A list of None takes 8
+ * n. */
 #define BUDGET_FACTOR 9
 #define BUDGET_BASE   (256u << 10)
 
@@ -111,7 +112,7 @@ static enum zt_status refuse_opcode(const struct pickle *pickle, uint8_t opcode,
 
     if (name == NULL)
         return pickle_fail(pickle, pickle->opcode_at, "pt §Pickle Opcode", error,
-                           "the byte 0x%02X is no opcode", opcode);
+                           "the byte 0x%02X is not an opcode", opcode);
     return pickle_fail(pickle, pickle->opcode_at, "pt §Pickle Opcode", error,
                        "the opcode %s is refused", name);
 }
@@ -127,16 +128,24 @@ static enum zt_status take_stop(struct pickle *pickle, pickle_value *out_value,
     return ZT_OK;
 }
 
+/* Protocols 0 and 1 have no PROTO. What torch.save writes in them has opcodes that torch's own
+ * weights_only refuses. */
 static enum zt_status take_protocol(struct pickle *pickle, struct zt_error *error)
 {
     const uint8_t *at = pickle->bytes + pickle->position;
 
-    if (pickle->length - pickle->position < 2 || *at != OP_PROTO)
-        return ZT_OK;
     pickle->opcode_at = pickle->position;
+    if (pickle->length - pickle->position < 2)
+        return fail_truncated(pickle, error);
+    if (*at != OP_PROTO)
+        return pickle_fail(
+            pickle, pickle->opcode_at, "pt §Pickle Protocol", error,
+            "the pickle has no PROTO, as in protocols 0 and 1; only %d to %d are supported",
+            PROTOCOL_MIN, PROTOCOL_MAX);
     if (at[1] < PROTOCOL_MIN || at[1] > PROTOCOL_MAX)
         return pickle_fail(pickle, pickle->opcode_at, "pt §Pickle Protocol", error,
-                           "protocol %u; %d to %d are read", at[1], PROTOCOL_MIN, PROTOCOL_MAX);
+                           "protocol %u is not supported, only %d to %d", at[1], PROTOCOL_MIN,
+                           PROTOCOL_MAX);
     pickle->position += 2;
     return ZT_OK;
 }

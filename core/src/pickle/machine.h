@@ -1,4 +1,4 @@
-/* What the parts of the pickle machine share: making values, the arena, the stack, the table of
+/* Shared by the parts of the pickle machine: making values, the arena, the stack, the table of
  * names, and calls. */
 #ifndef ZT_PICKLE_MACHINE_H
 #define ZT_PICKLE_MACHINE_H
@@ -51,7 +51,7 @@ enum zt_status pickle_tuple_of_top(struct pickle *pickle, uint32_t count, struct
 
 /* --- names --- */
 
-/* What a name is, and what a call of it does. */
+/* The kind of a name, and the effect of calling it. */
 enum pickle_effect {
     EFFECT_REBUILD_TENSOR,
     EFFECT_REBUILD_TENSOR_V2,

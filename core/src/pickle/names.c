@@ -5,7 +5,7 @@
 
 #include "pickle/machine.h"
 
-/* What is left of a name in a message. */
+/* The part of a name that a message shows. */
 #define SHOWN_BYTES 80
 
 /* Indices of names: rows of the table, and from these on dtypes, storage classes, and classes of
@@ -106,7 +106,7 @@ static bool find_torchscript(struct zt_text module, struct zt_text name, uint32_
     return false;
 }
 
-/* Copies what a message can show: whatever is not printable ASCII becomes a question mark. */
+/* Copies a name for a message: bytes that are not printable ASCII become question marks. */
 static void show(struct zt_text text, char out_shown[SHOWN_BYTES + 1])
 {
     const size_t length = text.length < SHOWN_BYTES ? text.length : SHOWN_BYTES;
@@ -133,7 +133,7 @@ enum zt_status pickle_name_find(const struct pickle *pickle, struct zt_text modu
     show(name, shown_name);
     return pickle_fail(pickle, pickle->opcode_at, "pt §Pickle Name", error,
                        found ? "%s.%s: such a tensor has no bytes"
-                             : "%s.%s is none of the names that are read",
+                             : "%s.%s is not a supported name",
                        shown_module, shown_name);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cut_off.h"
 #include "base/little_endian.h"
 #include "pickle/pickle.h"
 
@@ -134,7 +135,8 @@ static enum zt_status hold(struct window *window, uint64_t position, size_t want
 static enum zt_status fail_end(const struct window *window, struct zt_error *error)
 {
     return zt_fail(error, ZT_INVALID, "pt §Pickle Truncated", window->limit,
-                   "the pickle goes on at %" PRIu64 ", where it must have ended", window->limit);
+                   "%sthe pickle continues at %" PRIu64 ", where it should end",
+                   window->limit == zt_source_size(window->source) ? CUT_OFF : "", window->limit);
 }
 
 static enum zt_status pass_line(struct window *window, uint64_t *position, struct zt_error *error)
@@ -197,7 +199,7 @@ static enum zt_status pass_opcode(struct window *window, uint64_t *position, uin
         return fail_end(window, error);
     if (pickle_opcode_name(*at) == NULL)
         return zt_fail(error, ZT_INVALID, "pt §Pickle Opcode", *position,
-                       "the byte 0x%02X is no opcode", *at);
+                       "the byte 0x%02X is not an opcode", *at);
     *out_opcode = *at;
     argument = pickle_opcode_argument(*at);
     if (held < head_bytes(argument))

@@ -89,7 +89,7 @@ enum pickle_argument {
     ARGUMENT_TWO_LINES
 };
 
-/* NULL for a byte that is no opcode. */
+/* NULL for a byte that is not an opcode. */
 const char *pickle_opcode_name(uint8_t opcode);
 enum pickle_argument pickle_opcode_argument(uint8_t opcode);
 

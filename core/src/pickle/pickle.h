@@ -1,8 +1,8 @@
 /* Pickles as torch.save writes them, read by a machine that executes and imports nothing.
  *
  * A pickle is a program for a stack machine. This one knows the opcodes that torch needs, and a
- * table of names (names.c), which is all that it can do: nothing is called, and a name that is not
- * in the table ends the reading. What it builds are values of one 8-byte word each; scalars stay
+ * table of names (names.c), and cannot do anything else: it calls no Python code, and a name that
+ * is not in the table ends the reading. It builds values of one 8-byte word each; scalars stay
  * where they are in the pickle. Nothing recurses, every opcode takes constant time and memory apart
  * from the bytes and values that it consumes, and a budget bounds the memory of all values. Rules:
  * "pt §Pickle …". */
@@ -18,7 +18,7 @@
 #define PICKLE_RANK_MAX 64
 
 /* A value: its kind, the position in the pickle of the opcode that made it, and for containers,
- * names, storages and tensors an index. 0 is no value. */
+ * names, storages and tensors an index. 0 means absent. */
 typedef uint64_t pickle_value;
 
 enum pickle_kind {
@@ -76,7 +76,7 @@ struct pickle {
     struct pickle_words arena;
     uint64_t budget_bytes; /* of the three together */
     uint32_t memo_count;
-    uint32_t mark; /* how many words of the stack belong to the last mark and what is under it */
+    uint32_t mark;          /* number of words of the stack up to and including the last mark */
     uint32_t first_storage; /* the chain of all storages, in order; 0: none */
     uint32_t last_storage;
     uint32_t position;   /* of the next opcode */
@@ -97,8 +97,8 @@ uint64_t pickle_held_bytes(const struct pickle *pickle);
  * the same machine stay valid. ZT_INVALID, ZT_LIMIT, ZT_NO_MEMORY. */
 enum zt_status pickle_run(struct pickle *pickle, pickle_value *out_value, struct zt_error *error);
 
-/* Finds where the pickle at *position ends, without looking at what it says, and moves *position
- * there. limit bounds the position. ZT_INVALID for an unknown opcode, and past limit. */
+/* Finds the end of the pickle at *position, without interpreting it, and moves *position there.
+ * limit bounds the position. ZT_INVALID for an unknown opcode, and past limit. */
 enum zt_status pickle_measure(struct zt_source *source, uint64_t *position, uint64_t limit,
                               struct zt_error *error);
 
@@ -124,7 +124,7 @@ struct zt_text pickle_layout(const struct pickle *pickle, pickle_value value);
 const pickle_value *pickle_tuple(const struct pickle *pickle, pickle_value value,
                                  uint32_t *out_count);
 
-/* Walks the items of a tuple, list, set or map: those of a map are a key, then its value. */
+/* Walks the items of a tuple, list, set or map; a map has pairs of a key, then its value. */
 struct pickle_items {
     uint32_t next; /* index of the next word */
     uint32_t left; /* words of this run */
@@ -132,8 +132,8 @@ struct pickle_items {
 };
 void pickle_items_begin(const struct pickle *pickle, pickle_value value,
                         struct pickle_items *out_items);
-/* The next word; false at the end. In a map or set, a key that is 0 stands for the entries of the
- * value that follows. */
+/* The next word; false at the end. In a map or set, a key of 0 means the entries of the value that
+ * follows. */
 bool pickle_items_next(const struct pickle *pickle, struct pickle_items *items,
                        pickle_value *out_value);
 

@@ -4,11 +4,12 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/little_endian.h"
 #include "pickle/machine.h"
 #include "pickle/opcodes.h"
 
-/* Longer integers are nothing that a tensor needs. */
+/* Tensors do not need longer integers. */
 #define INTEGER_BYTES_MAX 9
 
 /* --- the stack --- */
@@ -111,20 +112,17 @@ static enum zt_status step_int(struct pickle *pickle, const struct opcode_argume
 {
     const struct zt_text line = {(const char *)argument->bytes, argument->length};
     const bool negative = line.length > 0 && line.bytes[0] == '-';
-    uint64_t value = 0;
-    bool fits_word = true;
+    const struct zt_text digits = {line.bytes + negative, line.length - negative};
+    uint64_t value;
 
     if (zt_text_is(line, "00") || zt_text_is(line, "01"))
         return push_new(pickle, PICKLE_BOOL, error);
-    if (line.length == (size_t)negative)
+    if (digits.length == 0)
         return fail_here(pickle, "pt §Pickle Argument", error, "it has no digits");
-    for (size_t i = negative; i < line.length; i++) {
-        if (line.bytes[i] < '0' || line.bytes[i] > '9')
-            return fail_here(pickle, "pt §Pickle Argument", error, "it is no decimal number");
-        fits_word = fits_word && !__builtin_mul_overflow(value, 10, &value) &&
-                    !__builtin_add_overflow(value, (uint64_t)(line.bytes[i] - '0'), &value);
-    }
-    return push_new(pickle, fits_word ? PICKLE_INTEGER : PICKLE_INERT, error);
+    if (zt_decimal_length(digits) < digits.length)
+        return fail_here(pickle, "pt §Pickle Argument", error, "it is not a decimal number");
+    return push_new(
+        pickle, zt_decimal_read(digits, UINT64_MAX, &value) ? PICKLE_INTEGER : PICKLE_INERT, error);
 }
 
 static enum zt_status step_float(struct pickle *pickle, const struct opcode_argument *argument,
@@ -350,7 +348,7 @@ typedef enum zt_status (*pickle_caller)(struct pickle *pickle, pickle_value call
                                         pickle_value arguments, pickle_value *out_value,
                                         struct zt_error *error);
 
-/* Replaces the two topmost values, a name and a tuple, by what the call gives. */
+/* Replaces the two topmost values, a name and a tuple, by the result of the call. */
 static enum zt_status replace_by(struct pickle *pickle, pickle_caller call, struct zt_error *error)
 {
     enum zt_status status = pickle_need(pickle, 2, error);
@@ -359,9 +357,9 @@ static enum zt_status replace_by(struct pickle *pickle, pickle_caller call, stru
     if (status != ZT_OK)
         return status;
     if (pickle_kind_of(*top(pickle, 1)) != PICKLE_NAME)
-        return fail_here(pickle, "pt §Pickle Call", error, "what it calls is no name");
+        return fail_here(pickle, "pt §Pickle Call", error, "it calls a value that is not a name");
     if (pickle_kind_of(*top(pickle, 0)) != PICKLE_TUPLE)
-        return fail_here(pickle, "pt §Pickle Call", error, "the arguments are no tuple");
+        return fail_here(pickle, "pt §Pickle Call", error, "the arguments are not a tuple");
     status = call(pickle, *top(pickle, 1), *top(pickle, 0), &value, error);
     if (status != ZT_OK)
         return status;

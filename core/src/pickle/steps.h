@@ -1,4 +1,4 @@
-/* The steps of the pickle machine: the table from an opcode to what it does. */
+/* The steps of the pickle machine: the table from an opcode to its function. */
 #ifndef ZT_PICKLE_STEPS_H
 #define ZT_PICKLE_STEPS_H
 
@@ -15,8 +15,8 @@ struct opcode_argument {
 typedef enum zt_status (*pickle_step)(struct pickle *pickle, const struct opcode_argument *argument,
                                       struct zt_error *error);
 
-/* NULL for a byte that is no opcode, for an opcode that is refused, and for STOP, which ends the
- * run. */
+/* NULL for a byte that is not an opcode, for an opcode that is refused, and for STOP, which ends
+ * the run. */
 pickle_step pickle_step_of(uint8_t opcode);
 
 #endif

@@ -1,4 +1,4 @@
-/* The calls that make tensors. Whatever they say is checked at once against the storage that they
+/* The calls that make tensors. Their arguments are checked at once against the storage that they
  * name: kinds, numbers, types, bounds. */
 #include <assert.h>
 #include <inttypes.h>
@@ -59,7 +59,7 @@ static bool read_sizes(const struct pickle *pickle, pickle_value tuple, uint64_t
     return true;
 }
 
-/* The number of elements; false if it, or that of bytes, does not fit in 63 bits. */
+/* The number of elements; false if it, or the number of bytes, does not fit in 63 bits. */
 static bool count_elements(const struct pickle_tensor *tensor, unsigned width_bytes,
                            uint64_t *out_elements)
 {
@@ -99,7 +99,7 @@ static enum zt_status check_bounds(const struct call *call, const struct pickle_
 
     if (tensor->type->logical == ZT_LOGICAL_F4_E2M1 &&
         (tensor->rank == 0 || tensor->shape[tensor->rank - 1] > INT64_MAX / 4))
-        return refuse(call, SHAPE_RULE, "pairs of 4-bit numbers have a last dimension");
+        return refuse(call, SHAPE_RULE, "pairs of 4-bit numbers need a last dimension");
     if (!count_elements(tensor, width, &elements) || elements > INT64_MAX / 2)
         return refuse(call, SHAPE_RULE, "the tensor's bytes do not fit in 63 bits");
     if (elements == 0)
@@ -122,17 +122,18 @@ static enum zt_status read_place(const struct call *call, struct pickle_tensor *
     uint8_t stride_rank = 0;
 
     if (!is_kind(call, 0, PICKLE_STORAGE) || call->count < 4)
-        return refuse(call, CALL_RULE, "a tensor is made of a storage, offset, size and stride");
+        return refuse(call, CALL_RULE, "a tensor takes a storage, offset, size and stride");
     out_tensor->storage = pickle_index_of(call->values[0]);
     pickle_storage_read(call->pickle, out_tensor->storage, &storage);
     out_tensor->type = storage.type;
     if (!pickle_size_of(call->pickle, call->values[1], &out_tensor->offset))
-        return refuse(call, SHAPE_RULE, "the offset is no number from 0 on");
+        return refuse(call, SHAPE_RULE, "the offset is not a non-negative number");
     if (!read_sizes(call->pickle, call->values[2], out_tensor->shape, &out_tensor->rank))
-        return refuse(call, SHAPE_RULE, "the size is no tuple of at most 64 numbers from 0 on");
+        return refuse(call, SHAPE_RULE,
+                      "the size is not a tuple of at most 64 non-negative numbers");
     if (!read_sizes(call->pickle, call->values[3], out_tensor->strides, &stride_rank) ||
         stride_rank != out_tensor->rank)
-        return refuse(call, SHAPE_RULE, "the strides are not as many numbers from 0 on");
+        return refuse(call, SHAPE_RULE, "the strides are not as many non-negative numbers");
     return ZT_OK;
 }
 
@@ -158,7 +159,7 @@ static enum zt_status read_metadata(const struct call *call, pickle_value metada
     if (pickle_kind_of(metadata) == PICKLE_NONE)
         return ZT_OK;
     if (pickle_kind_of(metadata) != PICKLE_MAP)
-        return refuse(call, CALL_RULE, "a tensor's metadata is no map");
+        return refuse(call, CALL_RULE, "a tensor's metadata is not a map");
     pickle_items_begin(call->pickle, metadata, &items);
     while (pickle_items_next(call->pickle, &items, &key)) {
         struct zt_text name = {NULL, 0};
@@ -193,18 +194,18 @@ static enum zt_status read_dense_rest(const struct call *call, enum pickle_effec
     enum zt_status status = ZT_OK;
 
     if (call->count != fixed && (fixed == 4 || call->count != fixed + 1))
-        return refuse(call, CALL_RULE, "a tensor is made of another number of arguments");
+        return refuse(call, CALL_RULE, "the number of a tensor's arguments is wrong");
     if (fixed > 4)
         status = check_flags(call, 4);
     if (status != ZT_OK)
         return status;
     if (effect == EFFECT_REBUILD_TENSOR_V3) {
         if (!pickle_is_name(call->values[6], EFFECT_DTYPE))
-            return refuse(call, CALL_RULE, "the seventh argument is no dtype");
+            return refuse(call, CALL_RULE, "the seventh argument is not a dtype");
         tensor->type = pickle_meaning_of(call->values[6]).type;
     }
     if (tensor->type == &torch_untyped || tensor->type->is_quantized)
-        return refuse(call, DTYPE_RULE, "a tensor of this storage needs a type of its own");
+        return refuse(call, DTYPE_RULE, "a tensor of this storage needs an explicit type");
     return call->count > fixed ? read_metadata(call, call->values[fixed], tensor) : ZT_OK;
 }
 
@@ -280,11 +281,11 @@ static enum zt_status read_quantizer(const struct call *call, struct pickle_tens
     }
     if (count != 4 || !pickle_is_name(values[0], EFFECT_PER_CHANNEL) ||
         !pickle_size_of(call->pickle, values[3], &tensor->axis) || tensor->axis >= tensor->rank)
-        return refuse(call, "pt §Tensor Quantizer", "a quantizer that is not read");
+        return refuse(call, "pt §Tensor Quantizer", "an unsupported quantizer");
     for (unsigned i = 1; i <= 2; i++)
         if (!read_part(call, values[i], 1, &part) || part.shape[0] != tensor->shape[tensor->axis])
             return refuse(call, "pt §Tensor Quantizer",
-                          "scales and zero points are not one for each slice");
+                          "there is not one scale and zero point for each slice");
     tensor->form = PICKLE_PER_CHANNEL;
     return ZT_OK;
 }
@@ -296,11 +297,11 @@ static enum zt_status make_quantized(const struct call *call, pickle_value *out_
     enum zt_status status = read_place(call, &tensor);
 
     if (status == ZT_OK && call->count != 7)
-        return refuse(call, CALL_RULE, "a quantized tensor is made of seven arguments");
+        return refuse(call, CALL_RULE, "a quantized tensor takes seven arguments");
     if (status == ZT_OK)
         status = check_flags(call, 5);
     if (status == ZT_OK && !tensor.type->is_quantized)
-        return refuse(call, DTYPE_RULE, "a quantized tensor of a storage that is not");
+        return refuse(call, DTYPE_RULE, "a quantized tensor with an unquantized storage");
     if (status == ZT_OK)
         status = check_bounds(call, &tensor);
     if (status == ZT_OK)
@@ -357,7 +358,7 @@ static enum zt_status make_sparse(const struct call *call, pickle_value *out_val
     uint64_t elements;
 
     if (call->count != 2 || !is_kind(call, 0, PICKLE_LAYOUT) || !is_kind(call, 1, PICKLE_TUPLE))
-        return refuse(call, CALL_RULE, "a sparse tensor is made of a layout and a tuple");
+        return refuse(call, CALL_RULE, "a sparse tensor takes a layout and a tuple");
     layout = pickle_layout(call->pickle, call->values[0]);
     data.values = pickle_tuple(call->pickle, call->values[1], &data.count);
     if (zt_text_is(layout, "torch.sparse_coo") && is_coo(&data, &tensor))
@@ -385,7 +386,7 @@ static enum zt_status take_parameter(const struct call *call, bool with_state,
     if (status != ZT_OK)
         return status;
     if (!is_kind(call, 0, PICKLE_TENSOR) || call->count != (with_state ? 4u : 3u))
-        return refuse(call, CALL_RULE, "a parameter is made of a tensor");
+        return refuse(call, CALL_RULE, "a parameter takes a tensor");
     *out_value = call->values[0];
     return ZT_OK;
 }
@@ -398,7 +399,7 @@ static enum zt_status take_from_cpu(const struct call *call, pickle_value *out_v
         !pickle_is_name(call->values[1], EFFECT_DTYPE) ||
         (!is_kind(call, 2, PICKLE_TEXT) && !is_kind(call, 2, PICKLE_INERT)) ||
         !is_kind(call, 3, PICKLE_BOOL))
-        return refuse(call, CALL_RULE, "a tensor of a device is made of a tensor and its dtype");
+        return refuse(call, CALL_RULE, "a tensor of a device takes a tensor and its dtype");
     pickle_tensor_read(call->pickle, call->values[0], &tensor);
     if (tensor.form != PICKLE_DENSE || tensor.type != pickle_meaning_of(call->values[1]).type)
         return refuse(call, DTYPE_RULE, "the tensor would be converted to another dtype");
@@ -424,7 +425,7 @@ static enum zt_status run(const struct call *call, enum pickle_effect effect,
     case EFFECT_SPARSE:
         return make_sparse(call, out_value);
     default:
-        return refuse(call, CALL_RULE, "the function makes no tensor");
+        return refuse(call, CALL_RULE, "the function does not create a tensor");
     }
 }
 
@@ -435,7 +436,7 @@ static enum zt_status run_from_type(const struct call *call, pickle_value *out_v
 
     if (call->count != 4 || !is_kind(call, 0, PICKLE_NAME) ||
         !pickle_is_name(call->values[1], EFFECT_TENSOR_CLASS) || !is_kind(call, 2, PICKLE_TUPLE))
-        return refuse(call, CALL_RULE, "a tensor of a class is made of a function and a class");
+        return refuse(call, CALL_RULE, "a tensor of a class takes a function and a class");
     inner.values = pickle_tuple(call->pickle, call->values[2], &inner.count);
     return run(&inner, pickle_meaning_of(call->values[0]).effect, out_value);
 }

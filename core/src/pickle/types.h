@@ -1,4 +1,4 @@
-/* The types of torch: dtypes and storage classes, and what they are here. */
+/* The types of torch: dtypes and storage classes, and the corresponding zt types. */
 #ifndef ZT_PICKLE_TYPES_H
 #define ZT_PICKLE_TYPES_H
 
@@ -24,7 +24,7 @@ const struct torch_type *torch_type_of_dtype(struct zt_text name);
 /* The name of a storage class, with "Storage". */
 const struct torch_type *torch_type_of_storage(struct zt_text name);
 
-/* Numbers that stand for types, and back. */
+/* Numbers for types, and back. */
 uint32_t torch_type_number(const struct torch_type *type);
 const struct torch_type *torch_type_numbered(uint32_t number);
 

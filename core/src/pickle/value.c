@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/little_endian.h"
 #include "base/memory.h"
 #include "pickle/machine.h"
@@ -85,7 +85,7 @@ enum zt_status pickle_need(const struct pickle *pickle, uint32_t count, struct z
     if (pickle->stack.count - pickle->mark >= count)
         return ZT_OK;
     return pickle_fail(pickle, pickle->opcode_at, "pt §Pickle Stack", error,
-                       "%s takes more values than there are",
+                       "%s needs more values than the stack has",
                        pickle_opcode_name(pickle->bytes[pickle->opcode_at]));
 }
 
@@ -117,7 +117,7 @@ enum zt_status pickle_memo_get(struct pickle *pickle, uint64_t index, struct zt_
 {
     if (index >= pickle->memo.count || pickle->memo.items[index] == 0)
         return pickle_fail(pickle, pickle->opcode_at, "pt §Pickle Memo", error,
-                           "memo %" PRIu64 " was not put", index);
+                           "memo %" PRIu64 " does not exist", index);
     return pickle_push(pickle, pickle->memo.items[index], error);
 }
 
@@ -273,11 +273,15 @@ static uint64_t long_magnitude(const uint8_t *bytes, unsigned length, bool *out_
 
 static uint64_t text_magnitude(const uint8_t *digits, bool *out_negative)
 {
+    const char *text = (const char *)digits + (*digits == '-');
+    const char *end = rawmemchr(text, '\n');
     uint64_t value = 0;
+    const bool is_number =
+        zt_decimal_read((struct zt_text){text, (size_t)(end - text)}, UINT64_MAX, &value);
 
+    assert(is_number);
+    (void)is_number;
     *out_negative = *digits == '-';
-    for (digits += *digits == '-'; *digits != '\n'; digits++)
-        value = value * 10 + (uint64_t)(*digits - '0');
     return value;
 }
 

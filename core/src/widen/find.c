@@ -96,7 +96,7 @@ static bool states(const struct zt_object *object, const char *key, uint64_t val
 }
 
 /* The name of the layout says how blocks are made up, and its attributes how large they are: an
- * object whose sizes are not those of the type holds something else. */
+ * object with other sizes than the type's holds other data. */
 static const struct zt_widener *find_blocks(const struct zt_object *object)
 {
     const struct zt_text head = zt_text_from("gguf.");

@@ -1,5 +1,5 @@
 /* Dequantizing GGUF's iq types: blocks whose codes choose points of a lattice (iq_grids.c), four or
- * eight elements at once, with signs beside them; or values of a table that is not linear.
+ * eight elements at once, with separate signs; or values of a table that is not linear.
  *
  * As ggml computes them: the scale of a group is rounded to f32 first, then its product with the
  * point's value. */

@@ -34,7 +34,7 @@ ZT_WIDEN_INLINE int q3_k_scale(const uint8_t *scales, unsigned part)
     return (int)(low | high << 4) - 32;
 }
 
-/* The third bit of a code, in a mask of its own, is 0 if four is to be subtracted. */
+/* The third bit of a code, in a separate mask, is 0 if four must be subtracted. */
 ZT_WIDEN_KERNEL(q3_k)
 {
     for (size_t block = 0; block < count; block++, blocks += 110, out += ELEMENTS) {
@@ -56,8 +56,8 @@ ZT_WIDEN_KERNEL(q3_k)
     }
 }
 
-/* The 6-bit scale and minimum of 32 elements: the first four of each lie whole in twelve bytes, the
- * others as four bits and two. */
+/* The 6-bit scale and minimum of 32 elements: the first four of each are stored whole in twelve
+ * bytes, the others as four bits and two. */
 ZT_WIDEN_INLINE void scale_and_least(const uint8_t *packed, unsigned part, float factor,
                                      float least_factor, float *out_scale, float *out_least)
 {

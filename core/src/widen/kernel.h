@@ -1,4 +1,4 @@
-/* What the kernels of all types share: how they are declared, and how they read numbers.
+/* Shared by the kernels of all types: their declarations, and reading numbers.
  *
  * A kernel is a plain loop that the compiler vectorises; the build compiles this room with -O3 and
  * without contraction, since a fused multiply and add would round once instead of twice. On x86-64
@@ -78,8 +78,8 @@ ZT_WIDEN_INLINE uint32_t zt_widen_to_bits(float value)
     return bits;
 }
 
-/* The bits of a finite number without its sign, whose fraction has the given number of bits: those
- * of f32 have another bias, and subnormal numbers become normal. */
+/* The bits of a finite number without its sign, whose fraction has the given number of bits: f32
+ * has another bias, and subnormal numbers become normal. */
 ZT_WIDEN_INLINE uint32_t zt_widen_finite(uint32_t magnitude, uint32_t fraction_bits, uint32_t bias)
 {
     const uint32_t normal = (magnitude << (23 - fraction_bits)) + ((127 - bias) << 23);
@@ -89,7 +89,7 @@ ZT_WIDEN_INLINE uint32_t zt_widen_finite(uint32_t magnitude, uint32_t fraction_b
     return magnitude < 1u << fraction_bits ? subnormal : normal;
 }
 
-/* The value, negated if sign is 1, without a branch on bits that nobody can predict. */
+/* The value, negated if sign is 1, without a branch on unpredictable bits. */
 ZT_WIDEN_INLINE int zt_widen_signed(int value, uint32_t sign)
 {
     return (value ^ -(int)sign) + (int)sign;

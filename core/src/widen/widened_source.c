@@ -7,8 +7,8 @@
 #include "bytes/source_range.h"
 #include "zt/widen.h"
 
-/* What is read of the stored bytes at a time. Fits with its values into the second-level cache, and
- * into the stacks of threads. */
+/* Stored bytes per read. Fits with its values into the second-level cache, and into the stacks of
+ * threads. */
 #define WINDOW_BYTES ((size_t)32 << 10)
 
 #define VALUE_BYTES   sizeof(float)

@@ -1,5 +1,6 @@
 /* Reading declarations from JSON, with the reader that formats with JSON headers use. */
 #include "zt/declare.h"
+#include "base/decimal.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -294,18 +295,11 @@ void zt_declaration_free(struct zt_declaration *declaration)
 
 static bool read_extent(const char **at, const char *end, uint64_t *out_extent)
 {
-    const char *digit = *at;
-    uint64_t extent = 0;
+    struct zt_text digits = {*at, (size_t)(end - *at)};
 
-    for (; digit < end && *digit >= '0' && *digit <= '9'; digit++)
-        if (__builtin_mul_overflow(extent, 10, &extent) ||
-            __builtin_add_overflow(extent, (uint64_t)(*digit - '0'), &extent))
-            return false;
-    if (digit == *at || (digit < end && *digit != ','))
-        return false;
-    *at = digit;
-    *out_extent = extent;
-    return true;
+    digits.length = zt_decimal_length(digits);
+    *at += digits.length;
+    return (*at == end || **at == ',') && zt_decimal_read(digits, UINT64_MAX, out_extent);
 }
 
 enum zt_status zt_declare_shape(struct zt_text text, struct zt_shape *out_shape,
@@ -372,6 +366,6 @@ enum zt_status zt_declared_bytes(const struct zt_shape *shape, enum zt_dtype dty
     if (!zt_shape_product(shape->extents, shape->rank, &elements) ||
         zt_element_bytes(dtype, logical, elements, out_bytes) != ZT_OK)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
-                       "the size of so many elements does not fit in 64 bits");
+                       "the size of the elements does not fit in 64 bits");
     return ZT_OK;
 }

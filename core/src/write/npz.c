@@ -6,6 +6,7 @@
  * give equal archives. */
 #include <assert.h>
 
+#include "base/percent.h"
 #include "write/planning.h"
 
 #define LOCAL_SIGNATURE   0x04034b50
@@ -62,12 +63,10 @@ static bool must_encode(struct zt_text name, size_t at)
  * archive restores the name. */
 static void put_name(struct zt_buffer *buffer, struct zt_text name)
 {
-    static const char digits[] = "0123456789ABCDEF";
-
     for (size_t i = 0; i < name.length; i++) {
-        unsigned char byte = (unsigned char)name.bytes[i];
-        char encoded[3] = {'%', digits[byte >> 4], digits[byte & 15]};
+        char encoded[ZT_PERCENT_LENGTH];
 
+        zt_percent_put(encoded, name.bytes[i]);
         if (must_encode(name, i))
             zt_buffer_append(buffer, encoded, sizeof(encoded));
         else

@@ -1,6 +1,6 @@
-/* Planning files. Each target has a source file of its own, which defines the format's types and
- * the layout of its files. zTensor, whose writer need not know lengths in advance, is also written
- * as a stream (write/container_stream.h). */
+/* Planning files. Each target has a separate source file, which defines the format's types and the
+ * layout of its files. zTensor, whose writer need not know lengths in advance, is also written as a
+ * stream (write/container_stream.h). */
 #ifndef ZT_WRITE_PLANNING_H
 #define ZT_WRITE_PLANNING_H
 

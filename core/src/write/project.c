@@ -201,7 +201,7 @@ static enum zt_status widen(struct zt_projecting *projecting)
     origin->widener = widener;
     status = zt_object_widen(zt_object_elements(projecting->source, projecting->from),
                              projecting->object, part, projecting->arena, projecting->error);
-    return status == ZT_LIMIT ? zt_project_fail(projecting, part, "so many elements as f32")
+    return status == ZT_LIMIT ? zt_project_fail(projecting, part, "this many elements as f32")
                               : status;
 }
 

@@ -77,6 +77,13 @@ static enum zt_status project_pairs(struct zt_projecting *projecting, struct zt_
     return status;
 }
 
+/* A map without pairs is kept where the target has one: readers tell it from none. */
+static bool is_empty_map(const struct zt_projecting *projecting)
+{
+    return projecting->projection->target == ZT_TARGET_SAFETENSORS &&
+           zt_attributes_count(projecting->source->attributes) == 0;
+}
+
 /* Keeps the attributes that the target can hold, as a map sorted bytewise by key. */
 enum zt_status zt_project_dense_model(struct zt_projecting *projecting)
 {
@@ -89,6 +96,10 @@ enum zt_status zt_project_dense_model(struct zt_projecting *projecting)
 
     if (projecting->source->attributes.length == 0)
         return ZT_OK;
+    if (is_empty_map(projecting)) {
+        projecting->model->attributes = (struct zt_text){"\xa0", 1};
+        return ZT_OK;
+    }
     zt_arena_init(&arena, SIZE_MAX / 2);
     status = project_pairs(projecting, &arena, &pairs, &count);
     if (status != ZT_OK || count == 0)
@@ -161,11 +172,10 @@ static enum zt_status check_name(const struct zt_projecting *projecting)
         return ZT_OK;
     if (target == ZT_TARGET_SAFETENSORS) {
         if (zt_text_is(zt_object_name(object), "__metadata__"))
-            return zt_project_fail(projecting, NULL,
-                                   "an object of that name, which it uses itself");
+            return zt_project_fail(projecting, NULL, "an object with that name, which is reserved");
         return ZT_OK;
     }
-    if (object->name_length == 0 || object->name_length > longest)
+    if (object->name_length > longest || (object->name_length == 0 && target != ZT_TARGET_NPZ))
         return zt_project_fail(projecting, NULL, "a name of %u bytes", object->name_length);
     if (memchr(object->name, 0, object->name_length) != NULL)
         return zt_project_fail(projecting, NULL, "a name with a NUL character");

@@ -37,7 +37,7 @@ void zt_project_set_format(struct zt_object *object, const char *text, size_t le
 void zt_project_set_type(struct zt_component *component, enum zt_dtype dtype,
                          enum zt_logical logical);
 
-/* Encodes attributes for a zTensor target in the arena. levels is that of zt_attributes_encode. */
+/* Encodes attributes for a zTensor target in the arena. levels: see zt_attributes_encode. */
 enum zt_status zt_project_attributes(struct zt_projecting *projecting, struct zt_text map,
                                      unsigned levels, struct zt_text *out_map);
 

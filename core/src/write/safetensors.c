@@ -166,12 +166,12 @@ static enum zt_status put_metadata(struct zt_buffer *buffer, struct zt_text attr
         return ZT_OK;
     zt_cbor_reader_init(&reader, attributes.bytes, attributes.length, 0, ZT_CBOR_ZT1, NULL);
     status = zt_cbor_next(&reader, &map, error);
-    put(buffer, "\"__metadata__\":");
+    put(buffer, "\"__metadata__\":{");
     for (uint64_t i = 0; status == ZT_OK && i < 2 * map.value; i++) {
         status = zt_cbor_next(&reader, &item, error);
         if (status != ZT_OK)
             break;
-        put(buffer, i == 0 ? "{" : i % 2 == 0 ? "," : ":");
+        put(buffer, i == 0 ? "" : i % 2 == 0 ? "," : ":");
         put_text(buffer, (struct zt_text){(const char *)item.bytes, (size_t)item.value});
     }
     put(buffer, "}");

@@ -23,7 +23,7 @@ static bool describes_blocks(const struct zt_cbor_item *key)
                                          zt_text_is(zt_cbor_content(key), "elems_per_block"));
 }
 
-/* Copies the other pairs of a map, as they are encoded. */
+/* Copies the other pairs of a map in their encoding. */
 static enum zt_status copy_pairs(struct zt_cbor_reader *reader, struct zt_buffer *pairs,
                                  uint64_t *out_count, struct zt_error *error)
 {

@@ -19,7 +19,7 @@ struct zt_writer {
     struct zt_sink sink;
     struct zt_sink counted; /* counts bytes and passes them to sink; the stream's output */
     uint64_t length;
-    /* Components in the order in which they are to be written. */
+    /* Components in the order in which they must be written. */
     uint32_t *order;
     uint32_t order_count;
     uint32_t next;
@@ -47,7 +47,7 @@ static enum zt_status take_counted(void *context, const void *bytes, size_t leng
     return status;
 }
 
-/* Remembers a failure, after which nothing more may be written. */
+/* Remembers a failure; no further writes are allowed. */
 static enum zt_status remember(struct zt_writer *writer, enum zt_status status)
 {
     if (status != ZT_OK)

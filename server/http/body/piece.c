@@ -1,27 +1,27 @@
-/* Measured on one core, beside a loop that copies runs into a buffer of 256 KiB and sends it
- * (1.00), one run of every eight, 512 KiB at a time: runs of 256 B 1.0 gathered and 0.8 from the
- * mapping, of 1 KiB 1.1 to 1.2 and 1.2 to 1.3, of 4 KiB 1.1 and 1.2 to 1.4, of 64 KiB 1.0 to 1.3
- * and 1.4. sendfile costs 0.3 for each run of 4 KiB, 0.5 of 64 KiB. */
+/* The limits come from measurements on one core with 512 KiB per call and every eighth run sent.
+ * Speeds are relative to a loop that copies runs into a 256 KiB buffer and sends it (1.00). Runs of
+ * 256 B: 1.0 if gathered, 0.8 from the mapping. 1 KiB: 1.1 to 1.2, and 1.2 to 1.3. 4 KiB: 1.1, and
+ * 1.2 to 1.4. 64 KiB: 1.0 to 1.3, and 1.4. sendfile for each run: 0.3 for 4 KiB, 0.5 for 64 KiB. */
 #include "http/body/piece.h"
 
 #include <errno.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
-/* Below this a run is gathered. */
+/* Shorter runs are gathered. */
 #define RUN_LEAST 1024
-/* The shortest run: shorter ones take too long for a loop. */
+/* The shortest run that is sent here: shorter ones take a loop too long. */
 #define RUN_SHORTEST 64
-/* Runs that are gathered for one piece: what a loop does in about 200 us, when each is in a page of
- * its own. */
+/* The maximum number of runs gathered for one piece: about 200 us of work if each is in a different
+ * page. */
 #define RUNS_MOST 2048
-/* Of a file, for sendfile; shorter ranges are sent from the mapping. */
+/* The minimum range for sendfile; shorter ranges are sent from the mapping. */
 #define FILE_LEAST ((uint64_t)128 << 10)
-/* The end of an answer: read, which fails if a file has become shorter. */
+/* The end of an answer is read and not mapped: reading fails if a file has become shorter. */
 #define END_BYTES ((uint64_t)4096)
-/* An answer of more segments is not looked at. */
+/* Answers with more segments are not examined. */
 #define SEGMENTS_MOST 16384
-/* Runs listed at a time. */
+/* Runs listed per call. */
 #define RUNS 64
 
 /* --- which answers --- */
@@ -35,8 +35,8 @@ static bool can_send(const struct segment *segment)
         return true;
     if (slice != NULL && slice->run_bytes < RUN_SHORTEST)
         return false;
-    /* When it is sent, it is of a file that is here. */
-    if (zt_source_is_elsewhere(file))
+    /* Its bytes are pinned before they are sent, and then come from a local file. */
+    if (zt_source_is_remote(file))
         return true;
     if (zt_source_descriptor(file) < 0)
         return false;
@@ -58,7 +58,7 @@ bool pieces_can_send(const struct answer *answer)
 static void add_part(struct piece *piece, const uint8_t *bytes, uint64_t length)
 {
     assert(piece->count < PIECE_PARTS && length > 0);
-    /* Only read from. */
+    /* The cast is safe: sendmsg only reads the bytes. */
     piece->parts[piece->count++] = (struct iovec){(void *)(uintptr_t)bytes, (size_t)length};
     piece->length += length;
 }
@@ -91,7 +91,7 @@ static void add_runs(struct piece *piece, const struct segment *segment, struct 
     }
 }
 
-/* False if the bytes cannot be read. */
+/* Returns false if the bytes cannot be read. */
 static bool add_gathered(struct piece *piece, const struct segment *segment, uint64_t within,
                          uint64_t length, struct piece_buffer *buffer)
 {
@@ -132,7 +132,7 @@ static bool add_segment(struct piece *piece, const struct answer *answer, const 
     }
     if (length > end - place->at)
         length = end - place->at;
-    /* A piece is of one file, so that one look at its end suffices. */
+    /* A piece uses the mapping of one file only, so that one check of that file's end suffices. */
     if (piece->file != NULL && piece->file != file)
         return true;
     if (slice != NULL)
@@ -191,8 +191,8 @@ static ssize_t result_of(ssize_t sent)
     return sent > 0 ? sent : -1;
 }
 
-/* What was sent may not have been the file's. Reading, other than asking for the length, waits
- * until a truncation is done. */
+/* Returns false if the file was truncated, so that other bytes than the file's may have been sent.
+ * Reading a byte waits until a truncation is complete; asking for the length does not. */
 static bool is_still_whole(const struct piece *piece)
 {
     uint8_t last;
@@ -209,7 +209,7 @@ ssize_t piece_send(const struct piece *piece, int descriptor, bool more)
     off_t offset = (off_t)piece->offset;
     ssize_t sent;
 
-    /* 0: the file is too short. */
+    /* 0 means that the file is too short. */
     if (piece->count == 0)
         return result_of(sendfile(descriptor, zt_source_descriptor(piece->file), &offset,
                                   (size_t)piece->length));

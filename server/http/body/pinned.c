@@ -1,33 +1,34 @@
-/* A slice is pinned from its first to its last byte, and gathered from the file that it is then in.
- * Where runs are less than a block apart that brings nothing but the blocks which they touch. */
+/* A slice is pinned from its first to its last byte and gathered from the resulting local file. If
+ * the gaps between runs are smaller than a block, this fetches only blocks that contain runs. */
 #include "http/body/pinned.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a part: each may be a pin. */
+/* The maximum per part: each segment may need a pin. */
 #define SEGMENTS_MOST 256
-/* Of a file, for one slice; more of it makes more parts. */
+/* The maximum range of a file for one slice; a longer slice is split into several parts. */
 #define SPAN_MOST ((uint64_t)64 << 20)
-/* As large are the pieces in which bytes are brought. */
+/* The size in which a store delivers bytes. */
 #define PIECE_BYTES ((uint64_t)8 << 20)
-/* What lies between two runs brings no block of its own: the blocks of caches are larger. */
+/* The maximum gap between two runs. Cache blocks are larger, so a gap never fetches a block that
+ * contains no run. */
 #define GAP_MOST ((uint64_t)1 << 20)
 
 /* --- what is where --- */
 
-static bool is_elsewhere(const struct segment *segment)
+static bool is_remote(const struct segment *segment)
 {
     const struct zt_slice *slice;
     const struct zt_source *origin = segment_origin(segment, &slice);
 
-    return origin != NULL && zt_source_is_elsewhere(origin);
+    return origin != NULL && zt_source_is_remote(origin);
 }
 
-bool answer_is_elsewhere(const struct answer *answer)
+bool answer_is_remote(const struct answer *answer)
 {
     for (size_t i = 0; i < answer->segment_count; i++)
-        if (is_elsewhere(&answer->segments[i]))
+        if (is_remote(&answer->segments[i]))
             return true;
     return false;
 }
@@ -52,13 +53,13 @@ bool pinned_is_possible(const struct answer *answer)
 
         if (origin == NULL || zt_source_descriptor(origin) >= 0)
             continue;
-        if (!zt_source_is_elsewhere(origin) || (slice != NULL && !is_dense(slice)))
+        if (!zt_source_is_remote(origin) || (slice != NULL && !is_dense(slice)))
             return false;
     }
     return true;
 }
 
-/* Where the bytes of a segment lie in its origin, from the first to the last. */
+/* Returns the range that a segment's bytes span in its origin. */
 static struct zt_slice_run span_of(const struct segment *segment, uint64_t within, uint64_t length)
 {
     const uint64_t offset = segment->offset + within;
@@ -75,7 +76,7 @@ static struct zt_slice_run span_of(const struct segment *segment, uint64_t withi
     return (struct zt_slice_run){first.offset, last.offset + 1 - first.offset};
 }
 
-/* Shortens a large piece, so that it ends where those end that a store gives at once. */
+/* Shortens a large piece so that it ends at a boundary of the store's pieces. */
 static uint64_t even(const struct segment *segment, uint64_t within, uint64_t length)
 {
     const uint64_t over = (segment->offset + within + length) % PIECE_BYTES;
@@ -83,7 +84,8 @@ static uint64_t even(const struct segment *segment, uint64_t within, uint64_t le
     return length >= PIECE_BYTES && over < length ? length - over : length;
 }
 
-/* How much of the segment at a place belongs to a part that may have `most` bytes more. */
+/* Returns how many bytes of the segment at a place belong to a part that may still take `most`
+ * bytes. */
 static uint64_t share(const struct answer *answer, const struct place *place, uint64_t most)
 {
     const struct segment *segment = place_segment(place, answer);
@@ -107,7 +109,7 @@ static void advise(const struct answer *answer, const struct place *from, uint64
     struct zt_source *origin = segment_origin(segment, &slice);
     struct zt_slice_run span;
 
-    if (origin == NULL || !zt_source_is_elsewhere(origin))
+    if (origin == NULL || !zt_source_is_remote(origin))
         return;
     span = span_of(segment, from->within, length);
     if (slice != NULL)
@@ -153,7 +155,7 @@ static bool allocate(struct pinned *part, size_t count)
     return part->answer.segments != NULL && part->pins != NULL && part->slices != NULL;
 }
 
-/* Makes the segment, which is of a source that is elsewhere, one of a file that is here. */
+/* Turns a segment of a remote source into a segment of a local file. */
 static enum zt_status pin(struct pinned *part, struct segment *segment, bool wait,
                           struct zt_error *error)
 {
@@ -192,7 +194,7 @@ static enum zt_status add(struct pinned *part, const struct segment *from, uint6
         segment->bytes += within;
     else
         segment->offset += within;
-    if (is_elsewhere(segment))
+    if (is_remote(segment))
         status = pin(part, segment, wait, error);
     if (status != ZT_OK)
         return status;
@@ -214,7 +216,7 @@ enum zt_status pinned_take(struct pinned *out_part, const struct answer *answer,
     enum zt_status status = allocate(&part, count) ? ZT_OK : no_memory(error);
 
     assert(most > 0 && from.segment < answer->segment_count);
-    /* All at once, since the pins wait for one after another. */
+    /* Announce all segments together, since the pins wait one after another. */
     if (wait && count > 1)
         answer_advise(answer, from, most);
     for (size_t i = 0; status == ZT_OK && i < count; i++) {

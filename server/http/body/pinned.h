@@ -1,47 +1,48 @@
-/* Parts of an answer whose bytes are elsewhere, brought here and kept while they are sent.
+/* Fetches parts of an answer from a remote store and keeps them while they are sent.
  *
- * A part is an answer of its own with the same bytes, in memory and in files that are here, so that
- * it is sent as if the store were a folder. */
+ * A part is an answer with the same bytes, in memory and local files, so that it is sent as if the
+ * store were a folder. */
 #ifndef HTTP_BODY_PINNED_H
 #define HTTP_BODY_PINNED_H
 
 #include "http/body/place.h"
 
-/* All members are 0 when it holds nothing. */
+/* All members are 0 if it is empty. */
 struct pinned {
     struct answer answer; /* only its segments, their number, and content_length */
     struct zt_pin *pins;
     size_t pin_count;
-    struct zt_source **slices; /* of what is pinned */
+    struct zt_source **slices; /* slices of the pinned files */
     size_t slice_count;
-    uint8_t *bytes; /* of a part that was read */
+    uint8_t *bytes; /* bytes of a part that was read */
 };
 
-/* Whether any of an answer's bytes come from a source that is elsewhere, directly or as a slice. */
-bool answer_is_elsewhere(const struct answer *answer);
+/* Returns true if any of an answer's bytes come from a remote source, directly or through a
+ * slice. */
+bool answer_is_remote(const struct answer *answer);
 
-/* Whether all its bytes are in memory, in files, or in sources that are elsewhere and can be
- * pinned: slices only if next to nothing lies between the first and the last block that they
- * touch. */
+/* Returns true if all bytes are in memory, in files, or in remote sources that can be pinned. A
+ * slice can be pinned if there are almost no other bytes between the first and the last block that
+ * it touches. */
 bool pinned_is_possible(const struct answer *answer);
 
-/* Pins the part of such an answer that begins at `from`, which is not its end: `most` bytes, or
- * fewer if they are of very many segments. Without wait it takes no time and fails with
- * ZT_UNAVAILABLE unless all of it is here. Otherwise what is not here is brought; on a thread that
- * may wait. ZT_LIMIT: there is no room to keep it, but pinned_read works; ZT_UNAVAILABLE, ZT_STALE,
- * ZT_NO_MEMORY, ZT_IO. */
+/* Pins a part of an answer for which pinned_is_possible. It begins at `from`, which must not be the
+ * answer's end, and has `most` bytes, or fewer if they are in very many segments. Without wait,
+ * returns at once and fails with ZT_UNAVAILABLE unless all bytes are local. With wait, fetches
+ * missing bytes; call it on a thread that may wait. Fails with ZT_LIMIT if there is no room to keep
+ * the bytes (pinned_read works then), ZT_UNAVAILABLE, ZT_STALE, ZT_NO_MEMORY or ZT_IO. */
 enum zt_status pinned_take(struct pinned *out_part, const struct answer *answer, struct place from,
                            uint64_t most, bool wait, struct zt_error *error);
 
-/* Reads the part into memory instead. On a thread that may wait. */
+/* Reads the part into memory instead. Call it on a thread that may wait. */
 enum zt_status pinned_read(struct pinned *out_part, const struct answer *answer, struct place from,
                            uint64_t most, struct zt_error *error);
 
-/* Clears it. */
+/* Releases the part's pins and memory, and clears it. */
 void pinned_release(struct pinned *part);
 
-/* Has as much be on its way as is allowed of the `length` bytes from a place on; the answer may end
- * before. Never waits. */
+/* Asks the store to start fetching the next `length` bytes from a place, as far as it allows; the
+ * answer may end earlier. Never waits. */
 void answer_advise(const struct answer *answer, struct place from, uint64_t length);
 
 #endif

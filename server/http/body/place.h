@@ -11,10 +11,10 @@
 struct place {
     uint64_t at; /* in the answer; at its end, segment is the number of segments */
     size_t segment;
-    uint64_t within; /* the segment */
+    uint64_t within; /* offset in the segment */
 };
 
-/* Moves forward, at most to the answer's end. */
+/* Moves forward, but not beyond the answer's end. */
 static inline void place_advance(struct place *place, const struct answer *answer, uint64_t length)
 {
     place->at += length;
@@ -34,8 +34,8 @@ static inline const struct segment *place_segment(const struct place *place,
     return &answer->segments[place->segment];
 }
 
-/* The source that a segment's bytes are in, and the slice of it that they are, or NULL. The result
- * is NULL for segments of memory. */
+/* Returns the source that contains a segment's bytes, or NULL for a segment of memory. *out_slice:
+ * the slice of it that the segment reads, or NULL. */
 static inline struct zt_source *segment_origin(const struct segment *segment,
                                                const struct zt_slice **out_slice)
 {
@@ -49,7 +49,7 @@ static inline struct zt_source *segment_origin(const struct segment *segment,
     return origin;
 }
 
-/* The same if it is a file; else NULL. */
+/* Returns the same if it is a file; else NULL. */
 static inline struct zt_source *segment_file(const struct segment *segment,
                                              const struct zt_slice **out_slice)
 {

@@ -1,9 +1,10 @@
-/* From a representation to an answer: filling a representation with fields, segments and steps;
- * which of its bytes are sent; and the fields of each status (RFC 9110 sections 8, 13 and 14,
- * RFC 9530). Handlers promise to stay within a representation's bounds; no input decides them.
+/* Turns a representation into an answer. It fills a representation with fields, segments and steps,
+ * chooses which of its bytes are sent, and writes the fields of each status (RFC 9110 sections 8,
+ * 13 and 14, RFC 9530). Handlers guarantee that they stay within a representation's bounds; no
+ * input affects them.
  *
- * Ranges cost a bounded amount: at most 64 are honoured, each with two searches among the segments,
- * a head, and a list of the segments that it touches; ranges that meet were merged before. */
+ * The cost of ranges is bounded. At most 64 are honoured, after ranges that touch were merged. Each
+ * costs two searches among the segments, a head, and a list of the segments that it touches. */
 #include "http/exchange/answer.h"
 
 #include <assert.h>
@@ -22,6 +23,7 @@
 #include "http/fields/conditional.h"
 #include "http/fields/digest_fields.h"
 #include "http/fields/ranges.h"
+#include "input/date.h"
 
 /* --- the representation --- */
 
@@ -35,8 +37,9 @@ void representation_init(struct representation *representation)
 void representation_field(struct representation *representation, const char *name,
                           const char *value)
 {
+    assert(name[0] != '\0');
     assert(representation->field_count < REPRESENTATION_FIELDS);
-    /* There was no memory for the value: the field is left out. */
+    /* If there was no memory for the value, the field is omitted. */
     if (value == NULL)
         return;
     representation->fields[representation->field_count++] = (struct field){name, value};
@@ -44,7 +47,7 @@ void representation_field(struct representation *representation, const char *nam
 
 static void add_segment(struct representation *representation, struct segment segment)
 {
-    /* No segment is empty. */
+    /* Segments are never empty. */
     if (segment.length == 0)
         return;
     assert(representation->segments == representation->own_segments);
@@ -89,7 +92,7 @@ void representation_segments(struct representation *representation, struct segme
     }
 }
 
-/* The index of the segment that holds the byte at position. */
+/* Returns the index of the segment that contains the byte at position. */
 static size_t find_segment(const struct representation *representation, uint64_t position)
 {
     size_t low = 0;
@@ -111,6 +114,8 @@ static size_t find_segment(const struct representation *representation, uint64_t
 size_t representation_count(const struct representation *representation, uint64_t first,
                             uint64_t length)
 {
+    assert(first < representation->length && length > 0);
+    assert(length <= representation->length - first);
     return find_segment(representation, first + length - 1) - find_segment(representation, first) +
            1;
 }
@@ -150,6 +155,7 @@ size_t representation_cut(const struct representation *representation, uint64_t 
 
 void representation_step(struct representation *representation, const char *name, preparation step)
 {
+    assert(step != NULL);
     assert(representation->step_count < REPRESENTATION_STEPS);
     representation->steps[representation->step_count].name = name;
     representation->steps[representation->step_count].run = step;
@@ -177,6 +183,7 @@ static bool take_range(struct request *request, struct byte_range range)
     const size_t count = representation_count(reply, range.first, range.length);
     struct segment *segments = state->answer_segments;
 
+    assert(range.length > 0 && range.first + range.length <= reply->length);
     if (count > REPRESENTATION_SEGMENTS)
         segments = request_allocate(request, count * sizeof(*segments));
     if (segments == NULL)
@@ -208,6 +215,7 @@ static void send_ranges(struct request *request, const struct range_set *set)
     const bool taken =
         set->count == 1 ? take_range(request, set->ranges[0]) : take_parts(request, set);
 
+    assert(!request_state(request)->ranged);
     assert(set->count > 0);
     if (taken)
         request_state(request)->ranged = true;
@@ -215,7 +223,7 @@ static void send_ranges(struct request *request, const struct range_set *set)
         problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
 }
 
-/* Only for GET, and after the preconditions (section 14.2). */
+/* Ranges apply only to GET, and after the preconditions (section 14.2). */
 void answer_choose_ranges(struct request *request)
 {
     const struct representation *reply = &request->reply;
@@ -238,10 +246,11 @@ void answer_choose_ranges(struct request *request)
     }
 }
 
-/* The Content-Length of a 304 is that of the 200, or absent (section 8.6). Its steps were not
- * run. */
+/* The Content-Length of a 304 must equal that of the 200, or be absent (section 8.6). The steps
+ * have not run in this case. */
 static uint64_t length_of_unsent(const struct representation *reply)
 {
+    assert(reply->status == 200);
     if (reply->segment_count > 0 || reply->step_count == 0)
         return reply->length;
     return reply->expected_length > 0 ? reply->expected_length : ANSWER_LENGTH_UNKNOWN;
@@ -252,6 +261,7 @@ void answer_take_segments(struct request *request)
     struct request_state *state = request_state(request);
     struct answer *answer = &state->answer;
 
+    assert(!state->not_modified || request->reply.status == 200);
     state->ranged = state->ranged && request->reply.status == 200;
     if (!state->ranged) {
         state->parts_type = NULL;
@@ -276,7 +286,7 @@ struct field_list {
 
 static void add(struct field_list *list, const char *name, const char *value)
 {
-    /* The HTTP library takes no field without a value. */
+    /* The HTTP library rejects fields without a value. */
     if (value == NULL || value[0] == '\0')
         return;
     assert(list->count < ANSWER_FIELDS);
@@ -301,14 +311,14 @@ static const char *digest_text(struct request *request, const uint8_t sha256[32]
     return text;
 }
 
-/* Whether caches may keep the answer. */
+/* Returns true if caches may store the answer. */
 static bool is_cacheable(const struct representation *reply)
 {
     return reply->cache_control != NULL && strcmp(reply->cache_control, "no-store") != 0;
 }
 
-/* What a known client gets is for it alone: shared caches must not keep it (RFC 9111 section
- * 5.2.2.7). */
+/* An answer to an authenticated client is private: shared caches must not store it (RFC 9111
+ * section 5.2.2.7). */
 static const char *cache_control_text(struct request *request)
 {
     static const char public[] = "public, ";
@@ -324,7 +334,8 @@ static const char *cache_control_text(struct request *request)
     return request_print(request, "private, %s", text);
 }
 
-/* A client's own cache must not give one token's answer to another. */
+/* Authorization makes sure that a client's own cache does not reuse one token's answer for
+ * another. */
 static const char *vary_text(struct request *request)
 {
     const struct representation *reply = &request->reply;
@@ -335,7 +346,7 @@ static const char *vary_text(struct request *request)
                                : request_print(request, "%s, Authorization", reply->vary);
 }
 
-/* Fields that a 304 has as well (RFC 9110 section 15.4.5). */
+/* Adds the fields that a 304 has as well (RFC 9110 section 15.4.5). */
 static void add_validators(struct request *request, struct field_list *list)
 {
     const struct representation *reply = &request->reply;
@@ -351,20 +362,21 @@ static const char *content_range_text(struct request *request)
 {
     static const char unit[] = "bytes ";
     const struct byte_range *range = &request_state(request)->range;
-    char text[sizeof(unit) + 3 * (DECIMAL_SIZE + 1)];
+    char text[sizeof(unit) + 3 * (ZT_DECIMAL_SIZE + 1)];
     char *at = text + sizeof(unit) - 1;
 
+    assert(range->length > 0 && range->first + range->length <= request->reply.length);
     memcpy(text, unit, sizeof(unit) - 1);
-    at = decimal_write(at, range->first);
+    at = zt_decimal_write(at, range->first);
     *at++ = '-';
-    at = decimal_write(at, range->first + range->length - 1);
+    at = zt_decimal_write(at, range->first + range->length - 1);
     *at++ = '/';
-    at = decimal_write(at, request->reply.length);
+    at = zt_decimal_write(at, request->reply.length);
     return request_copy(request, text, (size_t)(at - text));
 }
 
-/* Several parts have these in their own heads: the body around them has another type and is not
- * encoded. */
+/* If there are several parts, these fields are in their heads: the body around them has another
+ * type and is not encoded. */
 static void add_type(struct request *request, struct field_list *list)
 {
     const struct request_state *state = request_state(request);
@@ -380,7 +392,7 @@ static void add_type(struct request *request, struct field_list *list)
         add(list, "Content-Range", content_range_text(request));
 }
 
-/* Fields that describe the bytes. */
+/* Adds the fields that describe the bytes. */
 static void add_content(struct request *request, struct field_list *list)
 {
     const struct request_state *state = request_state(request);
@@ -389,7 +401,7 @@ static void add_content(struct request *request, struct field_list *list)
     add_type(request, list);
     if (reply->ranges)
         add(list, "Accept-Ranges", "bytes");
-    /* The digest of the whole representation, even if only a part is sent. */
+    /* The digest covers the whole representation, even if only a part is sent. */
     if (reply->has_sha256)
         add(list, "Repr-Digest", digest_text(request, reply->sha256));
     if (state->has_content_sha256 && reply->status == 200)
@@ -405,7 +417,7 @@ unsigned answer_write_fields(struct request *request, struct field *out_fields)
     if (!request_state(request)->not_modified)
         add_content(request, &list);
     add_validators(request, &list);
-    /* Ordinary answers are the same for everybody, so that caches can share them. */
+    /* Ordinary answers are equal for all clients, so that caches can share them. */
     if (request_state(request)->has_own_id || request->reply.status >= 400)
         add(&list, "X-Request-Id", request->id);
     add(&list, "Server-Timing", timing_text(request));

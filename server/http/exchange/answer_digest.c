@@ -1,110 +1,122 @@
-/* The digests of an answer. A known digest costs nothing. One that is wanted and unknown is
- * computed by workers, a few MiB at a time, so that hashing ends soon after the client goes away or
- * the server stops; the answer then has no digest. Requests that want the same digest at the same
- * time all use it as soon as the first of them has computed it. */
+/* Finds the digests of an answer. A known digest costs nothing. A wanted but unknown digest is
+ * computed by workers, a few MiB per turn, so that hashing ends soon after the client leaves or the
+ * server stops; the answer then has no digest. Requests that want the same digest at the same time
+ * share one computation. */
 #include "http/exchange/answer_digest.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "digests/file_hashes.h"
 #include "http/exchange/client.h"
-#include "http/exchange/digest_memory.h"
-#include "http/exchange/digest_queue.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/fields/digest_fields.h"
 #include "zt/digest.h"
 
-/* One job: some milliseconds of a worker. */
-#define JOB_BYTES ((uint64_t)4 << 20)
-/* Read at a time; stays in the processor's cache until it is hashed. */
-#define BLOCK_BYTES ((size_t)256 << 10)
-/* Up to this much memory is hashed on the loop, which is faster than waking a worker; the digest is
- * not worth remembering. */
+/* Up to this much memory is hashed on the loop, which is faster than waking a worker; such a digest
+ * is not worth remembering. */
 #define INLINE_BYTES    ((uint64_t)64 << 10)
 #define INLINE_SEGMENTS 16
 
 enum subject { SUBJECT_NONE, SUBJECT_WHOLE, SUBJECT_BODY };
 
-struct digesting {
-    struct digest_job job; /* first: the job is the structure */
-    struct request *request;
-    enum subject subject; /* NONE: no hashing is under way */
-    struct zt_hasher *hasher;
+/* A source over segments, for one reader. Files are read and not mapped: truncating a mapped file
+ * raises a signal. */
+struct segments_source {
+    struct zt_source source; /* first, for casts */
     const struct segment *segments;
-    size_t segment; /* the index of the segment with the next byte */
+    size_t count;
+    size_t index; /* index of the segment read last */
     uint64_t length;
-    uint64_t done;
+};
+
+struct digesting {
+    struct hash_task task; /* first: the task is the structure */
+    struct segments_source bytes;
+    struct request *request;
+    enum subject subject; /* NONE: no hashing is in progress */
     struct zt_error error;
 };
 
-/* --- hashing --- */
+/* --- segments as a source --- */
 
-static enum zt_status read_source(const struct segment *segment, uint64_t within, void *buffer,
-                                  size_t length, struct zt_error *error)
+static uint64_t size_of(const struct zt_source *source)
 {
-    const uint64_t left = segment->length - within;
+    return ((const struct segments_source *)source)->length;
+}
+
+static enum zt_status read_segment(const struct segment *segment, uint64_t within, void *buffer,
+                                   size_t length, struct zt_error *error)
+{
     const uint64_t offset = segment->offset + within;
 
-    zt_source_read_on(segment->source, offset, left, 0);
+    assert(within < segment->length && length <= segment->length - within);
+    if (segment->kind == SEGMENT_MEMORY) {
+        memcpy(buffer, segment->bytes + within, length);
+        return ZT_OK;
+    }
+    zt_source_read_on(segment->source, offset, segment->length - within, 0);
     return zt_source_read_at(segment->source, offset, buffer, length, error);
 }
 
-static enum zt_status hash_piece(struct digesting *digesting, const struct segment *segment,
-                                 size_t length, uint8_t *buffer)
+static enum zt_status read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                              size_t length, struct zt_error *error)
 {
-    const uint64_t within = digesting->done - segment->start;
-    const uint8_t *bytes = buffer;
+    struct segments_source *bytes = (struct segments_source *)source;
+    uint8_t *to = buffer;
 
-    if (segment->kind == SEGMENT_MEMORY)
-        bytes = segment->bytes + within;
-    else if (read_source(segment, within, buffer, length, &digesting->error) != ZT_OK)
-        return digesting->error.status;
-    zt_hasher_update(digesting->hasher, bytes, length);
+    assert(offset <= bytes->length && length <= bytes->length - offset);
+    if (length > 0 && bytes->segments[bytes->index].start > offset)
+        bytes->index = 0;
+    while (length > 0) {
+        const struct segment *segment = &bytes->segments[bytes->index];
+        const uint64_t within = offset - segment->start;
+        const uint64_t left = within < segment->length ? segment->length - within : 0;
+        const size_t size = left < length ? (size_t)left : length;
+        const enum zt_status status =
+            size > 0 ? read_segment(segment, within, to, size, error) : ZT_OK;
+
+        if (status != ZT_OK)
+            return status;
+        to += size;
+        offset += size;
+        length -= size;
+        bytes->index += length > 0;
+        assert(bytes->index < bytes->count);
+    }
     return ZT_OK;
 }
 
-/* Hashes up to end. Reads files rather than their mappings: truncating a mapped file raises a
- * signal. */
-static void hash_until(struct digesting *digesting, uint64_t end, uint8_t *buffer)
+static const struct zt_source_ops segments_ops = {.size = size_of, .read_at = read_at};
+
+static bool is_small(const struct segments_source *bytes)
 {
-    while (digesting->done < end) {
-        const struct segment *segment = &digesting->segments[digesting->segment];
-        const uint64_t left = segment->start + segment->length - digesting->done;
-        uint64_t length = left < end - digesting->done ? left : end - digesting->done;
-
-        assert(left > 0 && left <= segment->length);
-        length = length < BLOCK_BYTES ? length : BLOCK_BYTES;
-        if (hash_piece(digesting, segment, (size_t)length, buffer) != ZT_OK)
-            return;
-        digesting->done += length;
-        digesting->segment += length == left;
-    }
-}
-
-static void hash_on_worker(struct digest_job *job)
-{
-    struct digesting *digesting = (struct digesting *)job;
-    const uint64_t left = digesting->length - digesting->done;
-    uint8_t *buffer = malloc(BLOCK_BYTES);
-
-    if (buffer != NULL)
-        hash_until(digesting, digesting->done + (left < JOB_BYTES ? left : JOB_BYTES), buffer);
-    else
-        zt_fail(&digesting->error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to hash with");
-    free(buffer);
-    request_wake(digesting->request);
-}
-
-static bool is_small(const struct digesting *digesting, size_t segment_count)
-{
-    if (digesting->length > INLINE_BYTES || segment_count > INLINE_SEGMENTS)
+    assert(bytes->count > 0 || bytes->length == 0);
+    if (bytes->length > INLINE_BYTES || bytes->count > INLINE_SEGMENTS)
         return false;
-    for (size_t i = 0; i < segment_count; i++)
-        if (digesting->segments[i].kind != SEGMENT_MEMORY)
+    for (size_t i = 0; i < bytes->count; i++)
+        if (bytes->segments[i].kind != SEGMENT_MEMORY)
             return false;
     return true;
+}
+
+static enum zt_status prepare(struct hash_task *task, struct server *server)
+{
+    assert(((struct digesting *)task)->subject != SUBJECT_NONE);
+    (void)server;
+    task->source = &((struct digesting *)task)->bytes.source;
+    return ZT_OK;
+}
+
+static void turn_is_over(struct hash_task *task, struct server *server, enum zt_status status)
+{
+    struct digesting *digesting = (struct digesting *)task;
+
+    (void)server;
+    assert(status == ZT_OK || digesting->error.status == status);
+    request_wake(digesting->request);
 }
 
 /* --- what is known and what is missing --- */
@@ -127,27 +139,28 @@ static bool range_is_known(struct request *request, uint64_t first, uint64_t len
 
 static void recall_whole(struct request *request)
 {
-    struct digest_memory *memory = request->server->digests;
+    struct file_hashes *hashes = request->server->hashes;
     struct representation *reply = &request->reply;
 
-    if (reply->has_sha256 || reply->etag == NULL || memory == NULL)
+    if (reply->has_sha256 || reply->etag == NULL || hashes == NULL)
         return;
     reply->has_sha256 =
-        digest_memory_find(memory, request_target(request), reply->etag, reply->sha256);
+        answer_hashes_find(hashes, request_target(request), reply->etag, reply->sha256);
 }
 
-/* The digest of a known part costs nothing, so it is sent even if the client does not want it. */
+/* The digest of a known part costs nothing, so it is sent even if the client did not ask for it. */
 static void recall_body(struct request *request)
 {
     struct request_state *state = request_state(request);
 
+    assert(!state->ranged || request->reply.status == 200);
     if (state->ranged && state->parts_type == NULL && !state->has_content_sha256)
         state->has_content_sha256 =
             range_is_known(request, state->range.first, state->range.length, state->content_sha256);
 }
 
-/* Whether hashing would bring bytes from elsewhere that are not even sent: a wish is not worth
- * that (RFC 9530 section 4). */
+/* Returns true if hashing would fetch remote bytes that are not even sent: a client's preference
+ * does not justify that (RFC 9530 section 4). */
 static bool costs_too_much(const struct request *request)
 {
     if (request->method != METHOD_HEAD || request->server->waiters == NULL)
@@ -177,8 +190,7 @@ static enum subject find_missing(const struct request *request)
 
 static void end_hashing(struct digesting *digesting)
 {
-    zt_hasher_free(digesting->hasher);
-    digesting->hasher = NULL;
+    hash_task_clear(&digesting->task);
     digesting->subject = SUBJECT_NONE;
 }
 
@@ -187,97 +199,100 @@ static void release_digesting(void *thing)
     end_hashing(thing);
 }
 
-static bool begin_hashing(struct digesting *digesting, enum subject subject)
+static void begin_hashing(struct digesting *digesting, enum subject subject)
 {
-    const struct request *request = digesting->request;
-    const struct answer *answer = &request_state_const(request)->answer;
+    static const struct hash_task_ops ops = {prepare, turn_is_over};
+    struct request *request = digesting->request;
+    const struct answer *answer = &request_state(request)->answer;
     const bool whole = subject == SUBJECT_WHOLE;
 
-    if (zt_hasher_new(ZT_DIGEST_SHA256, &digesting->hasher) != ZT_OK)
-        return false;
+    assert(digesting->request != NULL);
     assert(digesting->subject == SUBJECT_NONE && subject != SUBJECT_NONE);
     digesting->subject = subject;
-    digesting->segments = whole ? request->reply.segments : answer->segments;
-    digesting->length = whole ? request->reply.length : answer->content_length;
-    digesting->segment = 0;
-    digesting->done = 0;
     zt_error_clear(&digesting->error);
-    if (is_small(digesting, whole ? request->reply.segment_count : answer->segment_count))
-        hash_until(digesting, digesting->length, NULL);
-    return true;
+    digesting->bytes = (struct segments_source){
+        .source.ops = &segments_ops,
+        .segments = whole ? request->reply.segments : answer->segments,
+        .count = whole ? request->reply.segment_count : answer->segment_count,
+        .length = whole ? request->reply.length : answer->content_length};
+    digesting->task = (struct hash_task){.ops = &ops,
+                                         .urgency = HASH_AWAITED,
+                                         .length = digesting->bytes.length,
+                                         .error = &digesting->error};
+    digesting->task.job.client = request_client_key(request);
+    if (is_small(&digesting->bytes))
+        (void)hash_task_run(&digesting->task, request->server);
 }
 
-/* Whether the bytes were not written to while they were read; otherwise the digest belongs to no
+/* Returns false if the bytes were written to while they were read, so that the digest matches no
  * version of them. */
-static bool is_trusted(const struct request *request)
+static bool bytes_are_unwritten(const struct request *request)
 {
+    assert(request != NULL);
     return (request->generation == NULL || request->is_unwritten(request->generation)) &&
            (request->file == NULL || request->is_file_unwritten(request->file));
 }
 
 static void take_whole(struct request *request, const uint8_t sha256[32])
 {
-    struct digest_memory *memory = request->server->digests;
+    struct file_hashes *hashes = request->server->hashes;
     struct representation *reply = &request->reply;
 
+    assert(!reply->has_sha256);
     memcpy(reply->sha256, sha256, sizeof(reply->sha256));
     reply->has_sha256 = true;
-    if (reply->etag != NULL && memory != NULL && reply->length > INLINE_BYTES)
-        digest_memory_keep(memory, request_target(request), reply->etag, sha256);
+    if (reply->etag != NULL && hashes != NULL && reply->length > INLINE_BYTES)
+        answer_hashes_keep(hashes, request_target(request), reply->etag, sha256);
 }
 
-/* False: the digest must not be used. */
+/* Returns false if the digest must not be used. */
 static bool finish_hashing(struct digesting *digesting)
 {
     struct request *request = digesting->request;
     struct request_state *state = request_state(request);
-    const enum subject subject = digesting->subject;
-    struct zt_digest digest;
+    const bool is_trusted = bytes_are_unwritten(request);
 
-    assert(subject != SUBJECT_NONE && digesting->done == digesting->length);
-    zt_hasher_finish(digesting->hasher, &digest);
-    end_hashing(digesting);
-    if (!is_trusted(request))
-        return false;
-    if (subject == SUBJECT_WHOLE) {
-        take_whole(request, digest.bytes);
-    } else {
-        memcpy(state->content_sha256, digest.bytes, sizeof(state->content_sha256));
+    assert(digesting->subject != SUBJECT_NONE && hash_task_is_done(&digesting->task));
+    if (is_trusted && digesting->subject == SUBJECT_WHOLE) {
+        take_whole(request, digesting->task.digests);
+    } else if (is_trusted) {
+        memcpy(state->content_sha256, digesting->task.digests, sizeof(state->content_sha256));
         state->has_content_sha256 = true;
     }
-    return true;
+    end_hashing(digesting);
+    return is_trusted;
 }
 
-/* Whether to continue. A client that has shut down its sending side may be gone: it gets its
- * answer, but no digest that takes a long time. */
+/* Returns false if the client has shut down its sending side. It may be gone, so it gets its answer
+ * but no digest that takes long. */
 static bool is_awaited(const struct digesting *digesting)
 {
     const struct request *request = digesting->request;
     const struct transport *transport = request_state_const(request)->transport;
 
-    return !digest_queue_is_stopped(request->server->digest_queue) &&
-           (digesting->done == 0 || transport == NULL ||
-            transport->is_established(request->connection));
+    return digesting->task.done_bytes == 0 || transport == NULL ||
+           transport->is_established(request->connection);
 }
 
-/* READY: this computation is over, and *out_continue says whether another may follow. */
+/* Returns READY when this computation is over; *out_continue then says whether another may
+ * follow. */
 static enum outcome continue_hashing(struct digesting *digesting, bool *out_continue)
 {
     struct request *request = digesting->request;
 
+    assert(digesting->subject != SUBJECT_NONE);
     *out_continue = false;
+    if (digesting->error.status == ZT_NO_MEMORY)
+        return OUTCOME_READY;
     if (digesting->error.status != ZT_OK)
         return problem_reply_error(request, &digesting->error);
-    if (digesting->done == digesting->length) {
+    if (hash_task_is_done(&digesting->task)) {
         *out_continue = finish_hashing(digesting);
         return OUTCOME_READY;
     }
-    if (!is_awaited(digesting))
-        return OUTCOME_READY;
-    digesting->job.run = hash_on_worker;
-    digesting->job.client = request_client_key(request);
-    digest_queue_submit(request->server->digest_queue, &digesting->job);
-    return OUTCOME_WAITING;
+    return is_awaited(digesting) && hash_queue_await(request->server->hash_queue, &digesting->task)
+               ? OUTCOME_WAITING
+               : OUTCOME_READY;
 }
 
 /* --- the stage --- */
@@ -286,6 +301,7 @@ static struct digesting *new_digesting(struct request *request)
 {
     struct digesting *digesting = request_allocate(request, sizeof(*digesting));
 
+    assert(request_state_const(request)->digesting == NULL);
     if (digesting == NULL)
         return NULL;
     memset(digesting, 0, sizeof(*digesting));
@@ -294,7 +310,7 @@ static struct digesting *new_digesting(struct request *request)
     return digesting;
 }
 
-/* Computes one missing digest after the other. A digest is left out if there is no memory for
+/* Computes the missing digests one after another. A digest is omitted if there is no memory for
  * it. */
 static enum outcome compute(struct request *request)
 {
@@ -306,8 +322,8 @@ static enum outcome compute(struct request *request)
         state->digesting = new_digesting(request);
     while (state->digesting != NULL && proceed &&
            (missing = find_missing(request)) != SUBJECT_NONE) {
-        if (state->digesting->subject == SUBJECT_NONE && !begin_hashing(state->digesting, missing))
-            break;
+        if (state->digesting->subject == SUBJECT_NONE)
+            begin_hashing(state->digesting, missing);
         if (continue_hashing(state->digesting, &proceed) == OUTCOME_WAITING)
             return OUTCOME_WAITING;
     }
@@ -335,7 +351,7 @@ enum outcome answer_digest_find(struct request *request)
         recall_body(request);
     }
     recall_whole(request);
-    /* Another request has computed the same digest. */
+    /* Another request has computed the same digest in the meantime. */
     if (state->digesting != NULL && state->digesting->subject == SUBJECT_WHOLE && reply->has_sha256)
         end_hashing(state->digesting);
     if (compute(request) == OUTCOME_WAITING)

@@ -1,4 +1,4 @@
-/* From the credentials of a request to its grant, and from its grant to yes or no. */
+/* Derives a request's grant from its credentials, and decides from the grant what is allowed. */
 #include "http/exchange/authorize.h"
 
 #include <assert.h>
@@ -10,13 +10,13 @@
 #include "store/store.h"
 
 #define CHALLENGE "Bearer realm=\"ztserve\""
-/* Every route below this is about the model of its first name. */
+/* Every route below this concerns the model in its first name. */
 #define MODEL_PATTERN "/v1/models/{model}"
 
 /* --- who --- */
 
-/* What everybody may know. OPTIONS, which browsers send without credentials, says nothing about
- * models. */
+/* Returns true if no credentials are needed. OPTIONS, which browsers send without credentials,
+ * reveals nothing about models. */
 static bool is_for_everybody(const struct request *request)
 {
     if (request->method == METHOD_OPTIONS)
@@ -44,16 +44,17 @@ static const char *detail_of(const struct request *request, enum access_failure 
     case ACCESS_BAD_CREDENTIALS:
         return "the request must have one Authorization field, with Bearer and one token";
     case ACCESS_FOREIGN_TOKEN:
-        return "the token is of another issuer, or made for another audience";
+        return "the token has another issuer, or another audience";
     case ACCESS_EXPIRED_TOKEN:
-        return "the token is not valid any more, or not yet";
+        return "the token has expired, or is not valid yet";
     case ACCESS_UNKNOWN_SUBJECT:
-        return "no client is known by the token's subject";
+        return "no client has the token's subject";
     case ACCESS_UNKNOWN_CERTIFICATE:
-        return "no client is known by a name in the certificate";
+        return "no client has a name in the certificate";
     case ACCESS_UNNAMED_CERTIFICATE:
-        return "the certificate has no name that can be compared: a common name, DNS name, URI or "
-               "email address of UTF-8 without control characters, of 1 to 1023 bytes";
+        return "the certificate has no name to compare: a common name, DNS name, URI or email "
+               "address "
+               "of UTF-8 without control characters, of 1 to 1023 bytes";
     case ACCESS_UNKNOWN_TOKEN:
     case ACCESS_NO_MEMORY:
     case ACCESS_SCOPE:
@@ -64,7 +65,7 @@ static const char *detail_of(const struct request *request, enum access_failure 
     return "the token is not valid";
 }
 
-/* Section 3.1: without a bearer token the challenge names no error. */
+/* Without a bearer token the challenge contains no error code (section 3.1). */
 static void refuse_client(struct request *request, enum access_failure failure,
                           enum authorization authorization)
 {
@@ -212,6 +213,11 @@ bool authorize_refuse_model(struct request *request, struct zt_text model)
     access_count_failure(ACCESS_MODEL);
     problem_reply(request, PROBLEM_FORBIDDEN, "this client may not use a model of this name");
     return true;
+}
+
+bool authorize_writes(const struct request *request)
+{
+    return request->grant == NULL || request->grant->scope >= SCOPE_WRITE;
 }
 
 void authorize_operation(struct request *request)

@@ -1,37 +1,43 @@
-/* Whether the client of a request may do what it asks for (RFC 6750 section 3): 401 if it is not
- * known, 403 if it may do less, both before the body is read. */
+/* Decides whether a client may do what it requests (RFC 6750 section 3): 401 if the client is
+ * unknown, 403 if it lacks the permission, both before the body is read. */
 #ifndef HTTP_EXCHANGE_AUTHORIZE_H
 #define HTTP_EXCHANGE_AUTHORIZE_H
 
 #include "base/name_filter.h"
 #include "http/exchange/request.h"
 
-/* Finds the client and sets request->grant and request->client. Replies with 401 if it must be
- * known and is not; so paths that do not exist are no different from others. After router_find. */
+/* Identifies the client and sets request->grant and request->client. Replies with 401 if the client
+ * must be known and is not, even if the path does not exist, so that the status reveals nothing.
+ * Call it after router_find. */
 void authorize_client(struct request *request);
 
-/* Whether the client is known, or need not be; also where everybody may ask. */
+/* Returns true if the client is known or need not be, also on public routes. */
 bool authorize_knows_client(struct request *request);
 
-/* Compares the client's scope with what the operation needs, and its globs with the model that the
- * path names. Replies with 403. After router_match. */
+/* Checks the client's scope against the operation, and its globs against the model in the path.
+ * Replies with 403. Call it after router_match. */
 void authorize_operation(struct request *request);
 
-/* Whether the client may see a model. */
+/* Returns true if the client may write. For requests that read and may thereby complete a
+ * change. */
+bool authorize_writes(const struct request *request);
+
+/* Returns true if the client may see a model. */
 bool authorize_sees(const struct request *request, struct zt_text model);
 
-/* Whether the client may see a stored file that is no model: as the model that has its path without
- * the extension. */
+/* Returns true if the client may see a stored file that is not a model. It may if it may see a
+ * model whose name is the path without the extension. */
 bool authorize_sees_file(const struct request *request, struct zt_text path);
 
-/* Whether the client may see anything in a folder, be it there or not; "": the root. */
+/* Returns true if the client may see anything in a folder, whether or not it exists; "" is the
+ * root. */
 bool authorize_sees_folder(const struct request *request, struct zt_text folder);
 
-/* authorize_sees as a filter, which may be used as long as the request lives. */
+/* Returns authorize_sees as a filter, valid as long as the request. */
 struct name_filter authorize_filter(const struct request *request);
 
-/* True, and replied with 403, if the client may not see a model that the request names outside its
- * path. */
+/* Returns true after replying with 403 if the client may not see a model that the request names
+ * outside its path. */
 bool authorize_refuse_model(struct request *request, struct zt_text model);
 
 #endif

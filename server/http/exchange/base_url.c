@@ -1,4 +1,4 @@
-/* A host is copied only if it can be one: it ends up in addresses that programs open. */
+/* Copies a host only if it is valid, because it becomes part of addresses that programs open. */
 #include "http/exchange/base_url.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "http/fields/forwarded.h"
 #include "http/fields/uri.h"
 
-/* RFC 9112 section 3.2.2 lets the target in absolute form decide, whatever Host says. */
+/* In absolute form the target overrides Host (RFC 9112 section 3.2.2). */
 const char *request_own_host(struct request *request)
 {
     struct zt_text host;
@@ -18,7 +18,7 @@ const char *request_own_host(struct request *request)
     if (!target_host(request_target(request), &host))
         return request_header(request, "Host");
     printed = request_copy(request, host.bytes, host.length);
-    /* Out of memory: a host that nobody has, since none at all is let pass. */
+    /* If out of memory, return an invalid host: a missing host would be accepted. */
     return printed != NULL ? printed : "";
 }
 
@@ -27,7 +27,7 @@ static bool is_word(struct zt_text text, const char *word)
     return text.length == strlen(word) && strncasecmp(text.bytes, word, text.length) == 0;
 }
 
-/* Other schemes than these two are none of HTTP's. */
+/* HTTP has no schemes other than these two. */
 static const char *scheme_of(const struct request *request, struct zt_text forwarded)
 {
     if (is_word(forwarded, "https"))
@@ -42,7 +42,7 @@ static bool is_host(struct zt_text text)
     return text.length > 0 && config_is_host_and_port(text.bytes, text.length);
 }
 
-/* Empty: there is none. */
+/* Returns the host; empty if there is none. */
 static struct zt_text host_of(struct request *request, struct zt_text forwarded)
 {
     const char *own;

@@ -1,23 +1,23 @@
-/* By which address a client reached the server, for answers that hold whole addresses. */
+/* The address under which a client reached the server, for answers that contain absolute URLs. */
 #ifndef HTTP_EXCHANGE_BASE_URL_H
 #define HTTP_EXCHANGE_BASE_URL_H
 
 #include "http/exchange/request.h"
 
-/* What an answer that holds request_base_url varies by, besides the address itself. */
+/* The Vary value of an answer that contains request_base_url. */
 #define BASE_URL_VARY "Forwarded, X-Forwarded-Host, X-Forwarded-Proto"
 
-/* What whole addresses of this server begin with, as its client knows it: scheme, host, perhaps a
- * port, and base_path, without a slash at the end ("https://example.org/models"). Scheme and host
- * are those that a proxy in trusted_proxies states, else the server's own scheme and the Host of
- * the request, which has passed the setting hosts (cors_check). NULL if the request names no host
- * that an address can hold, or if out of memory. Lives as long as the request.
+/* Returns the start of this server's absolute URLs as its client knows them: scheme, host, optional
+ * port and base_path, without a trailing slash ("https://example.org/models"). Scheme and host come
+ * from a proxy in trusted_proxies, else from the server's own scheme and the request's Host, which
+ * has passed the setting hosts (cors_check). Returns NULL if the request has no host that is valid
+ * in a URL, or if out of memory. Valid as long as the request.
  *
- * An answer that holds it depends on who asks and must not be `lasting`. */
+ * An answer that contains it depends on the client and must not be `lasting`. */
 const char *request_base_url(struct request *request);
 
-/* The name by which the request itself reached the server, as it is: of the target in absolute
- * form, else the field Host; NULL if there is neither. Lives as long as the request. */
+/* Returns the unmodified host under which the request reached the server: from a target in absolute
+ * form, else from the field Host; NULL if neither exists. Valid as long as the request. */
 const char *request_own_host(struct request *request);
 
 #endif

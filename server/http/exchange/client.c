@@ -1,4 +1,4 @@
-/* Looks at the fields of proxies only if there are trusted ones. */
+/* Reads the fields of proxies only if trusted proxies are configured. */
 #include "http/exchange/client.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Who a request comes from: the peer of its connection, or whom a trusted proxy names. */
+/* The client of a request: the peer of its connection, or the client that a trusted proxy names. */
 #ifndef HTTP_EXCHANGE_CLIENT_H
 #define HTTP_EXCHANGE_CLIENT_H
 
@@ -7,19 +7,20 @@
 
 #define CLIENT_SIZE ADDRESS_TEXT_SIZE
 
-/* Whether the peer is a proxy in trusted_proxies. */
+/* Returns true if the peer is a proxy in trusted_proxies. */
 bool request_is_from_proxy(const struct request *request);
 
-/* The address that a proxy in trusted_proxies forwards the request for. NULL if the peer is none,
- * or names no address that can be believed. Lives as long as the request. */
+/* Returns the address for which a proxy in trusted_proxies forwards the request. Returns NULL if
+ * the peer is not such a proxy, or names no trustworthy address. Valid as long as the request. */
 const char *request_forwarded(struct request *request);
 
-/* The client's address, whose limits an upload counts toward: the forwarded one, or the peer's.
- * Empty if it is unknown. */
+/* Writes the client's address, to whose limits an upload counts: the forwarded address, or else the
+ * peer's. Empty if unknown. */
 void request_client(struct request *request, char out_text[CLIENT_SIZE]);
 
-/* A number for who the client is, which shares the workers with others (struct job): by its name,
- * or else by its address, of which IPv6 counts the first 64 bits. Never 0. */
+/* Returns a number that identifies the client, so that workers are shared fairly between clients
+ * (struct job). It is derived from the client's name, or else from its address (for IPv6, the first
+ * 64 bits). Never 0. */
 uint64_t request_client_key(struct request *request);
 
 #endif

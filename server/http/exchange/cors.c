@@ -1,5 +1,5 @@
-/* Whether and how a page may use the answer is decided when its fields are written, for every
- * answer: a page must be able to read why it was refused. */
+/* Decides whether and how a page may use the answer when the answer's fields are written. This is
+ * done for every answer, since a page must be able to read why it was refused. */
 #include "http/exchange/cors.h"
 
 #include <assert.h>
@@ -14,15 +14,15 @@
 #include "http/fields/origin.h"
 #include "http/fields/uri.h"
 
-/* How long a browser need not ask again. Browsers have limits of their own, of hours. */
+/* How long a browser may cache the answer. Browsers have limits of a few hours. */
 #define PREFLIGHT_SECONDS "3600"
-/* The names that a preflight request asks for are echoed; more is not believable. */
+/* The names in a preflight request are echoed up to this length; longer lists are implausible. */
 #define ASKED_MAX 2048
-/* Of a field's value in a message. */
+/* The maximum length of a field's value in a message. */
 #define SHOWN_MAX 200
 
 const char cors_exposed[] =
-    "Accept-Ranges, Allow, Content-Digest, Content-Disposition, Content-Encoding, "
+    "Accept-Ranges, Allow, Axis-Suggestion, Content-Digest, Content-Disposition, Content-Encoding, "
     "Content-Range, ETag, Link, Location, Repr-Digest, Retry-After, Server-Timing, "
     "Tus-Checksum-Algorithm, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, "
     "Upload-Concat, Upload-Defer-Length, Upload-Expires, Upload-Length, Upload-Metadata, "
@@ -37,23 +37,37 @@ static const struct origin_rules *rules_of(const struct request *request)
 
 /* --- refusals --- */
 
-static bool is_write(const struct request *request)
+/* A GET that needs more than the read scope returns something that would let a page write. */
+static bool is_privileged_read(const struct request *request)
 {
-    return request->method != METHOD_GET && request->method != METHOD_HEAD &&
-           request->method != METHOD_OPTIONS;
+    const enum needs needs = request->route != NULL
+                                 ? route_operation(request->route, request->method)->needs
+                                 : NEEDS_BY_METHOD;
+
+    return needs == NEEDS_WRITE || needs == NEEDS_ADMIN;
 }
 
-/* Probes come by addresses, and what they see says nothing. */
-static bool is_for_everybody(const struct request *request)
+static bool is_write(const struct request *request)
 {
-    return request->route != NULL && request->route->audience == AUDIENCE_EVERYBODY;
+    if (request->method == METHOD_OPTIONS)
+        return false;
+    return (request->method != METHOD_GET && request->method != METHOD_HEAD) ||
+           is_privileged_read(request);
+}
+
+/* Probes come by address, and their answers reveal nothing. A permit in the target, or an upload's
+ * token, is no reason to skip the check: the page may have obtained it. */
+static bool is_public_read(const struct request *request)
+{
+    return request->route != NULL && request->route->audience == AUDIENCE_EVERYBODY &&
+           !is_write(request);
 }
 
 void cors_check(struct request *request)
 {
     struct origin_claim claim = {.is_write = is_write(request)};
 
-    if (is_for_everybody(request) || (!claim.is_write && rules_of(request)->hosts[0] == '\0'))
+    if (is_public_read(request) || (!claim.is_write && rules_of(request)->hosts[0] == '\0'))
         return;
     claim.origin = request_header(request, "Origin");
     claim.fetch_site = request_header(request, "Sec-Fetch-Site");
@@ -63,11 +77,11 @@ void cors_check(struct request *request)
         break;
     case ORIGIN_FOREIGN_HOST:
         problem_reply(request, PROBLEM_FORBIDDEN,
-                      "the Host \"%.*s\" is none of this server's names; they are listed in the "
-                      "setting hosts",
+                      "the Host \"%.*s\" is not one of this server's names, which are listed in "
+                      "the setting hosts",
                       SHOWN_MAX, claim.host != NULL ? claim.host : "");
         break;
-    case ORIGIN_FOREIGN_PAGE:
+    case ORIGIN_CROSS_SITE:
         problem_reply(
             request, PROBLEM_FORBIDDEN,
             "the web page that sent this (Origin \"%.*s\") may not write here; those that "
@@ -79,7 +93,8 @@ void cors_check(struct request *request)
 
 /* --- permissions --- */
 
-/* Whether answers are the same whatever the Origin: nobody is let in, or everybody. */
+/* Returns true if answers are equal for all origins, because either no page or every page is
+ * allowed. */
 static bool is_indifferent(const struct origin_rules *rules)
 {
     return rules->any_origin || rules->origins[0] == '\0';
@@ -92,7 +107,7 @@ const char *cors_vary(struct request *request, const char *vary)
     return vary == NULL ? "Origin" : request_print(request, "%s, Origin", vary);
 }
 
-/* The origin to let in, or NULL. */
+/* Returns the origin to allow, or NULL. */
 static const char *allowed_origin(struct request *request)
 {
     const struct origin_rules *rules = rules_of(request);
@@ -128,7 +143,7 @@ bool cors_is_preflight(struct request *request)
     return allowed_origin(request) != NULL;
 }
 
-/* A list of field names, and nothing else. */
+/* Returns true if the text is only a list of field names. */
 static bool is_name_list(const char *text)
 {
     const size_t length = strlen(text);
@@ -151,8 +166,8 @@ static void add(struct cors_list *list, const char *name, const char *value)
         list->fields[list->count++] = (struct field){name, value};
 }
 
-/* The answer to a preflight request (Fetch, section 3.2.2). Every name that it asks for is allowed:
- * the server ignores fields that it does not know. */
+/* Adds the answer to a preflight request (Fetch, section 3.2.2). It allows all names that the
+ * request lists, because the server ignores unknown fields. */
 static void add_preflight(struct request *request, struct cors_list *list)
 {
     const char *names = request_header(request, "Access-Control-Request-Headers");

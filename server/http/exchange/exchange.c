@@ -21,7 +21,7 @@
 #include "http/fields/uri.h"
 #include "store/store.h"
 
-/* The limit of nginx and Apache. Two names of the greatest length fit, with every byte
+/* Same limit as nginx and Apache. It fits two names of the maximum length with all bytes
  * percent-encoded. */
 #define TARGET_MAX 8192
 /* Up to this much of an unwanted body is read and dropped, to keep the connection. */
@@ -93,19 +93,20 @@ static void check_target(struct request *request)
 {
     const char *target = request_target(request);
 
+    /* A proxy in front may have read a shorter target, followed by something else. */
+    if (!target_is_text(target)) {
+        request_state(request)->broken = true;
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "the target is empty, or contains a space, a '#' or a control character");
+        return;
+    }
     if (request_state(request)->target_length > TARGET_MAX)
         problem_reply(request, PROBLEM_URI_TOO_LONG, "the target is longer than %d bytes",
                       TARGET_MAX);
-    if (request->replied || target_is_text(target))
-        return;
-    /* A proxy in front may have seen a shorter target with something after it. */
-    request_state(request)->broken = true;
-    problem_reply(request, PROBLEM_INVALID_REQUEST,
-                  "the target is empty, or contains a space, a '#' or a control character");
 }
 
-/* To a handler a parameter that cannot be decoded looks absent, so the handler's reply does not
- * count. */
+/* A parameter that cannot be decoded looks absent to a handler, so the handler's reply is
+ * discarded. */
 static void check_query(struct request *request)
 {
     const char *name = request_state(request)->malformed_parameter;
@@ -115,7 +116,7 @@ static void check_query(struct request *request)
                       name);
 }
 
-/* Longer names are cut in what the client is told. */
+/* Longer names are shortened in messages to the client. */
 #define SHOWN_NAME_SIZE 64
 
 static void reply_unknown_parameter(struct request *request, struct zt_text raw, const char *known)
@@ -146,7 +147,8 @@ static bool is_read(const struct request *request)
     return request->method == METHOD_GET || request->method == METHOD_HEAD;
 }
 
-/* Before anything is done. On a server that takes no writes at all, their refusals come first. */
+/* Runs before the operation has effects. On a read-only server, the refusals of writes come
+ * first. */
 static void check_parameters(struct request *request)
 {
     const struct request_state *state = request_state_const(request);
@@ -168,16 +170,16 @@ static void find_operation(struct request *request)
     request_state(request)->operation = router_match(request);
 }
 
-static bool store_is_away(const struct server *server)
+static bool store_is_unreachable(const struct server *server)
 {
-    struct store_report report = {.is_away = false};
+    struct store_report report = {.is_unreachable = false};
 
-    if (server->store != NULL && store_is_elsewhere(server->store))
-        server->store->ops->report(server->store, &report);
-    return report.is_away;
+    if (server->store != NULL && store_is_remote(server->store))
+        server->store->remote->report(server->store, &report);
+    return report.is_unreachable;
 }
 
-/* Until the first scan of the models has ended, only routes that need no models answer. */
+/* Until the first scan of the models is complete, only routes that need no models answer. */
 static void check_loaded(struct request *request)
 {
     const struct server *server = request->server;
@@ -185,7 +187,7 @@ static void check_loaded(struct request *request)
     if (request->route->needs_no_models || server->is_loaded == NULL ||
         server->is_loaded(server->catalog))
         return;
-    if (store_is_away(server)) {
+    if (store_is_unreachable(server)) {
         problem_reply(request, PROBLEM_STORE_UNAVAILABLE,
                       "the object store that holds the models has not been reached yet");
         return;
@@ -194,9 +196,9 @@ static void check_loaded(struct request *request)
     representation_field(&request->reply, "Retry-After", "1");
 }
 
-/* A queue that grows would let every client wait longer and longer, and a client may fill half of
- * it. What needs no models needs no
- * worker either. */
+/* Refuses requests while the queue is long, since every client would wait longer and longer; one
+ * client may fill half of the queue. Routes that need no models need no worker either, so they are
+ * exempt. */
 static void check_load(struct request *request)
 {
     const struct server *server = request->server;
@@ -205,8 +207,25 @@ static void check_load(struct request *request)
         !workers_are_crowded(server->workers) ||
         !workers_refuse(server->workers, request_client_key(request)))
         return;
-    problem_reply(request, PROBLEM_OVERLOADED, "too much work is waiting already");
+    problem_reply(request, PROBLEM_OVERLOADED, "too much work is already waiting");
     representation_field(&request->reply, "Retry-After", "1");
+}
+
+/* Refuses the body of an operation that takes none. */
+static void check_unwanted_body(struct request *request)
+{
+    const struct request_state *state = request_state_const(request);
+
+    if (request->receiver != NULL || state->body_length <= DROPPED_MAX)
+        return;
+    if (state->operation->ignores_body) {
+        const enum outcome outcome = state->operation->handle(request);
+
+        assert(outcome == OUTCOME_READY && request->replied);
+        (void)outcome;
+    } else if (state->body_length != FRAMING_CHUNKED) {
+        problem_reply(request, PROBLEM_TOO_LARGE, "this resource takes no body");
+    }
 }
 
 static void begin_operation(struct request *request)
@@ -218,9 +237,8 @@ static void begin_operation(struct request *request)
     /* Before a body can have effects. */
     if (!request->replied)
         check_query(request);
-    if (!request->replied && state->operation->receive == NULL &&
-        state->body_length > DROPPED_MAX && state->body_length != FRAMING_CHUNKED)
-        problem_reply(request, PROBLEM_TOO_LARGE, "this resource takes no body");
+    if (!request->replied)
+        check_unwanted_body(request);
 }
 
 bool exchange_begin(struct request *request)
@@ -230,8 +248,9 @@ bool exchange_begin(struct request *request)
         authorize_client, cors_check,   find_operation, authorize_operation, check_parameters,
         check_loaded,     check_load,   begin_operation};
 
-    /* These come first, since every refusal carries the request's id, and fields and members of its
-     * route. */
+    request_enter(request_state(request), STAGE_BODY);
+    /* These come first because every refusal contains the request's id and the fields and members
+     * of its route. */
     trace_identify(request);
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && !request->replied; i++)
         checks[i](request);
@@ -245,23 +264,28 @@ bool exchange_begin(struct request *request)
 bool exchange_receive(struct request *request, const void *bytes, size_t length)
 {
     struct request_state *state = request_state(request);
+    const struct body_piece piece = {bytes, length, state->body_received, true};
 
     state->body_received += length;
-    assert(state->stage == EXCHANGE_HANDLE);
-    /* No answer can be sent in the middle of a body: after a refusal its rest is read and
-     * dropped. */
-    if (!request->replied && state->operation != NULL && state->operation->receive != NULL) {
-        state->operation->receive(request, bytes, length);
+    assert(state->stage == STAGE_BODY);
+    /* No answer can be sent in the middle of a body: after a refusal the rest of the body is read
+     * and dropped. */
+    if (request->receiver != NULL) {
+        if (!request->replied)
+            request->receiver->receive(request, &piece);
         return true;
     }
     state->body_dropped += length;
-    return state->body_dropped <= DROPPED_MAX ||
-           (state->operation != NULL && state->operation->receive != NULL);
+    if (state->body_dropped <= DROPPED_MAX)
+        return true;
+    if (!request->replied)
+        problem_reply(request, PROBLEM_TOO_LARGE, "this resource takes no body");
+    return false;
 }
 
 /* --- handle, preconditions --- */
 
-/* Done before any step, so that a 304 costs no verification or decoding. */
+/* Runs before all steps, so that a 304 costs no verification or decoding. */
 static void check_preconditions(struct request *request)
 {
     const struct representation *reply = &request->reply;
@@ -297,7 +321,7 @@ static enum outcome handle(struct request *request)
     timing_lap(request, "handle");
     check_query(request);
     check_preconditions(request);
-    state->stage = EXCHANGE_PREPARE;
+    request_enter(state, STAGE_PREPARE);
     return OUTCOME_READY;
 }
 
@@ -310,7 +334,7 @@ static enum outcome prepare(struct request *request)
     while (!request->replied && !state->not_modified && state->step < request->reply.step_count) {
         const char *name = request->reply.steps[state->step].name;
 
-        /* A failure removes the steps. */
+        /* A failed step removes all steps. */
         if (request->reply.steps[state->step].run(request) == OUTCOME_WAITING)
             return OUTCOME_WAITING;
         timing_lap(request, name);
@@ -318,12 +342,12 @@ static enum outcome prepare(struct request *request)
     }
     if (!state->not_modified)
         answer_choose_ranges(request);
-    state->stage = EXCHANGE_DIGEST;
+    request_enter(state, STAGE_DIGEST);
     return OUTCOME_READY;
 }
 
-/* Digests are stated for whole and partial representations that are read, not for problems and
- * other answers. */
+/* Returns true if the answer may have digests: whole and partial representations that are read have
+ * them, problems and other answers do not. */
 static bool has_digests(struct request *request)
 {
     return is_read(request) && request->reply.status == 200 &&
@@ -345,16 +369,18 @@ static enum outcome advance(struct request *request)
 {
     struct request_state *state = request_state(request);
 
-    if (state->stage == EXCHANGE_HANDLE && handle(request) == OUTCOME_WAITING)
+    if (state->stage == STAGE_BODY)
+        request_enter(state, STAGE_HANDLE);
+    if (state->stage == STAGE_HANDLE && handle(request) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
-    if (state->stage == EXCHANGE_PREPARE && prepare(request) == OUTCOME_WAITING)
+    if (state->stage == STAGE_PREPARE && prepare(request) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
-    if (state->stage == EXCHANGE_DIGEST && has_digests(request) &&
+    if (state->stage == STAGE_DIGEST && has_digests(request) &&
         answer_digest_find(request) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
     if (has_digests(request))
         timing_lap(request, "digest");
-    state->stage = EXCHANGE_ANSWER;
+    request_enter(state, STAGE_ANSWER);
     return OUTCOME_READY;
 }
 
@@ -377,10 +403,11 @@ struct answer *exchange_answer(struct request *request)
     struct request_state *state = request_state(request);
     struct answer *answer = &state->answer;
 
-    assert(request->replied || state->stage == EXCHANGE_ANSWER);
+    assert(request->replied || state->stage >= STAGE_ANSWER);
     answer_take_segments(request);
     answer->status = state->not_modified ? 304 : state->ranged ? 206 : request->reply.status;
-    /* The library misreads trailers and does not show them (docs/decisions/framing.md). */
+    /* The library misreads trailers and does not report them
+     * (docs/internals/decisions/framing.md). */
     answer->close =
         state->broken || (state->body_length == FRAMING_CHUNKED && !state->chunks_are_whole);
     answer->fields = state->answer_fields;

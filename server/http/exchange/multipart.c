@@ -1,7 +1,7 @@
 /* The body of a multipart/byteranges answer (RFC 9110 section 14.6, RFC 2046 section 5.1.1).
  *
- * The boundary of each answer is random, so that nobody can put it into a file, and 128 bits long,
- * so that it does not occur by chance. */
+ * Each answer has a random boundary of 128 bits, so that it cannot be planted in a file or occur by
+ * chance. */
 #include "http/exchange/multipart.h"
 
 #include <assert.h>
@@ -9,21 +9,18 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/hex.h"
+
 #define BOUNDARY_BYTES 16
 #define BOUNDARY_SIZE  (2 * BOUNDARY_BYTES + 1)
 
 static bool draw_boundary(char out_boundary[BOUNDARY_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t bytes[BOUNDARY_BYTES];
 
     if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
         return false;
-    for (unsigned i = 0; i < BOUNDARY_BYTES; i++) {
-        out_boundary[2 * i] = digits[bytes[i] >> 4];
-        out_boundary[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    out_boundary[BOUNDARY_SIZE - 1] = '\0';
+    zt_hex_write(out_boundary, bytes, sizeof(bytes));
     return true;
 }
 
@@ -72,7 +69,7 @@ static bool add_parts(struct request *request, const struct range_set *set, cons
     return add_text(multipart, request_print(request, "\r\n--%s--\r\n", boundary));
 }
 
-/* Includes a head for each part, and the end. */
+/* Counts the segments, including a head for each part, and the end. */
 static size_t count_segments(const struct representation *reply, const struct range_set *set)
 {
     size_t count = (size_t)set->count + 1;

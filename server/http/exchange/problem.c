@@ -1,7 +1,7 @@
-/* Problem details (RFC 9457): the table of codes, and the one place where a failure becomes a
+/* Problem details (RFC 9457): the table of codes, and the only place where a failure becomes a
  * reply.
  *
- * Failures of the disk and of memory are logged; the client learns only what it can act on. */
+ * Disk and memory failures are logged; the client gets only information that it can act on. */
 #include "http/exchange/problem.h"
 
 #include <assert.h>
@@ -15,14 +15,14 @@
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
 
-/* Longer details are cut. Two names fit. */
+/* Longer details are truncated. Two names fit. */
 #define DETAIL_SIZE 2560
-/* Longer ones are cut in the field: what is left for the fields of an answer is bounded. */
-#define SHOWN_MAX  1024
-#define MEDIA_TYPE "application/problem+json"
-/* Of what passes by itself. */
+/* Longer messages are truncated in the field, because the space for an answer's fields is
+ * limited. */
+#define SHOWN_MAX 1024
+/* For temporary problems. */
 #define RETRY_AFTER_S "1"
-/* Sent if there is no memory for anything better. */
+/* Sent if there is no memory for a better reply. */
 #define LAST_RESORT                                          \
     "{\"type\":\"/problems/internal\",\"title\":\"Internal " \
     "error\",\"status\":500,\"code\":\"internal\"}\n"
@@ -65,12 +65,15 @@ static const struct problem_kind kinds[PROBLEM_COUNT] = {
     [PROBLEM_SLICE_OUT_OF_RANGE] = {422, "slice-out-of-range", "Slice out of range"},
     [PROBLEM_SLICE_NOT_BYTE_ALIGNED] = {422, "slice-not-byte-aligned", "Slice not byte-aligned"},
     [PROBLEM_SHAPE_NOT_DIVISIBLE] = {422, "shape-not-divisible", "Shape not divisible"},
+    [PROBLEM_RULE_UNUSED] = {422, "object-not-found", "No such object"},
     [PROBLEM_NOT_REPRESENTABLE] = {422, "not-representable", "Not representable"},
     [PROBLEM_RATE_LIMITED] = {429, "rate-limited", "Too many requests"},
     [PROBLEM_HEADERS_TOO_LARGE] = {431, "headers-too-large", "Header fields too large"},
     [PROBLEM_CHECKSUM_MISMATCH] = {460, "checksum-mismatch", "Checksum mismatch"},
     [PROBLEM_CORRUPT_COMPONENT] = {500, "corrupt-component", "Corrupt component"},
     [PROBLEM_INTERNAL] = {500, "internal", "Internal error"},
+    [PROBLEM_NOT_DURABLE] = {500, "not-durable", "Done, but not durably"},
+    [PROBLEM_INCOMPLETE] = {500, "incomplete", "Done, but not completely"},
     [PROBLEM_NOT_IMPLEMENTED] = {501, "not-implemented", "Not implemented"},
     [PROBLEM_DRAINING] = {503, "draining", "Shutting down"},
     [PROBLEM_OVERLOADED] = {503, "overloaded", "Overloaded"},
@@ -128,6 +131,8 @@ enum problem problem_of_write(const struct zt_error *error)
 
     if (error->status == ZT_LIMIT)
         return PROBLEM_INSUFFICIENT_STORAGE;
+    if (error->os_error == EMFILE || error->os_error == ENFILE)
+        return PROBLEM_OVERLOADED;
     if (error->status == ZT_UNAVAILABLE || error->status == ZT_STALE)
         return PROBLEM_STORE_UNAVAILABLE;
     forbidden = error->os_error == EROFS || error->os_error == EACCES || error->os_error == EPERM;
@@ -159,11 +164,12 @@ static void write_error_members(struct json *json, const struct zt_error *error)
     }
 }
 
-static void write_problem(struct json *json, const struct request *request, enum problem problem,
-                          const char *detail)
+void problem_write(struct json *json, enum problem problem, const char *detail, const char *id,
+                   bool is_hub)
 {
     char type[64];
 
+    assert(problem < PROBLEM_COUNT && json->depth == 1);
     snprintf(type, sizeof(type), "/problems/%s", kinds[problem].code);
     write_member(json, "type", type);
     write_member(json, "title", kinds[problem].title);
@@ -171,10 +177,12 @@ static void write_problem(struct json *json, const struct request *request, enum
     json_uint(json, kinds[problem].status);
     write_member(json, "detail", detail);
     write_member(json, "code", kinds[problem].code);
-    write_member(json, "request_id", request->id);
+    write_member(json, "request_id", id);
+    if (is_hub)
+        write_member(json, "error", detail);
 }
 
-/* X-Error-Message: of UTF-8 a letter of several bytes becomes one question mark. */
+/* Sets X-Error-Message. Each multi-byte UTF-8 character becomes one question mark. */
 static void show_message(struct request *request, const char *text)
 {
     char *shown = request_allocate(request, SHOWN_MAX + 1);
@@ -189,14 +197,14 @@ static void show_message(struct request *request, const char *text)
     representation_field(&request->reply, "X-Error-Message", shown);
 }
 
-/* Removes everything that a handler had put into the reply. */
+/* Removes everything that a handler has put into the reply. */
 static void replace_reply(struct request *request, unsigned status, const char *body, size_t length)
 {
     struct representation *reply = &request->reply;
 
     representation_init(reply);
     reply->status = status;
-    reply->media_type = MEDIA_TYPE;
+    reply->media_type = PROBLEM_MEDIA_TYPE;
     reply->cache_control = "no-store";
     representation_memory(reply, body, length);
     request->replied = true;
@@ -215,9 +223,7 @@ static enum outcome reply(struct request *request, enum problem problem, const c
     request_state(request)->problem = problem;
     json_init(&json, false);
     json_object_begin(&json);
-    write_problem(&json, request, problem, detail);
-    if (is_hub)
-        write_member(&json, "error", detail);
+    problem_write(&json, problem, detail, request->id, is_hub);
     for (size_t i = 0; also != NULL && i < also->count; i++)
         write_member(&json, also->list[i].name, also->list[i].text);
     if (error != NULL)
@@ -272,8 +278,8 @@ enum outcome problem_reply_error_as(struct request *request, enum problem proble
         log_write(LOG_LEVEL_INFO, "request %s: %s", request->id, error->message);
         return problem_reply(request, problem, "%s",
                              error->status == ZT_STALE
-                                 ? "the model has just got another version: try again"
-                             /* Said by ourselves, to the client. */
+                                 ? "the model has just been replaced: try again"
+                             /* Our own message, meant for the client. */
                              : error->status == ZT_ARGUMENT
                                  ? error->message
                                  : "the object store that holds the model cannot be reached now");
@@ -283,7 +289,7 @@ enum outcome problem_reply_error_as(struct request *request, enum problem proble
     log_write(LOG_LEVEL_ERROR, "request %s: %s", request->id, error->message);
     detail = error->status == ZT_NO_MEMORY ? "the server is out of memory"
              : error->status == ZT_IO      ? "stored bytes could not be read or written"
-                                           : "the server failed to answer";
+                                           : "the server failed to respond";
     return reply(request, problem, detail, NULL, NULL);
 }
 

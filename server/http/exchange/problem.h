@@ -1,4 +1,4 @@
-/* Problem details (RFC 9457): every error is one of the codes of this table. */
+/* Problem details (RFC 9457): every error has one of the codes of this table. */
 #ifndef HTTP_EXCHANGE_PROBLEM_H
 #define HTTP_EXCHANGE_PROBLEM_H
 
@@ -36,12 +36,15 @@ enum problem {
     PROBLEM_SLICE_OUT_OF_RANGE,
     PROBLEM_SLICE_NOT_BYTE_ALIGNED,
     PROBLEM_SHAPE_NOT_DIVISIBLE,
+    PROBLEM_RULE_UNUSED, /* a rule of the request matches no object */
     PROBLEM_NOT_REPRESENTABLE,
     PROBLEM_RATE_LIMITED,
     PROBLEM_HEADERS_TOO_LARGE,
     PROBLEM_CHECKSUM_MISMATCH,
     PROBLEM_CORRUPT_COMPONENT,
     PROBLEM_INTERNAL,
+    PROBLEM_NOT_DURABLE, /* complete, but a power failure may undo it */
+    PROBLEM_INCOMPLETE,  /* complete, except for the detail's exception */
     PROBLEM_NOT_IMPLEMENTED,
     PROBLEM_DRAINING,
     PROBLEM_OVERLOADED,
@@ -50,18 +53,22 @@ enum problem {
     PROBLEM_COUNT
 };
 
+#define PROBLEM_MEDIA_TYPE "application/problem+json"
+
+struct json;
+
 unsigned problem_status(enum problem problem);
 const char *problem_code(enum problem problem);
 const char *problem_title(enum problem problem);
 
-/* Replaces the reply by a problem. detail is for a person and names no path of the disk. Always
- * OUTCOME_READY, so that a handler can return it. On a route of the Hub's (route.is_hub) its
- * clients find the detail where they look for it too: in the member "error" and, with a question
- * mark for each letter that a field may not hold, in X-Error-Message. */
+/* Replaces the reply by a problem. detail is for people and must contain no path of the disk.
+ * Always returns OUTCOME_READY, so that a handler can return its result. On Hub routes
+ * (route.is_hub) the detail is also where Hub clients look for it: in the member "error" and in
+ * X-Error-Message, where a question mark replaces each character that a field must not contain. */
 enum outcome problem_reply(struct request *request, enum problem problem, const char *detail_format,
                            ...) __attribute__((format(printf, 3, 4)));
 
-/* The same, with members of the caller's; those without a text are left out. */
+/* Does the same with additional members; members without a text are omitted. */
 struct problem_member {
     const char *name;
     const char *text;
@@ -73,22 +80,27 @@ struct problem_members {
 enum outcome problem_reply_members(struct request *request, enum problem problem,
                                    const char *detail, const struct problem_members *members);
 
-/* The same for a failure of the core: its status decides the problem (problem_of_status), and rule,
- * object, component and offset become members if they apply. */
+/* Does the same for an error of the core: its status selects the problem (problem_of_status), and
+ * rule, object, component and offset become members if they apply. */
 enum outcome problem_reply_error(struct request *request, const struct zt_error *error);
 
-/* The same for a caller that knows a more specific problem than the table (unsupported-encoding,
+/* Does the same if the caller knows a more specific problem than the table (unsupported-encoding,
  * digest-mismatch). */
 enum outcome problem_reply_error_as(struct request *request, enum problem problem,
                                     const struct zt_error *error);
 
-/* 500: out of memory. */
+/* Writes the members of every problem into an object that the caller has begun and ends. is_hub:
+ * also write the member "error". */
+void problem_write(struct json *json, enum problem problem, const char *detail, const char *id,
+                   bool is_hub);
+
+/* Replies with 500: out of memory. */
 enum outcome problem_reply_no_memory(struct request *request);
 
-/* The problem of a failed write to the store. */
+/* Returns the problem for a failed write to the store. */
 enum problem problem_of_write(const struct zt_error *error);
 
-/* The problem of a failure of the core. */
+/* Returns the problem for an error of the core. */
 enum problem problem_of_status(enum zt_status status);
 
 #endif

@@ -1,5 +1,5 @@
-/* One block of counters for each loop: for every route a table of methods and statuses, and two
- * histograms. Most of it is never touched, and so takes no memory. */
+/* One block of counters per loop: for each route a table of methods and statuses, and two
+ * histograms. Most of it is never touched and therefore takes no memory. */
 #include "http/exchange/request_metrics.h"
 
 #include <assert.h>
@@ -9,18 +9,18 @@
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
 
-/* The most frequent first. Whatever is not here counts as "other". */
+/* The most frequent statuses first. Other statuses count as "other". */
 static const unsigned short statuses[] = {200, 206, 304, 404, 201, 204, 202, 400, 401, 403, 405,
                                           406, 408, 409, 411, 412, 413, 414, 415, 416, 417, 421,
                                           422, 423, 429, 431, 460, 499, 500, 501, 503, 507};
 
 #define STATUSES     (sizeof(statuses) / sizeof(statuses[0]))
 #define STATUS_CELLS (STATUSES + 1)
-/* GET to OPTIONS, and one cell for all others. */
+/* GET to OPTIONS, and one cell for all other methods. */
 #define METHOD_CELLS (METHOD_OPTIONS + 2)
 
-/* Upper bounds: a small answer from memory takes about 10 µs, one that waits for a worker 100 µs;
- * then factors of five, up to what large downloads take. */
+/* Upper bounds. A small answer from memory takes about 10 µs, one that waits for a worker about 100
+ * µs. Then they grow by factors of five, up to the time of large downloads. */
 static const struct {
     uint64_t ns;
     const char *text;
@@ -32,14 +32,14 @@ static const struct {
 
 #define BOUNDS (sizeof(bounds) / sizeof(bounds[0]))
 
-/* What one route has in a block: offsets into its cells. */
+/* The offsets of a route's histograms in its block. */
 enum histogram { HISTOGRAM_DURATION, HISTOGRAM_WAIT, HISTOGRAMS };
 
 #define HISTOGRAM_CELLS (BOUNDS + 2) /* the buckets, the last without a bound, and the sum */
 #define REQUEST_CELLS   (METHOD_CELLS * STATUS_CELLS)
 #define ROUTE_CELLS     (REQUEST_CELLS + HISTOGRAMS * HISTOGRAM_CELLS)
 
-/* The routes, and "none". */
+/* Returns the number of cells for all routes and "none". */
 static size_t all_cells(void)
 {
     return (route_count + 1) * ROUTE_CELLS;
@@ -74,9 +74,9 @@ static void observe(metric_cell *histogram, uint64_t duration_ns)
 void request_metrics_count(const struct request *request, const struct request_outcome *outcome)
 {
     const size_t route = request->route != NULL ? (size_t)(request->route - routes) : route_count;
-    /* Nothing is known of a request whose header the library refused. */
+    /* If the library refused the header, method and route are unknown. */
     const enum method method =
-        request_state_const(request)->phase != PHASE_HEADER ? request->method : METHOD_UNKNOWN;
+        request_state_const(request)->stage != STAGE_LINE ? request->method : METHOD_UNKNOWN;
     metric_cell *cells = metric_cells(METRIC_BLOCK_REQUESTS, all_cells());
     metric_cell *histograms;
 
@@ -104,7 +104,7 @@ void request_metrics_problem(enum problem problem)
 
 /* --- text --- */
 
-/* Enough for the longest pattern and the names of the labels. */
+/* Enough for the longest pattern and the label names. */
 #define LABELS_SIZE 256
 
 static const char *route_name(size_t route)
@@ -165,7 +165,7 @@ static void write_histogram(FILE *stream, const char *name, size_t route, const 
     metrics_write_sample(stream, sample, labels, count);
 }
 
-/* Routes without requests are left out. */
+/* Routes without requests are omitted. */
 static void write_histograms(FILE *stream, const uint64_t *sums, enum histogram histogram)
 {
     static const struct {
@@ -173,9 +173,9 @@ static void write_histograms(FILE *stream, const uint64_t *sums, enum histogram 
         const char *help;
     } families[] = {
         [HISTOGRAM_DURATION] = {"ztserve_http_request_duration_seconds",
-                                "From the request line to the last byte of the answer."},
+                                "From the request line to the last byte of the response."},
         [HISTOGRAM_WAIT] = {"ztserve_http_response_start_seconds",
-                            "From the end of the request to the start of its answer."},
+                            "From the end of the request to the start of its response."},
     };
 
     metrics_write_family(stream, families[histogram].name, "histogram", families[histogram].help);
@@ -198,7 +198,7 @@ static void write_problems(FILE *stream)
     char labels[LABELS_SIZE];
 
     metric_cells_sum(METRIC_BLOCK_PROBLEMS, sums, PROBLEM_COUNT);
-    metrics_write_family(stream, name, "counter", "Errors that were answered, by code and status.");
+    metrics_write_family(stream, name, "counter", "Error responses, by code and status.");
     for (enum problem problem = 0; problem < PROBLEM_COUNT; problem++) {
         snprintf(labels, sizeof(labels), "code=\"%s\",status=\"%u\"", problem_code(problem),
                  problem_status(problem));

@@ -1,10 +1,10 @@
-/* Routing: the raw path is matched, then the names in it are decoded; dot segments are names like
- * any other. A model's name may have its slashes as they are, since proxies and clients undo "%2F":
- * it is the first segment and those up to the first that names a resource of the model.
+/* Routing matches the raw path and then decodes the names in it; dot segments are ordinary names. A
+ * model's name may contain unescaped slashes, since proxies and clients decode "%2F": the name
+ * extends up to the first later segment that names a resource of the model.
  *
- * Checked in this order: an unknown method (501), an invalid path (400), an unknown path (404), an
- * invalid name (400), OPTIONS (204), a method that the path does not have (405). Preflight requests
- * are answered for every path (204). */
+ * The checks are, in this order: unknown method (501), invalid path (400), unknown path (404),
+ * invalid name (400), OPTIONS (204), a method that the path does not support (405). Preflight
+ * requests get 204 for every path. */
 #include "http/exchange/router.h"
 
 #include <assert.h>
@@ -15,15 +15,19 @@
 #include "http/fields/uri.h"
 #include "zt/utf8.h"
 
-/* "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS" fits. */
+/* Enough for "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS". */
 #define ALLOW_SIZE 64
 
-/* The name that may be written with its slashes. */
+/* The name that may contain unescaped slashes. */
 #define MODEL_PLACEHOLDER "{model}"
-/* The one that is two segments, or one. */
+/* Names of a model's contents; they may be empty. */
+#define OBJECT_PLACEHOLDER    "{object}"
+#define COMPONENT_PLACEHOLDER "{component}"
+/* The name that has two segments, or one. */
 #define REPO_PLACEHOLDER "{repo}"
 
-/* Reads one "{name}", or "{name...}" if *out_rest, of a pattern. Returns what follows it. */
+/* Reads one "{name}" of a pattern, or "{name...}" (*out_rest is then true). Returns the text after
+ * it. */
 static const char *skip_placeholder(const char *pattern, bool *out_rest)
 {
     const char *close = strchr(pattern, '}');
@@ -33,7 +37,7 @@ static const char *skip_placeholder(const char *pattern, bool *out_rest)
     return close + 1;
 }
 
-/* Whether a segment ends a model's name that is written with slashes: what follows is a resource
+/* Returns true if a segment ends a model's name that contains slashes, because it names a resource
  * of the model. */
 static bool is_resource(struct zt_text segment)
 {
@@ -45,7 +49,7 @@ static bool is_resource(struct zt_text segment)
     return false;
 }
 
-/* Where a name of one segment ends, or of several: a model's. */
+/* Returns the end of a name, which is one segment, or several for a model. */
 static const char *name_end(const char *at, const char *end, bool is_model)
 {
     const char *slash = at < end ? memchr(at, '/', (size_t)(end - at)) : NULL;
@@ -62,9 +66,9 @@ static const char *name_end(const char *at, const char *end, bool is_model)
     return slash != NULL ? slash : end;
 }
 
-/* Where the model's name of a path ends, which is the same for every route. */
+/* The range of the model's name in a path; it is the same for all routes. */
 struct model_span {
-    const char *start; /* NULL: not looked for yet */
+    const char *start; /* NULL: not determined yet */
     const char *end;
 };
 
@@ -75,14 +79,15 @@ static const char *model_end(struct model_span *span, const char *at, const char
     return span->end;
 }
 
-/* What is left of a path to be matched, and how many names were found in it. */
+/* The part of a path that is not matched yet, and the number of names found so far. */
 struct rest {
     const char *at;
     const char *end;
     unsigned count;
 };
 
-/* Where the rest of a path ends, before what the pattern has behind it: nothing, or a slash. */
+/* Returns the end of the rest of a path, excluding what the pattern has after it: nothing, or a
+ * slash. */
 static const char *rest_end(const char *at, const char *end, const char *pattern)
 {
     const size_t behind = strlen(pattern);
@@ -93,8 +98,8 @@ static const char *rest_end(const char *at, const char *end, const char *pattern
 static bool matches_rest(const char *pattern, struct rest rest, struct model_span *span,
                          struct zt_text out_names[REQUEST_NAMES]);
 
-/* Takes two segments or, if what follows is not there behind two, one; but not what the pattern has
- * behind it in the last of them (".git"). */
+/* Takes two segments or, if the pattern does not match after two, one. The suffix that the pattern
+ * has after the name (".git") is not part of the last segment. */
 static bool matches_repo(const char *pattern, struct rest rest, struct model_span *span,
                          struct zt_text out_names[REQUEST_NAMES])
 {
@@ -118,12 +123,18 @@ static bool matches_repo(const char *pattern, struct rest rest, struct model_spa
     }
 }
 
+static bool starts_with(const char *pattern, const char *placeholder)
+{
+    return strncmp(pattern, placeholder, strlen(placeholder)) == 0;
+}
+
 static bool matches_rest(const char *pattern, struct rest rest, struct model_span *span,
                          struct zt_text out_names[REQUEST_NAMES])
 {
     while (*pattern != '\0') {
         const char *stop;
         bool takes_all = false;
+        bool may_be_empty;
 
         if (*pattern != '{') {
             if (rest.at == rest.end || *rest.at != *pattern)
@@ -132,9 +143,11 @@ static bool matches_rest(const char *pattern, struct rest rest, struct model_spa
             pattern++;
             continue;
         }
-        if (strncmp(pattern, REPO_PLACEHOLDER, strlen(REPO_PLACEHOLDER)) == 0)
+        may_be_empty =
+            starts_with(pattern, OBJECT_PLACEHOLDER) || starts_with(pattern, COMPONENT_PLACEHOLDER);
+        if (starts_with(pattern, REPO_PLACEHOLDER))
             return matches_repo(pattern + strlen(REPO_PLACEHOLDER), rest, span, out_names);
-        if (strncmp(pattern, MODEL_PLACEHOLDER, strlen(MODEL_PLACEHOLDER)) == 0) {
+        if (starts_with(pattern, MODEL_PLACEHOLDER)) {
             pattern += strlen(MODEL_PLACEHOLDER);
             stop = model_end(span, rest.at, rest.end);
         } else {
@@ -142,7 +155,7 @@ static bool matches_rest(const char *pattern, struct rest rest, struct model_spa
             stop = takes_all ? rest_end(rest.at, rest.end, pattern)
                              : name_end(rest.at, rest.end, false);
         }
-        if (stop == rest.at)
+        if (stop == rest.at && !may_be_empty)
             return false;
         assert(rest.count < REQUEST_NAMES);
         out_names[rest.count++] = (struct zt_text){rest.at, (size_t)(stop - rest.at)};
@@ -171,6 +184,11 @@ static bool is_folder(const struct route *route)
     return route->pattern[strlen(route->pattern) - 1] == '/';
 }
 
+static bool takes_final_slash(const struct route *route)
+{
+    return route->is_page || route->keeps_names || route->takes_any_names || is_folder(route);
+}
+
 static const struct route *find_route(struct zt_text path, struct zt_text out_names[REQUEST_NAMES])
 {
     const bool ends_in_slash = path.bytes[path.length - 1] == '/';
@@ -179,7 +197,7 @@ static const struct route *find_route(struct zt_text path, struct zt_text out_na
     struct model_span span = {NULL, NULL};
 
     for (size_t i = 0; i < route_count; i++) {
-        if (ends_in_slash && !routes[i].is_page && !routes[i].keeps_names && !is_folder(&routes[i]))
+        if (ends_in_slash && !takes_final_slash(&routes[i]))
             continue;
         if (matches(routes[i].pattern, routes[i].is_page ? page : path, &span, out_names))
             return &routes[i];
@@ -187,7 +205,7 @@ static const struct route *find_route(struct zt_text path, struct zt_text out_na
     return NULL;
 }
 
-static const struct operation *find_operation(const struct route *route, enum method method)
+const struct operation *route_operation(const struct route *route, enum method method)
 {
     static const struct operation none = {.handle = NULL};
 
@@ -213,7 +231,7 @@ static const struct operation *find_operation(const struct route *route, enum me
     return &none;
 }
 
-/* Adds Allow to the reply: the methods of one route, or if it is NULL those of all routes. */
+/* Adds Allow to the reply: the methods of one route, or of all routes if it is NULL. */
 static void add_allow(struct request *request, const struct route *route)
 {
     static const struct {
@@ -232,7 +250,7 @@ static void add_allow(struct request *request, const struct route *route)
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
         const struct route *with = first;
 
-        while (with < end && find_operation(with, methods[i].method)->handle == NULL)
+        while (with < end && route_operation(with, methods[i].method)->handle == NULL)
             with++;
         if (with < end)
             strcat(allow, methods[i].text);
@@ -251,9 +269,9 @@ static void reply_options(struct request *request, const struct route *route)
         route->options(request);
 }
 
-/* Replaces the raw text of a name by the decoded one. Most names need no decoding and stay borrowed
- * from the target. */
-static bool decode_name(struct request *request, struct zt_text *name)
+/* Replaces the raw text of a name by the decoded text. Most names need no decoding and remain
+ * pointers into the target. */
+static bool decode_name(struct request *request, struct zt_text *name, bool takes_nul)
 {
     if (memchr(name->bytes, '%', name->length) != NULL) {
         char *buffer = request_allocate(request, name->length);
@@ -269,7 +287,7 @@ static bool decode_name(struct request *request, struct zt_text *name)
         }
         name->bytes = buffer;
     }
-    if (memchr(name->bytes, '\0', name->length) != NULL) {
+    if (!takes_nul && memchr(name->bytes, '\0', name->length) != NULL) {
         problem_reply(request, PROBLEM_INVALID_NAME, "a name in the path contains U+0000");
         return false;
     }
@@ -285,7 +303,7 @@ static bool takes_rest(const struct route *route)
     return strstr(route->pattern, "...}") != NULL;
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool decode_names(struct request *request, const struct route *route)
 {
     if (route->is_page || route->keeps_names)
@@ -293,10 +311,10 @@ static bool decode_names(struct request *request, const struct route *route)
     for (unsigned i = 0; i < REQUEST_NAMES && request->names[i].bytes != NULL; i++) {
         if (takes_rest(route) && path_has_encoded_slash(request->names[i])) {
             problem_reply(request, PROBLEM_NOT_FOUND,
-                          "no part of a stored file's path contains a slash");
+                          "no part of a stored file's path may contain a slash");
             return false;
         }
-        if (!decode_name(request, &request->names[i]))
+        if (!decode_name(request, &request->names[i], i > 0 && route->takes_any_names))
             return false;
     }
     return true;
@@ -310,9 +328,9 @@ static const struct operation *choose_operation(struct request *request, const s
         reply_options(request, route);
         return NULL;
     }
-    operation = find_operation(route, request->method);
+    operation = route_operation(route, request->method);
     if (operation->handle == NULL) {
-        problem_reply(request, PROBLEM_METHOD_NOT_ALLOWED, "%s does not have this method",
+        problem_reply(request, PROBLEM_METHOD_NOT_ALLOWED, "%s does not support this method",
                       route->pattern);
         add_allow(request, route);
         return NULL;
@@ -320,7 +338,7 @@ static const struct operation *choose_operation(struct request *request, const s
     return operation;
 }
 
-/* A target that is not a path: "*", which is for OPTIONS, or an invalid one. */
+/* Replies to a target that is not a path: "*", which only OPTIONS may use, or an invalid target. */
 static void reply_other_target(struct request *request, enum target_form form)
 {
     if (form == TARGET_ASTERISK && request->method == METHOD_OPTIONS) {
@@ -330,7 +348,7 @@ static void reply_other_target(struct request *request, enum target_form form)
     problem_reply(request, PROBLEM_INVALID_REQUEST, "the request target is not a path");
 }
 
-/* The path below base_path: a proxy may have removed that, or not. */
+/* Finds the path below base_path; a proxy may have removed the prefix. */
 static enum target_form find_path(const struct request *request, struct zt_text *out_path)
 {
     struct zt_text path;
@@ -353,11 +371,12 @@ void router_find(struct request *request)
         memcpy(request->names, names, sizeof(names));
 }
 
-/* Where it means something else than that nothing has such a name. */
+/* Returns true if the path has an empty segment that matters: on some routes it only means that no
+ * object has such a name. */
 static bool has_empty_segment(const struct route *route, const struct zt_text *names,
                               struct zt_text path)
 {
-    if (route != NULL && route->takes_empty_segments)
+    if (route != NULL && (route->takes_empty_segments || route->takes_any_names))
         path.length = (size_t)(names[1].bytes - path.bytes);
     return path_has_empty_segment(path);
 }
@@ -378,7 +397,8 @@ const struct operation *router_match(struct request *request)
         reply_other_target(request, form);
         return NULL;
     }
-    /* For any path: only from the answer to the request itself can a page learn what is wrong. */
+    /* Answer preflights for all paths, since a page can learn of an error only from the answer to
+     * its actual request. */
     if (cors_is_preflight(request)) {
         reply_options(request, request->route);
         return NULL;
@@ -388,7 +408,7 @@ const struct operation *router_match(struct request *request)
         return NULL;
     }
     if (request->route == NULL) {
-        problem_reply(request, PROBLEM_NOT_FOUND, "there is nothing at this path");
+        problem_reply(request, PROBLEM_NOT_FOUND, "there is no resource at this path");
         return NULL;
     }
     return decode_names(request, request->route) ? choose_operation(request, request->route) : NULL;

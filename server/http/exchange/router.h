@@ -1,21 +1,14 @@
-/* Routing on raw paths: one constant table (routes.c), in the order of the API page, decides which
+/* Routes raw paths. One constant table (routes.c), in the order of the API page, decides which
  * handler answers. */
 #ifndef HTTP_EXCHANGE_ROUTER_H
 #define HTTP_EXCHANGE_ROUTER_H
 
 #include "http/exchange/request.h"
 
-/* The query parameters that every operation has. */
+/* The query parameters that all operations have. */
 #define PARAMETERS_OF_ALL "timing"
 
-/* A piece of a body, in memory. */
-struct body_piece {
-    const void *bytes;
-    size_t length;
-    uint64_t offset; /* in the body */
-};
-
-/* The scope that a client must have. */
+/* The scope that the client needs. */
 enum needs {
     NEEDS_BY_METHOD, /* read for GET and HEAD, else write */
     NEEDS_READ,
@@ -23,67 +16,65 @@ enum needs {
     NEEDS_ADMIN
 };
 
-/* Who may use a route when clients must say who they are. */
+/* Which clients may use a route if clients must authenticate. */
 enum audience {
     AUDIENCE_CLIENTS, /* known clients, if their scope allows it */
     AUDIENCE_EVERYBODY,
-    AUDIENCE_METRICS /* the same, if metrics.public is set; else clients */
+    AUDIENCE_METRICS /* all clients if metrics.public is set; else known clients */
 };
 
-/* What one method of a route does. Only handle is required. */
+/* The implementation of one method of a route. Only handle is required. */
 struct operation {
-    /* Called when the header fields are in and before the body: refuse here (with problem_reply),
-     * so that the client need not send the body. */
+    /* Called after the header fields and before the body. It may refuse the request
+     * (problem_reply), so that the client need not send the body, or set the body's receiver. */
     void (*begin)(struct request *request);
-    /* Called for each piece of the body; if NULL, a body is read and dropped. A refusal made here
-     * is sent at the end of the body. */
-    void (*receive)(struct request *request, const void *bytes, size_t length);
-    /* The same, but on workers while the request waits: everything after the first piece of a long
-     * body may go to these two instead of receive. Each gets every piece, in order and one at a
-     * time: one stores it, the other hashes it; neither waits for the other. Both or neither are
-     * NULL. */
-    void (*store)(struct request *request, const struct body_piece *piece);
-    void (*digest)(struct request *request, const struct body_piece *piece);
-    /* What came of a body that is cut off is not thrown away: it is stored soon, also if no whole
-     * piece has come. */
-    bool keeps_parts;
-    /* Called when everything is in, and again after OUTCOME_WAITING. */
+    /* Called when the request is complete, and again after OUTCOME_WAITING. */
     enum outcome (*handle)(struct request *request);
     enum needs needs;
-    /* The names of its query parameters, separated by spaces; NULL: those of all. A request with
-     * another one is refused: the client would get other bytes than it asked for. */
+    /* handle answers at once and ignores the body. Clients probe some of these paths with a
+     * complete body and use the status, so the length must not change the answer; if a body is too
+     * long to be dropped, the answer is sent before it is read. There must be no receiver. */
+    bool ignores_body;
+    /* The names of its query parameters, separated by spaces; NULL: only the common ones. A request
+     * with any other parameter is refused, because the client would get other bytes than it asked
+     * for. */
     const char *parameters;
 };
 
 struct route {
-    /* "/v1/models/{model}/objects/{object}"; "{model}" takes slashes too, up to a segment that
-     * names a resource of the model; "{repo}" takes two segments, or one if what follows is not
-     * there behind two; a last "{path...}" takes the rest of the path. Only a pattern with a slash
-     * at its end, that of a folder, matches a path with one. */
+    /* "/v1/models/{model}/objects/{object}". "{model}" also matches slashes, up to a segment that
+     * names a resource of the model. "{repo}" matches two segments, or one if the pattern does not
+     * match after two. A final "{path...}" matches the rest of the path. A path with a trailing
+     * slash matches only a pattern that has one, which denotes a folder. */
     const char *pattern;
     struct operation get;
     struct operation put;
     struct operation post;
     struct operation delete;
     struct operation patch;
-    /* A field that every answer at this path has; value NULL: none. */
+    /* A field of every answer at this path; value NULL: none. */
     struct field field;
-    /* Adds to the answer to OPTIONS; may be NULL. */
+    /* Adds fields to the answer to OPTIONS; may be NULL. */
     void (*options)(struct request *request);
-    /* Whether it answers even while the models are still being read. */
+    /* The route answers even before the models have been read. */
     bool needs_no_models;
-    /* A page: what its path means is for its scripts to read. The names stay encoded, whatever they
-     * are, and a slash at the end means nothing. */
+    /* A page whose scripts interpret the path. The names stay encoded, valid or not, and a trailing
+     * slash is ignored. */
     bool is_page;
-    /* The names stay encoded, whatever they are: the handler splits them before it decodes them. */
+    /* The names stay encoded, valid or not, because the handler splits them before it decodes
+     * them. */
     bool keeps_names;
-    /* The second name, the rest of the path, may have empty segments: the handler tells, in its own
-     * words, that there is nothing of such a name. With keeps_names. */
+    /* The second name, the rest of the path, may have empty segments: the handler itself replies
+     * that no such name exists. Requires keeps_names. */
     bool takes_empty_segments;
-    /* Unknown query parameters mean nothing. A page's never do. */
+    /* The names after the first are objects and components, which may be empty or contain U+0000.
+     * The handler looks them up and refuses names that do not exist. A path with a trailing slash
+     * has an empty last name. */
+    bool takes_any_names;
+    /* Unknown query parameters are ignored, as they always are for a page. */
     bool ignores_parameters;
-    /* Of the Hub's clients, which show the member "error" and the field X-Error-Message of a
-     * problem (problem.h). */
+    /* For Hub clients, which show the member "error" and the field X-Error-Message of a problem
+     * (problem.h). */
     bool is_hub;
     enum audience audience;
 };
@@ -91,16 +82,20 @@ struct route {
 extern const struct route routes[];
 extern const size_t route_count;
 
-/* Whether a raw path matches a pattern; out_names are the values of its {…}, still encoded and
- * never empty. */
+/* Returns true if a raw path matches a pattern; out_names are the values of its {…}, still encoded.
+ * Only {object} and {component} may be empty. */
 bool route_matches(const char *pattern, struct zt_text path,
                    struct zt_text out_names[REQUEST_NAMES]);
 
-/* Finds the route of a request's path and fills it in, with the names still encoded. Replies to
- * nothing: the route stays NULL if there is none. */
+/* Returns the operation for a method of a route; its handle is NULL if the route does not have the
+ * method. */
+const struct operation *route_operation(const struct route *route, enum method method);
+
+/* Finds the route of a request's path and sets it, with the names still encoded. Never replies: the
+ * route stays NULL if there is none. */
 void router_find(struct request *request);
 
-/* Finds the operation, and the route first if necessary, and decodes the names. NULL: it has
+/* Finds the operation, if necessary after the route, and decodes the names. Returns NULL if it has
  * replied with 404, 405 and Allow, 400 invalid-name, 501, or 204 for OPTIONS. */
 const struct operation *router_match(struct request *request);
 

@@ -1,4 +1,4 @@
-/* The phases follow one another and add up to the total; the time spent waiting is part of them. */
+/* The phases are consecutive and add up to the total; waiting time is part of them. */
 #include "http/exchange/timing.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 
 struct timing {
     int64_t last_ns;
-    int64_t wait_began_ns; /* 0: it does not wait */
+    int64_t wait_began_ns; /* 0: not waiting */
     int64_t waited_ns;
     unsigned count;
     struct {
@@ -31,7 +31,7 @@ void timing_begin(struct request *request)
     struct request_state *state = request_state(request);
     struct zt_text value;
 
-    /* Without a query, as most requests are, there is nothing to decode. */
+    /* Most requests have no query, so nothing needs decoding. */
     if (strchr(request_target(request), '?') == NULL ||
         !request_query(request, "timing", 0, &value) || zt_text_is(value, "0") ||
         zt_text_is(value, "false"))
@@ -78,7 +78,7 @@ void timing_continue(struct request *request)
     timing->wait_began_ns = 0;
 }
 
-/* In milliseconds, as the field has them. */
+/* Writes one phase with its time in milliseconds, as the field requires. */
 static size_t write_entry(char *text, size_t size, const char *name, int64_t ns)
 {
     const int length = snprintf(text, size, "%s;dur=%" PRId64 ".%03d, ", name, ns / CLOCK_NS_PER_MS,

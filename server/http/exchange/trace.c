@@ -1,5 +1,5 @@
-/* Ids of requests that are made here are 64 bits of a per-thread sequence with a random start: they
- * need to be distinct, not secret. */
+/* Ids made here are 64 bits of a per-thread sequence with a random start: they must be distinct,
+ * not secret. */
 #include "http/exchange/trace.h"
 
 #include <assert.h>
@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "http/exchange/client.h"
@@ -42,18 +43,15 @@ static uint64_t next_number(void)
 
 void trace_make_id(char out_id[REQUEST_ID_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
-    uint64_t number = next_number();
+    const uint64_t number = next_number();
 
-    for (unsigned i = 0; i < 16; i++, number >>= 4)
-        out_id[i] = digits[number & 15];
-    out_id[16] = '\0';
+    zt_hex_write(out_id, &number, sizeof(number));
 }
 
 /* "00-<32 digits>-<16 digits>-<2 digits>"; later versions may append to it. */
 static void read_trace(const char *traceparent, char out_trace[TRACE_ID_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
+    static const char digits[] = ZT_HEX_LOWER;
     static const char nothing[] = "00000000000000000000000000000000";
     const size_t version = strspn(traceparent, digits);
 
@@ -85,8 +83,8 @@ void trace_identify(struct request *request)
 
 static const struct {
     const char *reason;
-    unsigned status;    /* of a request without an answer */
-    enum metric metric; /* if there is a reason */
+    unsigned status;    /* for a request without an answer */
+    enum metric metric; /* used if there is a reason */
 } endings[] = {
     [ENDING_WHOLE] = {NULL, 0, 0},
     [ENDING_REFUSED] = {NULL, 400, 0},
@@ -96,7 +94,7 @@ static const struct {
     [ENDING_SERVER] = {"ended by the server", 500, METRIC_CUT_SERVER},
 };
 
-/* What the client has received of the answer's body. */
+/* Returns how many bytes of the answer's body the client has received. */
 static uint64_t body_bytes(const struct request_state *state, uint64_t sent_bytes)
 {
     const uint64_t body = sent_bytes > state->head_bytes ? sent_bytes - state->head_bytes : 0;
@@ -107,17 +105,20 @@ static uint64_t body_bytes(const struct request_state *state, uint64_t sent_byte
 static struct log_cut cut_of(const struct request_state *state, enum ending ending,
                              uint64_t sent_bytes)
 {
-    switch (state->phase) {
-    case PHASE_HEADER:
+    switch (state->stage) {
+    case STAGE_LINE:
         return (struct log_cut){endings[ending].reason, "header", 0, UINT64_MAX};
-    case PHASE_BODY:
-        if (state->body_received < state->body_length)
+    case STAGE_BODY:
+    case STAGE_HANDLE:
+    case STAGE_PREPARE:
+    case STAGE_DIGEST:
+        if (state->received_ns == 0 && state->body_received < state->body_length)
             return (struct log_cut){endings[ending].reason, "body", state->body_received,
                                     state->body_length};
         break;
-    case PHASE_LOADING:
+    case STAGE_ANSWER:
         break;
-    case PHASE_QUEUED:
+    case STAGE_QUEUED:
         if (state->answer.segment_count > 0)
             return (struct log_cut){endings[ending].reason, "answer", body_bytes(state, sent_bytes),
                                     state->answer.content_length};
@@ -128,24 +129,24 @@ static struct log_cut cut_of(const struct request_state *state, enum ending endi
 
 static uint64_t bytes_of(const struct request_state *state, const struct log_cut *cut)
 {
-    if (state->phase != PHASE_QUEUED || state->answer.segment_count == 0)
+    if (state->stage != STAGE_QUEUED || state->answer.segment_count == 0)
         return 0;
     return cut->reason != NULL ? cut->done_bytes : state->answer.content_length;
 }
 
 static unsigned status_of(const struct request_state *state, enum ending ending)
 {
-    if (state->phase == PHASE_QUEUED)
+    if (state->stage == STAGE_QUEUED)
         return state->answer.status;
     return state->library_status != 0 ? state->library_status : endings[ending].status;
 }
 
 static bool has_sent_problem(const struct request_state *state)
 {
-    return state->phase == PHASE_QUEUED && state->has_problem && state->answer.status >= 400;
+    return state->stage == STAGE_QUEUED && state->has_problem && state->answer.status >= 400;
 }
 
-/* The model that the path names. */
+/* Returns the model in the path. */
 static struct zt_text model_of(const struct request *request)
 {
     static const char models[] = "/v1/models/{";
@@ -160,7 +161,7 @@ static void count(const struct request *request, enum ending ending, uint64_t se
                   int64_t ended_ns)
 {
     const struct request_state *state = request_state_const(request);
-    const bool is_answered = state->phase == PHASE_QUEUED;
+    const bool is_answered = state->stage == STAGE_QUEUED;
     const uint64_t body =
         is_answered && state->answer.segment_count > 0 ? state->answer.content_length : 0;
     const int64_t received_ns = state->received_ns > 0 ? state->received_ns : state->started_ns;
@@ -188,12 +189,12 @@ void trace_end(struct request *request, enum ending ending, uint64_t sent_bytes)
     struct log_cut cut = {0};
 
     assert((unsigned)ending < sizeof(endings) / sizeof(endings[0]));
-    assert(ending != ENDING_WHOLE || state->phase == PHASE_QUEUED);
+    assert(ending != ENDING_WHOLE || state->stage == STAGE_QUEUED);
     count(request, ending, sent_bytes, ended_ns);
     if (!log_enabled(LOG_LEVEL_INFO))
         return;
-    /* The library refused the header. */
-    if (state->phase == PHASE_HEADER)
+    /* The library refused the header, so the request has no id yet. */
+    if (state->stage == STAGE_LINE)
         trace_make_id(request->id);
     if (endings[ending].reason != NULL)
         cut = cut_of(state, ending, sent_bytes);
@@ -202,7 +203,7 @@ void trace_end(struct request *request, enum ending ending, uint64_t sent_bytes)
     log_request(&(struct log_request_line){
         .request_id = request->id,
         .trace_id = state->trace_id,
-        .method = state->phase != PHASE_HEADER ? method_name(request->method) : "-",
+        .method = state->stage != STAGE_LINE ? method_name(request->method) : "-",
         .path = state->target,
         .route = request->route != NULL ? request->route->pattern : "",
         .client = state->peer != NULL ? client : NULL,

@@ -1,4 +1,4 @@
-/* The grammar of a bearer token. */
+/* Parses bearer tokens. */
 #include "http/fields/authorization.h"
 
 #include <strings.h>
@@ -8,7 +8,7 @@
 static const char name[] = "Authorization";
 static const char scheme[] = "Bearer";
 
-/* The only field of that name. */
+/* Finds the only Authorization field. */
 static enum authorization find_field(const struct header_field *fields, unsigned count,
                                      const struct header_field **out_field)
 {
@@ -45,7 +45,7 @@ static bool is_blank(char byte)
     return byte == ' ' || byte == '\t';
 }
 
-/* Some versions of the HTTP library leave the blanks around a value. */
+/* Some versions of the HTTP library keep the blanks around a value. */
 static struct zt_text trimmed(const struct header_field *field)
 {
     struct zt_text text = {field->value, field->value_length};
@@ -76,7 +76,7 @@ enum authorization authorization_read(const struct header_field *fields, unsigne
         return at > 0 ? AUTHORIZATION_OTHER : AUTHORIZATION_MALFORMED;
     text.bytes += at;
     text.length -= at;
-    /* 1*SP: a tab does not separate. */
+    /* 1*SP: a tab is not a separator. */
     for (at = 0; at < text.length && text.bytes[at] == ' ';)
         at++;
     text.bytes += at;

@@ -7,12 +7,12 @@
 
 enum authorization {
     AUTHORIZATION_ABSENT,
-    AUTHORIZATION_OTHER,     /* of another scheme */
+    AUTHORIZATION_OTHER,     /* another scheme */
     AUTHORIZATION_MALFORMED, /* repeated, or Bearer with anything but one token after it */
     AUTHORIZATION_BEARER
 };
 
-/* Finds the token of a request; it is borrowed from the fields. Nothing is copied. */
+/* Finds the token of a request. The result points into the fields. */
 enum authorization authorization_read(const struct header_field *fields, unsigned count,
                                       struct zt_text *out_token);
 

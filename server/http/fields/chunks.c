@@ -1,4 +1,4 @@
-/* One function per state. */
+/* A state machine with one function per state. */
 #include "http/fields/chunks.h"
 
 #include <assert.h>
@@ -6,12 +6,16 @@
 
 #include "http/fields/grammar.h"
 
-/* Of a body whose extensions are as long as its header may be, somebody plays for time. */
+/* The maximum for the whole body. No known client sends as much; more would only keep the server
+ * busy. */
 #define EXTENSIONS_MOST ((size_t)16 << 10)
-#define TRAILERS_MOST   ((size_t)8 << 10)
+/* The maximum per chunk. The HTTP library must find the end of the line within the memory left by a
+ * header of the maximum length. The longest known extensions, chunk signatures, have 100 bytes. */
+#define LINE_MOST     ((size_t)512)
+#define TRAILERS_MOST ((size_t)8 << 10)
 /* Larger sizes do not fit into a file. */
 #define DIGITS_MOST 16
-/* What follows the data of a chunk at least: CR LF, the last chunk and the empty line. */
+/* The minimum after the data of a chunk: CR LF, the last chunk and the empty line. */
 #define AFTER_DATA (sizeof("\r\n0\r\n\r\n") - 1)
 
 void chunks_begin(struct chunks *chunks)
@@ -27,7 +31,7 @@ static void fail(struct chunks *chunks, const char *why)
 
 /* --- one byte in each state --- */
 
-/* Leading zeros are digits too. */
+/* Leading zeros count as digits too. */
 static void take_digit(struct chunks *chunks, int value)
 {
     if (chunks->digits == DIGITS_MOST || chunks->left > (uint64_t)INT64_MAX >> 4) {
@@ -52,12 +56,6 @@ static void take_size(struct chunks *chunks, char byte)
         fail(chunks, "the size of a chunk is not a hexadecimal number with CR LF");
 }
 
-/* A text of a field or in quotes: no control character but the tab. */
-static bool is_text(char byte)
-{
-    return ((unsigned char)byte >= 0x20 && byte != 0x7F) || byte == '\t';
-}
-
 static enum chunks_state after_token(char byte, enum chunks_state within)
 {
     if (byte == '\r')
@@ -73,10 +71,10 @@ static enum chunks_state after_quoted(char byte)
         return CHUNKS_EXTENSION_END;
     if (byte == '\\')
         return CHUNKS_EXTENSION_ESCAPED;
-    return is_text(byte) ? CHUNKS_EXTENSION_QUOTED : CHUNKS_MALFORMED;
+    return is_text_char(byte) ? CHUNKS_EXTENSION_QUOTED : CHUNKS_MALFORMED;
 }
 
-/* ";" token [ "=" ( token / quoted-string ) ], without blanks, which none should send. */
+/* ";" token [ "=" ( token / quoted-string ) ], without blanks, which senders must not generate. */
 static enum chunks_state after_extension(enum chunks_state state, char byte)
 {
     switch (state) {
@@ -93,7 +91,7 @@ static enum chunks_state after_extension(enum chunks_state state, char byte)
     case CHUNKS_EXTENSION_QUOTED:
         return after_quoted(byte);
     case CHUNKS_EXTENSION_ESCAPED:
-        return is_text(byte) ? CHUNKS_EXTENSION_QUOTED : CHUNKS_MALFORMED;
+        return is_text_char(byte) ? CHUNKS_EXTENSION_QUOTED : CHUNKS_MALFORMED;
     default:
         return after_token(byte, CHUNKS_MALFORMED);
     }
@@ -104,7 +102,7 @@ static void take_extension(struct chunks *chunks, char byte)
     chunks->state = after_extension(chunks->state, byte);
     if (chunks->state == CHUNKS_MALFORMED)
         fail(chunks, "a chunk extension is not a name with an optional value");
-    else if (++chunks->extension_bytes > EXTENSIONS_MOST)
+    else if (++chunks->line_bytes > LINE_MOST || ++chunks->extension_bytes > EXTENSIONS_MOST)
         fail(chunks, "the chunk extensions are too long");
 }
 
@@ -115,6 +113,7 @@ static void take_size_end(struct chunks *chunks, char byte)
         fail(chunks, "the size of a chunk does not end with CR LF");
     else
         chunks->state = chunks->left > 0 ? CHUNKS_DATA : CHUNKS_TRAILER;
+    chunks->line_bytes = 0;
 }
 
 static void take_data_end(struct chunks *chunks, char byte)
@@ -127,7 +126,7 @@ static void take_data_end(struct chunks *chunks, char byte)
         chunks->state = is_cr ? CHUNKS_LF : CHUNKS_SIZE;
 }
 
-/* Also the first byte of a line: an empty line ends the body. */
+/* Also handles the first byte of a line: an empty line ends the body. */
 static void take_trailer_name(struct chunks *chunks, char byte)
 {
     if (chunks->state == CHUNKS_TRAILER && byte == '\r')
@@ -144,14 +143,14 @@ static void take_trailer_value(struct chunks *chunks, char byte)
 {
     if (byte == '\r')
         chunks->state = CHUNKS_TRAILER_LF;
-    else if (!is_text(byte))
+    else if (!is_text_char(byte))
         fail(chunks, "a trailer holds a control character");
 }
 
 static void take_line_feed(struct chunks *chunks, char byte, enum chunks_state next)
 {
     if (byte != '\n')
-        fail(chunks, "a line behind the last chunk does not end with CR LF");
+        fail(chunks, "a line after the last chunk does not end with CR LF");
     else
         chunks->state = next;
 }
@@ -225,12 +224,6 @@ size_t chunks_take(struct chunks *chunks, const void *bytes, size_t length)
     return at;
 }
 
-void chunks_skip_end(struct chunks *chunks)
-{
-    assert(chunks->state == CHUNKS_CR);
-    chunks->state = CHUNKS_SIZE;
-}
-
 void chunks_take_data(struct chunks *chunks, uint64_t length)
 {
     assert(chunks->state == CHUNKS_DATA && length <= chunks->left);
@@ -241,18 +234,18 @@ void chunks_take_data(struct chunks *chunks, uint64_t length)
     chunks->digits = 0;
 }
 
-/* Sizes are below 2^63, so nothing overflows. */
+/* Sizes are below 2^63, so no sum overflows. */
 uint64_t chunks_least(const struct chunks *chunks)
 {
-    const uint64_t behind_size = chunks->left > 0 ? chunks->left + AFTER_DATA : sizeof("\r\n") - 1;
+    const uint64_t tail_size = chunks->left > 0 ? chunks->left + AFTER_DATA : sizeof("\r\n") - 1;
 
     if (is_extension(chunks->state))
-        return behind_size + 2;
+        return tail_size + 2;
     switch (chunks->state) {
     case CHUNKS_SIZE:
-        return chunks->digits > 0 ? behind_size + 2 : sizeof("0\r\n\r\n") - 1;
+        return chunks->digits > 0 ? tail_size + 2 : sizeof("0\r\n\r\n") - 1;
     case CHUNKS_SIZE_LF:
-        return behind_size + 1;
+        return tail_size + 1;
     case CHUNKS_DATA:
         return chunks->left + AFTER_DATA;
     case CHUNKS_CR:

@@ -1,5 +1,5 @@
-/* Digest fields (RFC 9530): reads what a request states or wants, and writes what an answer states.
- * Only sha-256 and sha-512, the algorithms that the standard recommends, are read. */
+/* Reads the digests that a request sends or wants, and writes an answer's digests (RFC 9530). It
+ * reads only sha-256 and sha-512, the algorithms that the standard recommends. */
 #include "http/fields/digest_fields.h"
 
 #include <assert.h>
@@ -40,7 +40,7 @@ void digest_field_format(const uint8_t sha256[32], char out_text[DIGEST_FIELD_SI
     assert(at < out_text + DIGEST_FIELD_SIZE);
 }
 
-/* False if a known algorithm has a malformed value. */
+/* Returns false if a known algorithm has a malformed value. */
 static bool take_digest(const struct structured_member *member, struct digest_field *field)
 {
     if (key_is(member, "sha-256")) {

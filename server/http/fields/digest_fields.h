@@ -18,12 +18,13 @@ struct digest_field {
     uint8_t sha512[64];
 };
 
-/* Reads a field of a request. False if it is not a well-formed dictionary, or if the value of a
- * known algorithm is not a byte sequence of the right length. Unknown algorithms are skipped. */
+/* Reads a field of a request. Returns false if it is not a well-formed dictionary, or if the value
+ * of a known algorithm is not a byte sequence of the right length. Unknown algorithms are
+ * skipped. */
 bool digest_field_parse(const char *text, struct digest_field *out_field);
 
-/* The weight that Want-Repr-Digest or Want-Content-Digest gives to sha-256, from 0 to 10; 0 if it
- * is not wanted, or the field is absent (NULL) or malformed. */
+/* Returns the weight that Want-Repr-Digest or Want-Content-Digest gives to sha-256, from 0 to 10; 0
+ * if it is not wanted, or if the field is absent (NULL) or malformed. */
 int digest_field_wants_sha256(const char *text);
 
 #endif

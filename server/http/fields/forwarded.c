@@ -1,5 +1,5 @@
-/* Each list is read once, from left to right. An entry that names no address ("unknown", a word
- * that hides it) may be the client as well as any other. */
+/* Reads each list once, from left to right. An entry without an address ("unknown", or a word that
+ * hides it) may be the client like any other entry. */
 #include "http/fields/forwarded.h"
 
 #include <string.h>
@@ -7,14 +7,14 @@
 
 #include "http/fields/grammar.h"
 
-/* The rightmost entry that is not a trusted proxy's, of those read so far. */
+/* The rightmost entry so far that is not a trusted proxy. */
 struct candidate {
     bool is_set;
     bool is_known; /* it names an address */
     struct address address;
 };
 
-/* One node: an address, in brackets if a port may follow and it is of IPv6. */
+/* Reads one node: an address. An IPv6 address with a port is in brackets. */
 static bool read_node(const char *text, size_t length, struct address *out_address)
 {
     const char *colon = memchr(text, ':', length);
@@ -24,7 +24,7 @@ static bool read_node(const char *text, size_t length, struct address *out_addre
         close = memchr(text, ']', length);
         return close != NULL && address_parse(text + 1, (size_t)(close - text) - 1, out_address);
     }
-    /* With one colon: IPv4 and a port. */
+    /* One colon: an IPv4 address and a port. */
     if (colon != NULL && memchr(colon + 1, ':', length - (size_t)(colon - text) - 1) == NULL)
         length = (size_t)(colon - text);
     return address_parse(text, length, out_address);
@@ -66,7 +66,8 @@ static void read_x_forwarded_for(const char *field, const struct trust *trust,
     }
 }
 
-/* A value: a token, or a quoted string, in which nothing that an address needs is escaped. */
+/* Reads a value: a token or a quoted string. Escapes are not decoded, because addresses need
+ * none. */
 static bool read_value(const char **at, const char **out_text, size_t *out_length)
 {
     const char *start = *at;
@@ -84,7 +85,7 @@ static bool read_value(const char **at, const char **out_text, size_t *out_lengt
     return start[*out_length] == '"';
 }
 
-/* Texts with bytes NULL are absent. */
+/* A text is absent if its bytes are NULL. */
 struct element {
     struct zt_text node; /* for */
     struct zt_text proto;
@@ -100,8 +101,8 @@ static struct zt_text *member_of(struct element *element, const char *name, size
     return length == 5 && strncasecmp(name, "proto", 5) == 0 ? &element->proto : NULL;
 }
 
-/* One element, "for=192.0.2.1;proto=https". at stands at its first pair, and afterwards at the
- * comma or the end. False if it is malformed. */
+/* Reads one element, "for=192.0.2.1;proto=https". *at is at its first pair, and afterwards at the
+ * comma or the end. Returns false if the element is malformed. */
 static bool read_element(const char **at, struct element *out_element)
 {
     *out_element = (struct element){.node = {NULL, 0}};
@@ -131,7 +132,7 @@ static bool read_element(const char **at, struct element *out_element)
     }
 }
 
-/* False if the field is malformed. *out_last is its last element. */
+/* Reads the field. Returns false if it is malformed. *out_last is its last element. */
 static bool read_forwarded(const char *field, const struct trust *trust,
                            struct candidate *candidate, struct element *out_last)
 {
@@ -179,7 +180,7 @@ static bool trusts_nobody(const void *context, const struct address *address)
     return false;
 }
 
-/* The last word of a list without its blanks; absent if there is none. */
+/* Returns the last entry of a list without surrounding blanks; absent if the list is empty. */
 static struct zt_text last_word(const char *field)
 {
     const char *comma = field != NULL ? strrchr(field, ',') : NULL;

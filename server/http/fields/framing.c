@@ -1,4 +1,4 @@
-/* The rules of framing.h, one statement each, and the walk over a header in memory. */
+/* The rules of framing.h, with one statement each, and the check of a header in memory. */
 #include "http/fields/framing.h"
 
 #include <arpa/inet.h>
@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/decimal.h"
+#include "base/percent.h"
 #include "http/fields/grammar.h"
 
 /* --- Host --- */
@@ -16,7 +18,7 @@ static bool is_host_char(char byte)
     return is_digit(byte) || is_alpha(byte) || is_one_of(byte, "-._~!$&'()*+,;=");
 }
 
-/* The length of the reg-name at the start of text (an IPv4 address is one too). */
+/* Returns the length of the reg-name at the start of text (an IPv4 address counts as one). */
 static size_t name_length(const char *text, size_t length)
 {
     size_t at = 0;
@@ -24,9 +26,8 @@ static size_t name_length(const char *text, size_t length)
     while (at < length)
         if (is_host_char(text[at]))
             at++;
-        else if (text[at] == '%' && length - at > 2 && zt_hex_value(text[at + 1]) >= 0 &&
-                 zt_hex_value(text[at + 2]) >= 0)
-            at += 3;
+        else if (zt_percent_value((struct zt_text){text + at, length - at}) >= 0)
+            at += ZT_PERCENT_LENGTH;
         else
             break;
     return at;
@@ -61,7 +62,7 @@ static bool is_ipv6_address(const char *text, size_t length)
     return inet_pton(AF_INET6, copy, &address) == 1;
 }
 
-/* The length of the "[…]" at the start of text; 0 if it is not an address. */
+/* Returns the length of the "[…]" at the start of text; 0 if it is not an address. */
 static size_t literal_length(const char *text, size_t length)
 {
     const char *close = memchr(text, ']', length);
@@ -116,7 +117,7 @@ bool method_is_token(const char *method)
 static bool has_control(const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++)
-        if (((unsigned char)bytes[i] < 0x20 && bytes[i] != '\t') || bytes[i] == 0x7F)
+        if (!is_text_char(bytes[i]))
             return true;
     return false;
 }
@@ -155,8 +156,8 @@ static const char *check_field(const struct header_field *field)
         return "a field name is not a token";
     if (has_control(field->value, field->value_length))
         return "a field value holds a control character";
-    /* The library glues a folded line to the name of its field: "Content-Length:\r\n 5" arrives as
-     * "Content-Length5". */
+    /* The library appends a folded line to the name of its field: "Content-Length:\r\n 5" arrives
+     * as "Content-Length5". */
     if (begins_with(field, "Content-Length") && !is_named(field, "Content-Length"))
         return "a field name begins with Content-Length";
     if (begins_with(field, "Transfer-Encoding") && !is_named(field, "Transfer-Encoding"))
@@ -164,7 +165,7 @@ static const char *check_field(const struct header_field *field)
     return NULL;
 }
 
-/* RFC 9112 section 5: blanks after a value do not belong to it. The library keeps them. */
+/* Blanks after a value do not belong to it (RFC 9112 section 5). The library keeps them. */
 static size_t trimmed_length(const struct header_field *field)
 {
     size_t length = field->value_length;
@@ -198,28 +199,21 @@ static const char *check_body(const struct seen *seen, bool http_1_0)
     if (seen->coding->value_length != strlen("chunked") ||
         strcasecmp(seen->coding->value, "chunked") != 0)
         return "Transfer-Encoding is not chunked";
-    /* RFC 9112 section 6.1: a 1.0 proxy on the way may not know the field and misread the
-     * chunks. */
+    /* A 1.0 proxy on the path may not know the field and may misread the chunks (RFC 9112 section
+     * 6.1). */
     return http_1_0 ? "HTTP/1.0 has no Transfer-Encoding" : NULL;
 }
 
 /* 1*DIGIT. A length of 2^63 or more, which no file reaches, becomes FRAMING_LENGTH_MAX. */
 static bool parse_length(const struct header_field *field, uint64_t *out_length)
 {
-    uint64_t length = 0;
+    struct zt_text value = {field->value, field->value_length};
+    uint64_t length;
 
-    for (uint32_t i = 0; i < field->value_length; i++) {
-        const char digit = field->value[i];
-
-        if (!is_digit(digit))
-            return false;
-        if (length <= INT64_MAX / 10)
-            length = length * 10 + (uint64_t)(digit - '0');
-        else
-            length = FRAMING_LENGTH_MAX;
-    }
+    if (!zt_decimal_take(&value, &length) || value.length > 0)
+        return false;
     *out_length = length <= INT64_MAX ? length : FRAMING_LENGTH_MAX;
-    return field->value_length > 0;
+    return true;
 }
 
 static const char *check_length(const struct seen *seen, uint64_t *out_length)
@@ -231,8 +225,8 @@ static const char *check_length(const struct seen *seen, uint64_t *out_length)
     return NULL;
 }
 
-/* Exactly, as the library compares it: with a blank after the value it would send no 100, and the
- * client would wait. */
+/* Compares exactly as the library does: with a blank after the value, the library would not send a
+ * 100, and the client would wait. */
 static bool expects_other(const struct seen *seen)
 {
     return seen->expect != NULL && strcasecmp(seen->expect->value, "100-continue") != 0;
@@ -279,7 +273,7 @@ static bool take_byte(struct walk *walk, char byte)
     return true;
 }
 
-/* CR LF, both overwritten. */
+/* Accepts CR LF, both of which the library has overwritten. */
 static bool take_line_end(struct walk *walk)
 {
     for (unsigned i = 0; i < 2; i++)

@@ -1,8 +1,9 @@
-/* The small rules of RFC 9110 section 5.6 that several fields are made of. */
+/* Small grammar rules of RFC 9110 section 5.6 that several fields share. */
 #ifndef HTTP_FIELDS_GRAMMAR_H
 #define HTTP_FIELDS_GRAMMAR_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/hex.h"
@@ -22,10 +23,25 @@ static inline bool is_one_of(char byte, const char *set)
     return byte != '\0' && strchr(set, byte) != NULL;
 }
 
-/* tchar (section 5.6.2). */
+/* tchar (section 5.6.2): digits, letters and !#$%&'*+-.^_`|~, one bit each. */
 static inline bool is_token_char(char byte)
 {
-    return is_digit(byte) || is_alpha(byte) || is_one_of(byte, "!#$%&'*+-.^_`|~");
+    static const uint32_t tokens[] = {0, 0x03FF6CFA, 0xC7FFFFFE, 0x57FFFFFF, 0, 0, 0, 0};
+    const unsigned index = (unsigned char)byte;
+
+    return (tokens[index / 32] >> index % 32 & 1) != 0;
+}
+
+/* CTL of RFC 5234, which includes CR, LF, tab, NUL and DEL. */
+static inline bool is_control_char(char byte)
+{
+    return (unsigned char)byte < 0x20 || byte == 0x7F;
+}
+
+/* A byte of a field value (section 5.5) or between quotes. */
+static inline bool is_text_char(char byte)
+{
+    return !is_control_char(byte) || byte == '\t';
 }
 
 /* OWS (section 5.6.3). */

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Borrowed from the reader of the header; both texts end with a NUL as well. */
+/* Points into the header's memory; both texts also end with a NUL. */
 struct header_field {
     const char *name;
     const char *value;

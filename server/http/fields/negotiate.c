@@ -1,4 +1,4 @@
-/* Weights of Accept-Encoding and Accept, in thousandths so that nothing is rounded. */
+/* Computes weights of Accept-Encoding and Accept, in thousandths to avoid rounding. */
 #include "http/fields/negotiate.h"
 
 #include <assert.h>
@@ -77,7 +77,7 @@ static bool take_value(const char **at, struct span *out_value)
     return true;
 }
 
-/* Parameters up to the next comma. The one named q is the weight; the others are ignored. */
+/* Reads parameters up to the next comma. The parameter q is the weight; others are ignored. */
 static bool take_parameters(const char **at, unsigned *out_weight)
 {
     *out_weight = WEIGHT_MAX;
@@ -111,8 +111,8 @@ static void skip_member(const char **at)
     }
 }
 
-/* The next well-formed member of the field: its name ("gzip", or if slashed "text/html") and its
- * weight. */
+/* Finds the next well-formed member of the field: its name ("gzip", or "text/html" if slashed) and
+ * its weight. */
 static bool next_member(const char **at, bool slashed, struct span *out_name, unsigned *out_weight)
 {
     while (**at != '\0') {
@@ -144,7 +144,7 @@ static bool names_coding(struct span name, enum coding coding)
     return span_is(name, coding_name(coding)) || (coding == CODING_GZIP && span_is(name, "x-gzip"));
 }
 
-/* If two members name the same coding, the first counts. */
+/* If two members name the same coding, the first one counts. */
 static int coding_weight(const char *field, enum coding coding)
 {
     struct span name;
@@ -166,8 +166,9 @@ const char *coding_name(enum coding coding)
     return coding == CODING_ZSTD ? "zstd" : coding == CODING_GZIP ? "gzip" : NULL;
 }
 
-/* How much the client prefers a coding; 0 if it is not acceptable. Identity is acceptable even if
- * it is not named, but less than all named codings (RFC 9110 section 12.5.3). */
+/* Returns how much the client prefers a coding; 0 if it is not acceptable. Identity is acceptable
+ * even if it is not named, but is then worth less than all named codings (RFC 9110 section
+ * 12.5.3). */
 static int coding_worth(const char *field, enum coding coding)
 {
     int weight = coding_weight(field, coding);
@@ -200,7 +201,7 @@ enum coding negotiate_coding(const char *accept_encoding, const enum coding *off
 
 /* --- media types --- */
 
-/* How closely a media range matches a media type: from 0, not at all, to 3, exactly. */
+/* Returns how closely a media range matches a media type, from 0 (no match) to 3 (exact). */
 static unsigned closeness(struct span range, const char *media_type)
 {
     size_t type_length = strcspn(media_type, "/") + 1;

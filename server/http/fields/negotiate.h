@@ -7,19 +7,19 @@
 
 enum coding { CODING_IDENTITY, CODING_ZSTD, CODING_GZIP, CODING_NONE };
 
-/* The best of the offered codings for an Accept-Encoding field (NULL if absent: identity): the one
- * with the highest weight or, among equal weights, the one offered first. CODING_NONE if the client
- * accepts none of them (406); it must not be offered. x-gzip is gzip; malformed members are
- * skipped. */
+/* Returns the best of the offered codings for an Accept-Encoding field (if it is NULL: identity).
+ * The highest weight wins; among equal weights, the coding offered first. Returns CODING_NONE,
+ * which must not be offered, if the client accepts none of them (406). x-gzip means gzip; malformed
+ * members are skipped. */
 enum coding negotiate_coding(const char *accept_encoding, const enum coding *offered,
                              unsigned count);
 
-/* "zstd", "gzip"; NULL for identity. */
+/* Returns "zstd" or "gzip"; NULL for identity. */
 const char *coding_name(enum coding coding);
 
-/* The weight in thousandths that an Accept field gives a media type ("application/x-npy"), by the
- * most specific media range that matches it; 1000 if the field is absent (NULL). explicit_only:
- * ranges with a star do not count. */
+/* Returns the weight in thousandths that an Accept field gives to a media type
+ * ("application/x-npy"); the most specific matching range counts. Returns 1000 if the field is
+ * absent (NULL). explicit_only: ranges with a star do not count. */
 unsigned negotiate_media_type(const char *accept, const char *media_type, bool explicit_only);
 
 #endif

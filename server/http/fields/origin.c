@@ -1,11 +1,11 @@
-/* Names of hosts and schemes are compared without regard to case (RFC 3986 section 6.2.2.1). */
+/* Compares hosts and schemes case-insensitively (RFC 3986 section 6.2.2.1). */
 #include "http/fields/origin.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-/* Text of a field or of a list, not terminated. */
+/* A text of a field or of a list, without a NUL at its end. */
 struct part {
     const char *text;
     size_t length;
@@ -28,7 +28,7 @@ static bool ends_with(struct part part, const char *end)
     return part.length >= length && strncasecmp(part.text + part.length - length, end, length) == 0;
 }
 
-/* RFC 9112 section 5: blanks after a value do not belong to it. */
+/* Blanks after a value do not belong to it (RFC 9112 section 5). */
 static struct part trimmed(const char *value)
 {
     struct part part = part_of(value);
@@ -55,7 +55,7 @@ bool origin_is_listed(const struct origin_rules *rules, const char *origin)
     return false;
 }
 
-/* Host may state the port of the scheme, which an origin leaves out. */
+/* Removes the scheme's default port, which Host may include and an origin omits. */
 static struct part without_port(struct part host, const char *port)
 {
     if (ends_with(host, port))
@@ -63,8 +63,8 @@ static struct part without_port(struct part host, const char *port)
     return host;
 }
 
-/* Whether the page came from this server, by the scheme and name under which the request did. A
- * proxy in front may add TLS, so pages of https count even if the server itself has none. */
+/* Returns true if the page came from this server, judging by the scheme and host of the request. A
+ * proxy in front may add TLS, so https pages count even if the server itself has no TLS. */
 static bool is_own(const struct origin_rules *rules, const char *origin, const char *host)
 {
     const struct part page = trimmed(origin);
@@ -79,7 +79,7 @@ static bool is_own(const struct origin_rules *rules, const char *origin, const c
                     without_port(trimmed(host), is_https ? ":443" : ":80"));
 }
 
-static bool is_foreign_page(const struct origin_rules *rules, const struct origin_claim *claim)
+static bool is_cross_site(const struct origin_rules *rules, const struct origin_claim *claim)
 {
     if (claim->origin != NULL && origin_is_listed(rules, claim->origin))
         return false;
@@ -100,7 +100,7 @@ const char *origin_host_name(const char *host, size_t *out_length)
     return whole.text;
 }
 
-/* Both names also stand with the dot of the root of all domains at their end (RFC 6761 section
+/* "localhost" and its subdomains may also end with the dot of the DNS root (RFC 6761 section
  * 6.3). */
 static bool is_localhost(struct part name)
 {
@@ -124,7 +124,7 @@ static bool is_loopback(struct part name)
     return config_listen_is_loopback(&place);
 }
 
-/* No public domain is a name without a dot. */
+/* A name without a dot is never a public domain. */
 static bool is_plain_name(struct part name)
 {
     return name.length > 0 && name.text[0] != '[' && memchr(name.text, '.', name.length) == NULL;
@@ -137,7 +137,7 @@ static bool is_listening_address(const struct origin_rules *rules, struct part n
     return is_equal(name, part_of(rules->listen));
 }
 
-/* A word with a port stands for that port, one without for all. */
+/* A listed host with a port allows only that port; without one it allows all. */
 static bool is_in_hosts(const struct origin_rules *rules, const char *host, struct part name)
 {
     const char *position = rules->hosts;
@@ -149,13 +149,13 @@ static bool is_in_hosts(const struct origin_rules *rules, const char *host, stru
     return false;
 }
 
-static bool is_foreign_host(const struct origin_rules *rules, const struct origin_claim *claim)
+static bool is_unlisted_host(const struct origin_rules *rules, const struct origin_claim *claim)
 {
     struct part name;
 
     if (rules->hosts[0] == '\0' && (!rules->local_names || !claim->is_write))
         return false;
-    /* HTTP/1.0 needs no Host; no browser leaves it out. */
+    /* HTTP/1.0 does not require Host, but all browsers send it. */
     if (claim->host == NULL)
         return rules->hosts[0] != '\0';
     name.text = origin_host_name(claim->host, &name.length);
@@ -166,9 +166,9 @@ static bool is_foreign_host(const struct origin_rules *rules, const struct origi
 
 enum origin_verdict origin_check(const struct origin_rules *rules, const struct origin_claim *claim)
 {
-    if (is_foreign_host(rules, claim))
+    if (is_unlisted_host(rules, claim))
         return ORIGIN_FOREIGN_HOST;
-    return claim->is_write && is_foreign_page(rules, claim) ? ORIGIN_FOREIGN_PAGE : ORIGIN_ACCEPTED;
+    return claim->is_write && is_cross_site(rules, claim) ? ORIGIN_CROSS_SITE : ORIGIN_ACCEPTED;
 }
 
 /* --- the configuration --- */

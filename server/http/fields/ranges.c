@@ -1,5 +1,5 @@
-/* Range (RFC 9110 section 14): the grammar of 14.1.1, the byte ranges of 14.1.2, and which of them
- * are satisfiable. A malformed field counts as absent (14.2). */
+/* Parses Range (RFC 9110 section 14): the grammar of 14.1.1, the byte ranges of 14.1.2, and whether
+ * they are satisfiable. A malformed field counts as absent (14.2). */
 #include "http/fields/ranges.h"
 
 #include <assert.h>
@@ -7,34 +7,27 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/decimal.h"
 #include "http/fields/grammar.h"
 
 static const char unit[] = "bytes=";
 
-/* One range-spec as it was sent. */
+/* One range-spec of the field. */
 struct spec {
     bool is_suffix;
     bool is_open; /* no last position */
     uint64_t first;
-    uint64_t last; /* or the length of the suffix */
+    uint64_t last; /* for a suffix: its length */
 };
 
-/* A number of any length. One that does not fit into 64 bits becomes UINT64_MAX, which is also
- * beyond the end of every representation. */
+/* Reads a number of any length. A number above 64 bits becomes UINT64_MAX, which is also beyond the
+ * end of every representation. */
 static bool take_number(const char **at, uint64_t *out_number)
 {
-    uint64_t number;
+    struct zt_text digits = {*at, strspn(*at, "0123456789")};
 
-    if (!is_digit(**at))
-        return false;
-    number = 0;
-    for (; is_digit(**at); (*at)++) {
-        unsigned digit = (unsigned)(**at - '0');
-
-        number = number > (UINT64_MAX - digit) / 10 ? UINT64_MAX : number * 10 + digit;
-    }
-    *out_number = number;
-    return true;
+    *at += digits.length;
+    return zt_decimal_take(&digits, out_number);
 }
 
 /* int-range or suffix-range. */
@@ -55,7 +48,7 @@ static bool take_spec(const char **at, struct spec *out_spec)
     return true;
 }
 
-/* The bytes that a spec selects; false if there are none (14.1.2). */
+/* Finds the bytes that a spec selects. Returns false if there are none (14.1.2). */
 static bool resolve(const struct spec *spec, uint64_t length, struct byte_range *out_range)
 {
     uint64_t last;
@@ -73,7 +66,7 @@ static bool resolve(const struct spec *spec, uint64_t length, struct byte_range 
     return true;
 }
 
-/* Both lie within the representation, so no sum overflows. */
+/* Both ranges are within the representation, so no sum overflows. */
 static bool touches(struct byte_range a, struct byte_range b)
 {
     return a.first <= b.first + b.length && b.first <= a.first + a.length;
@@ -105,9 +98,9 @@ static void set_insert(struct range_set *set, unsigned index, struct byte_range 
     set->count++;
 }
 
-/* Adds a range, joined with all ranges of the set that it touches, in the place of the first of
- * them. Ranges of the set do not touch each other, so whatever touches the joined range also
- * touches the new one. */
+/* Adds a range after merging it with all ranges of the set that it touches; the result takes the
+ * position of the first of them. Ranges of the set do not touch each other, so a range that touches
+ * the merged range also touches the new one. */
 static void set_add(struct range_set *set, struct byte_range range)
 {
     unsigned place = set->count;
@@ -125,15 +118,16 @@ static void set_add(struct range_set *set, struct byte_range range)
     set_insert(set, place, range);
 }
 
-/* What a field selects, before it is known whether it is satisfiable. */
+/* The selection of a field, before it is known whether it is satisfiable. */
 struct wish {
     struct range_set set;
     unsigned specs;
-    bool whole; /* a suffix of an empty representation: satisfiable, and all of it */
+    bool whole; /* a suffix of an empty representation, which is satisfiable and selects all of
+                 * it */
 };
 
-/* Reads the list, whose elements may be empty (5.6.1.2). False if it is malformed or has too many
- * ranges. */
+/* Reads the list, whose elements may be empty (5.6.1.2). Returns false if it is malformed or has
+ * too many ranges. */
 static bool parse_list(const char *at, uint64_t length, struct wish *wish)
 {
     for (;;) {

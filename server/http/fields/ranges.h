@@ -14,9 +14,10 @@ struct byte_range {
 };
 
 enum ranges_outcome {
-    RANGES_ABSENT, /* no field, malformed, another unit, or too many: the whole representation */
-    /* The set holds the ranges within bounds, in the order of the field; overlapping and adjacent
-     * ones are merged. */
+    RANGES_ABSENT, /* the field is absent, malformed, in another unit, or has too many ranges: send
+                    * everything */
+    /* The set contains the ranges within bounds, in the order of the field; overlapping and
+     * adjacent ranges are merged. */
     RANGES_SATISFIABLE,
     RANGES_UNSATISFIABLE /* 416 */
 };

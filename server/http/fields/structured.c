@@ -1,17 +1,19 @@
-/* Structured fields (RFC 8941 section 4.2): a strict parser of dictionaries. It also parses what
- * the server has no use for, such as parameters, because a field that fails to parse must be
- * ignored as a whole. */
+/* Structured fields (RFC 8941 section 4.2): a strict parser of dictionaries. It also parses unused
+ * parts, such as parameters, because a field that fails to parse must be ignored as a whole. */
 #include "http/fields/structured.h"
 
-#include <assert.h>
 #include <string.h>
 
+#include "base/base64.h"
+#include "base/decimal.h"
 #include "http/fields/grammar.h"
 
-/* The most digits of an integer, and of a decimal before and after the point (section 4.2.4). */
+/* The maximum digits of an integer, and of a decimal before and after the point (section 4.2.4). */
 #define INTEGER_DIGITS   15
 #define DECIMAL_WHOLE    12
 #define DECIMAL_FRACTION 3
+
+#define DIGITS "0123456789"
 
 static bool is_lower(char byte)
 {
@@ -31,34 +33,23 @@ static bool take_key(const char **at, struct zt_text *out_key)
     return true;
 }
 
-static size_t count_digits(const char *at)
-{
-    size_t count = 0;
-
-    while (is_digit(at[count]))
-        count++;
-    return count;
-}
-
 static bool take_number(const char **at, struct structured_member *member)
 {
     bool negative = **at == '-';
     const char *digits = *at + (negative ? 1 : 0);
-    size_t whole = count_digits(digits);
-    int64_t integer;
+    size_t whole = strspn(digits, DIGITS);
+    uint64_t integer;
     size_t fraction;
 
-    if (whole == 0 || whole > INTEGER_DIGITS)
+    if (whole > INTEGER_DIGITS ||
+        !zt_decimal_read((struct zt_text){digits, whole}, UINT64_MAX, &integer))
         return false;
-    integer = 0;
-    for (size_t i = 0; i < whole; i++)
-        integer = integer * 10 + (digits[i] - '0');
     *at = digits + whole;
     member->kind = STRUCTURED_INTEGER;
-    member->integer = negative ? -integer : integer;
+    member->integer = negative ? -(int64_t)integer : (int64_t)integer;
     if (**at != '.')
         return true;
-    fraction = count_digits(*at + 1);
+    fraction = strspn(*at + 1, DIGITS);
     *at += 1 + fraction;
     member->kind = STRUCTURED_DECIMAL;
     return whole <= DECIMAL_WHOLE && fraction >= 1 && fraction <= DECIMAL_FRACTION;
@@ -130,7 +121,7 @@ static bool take_item(const char **at, struct structured_member *member)
     return false;
 }
 
-/* ";key=value" any number of times. */
+/* ";key=value", repeated any number of times. */
 static bool take_parameters(const char **at)
 {
     while (**at == ';') {
@@ -177,7 +168,7 @@ static bool take_value(const char **at, struct structured_member *member)
 
 static bool take_member(const char **at, struct structured_member *member)
 {
-    /* A key alone is the boolean true. */
+    /* A key without a value is the boolean true. */
     *member = (struct structured_member){.kind = STRUCTURED_BOOLEAN};
     if (!take_key(at, &member->key))
         return false;
@@ -215,38 +206,15 @@ enum structured_answer structured_next(struct structured_reader *reader,
     return STRUCTURED_MEMBER;
 }
 
-static int sextet(char byte)
-{
-    if (byte >= 'A' && byte <= 'Z')
-        return byte - 'A';
-    if (is_lower(byte))
-        return byte - 'a' + 26;
-    if (is_digit(byte))
-        return byte - '0' + 52;
-    return byte == '+' ? 62 : byte == '/' ? 63 : -1;
-}
-
 bool structured_decode(struct zt_text base64, uint8_t *out_bytes, size_t length)
 {
-    size_t digits = (length * 8 + 5) / 6;
-    size_t padding = (4 - digits % 4) % 4;
-    uint32_t bits;
-    unsigned held;
+    const size_t digits = (length * 8 + 5) / 6;
+    const size_t padding = (4 - digits % 4) % 4;
+    size_t decoded;
 
-    if (base64.length != digits && base64.length != digits + padding)
-        return false;
-    for (size_t i = 0; i < base64.length; i++)
-        if (i < digits ? sextet(base64.bytes[i]) < 0 : base64.bytes[i] != '=')
-            return false;
-    bits = 0;
-    held = 0;
-    for (size_t i = 0; i < digits; i++) {
-        bits = bits << 6 | (uint32_t)sextet(base64.bytes[i]);
-        held += 6;
-        if (held >= 8) {
-            held -= 8;
-            *out_bytes++ = (uint8_t)(bits >> held);
-        }
-    }
-    return true;
+    if (base64.length == digits + padding && padding > 0 &&
+        memcmp(base64.bytes + digits, "==", padding) == 0)
+        base64.length = digits;
+    return base64.length == digits &&
+           zt_base64_read(base64, ZT_BASE64, out_bytes, length, &decoded);
 }

@@ -33,16 +33,16 @@ struct structured_reader {
 
 enum structured_answer { STRUCTURED_MEMBER, STRUCTURED_END, STRUCTURED_MALFORMED };
 
-/* Begins at the start of a field's value. */
+/* Starts at the beginning of a field's value. */
 void structured_begin(struct structured_reader *reader, const char *field);
 
-/* The next member of a dictionary (section 4.2.2). Not to be called again after END or
+/* Reads the next member of a dictionary (section 4.2.2). Must not be called after END or
  * MALFORMED. */
 enum structured_answer structured_next(struct structured_reader *reader,
                                        struct structured_member *out_member);
 
-/* Decodes base64 into exactly length bytes; padding may be left out (section 4.2.7). False if it is
- * malformed or has another length; then out_bytes is untouched. */
+/* Decodes base64 into exactly length bytes; padding is optional (section 4.2.7). Returns false,
+ * without changing out_bytes, if it is malformed or has another length. */
 bool structured_decode(struct zt_text base64, uint8_t *out_bytes, size_t length);
 
 #endif

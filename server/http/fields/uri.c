@@ -8,11 +8,12 @@
 #include <strings.h>
 
 #include "base/memory.h"
-#include "http/fields/grammar.h"
+#include "base/percent.h"
 
 /* --- the path --- */
 
-/* What is between "http://" and the path. False if the target is not in absolute form. */
+/* Finds the text between "http://" and the path. Returns false if the target is not in absolute
+ * form. */
 static bool find_authority(const char *target, struct zt_text *out_authority)
 {
     static const char *const schemes[] = {"http://", "https://"};
@@ -84,23 +85,21 @@ bool path_has_encoded_slash(struct zt_text raw)
     return false;
 }
 
-/* The byte at *at, decoded; *at moves past it. False if it is a malformed escape. */
+/* Decodes the byte at *at and moves *at past it. Returns false if it is a malformed escape. */
 static bool take_byte(struct zt_text raw, size_t *at, char *out_byte)
 {
-    char byte = raw.bytes[*at];
+    int value;
 
     assert(*at < raw.length);
-    if (byte == '%') {
-        const int high = raw.length - *at > 2 ? zt_hex_value(raw.bytes[*at + 1]) : -1;
-        const int low = high >= 0 ? zt_hex_value(raw.bytes[*at + 2]) : -1;
-
-        if (low < 0)
-            return false;
-        byte = (char)(high << 4 | low);
-        *at += 2;
+    if (raw.bytes[*at] != '%') {
+        *out_byte = raw.bytes[(*at)++];
+        return true;
     }
-    *at += 1;
-    *out_byte = byte;
+    value = zt_percent_value((struct zt_text){raw.bytes + *at, raw.length - *at});
+    if (value < 0)
+        return false;
+    *at += ZT_PERCENT_LENGTH;
+    *out_byte = (char)value;
     return true;
 }
 
@@ -140,7 +139,8 @@ struct zt_text path_below(struct zt_text path, const char *base_path)
 
 /* --- the query --- */
 
-/* Whether a raw name decodes to name. Clients need not escape an ordinary name, but may. */
+/* Returns true if a raw name decodes to name. Clients need not escape ordinary characters, but
+ * may. */
 static bool name_is(struct zt_text raw, const char *name)
 {
     char byte;
@@ -151,18 +151,21 @@ static bool name_is(struct zt_text raw, const char *name)
     return *name == '\0';
 }
 
-bool query_find(const char *target, const char *name, unsigned nth, struct zt_text *out_raw)
+const char *query_begin(const char *target)
 {
-    const char *at = strchr(target, '?');
+    return strchr(target, '?');
+}
 
-    while (at != NULL) {
-        const char *pair = at + 1;
+bool query_next(const char **position, const char *name, struct zt_text *out_raw)
+{
+    while (*position != NULL) {
+        const char *pair = *position + 1;
         const size_t length = strcspn(pair, "&");
         const size_t name_length = strcspn(pair, "&=");
         const size_t value_at = name_length < length ? name_length + 1 : length;
 
-        at = pair[length] == '&' ? pair + length : NULL;
-        if (name_is((struct zt_text){pair, name_length}, name) && nth-- == 0) {
+        *position = pair[length] == '&' ? pair + length : NULL;
+        if (name_is((struct zt_text){pair, name_length}, name)) {
             *out_raw = (struct zt_text){pair + value_at, length - value_at};
             return true;
         }
@@ -170,7 +173,17 @@ bool query_find(const char *target, const char *name, unsigned nth, struct zt_te
     return false;
 }
 
-/* Whether one of the words decodes to the same. */
+bool query_find(const char *target, const char *name, unsigned nth, struct zt_text *out_raw)
+{
+    const char *position = query_begin(target);
+
+    while (query_next(&position, name, out_raw))
+        if (nth-- == 0)
+            return true;
+    return false;
+}
+
+/* Returns true if one of the words equals the decoded name. */
 static bool is_among(struct zt_text raw, const char *words)
 {
     char byte;
@@ -209,9 +222,6 @@ bool query_find_other(const char *target, const char *known, struct zt_text *out
 }
 
 /* --- building paths, in a buffer that is reused for many names --- */
-
-/* "%2F" for one byte. */
-#define ESCAPED_LENGTH 3
 
 void href_init(struct href *href)
 {
@@ -258,28 +268,8 @@ void href_plain(struct href *href, const char *text)
     }
 }
 
-/* RFC 3986 section 2.3. isalnum would depend on the locale. */
-static bool is_unreserved(unsigned char byte)
-{
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-           (byte >= '0' && byte <= '9') || byte == '-' || byte == '.' || byte == '_' || byte == '~';
-}
-
-static size_t encode(unsigned char byte, bool keep_slash, char *out_text)
-{
-    static const char hex[] = "0123456789ABCDEF";
-
-    if (is_unreserved(byte) || (byte == '/' && keep_slash)) {
-        out_text[0] = (char)byte;
-        return 1;
-    }
-    out_text[0] = '%';
-    out_text[1] = hex[byte >> 4];
-    out_text[2] = hex[byte & 15];
-    return ESCAPED_LENGTH;
-}
-
-/* Clients would take such a name for a dot segment, so its dots are escaped. */
+/* Returns true for "." and "..": clients would treat such a name as a dot segment, so its dots are
+ * escaped. */
 static bool is_dots(struct zt_text text)
 {
     return (text.length == 1 || text.length == 2) && memcmp(text.bytes, "..", text.length) == 0;
@@ -287,12 +277,13 @@ static bool is_dots(struct zt_text text)
 
 static void append(struct href *href, struct zt_text text, bool keep_slash)
 {
-    if (text.length > SIZE_MAX / ESCAPED_LENGTH || !reserve(href, text.length * ESCAPED_LENGTH)) {
+    if (text.length > SIZE_MAX / ZT_PERCENT_LENGTH ||
+        !reserve(href, text.length * ZT_PERCENT_LENGTH)) {
         href->failed = true;
         return;
     }
-    for (size_t i = 0; i < text.length; i++)
-        href->length += encode((unsigned char)text.bytes[i], keep_slash, href->text + href->length);
+    href->length =
+        (size_t)(zt_percent_write(href->text + href->length, text, keep_slash) - href->text);
     assert(href->length < href->capacity);
     href->text[href->length] = '\0';
 }
@@ -308,11 +299,6 @@ void href_segment(struct href *href, struct zt_text name)
 void href_path(struct href *href, struct zt_text path)
 {
     append(href, path, true);
-}
-
-bool href_can_hold(struct zt_text name)
-{
-    return name.length > 0 && memchr(name.bytes, '\0', name.length) == NULL;
 }
 
 void href_model(struct href *href, struct zt_text name)

@@ -1,5 +1,5 @@
-/* Two counters for the process, and a hash table of addresses under one lock, which is enough:
- * connections are opened far less often than requests are made. */
+/* Two counters for the process, and a hash table of addresses under one lock. One lock suffices,
+ * since connections are opened far less often than requests are made. */
 #include "http/limits/admission.h"
 
 #include <assert.h>
@@ -7,39 +7,17 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "config/network.h"
 
-/* Descriptors for everything but connections: open models, uploads, the state folder, files that
- * are being sent, and connections over the limit. */
-#define RESERVED_DESCRIPTORS 1024u
-/* Chains stay short up to some thousand addresses. */
+/* Chains stay short up to a few thousand addresses. */
 #define BUCKETS 1024
 
 /* --- the process --- */
 
-/* Counted apart: a client that is being turned away takes no place. */
+/* Counted separately: a client that is being turned away takes no regular place. */
 static atomic_uint admitted;
 static atomic_uint surplus;
-
-/* A connection needs one descriptor. Sending a file may take a second one from the reserve; if
- * there is none, the file is sent from its mapping. */
-unsigned admission_limit(const struct config *config)
-{
-    uint64_t limit = (uint64_t)config_number(&config->limits.connections);
-    struct rlimit files;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
-        const uint64_t reserved =
-            files.rlim_cur > 2 * RESERVED_DESCRIPTORS ? RESERVED_DESCRIPTORS : files.rlim_cur / 2;
-        const uint64_t allowed = files.rlim_cur - reserved;
-
-        limit = limit < allowed ? limit : allowed;
-    }
-    limit = limit < UINT32_MAX / 2 ? limit : UINT32_MAX / 2;
-    return limit > 0 ? (unsigned)limit : 1;
-}
 
 bool admission_is_open(unsigned limit)
 {
@@ -85,8 +63,9 @@ struct entry {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *buckets[BUCKETS];
 
-/* The link to the entry of an address, or to the end of its chain. The hash is FNV-1a: an attacker
- * who chooses addresses gains a longer chain, which the limit on connections bounds. */
+/* Returns the link to the entry of an address, or to the end of its chain. The hash is FNV-1a: an
+ * attacker who chooses addresses only gets a longer chain, and the limit on connections bounds its
+ * length. */
 static struct entry **find_link(const uint8_t bytes[16])
 {
     uint32_t hash = 2166136261u;

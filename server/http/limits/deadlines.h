@@ -1,5 +1,5 @@
-/* Deadlines of connections, as a list in the order in which they are due. That is the order in
- * which they were set, since all members of a list have the same time, even after it changes. */
+/* Deadlines of connections, in a list ordered by due time. This is the order in which they were
+ * set, because all members of a list have the same duration, even after it changes. */
 #ifndef HTTP_WIRE_DEADLINES_H
 #define HTTP_WIRE_DEADLINES_H
 
@@ -10,7 +10,7 @@
 
 struct deadlines;
 
-/* A member of a structure that has a deadline. All zero: none is set. */
+/* Part of each structure that has a deadline. All zero: no deadline is set. */
 struct deadline {
     struct deadlines *list;
     struct deadline *before;
@@ -19,13 +19,13 @@ struct deadline {
 };
 
 struct deadlines {
-    uint64_t time_ms;   /* from setting a deadline to its end; deadlines_change_time changes it */
-    bool is_for_reader; /* the client has to take bytes; with all other lists it has to send some */
+    uint64_t time_ms;   /* duration of a deadline; deadlines_change_time changes it */
+    bool is_for_reader; /* the client must read; in all other lists it must send */
     struct deadline *first;
     struct deadline *last;
 };
 
-/* Harmless if none is set. */
+/* Does nothing if no deadline is set. */
 static inline void deadline_clear(struct deadline *deadline)
 {
     struct deadlines *list = deadline->list;
@@ -45,7 +45,7 @@ static inline void deadline_clear(struct deadline *deadline)
     deadline->list = NULL;
 }
 
-/* Sets the deadline in that list, counted from now; it may have been set in another list. */
+/* Sets the deadline in this list, starting now. It may have been set in another list. */
 static inline void deadline_set(struct deadline *deadline, struct deadlines *list, uint64_t now_ms)
 {
     deadline_clear(deadline);
@@ -61,7 +61,7 @@ static inline void deadline_set(struct deadline *deadline, struct deadlines *lis
     list->last = deadline;
 }
 
-/* Changes the time of all members, also of those that are set. */
+/* Changes the duration of the list, including deadlines already set. */
 static inline void deadlines_change_time(struct deadlines *list, uint64_t time_ms)
 {
     for (struct deadline *one = list->first; one != NULL; one = one->after) {
@@ -71,13 +71,13 @@ static inline void deadlines_change_time(struct deadlines *list, uint64_t time_m
     list->time_ms = time_ms;
 }
 
-/* When the first one is due; UINT64_MAX if there is none. */
+/* Returns when the first deadline is due; UINT64_MAX if the list is empty. */
 static inline uint64_t deadlines_due_ms(const struct deadlines *list)
 {
     return list->first != NULL ? list->first->due_ms : UINT64_MAX;
 }
 
-/* Removes the first one if it is due; NULL if none is. */
+/* Removes and returns the first deadline if it is due; else returns NULL. */
 static inline struct deadline *deadlines_take_due(struct deadlines *list, uint64_t now_ms)
 {
     struct deadline *first = list->first;

@@ -1,5 +1,5 @@
-/* Over the whole answer a client that was fast at first could trickle for hours, so the rate is
- * measured in windows of a grace period each. */
+/* Measures the rate in windows of one grace period each. Measured over the whole answer, a client
+ * that was fast at first could trickle for hours. */
 #include "http/limits/reader.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ static bool trickles(struct reader *reader, const struct reader_limits *limits,
 bool reader_is_too_slow(struct reader *reader, const struct reader_limits *limits,
                         struct reader_progress now)
 {
-    /* Time runs backwards when the kernel begins to count it. */
+    /* The time can decrease when the kernel starts to count it. */
     if (!reader->is_known || now.owed_ms < reader->last.owed_ms) {
         reader->last = now;
         reader->window = now;
@@ -41,8 +41,8 @@ bool reader_is_too_slow(struct reader *reader, const struct reader_limits *limit
     return has_stalled(reader, limits, now) || trickles(reader, limits, now);
 }
 
-bool reader_gets_nothing(struct reader *reader, const struct reader_limits *limits,
-                         struct reader_progress now, uint64_t now_ms)
+bool reader_is_starved(struct reader *reader, const struct reader_limits *limits,
+                       struct reader_progress now, uint64_t now_ms)
 {
     if (reader->seen_ms != 0 && now_ms != 0 && now.taken_bytes == reader->seen.taken_bytes &&
         now.owed_ms == reader->seen.owed_ms)

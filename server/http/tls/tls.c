@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "http/fields/conditional.h"
 #include "http/tls/tls_version.h"
+#include "input/date.h"
 
 /* A bundle of all public authorities has about 250 KiB. */
 #define FILE_MOST ((size_t)4 << 20)
@@ -263,7 +263,7 @@ static void warn(const struct tls_version *version, const struct config *config)
                   config->tls.cert, date);
     }
     if (version->key_is_open)
-        log_write(LOG_LEVEL_WARN, "tls.key: %s: everybody on this machine may read or change it",
+        log_write(LOG_LEVEL_WARN, "tls.key: %s: every user of this machine can read or change it",
                   config->tls.key);
 }
 

@@ -1,9 +1,9 @@
 /* TLS on the listening socket: the certificate, its key, and the authorities whose certificates
  * clients may show, as files that SIGHUP reads again.
  *
- * libmicrohttpd makes the sessions and moves the bytes, with GnuTLS. Only tls.c, tls_session.c and
- * tls_client.c include that library. A version is immutable; each connection holds the one with
- * which it began, so that replacing it changes nothing for open connections. From any thread. */
+ * libmicrohttpd makes the sessions and moves the bytes, with GnuTLS. Only tls.c and tls_session.c
+ * include that library. A version is immutable; each connection holds the one with which it began,
+ * so that replacing it changes nothing for open connections. From any thread. */
 #ifndef HTTP_TLS_TLS_H
 #define HTTP_TLS_TLS_H
 

@@ -1,79 +1,74 @@
-/* One descriptor of epoll for all streams of a loop. It reports those whose sockets take more, one
- * after another, so that none is preferred.
+/* All streams of a loop share one epoll descriptor, which reports writable streams in turn, so that
+ * none is preferred.
  *
- * Before a window of an answer is sent, mincore says whether it is in the page cache; if it is not,
- * workers read ahead (read_in.h). The loop would otherwise wait for the disk. */
+ * Before a window of an answer is sent, mincore shows whether it is in the page cache. If not,
+ * workers read ahead (page_cache.h), because the loop must not wait for the disk. */
 #include "http/wire/bulk.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "http/body/bring_in.h"
+#include "http/body/page_cache.h"
 #include "http/body/piece.h"
-#include "http/body/read_in.h"
-#include "http/body/stamp.h"
-#include "http/body/windows.h"
 #include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
-#include "http/wire/kept_sockets.h"
+#include "http/wire/file_changes.h"
+#include "http/wire/handover.h"
 #include "http/wire/listener.h"
 #include "http/wire/mhd.h"
 #include "http/wire/mhd_state.h"
-#include "http/wire/page_cache.h"
+#include "http/wire/remote_body.h"
+#include "http/wire/sender.h"
 
-/* Below this the library's own way costs less than a new connection of the library's. One piece of
- * a file for a peer on the same machine may be longer, since copying it from a mapping costs less
- * still. */
-#define BULK_LEAST  ((uint64_t)1 << 20)
-#define PIECE_LEAST PAGE_CACHE_PIECE_BYTES
-/* The most of one stream in a turn, to a peer on the same machine: the peer reads what the
- * processor's cache still holds. */
+/* Below this size, sending through the library costs less than giving it a new connection. */
+#define BULK_LEAST ((uint64_t)1 << 20)
+/* The maximum per stream and turn for a peer on the same machine, which then reads bytes that are
+ * still in the processor's cache. */
 #define LOCAL_MOST ((uint64_t)512 << 10)
-/* And to others: as much as the socket takes. */
+/* The same for other peers: as much as the socket takes. */
 #define REMOTE_MOST ((uint64_t)8 << 20)
-/* The same while small answers share the loop. */
+/* The same two limits while small answers share the loop. */
 #define LOCAL_SHARED  ((uint64_t)256 << 10)
 #define REMOTE_SHARED ((uint64_t)512 << 10)
-/* For how long a small answer makes streams give way. */
+/* How long streams give way after a small answer. */
 #define SHARED_MS 100
-/* Streams in a turn, and bytes after which it ends, if they do not share the loop with small
- * answers: the kernel takes up to 3 ms for so many. */
+/* The maximum number of streams per turn, and of bytes after which the turn ends, if no small
+ * answers share the loop. The kernel takes up to 3 ms to accept that many bytes. */
 #define STREAMS_MOST 8
 #define TURN_BYTES   ((uint64_t)16 << 20)
-/* A peer that takes so much at once is a quick one: the kernel has let its send buffer grow. It
- * gets twice as large a one as the kernel would give by itself, which reserves double what it is
- * asked for. */
+/* A peer that takes this much at once is fast: the kernel has already grown its send buffer. Its
+ * buffer is then set to twice the kernel's maximum, since the kernel reserves double the requested
+ * size. */
 #define QUICK_BYTES ((uint64_t)2 << 20)
 #define DEEP_BYTES  (4 << 20)
-/* For gathered bytes; stays in the processor's cache. */
+/* For gathered bytes; small enough for the processor's cache. */
 #define GATHER_MOST ((size_t)512 << 10)
-/* The least that is gathered for a peer that takes little at a time. */
+/* The minimum to gather for a peer that takes little per call. */
 #define GATHER_LEAST ((uint64_t)64 << 10)
 
-/* Looks at what was read; what a client sends in the meantime spoils one. */
-#define LOOKS_MOST 4
-
 struct bulk {
-    struct read_in reading; /* first: its job is the structure */
+    struct page_reader reading; /* first: its job is the structure */
     struct bulk_set *set;
     struct connection *connection;
-    struct bring_in *bring; /* NULL: the whole answer is here */
-    /* The answer, or the part of it that is being sent; NULL between two parts. The places are in
-     * it. */
+    struct remote_body *remote; /* NULL: the whole answer is local */
+    /* The answer, or the part of it that is being sent; NULL between two parts. The places below
+     * are positions in it. */
     const struct answer *answer;
-    uint64_t stamp; /* of its files */
+    uint64_t stamp; /* of the answer's files */
     bool is_local;
     bool is_deep; /* its send buffer has been enlarged */
     bool is_cold; /* some of it was not in the page cache */
     struct place at;
-    struct place warm_end; /* up to here it is in the page cache */
-    uint64_t gather_most;  /* bytes for one piece: what is not taken is gathered again */
+    struct place warm_end; /* up to here the answer is in the page cache */
+    uint64_t gather_most;  /* maximum per piece: bytes that the socket does not take must be
+                            * gathered again */
     bool watched;
     bool ended;
     bool failed;
@@ -88,24 +83,21 @@ struct bulk_set {
 
 /* --- choosing --- */
 
-/* Whether the library has read nothing beyond the request. What arrives during a look may count as
- * read, so it is looked at again. */
+/* Returns true if the library has read nothing beyond the request, which has no body. An empty line
+ * would be ignored. */
 static bool nothing_more_was_read(const struct connection *connection)
 {
-    const struct request_state *state = request_state_const(connection->request);
-    const uint64_t known = connection->request_bytes + state->header_bytes + state->body_received;
-
-    for (unsigned i = 0; i < LOOKS_MOST; i++)
-        if (connection_received(connection) == known)
-            return true;
-    return false;
+    assert(connection->tls == NULL && request_state_const(connection->request)->body_length == 0);
+    return connection->raw.state == RAW_START;
 }
 
-/* Slices that are not in the page cache are read by workers, who leave out what is between. */
+/* Returns true if the answer has no slices or begins in the page cache. Workers read slices that
+ * are not, and skip the gaps between them. */
 static bool begins_warm(const struct answer *answer)
 {
     const struct zt_slice *slice;
 
+    assert(answer->segment_count > 0);
     for (size_t i = 0; i < answer->segment_count; i++) {
         segment_file(&answer->segments[i], &slice);
         if (slice != NULL)
@@ -120,37 +112,56 @@ static bool is_piece_of_file(const struct answer *answer)
            zt_source_descriptor(answer->segments[0].source) >= 0;
 }
 
-/* What is not in memory is read by workers here, while the library's ways would make the loop wait
- * for the disk. */
-static bool is_large(const struct connection *connection, const struct answer *answer)
+/* Returns true if sending here is worth it. For a peer on the same machine even a long piece of one
+ * file goes through the library, because copying from a mapping is cheaper still. There are two
+ * exceptions. If the piece is not in memory, workers read it here, while the library would make the
+ * loop wait for the disk. If the send buffer is not capped, the library would copy the whole piece
+ * at once. */
+static bool is_large(const struct connection *connection, const struct answer *answer,
+                     bool is_resident)
 {
-    const bool is_piece = is_piece_of_file(answer);
+    const struct config *config = connection->mhd->server->config;
 
-    if (answer->content_length >= (is_piece && connection->is_local ? PIECE_LEAST : BULK_LEAST))
+    assert(answer->segment_count > 0);
+    if (answer->content_length <= SENDER_SMALL_BYTES)
+        return false;
+    if (answer->segment_count > 1)
         return true;
-    return is_piece && answer->content_length > PAGE_CACHE_SMALL_BYTES &&
-           answer_is_mappable(answer) && !page_cache_holds(connection->mhd, answer);
+    if (!is_piece_of_file(answer))
+        return answer->content_length >= BULK_LEAST;
+    return !is_resident || config_number(&config->limits.send_buffer_bytes) == 0 ||
+           answer->content_length >= (connection->is_local ? SENDER_MAPPED_MOST : BULK_LEAST);
 }
 
-static bool is_plain_request(const struct request *request)
+/* Returns true for an HTTP/1.0 connection that stays open: only the library can keep it. */
+static bool keeps_old_connection(struct request *request)
+{
+    const char *options = request_header(request, "Connection");
+
+    return request_state_const(request)->http_1_0 && options != NULL &&
+           strcasestr(options, "keep-alive") != NULL;
+}
+
+static bool is_plain_request(struct request *request)
 {
     const struct request_state *state = request_state_const(request);
     const struct connection *connection = request->connection;
 
-    return connection->tls == NULL && !state->http_1_0 && !connection->surplus &&
+    return connection->tls == NULL && !keeps_old_connection(request) && !connection->is_surplus &&
            request->method == METHOD_GET && state->body_length == 0;
 }
 
-bool bulk_is_worthwhile(const struct request *request)
+bool bulk_is_worthwhile(struct request *request, bool is_resident)
 {
     const struct answer *answer = &request_state_const(request)->answer;
     const struct connection *connection = request->connection;
 
-    return is_plain_request(request) && answer->segment_count > 0 && is_large(connection, answer) &&
+    assert(answer->segment_count > 0);
+    return is_large(connection, answer, is_resident) && is_plain_request(request) &&
            nothing_more_was_read(connection) && pieces_can_send(answer) && begins_warm(answer);
 }
 
-bool bulk_can_stream(const struct request *request)
+bool bulk_can_stream(struct request *request)
 {
     return is_plain_request(request) && nothing_more_was_read(request->connection) &&
            pieces_can_send(&request_state_const(request)->answer);
@@ -158,7 +169,7 @@ bool bulk_can_stream(const struct request *request)
 
 /* --- watching --- */
 
-/* False if that fails. */
+/* Returns false on failure. */
 static bool watch(struct bulk *bulk)
 {
     struct epoll_event event = {.events = EPOLLOUT, .data.ptr = bulk};
@@ -167,7 +178,8 @@ static bool watch(struct bulk *bulk)
         epoll_ctl(bulk->set->epoll, EPOLL_CTL_ADD, bulk->connection->descriptor, &event) != 0)
         return false;
     bulk->watched = true;
-    bulk->connection->streaming = true;
+    if (bulk->connection->state == CONNECTION_WAITING)
+        connection_enter(bulk->connection, CONNECTION_SENDING);
     return true;
 }
 
@@ -176,17 +188,19 @@ static void unwatch(struct bulk *bulk)
     if (bulk->watched)
         epoll_ctl(bulk->set->epoll, EPOLL_CTL_DEL, bulk->connection->descriptor, NULL);
     bulk->watched = false;
-    bulk->connection->streaming = false;
+    if (bulk->connection->state == CONNECTION_SENDING)
+        connection_enter(bulk->connection, CONNECTION_WAITING);
 }
 
-/* The library asks for the body again, and gets an end. */
+/* Resumes the library, which asks for the body again and gets its end. */
 static void finish(struct bulk *bulk)
 {
+    assert(connection_is_suspended(bulk->connection));
     unwatch(bulk);
     bulk->ended = true;
-    /* If a worker is reading or bringing, this is called again. */
-    if (!bulk->reading.runs && (bulk->bring == NULL || !bulk->bring->runs))
-        mhd_resume(bulk->connection);
+    /* If a worker is reading or fetching, finish is called again when it is done. */
+    if (!bulk->reading.runs && (bulk->remote == NULL || !remote_body_is_fetching(bulk->remote)))
+        mhd_resume(bulk->connection, CONNECTION_ENDING);
 }
 
 static void fail(struct bulk *bulk)
@@ -197,15 +211,16 @@ static void fail(struct bulk *bulk)
 
 /* --- what is in the page cache --- */
 
-static void read_in(struct bulk *bulk)
+static void read_pages(struct bulk *bulk)
 {
-    read_in_begin(&bulk->reading, bulk->connection->request->server, bulk->warm_end);
+    assert(!bulk->watched || bulk->is_cold);
+    page_reader_begin(&bulk->reading, bulk->connection->request->server, bulk->warm_end);
 }
 
-static void on_read_in(struct job *job)
+static void on_pages_read(struct job *job)
 {
     struct bulk *bulk = (struct bulk *)job;
-    const struct place read_end = read_in_done(&bulk->reading);
+    const struct place read_end = page_reader_done(&bulk->reading);
 
     mhd_update_clock(bulk->connection->mhd);
     if (bulk->warm_end.at < read_end.at)
@@ -216,12 +231,13 @@ static void on_read_in(struct job *job)
         fail(bulk);
 }
 
-/* Looks ahead, so that a piece of length bytes is known to be in the page cache, if it is. False:
- * nothing can be sent now, and a worker is reading. */
+/* Checks ahead whether a piece of length bytes is in the page cache. Returns false if nothing can
+ * be sent now; a worker is then reading. */
 static bool is_warm(struct bulk *bulk, uint64_t length)
 {
     const uint64_t end = bulk->answer->content_length;
 
+    assert(bulk->answer != NULL && length > 0);
     assert(bulk->at.at <= bulk->warm_end.at && bulk->warm_end.at <= end);
     while (bulk->warm_end.at < end && bulk->warm_end.at - bulk->at.at < length) {
         if (!window_is_warm(bulk->answer, bulk->warm_end)) {
@@ -232,15 +248,15 @@ static bool is_warm(struct bulk *bulk, uint64_t length)
     }
     if (bulk->at.at == bulk->warm_end.at) {
         unwatch(bulk);
-        read_in(bulk);
+        read_pages(bulk);
         return false;
     }
-    if (bulk->is_cold && bulk->warm_end.at < end && read_in_is_due(&bulk->reading, bulk->at.at))
-        read_in(bulk);
+    if (bulk->is_cold && bulk->warm_end.at < end && page_reader_is_due(&bulk->reading, bulk->at.at))
+        read_pages(bulk);
     return true;
 }
 
-/* --- what is brought --- */
+/* --- parts of a remote answer --- */
 
 static void use_answer(struct bulk *bulk, const struct answer *answer)
 {
@@ -250,26 +266,28 @@ static void use_answer(struct bulk *bulk, const struct answer *answer)
     bulk->stamp = answer_stamp(answer);
 }
 
-/* Goes on to the next part at the end of one. False: nothing can be sent now, and bulk_continue or
- * on_read_in will be called, or never, if the parts have failed. */
+/* Moves to the next part at the end of the current one. Returns false if nothing can be sent now;
+ * bulk_continue or on_pages_read is called later, unless the parts have failed. */
 static bool has_part(struct bulk *bulk)
 {
     const struct answer *next;
 
-    if (bulk->bring == NULL || (bulk->answer != NULL && bulk->at.at < bulk->answer->content_length))
+    if (bulk->remote == NULL ||
+        (bulk->answer != NULL && bulk->at.at < bulk->answer->content_length))
         return true;
     if (bulk->reading.runs) {
         unwatch(bulk);
         return false;
     }
     if (bulk->answer != NULL)
-        bring_in_drop(bulk->bring);
+        remote_body_drop(bulk->remote);
     bulk->answer = NULL;
-    bring_in_continue(bulk->bring, bulk->connection->request->server);
-    next = bring_in_part(bulk->bring);
+    remote_body_continue(bulk->remote);
+    assert(!bulk->reading.runs);
+    next = remote_body_part(bulk->remote);
     if (next != NULL)
         use_answer(bulk, next);
-    else if (bring_in_error(bulk->bring) != NULL)
+    else if (remote_body_error(bulk->remote) != NULL)
         fail(bulk);
     else
         unwatch(bulk);
@@ -278,20 +296,21 @@ static bool has_part(struct bulk *bulk)
 
 void bulk_continue(struct bulk *bulk)
 {
+    assert(bulk->remote != NULL);
     mhd_update_clock(bulk->connection->mhd);
     if (bulk->ended) {
         finish(bulk);
         return;
     }
-    bring_in_continue(bulk->bring, bulk->connection->request->server);
+    remote_body_continue(bulk->remote);
     if (!watch(bulk))
         fail(bulk);
 }
 
-/* Whether the end of what is being sent is that of the answer. */
+/* Returns true if the current part is the last one. */
 static bool is_last(const struct bulk *bulk)
 {
-    return bulk->bring == NULL || bring_in_is_last(bulk->bring);
+    return bulk->remote == NULL || remote_body_is_last(bulk->remote);
 }
 
 /* --- sending --- */
@@ -303,9 +322,10 @@ static uint64_t most_in_turn(const struct bulk *bulk, bool is_shared)
     return is_shared ? REMOTE_SHARED : REMOTE_MOST;
 }
 
-/* A peer that took all gets twice as much the next time. */
+/* Adapts the piece size: a peer that took a whole piece gets twice as much next time. */
 static void learn(struct bulk *bulk, const struct piece *piece, uint64_t sent)
 {
+    assert(sent <= piece->length);
     if (!piece->gathered)
         return;
     if (sent == piece->length)
@@ -315,22 +335,24 @@ static void learn(struct bulk *bulk, const struct piece *piece, uint64_t sent)
         bulk->gather_most = sent > GATHER_LEAST ? sent : GATHER_LEAST;
 }
 
-/* Before the end of an answer is sent, within the next length bytes, its files must be what they
- * were at its beginning: a mixture never becomes whole. */
+/* Returns false if the next length bytes reach the end of the answer and its files have changed
+ * since its beginning: an answer that mixes old and new bytes must never complete. */
 static bool is_unchanged(const struct bulk *bulk, uint64_t length)
 {
+    assert(bulk->at.at + length <= bulk->answer->content_length);
     return bulk->at.at + length < bulk->answer->content_length ||
            answer_stamp(bulk->answer) == bulk->stamp;
 }
 
-/* Sends one piece of at most length bytes. Returns whether the socket took all of it and more can
- * be sent; *out_sent: how much it took. */
+/* Sends one piece of at most length bytes. Returns true if the socket took all of it and more can
+ * be sent. *out_sent: how many bytes the socket took. */
 static bool send_piece(struct bulk *bulk, uint64_t length, uint64_t *out_sent)
 {
     struct piece *piece = &bulk->set->piece;
     const uint64_t end = bulk->answer->content_length;
     ssize_t sent;
 
+    assert(bulk->at.at < bulk->warm_end.at && length > 0);
     *out_sent = 0;
     if (length > bulk->warm_end.at - bulk->at.at)
         length = bulk->warm_end.at - bulk->at.at;
@@ -353,8 +375,9 @@ static bool send_piece(struct bulk *bulk, uint64_t length, uint64_t *out_sent)
     return (uint64_t)sent == piece->length && bulk->at.at < end;
 }
 
-/* As long as the kernel has something to send, acknowledgements and timers make it send more. When
- * it has run out, each call sends all by itself, and wakes the peer again and again. */
+/* Enlarges the send buffer of a fast peer. While the kernel has data queued, acknowledgements and
+ * timers drive the sending. When its queue is empty, each call sends directly and wakes the peer
+ * each time. */
 static void deepen(struct bulk *bulk, uint64_t sent)
 {
     if (bulk->is_local || bulk->is_deep || sent < QUICK_BYTES)
@@ -363,7 +386,7 @@ static void deepen(struct bulk *bulk, uint64_t sent)
     listener_raise_send_buffer(bulk->connection->descriptor, DEEP_BYTES);
 }
 
-/* Returns how many bytes were sent. */
+/* Sends the stream's share of a turn. Returns how many bytes were sent. */
 static uint64_t send_turn(struct bulk *bulk, bool is_shared)
 {
     uint64_t length = most_in_turn(bulk, is_shared);
@@ -388,7 +411,8 @@ void bulk_run(void *context)
     struct epoll_event event;
     uint64_t sent = 0;
 
-    /* One at a time: those that are reported and left alone would go to the end of the line. */
+    /* Ask epoll for one stream per call: streams that it reports without being served would move to
+     * the end of its queue. */
     for (unsigned i = 0; i < most && sent < TURN_BYTES; i++) {
         if (epoll_wait(set->epoll, &event, 1, 0) != 1)
             return;
@@ -413,7 +437,7 @@ bool bulk_begin(struct request *request)
     if (bulk == NULL)
         return false;
     *bulk = (struct bulk){
-        .reading = {.job = {.done = on_read_in,
+        .reading = {.job = {.done = on_pages_read,
                             .mailbox = request->mailbox,
                             .client = request_client_key(request)}},
         .set = connection->mhd->bulks,
@@ -421,8 +445,8 @@ bool bulk_begin(struct request *request)
         .is_local = connection->is_local,
         .gather_most = GATHER_MOST,
     };
-    if (state->sending == SENDING_PARTS)
-        bulk->bring = state->bring;
+    if (state->remote != NULL)
+        bulk->remote = state->remote;
     else
         use_answer(bulk, &state->answer);
     if (!bulk->is_local)
@@ -432,13 +456,13 @@ bool bulk_begin(struct request *request)
         return false;
     }
     state->bulk = bulk;
-    mhd_suspend(connection);
+    mhd_suspend(connection, CONNECTION_SENDING);
     return true;
 }
 
 static const char *why_cut(const struct bulk *bulk)
 {
-    const struct zt_error *error = bulk->bring != NULL ? bring_in_error(bulk->bring) : NULL;
+    const struct zt_error *error = bulk->remote != NULL ? remote_body_error(bulk->remote) : NULL;
 
     return error != NULL ? error->message : "the file has changed";
 }
@@ -448,16 +472,17 @@ bool bulk_finish(struct request *request)
     const struct bulk *bulk = request_state(request)->bulk;
     struct connection *connection = request->connection;
 
-    assert(bulk != NULL && !bulk->watched && !connection->suspended);
+    assert(bulk != NULL && !bulk->watched && connection->state == CONNECTION_ENDING);
+    assert(bulk->ended && !bulk->reading.runs);
     if (bulk->failed) {
         if (connection_is_established(connection))
-            log_write(LOG_LEVEL_ERROR, "request %s: its answer is cut: %s", request->id,
+            log_write(LOG_LEVEL_ERROR, "request %s: its response is cut off: %s", request->id,
                       why_cut(bulk));
         return false;
     }
-    connection->answered = true;
-    if (kept_sockets_may_keep(connection) && nothing_more_was_read(connection))
-        (void)kept_sockets_take(connection);
+    connection->result = RESULT_ANSWERED;
+    if (nothing_more_was_read(connection))
+        (void)handover_keep(connection);
     return true;
 }
 

@@ -1,12 +1,12 @@
-/* Large pieces of files, which the server sends itself by sendfile, behind the library's back.
+/* Sends large pieces of files with sendfile directly on the socket, past the HTTP library.
  *
- * The library sends at most 128 KiB a call by sendfile, as much as the socket takes from memory,
- * and never looks whether a page is in memory. Here a piece is sent only when it is, workers read
- * what is not, and other connections get their turn after each piece.
+ * The library sends at most 128 KiB per sendfile call (for memory, as much as the socket takes) and
+ * never checks whether a page is in memory. Here a piece is sent only if it is in memory, workers
+ * read missing pages, and other connections get a turn after each piece.
  *
- * The library writes the head, asks for the body, and is suspended until the body is sent. It would
- * still send the body, so its connection ends then; kept_sockets.h keeps the socket. All functions
- * are for the loop's thread. */
+ * The library writes the head and asks for the body; it is then suspended until the body is sent.
+ * It would still send the body itself, so its connection must end; handover.h keeps the socket
+ * open. All functions are for the loop's thread. */
 #ifndef HTTP_WIRE_BULK_H
 #define HTTP_WIRE_BULK_H
 
@@ -21,38 +21,39 @@ struct bulk_set;
 struct connection;
 struct mhd;
 
-/* Those of a loop. NULL if that fails. */
+/* Creates and frees a loop's set of streams. bulk_set_new returns NULL on failure. */
 struct bulk_set *bulk_set_new(void);
 void bulk_set_free(struct bulk_set *set);
 
-/* Readable when bulk_run has something to do. */
+/* Returns a descriptor that is readable when bulk_run has work. */
 int bulk_descriptor(const struct bulk_set *set);
 
-/* Sends as much as is good for one turn of the loop. context is the loop's struct mhd. */
+/* Sends as much as one turn of the loop allows. context is the loop's struct mhd. */
 void bulk_run(void *context);
 
-/* Whether an answer of the request is to be sent here: a large piece of one file, in plain text, on
- * a connection of which nothing else has been read. */
-bool bulk_is_worthwhile(const struct request *request);
+/* Returns true if the request's answer, which must not be empty, should be sent here: it is large,
+ * the connection is plain text, and the library has read nothing beyond the request. is_resident:
+ * all of its bytes are known to be in memory. */
+bool bulk_is_worthwhile(struct request *request, bool is_resident);
 
-/* Whether an answer whose bytes are elsewhere can be sent here, part after part. */
-bool bulk_can_stream(const struct request *request);
+/* Returns true if an answer from a remote store can be sent here part by part. */
+bool bulk_can_stream(struct request *request);
 
-/* Called when a part of such an answer has been brought, or cannot be. */
+/* Called when a part of such an answer has been fetched, or the fetch has failed. */
 void bulk_continue(struct bulk *bulk);
 
-/* Called when the library wants the body; suspends the connection until it is sent or cannot be.
- * False if out of memory. */
+/* Called when the library asks for the body; suspends the connection until the body is sent or has
+ * failed. Returns false if out of memory. */
 bool bulk_begin(struct request *request);
 
-/* When the library asks again: whether all was sent. If the socket is to be kept alive, the library
- * may then close its descriptor. */
+/* Called when the library asks for the body again. Returns true if all of it was sent. If the
+ * socket is kept alive, the library may close its descriptor afterwards. */
 bool bulk_finish(struct request *request);
 
-/* Takes NULL. The connection is not suspended. */
+/* Frees a stream whose connection is not suspended. Accepts NULL. */
 void bulk_free(struct bulk *bulk);
 
-/* A small answer was given: for a while, shorter pieces are sent in each turn. */
+/* Called after a small answer: for a while, streams send shorter pieces per turn. */
 void bulk_make_way(struct bulk_set *set, uint64_t now_ms);
 
 #endif

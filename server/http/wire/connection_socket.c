@@ -1,4 +1,4 @@
-/* What the kernel says about the socket of a connection. */
+/* Asks the kernel about the socket of a connection. */
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -14,14 +14,12 @@ bool connection_has_unread(const struct connection *connection)
 {
     int unread = 0;
 
-    return connection->lingers ||
+    return connection->state == CONNECTION_REFUSED ||
            (ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread > 0);
 }
 
-/* TCP_ESTABLISHED and TCP_CLOSE_WAIT of <netinet/tcp.h>, which cannot be included beside
- * <linux/tcp.h>. */
+/* TCP_ESTABLISHED of <netinet/tcp.h>, which cannot be included beside <linux/tcp.h>. */
 #define STATE_ESTABLISHED 1
-#define STATE_CLOSE_WAIT  8
 
 static bool read_tcp_info(const struct connection *connection, struct tcp_info *out_info)
 {
@@ -31,7 +29,7 @@ static bool read_tcp_info(const struct connection *connection, struct tcp_info *
     return getsockopt(connection->descriptor, IPPROTO_TCP, TCP_INFO, out_info, &length) == 0;
 }
 
-/* Of everything that was sent; 0 if the kernel does not say. */
+/* Returns how many of all bytes sent are acknowledged; 0 if the kernel does not report it. */
 static uint64_t acked_bytes(const struct connection *connection)
 {
     struct tcp_info info;
@@ -51,8 +49,8 @@ uint64_t connection_sent(const struct connection *connection)
                                    : acked - begun;
 }
 
-/* The kernel counts the time during which something was unacknowledged. If it does not, all time
- * counts in which the server does not keep the client waiting. */
+/* The kernel counts the time during which sent data was unacknowledged. If it does not, all time
+ * counts during which the client is not waiting for the server. */
 struct reader_progress connection_progress(const struct connection *connection, uint64_t now_ms)
 {
     struct tcp_info info;
@@ -63,31 +61,24 @@ struct reader_progress connection_progress(const struct connection *connection, 
                                     connection_is_held_up(connection) ? 0 : now_ms};
 }
 
-void connection_begin_answer(struct connection *connection, bool large)
+uint64_t connection_written(const struct connection *connection)
 {
     struct tcp_info info;
     int unacknowledged = 0;
 
-    connection->answer_begun = UINT64_MAX;
-    /* In this order, so that nothing is left out. */
-    if (large && connection->tls != NULL &&
-        ioctl(connection->descriptor, SIOCOUTQ, &unacknowledged) == 0 &&
-        read_tcp_info(connection, &info))
-        connection->answer_begun = info.tcpi_bytes_acked + (uint64_t)unacknowledged;
+    /* The order matters: bytes acknowledged between the two calls are counted twice and never
+     * missed. */
+    return ioctl(connection->descriptor, SIOCOUTQ, &unacknowledged) == 0 &&
+                   read_tcp_info(connection, &info)
+               ? info.tcpi_bytes_acked + (uint64_t)unacknowledged
+               : 0;
 }
 
-uint64_t connection_received(const struct connection *connection)
+void connection_begin_answer(struct connection *connection, bool large)
 {
-    struct tcp_info info;
-    uint64_t received;
-    int unread = 0;
+    const uint64_t written = large && connection->tls != NULL ? connection_written(connection) : 0;
 
-    /* In this order, so that bytes that arrive in between count as read. */
-    if (ioctl(connection->descriptor, FIONREAD, &unread) != 0 || !read_tcp_info(connection, &info))
-        return 0;
-    /* The end that a client sends is numbered, and counts as a byte, which is never unread. */
-    received = info.tcpi_bytes_received - (info.tcpi_state == STATE_CLOSE_WAIT ? 1 : 0);
-    return received >= (uint64_t)unread ? received - (uint64_t)unread : 0;
+    connection->answer_begun = written > 0 ? written : UINT64_MAX;
 }
 
 bool connection_is_established(const struct connection *connection)
@@ -111,7 +102,7 @@ static bool peer_is_local(const struct connection *connection)
 
 void connection_suit_peer(struct connection *connection)
 {
-    /* Every kernel has it, and everybody may choose it. */
+    /* Every kernel has it, and unprivileged processes may select it. */
     static const char unpaced[] = "reno";
 
     connection->is_local = peer_is_local(connection);
@@ -124,7 +115,7 @@ bool connection_is_gone(const struct connection *connection)
 {
     struct pollfd looked = {.fd = connection->descriptor};
 
-    if (atomic_load_explicit(&connection->deserted, memory_order_relaxed))
+    if (atomic_load_explicit(&connection->is_deserted, memory_order_relaxed))
         return true;
     return poll(&looked, 1, 0) > 0 && (looked.revents & (POLLHUP | POLLERR)) != 0;
 }

@@ -1,5 +1,5 @@
-/* An epoll set of all connections that reports only the end of what a client sends. It costs one
- * call when a connection is opened and one when it is closed. */
+/* One epoll set contains all connections and reports only the end of a client's stream. It costs
+ * one system call when a connection is opened and one when it is closed. */
 #include "http/wire/hangups.h"
 
 #include <assert.h>
@@ -13,10 +13,10 @@
 #include "http/tls/tls_session.h"
 #include "http/wire/connections.h"
 
-/* How often to look at a client that hung up: it may be waiting for its answer. */
+/* How often to check a client that hung up: it may be waiting for its answer. */
 #define LOOK_MS 250
-/* How long a client may wait after it hung up: a program that has ended looks the same, and nobody
- * needs its answer. */
+/* How long a client may wait after it hung up. A terminated program looks the same, and does not
+ * need its answer. */
 #define HALF_CLOSED_MS 5000
 
 #define EVENTS 64
@@ -44,6 +44,7 @@ void hangups_add(struct hangups *hangups, struct connection *connection)
 
 void hangups_remove(struct hangups *hangups, struct connection *connection)
 {
+    assert(hangups->epoll >= 0);
     /* Closing is not enough: a duplicate of the descriptor would keep the socket in the set. */
     epoll_ctl(hangups->epoll, EPOLL_CTL_DEL, connection->descriptor, NULL);
     deadline_clear(&connection->look);
@@ -54,8 +55,8 @@ void hangups_notice(void *hangups)
     ((struct hangups *)hangups)->seen = true;
 }
 
-/* Whether the library has read every byte and they are not a whole request, so that the rest cannot
- * arrive. */
+/* Returns true if the library has read all bytes and they do not form a complete request, so that
+ * the rest can never arrive. */
 static bool waits_in_vain(const struct connection *connection)
 {
     int unread = 0;
@@ -65,22 +66,23 @@ static bool waits_in_vain(const struct connection *connection)
            (connection->tls == NULL || !tls_session_has_unread(connection->tls));
 }
 
-/* Whether no byte of the client's answer can be sent yet. Once one can, sending it shows whether
- * the client is still there. */
+/* Returns true if no byte of the answer can be sent yet. Once one can, sending it shows whether the
+ * client still exists. */
 static bool waits_for_answer(const struct connection *connection)
 {
     const struct request *request = connection->request;
 
-    return request != NULL && connection->suspended &&
-           request_state_const(request)->phase != PHASE_QUEUED;
+    return request != NULL && connection_is_suspended(connection) &&
+           request_state_const(request)->stage != STAGE_QUEUED;
 }
 
 static void give_up(struct connection *connection, uint64_t now_ms)
 {
+    assert(now_ms >= connection->hung_up_ms);
     if (connection->hung_up_ms == 0)
         connection->hung_up_ms = now_ms;
     if (now_ms - connection->hung_up_ms >= HALF_CLOSED_MS && waits_for_answer(connection))
-        atomic_store_explicit(&connection->deserted, true, memory_order_relaxed);
+        atomic_store_explicit(&connection->is_deserted, true, memory_order_relaxed);
 }
 
 static void look(struct hangups *hangups, struct connection *connection, uint64_t now_ms)
@@ -97,7 +99,7 @@ static void look_at_new(struct hangups *hangups, uint64_t now_ms)
     struct epoll_event events[EVENTS];
     const int count = epoll_wait(hangups->epoll, events, EVENTS, 0);
 
-    /* If there are more, the descriptor stays readable. */
+    /* If there are more events, the descriptor stays readable. */
     assert(count <= EVENTS);
     hangups->seen = false;
     for (int i = 0; i < count; i++)

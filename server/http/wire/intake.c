@@ -1,28 +1,290 @@
-/* A ring of pieces for each body: the loop fills them, and two tasks on workers follow, each at its
- * own pace. Pieces are numbered from the start of the body; the number modulo PIECES is the index
- * in the ring. Pieces that follow each other in the ring have no gap between them, so that one
- * write stores several; and all but the first begin and end at the bounds of pages, so that no page
- * is written twice. */
+/* Each body has a ring of pieces: the loop fills them from the socket, and one worker follows.
+ * Pieces are numbered from the start of the body; the number modulo PIECES is the index in the
+ * ring. All pieces except the first begin and end at page boundaries, so that no page is written
+ * twice. */
 #include "http/wire/intake.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/workers.h"
 #include "http/exchange/client.h"
+#include "http/exchange/request_state.h"
+#include "http/limits/deadlines.h"
 #include "http/wire/connections.h"
-#include "http/wire/intake_work.h"
 
-/* The memory of a loop; further bodies go through the library. */
+/* The page size of the page cache. */
+#define PAGE_BYTES ((size_t)4096)
+/* Large enough that system calls and jobs cost little compared with hashing, which takes about 250
+ * us per piece. */
+#define PIECE_BYTES ((size_t)512 << 10)
+/* Enough that some can be processed while others are filled. */
+#define PIECES     4
+#define RING_BYTES (PIECES * PIECE_BYTES)
+/* The maximum memory of a loop; further bodies go through the library. */
 #define RINGS_MOST (16 * RING_BYTES)
 #define EVENTS     16
-/* For how long what has come of a piece waits for the rest, if the operation keeps parts. */
+/* How long a partly filled piece waits for more bytes if the receiver keeps parts. */
 #define PART_MS 100
+/* The maximum number of reads per turn of the loop for a chunked body. */
+#define CALLS_MOST 64
+/* The maximum length of framing per read. */
+#define FRAMING_BYTES 64
+
+struct intake {
+    struct deadline part; /* first, for casts: when to store a partly filled piece */
+    struct intake_set *set;
+    struct request *request;
+    uint64_t left; /* bytes of the body still to be read, or INTAKE_CHUNKED */
+    uint8_t *ring; /* PIECES places, or as many as a shorter body needs */
+    size_t ring_bytes;
+    size_t place_bytes; /* size of a piece's place */
+    struct piece {
+        uint8_t *bytes; /* in the ring; the first piece may begin after the start of its place */
+        size_t length;
+        uint64_t offset;
+    } pieces[PIECES];
+    uint64_t filled; /* number of full pieces */
+    uint64_t done;   /* number of pieces that the receiver has taken */
+    uint64_t due;    /* value of done after the current job; equal to done if no job runs */
+    struct job job;
+    bool filling; /* the next piece has begun */
+    bool watched;
+    bool broken; /* the client is gone or took too long, or the body is malformed */
+};
+
+struct intake_set {
+    struct mailbox *mailbox;
+    struct intake_events events;
+    size_t ring_bytes; /* of all intakes */
+    struct deadlines parts;
+    int epoll;
+};
+
+/* --- state --- */
+
+static struct connection *connection_of(const struct intake *intake)
+{
+    return intake->request->connection;
+}
+
+static struct chunks *chunks_of(const struct intake *intake)
+{
+    return &request_state(intake->request)->chunks;
+}
+
+static bool is_chunked(const struct intake *intake)
+{
+    return intake->left == INTAKE_CHUNKED;
+}
+
+static bool is_malformed(const struct intake *intake)
+{
+    return is_chunked(intake) && chunks_of(intake)->why != NULL;
+}
+
+/* Returns true if the whole body has been read. */
+static bool is_over(const struct intake *intake)
+{
+    return is_chunked(intake) ? chunks_of(intake)->state == CHUNKS_OVER : intake->left == 0;
+}
+
+static bool is_working(const struct intake *intake)
+{
+    return intake->done < intake->due;
+}
+
+static bool can_read(const struct intake *intake)
+{
+    assert(intake->done <= intake->due && intake->due <= intake->filled);
+    return !is_over(intake) && !intake->broken && intake->filled - intake->done < PIECES;
+}
+
+static bool keeps_parts(const struct intake *intake)
+{
+    return intake->request->receiver->keeps_parts;
+}
+
+static size_t least(uint64_t one, size_t other)
+{
+    return one < other ? (size_t)one : other;
+}
+
+/* --- from the socket to the pieces --- */
+
+/* Ends the piece that is being filled, so that the receiver gets it. */
+static void close_piece(struct intake *intake)
+{
+    assert(!intake->filling || intake->filled - intake->done < PIECES);
+    deadline_clear(&intake->part);
+    if (intake->filling && intake->pieces[intake->filled % PIECES].length > 0)
+        intake->filled++;
+    intake->filling = false;
+}
+
+/* Stops reading. */
+static void break_off(struct intake *intake)
+{
+    intake->broken = true;
+    if (keeps_parts(intake))
+        close_piece(intake);
+}
+
+/* Returns the number of bytes from the start of a piece to the end of its place. */
+static size_t capacity_of(const struct intake *intake, const struct piece *piece)
+{
+    assert(piece->offset % PAGE_BYTES < intake->place_bytes);
+    return intake->place_bytes - piece->offset % PAGE_BYTES;
+}
+
+/* Returns the piece that is being filled, or begins one in the place of a finished piece. */
+static struct piece *piece_to_fill(struct intake *intake)
+{
+    const size_t index = intake->filled % PIECES;
+    struct piece *piece = &intake->pieces[index];
+
+    assert(intake->filled - intake->done < PIECES);
+    if (!intake->filling) {
+        piece->offset = request_state(intake->request)->body_received;
+        piece->bytes = intake->ring + index * intake->place_bytes + piece->offset % PAGE_BYTES;
+        piece->length = 0;
+    }
+    assert(piece->bytes + least(intake->left, capacity_of(intake, piece)) <=
+           intake->ring + intake->ring_bytes);
+    intake->filling = true;
+    return piece;
+}
+
+static size_t room_in(const struct intake *intake, const struct piece *piece)
+{
+    assert(piece->length <= capacity_of(intake, piece));
+    return capacity_of(intake, piece) - piece->length;
+}
+
+/* Counts bytes of the body that have been read into the piece. */
+static void count_in(struct intake *intake, struct piece *piece, size_t length)
+{
+    assert(is_chunked(intake) || length <= intake->left);
+    assert(length <= room_in(intake, piece));
+    piece->length += length;
+    if (is_chunked(intake))
+        chunks_take_data(chunks_of(intake), length);
+    else
+        intake->left -= length;
+    request_state(intake->request)->body_received += length;
+}
+
+/* Parses framing. Data that follows it is copied to the piece. */
+static void take_framing(struct intake *intake, struct piece *piece, const uint8_t *bytes,
+                         size_t length)
+{
+    struct chunks *chunks = chunks_of(intake);
+
+    while (length > 0 && !is_malformed(intake)) {
+        const bool is_data = chunks->state == CHUNKS_DATA;
+        const size_t taken =
+            is_data ? least(chunks->left, length) : chunks_take(chunks, bytes, length);
+
+        if (is_data) {
+            memcpy(piece->bytes + piece->length, bytes, taken);
+            count_in(intake, piece, taken);
+        }
+        bytes += taken;
+        length -= taken;
+    }
+}
+
+/* How many bytes to read from the socket into the piece, and how many to read as framing. The total
+ * never reaches beyond the body, and contains no more data than fits into the piece. */
+struct plan {
+    size_t data;
+    size_t framing;
+};
+
+static struct plan plan_to_read(const struct intake *intake, const struct piece *piece)
+{
+    const size_t room = room_in(intake, piece);
+    struct plan plan = {0, 0};
+    uint64_t left;
+
+    if (!is_chunked(intake)) {
+        plan.data = least(intake->left, room);
+        return plan;
+    }
+    left = chunks_of(intake)->state == CHUNKS_DATA ? chunks_of(intake)->left : 0;
+    plan.data = least(left, room);
+    if (plan.data == left)
+        plan.framing =
+            least(chunks_least(chunks_of(intake)) - left, least(FRAMING_BYTES, room - plan.data));
+    return plan;
+}
+
+static ssize_t read_planned(const struct intake *intake, struct piece *piece, struct plan plan,
+                            uint8_t *framing)
+{
+    struct iovec parts[] = {{piece->bytes + piece->length, plan.data}, {framing, plan.framing}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+
+    assert(plan.data + plan.framing > 0);
+    return recvmsg(connection_of(intake)->descriptor, &message, MSG_DONTWAIT);
+}
+
+static void take_read(struct intake *intake, struct piece *piece, size_t data,
+                      const uint8_t *framing, size_t length)
+{
+    const struct intake_events *events = &intake->set->events;
+
+    assert(intake->filling);
+    if (data > 0)
+        count_in(intake, piece, data);
+    take_framing(intake, piece, framing, length);
+    if (piece->length == capacity_of(intake, piece) || is_over(intake))
+        close_piece(intake);
+    else if (keeps_parts(intake))
+        deadline_set(&intake->part, &intake->set->parts, (uint64_t)clock_coarse_ms());
+    if (is_malformed(intake) || !events->received(events->context, connection_of(intake)))
+        break_off(intake);
+}
+
+/* Returns true if bytes were read. */
+static bool receive(struct intake *intake)
+{
+    struct piece *piece = piece_to_fill(intake);
+    const struct plan plan = plan_to_read(intake, piece);
+    uint8_t framing[FRAMING_BYTES];
+    const ssize_t length = read_planned(intake, piece, plan, framing);
+
+    if (length > 0) {
+        const size_t data = least((uint64_t)length, plan.data);
+
+        take_read(intake, piece, data, framing, (size_t)length - data);
+    } else if (length == 0 || (errno != EAGAIN && errno != EINTR)) {
+        break_off(intake);
+    }
+    return length > 0;
+}
+
+/* Reads at most one piece, so that other connections of the loop get their turns. With small chunks
+ * it reads less. */
+static void read_piece(struct intake *intake)
+{
+    const uint64_t filled = intake->filled;
+    unsigned calls = is_chunked(intake) ? CALLS_MOST : 1;
+
+    while (calls-- > 0 && receive(intake) && can_read(intake) && intake->filled == filled)
+        ;
+}
 
 /* --- watching --- */
 
-/* If it fails, the intake is broken. */
+/* Watches the socket. Returns false and marks the intake as broken on failure. */
 static bool watch(struct intake *intake)
 {
     const struct intake_events *events = &intake->set->events;
@@ -47,81 +309,29 @@ static void unwatch(struct intake *intake)
     intake->watched = false;
 }
 
-/* --- tasks --- */
+/* --- the receiver's job --- */
 
-static struct body_piece piece_given(const struct intake *intake, uint64_t number)
+static void run_job(struct job *job)
 {
-    const struct piece *piece = &intake->pieces[number % PIECES];
+    const struct intake *intake =
+        (const struct intake *)((const char *)job - offsetof(struct intake, job));
 
-    return (struct body_piece){piece->bytes, piece->length, piece->offset};
-}
+    assert(intake->due - intake->done <= PIECES);
+    for (uint64_t at = intake->done; at < intake->due; at++) {
+        const struct piece *piece = &intake->pieces[at % PIECES];
+        const struct body_piece given = {piece->bytes, piece->length, piece->offset, false};
 
-/* The pieces from *number to end, as far as they lie side by side; advances *number. Behind a part
- * of a piece there is a gap. */
-static struct body_piece pieces_given(const struct intake *intake, uint64_t *number, uint64_t end)
-{
-    struct body_piece given = piece_given(intake, *number);
-
-    while (++*number < end && *number % PIECES != 0) {
-        const struct body_piece next = piece_given(intake, *number);
-
-        if (next.bytes != (const uint8_t *)given.bytes + given.length)
-            break;
-        given.length += next.length;
+        intake->request->receiver->receive(intake->request, &given);
     }
-    return given;
 }
 
-static void run_both(const struct intake *intake, const struct operation *operation)
+static void submit_job(struct intake *intake)
 {
-    const struct body_piece given = piece_given(intake, 0);
-
-    operation->store(intake->request, &given);
-    operation->digest(intake->request, &given);
-}
-
-static void run_task(struct job *job)
-{
-    const struct task *task = (const struct task *)job;
-    const struct intake *intake = task->intake;
-    const struct operation *operation = request_state(intake->request)->operation;
-    uint64_t at = task->done;
-
-    if (intake->is_short) {
-        run_both(intake, operation);
+    if (is_working(intake) || intake->due == intake->filled)
         return;
-    }
-
-    while (at < task->due) {
-        /* Hashing reads a piece while it is in the processor's cache. */
-        const bool stores = task == &intake->tasks[STORE];
-        const struct body_piece given =
-            stores ? pieces_given(intake, &at, task->due) : piece_given(intake, at++);
-
-        if (stores)
-            operation->store(intake->request, &given);
-        else
-            operation->digest(intake->request, &given);
-    }
-}
-
-static bool is_working(const struct intake *intake)
-{
-    return intake->tasks[STORE].done < intake->tasks[STORE].due ||
-           intake->tasks[DIGEST].done < intake->tasks[DIGEST].due;
-}
-
-static void submit_tasks(struct intake *intake)
-{
-    const unsigned count = intake->is_short ? 1 : TASKS;
-
-    for (struct task *task = intake->tasks; task < intake->tasks + count; task++) {
-        assert(task->done <= task->due && task->due <= intake->filled);
-        if (task->done < task->due || task->due == intake->filled)
-            continue;
-        task->due = intake->filled;
-        workers_submit(intake->request->server->workers, &task->job);
-    }
+    assert(intake->filled - intake->done <= PIECES);
+    intake->due = intake->filled;
+    workers_submit(intake->request->server->workers, &intake->job);
 }
 
 static void free_intake(struct intake *intake)
@@ -142,17 +352,18 @@ static void end(struct intake *intake)
                                       : intake->broken     ? INTAKE_BROKEN
                                                            : INTAKE_WHOLE;
 
+    assert(!intake->watched && !is_working(intake));
     free_intake(intake);
     events->ended(events->context, connection, ending);
 }
 
-/* Called after each change of the state; starts whatever is possible now. May free the intake. */
+/* Called after each state change; starts everything that is now possible. May free the intake. */
 static void advance(struct intake *intake)
 {
     const struct intake_events *events = &intake->set->events;
 
     if (!intake->broken || keeps_parts(intake))
-        submit_tasks(intake);
+        submit_job(intake);
     if (can_read(intake) && watch(intake))
         return;
     unwatch(intake);
@@ -162,14 +373,13 @@ static void advance(struct intake *intake)
         events->paused(events->context, connection_of(intake));
 }
 
-static void on_task_done(struct job *job)
+static void on_job_done(struct job *job)
 {
-    struct task *task = (struct task *)job;
+    struct intake *intake = (struct intake *)((char *)job - offsetof(struct intake, job));
 
-    task->done = task->due;
-    if (task->intake->is_short)
-        task->intake->tasks[DIGEST].done = task->intake->tasks[DIGEST].due = task->done;
-    advance(task->intake);
+    assert(is_working(intake));
+    intake->done = intake->due;
+    advance(intake);
 }
 
 uint64_t intake_parts_due_ms(const struct intake_set *set)
@@ -184,14 +394,14 @@ void intake_store_parts(struct intake_set *set, uint64_t now_ms)
     while ((due = deadlines_take_due(&set->parts, now_ms)) != NULL) {
         struct intake *intake = (struct intake *)due;
 
-        intake_close_piece(intake);
+        close_piece(intake);
         advance(intake);
     }
 }
 
 void intake_cut(struct intake *intake)
 {
-    intake_break_off(intake);
+    break_off(intake);
     advance(intake);
 }
 
@@ -204,12 +414,13 @@ void intake_run(void *context)
     for (int i = 0; i < count; i++) {
         struct intake *intake = events[i].data.ptr;
 
-        intake_receive(intake);
+        read_piece(intake);
         advance(intake);
     }
 }
 
-/* Whole pages for the body and what lies before it in its first page. */
+/* Returns the number of bytes in whole pages for the body, including the bytes before it in its
+ * first page. */
 static size_t bytes_of_body(const struct request *request, uint64_t left)
 {
     const uint64_t offset = request_state_const(request)->body_received % PAGE_BYTES;
@@ -220,27 +431,24 @@ static size_t bytes_of_body(const struct request *request, uint64_t left)
 
 bool intake_begin(struct intake_set *set, struct request *request, uint64_t left)
 {
-    const bool keeps = request_state(request)->operation->keeps_parts;
+    const bool keeps = request->receiver->keeps_parts;
     const size_t body_bytes = bytes_of_body(request, left);
-    /* A body that is kept in parts may need any number of places, whatever its length is. */
+    /* A body that is kept in parts may need any number of places, however short it is. */
     const size_t place_bytes = keeps ? least(body_bytes, PIECE_BYTES) : PIECE_BYTES;
     const size_t ring_bytes = keeps ? PIECES * place_bytes : body_bytes;
     struct intake *intake =
         ring_bytes <= RINGS_MOST - set->ring_bytes ? calloc(1, sizeof(*intake)) : NULL;
 
+    assert(request_state_const(request)->intake == NULL);
     if (intake == NULL)
         return false;
     intake->ring = aligned_alloc(PAGE_BYTES, ring_bytes);
     intake->ring_bytes = ring_bytes;
     intake->place_bytes = place_bytes;
-    intake->is_short = ring_bytes <= PIECE_BYTES && !keeps;
-    for (int i = 0; i < TASKS; i++) {
-        intake->tasks[i].job = (struct job){.run = run_task,
-                                            .done = on_task_done,
-                                            .mailbox = set->mailbox,
-                                            .client = request_client_key(request)};
-        intake->tasks[i].intake = intake;
-    }
+    intake->job = (struct job){.run = run_job,
+                               .done = on_job_done,
+                               .mailbox = set->mailbox,
+                               .client = request_client_key(request)};
     intake->set = set;
     intake->request = request;
     intake->left = left;

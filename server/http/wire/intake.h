@@ -1,8 +1,8 @@
-/* Reads long bodies past the HTTP library, whose small memory per connection gives pieces of a few
- * KiB that each cost as much as a large one. Once the library has delivered the first piece of a
- * body and has read no more of it, the connection is suspended. The rest goes from the socket into
- * large buffers, which workers store and digest in parallel. If they cannot keep up, nothing is
- * read and the client waits. */
+/* Reads long bodies past the HTTP library. With its small memory per connection the library
+ * delivers pieces of a few KiB, and each costs as much as a large one. Once the library has
+ * delivered the first piece of a body, and has read no more of it, the connection is suspended. The
+ * rest goes from the socket into large buffers, and a worker passes them to the request's receiver.
+ * If the worker cannot keep up, reading stops and the client waits. */
 #ifndef HTTP_WIRE_INTAKE_H
 #define HTTP_WIRE_INTAKE_H
 
@@ -14,13 +14,13 @@ struct intake;
 struct mailbox;
 struct request;
 
-/* The library reads shorter rests itself. */
+/* The library reads the rest of a body itself if it is shorter than this. */
 #define INTAKE_LEAST_BYTES ((uint64_t)64 << 10)
-/* As the length of what is left: the request's chunks say where the body ends. */
+/* A value for the length that is left: the request's chunks say where the body ends. */
 #define INTAKE_CHUNKED UINT64_MAX
 
 enum intake_ending {
-    INTAKE_WHOLE,    /* all of the body was stored and digested */
+    INTAKE_WHOLE,    /* the whole body was received */
     INTAKE_BROKEN,   /* the client is gone, or took too long */
     INTAKE_MALFORMED /* the request's chunks say why */
 };
@@ -30,9 +30,9 @@ struct intake_set;
 /* Events reported to the connection's owner, on the loop's thread. */
 struct intake_events {
     void *context;
-    /* Bytes were read. False: the client took too long, and the connection must end. */
+    /* Bytes were read. Returns false if the client took too long, and the connection must end. */
     bool (*received)(void *context, struct connection *connection);
-    /* Nothing is read at present, which is not the client's fault. May be repeated. */
+    /* Reading is paused through no fault of the client. May be called repeatedly. */
     void (*paused)(void *context, struct connection *connection);
     /* From now on the server waits for the client's bytes. */
     void (*awaited)(void *context, struct connection *connection);
@@ -40,27 +40,26 @@ struct intake_events {
     void (*ended)(void *context, struct connection *connection, enum intake_ending ending);
 };
 
-/* mailbox: of the loop. NULL without memory or descriptors. */
+/* mailbox is the loop's. Returns NULL if out of memory or descriptors. */
 struct intake_set *intake_set_new(struct mailbox *mailbox, const struct intake_events *events);
-/* To be called after every intake has ended. Takes NULL. */
+/* Call it after all intakes have ended. Accepts NULL. */
 void intake_set_free(struct intake_set *set);
 
-/* Readable when intake_run has something to do. */
+/* Returns a descriptor that is readable when intake_run has work. */
 int intake_descriptor(const struct intake_set *set);
 void intake_run(void *set);
 
-/* When intake_store_parts has something to do; UINT64_MAX: never. */
+/* Returns when intake_store_parts is next needed; UINT64_MAX: never. */
 uint64_t intake_parts_due_ms(const struct intake_set *set);
 
-/* Stores what has come of pieces that have waited long enough for their rest, if their operations
- * keep parts. */
+/* Passes on partly filled pieces that have waited long enough, if their receivers keep parts. */
 void intake_store_parts(struct intake_set *set, uint64_t now_ms);
 
-/* Ends an intake as broken: nothing more is read. */
+/* Ends an intake as broken: no more bytes are read. */
 void intake_cut(struct intake *intake);
 
-/* Takes over the rest of a body, left bytes or INTAKE_CHUNKED, of a connection that the caller then
- * suspends. Not a byte behind the body is read. False if there are too many intakes, or if out of
+/* Reads the rest of a body (left bytes, or INTAKE_CHUNKED), and never a byte beyond it; the caller
+ * then suspends the connection. Returns false if there are too many intakes, or if out of
  * memory. */
 bool intake_begin(struct intake_set *set, struct request *request, uint64_t left);
 

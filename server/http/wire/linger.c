@@ -1,4 +1,4 @@
-/* An epoll set of the lingering connections, and a list of their deadlines. */
+/* Keeps an epoll set of the lingering connections, and a list of their deadlines. */
 #include "http/wire/linger.h"
 
 #include <assert.h>
@@ -9,13 +9,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* For clients that send the whole body before they read the answer. */
+/* Long enough for clients that send the whole body before they read the answer. */
 #define LINGER_MS 30000
-/* More connections than this are closed at once. */
+/* Connections beyond this number are closed at once. */
 #define LINGER_MOST 256
 /* Bytes per read. */
 #define DROP_BYTES 16384
-/* Reads of one connection in a row, so that a fast sender does not occupy the loop. */
+/* The maximum number of consecutive reads of one connection, so that a fast sender does not block
+ * the loop. */
 #define DROPS_MOST 16
 
 struct lingering {
@@ -32,6 +33,7 @@ int linger_init(struct linger_set *linger)
 
 static void end(struct linger_set *linger, struct lingering *one)
 {
+    assert(one->descriptor >= 0);
     deadline_clear(&one->deadline);
     assert(linger->count > 0);
     close(one->descriptor);
@@ -56,6 +58,7 @@ void linger_take(struct linger_set *linger, int descriptor, uint64_t now_ms)
     struct lingering *one = linger->count < LINGER_MOST ? calloc(1, sizeof(*one)) : NULL;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = one};
 
+    assert(linger->count <= LINGER_MOST && descriptor >= 0);
     if (one == NULL)
         return;
     one->descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
@@ -66,7 +69,7 @@ void linger_take(struct linger_set *linger, int descriptor, uint64_t now_ms)
         free(one);
         return;
     }
-    /* So that the client sees the end of the answer. */
+    /* Lets the client see the end of the answer. */
     shutdown(one->descriptor, SHUT_WR);
     linger->count++;
     deadline_set(&one->deadline, &linger->due, now_ms);

@@ -1,4 +1,4 @@
-/* The kernel spreads connections over the sockets that share an address. */
+/* Opens sockets that share an address; the kernel spreads connections over them. */
 #include "http/wire/listener.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,8 @@
 
 #include "config/config.h"
 
-/* Connections that may wait to be accepted; the kernel limits it to net.core.somaxconn. */
+/* The maximum number of connections waiting to be accepted; the kernel caps it at
+ * net.core.somaxconn. */
 #define BACKLOG 4096
 
 struct address {
@@ -31,7 +32,7 @@ static int fail(char *error, size_t error_size, const char *listen, const char *
     return -1;
 }
 
-/* What to do about an error of bind. */
+/* Returns a hint for an error of bind. */
 static const char *advice(int os_error)
 {
     switch (os_error) {
@@ -59,8 +60,8 @@ static int fail_to_bind(char *error, size_t error_size, const char *listen)
         const int host = (int)(strrchr(listen, ':') - listen);
 
         snprintf(why + length, sizeof(why) - (size_t)length,
-                 "; --listen %.*s:%u takes another one, --listen %.*s:0 one that is free", host,
-                 listen, place.port < UINT16_MAX ? place.port + 1U : 1024U, host, listen);
+                 "; --listen %.*s:%u uses another one, --listen %.*s:0 any free one", host, listen,
+                 place.port < UINT16_MAX ? place.port + 1U : 1024U, host, listen);
     }
     return fail(error, error_size, listen, why);
 }
@@ -117,7 +118,7 @@ static bool names_port(const struct address *address)
                : ((const struct sockaddr_in *)&address->storage)->sin_port != 0;
 }
 
-/* Fails if another server has the port, as binding without SO_REUSEPORT shows. */
+/* Fails if another server uses the port: binding without SO_REUSEPORT shows it. */
 static int probe(const struct address *address)
 {
     int descriptor = open_socket(address, false);
@@ -128,7 +129,8 @@ static int probe(const struct address *address)
     return 0;
 }
 
-/* Where a socket is bound, which is a free port if none was named. */
+/* Reads the address that a socket is bound to, including the port that the kernel chose if none was
+ * given. */
 static int read_address(int descriptor, struct address *out_address)
 {
     out_address->length = sizeof(out_address->storage);
@@ -155,6 +157,7 @@ int listener_open(struct listener *listener, const char *listen_on, char *error,
     struct address address;
     unsigned opened = 0;
 
+    assert(listener->count > 0);
     if (resolve(listen_on, &address, error, error_size) != 0)
         return -1;
     if (names_port(&address) && probe(&address) != 0)
@@ -165,7 +168,7 @@ int listener_open(struct listener *listener, const char *listen_on, char *error,
         if (descriptor < 0)
             goto failed;
         listener->sockets[opened] = descriptor;
-        /* All others get the free port that the first one has found and keeps. */
+        /* The first socket gets a free port; all others use the same. */
         if ((opened == 0 && read_address(descriptor, &address) != 0) ||
             listen(descriptor, BACKLOG) != 0) {
             opened++;
@@ -234,7 +237,8 @@ static int send_buffer_of(int descriptor)
     return getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, &length) == 0 ? bytes : 0;
 }
 
-/* The limit shows only when it has made the buffer smaller; the kernel lets it grow again. */
+/* The limit shows only if it made the buffer smaller. Afterwards the kernel may grow the buffer
+ * again. */
 void listener_raise_send_buffer(int descriptor, int bytes)
 {
     static atomic_bool is_limited;

@@ -1,5 +1,5 @@
-/* The thread of a loop waits on one epoll set, with the daemon, the mailbox and watched
- * descriptors, and does what is due. */
+/* The loop's thread waits on one epoll set (daemon, mailbox and watched descriptors) and does the
+ * work that is due. */
 #include "http/wire/loop.h"
 
 #include <assert.h>
@@ -40,6 +40,7 @@ struct loop {
     atomic_uint turns_made;
     atomic_bool drained;
     bool cut;
+    bool is_watched; /* epoll reports events of the daemon */
     pthread_t thread;
 };
 
@@ -68,6 +69,7 @@ int loop_watch(struct loop *loop, int descriptor, void (*ready)(void *context), 
     struct watch *watch = malloc(sizeof(*watch));
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = watch};
 
+    assert(descriptor >= 0 && ready != NULL);
     if (watch == NULL)
         return -1;
     *watch =
@@ -95,17 +97,35 @@ static void free_watches(struct loop *loop)
 
 /* --- the thread --- */
 
+/* Watches the daemon, except while a client cannot be accepted because no descriptors are left: it
+ * would wake the loop endlessly. */
+static void watch_daemon(struct loop *loop)
+{
+    const bool is_watched = !mhd_is_starved(loop->mhd);
+    struct epoll_event event = {.events = is_watched ? EPOLLIN : 0, .data.ptr = NULL};
+
+    if (is_watched == loop->is_watched)
+        return;
+    loop->is_watched = is_watched;
+    epoll_ctl(loop->epoll, EPOLL_CTL_MOD, mhd_descriptor(loop->mhd), &event);
+}
+
 static void wait_for_events(struct loop *loop)
 {
     struct epoll_event events[EVENTS];
-    const int count = epoll_wait(loop->epoll, events, EVENTS, mhd_timeout_ms(loop->mhd));
+    int count;
+
+    watch_daemon(loop);
+    count = epoll_wait(loop->epoll, events, EVENTS, mhd_timeout_ms(loop->mhd));
 
     for (int i = 0; i < count; i++) {
         const struct watch *watch = events[i].data.ptr;
 
-        /* The daemon has no watch: mhd_run follows in any case. */
+        /* The daemon has no watch, since mhd_run follows anyway. */
         if (watch != NULL)
             watch->ready(watch->context);
+        else
+            loop->mhd->progressed = true;
     }
 }
 
@@ -127,7 +147,7 @@ static bool should_continue(struct loop *loop)
         loop->cut = true;
         mhd_cut(loop->mhd);
     }
-    /* Workers may still write to what waiting requests own. */
+    /* Workers may still write to memory of waiting requests. */
     return loop->mhd->waiting > 0;
 }
 
@@ -200,12 +220,13 @@ struct loop *loop_start(struct server *server, int listen_socket, char *error, s
     struct loop *loop = new_loop(server);
 
     if (loop == NULL) {
-        snprintf(error, error_size, "cannot make an event loop: %s", strerrordesc_np(errno));
+        snprintf(error, error_size, "cannot create an event loop: %s", strerrordesc_np(errno));
         return NULL;
     }
     loop->mhd = mhd_start(server, loop, listen_socket, error, error_size);
     if (loop->mhd == NULL)
         goto failed;
+    loop->is_watched = true;
     if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, mhd_descriptor(loop->mhd), &event) != 0 ||
         thread_start(&loop->thread, "loop", loop_main, loop) != 0) {
         snprintf(error, error_size, "cannot start an event loop: %s", strerrordesc_np(errno));
@@ -229,7 +250,7 @@ bool loop_has_turned(struct loop *loop)
 {
     const unsigned asked = atomic_load(&loop->turns_asked);
 
-    /* It is asked once, however often it is found not to have turned. */
+    /* Ask once, however often the loop is found not to have turned. */
     if (atomic_load(&loop->turns_made) != asked)
         return false;
     atomic_store(&loop->turns_asked, asked + 1);

@@ -1,45 +1,59 @@
-/* The library's daemon, and its callbacks for connections; those for requests are in handler.c.
+/* The library's daemon and its callbacks for connections; handler.c has the callbacks for requests.
  *
- * The library is driven from outside: its own epoll thread stalls when exactly 128 connections are
- * ready at once. */
+ * We drive the library from outside because its own epoll thread stalls when exactly 128
+ * connections are ready at once. */
 #include "http/wire/mhd.h"
+#include "disk/open_files.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <limits.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/metrics.h"
 #include "http/exchange/request_state.h"
+#include "http/exchange/trace.h"
 #include "http/limits/admission.h"
 #include "http/tls/tls.h"
 #include "http/wire/bulk.h"
-#include "http/wire/bypass.h"
+#include "http/wire/direct_answer.h"
 #include "http/wire/handler.h"
+#include "http/wire/handover.h"
 #include "http/wire/intake.h"
 #include "http/wire/listener.h"
 #include "http/wire/loop.h"
 #include "http/wire/mhd_state.h"
 #include "http/wire/readahead.h"
 
-/* More connections than descriptors can be. */
+/* More connections than there can be descriptors. */
 #define LIBRARY_CONNECTIONS ((unsigned)INT_MAX / 2)
-/* A round accepts about ten connections; new ones may keep coming. */
+/* After this many runs in a row without visible progress, the loop waits before the next run, each
+ * time twice as long, up to a maximum. An event ends the wait. */
+#define IDLE_RUNS     32u
+#define PAUSE_DOUBLED 6u
+/* The maximum number of rounds: one accepts about ten connections, and new ones may keep coming. */
 #define ACCEPT_ROUNDS_MAX 1000
+/* The time between two attempts to accept a connection while no descriptors are left. */
+#define STARVED_TRY_MS 20
+/* How long clients then wait before they are refused; descriptors may become free in that time. */
+#define STARVED_WAIT_MS 2000
+/* The maximum number of connections accepted, or refused, per turn of the loop. */
+#define STARVED_MOST 64
 
 /* --- connections --- */
 
 static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **socket_context)
 {
-    /* The library may answer each of these questions in the same place. */
+    /* Each call may overwrite the result of the previous one. */
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
     const int descriptor = info != NULL ? info->connect_fd : -1;
@@ -48,8 +62,10 @@ static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **soc
     struct connection *connection =
         connection_open(mhd, descriptor, session != NULL ? session->tls_session : NULL);
 
+    assert(mhd_is_own_thread(mhd));
     *socket_context = connection;
-    /* There was no memory: the connection ends. */
+    mhd->progressed = true;
+    /* Without memory, the connection ends. */
     if (connection == NULL)
         return;
     connection->handle = handle;
@@ -65,7 +81,7 @@ static socklen_t address_length(const struct sockaddr *address)
                                           : sizeof(struct sockaddr_in);
 }
 
-/* For kept_sockets_readmit. If it fails, the library closes the descriptor. */
+/* Called by handover_readmit. On failure the library closes the descriptor. */
 static void readmit(struct mhd *mhd, int descriptor, const struct sockaddr *address)
 {
     MHD_add_connection(mhd->daemon, descriptor, address, address_length(address));
@@ -79,7 +95,7 @@ static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct con
     if (info != NULL)
         admission_leave_address(info->client_addr);
     if (connection != NULL && connection->kept >= 0)
-        kept_sockets_put(connection, info != NULL ? info->client_addr : NULL);
+        handover_put(connection, info != NULL ? info->client_addr : NULL);
     connection_close(mhd, connection);
 }
 
@@ -92,10 +108,12 @@ static void on_connection(void *context, struct MHD_Connection *handle, void **s
         on_opened(mhd, handle, socket_context);
         return;
     }
+    mhd->progressed = true;
     on_closed(mhd, handle, *socket_context);
-    /* When descriptors ran out, the library has stopped listening. It begins again at its next
-     * run after the end of a connection, which may be the last one that ever wakes it. */
+    /* When descriptors run out, the library stops listening. It starts again at its first run after
+     * a connection has ended, and if this was the last connection, no other event would wake it. */
     mhd->runs_again = true;
+    mhd->starved_ms = 0;
 }
 
 static enum MHD_Result on_accept(void *context, const struct sockaddr *address, socklen_t length)
@@ -103,52 +121,136 @@ static enum MHD_Result on_accept(void *context, const struct sockaddr *address, 
     const struct mhd *mhd = context;
 
     (void)length;
-    if (kept_sockets_are_readmitting(&mhd->kept_sockets))
+    if (handover_is_readmitting(&mhd->handover))
         return admission_enter_address(address, UINT_MAX) ? MHD_YES : MHD_NO;
-    /* The library closes a connection that is not accepted without an answer. */
+    /* The library closes a rejected connection without an answer. */
     if (!admission_is_open(mhd->connection_limit)) {
         metric_add(METRIC_CONNECTIONS_REFUSED_LIMIT, 1);
         return MHD_NO;
     }
-    /* Without a limit they are counted as well, since there may be one later. */
+    /* Count addresses even without a limit, since a reload may set one. */
     if (admission_enter_address(address, mhd->address_limit))
         return MHD_YES;
     metric_add(METRIC_CONNECTIONS_REFUSED_ADDRESS, 1);
     return MHD_NO;
 }
 
+/* --- without descriptors --- */
+
+static int listening_socket(const struct mhd *mhd)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(mhd->daemon, MHD_DAEMON_INFO_LISTEN_FD);
+
+    return info != NULL ? info->listen_fd : MHD_INVALID_SOCKET;
+}
+
+static void refuse_starved(void *context, int descriptor)
+{
+    const struct connection refused = {.descriptor = descriptor, .kept = -1};
+    const struct mhd *mhd = context;
+
+    metric_add(METRIC_CONNECTIONS_REFUSED_LIMIT, 1);
+    if (mhd->server->tls == NULL)
+        direct_problem_send(&refused, PROBLEM_OVERLOADED,
+                            "the server has no file descriptors left");
+}
+
+static void note_starved(struct mhd *mhd)
+{
+    static _Atomic uint64_t next_ms;
+
+    if (mhd->starved_ms != 0)
+        return;
+    mhd->starved_ms = mhd->now_ms;
+    if (connections_warning_is_due(&next_ms, mhd->now_ms))
+        log_write(LOG_LEVEL_WARN,
+                  "all file descriptors are in use (ulimit -n, LimitNOFILE): new clients wait, and "
+                  "receive a 503 after %d s",
+                  STARVED_WAIT_MS / 1000);
+}
+
+static void refuse_waiting(struct mhd *mhd)
+{
+    assert(mhd->starved_ms != 0);
+    if (mhd->now_ms - mhd->starved_ms < STARVED_WAIT_MS)
+        return;
+    for (unsigned i = 0; i < STARVED_MOST; i++)
+        if (!reserve_refuse(&mhd->reserve, listening_socket(mhd), refuse_starved, mhd))
+            break;
+}
+
+/* Accepts waiting clients while descriptors are short. The library stops listening until one of its
+ * connections ends, or retries endlessly if it has none. So the server itself retries from time to
+ * time, and refuses the clients with its reserve descriptor if they wait too long. */
+static void serve_waiting(struct mhd *mhd)
+{
+    const int listening = listening_socket(mhd);
+    struct sockaddr_storage peer;
+    socklen_t length;
+
+    reserve_fill(&mhd->reserve);
+    for (unsigned i = 0; i < STARVED_MOST; i++) {
+        int descriptor;
+
+        if (listening == MHD_INVALID_SOCKET || !reserve_is_awaited(listening)) {
+            if (mhd->connections.first == NULL)
+                mhd->starved_ms = 0;
+            return;
+        }
+        descriptor = reserve_accept(listening, &peer, &length);
+        if (descriptor < 0 && reserve_is_needed(errno)) {
+            note_starved(mhd);
+            refuse_waiting(mhd);
+        }
+        if (descriptor < 0)
+            return;
+        if (mhd->starved_ms != 0)
+            mhd->starved_ms = mhd->now_ms;
+        MHD_add_connection(mhd->daemon, descriptor, (const struct sockaddr *)&peer, length);
+    }
+}
+
+bool mhd_is_starved(const struct mhd *mhd)
+{
+    return mhd->starved_ms != 0 && mhd->connections.first == NULL;
+}
+
 /* --- suspending and resuming --- */
 
-void mhd_suspend(struct connection *connection)
+void mhd_suspend(struct connection *connection, enum connection_state state)
 {
-    assert(mhd_is_own_thread(connection->mhd) && !connection->suspended);
-    connection->suspended = true;
+    assert(mhd_is_own_thread(connection->mhd) && !connection_is_suspended(connection));
+    connection_enter(connection, state);
+    assert(connection_is_suspended(connection));
     connection->mhd->waiting++;
     MHD_suspend_connection(connection->handle);
 }
 
-void mhd_resume(struct connection *connection)
+void mhd_resume(struct connection *connection, enum connection_state state)
 {
-    assert(mhd_is_own_thread(connection->mhd) && connection->suspended);
+    assert(mhd_is_own_thread(connection->mhd) && connection_is_suspended(connection));
     assert(connection->mhd->waiting > 0);
-    connection->suspended = false;
+    connection_enter(connection, state);
+    assert(!connection_is_suspended(connection));
+    connection->mhd->progressed = true;
     connection->mhd->waiting--;
     MHD_resume_connection(connection->handle);
 }
 
 void mhd_end_soon(struct connection *connection)
 {
-    if (connection->handle != NULL && !connection->suspended)
+    if (connection->handle != NULL && !connection_is_suspended(connection))
         MHD_set_connection_option(connection->handle, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
 }
 
 void mhd_end_now(struct connection *connection)
 {
+    assert(mhd_is_own_thread(connection->mhd));
     mhd_end_soon(connection);
     connection->mhd->runs_again = true;
 }
 
-/* Path and query stay as they were sent: request.c and the router decode them. */
+/* Does not decode path and query: request.c and the router decode them. */
 static size_t leave_escaped(void *context, struct MHD_Connection *handle, char *text)
 {
     (void)context;
@@ -159,9 +261,12 @@ static size_t leave_escaped(void *context, struct MHD_Connection *handle, char *
 __attribute__((format(printf, 2, 0))) static void on_message(void *context, const char *format,
                                                              va_list arguments)
 {
+    struct mhd *mhd = context;
     char text[512];
 
-    (void)context;
+    /* The library reports this in no other way. */
+    if (strstr(format, "resource limit") != NULL)
+        note_starved(mhd);
     if (!log_enabled(LOG_LEVEL_DEBUG))
         return;
     vsnprintf(text, sizeof(text), format, arguments);
@@ -179,8 +284,9 @@ const char *mhd_reason(unsigned status)
 #if MHD_VERSION >= STRICT_PARSER
 #define STRICTNESS MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1
 #else
-/* If strict, it closes the connection without an answer when a target has a space, and answers with
- * two heads when Host is missing; it is strict about nothing else. The exchange refuses both. */
+/* In strict mode the library closes the connection without an answer if a target has a space, and
+ * answers with two heads if Host is missing. It has no other effect, and the exchange refuses
+ * both. */
 #define STRICTNESS MHD_OPTION_STRICT_FOR_CLIENT, 0
 #endif
 
@@ -190,16 +296,17 @@ static int no_certificate(void)
     return -1;
 }
 
-/* All calls of a loop are made on its thread. Since 1.0 the library would otherwise put off
- * connections that are given to it, so that those of kept_sockets_readmit would count as new. */
+/* A loop calls the library on one thread only. Without this flag, since 1.0, the library would
+ * defer connections that are added to it, and connections of handover_readmit would count as
+ * new. */
 #if MHD_VERSION >= STRICT_PARSER
 #define NO_THREADS MHD_USE_NO_THREAD_SAFETY
 #else
 #define NO_THREADS 0u
 #endif
 
-/* Also what the library needs only to be told with TLS. In turbo mode it closes connections without
- * the alert that says that nothing is missing (RFC 8446 section 6.1). */
+/* Includes the options that the library needs only with TLS. Turbo mode is for plain text only: it
+ * closes connections without the alert that marks a complete stream (RFC 8446 section 6.1). */
 static unsigned daemon_flags(const struct mhd *mhd)
 {
     const unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
@@ -209,7 +316,7 @@ static unsigned daemon_flags(const struct mhd *mhd)
 
 static struct MHD_Daemon *start_daemon(struct mhd *mhd, int listen_socket)
 {
-    /* Without TLS the library would complain about these. */
+    /* Without TLS the library would warn about these options. */
     struct MHD_OptionItem options[] = {
         {mhd->server->tls != NULL ? MHD_OPTION_HTTPS_PRIORITIES : MHD_OPTION_END, 0,
          (void *)(uintptr_t)TLS_PRIORITIES},
@@ -217,11 +324,12 @@ static struct MHD_Daemon *start_daemon(struct mhd *mhd, int listen_socket)
         {MHD_OPTION_END, 0, NULL},
     };
 
-    /* The port is the listening socket's, so the parameter is ignored. Limits and timeouts are the
-     * server's own, since they may change: at its own limit the library would stop listening. */
+    /* The listening socket has the port, so the parameter is ignored. The server applies limits and
+     * timeouts itself, because they may change, and because the library stops listening at its own
+     * limit. */
     return MHD_start_daemon(
         daemon_flags(mhd), 0, on_accept, mhd, handler_on_request, mhd, MHD_OPTION_EXTERNAL_LOGGER,
-        on_message, NULL, MHD_OPTION_ARRAY, options, MHD_OPTION_LISTEN_SOCKET, listen_socket,
+        on_message, mhd, MHD_OPTION_ARRAY, options, MHD_OPTION_LISTEN_SOCKET, listen_socket,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, STRICTNESS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         CONNECTION_MEMORY, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, CONNECTION_MEMORY,
         MHD_OPTION_CONNECTION_LIMIT, LIBRARY_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, 0u,
@@ -236,7 +344,7 @@ static void take_limits(struct mhd *mhd)
     const int64_t per_address = config_number(&config->limits.connections_per_address);
 
     connections_configure(&mhd->connections, config);
-    mhd->connection_limit = admission_limit(config);
+    mhd->connection_limit = open_files_for_connections(config);
     mhd->address_limit = per_address > 0 ? (unsigned)per_address : UINT_MAX;
 }
 
@@ -245,7 +353,7 @@ static int64_t send_buffer_bytes(const struct mhd *mhd)
     return config_number(&mhd->server->config->limits.send_buffer_bytes);
 }
 
-/* mhd_run looks at what lingers; the descriptor only ends the loop's sleep. */
+/* Wakes the loop; mhd_run then looks at the lingering connections. */
 static void on_linger(void *context)
 {
     (void)context;
@@ -253,15 +361,19 @@ static void on_linger(void *context)
 
 static void free_mhd(struct mhd *mhd)
 {
+    assert(mhd->waiting == 0);
     if (mhd->daemon != NULL)
         MHD_stop_daemon(mhd->daemon);
     linger_end(&mhd->linger);
     intake_set_free(mhd->intakes);
     bulk_set_free(mhd->bulks);
-    kept_sockets_end(&mhd->kept_sockets);
-    own_answers_end(&mhd->own_answers);
+    handover_end(&mhd->handover);
+    reserve_end(&mhd->reserve);
+    if (mhd->direct_epoll >= 0)
+        close(mhd->direct_epoll);
+    connections_end(&mhd->connections);
     hangups_end(&mhd->hangups);
-    kept_answers_clear(&mhd->kept);
+    response_cache_clear(&mhd->kept);
     request_pool_clear(&mhd->pool);
     free(mhd);
 }
@@ -284,23 +396,26 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
     signal(SIGPIPE, SIG_IGN);
     mhd->server = server;
     mhd->loop = loop;
+    mhd->reserve.descriptor = -1;
+    reserve_fill(&mhd->reserve);
+    mhd->tap = (struct tap){mhd, handover_judge};
     take_limits(mhd);
     mhd_update_clock(mhd);
-    mhd->intakes = bypass_intakes_new(mhd);
+    mhd->intakes = handover_intakes_new(mhd);
     mhd->bulks = bulk_set_new();
-    /* All, since free_mhd ends all. */
+    /* Initialize all of them even after a failure, since free_mhd frees all. */
     started = linger_init(&mhd->linger) == 0;
     started = hangups_init(&mhd->hangups) == 0 && started;
-    started = kept_sockets_init(&mhd->kept_sockets) == 0 && started;
-    started = own_answers_init(&mhd->own_answers, bypass_on_answered) == 0 && started;
-    if (started && mhd->intakes != NULL && mhd->bulks != NULL)
+    started = handover_init(&mhd->handover) == 0 && started;
+    mhd->direct_epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (started && mhd->direct_epoll >= 0 && mhd->intakes != NULL && mhd->bulks != NULL)
         mhd->daemon = start_daemon(mhd, listen_socket);
     if (mhd->daemon != NULL)
         listener_cap_send_buffer(listen_socket, send_buffer_bytes(mhd));
     if (mhd->daemon == NULL || loop_watch(loop, mhd->linger.epoll, on_linger, mhd) != 0 ||
         loop_watch(loop, mhd->hangups.epoll, hangups_notice, &mhd->hangups) != 0 ||
         loop_watch(loop, bulk_descriptor(mhd->bulks), bulk_run, mhd) != 0 ||
-        loop_watch(loop, mhd->own_answers.epoll, own_answers_run, &mhd->own_answers) != 0 ||
+        loop_watch(loop, mhd->direct_epoll, direct_answers_run, mhd) != 0 ||
         loop_watch(loop, intake_descriptor(mhd->intakes), intake_run, mhd->intakes) != 0) {
         snprintf(error, error_size, "the HTTP library cannot be started");
         free_mhd(mhd);
@@ -323,6 +438,31 @@ static int sooner(int timeout_ms, uint64_t due_ms, uint64_t now_ms)
     return left < INT_MAX ? (int)left : INT_MAX;
 }
 
+/* Detects runs without progress. The library asks to run again immediately while it considers a
+ * connection ready, even if that connection cannot progress because a line exceeds its memory or a
+ * handshake is incomplete. Bytes that the library sends show only in the sockets. */
+static void look_for_progress(struct mhd *mhd)
+{
+    uint64_t sent_bytes;
+
+    if (mhd->progressed)
+        mhd->idle_runs = 0;
+    mhd->progressed = false;
+    if (++mhd->idle_runs <= IDLE_RUNS)
+        return;
+    sent_bytes = connections_sent(&mhd->connections);
+    if (sent_bytes != mhd->sent_bytes)
+        mhd->idle_runs = 0;
+    mhd->sent_bytes = sent_bytes;
+}
+
+static int pause_ms(const struct mhd *mhd)
+{
+    const unsigned more = mhd->idle_runs > IDLE_RUNS ? mhd->idle_runs - IDLE_RUNS : 0;
+
+    return more == 0 ? 0 : 1 << (more < PAUSE_DOUBLED ? more : PAUSE_DOUBLED);
+}
+
 int mhd_timeout_ms(struct mhd *mhd)
 {
     MHD_UNSIGNED_LONG_LONG library_ms;
@@ -332,8 +472,12 @@ int mhd_timeout_ms(struct mhd *mhd)
         return 0;
     if (MHD_get_timeout(mhd->daemon, &library_ms) == MHD_YES)
         timeout_ms = library_ms < INT_MAX ? (int)library_ms : INT_MAX;
+    if (timeout_ms == 0)
+        timeout_ms = pause_ms(mhd);
     timeout_ms = sooner(timeout_ms, connections_due_ms(&mhd->connections), mhd->now_ms);
     timeout_ms = sooner(timeout_ms, deadlines_due_ms(&mhd->hangups.looks), mhd->now_ms);
+    if (mhd->starved_ms != 0)
+        timeout_ms = sooner(timeout_ms, mhd->now_ms + STARVED_TRY_MS, mhd->now_ms);
     timeout_ms = sooner(timeout_ms, intake_parts_due_ms(mhd->intakes), mhd->now_ms);
     return sooner(timeout_ms, deadlines_due_ms(&mhd->linger.due), mhd->now_ms);
 }
@@ -344,9 +488,13 @@ void mhd_run(struct mhd *mhd)
     mhd_update_clock(mhd);
     mhd->runs_again = false;
     mapped_files_check(&mhd->mapped, &mhd->connections);
-    mhd->turns++;
+    look_for_progress(mhd);
+    tap_open(&mhd->tap);
     MHD_run(mhd->daemon);
-    kept_sockets_readmit(mhd, readmit);
+    if (mhd->starved_ms != 0 || mhd->connections.first == NULL)
+        serve_waiting(mhd);
+    tap_open(NULL);
+    handover_readmit(mhd, readmit);
     if (hangups_are_due(&mhd->hangups, mhd->now_ms))
         hangups_run(&mhd->hangups, mhd->now_ms);
     intake_store_parts(mhd->intakes, mhd->now_ms);
@@ -357,31 +505,34 @@ void mhd_run(struct mhd *mhd)
 
 void mhd_reload(struct mhd *mhd)
 {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(mhd->daemon, MHD_DAEMON_INFO_LISTEN_FD);
     const int64_t send_bytes = send_buffer_bytes(mhd);
+    const int listening = listening_socket(mhd);
 
     assert(mhd_is_own_thread(mhd));
     take_limits(mhd);
-    if (info != NULL && info->listen_fd != MHD_INVALID_SOCKET)
-        listener_cap_send_buffer(info->listen_fd, send_bytes);
+    if (listening != MHD_INVALID_SOCKET)
+        listener_cap_send_buffer(listening, send_bytes);
     for (const struct connection *one = mhd->connections.first; one != NULL; one = one->after)
         listener_cap_send_buffer(one->descriptor, send_bytes);
 }
 
-/* Takes the connections that the kernel has accepted: closing the socket would reset them. */
+/* Accepts the connections that the kernel has already established; closing the socket would reset
+ * them. */
 static void accept_waiting(struct mhd *mhd)
 {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(mhd->daemon, MHD_DAEMON_INFO_LISTEN_FD);
-    struct pollfd listening = {.fd = info != NULL ? info->listen_fd : -1, .events = POLLIN};
+    const int listening = listening_socket(mhd);
 
-    for (unsigned i = 0; i < ACCEPT_ROUNDS_MAX && poll(&listening, 1, 0) > 0; i++)
+    tap_open(&mhd->tap);
+    for (unsigned i = 0; i < ACCEPT_ROUNDS_MAX && reserve_is_awaited(listening); i++)
         MHD_run(mhd->daemon);
+    tap_open(NULL);
 }
 
 void mhd_drain(struct mhd *mhd)
 {
     MHD_socket listening;
 
+    assert(mhd_is_own_thread(mhd));
     mhd_update_clock(mhd);
     accept_waiting(mhd);
     listening = MHD_quiesce_daemon(mhd->daemon);
@@ -392,6 +543,7 @@ void mhd_drain(struct mhd *mhd)
 
 void mhd_cut(struct mhd *mhd)
 {
+    assert(!mhd->cutting);
     mhd->cutting = true;
     for (const struct connection *one = mhd->connections.first; one != NULL; one = one->after)
         if (one->request != NULL)

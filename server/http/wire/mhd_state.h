@@ -1,4 +1,4 @@
-/* The state of a loop's HTTP library, for the files of the wire that share it. */
+/* The state of a loop's HTTP library, shared by several files of this folder. */
 #ifndef HTTP_WIRE_MHD_STATE_H
 #define HTTP_WIRE_MHD_STATE_H
 
@@ -7,15 +7,16 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
-#include "base/page_memory.h"
+#include "http/body/page_memory.h"
 #include "http/exchange/request_state.h"
+#include "http/limits/reserve.h"
+#include "http/tap/tap.h"
 #include "http/wire/connections.h"
+#include "http/wire/file_changes.h"
+#include "http/wire/handover.h"
 #include "http/wire/hangups.h"
-#include "http/wire/kept_answers.h"
-#include "http/wire/kept_sockets.h"
 #include "http/wire/linger.h"
-#include "http/wire/mapped_files.h"
-#include "http/wire/own_answers.h"
+#include "http/wire/response_cache.h"
 
 struct MHD_Daemon;
 
@@ -25,26 +26,33 @@ struct mhd {
     struct loop *loop;
     pthread_t thread; /* the loop's, once it runs */
     bool running;
+    struct tap tap;
     struct connections connections;
     struct hangups hangups;
     struct linger_set linger;
     struct intake_set *intakes;
     struct request_pool pool;
     struct page_memory pages;
-    struct kept_answers kept;
+    struct response_cache kept;
     struct mapped_files mapped;
     struct bulk_set *bulks;
-    struct kept_sockets kept_sockets;
-    struct own_answers own_answers;
-    int64_t heeded_ns; /* when the loop last asked whether the store has changed */
+    struct handover handover;
+    int direct_epoll;  /* readable when direct_answers_run has work */
+    int64_t polled_ns; /* when the loop last checked the store for changes */
     uint64_t now_ms;   /* as of the last mhd_update_clock */
-    unsigned turns;    /* of mhd_run */
     unsigned connection_limit;
     unsigned address_limit;
+    /* When clients began to wait to be accepted because no descriptors are left; 0: none wait. */
+    uint64_t starved_ms;
+    struct reserve reserve;
     unsigned waiting; /* suspended connections, and work that outlives its request */
     atomic_uint active;
     bool cutting;
-    bool runs_again; /* the library has to look at a connection once more */
+    bool runs_again; /* the library must look at a connection again */
+    /* Detect that the library is spinning without progress (mhd.c). */
+    bool progressed;     /* bytes or connections have come or gone since the last mhd_run */
+    unsigned idle_runs;  /* consecutive calls of mhd_run without progress */
+    uint64_t sent_bytes; /* connections_sent at the last check */
 };
 
 static inline void mhd_update_clock(struct mhd *mhd)
@@ -52,7 +60,7 @@ static inline void mhd_update_clock(struct mhd *mhd)
     mhd->now_ms = (uint64_t)clock_coarse_ms();
 }
 
-/* Declares the calling thread to be the loop's. */
+/* Makes the calling thread the loop's thread. */
 static inline void mhd_enter_thread(struct mhd *mhd)
 {
     assert(!mhd->running);
@@ -60,13 +68,13 @@ static inline void mhd_enter_thread(struct mhd *mhd)
     mhd->running = true;
 }
 
-/* For assertions: whether this is the loop's thread. */
+/* Returns true on the loop's thread; for assertions. */
 static inline bool mhd_is_own_thread(const struct mhd *mhd)
 {
     return !mhd->running || pthread_equal(mhd->thread, pthread_self()) != 0;
 }
 
-/* Counts work that ends with mail to this loop, even if its request is over by then, as waiting. */
+/* Counts work as waiting that ends with mail to this loop, even if its request is over first. */
 static inline void mhd_work_begun(struct mhd *mhd)
 {
     assert(mhd_is_own_thread(mhd));

@@ -1,8 +1,8 @@
-/* Two windows and one job: while one window is sent, the job fills the other. A window is filled
- * again as soon as its last byte is taken, so windows hold the answer's bytes in order.
+/* Two windows and one job: while one window is sent, the job fills the other. A window is refilled
+ * as soon as its last byte is taken, so the windows hold the answer's bytes in order.
  *
  * All windows of the process share one budget. When it is spent, a new answer gets one small
- * window, so that clients that read slowly cannot block others. */
+ * window, so that slow readers cannot block other clients. */
 #include "http/wire/readahead.h"
 
 #include <assert.h>
@@ -11,22 +11,22 @@
 #include <string.h>
 
 #include "http/body/pinned.h"
-#include "http/body/stamp.h"
 #include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
+#include "http/wire/file_changes.h"
 #include "http/wire/mhd_state.h"
 
-/* For the windows and blocks of the whole process. */
+/* The maximum for the windows and blocks of the whole process. */
 #define BUDGET_BYTES ((size_t)64 << 20)
-/* The first window is small, so that the first byte comes soon; each further one is twice as
+/* The first window is small, so that the first byte is sent soon; each further window is twice as
  * large. */
 #define WINDOW_FIRST ((size_t)64 * 1024)
 #define WINDOW_MOST  ((size_t)512 * 1024)
-/* Every answer gets this much, whatever is left of the budget. */
+/* Every answer gets this much, even if the budget is spent. */
 #define WINDOW_LEAST ((size_t)32 * 1024)
-/* Handed to the sender at a time, if the budget allows: about what a send buffer takes. */
+/* The maximum per call of the sender, if the budget allows: about the size of a send buffer. */
 #define BLOCK_MOST ((size_t)256 * 1024)
-/* Of what is elsewhere, so much is on its way in front of what is read: at first, and at most. */
+/* How many remote bytes to fetch ahead of the read position: at first, and at most. */
 #define AHEAD_FIRST ((uint64_t)8 << 20)
 #define AHEAD_MOST  ((uint64_t)64 << 20)
 
@@ -42,21 +42,21 @@ struct readahead {
     struct request *request;
     struct mhd *mhd;
     const struct answer *answer;
-    uint64_t stamp; /* of the files */
+    uint64_t stamp; /* of the answer's files */
     struct window windows[2];
     size_t growing; /* the size of the next window */
     size_t block;
 
-    /* The worker's while it fills. */
-    struct window *filling; /* NULL: no job is under way */
+    /* The worker owns these while it fills. */
+    struct window *filling; /* NULL: no job runs */
     size_t wanted;
     size_t segment;
     uint64_t segment_taken;
-    uint64_t advised; /* bytes in front of it that should be on their way */
+    uint64_t advised; /* bytes ahead of the position that should be in transit */
     struct zt_error error;
 
     uint64_t begun; /* bytes of the answer that were read or are being read */
-    bool failed;    /* see error; what was filled before can still be taken */
+    bool failed;    /* see error; filled windows can still be taken */
     bool awaited;   /* the connection is suspended */
     bool ended;     /* the request is over */
     atomic_bool cancelled;
@@ -72,6 +72,7 @@ static size_t budget_take(size_t wanted, size_t least)
 {
     const size_t share = BUDGET_BYTES / 2 / atomic_load_explicit(&sharers, memory_order_relaxed);
 
+    assert(wanted >= least && least > 0);
     while (wanted > least && wanted > share)
         wanted /= 2;
     while (wanted > least && atomic_fetch_add(&budget_spent, wanted) > BUDGET_BYTES - wanted) {
@@ -98,12 +99,14 @@ static bool budget_is_spent(void)
 
 static void window_free(struct window *window)
 {
+    assert((window->bytes == NULL) == (window->capacity == 0));
     free(window->bytes);
     budget_give(window->capacity);
     *window = (struct window){0};
 }
 
-/* Gives a window the due size, or what the budget allows. False if out of memory. */
+/* Gives a window the wanted size, or less if the budget requires it. Returns false if out of
+ * memory. */
 static bool window_prepare(struct window *window, size_t due)
 {
     uint8_t *bytes;
@@ -125,6 +128,7 @@ static bool window_prepare(struct window *window, size_t due)
 
 static void free_all(struct readahead *ahead)
 {
+    assert(ahead->filling == NULL || ahead->ended);
     window_free(&ahead->windows[0]);
     window_free(&ahead->windows[1]);
     budget_give(ahead->block);
@@ -134,13 +138,15 @@ static void free_all(struct readahead *ahead)
 
 /* --- filling --- */
 
-/* Reads from one segment and returns how much; 0 if it fails. */
+/* Reads from one segment. Returns how many bytes were read; 0 on failure. */
 static size_t read_piece(struct readahead *ahead, uint8_t *to, size_t room)
 {
     const struct segment *segment = &ahead->answer->segments[ahead->segment];
     const uint64_t left = segment->length - ahead->segment_taken;
     const size_t length = left < room ? (size_t)left : room;
 
+    assert(ahead->segment_taken < segment->length);
+    assert(room > 0 && ahead->segment < ahead->answer->segment_count);
     if (segment->kind == SEGMENT_MEMORY)
         memcpy(to, segment->bytes + ahead->segment_taken, length);
     else if (zt_source_read_at(segment->source, segment->offset + ahead->segment_taken, to, length,
@@ -154,8 +160,8 @@ static size_t read_piece(struct readahead *ahead, uint8_t *to, size_t room)
     return length;
 }
 
-/* When all has been read, the files must be what they were at the beginning: a mixture never
- * becomes whole. */
+/* Checks, once all has been read, that the files are unchanged since the beginning: an answer that
+ * mixes old and new bytes must never complete. */
 static void check_files(struct readahead *ahead)
 {
     if (ahead->segment == ahead->answer->segment_count &&
@@ -163,7 +169,8 @@ static void check_files(struct readahead *ahead)
         zt_fail(&ahead->error, ZT_IO, NULL, ZT_NO_OFFSET, "the file has changed");
 }
 
-/* Reading would wait for one block after another. */
+/* Announces the next bytes to the store; without this, reading would wait for one block after
+ * another. */
 static void advise(struct readahead *ahead)
 {
     const struct place from = {.segment = ahead->segment, .within = ahead->segment_taken};
@@ -174,12 +181,13 @@ static void advise(struct readahead *ahead)
     ahead->advised = ahead->advised * 2 < AHEAD_MOST ? ahead->advised * 2 : AHEAD_MOST;
 }
 
-/* On a worker. */
+/* Fills a window; runs on a worker. */
 static void fill(struct job *job)
 {
     struct readahead *ahead = (struct readahead *)job;
     size_t filled = 0;
 
+    assert(ahead->filling != NULL && ahead->wanted <= ahead->filling->capacity);
     advise(ahead);
     while (filled < ahead->wanted &&
            !atomic_load_explicit(&ahead->cancelled, memory_order_relaxed)) {
@@ -193,7 +201,7 @@ static void fill(struct job *job)
     check_files(ahead);
 }
 
-/* The window to be filled next; NULL while both are full, or the budget has room for only one. */
+/* Returns the window to fill next; NULL if both are full, or if the budget allows only one. */
 static struct window *window_to_fill(struct readahead *ahead)
 {
     struct window *first = &ahead->windows[0];
@@ -212,6 +220,7 @@ static size_t due_size(struct readahead *ahead, uint64_t left)
 {
     size_t due = ahead->growing;
 
+    assert(left > 0 && ahead->growing <= WINDOW_MOST);
     if (ahead->growing < WINDOW_MOST)
         ahead->growing *= 2;
     while (due > WINDOW_LEAST && due / 2 >= left)
@@ -219,12 +228,13 @@ static size_t due_size(struct readahead *ahead, uint64_t left)
     return due;
 }
 
-/* Begins to fill the next window, unless nothing is left or no window is free. */
+/* Starts to fill the next window, unless the answer ends or no window is free. */
 static void fill_next(struct readahead *ahead)
 {
     const uint64_t left = ahead->answer->content_length - ahead->begun;
     struct window *window = window_to_fill(ahead);
 
+    assert(ahead->begun <= ahead->answer->content_length);
     if (ahead->filling != NULL || ahead->failed || window == NULL || left == 0 ||
         atomic_load(&ahead->cancelled))
         return;
@@ -242,7 +252,7 @@ static void fill_next(struct readahead *ahead)
     workers_submit(server_waiters(ahead->request->server), &ahead->job);
 }
 
-/* On the loop: a window is full, or reading has failed. */
+/* Runs on the loop when a window is full or reading has failed. */
 static void on_filled(struct job *job)
 {
     struct readahead *ahead = (struct readahead *)job;
@@ -296,9 +306,10 @@ struct readahead *readahead_begin(struct request *request, struct mhd *mhd)
     return ahead;
 }
 
-/* The window that holds the byte at position. */
+/* Returns the window that holds the byte at position. */
 static struct window *window_at(struct readahead *ahead, uint64_t position)
 {
+    assert(position < ahead->answer->content_length);
     for (unsigned i = 0; i < 2; i++) {
         struct window *window = &ahead->windows[i];
 
@@ -323,6 +334,7 @@ ssize_t readahead_take(struct readahead *ahead, uint64_t position, void *buffer,
     taken = (size_t)(position - window->start);
     left = window->length - taken;
     size = left < size ? left : size;
+    assert(size > 0 && window->length <= window->capacity);
     memcpy(buffer, window->bytes + taken, size);
     if (size == left) {
         window->length = 0;

@@ -1,8 +1,7 @@
-/* The bytes of an answer, read by workers ahead of what is sent: one window is being sent while
- * another is being filled.
+/* Workers read the bytes of an answer ahead of sending: one window is sent while another is filled.
  *
- * For bytes that a loop must not read itself: sources that gather, decode or wait for a disk, in
- * any mixture of segments. All functions are for the loop's thread; the worker touches only the
+ * Used for bytes that a loop must not read itself: sources that gather, decode or wait for a disk,
+ * in any mixture of segments. All functions are for the loop's thread; the worker touches only the
  * window that it fills and its position in the segments. */
 #ifndef HTTP_WIRE_READAHEAD_H
 #define HTTP_WIRE_READAHEAD_H
@@ -14,26 +13,27 @@
 struct mhd;
 struct readahead;
 
-/* Begins to fill the first window of the request's answer, and resumes the request when it is full.
- * The answer must not change any more. NULL if out of memory. */
+/* Starts to fill the first window of the request's answer, and resumes the request when the window
+ * is full. The answer must not change afterwards. Returns NULL if out of memory. */
 struct readahead *readahead_begin(struct request *request, struct mhd *mhd);
 
-/* Copies the bytes at position, which is where the last call ended, as far as they have been read.
- * 0: none yet; the caller suspends the connection, and the request is resumed later. -1: reading
- * has failed, see readahead_error. */
+/* Copies the available bytes at position, which must be where the last call ended. Returns 0 if
+ * there are none yet: the caller suspends the connection, and the request is resumed later. Returns
+ * -1 if reading has failed (see readahead_error). */
 ssize_t readahead_take(struct readahead *ahead, uint64_t position, void *buffer, size_t size);
 
-/* How much should be taken at a time. */
+/* Returns how many bytes to take per call. */
 size_t readahead_block(const struct readahead *ahead);
 
-/* Why there are no more bytes; NULL if nothing has failed. */
+/* Returns the error that ended reading, or NULL. */
 const struct zt_error *readahead_error(const struct readahead *ahead);
 
-/* Ends reading soon, and begins no more reads. Takes NULL. */
+/* Stops reading soon and starts no more reads. Accepts NULL. */
 void readahead_cancel(struct readahead *ahead);
 
-/* To be called when the request is over. True: freed, and the caller frees the request. False: a
- * worker is still reading from what the request holds; both are freed when it is done. */
+/* Call it when the request is over. Returns true if it was freed; the caller then frees the
+ * request. Returns false if a worker is still reading from the request's answer; both are freed
+ * when the worker is done. */
 bool readahead_end(struct readahead *ahead);
 
 #endif

@@ -1,118 +1,54 @@
-/* Which response carries which answer. Measured on loopback beside nginx, in plain text:
+/* Chooses a response for each answer. The limits were measured on loopback and compared with nginx,
+ * in plain text:
  *
- *   memory                                  buffer
- *   one part of a file, of 4 MiB or more,   past the library (bulk.h), if nothing forbids it
- *   or 1 MiB to other machines, or of more
- *   than 64 KiB not in the page cache
- *   up to 64 KiB, in the page cache         buffer or vector over the mapping (sendfile costs more
- *                                           than it saves)
- *   up to 64 KiB, not in the page cache     read by a worker, then a buffer
- *   larger, in the page cache, send buffer  buffer or vector over the mapping (uncapped, it starves
- *   capped                                  other connections)
- *   larger, one part of a file              sendfile from a descriptor of its own
- *   anything else                           a reader that copies what workers read ahead
+ *   one piece of memory                        buffer
+ *   one piece of a file, in the page cache,    buffer over the mapping (sendfile costs more than it
+ *   up to 64 KiB, or up to 4 MiB if the send   saves)
+ *   buffer is capped (uncapped, it would
+ *   starve other connections)
+ *   other answers of more than 64 KiB, if      past the library (bulk.h)
+ *   bulk.c can send them
+ *   other answers up to 64 KiB                 copied into a buffer: here if they are in memory or
+ *                                              in the page cache, else by a worker
+ *   anything else                              a reader that copies bytes that workers read ahead
  *
- * With TLS nothing is sent from a mapping, since GnuTLS would be killed by SIGBUS when a file was
- * truncated, nor from a descriptor, which the library would read in pieces of 4 KiB:
- *
- *   memory in one piece                     buffer
- *   up to 64 KiB                            read into a buffer: here if it is in memory or in the
- *                                           page cache, else by a worker
- *   larger                                  a reader that copies what workers read ahead */
+ * With TLS, answers are sent neither from a mapping, since SIGBUS would kill GnuTLS if the file was
+ * truncated, nor past the library. No response has several pieces or a descriptor: the library
+ * would need its small memory for the list of pieces, and with TLS it would read a descriptor in
+ * pieces of 4 KiB. */
 #include "http/wire/sender.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
+#include "http/body/page_cache.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/bulk.h"
 #include "http/wire/connections.h"
-#include "http/wire/elsewhere.h"
-#include "http/wire/mapped_files.h"
+#include "http/wire/file_changes.h"
 #include "http/wire/mhd.h"
 #include "http/wire/mhd_state.h"
-#include "http/wire/page_cache.h"
 #include "http/wire/readahead.h"
+#include "http/wire/remote_body.h"
 
-/* Up to this an answer is copied or mapped, never sent by sendfile. */
-#define SMALL_BYTES PAGE_CACHE_SMALL_BYTES
-/* What the library needs in a connection's memory for itself, rounded up. */
-#define MEMORY_RESERVE 1024u
-/* The most segments of a small answer that the loop looks at itself. */
+/* The maximum number of segments of a small answer that the loop examines itself. */
 #define SMALL_PARTS 64
-
-/* --- how it is sent --- */
-
-/* An upper bound on the bytes of further requests that the library has already read. */
-static uint64_t pipelined_bytes(const struct request *request)
-{
-    const struct request_state *state = request_state_const(request);
-    const struct connection *connection = request->connection;
-    const uint64_t received = connection_received(connection);
-    const uint64_t known = connection->request_bytes + state->header_bytes + state->body_received;
-
-    return received >= known ? received - known : UINT64_MAX;
-}
-
-/* The library copies the list of parts into the connection's memory, beside the request, the head
- * of the answer and what it has read of further requests. If the list does not fit, the library
- * unlocks a mutex that it has not locked, and aborts the program when it destroys it: no estimate
- * here may be less than what is used. */
-static bool parts_fit(struct request *request, const struct answer *answer)
-{
-    const struct request_state *state = request_state_const(request);
-    uint64_t used =
-        MEMORY_RESERVE + state->header_bytes + (uint64_t)state->header_count * HEADER_FIELD_BYTES;
-    const uint64_t pipelined = answer->segment_count > 1 ? pipelined_bytes(request) : 0;
-
-    if (answer->segment_count <= 1)
-        return true;
-    for (unsigned i = 0; i < answer->field_count; i++)
-        used += strlen(answer->fields[i].name) + strlen(answer->fields[i].value) + strlen(": \r\n");
-    if (pipelined > CONNECTION_MEMORY || used + pipelined > CONNECTION_MEMORY)
-        return false;
-    /* Parsed cookies need more memory than their bytes. */
-    return answer->segment_count <=
-               (CONNECTION_MEMORY - used - pipelined) / sizeof(struct MHD_IoVec) &&
-           request_header(request, "Cookie") == NULL;
-}
-
-/* Whether the loop can send from memory or a mapping without waiting for a disk or starving other
- * connections. */
-static bool mapping_is_good(struct request *request, const struct answer *answer)
-{
-    const bool small = answer->content_length <= SMALL_BYTES;
-
-    if (!parts_fit(request, answer) || (small && answer->segment_count > SMALL_PARTS))
-        return false;
-    if (answer_is_memory(answer))
-        return true;
-    return (small || config_number(&request->server->config->limits.send_buffer_bytes) > 0) &&
-           answer_is_mappable(answer) && page_cache_holds(request->connection->mhd, answer) &&
-           mapped_files_enter(&request->connection->mhd->mapped, request);
-}
-
-static bool has_descriptor(const struct answer *answer)
-{
-    return answer->segment_count == 1 && answer->segments[0].kind == SEGMENT_SOURCE &&
-           zt_source_descriptor(answer->segments[0].source) >= 0;
-}
 
 /* --- reading what is small and not in the page cache --- */
 
-/* On a worker, or with TLS on the loop; touches only what the request owns. */
+/* Copies the answer to memory. Runs on a worker or on the loop, and touches only memory of the
+ * request. */
 static void load(struct request *request)
 {
     struct request_state *state = request_state(request);
     const struct answer *answer = &state->answer;
     uint8_t *at = state->loaded;
 
+    assert(state->loaded != NULL);
     for (size_t i = 0; i < answer->segment_count; i++) {
         const struct segment *segment = &answer->segments[i];
 
@@ -130,7 +66,7 @@ static enum outcome answer_problem(struct request *request, const struct zt_erro
 {
     struct request_state *state = request_state(request);
 
-    state->sending = SENDING_MAPPED;
+    state->sending = SENDING_BUFFER;
     problem_reply_error(request, error);
     state->ranged = false;
     exchange_answer(request);
@@ -149,6 +85,7 @@ static enum outcome begin_load(struct request *request)
 {
     struct request_state *state = request_state(request);
 
+    assert(state->loaded == NULL && state->answer.content_length <= SENDER_SMALL_BYTES);
     state->loaded = request_allocate(request, (size_t)state->answer.content_length);
     return state->loaded != NULL ? request_work_here(request, load) : answer_out_of_memory(request);
 }
@@ -158,9 +95,10 @@ static enum outcome take_loaded(struct request *request)
     struct request_state *state = request_state(request);
     struct answer *answer = &state->answer;
 
+    assert(state->loaded != NULL);
     if (state->load_error.status != ZT_OK)
         return answer_problem(request, &state->load_error);
-    /* Not in the list of the representation, which others may share. */
+    /* Do not change the representation's list of segments, which other requests may share. */
     answer->segments = state->answer_segments;
     answer->segments[0] = (struct segment){
         .kind = SEGMENT_MEMORY, .length = answer->content_length, .bytes = state->loaded};
@@ -174,6 +112,7 @@ static enum outcome begin_ahead(struct request *request)
 {
     struct request_state *state = request_state(request);
 
+    assert(state->ahead == NULL && state->answer.segment_count > 0);
     state->ahead = readahead_begin(request, request->connection->mhd);
     if (state->ahead == NULL)
         return answer_out_of_memory(request);
@@ -181,8 +120,8 @@ static enum outcome begin_ahead(struct request *request)
     return OUTCOME_WAITING;
 }
 
-/* Waits until the first window is full. If reading fails, the client gets a problem; later it would
- * be too late for a status. */
+/* Waits until the first window is full. If reading fails now, the client gets a problem; later the
+ * status would already be sent. */
 static enum outcome take_ahead(struct request *request)
 {
     const struct request_state *state = request_state_const(request);
@@ -191,81 +130,97 @@ static enum outcome take_ahead(struct request *request)
     return error != NULL ? answer_problem(request, error) : OUTCOME_READY;
 }
 
-/* --- with TLS --- */
-
-static bool can_load_here(struct mhd *mhd, const struct answer *answer)
-{
-    return answer->segment_count <= SMALL_PARTS &&
-           (answer_is_memory(answer) ||
-            (answer_is_mappable(answer) && page_cache_holds(mhd, answer)));
-}
+/* --- choosing --- */
 
 static enum outcome load_here(struct request *request)
 {
     struct request_state *state = request_state(request);
 
+    assert(state->loaded == NULL && state->answer.content_length <= SENDER_SMALL_BYTES);
     state->loaded = request_allocate(request, (size_t)state->answer.content_length);
-    if (state->loaded != NULL)
-        load(request);
-    return state->loaded != NULL ? take_loaded(request) : answer_out_of_memory(request);
+    if (state->loaded == NULL)
+        return answer_out_of_memory(request);
+    load(request);
+    return take_loaded(request);
 }
 
-static enum outcome load_for_tls(struct request *request)
+/* Looks only at answers that may be mapped or copied on the loop. */
+static bool is_resident(const struct request *request)
 {
     const struct answer *answer = &request_state_const(request)->answer;
+    const bool may_be_mapped = request->connection->tls == NULL && answer->segment_count == 1;
+    struct mhd *mhd = request->connection->mhd;
 
-    if (answer->segment_count == 1 && answer_is_memory(answer))
-        return OUTCOME_READY;
-    if (answer->content_length > SMALL_BYTES)
-        return begin_ahead(request);
-    return can_load_here(request->connection->mhd, answer) ? load_here(request)
-                                                           : begin_load(request);
+    return answer->content_length <= (may_be_mapped ? SENDER_MAPPED_MOST : SENDER_SMALL_BYTES) &&
+           answer->segment_count <= SMALL_PARTS &&
+           answer_is_resident(answer, &mhd->pages, mhd->now_ms);
 }
 
-/* All of its bytes are here. */
+/* Tries to send a resident answer from the mapping of its file. Returns true on success. */
+static bool map(struct request *request)
+{
+    const struct answer *answer = &request_state_const(request)->answer;
+    const struct config *config = request->server->config;
+
+    return request->connection->tls == NULL && answer->segment_count == 1 &&
+           (answer->content_length <= SENDER_SMALL_BYTES ||
+            config_number(&config->limits.send_buffer_bytes) > 0) &&
+           mapped_files_enter(&request->connection->mhd->mapped, request);
+}
+
+/* Chooses the way for an answer whose bytes are all local. */
 static enum outcome choose(struct request *request)
 {
     struct request_state *state = request_state(request);
     const struct answer *answer = &state->answer;
+    bool is_bulk = bulk_is_worthwhile(request, true);
+    bool resident = false;
 
-    if (request->connection->tls != NULL)
-        return load_for_tls(request);
-    if (bulk_is_worthwhile(request)) {
+    assert(answer->segment_count > 0 && state->sending == SENDING_BUFFER);
+    /* Most long answers are sent that way whether they are resident or not: to ask about 4 MiB may
+     * take 0.1 ms. */
+    if (!is_bulk) {
+        resident = is_resident(request);
+        is_bulk = !resident && bulk_is_worthwhile(request, false);
+    }
+    if (is_bulk) {
         state->sending = SENDING_BULK;
         return OUTCOME_READY;
     }
-    if (mapping_is_good(request, answer))
+    if (answer->segment_count == 1 && answer_is_memory(answer))
         return OUTCOME_READY;
-    if (answer->content_length <= SMALL_BYTES)
-        return begin_load(request);
-    if (!has_descriptor(answer))
+    if (resident && map(request))
+        return OUTCOME_READY;
+    if (answer->content_length > SENDER_SMALL_BYTES)
         return begin_ahead(request);
-    state->sending = SENDING_DESCRIPTOR;
-    return OUTCOME_READY;
+    return resident ? load_here(request) : begin_load(request);
 }
 
 enum outcome sender_load(struct request *request)
 {
     struct request_state *state = request_state(request);
-    enum elsewhere brought;
 
+    assert(state->stage == STAGE_ANSWER);
     if (state->ahead != NULL)
         return take_ahead(request);
     if (state->loaded != NULL)
         return take_loaded(request);
     if (state->answer.segment_count == 0)
         return OUTCOME_READY;
-    brought = elsewhere_bring(request);
-    if (brought == ELSEWHERE_WAITS)
+    switch (remote_body_fetch(request)) {
+    case REMOTE_BODY_LOCAL:
+        break;
+    case REMOTE_BODY_WAITS:
         return OUTCOME_WAITING;
-    if (brought == ELSEWHERE_FAILED)
-        return answer_problem(request, elsewhere_error(request));
-    if (brought == ELSEWHERE_READ)
+    case REMOTE_BODY_STREAM:
+        state->sending = SENDING_BULK;
+        return OUTCOME_READY;
+    case REMOTE_BODY_READ:
         return begin_ahead(request);
-    if (brought == ELSEWHERE_HERE)
-        return choose(request);
-    state->sending = SENDING_PARTS;
-    return OUTCOME_READY;
+    case REMOTE_BODY_FAILED:
+        return answer_problem(request, remote_body_error(state->remote));
+    }
+    return choose(request);
 }
 
 /* --- responses --- */
@@ -286,8 +241,8 @@ static struct MHD_Response *buffer_response(const void *bytes, uint64_t length)
                                            MHD_RESPMEM_PERSISTENT);
 }
 
-/* Without a length the library would send one anyway, or the framing of a missing body, unless the
- * connection ends with the answer. */
+/* Makes a response without a length. The library would otherwise add one, or the framing of a
+ * missing body, unless the connection ends with the answer. */
 static struct MHD_Response *lengthless_response(void)
 {
     struct MHD_Response *response =
@@ -298,7 +253,7 @@ static struct MHD_Response *lengthless_response(void)
     return response;
 }
 
-/* For HEAD and 304: the length is that of a body that is not sent. */
+/* For HEAD and 304: announces a length but sends no body. */
 static struct MHD_Response *bodiless_response(uint64_t length)
 {
     if (length == ANSWER_LENGTH_UNKNOWN)
@@ -307,55 +262,13 @@ static struct MHD_Response *bodiless_response(uint64_t length)
                        : MHD_create_response_from_callback(length, 1, read_nothing, NULL, NULL);
 }
 
-static struct MHD_Response *vector_response(const struct answer *answer)
-{
-    struct MHD_IoVec *parts = calloc(answer->segment_count, sizeof(*parts));
-    struct MHD_Response *response;
-
-    if (parts == NULL)
-        return NULL;
-    for (size_t i = 0; i < answer->segment_count; i++)
-        parts[i] = (struct MHD_IoVec){segment_bytes(&answer->segments[i]),
-                                      (size_t)answer->segments[i].length};
-    response = MHD_create_response_from_iovec(parts, (unsigned)answer->segment_count, NULL, NULL);
-    free(parts);
-    return response;
-}
-
-static struct MHD_Response *mapped_response(const struct answer *answer)
-{
-    if (answer->segment_count > 1)
-        return vector_response(answer);
-    return buffer_response(segment_bytes(&answer->segments[0]), answer->segments[0].length);
-}
-
-/* Takes one more descriptor for the connection; without it, the answer comes from the mapping. */
-static struct MHD_Response *descriptor_response(struct request *request)
-{
-    const struct answer *answer = &request_state(request)->answer;
-    const struct segment *segment = &answer->segments[0];
-    const int descriptor = fcntl(zt_source_descriptor(segment->source), F_DUPFD_CLOEXEC, 0);
-    struct MHD_Response *response;
-
-    if (descriptor < 0)
-        return segment_bytes(segment) != NULL &&
-                       mapped_files_enter(&request->connection->mhd->mapped, request)
-                   ? mapped_response(answer)
-                   : NULL;
-    response =
-        MHD_create_response_from_fd_at_offset64(segment->length, descriptor, segment->offset);
-    if (response == NULL)
-        close(descriptor);
-    return response;
-}
-
-/* Ends the connection before the announced length is reached. */
+/* Ends the connection before the announced length is reached, so that the client notices. */
 static ssize_t cut(struct request *request)
 {
     const struct zt_error *error = readahead_error(request_state_const(request)->ahead);
 
     if (error != NULL)
-        log_write(LOG_LEVEL_ERROR, "request %s: its answer is cut: %s", request->id,
+        log_write(LOG_LEVEL_ERROR, "request %s: its response is cut off: %s", request->id,
                   error->message);
     mhd_end_now(request->connection);
     return MHD_CONTENT_READER_END_WITH_ERROR;
@@ -366,17 +279,20 @@ static ssize_t read_ahead(void *context, uint64_t position, char *buffer, size_t
     struct request *request = context;
     const ssize_t taken = readahead_take(request_state(request)->ahead, position, buffer, size);
 
+    assert(request_state_const(request)->sending == SENDING_AHEAD);
+    request->connection->mhd->progressed = true;
     if (taken == 0)
-        mhd_suspend(request->connection);
+        mhd_suspend(request->connection, CONNECTION_WAITING);
     return taken >= 0 ? taken : cut(request);
 }
 
-/* The library asks when the head is sent, and again when the body is, but never gets a byte: an
- * error is the only end that it accepts then. */
+/* Called when the head is sent and again when the body is sent. It never returns a byte: an error
+ * is the only end that the library then accepts. */
 static ssize_t read_bulk(void *context, uint64_t position, char *buffer, size_t size)
 {
     struct request *request = context;
 
+    assert(request_state_const(request)->sending == SENDING_BULK);
     (void)buffer;
     (void)size;
     assert(position == 0);
@@ -392,25 +308,24 @@ static ssize_t read_bulk(void *context, uint64_t position, char *buffer, size_t 
 static struct MHD_Response *body_response(struct request *request)
 {
     const struct request_state *state = request_state_const(request);
+    const struct answer *answer = &state->answer;
 
     switch (state->sending) {
-    case SENDING_MAPPED:
+    case SENDING_BUFFER:
         break;
-    case SENDING_DESCRIPTOR:
-        return descriptor_response(request);
     case SENDING_BULK:
-    case SENDING_PARTS:
-        return MHD_create_response_from_callback(state->answer.content_length, 1, read_bulk,
-                                                 request, NULL);
+        return MHD_create_response_from_callback(answer->content_length, 1, read_bulk, request,
+                                                 NULL);
     case SENDING_AHEAD:
         return MHD_create_response_from_callback(
-            state->answer.content_length, readahead_block(state->ahead), read_ahead, request, NULL);
+            answer->content_length, readahead_block(state->ahead), read_ahead, request, NULL);
     }
-    return mapped_response(&state->answer);
+    assert(answer->segment_count == 1);
+    return buffer_response(segment_bytes(&answer->segments[0]), answer->content_length);
 }
 
-/* The length of what the library adds to the fields: status line, Date, Content-Length, and the
- * empty line. */
+/* Returns the length of the library's additions to the fields: status line, Date, Content-Length,
+ * and the empty line. */
 static uint64_t frame_bytes(const struct answer *answer)
 {
     static const char frame[] =
@@ -422,7 +337,7 @@ static uint64_t frame_bytes(const struct answer *answer)
     return bytes;
 }
 
-/* Adds the length of the fields to *bytes. */
+/* Adds the answer's fields, and their length to *bytes. */
 static bool add_fields(struct MHD_Response *response, const struct answer *answer, bool close,
                        uint64_t *bytes)
 {
@@ -448,8 +363,8 @@ struct MHD_Response *sender_response(struct request *request, bool close)
 
     if (response == NULL)
         return NULL;
-    connection_begin_answer(request->connection, answer->content_length > SMALL_BYTES);
-    if (answer->content_length <= SMALL_BYTES)
+    connection_begin_answer(request->connection, answer->content_length > SENDER_SMALL_BYTES);
+    if (answer->content_length <= SENDER_SMALL_BYTES)
         bulk_make_way(request->connection->mhd->bulks, request->connection->mhd->now_ms);
     state->closes = close;
     state->head_bytes = frame_bytes(answer);
@@ -466,6 +381,7 @@ static struct MHD_Response *copied_response(const struct segment *segment)
     uint8_t *bytes = malloc(length);
     struct MHD_Response *response = NULL;
 
+    assert(segment->length > 0);
     if (bytes == NULL)
         return NULL;
     if (segment->kind == SEGMENT_MEMORY)

@@ -1,26 +1,32 @@
-/* From the segments of an answer to a response of libmicrohttpd, by size and by what the page cache
- * holds. */
+/* Turns an answer's segments into a libmicrohttpd response. The way depends on the size and on
+ * whether the bytes are in the page cache. */
 #ifndef HTTP_WIRE_SENDER_H
 #define HTTP_WIRE_SENDER_H
 
 #include "http/exchange/request.h"
 
+/* Answers up to this size are copied or mapped. */
+#define SENDER_SMALL_BYTES ((uint64_t)64 << 10)
+/* The longest piece of a file that the library sends from a mapping. */
+#define SENDER_MAPPED_MOST ((uint64_t)4 << 20)
+
 struct MHD_Response;
 
 /* Decides how the answer is sent, and makes sure that its beginning can be sent without waiting for
- * a disk. WAITING while a worker reads the beginning; call it again afterwards. If that cannot be
- * read, the answer becomes a problem. */
+ * a disk. Returns WAITING while a worker reads the beginning; call it again afterwards. If reading
+ * fails, the answer becomes a problem. */
 enum outcome sender_load(struct request *request);
 
-/* The response for the request's answer, which the caller destroys. close: with Connection: close.
- * NULL if out of memory. */
+/* Returns a response for the request's answer, which the caller destroys; NULL if out of memory.
+ * close: add "Connection: close". */
 struct MHD_Response *sender_response(struct request *request, bool close);
 
-/* The same with a copy of the bytes, which may outlive the request. The answer has at most one
- * segment, which can be sent without waiting. NULL also if its file cannot be read. */
+/* Does the same with a copy of the bytes, which may outlive the request. The answer must have at
+ * most one segment, which can be sent without waiting. Also returns NULL if its file cannot be
+ * read. */
 struct MHD_Response *sender_copy(struct request *request);
 
-/* Ends the use of a response of sender_copy. */
+/* Releases a response of sender_copy. */
 void sender_release(struct MHD_Response *response);
 
 #endif

@@ -1,4 +1,4 @@
-/* Gathering what a commit does. */
+/* Collects the changes of a commit. */
 #include "hub/write/commit.h"
 
 #include <assert.h>
@@ -10,13 +10,10 @@
 #include "base/memory.h"
 #include "base/server.h"
 #include "http/exchange/authorize.h"
+#include "store/staging.h"
+#include "upload/shared/write_checks.h"
 
 #define ARRIVED "arrived"
-
-static const struct store_ops *ops_of(const struct commit *commit)
-{
-    return commit->server->store->ops;
-}
 
 bool commit_refuse(struct commit *commit, unsigned line, enum problem problem, const char *format,
                    ...)
@@ -42,7 +39,7 @@ bool commit_open_place(struct commit *commit)
     if (commit->has_place)
         return true;
     registry_make_id(commit->id);
-    if (ops_of(commit)->keep(commit->server->store, commit->id, &error) != ZT_OK)
+    if (staging_folder_make(commit->server->store->staging, commit->id, &error) != ZT_OK)
         return failure_of_store(&commit->failure, &error);
     commit->has_place = true;
     return true;
@@ -54,8 +51,8 @@ static bool open_arrived(struct commit *commit)
 
     if (!commit_open_place(commit))
         return false;
-    return ops_of(commit)->kept_create(commit->server->store, commit->id, ARRIVED, 0,
-                                       &commit->arrived, &error) == ZT_OK ||
+    return staging_folder_create(commit->server->store->staging, commit->id, ARRIVED, UINT64_MAX,
+                                 &commit->arrived, &error) == ZT_OK ||
            failure_of_store(&commit->failure, &error);
 }
 
@@ -66,14 +63,14 @@ void commit_file_name(const struct commit *commit, const struct commit_operation
 }
 
 bool commit_make_file(struct commit *commit, struct commit_operation *operation,
-                      struct stored_upload **out_file)
+                      struct staged_file **out_file)
 {
     char name[COMMIT_FILE_NAME_SIZE];
     struct zt_error error;
 
     commit_file_name(commit, operation, name);
-    return ops_of(commit)->kept_create(commit->server->store, commit->id, name, operation->length,
-                                       out_file, &error) == ZT_OK ||
+    return staging_folder_create(commit->server->store->staging, commit->id, name,
+                                 operation->length, out_file, &error) == ZT_OK ||
            failure_of_store(&commit->failure, &error);
 }
 
@@ -83,7 +80,7 @@ bool commit_store(struct commit *commit, const uint8_t *bytes, size_t length)
 
     if (commit->arrived == NULL && !open_arrived(commit))
         return false;
-    if (ops_of(commit)->write_at(commit->arrived, commit->arrived_bytes, bytes, length, &error) !=
+    if (staged_file_write_at(commit->arrived, commit->arrived_bytes, bytes, length, &error) !=
         ZT_OK)
         return failure_of_store(&commit->failure, &error);
     commit->arrived_bytes += length;
@@ -95,11 +92,11 @@ bool commit_store(struct commit *commit, const uint8_t *bytes, size_t length)
 static bool refuse_path(struct commit *commit, unsigned line)
 {
     return commit_refuse(commit, line, PROBLEM_INVALID_NAME,
-                         "the path of a file is UTF-8 without control characters, in parts of 1 to "
-                         "255 bytes that do not begin with a dot");
+                         "the path of a file must be UTF-8 without control characters, in parts of "
+                         "1 to 255 bytes that do not begin with a dot");
 }
 
-/* NULL: failure is set. */
+/* Returns NULL with failure set. */
 static char *whole_path(struct commit *commit, unsigned line, struct zt_text path)
 {
     const size_t length = strlen(commit->repo) + 1 + path.length;
@@ -122,8 +119,8 @@ static char *whole_path(struct commit *commit, unsigned line, struct zt_text pat
     return NULL;
 }
 
-/* git's own files, which some clients send whatever preupload says of them: everything else that
- * such a commit holds is wanted. */
+/* Git's own files, which some clients send even though preupload says to ignore them. The other
+ * files of such a commit are still wanted. */
 static bool is_left_out(const struct commit *commit, struct zt_text path)
 {
     const char *slash = memrchr(path.bytes, '/', path.length);
@@ -135,7 +132,7 @@ static bool is_left_out(const struct commit *commit, struct zt_text path)
     if ((!zt_text_is(name, ".gitattributes") && !zt_text_is(name, ".gitignore")) ||
         memchr(path.bytes, '\0', path.length) != NULL)
         return false;
-    /* But for its dot the path has to be one that a file can have. */
+    /* Without its dot, the path must be one that a file can have. */
     length = snprintf(whole, sizeof(whole), "%s/%.*s%.*s", commit->repo, (int)folder, path.bytes,
                       (int)name.length - 1, name.bytes + 1);
     return length >= 0 && (size_t)length < sizeof(whole) &&
@@ -176,7 +173,7 @@ bool commit_add_file(struct commit *commit, unsigned line, struct zt_text path, 
 
     assert(length <= commit->arrived_bytes);
     if (is_left_out(commit, path)) {
-        /* What comes next takes its place. */
+        /* The next content overwrites this one. */
         commit->arrived_bytes -= length;
         return true;
     }
@@ -227,7 +224,7 @@ void commit_clear(struct commit *commit)
     struct zt_error ignored;
 
     for (size_t i = 0; i < commit->count; i++) {
-        file_publication_clear(&commit->operations[i].file);
+        publication_clear(&commit->operations[i].publication);
         staged_put_back(commit->operations[i].staged);
         free(commit->operations[i].path);
     }
@@ -235,9 +232,9 @@ void commit_clear(struct commit *commit)
     commit->operations = NULL;
     commit->count = 0;
     if (commit->arrived != NULL)
-        ops_of(commit)->abandon(commit->arrived);
+        staged_file_close(commit->arrived);
     commit->arrived = NULL;
     if (commit->has_place)
-        ops_of(commit)->kept_drop(commit->server->store, commit->id, &ignored);
+        staging_folder_drop(commit->server->store->staging, commit->id, &ignored);
     commit->has_place = false;
 }

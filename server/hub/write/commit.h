@@ -1,104 +1,109 @@
-/* A commit to a repository: what it does to which file, gathered line by line, then checked as a
- * whole, and only then carried out. */
+/* A commit to a repository: its changes are collected line by line, then checked as a whole, and
+ * only then carried out. */
 #ifndef HUB_WRITE_COMMIT_H
 #define HUB_WRITE_COMMIT_H
 
 #include "hub/repos.h"
 #include "hub/write/staged_objects.h"
-#include "upload/shared/file_publication.h"
+#include "upload/shared/publication.h"
 #include "upload/shared/registry.h"
 #include "zt/digest.h"
 
-/* Operations of one commit, those that the removal of a folder stands for included. */
+/* Maximum number of operations per commit, including one for each file of a removed folder. */
 #define COMMIT_OPERATIONS_MAX 10000
-/* Of a file in a kept place. */
+/* The name of a file in the commit's folder. */
 #define COMMIT_FILE_NAME_SIZE 32
-/* Of an object: whatever the one with this SHA-256 has. */
+/* For an object: any length that the object with this SHA-256 has. */
 #define COMMIT_LENGTH_UNKNOWN UINT64_MAX
 
 struct commit_operation {
     bool removes;
-    bool is_folder;  /* what is removed: it stands for its files */
-    bool goes_first; /* what is removed: another operation needs its place */
+    bool is_folder;  /* for a removal: means all files of the folder */
+    bool goes_first; /* for a removal: another operation needs the path to be free */
     unsigned line;
     char *path;      /* below the root */
-    uint64_t offset; /* of the content in what arrived */
+    uint64_t offset; /* of its content in `arrived` */
     uint64_t length;
     uint8_t sha256[32];
-    /* The bytes came before the commit, or are in the repository: of those that have the same, the
-     * last one takes the object itself, and the others copies. */
+    /* The bytes were sent before the commit, or are already in the repository. If several
+     * operations have the same bytes, the last one takes the object itself, and the others get
+     * copies. */
     bool is_lfs;
-    struct staged_object *staged; /* taken; NULL: a file of the commit's own place */
-    struct file_publication file;
+    struct staged_object *staged; /* taken; NULL: a file in the commit's own folder */
+    struct publication publication;
 };
 
 struct commit {
     struct server *server;
     char repo[HUB_REPO_SIZE];
-    char id[UPLOAD_ID_SIZE]; /* of its kept place */
+    char id[UPLOAD_ID_SIZE]; /* of its folder */
     bool has_place;
     char parent[HUB_COMMIT_SIZE]; /* empty: any */
     unsigned parent_line;
-    bool begins; /* the repository, if there is none: some line sends a file */
-    /* Whose commit it is; it waits. */
+    bool begins; /* creates the repository if it does not exist: some line sends a file */
+    /* The committing request, which waits. */
     const struct request *request;
     struct name_filter covers;
-    /* Everything that the lines contain, one after the other. */
-    struct stored_upload *arrived;
+    /* The contents of all lines, one after another. */
+    struct staged_file *arrived;
     uint64_t arrived_bytes;
     struct commit_operation *operations;
     size_t count;
     size_t capacity;
     size_t content_count;
     struct failure failure;
-    bool is_absent;                    /* it failed since there is no such repository */
-    bool has_no_place;                 /* no file can be at some path, whatever is removed */
-    unsigned failed_line;              /* 0: no line's fault */
-    char failed_path[MODEL_PATH_SIZE]; /* its file, in the repository, if failure is about that */
-    char commit[HUB_COMMIT_SIZE];      /* the repository's, when all is done */
+    bool is_absent;                    /* failed because the repository does not exist */
+    bool has_no_place;                 /* failed because no file can have one of the paths, even
+                                        * after removals */
+    unsigned failed_line;              /* 0: the failure is not about a line */
+    char failed_path[MODEL_PATH_SIZE]; /* the line's file, in the repository, if the failure is
+                                        * about it */
+    char commit[HUB_COMMIT_SIZE];      /* the repository's commit, once everything is done */
+    size_t done;                       /* number of operations carried out */
+    struct remains remains;            /* unfinished work of these */
 };
 
-/* Appends to what arrived. False: failure is set, here and below. */
+/* Appends to `arrived`. This function and the following ones return false with failure set. */
 bool commit_store(struct commit *commit, const uint8_t *bytes, size_t length);
 
-/* path: in the repository. They refuse one that no file can have, and leave out .gitattributes and
- * .gitignore, whose bytes must be the last that were stored. */
+/* path is relative to the repository. These refuse a path that no file can have, and ignore
+ * .gitattributes and .gitignore, whose bytes must have been stored last. */
 bool commit_add_file(struct commit *commit, unsigned line, struct zt_text path, uint64_t length,
                      const uint8_t sha256[32]);
 bool commit_add_object(struct commit *commit, unsigned line, struct zt_text path, uint64_t length,
                        const uint8_t sha256[32]);
 bool commit_add_removal(struct commit *commit, unsigned line, struct zt_text path, bool is_folder);
 
-/* Checks all and then carries it out, in a state that the parent names. On a worker; may take
- * long. */
+/* Checks everything and then carries it out, if the parent names the repository's current version.
+ * On a worker; may take long. */
 bool commit_run(struct commit *commit);
 
 /* --- between the files of a commit --- */
 
-/* commit.c: makes the place for the commit's files, unless it is there. */
+/* commit.c: makes the folder for the commit's files, unless it exists. */
 bool commit_open_place(struct commit *commit);
-/* Of an operation's file in the place. */
+/* Writes the name of an operation's file in that folder. */
 void commit_file_name(const struct commit *commit, const struct commit_operation *operation,
                       char out_name[COMMIT_FILE_NAME_SIZE]);
 bool commit_make_file(struct commit *commit, struct commit_operation *operation,
-                      struct stored_upload **out_file);
+                      struct staged_file **out_file);
 
-/* commit_run.c: what the repository has when the commit to it that is being carried out at this
- * moment, if there is one, has ended; with a reference, or NULL as in repo_now_find. */
+/* commit_run.c: waits for the commit to this repository that is being carried out, if any, and
+ * finds the resulting version; with a reference, or NULL as in repo_current_find. */
 bool commit_find_later(struct commit *commit, struct hub_version **out_version);
 
-/* commit_check.c: the path in the repository. */
+/* commit_check.c: returns the path in the repository. */
 const char *commit_inside(const struct commit *commit, const struct commit_operation *operation);
-/* Makes the removal of a folder those of its files. version: what the repository has, or NULL; here
- * and below. */
+/* Replaces the removal of a folder by the removal of its files. Here and below, version is the
+ * repository's current one, or NULL. */
 bool commit_expand_folders(struct commit *commit, const struct hub_version *version);
-/* Whether all operations can be carried out, and which removals have to come first. */
+/* Checks that all operations can be carried out, and finds which removals must come first. */
 bool commit_check_paths(struct commit *commit, const struct hub_version *version);
 
-/* commit_objects.c: finds the bytes of all objects that lines name, and takes or copies them. */
+/* commit_objects.c: finds the bytes of all objects in the lines, and takes or copies them. */
 bool commit_find_objects(struct commit *commit, const struct hub_version *version);
 
-/* Frees everything; on a worker if there is a place. */
+/* Frees everything. On a worker if the commit has a folder. */
 void commit_clear(struct commit *commit);
 
 bool commit_refuse(struct commit *commit, unsigned line, enum problem problem, const char *format,

@@ -1,5 +1,5 @@
-/* Whether the operations of a commit can all be carried out: each beside the others, and beside
- * what the repository has. What is removed is in nobody's way. */
+/* Checks that all operations of a commit can be carried out together, and with the repository's
+ * current files. Files that are being removed do not conflict with new ones. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/server.h"
 #include "http/exchange/authorize.h"
 #include "hub/write/commit.h"
-#include "hub/write/repo_now.h"
+#include "hub/write/repo_current.h"
 
 const char *commit_inside(const struct commit *commit, const struct commit_operation *operation)
 {
@@ -16,7 +16,7 @@ const char *commit_inside(const struct commit *commit, const struct commit_opera
 
 /* --- links --- */
 
-/* Always false. */
+/* Always returns false. */
 static bool refuse_link(struct commit *commit, const struct commit_operation *operation,
                         const struct store_links *links, const char *why)
 {
@@ -25,28 +25,28 @@ static bool refuse_link(struct commit *commit, const struct commit_operation *op
                          links->last + strlen(commit->repo) + 1, why);
 }
 
-/* Where the files of a folder are. False: no link in the repository leads there. */
+/* Finds where the files of a folder really are. Returns false if the path contains no link. */
 static bool is_linked(const struct commit *commit, struct zt_text folder,
                       struct store_links *out_links)
 {
     struct store *store = commit->server->store;
     char path[MODEL_PATH_SIZE];
 
-    if (store->ops->see_links == NULL || folder.length >= sizeof(path))
+    if (store->ops->find_links == NULL || folder.length >= sizeof(path))
         return false;
     snprintf(path, sizeof(path), "%.*s", (int)folder.length, folder.bytes);
-    store->ops->see_links(store, path, out_links);
+    store->ops->find_links(store, path, out_links);
     return strlen(out_links->last) > strlen(commit->repo);
 }
 
-/* The folder that a file is in. */
+/* Returns the folder that contains a file. */
 static struct zt_text folder_of(const char *path)
 {
     return (struct zt_text){path, (size_t)(strrchr(path, '/') - path)};
 }
 
-/* A path within the repository is known by that, even if a link leads to the repository itself,
- * since that has the name that the client's token covers. */
+/* Checks the real path of a file. A path within the repository is checked under the repository's
+ * name, even if the repository itself is a link, because the client's token covers that name. */
 static bool sees_real(const struct commit *commit, const struct store_links *links,
                       const char *base)
 {
@@ -56,7 +56,7 @@ static bool sees_real(const struct commit *commit, const struct store_links *lin
     size_t length;
     int printed;
 
-    store->ops->see_links(store, commit->repo, &repo);
+    store->ops->find_links(store, commit->repo, &repo);
     length = strlen(repo.real);
     if (repo.is_known && strncmp(links->real, repo.real, length) == 0 &&
         (links->real[length] == '/' || links->real[length] == '\0'))
@@ -67,7 +67,7 @@ static bool sees_real(const struct commit *commit, const struct store_links *lin
            authorize_sees_file(commit->request, zt_text_from(path + (path[0] == '/')));
 }
 
-/* The client may write at the path; but links could lead it to files of others. */
+/* The client may write at the path, but links could lead to other clients' files. */
 static bool check_links(struct commit *commit, const struct commit_operation *operation)
 {
     struct store_links links;
@@ -75,7 +75,7 @@ static bool check_links(struct commit *commit, const struct commit_operation *op
     if (commit->covers.passes == NULL || !is_linked(commit, folder_of(operation->path), &links) ||
         (links.is_known && sees_real(commit, &links, strrchr(operation->path, '/'))))
         return true;
-    return refuse_link(commit, operation, &links, "to where this client may not write");
+    return refuse_link(commit, operation, &links, "to a place where this client may not write");
 }
 
 /* --- folders --- */
@@ -85,7 +85,8 @@ static bool is_below(const char *path, const char *folder, size_t length)
     return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-/* Whether the file that was just added is in the folder, and not where a link leads. */
+/* Returns true if the file that was just added is in the folder, and is not reached through a
+ * link. */
 static bool check_within(struct commit *commit, const struct commit_operation *folder)
 {
     const char *path = commit->operations[commit->count - 1].path;
@@ -93,12 +94,11 @@ static bool check_within(struct commit *commit, const struct commit_operation *f
 
     return !is_linked(commit, folder_of(path), &links) ||
            strlen(links.last) < strlen(folder->path) ||
-           refuse_link(commit, folder, &links,
-                       "to a folder, whose files are removed by their names");
+           refuse_link(commit, folder, &links, "to a folder: delete its files by name");
 }
 
-/* The removal of a folder becomes those of its files, of which others than the client may see are
- * not there for it. */
+/* Replaces the removal of a folder by the removal of its files. Files that the client may not see
+ * are treated as missing. */
 static bool expand_folder(struct commit *commit, size_t at, const struct hub_version *version)
 {
     const struct commit_operation folder = commit->operations[at];
@@ -137,7 +137,7 @@ bool commit_expand_folders(struct commit *commit, const struct hub_version *vers
 
 /* --- by path --- */
 
-/* The operations by path, then by line. */
+/* The operations sorted by path, then by line. */
 struct sorted {
     struct commit *commit;
     struct commit_operation **operations;
@@ -160,7 +160,7 @@ static int compare_prefix(const void *key, const void *element)
     return zt_text_compare(*path, zt_text_from((*operation)->path));
 }
 
-/* NULL: no memory. */
+/* Returns NULL without memory. */
 static struct commit_operation **sort(struct commit *commit)
 {
     struct commit_operation **operations = malloc((commit->count + 1) * sizeof(*operations));
@@ -173,7 +173,7 @@ static struct commit_operation **sort(struct commit *commit)
     return operations;
 }
 
-/* path: below the root. NULL: no operation is about it. */
+/* path is relative to the root. Returns NULL if no operation has it. */
 static struct commit_operation *find(const struct sorted *sorted, struct zt_text path)
 {
     struct commit_operation *const *found =
@@ -192,7 +192,8 @@ static bool leaves(const void *context, const char *path)
 
 /* --- against each other --- */
 
-/* Of a file where another has a folder, one has to be removed, before the other is made. */
+/* If one operation makes or removes a file at a path that another needs as a folder, one of them
+ * must be a removal, and that is done first. */
 static bool check_above(const struct sorted *sorted, struct commit_operation *operation)
 {
     struct commit *commit = sorted->commit;
@@ -231,19 +232,19 @@ static bool check_twice(const struct sorted *sorted)
     return true;
 }
 
-/* --- against what is there --- */
+/* --- against the existing files --- */
 
 static bool check_removal(struct commit *commit, const struct commit_operation *operation,
                           const struct hub_version *version)
 {
     const char *path = commit_inside(commit, operation);
 
-    return (version != NULL && repo_now_file(version, zt_text_from(path)) != NULL) ||
+    return (version != NULL && repo_current_file(version, zt_text_from(path)) != NULL) ||
            commit_refuse(commit, operation->line, PROBLEM_NOT_FOUND,
                          "there is no file %s to remove", path);
 }
 
-/* A file where a folder would have to be. */
+/* Refuses a path below an existing file. */
 static bool check_folders(const struct sorted *sorted, const struct commit_operation *operation,
                           const struct hub_version *version)
 {
@@ -254,7 +255,7 @@ static bool check_folders(const struct sorted *sorted, const struct commit_opera
         const struct commit_operation *above =
             find(sorted, (struct zt_text){operation->path, (size_t)(slash - operation->path)});
 
-        if (repo_now_file(version, folder) != NULL && (above == NULL || !above->removes))
+        if (repo_current_file(version, folder) != NULL && (above == NULL || !above->removes))
             return commit_refuse(sorted->commit, operation->line, PROBLEM_CONFLICT,
                                  "%.*s is a file, and cannot be a folder", (int)folder.length,
                                  path);
@@ -262,14 +263,15 @@ static bool check_folders(const struct sorted *sorted, const struct commit_opera
     return true;
 }
 
-/* The other way round. Views end with the files that they are made of, in the same folder. */
+/* Refuses a path that is an existing folder. Views do not count: they disappear with their models,
+ * which are in the same folder. */
 static bool check_files_below(const struct sorted *sorted, const struct commit_operation *operation,
                               const struct hub_version *version)
 {
     const char *path = commit_inside(sorted->commit, operation);
     const size_t length = strlen(path);
 
-    for (size_t at = hub_version_seek(version, zt_text_from(path));
+    for (size_t at = hub_version_lower_bound(version, zt_text_from(path));
          at < version->count && strncmp(version->files[at].path, path, length) == 0; at++) {
         char below[HUB_REPO_SIZE + MODEL_PATH_SIZE];
 
@@ -283,7 +285,8 @@ static bool check_files_below(const struct sorted *sorted, const struct commit_o
     return true;
 }
 
-/* The same for what no version shows: empty folders, hidden files, links that lead elsewhere. */
+/* Checks for obstacles that no version shows: empty folders, hidden files, links that lead
+ * outside. */
 static bool check_room(const struct sorted *sorted, const struct commit_operation *operation)
 {
     struct store *store = sorted->commit->server->store;

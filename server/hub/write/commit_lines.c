@@ -1,17 +1,17 @@
-/* A scanner that knows no more of JSON than where its strings and objects begin and end: what it
- * has kept of a line is read by the JSON library afterwards. */
+/* A scanner that only recognises where JSON strings and objects begin and end. The JSON library
+ * reads the rest of the line afterwards. */
 #include "hub/write/commit_lines.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
+#include "base/hex.h"
 #include "base/memory.h"
 
 #define CONTENT "content"
 /* The depth of the members of "value". */
 #define VALUE_DEPTH 2
-#define NO_DIGIT    64
 
 bool commit_lines_begin(struct commit_lines *lines)
 {
@@ -52,17 +52,6 @@ static bool keep(struct commit_lines *lines, char byte)
 
 /* --- base64 --- */
 
-static uint32_t digit_of(unsigned char byte)
-{
-    if (byte >= 'A' && byte <= 'Z')
-        return (uint32_t)(byte - 'A');
-    if (byte >= 'a' && byte <= 'z')
-        return (uint32_t)(byte - 'a') + 26;
-    if (byte >= '0' && byte <= '9')
-        return (uint32_t)(byte - '0') + 52;
-    return byte == '+' ? 62 : byte == '/' ? 63 : NO_DIGIT;
-}
-
 static bool pass_on(struct commit_lines *lines)
 {
     const size_t length = lines->piece_length;
@@ -71,12 +60,12 @@ static bool pass_on(struct commit_lines *lines)
     return length == 0 || lines->content(lines->context, lines->piece, length);
 }
 
-/* The bytes of a group of four digits, of which the last may be padding. */
+/* Writes the bytes of a group of four digits; the last digits may be padding. */
 static bool put_group(struct commit_lines *lines)
 {
     const unsigned count = 3 - lines->padding;
 
-    /* There is one way to write some bytes: what padding stands for is 0. */
+    /* Each sequence of bytes has only one encoding: the bits under the padding must be 0. */
     if ((lines->padding == 1 && (lines->bits & 0xff) != 0) ||
         (lines->padding == 2 && (lines->bits & 0xffff) != 0)) {
         lines->state = COMMIT_NOT_BASE64;
@@ -91,21 +80,21 @@ static bool put_group(struct commit_lines *lines)
     return true;
 }
 
-/* A character of the content. After a mistake the rest is skipped. */
+/* Takes a character of the content. After a mistake the rest is skipped. */
 static bool put_digit(struct commit_lines *lines, unsigned char byte)
 {
-    uint32_t digit = digit_of(byte);
+    int digit = zt_base64_value((char)byte, ZT_BASE64);
 
     if (lines->state == COMMIT_NOT_BASE64)
         return true;
     if (byte == '=' && lines->digits >= 2) {
         lines->padding++;
         digit = 0;
-    } else if (digit == NO_DIGIT || lines->padding > 0) {
+    } else if (digit < 0 || lines->padding > 0) {
         lines->state = COMMIT_NOT_BASE64;
         return true;
     }
-    lines->bits = lines->bits << 6 | digit;
+    lines->bits = lines->bits << 6 | (uint32_t)digit;
     return ++lines->digits < 4 || put_group(lines);
 }
 
@@ -128,28 +117,19 @@ static bool end_content(struct commit_lines *lines)
 
 /* --- escapes in the content: a slash may be one, and any character as \uXXXX --- */
 
-static unsigned hex_digit(char byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return (unsigned)(byte - '0');
-    if (byte >= 'a' && byte <= 'f')
-        return (unsigned)(byte - 'a') + 10;
-    return byte >= 'A' && byte <= 'F' ? (unsigned)(byte - 'A') + 10 : 16;
-}
-
 static bool take_escaped(struct commit_lines *lines, char byte)
 {
-    unsigned digit;
+    int digit;
 
     if (lines->escape == 5) {
         lines->escape = byte == 'u' ? 4 : 0;
         lines->escaped = 0;
         return byte == 'u' || put_digit(lines, byte == '/' ? '/' : 0);
     }
-    digit = hex_digit(byte);
-    if (digit == 16)
+    digit = zt_hex_value(byte);
+    if (digit < 0)
         lines->state = COMMIT_NOT_BASE64;
-    lines->escaped = lines->escaped << 4 | (digit & 15);
+    lines->escaped = lines->escaped << 4 | ((unsigned)digit & 15);
     if (--lines->escape > 0)
         return true;
     return put_digit(lines, lines->escaped < 128 ? (unsigned char)lines->escaped : 0);
@@ -238,7 +218,7 @@ static bool is_blank(const struct commit_lines *lines)
 
 static bool end_line(struct commit_lines *lines)
 {
-    /* In a string the line is no JSON, which is for the reader of the line to find. */
+    /* If the line ends inside a string it is not JSON; the reader of the line will report that. */
     if (lines->in_content && !end_content(lines))
         return false;
     if (!is_blank(lines) &&

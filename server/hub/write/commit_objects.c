@@ -1,11 +1,12 @@
-/* The bytes of a commit that did not come with it: a staged object, or a file that the repository
- * has already. They are found by their SHA-256. */
+/* Finds the bytes of a commit that were not sent with it, by their SHA-256: in a staged object, or
+ * in a file that the repository already has. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/server.h"
 #include "hub/write/commit.h"
-#include "hub/write/repo_now.h"
+#include "hub/write/repo_current.h"
+#include "store/staging.h"
 #include "tree/stored_file.h"
 
 #define BUFFER_BYTES ((size_t)256 << 10)
@@ -13,19 +14,15 @@
 /* The files of a repository by SHA-256, and the operations that want them. */
 struct objects {
     struct commit *commit;
+    struct staged_asker asker;
     const struct hub_version *version;
-    struct hub_version *later; /* in its place, once it was waited for */
+    struct hub_version *later; /* replaces `version` after waiting for it */
     bool has_waited;
-    struct commit_operation **wanting; /* by SHA-256, then in the order of the commit */
+    struct commit_operation **wanting; /* sorted by SHA-256, then by position in the commit */
     size_t wanting_count;
-    const struct hub_file **files; /* by SHA-256; only if some object is not staged */
+    const struct hub_file **files; /* sorted by SHA-256; only if some object is not staged */
     size_t file_count;
 };
-
-static const struct store_ops *ops_of(const struct commit *commit)
-{
-    return commit->server->store->ops;
-}
 
 static bool refuse(struct commit *commit, const struct commit_operation *operation,
                    enum problem problem, const char *why)
@@ -34,7 +31,7 @@ static bool refuse(struct commit *commit, const struct commit_operation *operati
                          commit_inside(commit, operation), why);
 }
 
-/* Clients that copy a file give its oid without a size. */
+/* Clients that copy a file send its oid without a size. */
 static bool fits(struct commit *commit, struct commit_operation *operation, uint64_t length)
 {
     if (operation->length == COMMIT_LENGTH_UNKNOWN)
@@ -67,7 +64,7 @@ static bool list_files(struct objects *objects)
     if (objects->files == NULL)
         return failure_no_memory(&objects->commit->failure, "the files of a repository");
     for (size_t i = 0; i < count; i++)
-        if (repo_now_sees_bytes(commit->request, commit->repo, &objects->version->files[i]))
+        if (repo_current_may_read_bytes(commit->request, commit->repo, &objects->version->files[i]))
             objects->files[objects->file_count++] = &objects->version->files[i];
     qsort(objects->files, objects->file_count, sizeof(*objects->files), compare_files);
     return true;
@@ -87,9 +84,8 @@ static const struct hub_file *find_file(const struct objects *objects, const uin
 
 /* --- copies --- */
 
-static enum zt_status copy_bytes(struct zt_source *source, const struct store_ops *ops,
-                                 struct stored_upload *to, struct zt_hasher *hasher,
-                                 struct zt_error *error)
+static enum zt_status copy_bytes(struct zt_source *source, struct staged_file *to,
+                                 struct zt_hasher *hasher, struct zt_error *error)
 {
     const uint64_t size = zt_source_size(source);
     uint8_t *buffer = malloc(BUFFER_BYTES);
@@ -100,7 +96,7 @@ static enum zt_status copy_bytes(struct zt_source *source, const struct store_op
 
         status = zt_source_read_at(source, at, buffer, length, error);
         if (status == ZT_OK)
-            status = ops->write_at(to, at, buffer, length, error);
+            status = staged_file_write_at(to, at, buffer, length, error);
         if (status == ZT_OK)
             zt_hasher_update(hasher, buffer, length);
         at += length;
@@ -109,11 +105,11 @@ static enum zt_status copy_bytes(struct zt_source *source, const struct store_op
     return status;
 }
 
-/* What is copied is hashed: only the bytes that the oid names are published. */
+/* The copied bytes are hashed, so that only the bytes named by the oid are published. */
 static bool copy_source(struct commit *commit, struct commit_operation *operation,
                         struct zt_source *source)
 {
-    struct stored_upload *file;
+    struct staged_file *file;
     struct zt_hasher *hasher;
     struct zt_digest digest;
     struct zt_error error;
@@ -123,13 +119,13 @@ static bool copy_source(struct commit *commit, struct commit_operation *operatio
         return false;
     status = zt_hasher_new(ZT_DIGEST_SHA256, &hasher);
     if (status == ZT_OK) {
-        status = copy_bytes(source, ops_of(commit), file, hasher, &error);
+        status = copy_bytes(source, file, hasher, &error);
         zt_hasher_finish(hasher, &digest);
         zt_hasher_free(hasher);
     } else {
         zt_fail_memory(&error, "hashing");
     }
-    ops_of(commit)->abandon(file);
+    staged_file_close(file);
     if (status != ZT_OK)
         return failure_of_store(&commit->failure, &error);
     return memcmp(digest.bytes, operation->sha256, sizeof(operation->sha256)) == 0 ||
@@ -159,24 +155,24 @@ static bool copy_file(struct objects *objects, struct commit_operation *operatio
 static bool copy_staged(struct commit *commit, struct commit_operation *operation,
                         const struct staged_object *object)
 {
-    struct stored_upload *from;
+    struct staged_file *from;
     struct zt_source *source;
     struct zt_error error;
     bool is_copied;
 
     if (!staged_open(object, &from, &commit->failure))
         return false;
-    is_copied = ops_of(commit)->read_back(from, &source, &error) == ZT_OK
+    is_copied = staged_file_read_back(from, &source, &error) == ZT_OK
                     ? copy_source(commit, operation, source)
                     : failure_of_store(&commit->failure, &error);
-    ops_of(commit)->abandon(from);
+    staged_file_close(from);
     return is_copied;
 }
 
 /* --- finding --- */
 
-/* Those that have the same bytes. The object was taken for the last one, which may never be
- * published before the others have their copies. */
+/* Gives the object to operations with the same bytes. The last one takes the object itself, and
+ * must not be published before the others have their copies. */
 static bool share_staged(struct objects *objects, size_t first, size_t end,
                          struct staged_object *object)
 {
@@ -192,7 +188,21 @@ static bool share_staged(struct objects *objects, size_t first, size_t end,
     return true;
 }
 
-/* A commit that has just used up the object has made a file of it, which version may not show. */
+/* Copies another client's object, which is left unchanged. */
+static bool copy_lent(struct objects *objects, size_t first, size_t end,
+                      struct staged_object *object)
+{
+    bool is_copied = true;
+
+    for (size_t i = first; i < end && is_copied; i++)
+        is_copied = fits(objects->commit, objects->wanting[i], staged_length(object)) &&
+                    copy_staged(objects->commit, objects->wanting[i], object);
+    staged_return(object);
+    return is_copied;
+}
+
+/* Another commit may just have used up the object and made it a file, which `version` may not
+ * contain. */
 static bool list_files_again(struct objects *objects)
 {
     objects->has_waited = true;
@@ -220,7 +230,7 @@ static bool share_file(struct objects *objects, size_t first, size_t end)
     }
     if (file == NULL)
         return refuse(objects->commit, objects->wanting[first], PROBLEM_INVALID_REQUEST,
-                      "nothing with this oid was sent to this server for this repository, or it "
+                      "no object with this oid was sent to this server for this repository, or it "
                       "has expired");
     for (size_t i = first; i < end; i++)
         if (!copy_file(objects, objects->wanting[i], file))
@@ -231,11 +241,15 @@ static bool share_file(struct objects *objects, size_t first, size_t end)
 static bool share(struct objects *objects, size_t first, size_t end)
 {
     struct commit *commit = objects->commit;
+    const struct staged_wanted wanted = {commit->repo, objects->wanting[first]->sha256,
+                                         &objects->asker};
     struct staged_object *object;
 
-    switch (staged_take(commit->server, commit->repo, objects->wanting[first]->sha256, &object)) {
+    switch (staged_take(commit->server, &wanted, &object)) {
     case STAGED_FOUND:
         return share_staged(objects, first, end, object);
+    case STAGED_LENT:
+        return copy_lent(objects, first, end, object);
     case STAGED_IN_USE:
         return refuse(commit, objects->wanting[first], PROBLEM_CONFLICT,
                       "another commit is using the object with this oid");
@@ -291,8 +305,10 @@ static bool list_wanting(struct objects *objects)
 bool commit_find_objects(struct commit *commit, const struct hub_version *version)
 {
     struct objects objects = {.commit = commit, .version = version};
-    const bool is_found = list_wanting(&objects) && share_all(&objects);
+    bool is_found;
 
+    staged_asker_of(commit->request, &objects.asker);
+    is_found = list_wanting(&objects) && share_all(&objects);
     free(objects.wanting);
     free(objects.files);
     hub_version_release(objects.later);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "api/json_reply.h"
+#include "base/hex.h"
 #include "base/metrics.h"
 #include "base/server.h"
 #include "http/exchange/authorize.h"
@@ -23,29 +24,19 @@
 #include "upload/shared/write_checks.h"
 
 struct commit_request {
-    struct job job; /* what is left is removed by a worker */
+    struct job job; /* a worker removes the rest */
     struct commit commit;
     struct commit_lines lines;
-    struct zt_hasher *hasher; /* of the content that arrives */
+    struct zt_hasher *hasher; /* for the arriving content */
     uint64_t content_bytes;
-    struct registry_entry entry;
-    unsigned header_line; /* 0: none so far */
-    bool is_empty;        /* no line has come */
-    bool is_registered;
+    struct counted_body counted;
+    unsigned header_line; /* 0: none yet */
+    bool is_empty;        /* no line has arrived */
     bool was_run;
     bool is_done;
 };
 
 /* --- life --- */
-
-static void unregister(struct commit_request *self)
-{
-    if (self->is_registered) {
-        metric_add(self->is_done ? METRIC_PUBLISHED_FILE : METRIC_FAILED_FILE, 1);
-        registry_remove(self->commit.server->registry, &self->entry);
-    }
-    self->is_registered = false;
-}
 
 static void clear(struct job *job)
 {
@@ -61,7 +52,7 @@ static void release(void *thing)
 {
     struct commit_request *self = thing;
 
-    unregister(self);
+    counted_body_end(&self->counted, self->is_done);
     commit_lines_free(&self->lines);
     zt_hasher_free(self->hasher);
     self->hasher = NULL;
@@ -74,6 +65,26 @@ static void release(void *thing)
         free_all(&self->job);
     }
 }
+
+static void receive(struct request *request, const struct body_piece *piece)
+{
+    struct commit_request *self = request->context;
+    struct failure *failure = &self->commit.failure;
+
+    if (failure->is_set || self->was_run)
+        return;
+    counted_body_note(&self->counted, piece->offset + piece->length);
+    if (commit_lines_take(&self->lines, piece->bytes, piece->length))
+        return;
+    if (self->lines.is_out_of_memory)
+        failure_no_memory(failure, "a line of a commit");
+    if (self->lines.is_too_long)
+        commit_refuse(&self->commit, self->lines.number, PROBLEM_TOO_LARGE,
+                      "a line may have at most %zu bytes besides its file's content",
+                      COMMIT_LINE_MAX);
+}
+
+static const struct body_receiver receiver = {.receive = receive, .on_workers = true};
 
 static struct commit_request *new_request(struct request *request)
 {
@@ -88,6 +99,7 @@ static struct commit_request *new_request(struct request *request)
     self->commit.request = request;
     self->commit.covers = authorize_filter(request);
     request->context = self;
+    request->receiver = &receiver;
     request_hold(request, self, release);
     return self;
 }
@@ -100,26 +112,6 @@ static bool refuse_pull_request(struct request *request)
         return false;
     problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "there are no pull requests here");
     return true;
-}
-
-static bool refuse_crowd(struct request *request, struct commit_request *self)
-{
-    const unsigned limit =
-        (unsigned)config_number(&request->server->config->upload.open_per_client);
-    struct registry_entry *entry = &self->entry;
-
-    entry->kind = UPLOAD_KIND_FILE;
-    registry_make_id(entry->id);
-    strcpy(entry->model, self->commit.repo);
-    registry_client(request, entry->client);
-    entry->created = time(NULL);
-    atomic_init(&entry->active, entry->created);
-    self->is_registered = registry_add(request->server->registry, entry, limit);
-    if (self->is_registered)
-        metric_add(METRIC_BEGUN_FILE, 1);
-    else
-        write_reply_crowded(request, limit, "upload.open_per_client");
-    return !self->is_registered;
 }
 
 static bool take_content(void *context, const uint8_t *bytes, size_t length);
@@ -145,7 +137,7 @@ void hub_commit_begin(struct request *request)
     if (!commit_lines_begin(&self->lines))
         problem_reply_no_memory(request);
     else
-        refuse_crowd(request, self);
+        (void)counted_body_refuse(request, &self->counted, self->commit.repo, NULL, UINT64_MAX);
 }
 
 /* --- the lines --- */
@@ -185,13 +177,13 @@ static bool add_file(struct commit_request *self, const struct json_t *value,
     uint64_t length;
 
     if (json_member_text(value, "path", &path) != JSON_FOUND)
-        return refuse_line(self, "a file has a path");
+        return refuse_line(self, "a file needs a path");
     if (json_member_text(value, "encoding", &encoding) != JSON_FOUND ||
         !zt_text_is(encoding, "base64") || content == COMMIT_NO_CONTENT)
-        return refuse_line(self, "a file has a content, in the encoding base64");
+        return refuse_line(self, "a file needs content, encoded as base64");
     if (content == COMMIT_NOT_BASE64)
         return refuse_line(self, "the content of the file is not base64");
-    /* Of an empty file nothing came; the place is needed nevertheless. */
+    /* An empty file sends no bytes, but its folder is needed. */
     if (!begin_hash(self) || !commit_store(&self->commit, NULL, 0))
         return false;
     zt_hasher_finish(self->hasher, &digest);
@@ -203,7 +195,7 @@ static bool add_file(struct commit_request *self, const struct json_t *value,
     return commit_add_file(&self->commit, self->lines.number, path, length, digest.bytes);
 }
 
-/* Copies of what the repository has come without a size. */
+/* Copies of the repository's own files have no size. */
 static bool read_size(const struct json_t *value, uint64_t *out_size)
 {
     const enum json_member size = json_member_whole(value, "size", out_size);
@@ -222,14 +214,14 @@ static bool add_object(struct commit_request *self, const struct json_t *value)
     uint64_t size;
 
     if (json_member_text(value, "path", &path) != JSON_FOUND)
-        return refuse_line(self, "a file has a path");
+        return refuse_line(self, "a file needs a path");
     if (json_member_text(value, "algo", &text) != JSON_FOUND || !lfs_is_sha256(text))
-        return refuse_line(self, "the algo of a file that was sent before is sha256");
-    if (json_member_text(value, "oid", &text) != JSON_FOUND || !lfs_oid_parse(text, sha256))
-        return refuse_line(self, "the oid of a file that was sent before is its SHA-256, in 64 "
-                                 "lower-case hex digits");
+        return refuse_line(self, "the algo of an LFS file must be sha256");
+    if (json_member_text(value, "oid", &text) != JSON_FOUND || !zt_hex_read_lower(text, sha256, 32))
+        return refuse_line(
+            self, "the oid of an LFS file must be its SHA-256, as 64 lower-case hex digits");
     if (!read_size(value, &size))
-        return refuse_line(self, "the size of a file that was sent before is a number of bytes");
+        return refuse_line(self, "the size of an LFS file must be a number of bytes");
     self->commit.begins = true;
     return commit_add_object(&self->commit, self->lines.number, path, size, sha256);
 }
@@ -241,14 +233,15 @@ static bool add_header(struct commit_request *self, const struct json_t *value)
 
     if (self->header_line != 0)
         return commit_refuse(commit, self->lines.number, PROBLEM_INVALID_REQUEST,
-                             "a commit has one header, and line %u is it", self->header_line);
+                             "a commit may have only one header, which is on line %u",
+                             self->header_line);
     self->header_line = self->lines.number;
     switch (json_member_text(value, "parentCommit", &parent)) {
     case JSON_ABSENT:
         return true;
     case JSON_OTHER:
         return json_member_is_null(value, "parentCommit") ||
-               refuse_line(self, "parentCommit is no text");
+               refuse_line(self, "parentCommit is not a string");
     case JSON_FOUND:
         break;
     }
@@ -265,7 +258,7 @@ static bool add_removal(struct commit_request *self, const struct json_t *value,
     struct zt_text path;
 
     if (json_member_text(value, "path", &path) != JSON_FOUND)
-        return refuse_line(self, "what is removed has a path");
+        return refuse_line(self, "a deletion needs a path");
     return commit_add_removal(&self->commit, self->lines.number, path, is_folder);
 }
 
@@ -276,11 +269,11 @@ static bool read_line(struct commit_request *self, const struct json_t *object,
     struct zt_text key;
 
     if (json_member_text(object, "key", &key) != JSON_FOUND || value == NULL)
-        return refuse_line(self, "a line is an object with a key and a value");
+        return refuse_line(self, "a line must be an object with a key and a value");
     if (zt_text_is(key, "file"))
         return add_file(self, value, content);
     if (content != COMMIT_NO_CONTENT)
-        return refuse_line(self, "only a file has a content");
+        return refuse_line(self, "only a file may have content");
     if (zt_text_is(key, "lfsFile"))
         return add_object(self, value);
     if (zt_text_is(key, "header"))
@@ -303,52 +296,17 @@ static bool take_line(void *context, struct zt_text line, enum commit_content co
     self->is_empty = false;
     if (object == NULL)
         return mistake.line == 0
-                   ? refuse_line(self, "the line is no JSON object")
+                   ? refuse_line(self, "the line is not a JSON object")
                    : commit_refuse(&self->commit, self->lines.number, PROBLEM_INVALID_REQUEST,
-                                   "the line is no JSON: %s", mistake.why);
+                                   "the line is not JSON: %s", mistake.why);
     is_read = read_line(self, object, content);
     json_object_free(object);
     return is_read;
 }
 
-static void take(struct commit_request *self, const void *bytes, size_t length)
-{
-    struct failure *failure = &self->commit.failure;
-
-    if (failure->is_set || self->was_run)
-        return;
-    atomic_fetch_add(&self->entry.received, length);
-    atomic_store(&self->entry.active, time(NULL));
-    if (commit_lines_take(&self->lines, bytes, length))
-        return;
-    if (self->lines.is_out_of_memory)
-        failure_no_memory(failure, "a line of a commit");
-    if (self->lines.is_too_long)
-        commit_refuse(&self->commit, self->lines.number, PROBLEM_TOO_LARGE,
-                      "without the content of its file a line may have at most %zu bytes",
-                      COMMIT_LINE_MAX);
-}
-
-void hub_commit_receive(struct request *request, const void *bytes, size_t length)
-{
-    take(request->context, bytes, length);
-}
-
-void hub_commit_store(struct request *request, const struct body_piece *piece)
-{
-    take(request->context, piece->bytes, piece->length);
-}
-
-/* The content is hashed where it is decoded. */
-void hub_commit_digest(struct request *request, const struct body_piece *piece)
-{
-    (void)request;
-    (void)piece;
-}
-
 /* --- the end --- */
 
-/* Without a header, too, a commit says something. */
+/* A commit without a header is accepted, but its body must not be empty. */
 static bool finish_lines(struct commit_request *self)
 {
     return commit_lines_finish(&self->lines) &&
@@ -362,7 +320,7 @@ static void work(struct request *request)
 
     self->is_done = !self->commit.failure.is_set && finish_lines(self) && commit_run(&self->commit);
     commit_clear(&self->commit);
-    unregister(self);
+    counted_body_end(&self->counted, self->is_done);
 }
 
 static enum outcome reply_done(struct request *request, const struct commit *commit)
@@ -405,7 +363,7 @@ enum outcome hub_commit_handle(struct request *request)
         return hub_reply_no_repo(request);
     if (self->commit.failed_path[0] != '\0')
         return hub_refuse_file(request, &self->commit.failure, self->commit.failed_line,
-                               self->commit.failed_path);
+                               self->commit.failed_path, self->commit.done);
     hub_refuse_failure(request, &self->commit.failure, self->commit.failed_line);
     if (self->commit.has_no_place)
         representation_field(&request->reply, "X-Error-Code", "EntryNotFound");

@@ -1,4 +1,4 @@
-/* Carrying out a commit: everything that can be refused is refused before the first file changes.
+/* Carries out a commit. Everything that can be refused is refused before the first file changes.
  * Commits to one repository wait for each other. */
 #include <pthread.h>
 #include <stdio.h>
@@ -8,9 +8,13 @@
 #include "base/log.h"
 #include "base/server.h"
 #include "hub/write/commit.h"
-#include "hub/write/repo_now.h"
+#include "hub/write/repo_current.h"
+#include "store/staging.h"
+#include "upload/shared/publish_lock.h"
 
-/* Repositories share these. */
+/* Prepended to a repository's name. Models cannot have such names. */
+#define COMMITS_OF "commits of "
+/* Shared by all repositories. */
 #define LOCKS 16
 
 static pthread_mutex_t locks[LOCKS] = {
@@ -34,12 +38,12 @@ static pthread_mutex_t *lock_of(const struct commit *commit)
     return &locks[zt_xxh3(commit->repo, strlen(commit->repo)) % LOCKS];
 }
 
-/* What is there now; *out_version is NULL for a repository without files. */
+/* Finds the current version; *out_version is NULL for a repository without files. */
 static bool find_version(struct commit *commit, struct hub_version **out_version)
 {
     struct zt_error error;
 
-    return repo_now_find(commit->server, zt_text_from(commit->repo), out_version, &error) ||
+    return repo_current_find(commit->server, zt_text_from(commit->repo), out_version, &error) ||
            failure_of_store(&commit->failure, &error);
 }
 
@@ -54,12 +58,12 @@ bool commit_find_later(struct commit *commit, struct hub_version **out_version)
     return is_found;
 }
 
-/* --- against what is there --- */
+/* --- against the current version --- */
 
-/* Only files make a repository. */
+/* Only files make a repository exist. */
 static bool check_repo(struct commit *commit, const struct hub_version *version)
 {
-    commit->is_absent = !commit->begins && repo_now_is_absent(commit->server, version);
+    commit->is_absent = !commit->begins && repo_current_is_absent(commit->server, version);
     return !commit->is_absent ||
            commit_refuse(commit, 0, PROBLEM_NOT_FOUND, "there is no such repository");
 }
@@ -68,12 +72,12 @@ static bool check_parent(struct commit *commit, const struct hub_version *versio
 {
     if (version != NULL && strcmp(version->folder, commit->repo) != 0)
         return commit_refuse(commit, 0, PROBLEM_CONFLICT,
-                             "this repository is a snapshot in a cache, which is only read");
+                             "this repository is a snapshot in a cache, which is read-only");
     if (commit->parent[0] == '\0' ||
         (version != NULL && hub_version_is(version, zt_text_from(commit->parent))))
         return true;
     return commit_refuse(commit, commit->parent_line, PROBLEM_PRECONDITION_FAILED,
-                         "parentCommit is not the repository's commit any more");
+                         "parentCommit is no longer the repository's commit");
 }
 
 static bool check_now(struct commit *commit, bool is_first)
@@ -93,7 +97,7 @@ static bool check_now(struct commit *commit, bool is_first)
 
 /* --- the files --- */
 
-/* The failure is about the line and its file. */
+/* Records that the failure is about the line and its file. */
 static bool fail_line(struct commit *commit, const struct commit_operation *operation)
 {
     commit->failed_line = operation->line;
@@ -102,58 +106,58 @@ static bool fail_line(struct commit *commit, const struct commit_operation *oper
     return false;
 }
 
-/* Makes a file of its own of a content. */
+/* Moves a content into a separate file. */
 static bool take_out(struct commit *commit, struct commit_operation *operation)
 {
-    struct stored_upload **stored = &operation->file.publication.stored;
+    struct staged_file **stored = &operation->publication.stored;
     struct zt_error error;
 
     if (!commit_make_file(commit, operation, stored))
         return false;
     if (operation->length == 0)
         return true;
-    if (ops_of(commit)->copy(commit->arrived, operation->offset, *stored, 0, operation->length,
-                             &error) != ZT_OK)
+    if (staged_file_copy(commit->arrived, operation->offset, *stored, 0, operation->length,
+                         &error) != ZT_OK)
         return failure_of_store(&commit->failure, &error);
-    ops_of(commit)->discard(commit->arrived, operation->offset, operation->length);
+    staged_file_discard(commit->arrived, operation->offset, operation->length);
     return true;
 }
 
-/* Opens a file again as it was left. */
+/* Opens an existing file again. */
 static bool open_file(struct commit *commit, struct commit_operation *operation)
 {
-    struct stored_upload **stored = &operation->file.publication.stored;
+    struct staged_file **stored = &operation->publication.stored;
     char name[COMMIT_FILE_NAME_SIZE];
     struct zt_error error;
 
     if (operation->staged != NULL)
         return staged_open(operation->staged, stored, &commit->failure);
     commit_file_name(commit, operation, name);
-    return ops_of(commit)->kept_open(commit->server->store, commit->id, name, stored, &error) ==
+    return staging_folder_open(commit->server->store->staging, commit->id, name, stored, &error) ==
                ZT_OK ||
            failure_of_store(&commit->failure, &error);
 }
 
-static void put_away(struct commit *commit, struct commit_operation *operation)
+static void release_operation(struct commit_operation *operation)
 {
-    if (operation->file.publication.stored != NULL)
-        ops_of(commit)->abandon(operation->file.publication.stored);
-    operation->file.publication.stored = NULL;
+    staged_file_close(operation->publication.stored);
+    operation->publication.stored = NULL;
 }
 
 static bool check_file(struct commit *commit, struct commit_operation *operation)
 {
-    struct publication *publication = &operation->file.publication;
+    struct publication *publication = &operation->publication;
     bool is_right;
 
     publication->server = commit->server;
     publication->name = operation->path;
+    publication->is_file = true;
     publication->covers = commit->covers;
     memcpy(publication->published.sha256, operation->sha256, sizeof(operation->sha256));
     is_right = (operation->is_lfs ? open_file(commit, operation) : take_out(commit, operation)) &&
-               (file_publication_check(&operation->file, &commit->failure) ||
+               (publication_check(&operation->publication, &commit->failure) ||
                 fail_line(commit, operation));
-    put_away(commit, operation);
+    release_operation(operation);
     return is_right;
 }
 
@@ -171,8 +175,10 @@ static bool publish_file(struct commit *commit, struct commit_operation *operati
 
     if (!open_file(commit, operation))
         return false;
-    is_published = file_publication_publish(&operation->file, &commit->failure);
-    put_away(commit, operation);
+    is_published = publication_publish(&operation->publication, &commit->failure);
+    release_operation(operation);
+    if (is_published && operation->publication.published.remains.is_unsynced)
+        commit->remains.is_unsynced = true;
     if (is_published && operation->staged != NULL) {
         staged_use_up(operation->staged);
         operation->staged = NULL;
@@ -182,32 +188,42 @@ static bool publish_file(struct commit *commit, struct commit_operation *operati
 
 static bool carry_out(struct commit *commit, struct commit_operation *operation)
 {
-    return (operation->removes
-                ? file_remove(commit->server, operation->path, &no_preconditions, &commit->failure)
-                : publish_file(commit, operation)) ||
+    return (operation->removes ? file_remove(commit->server, operation->path, &no_preconditions,
+                                             &commit->remains, &commit->failure)
+                               : publish_file(commit, operation)) ||
            fail_line(commit, operation);
 }
 
-static void report_end(const struct commit *commit, size_t done)
+static void report_end(const struct commit *commit)
 {
-    if (done > 0)
+    if (commit->done > 0)
         log_write(LOG_LEVEL_ERROR,
-                  "a commit to %s ended after %zu of %zu files, since one could not be "
-                  "published: %s",
-                  commit->repo, done, commit->count, commit->failure.error.message);
+                  "a commit to %s ended after %zu of %zu files, because one could not be "
+                  "changed: %s",
+                  commit->repo, commit->done, commit->count, commit->failure.error.message);
 }
 
-/* Those that go first, or all others, in their order. */
-static bool carry_out_some(struct commit *commit, bool goes_first, size_t *done)
+/* Removals that make room for other files; all new files; all other removals. */
+enum stage { STAGE_MAKE_ROOM, STAGE_PUBLISH, STAGE_REMOVE };
+
+static enum stage stage_of(const struct commit_operation *operation)
+{
+    if (!operation->removes)
+        return STAGE_PUBLISH;
+    return operation->goes_first ? STAGE_MAKE_ROOM : STAGE_REMOVE;
+}
+
+/* Carries out the operations of a stage in their order. */
+static bool carry_out_stage(struct commit *commit, enum stage stage)
 {
     for (size_t i = 0; i < commit->count; i++) {
-        if (commit->operations[i].goes_first != goes_first)
+        if (stage_of(&commit->operations[i]) != stage)
             continue;
         if (!carry_out(commit, &commit->operations[i])) {
-            report_end(commit, *done);
+            report_end(commit);
             return false;
         }
-        ++*done;
+        commit->done++;
     }
     return true;
 }
@@ -222,16 +238,14 @@ static void remove_emptied(struct commit *commit, bool went_first)
                                            strlen(commit->repo));
 }
 
-/* Only what is in the way is removed before anything is published: a file that gets another name
- * is nowhere between the two. */
+/* Only removals that make room happen before anything is published. So a file that is renamed never
+ * disappears in between, and a client can repeat the commit if a file could not be published. */
 static bool carry_out_all(struct commit *commit)
 {
-    size_t done = 0;
-
-    if (!carry_out_some(commit, true, &done))
+    if (!carry_out_stage(commit, STAGE_MAKE_ROOM))
         return false;
     remove_emptied(commit, true);
-    if (!carry_out_some(commit, false, &done))
+    if (!carry_out_stage(commit, STAGE_PUBLISH) || !carry_out_stage(commit, STAGE_REMOVE))
         return false;
     remove_emptied(commit, false);
     return true;
@@ -242,24 +256,45 @@ static bool name_result(struct commit *commit)
     struct hub_version *version;
 
     hub_repos_changed(commit->server->hub);
-    if (!find_version(commit, &version))
-        return false;
-    /* Of a repository that has lost its last file nothing is left that could have another. */
+    if (!find_version(commit, &version)) {
+        commit->failure = (struct failure){.is_set = false};
+        return failure_refuse(
+            &commit->failure, PROBLEM_INCOMPLETE,
+            "the commit was applied, but the repository could not be read afterwards: try again");
+    }
+    /* A repository that has lost its last file has the commit of an empty one. */
     snprintf(commit->commit, sizeof(commit->commit), "%s",
              version != NULL ? version->commit : "da39a3ee5e6b4b0d3255bfef95601890afd80709");
     hub_version_release(version);
     return true;
 }
 
+/* Makes commits on other servers of this folder wait, and takes their results into account. */
+static bool exclude_others(struct commit *commit, int *out_lock)
+{
+    char name[sizeof(COMMITS_OF) + HUB_REPO_SIZE];
+
+    snprintf(name, sizeof(name), COMMITS_OF "%s", commit->repo);
+    if (!publish_lock_other_servers(commit->server->store, name, out_lock, &commit->failure))
+        return false;
+    if (*out_lock >= 0)
+        hub_repos_changed(commit->server->hub);
+    return true;
+}
+
 bool commit_run(struct commit *commit)
 {
     pthread_mutex_t *lock = lock_of(commit);
+    int folder_lock = -1;
     bool is_done;
 
     if (!check_now(commit, true) || !check_files(commit))
         return false;
     pthread_mutex_lock(lock);
-    is_done = check_now(commit, false) && carry_out_all(commit) && name_result(commit);
+    is_done = exclude_others(commit, &folder_lock) && check_now(commit, false) &&
+              carry_out_all(commit) && name_result(commit) &&
+              remains_fail(&commit->remains, "committed", &commit->failure);
+    store_local_release(folder_lock);
     pthread_mutex_unlock(lock);
     return is_done;
 }

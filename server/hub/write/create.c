@@ -1,55 +1,42 @@
-/* What clients ask before they upload: that there is a repository, which they then look at before
- * their first commit. */
+/* Answers the requests that clients send before an upload: creating a repository, and checking the
+ * README.md of the first commit. */
 #include <stdio.h>
 #include <string.h>
 
 #include "api/json_reply.h"
 #include "base/server.h"
 #include "http/exchange/base_url.h"
+#include "http/exchange/json_body.h"
 #include "hub/hub_json.h"
 #include "hub/hub_problem.h"
 #include "hub/hub_request.h"
 #include "hub/write/handlers.h"
 #include "hub/write/hub_refusal.h"
-#include "hub/write/repo_now.h"
+#include "hub/write/repo_current.h"
 #include "input/json_read.h"
 #include "upload/shared/write_checks.h"
-#include "upload/writer/json_body.h"
+
+/* Checked in every case, even if commits may be smaller. */
+#define YAML_BYTES (UINT64_C(16) << 20)
 
 struct creation {
-    struct json_body body;
     char repo[HUB_REPO_SIZE];
-    bool was_looked_for;
+    bool was_searched;
     bool exists;
     enum zt_status status;
     struct zt_error error;
 };
 
-static void free_body(void *thing)
-{
-    json_body_free(&((struct creation *)thing)->body);
-}
-
 void hub_create_begin(struct request *request)
 {
-    struct creation *creation;
-
-    if (write_refuse_read_only(request) || json_body_refuse(request))
-        return;
-    creation = write_context(request, sizeof(*creation));
-    if (creation != NULL)
-        request_hold(request, creation, free_body);
-}
-
-void hub_create_receive(struct request *request, const void *bytes, size_t length)
-{
-    json_body_receive(&((struct creation *)request->context)->body, bytes, length);
+    if (!write_refuse_read_only(request) && !json_body_refuse(request))
+        (void)write_context(request, sizeof(struct creation));
 }
 
 /* --- which repository --- */
 
-/* A repository without an owner is the client's own, as on the Hub: newer clients fail on an
- * address of one part. Not every client has a name that an owner can have. */
+/* A repository without an owner gets the client's name as owner, as on the Hub: newer clients fail
+ * on an address with one part. Some clients have names that owners cannot have. */
 static void name_repo(const struct request *request, struct creation *creation,
                       const struct json_t *object, struct zt_text name)
 {
@@ -67,8 +54,8 @@ static void name_repo(const struct request *request, struct creation *creation,
         creation->repo[0] = '\0';
 }
 
-/* What some clients can send with it is no commit, and must not be dropped in silence. False:
- * replied. */
+/* Some clients can send files with the request, which is not a commit. They must not be dropped
+ * silently. Returns false if it has replied. */
 static bool check_files(struct request *request, const struct json_t *object)
 {
     const struct json_t *files = json_member_list(object, "files");
@@ -76,11 +63,11 @@ static bool check_files(struct request *request, const struct json_t *object)
     if (files == NULL || json_list_length(files) == 0)
         return true;
     problem_reply(request, PROBLEM_NOT_IMPLEMENTED,
-                  "a repository is created without files: send them in a commit afterwards");
+                  "a repository is created empty: send files in a commit afterwards");
     return false;
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool read_name(struct request *request, struct creation *creation,
                       const struct json_t *object)
 {
@@ -88,11 +75,11 @@ static bool read_name(struct request *request, struct creation *creation,
     struct zt_text type;
 
     if (json_member_text(object, "type", &type) == JSON_FOUND && !zt_text_is(type, "model")) {
-        problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "only models are kept here");
+        problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "this server only has models");
         return false;
     }
     if (json_member_text(object, "name", &name) != JSON_FOUND) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "a repository has a name");
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "a repository needs a name");
         return false;
     }
     name_repo(request, creation, object, name);
@@ -106,11 +93,11 @@ static bool read_body(struct request *request, struct creation *creation)
     struct json_t *object;
     bool is_read;
 
-    if (json_body_refuse_received(request, &creation->body))
+    if (json_body_refuse_received(request))
         return false;
-    object = json_object_read(json_body_text(&creation->body), NULL);
+    object = json_object_read(json_body_text(request), NULL);
     if (object == NULL) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "the body is no JSON object");
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "the body is not a JSON object");
         return false;
     }
     is_read = read_name(request, creation, object);
@@ -124,7 +111,7 @@ static void look_and_create(struct request *request)
     struct server *server = request->server;
     struct hub_version *version;
 
-    if (!repo_now_find(server, zt_text_from(creation->repo), &version, &creation->error)) {
+    if (!repo_current_find(server, zt_text_from(creation->repo), &version, &creation->error)) {
         creation->status = creation->error.status;
         return;
     }
@@ -134,8 +121,8 @@ static void look_and_create(struct request *request)
         creation->status = hub_repos_create(server->hub, creation->repo, &creation->error);
 }
 
-/* What has the name cannot become a repository: not 409, which clients take for a repository that
- * exists. */
+/* Something else has the name, so it cannot become a repository. The status is not 409, which
+ * clients take for an existing repository. */
 static enum outcome refuse_failure(struct request *request, const struct creation *creation)
 {
     return problem_reply(request,
@@ -144,13 +131,13 @@ static enum outcome refuse_failure(struct request *request, const struct creatio
                          "%s", creation->error.message);
 }
 
-/* Clients that do not mind an existing repository read its address from the refusal. */
+/* Clients that accept an existing repository read its address from the refusal. */
 static enum outcome reply_exists(struct request *request, const char *url, const char *repo)
 {
     const struct problem_member members[] = {{"url", url}, {"name", repo}, {"id", repo}};
 
     return problem_reply_members(
-        request, PROBLEM_CONFLICT, "this repository exists already",
+        request, PROBLEM_CONFLICT, "this repository already exists",
         &(struct problem_members){members, sizeof(members) / sizeof(members[0])});
 }
 
@@ -179,8 +166,8 @@ enum outcome hub_create_handle(struct request *request)
 {
     struct creation *creation = request->context;
 
-    if (!creation->was_looked_for) {
-        creation->was_looked_for = true;
+    if (!creation->was_searched) {
+        creation->was_searched = true;
         return read_body(request, creation) ? request_work_long(request, look_and_create)
                                             : OUTCOME_READY;
     }
@@ -189,7 +176,17 @@ enum outcome hub_create_handle(struct request *request)
     return reply(request, creation);
 }
 
-/* The metadata at the head of a README.md means nothing here, so there is nothing wrong with it. */
+/* Twice the limit for a file of a commit, because JSON escapes some characters. */
+void hub_yaml_begin(struct request *request)
+{
+    const uint64_t most = 2 * (uint64_t)config_number(&request->server->config->hub.regular_bytes);
+    const uint64_t length = request_body_length(request);
+
+    if (length > most && length > YAML_BYTES && length != UINT64_MAX)
+        problem_reply(request, PROBLEM_TOO_LARGE, "an uploaded README.md must be shorter");
+}
+
+/* The metadata at the start of a README.md is not used here, so it is always valid. */
 enum outcome hub_yaml_handle(struct request *request)
 {
     static const char text[] = "{\"errors\":[],\"warnings\":[]}\n";

@@ -1,4 +1,4 @@
-/* What failed, and what may not be written to. */
+/* Replies with failures of writes, and refuses repositories. */
 #include "hub/write/hub_refusal.h"
 
 #include "access/access.h"
@@ -6,11 +6,13 @@
 #include "hub/hub_names.h"
 #include "hub/hub_problem.h"
 
-/* What has a name that no file can have is not there. */
+/* A file whose name no file can have does not exist. */
 static enum outcome finish(struct request *request, const struct failure *failure)
 {
     if (failure->problem == PROBLEM_NOT_FOUND || failure->problem == PROBLEM_INVALID_NAME)
         representation_field(&request->reply, "X-Error-Code", "EntryNotFound");
+    if (failure->is_passing)
+        representation_field(&request->reply, "Retry-After", "1");
     return OUTCOME_READY;
 }
 
@@ -25,9 +27,15 @@ enum outcome hub_refuse_failure(struct request *request, const struct failure *f
 }
 
 enum outcome hub_refuse_file(struct request *request, const struct failure *failure, unsigned line,
-                             const char *path)
+                             const char *path, size_t done)
 {
-    problem_reply(request, failure->problem, "line %u: %s: %s", line, path, failure->error.message);
+    if (done == 0)
+        problem_reply(request, failure->problem, "line %u: %s: %s", line, path,
+                      failure->error.message);
+    else
+        problem_reply(request, failure->problem,
+                      "line %u: %s: %s; %zu other changes of this commit were made: try again",
+                      line, path, failure->error.message, done);
     return finish(request, failure);
 }
 
@@ -36,10 +44,10 @@ bool hub_refuse_name(struct request *request, struct zt_text repo)
     if (hub_repo_is_valid(repo))
         return false;
     problem_reply(request, PROBLEM_INVALID_NAME,
-                  "a repository is called name or owner/name, each part of 1 to 96 characters "
+                  "a repository's name must be name or owner/name, each part of 1 to 96 characters "
                   "[A-Za-z0-9_.-] without \"--\" and \"..\", not beginning or ending with - or ., "
-                  "and not ending in .git; not beginning with api/, files/, ui/, v1/, "
-                  "datasets/, spaces/ or kernels/");
+                  "and not ending in .git; not beginning with api/, files/, ui/, v1/, datasets/, "
+                  "spaces/ or kernels/");
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* Refusals of what writes. */
+/* Refuses writes. */
 #ifndef HUB_WRITE_HUB_REFUSAL_H
 #define HUB_WRITE_HUB_REFUSAL_H
 
@@ -6,20 +6,22 @@
 #include "hub/hub_request.h"
 #include "upload/shared/failure.h"
 
-/* The failure of a write. line: of the body, named first; 0: none. */
+/* Replies with the failure of a write. line: the line of the body, which the message names first;
+ * 0: none. */
 enum outcome hub_refuse_failure(struct request *request, const struct failure *failure,
                                 unsigned line);
-/* The same, of the file that the line is about. */
+/* Does the same for a failure about the line's file. done: the number of changes made before. */
 enum outcome hub_refuse_file(struct request *request, const struct failure *failure, unsigned line,
-                             const char *path);
+                             const char *path, size_t done);
 
-/* True, and replied, if clients cannot name a repository so. */
+/* Returns true, having replied, if clients cannot use this name for a repository. */
 bool hub_refuse_name(struct request *request, struct zt_text repo);
 
-/* The same, as of a repository that is not there, or if this client may not write to it. */
+/* Does the same, and also refuses a repository to which this client may not write, as if it did not
+ * exist. */
 bool hub_refuse_repo(struct request *request, struct zt_text repo);
 
-/* The same, or if the revision is not the one branch that can be written to. */
+/* Does the same, and also refuses a revision other than the only branch. */
 bool hub_refuse_target(struct request *request, const struct hub_target *target);
 
 #endif

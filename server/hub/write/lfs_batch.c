@@ -1,4 +1,4 @@
-/* POST /{repo}.git/info/lfs/objects/batch: which objects are to be sent, and to which addresses.
+/* POST /{repo}.git/info/lfs/objects/batch: which objects to send, and to which addresses.
  * (https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md) */
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,42 +6,44 @@
 #include <time.h>
 
 #include "api/json_reply.h"
+#include "base/hex.h"
 #include "base/server.h"
 #include "http/exchange/base_url.h"
+#include "http/exchange/json_body.h"
 #include "hub/hub_json.h"
 #include "hub/hub_problem.h"
 #include "hub/write/handlers.h"
 #include "hub/write/hub_refusal.h"
 #include "hub/write/lfs_parts.h"
 #include "hub/write/lfs_permit.h"
-#include "hub/write/repo_now.h"
+#include "hub/write/repo_current.h"
 #include "hub/write/staged_objects.h"
 #include "input/json_read.h"
 #include "upload/shared/write_checks.h"
-#include "upload/writer/json_body.h"
 
 #define OBJECTS_MAX 1000
-/* Of all objects of a batch; further ones come as a whole, since each part is an address. */
+/* Maximum number of parts of all objects in a batch, because each part is an address. Further
+ * objects are sent whole. */
 #define PARTS_MAX 4000
 
 struct wanted {
     uint8_t sha256[32];
     uint64_t length;
     bool is_there;
-    uint64_t there_length; /* of what is there */
+    uint64_t there_length; /* length of the existing file */
 };
 
 struct batch {
-    struct json_body body;
     char repo[HUB_REPO_SIZE];
     char client[CLIENT_SIZE];
+    uint64_t line; /* the client's (access_line_of) */
     bool was_run;
-    struct wanted *objects; /* by SHA-256 while they are looked for */
+    struct wanted *objects; /* sorted by SHA-256 during the lookup */
     size_t count;
     bool takes_parts;
     bool is_known;
     struct zt_error error;
-    /* The answer, held by the request, and written by the worker that finds what is there. */
+    /* The response, held by the request. The worker that looks up existing objects writes it. */
     struct json *json;
     const char *base;
     const char *verify; /* the address */
@@ -54,7 +56,6 @@ static void free_all(void *thing)
 {
     struct batch *batch = thing;
 
-    json_body_free(&batch->body);
     free(batch->objects);
 }
 
@@ -71,17 +72,13 @@ void lfs_batch_begin(struct request *request)
     snprintf(batch->repo, sizeof(batch->repo), "%.*s", (int)request->names[0].length,
              request->names[0].bytes);
     registry_client(request, batch->client);
+    batch->line = access_line_of(request->access, batch->client);
     request_hold(request, batch, free_all);
 }
 
-void lfs_batch_receive(struct request *request, const void *bytes, size_t length)
-{
-    json_body_receive(&((struct batch *)request->context)->body, bytes, length);
-}
+/* --- the request --- */
 
-/* --- what is asked for --- */
-
-/* Always false. */
+/* Always returns false. */
 static bool refuse(struct request *request, const char *why)
 {
     problem_reply(request, PROBLEM_INVALID_REQUEST, "%s", why);
@@ -93,7 +90,7 @@ static bool read_object(const struct json_t *object, struct wanted *out_wanted)
     struct zt_text oid;
 
     if (object == NULL || json_member_text(object, "oid", &oid) != JSON_FOUND ||
-        !lfs_oid_parse(oid, out_wanted->sha256))
+        !zt_hex_read_lower(oid, out_wanted->sha256, 32))
         return false;
     return json_member_whole(object, "size", &out_wanted->length) == JSON_FOUND;
 }
@@ -104,7 +101,7 @@ static bool read_objects(struct request *request, struct batch *batch, const str
 
     if (list == NULL || count > OBJECTS_MAX) {
         problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "a batch has a list of objects, of at most %d", OBJECTS_MAX);
+                      "a batch needs a list of at most %d objects", OBJECTS_MAX);
         return false;
     }
     batch->objects = calloc(count + 1, sizeof(*batch->objects));
@@ -139,16 +136,16 @@ static bool read_batch(struct request *request, struct batch *batch, const struc
     struct zt_text text;
 
     if (json_member_text(object, "operation", &text) != JSON_FOUND)
-        return refuse(request, "a batch has an operation");
+        return refuse(request, "a batch needs an operation");
     if (!zt_text_is(text, "upload")) {
         problem_reply(request, PROBLEM_NOT_IMPLEMENTED,
-                      "LFS only takes uploads here: files are read at /%s/resolve/main/",
+                      "LFS only accepts uploads here: read files at /%s/resolve/main/",
                       batch->repo);
         return false;
     }
     if (json_member_exists(object, "hash_algo") && !json_member_is_null(object, "hash_algo") &&
         (json_member_text(object, "hash_algo", &text) != JSON_FOUND || !lfs_is_sha256(text)))
-        return refuse(request, "objects are named by their SHA-256");
+        return refuse(request, "objects must be named by their SHA-256");
     batch->takes_parts = offers(object, "multipart");
     return read_objects(request, batch, json_member_list(object, "objects"));
 }
@@ -158,16 +155,16 @@ static bool read_body(struct request *request, struct batch *batch)
     struct json_t *object;
     bool is_read;
 
-    if (json_body_refuse_received(request, &batch->body))
+    if (json_body_refuse_received(request))
         return false;
-    object = json_object_read(json_body_text(&batch->body), NULL);
+    object = json_object_read(json_body_text(request), NULL);
     is_read = object != NULL ? read_batch(request, batch, object)
-                             : refuse(request, "a batch is a JSON object");
+                             : refuse(request, "a batch must be a JSON object");
     json_object_free(object);
     return is_read;
 }
 
-/* --- what is there --- */
+/* --- existing objects --- */
 
 static int compare_objects(const void *a, const void *b)
 {
@@ -177,7 +174,7 @@ static int compare_objects(const void *a, const void *b)
     return memcmp(one->sha256, other->sha256, sizeof(one->sha256));
 }
 
-/* Objects may be named twice. */
+/* Marks all objects with a file's bytes: an object may be listed twice. */
 static void mark(struct batch *batch, const struct hub_file *file)
 {
     struct wanted key;
@@ -198,21 +195,25 @@ static void mark(struct batch *batch, const struct hub_file *file)
 static void look(struct request *request, struct batch *batch)
 {
     struct hub_version *version;
+    struct staged_asker asker;
 
     batch->is_known =
-        repo_now_find(request->server, zt_text_from(batch->repo), &version, &batch->error);
+        repo_current_find(request->server, zt_text_from(batch->repo), &version, &batch->error);
     qsort(batch->objects, batch->count, sizeof(*batch->objects), compare_objects);
     for (size_t i = 0; version != NULL && i < version->count; i++)
-        if (repo_now_sees_bytes(request, batch->repo, &version->files[i]))
+        if (repo_current_may_read_bytes(request, batch->repo, &version->files[i]))
             mark(batch, &version->files[i]);
     hub_version_release(version);
-    for (size_t i = 0; i < batch->count; i++)
-        if (staged_exists(request->server, batch->repo, batch->objects[i].sha256,
-                          &batch->objects[i].there_length))
+    staged_asker_of(request, &asker);
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct staged_wanted wanted = {batch->repo, batch->objects[i].sha256, &asker};
+
+        if (staged_exists(request->server, &wanted, &batch->objects[i].there_length))
             batch->objects[i].is_there = true;
+    }
 }
 
-/* --- the answer --- */
+/* --- the response --- */
 
 static void put_href(const struct request *request, struct batch *batch, const char *key,
                      const struct lfs_permit *permit)
@@ -235,7 +236,8 @@ static void put_part(struct request *request, struct batch *batch, struct lfs_pe
     put_href(request, batch, key, permit);
 }
 
-/* Clients read the length of the parts from a header field, and the other fields as addresses. */
+/* Clients read the length of the parts from one header field, and treat the other fields as
+ * addresses. */
 static void put_header(struct request *request, struct batch *batch, struct lfs_permit permit)
 {
     char text[24];
@@ -253,7 +255,7 @@ static void put_header(struct request *request, struct batch *batch, struct lfs_
     json_object_end(batch->json);
 }
 
-/* 0: the object comes as a whole. */
+/* Returns 0 if the object is sent whole. */
 static uint64_t choose_part(const struct request *request, struct batch *batch, uint64_t length)
 {
     const uint64_t wanted = (uint64_t)config_number(&request->server->config->hub.part_bytes);
@@ -267,11 +269,12 @@ static uint64_t choose_part(const struct request *request, struct batch *batch, 
 
 static void put_actions(struct request *request, struct batch *batch, const struct wanted *object)
 {
-    struct lfs_permit permit = {.length = object->length, .expires = batch->expires};
+    struct lfs_permit permit = {
+        .length = object->length, .expires = batch->expires, .line = batch->line};
 
     snprintf(permit.repo, sizeof(permit.repo), "%s", batch->repo);
     snprintf(permit.client, sizeof(permit.client), "%s", batch->client);
-    lfs_oid_print(object->sha256, permit.oid);
+    zt_hex_write(permit.oid, object->sha256, 32);
     permit.part_length = choose_part(request, batch, object->length);
     json_key_string(batch->json, "actions");
     json_object_begin(batch->json);
@@ -301,7 +304,7 @@ static void put_object(struct request *request, struct batch *batch, const struc
 {
     char oid[LFS_OID_SIZE];
 
-    lfs_oid_print(object->sha256, oid);
+    zt_hex_write(oid, object->sha256, 32);
     json_object_begin(batch->json);
     hub_json_string(batch->json, "oid", oid);
     json_key_string(batch->json, "size");
@@ -340,13 +343,13 @@ static uint64_t permit_s(const struct request *request)
     return expire_s < LFS_PERMIT_S ? expire_s : LFS_PERMIT_S;
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool prepare(struct request *request, struct batch *batch)
 {
     batch->expires = (uint64_t)time(NULL) + permit_s(request);
     batch->base = request_base_url(request);
     if (batch->base == NULL) {
-        refuse(request, "the request names no host that an address can hold");
+        refuse(request, "the request has no Host that can be used in an address");
         return false;
     }
     batch->verify = request_print(request, "%s/%s.git/info/lfs/verify", batch->base, batch->repo);

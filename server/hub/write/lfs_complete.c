@@ -1,33 +1,30 @@
-/* POST /{repo}.git/info/lfs/objects/{oid}: the end of an object that came in parts. */
+/* POST /{repo}.git/info/lfs/objects/{oid}: ends an object that was sent in parts. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/server.h"
+#include "http/exchange/json_body.h"
 #include "hub/write/handlers.h"
 #include "hub/write/hub_refusal.h"
 #include "hub/write/lfs_parts.h"
 #include "hub/write/lfs_permit.h"
 #include "hub/write/staged_objects.h"
 #include "input/json_read.h"
+#include "store/staging.h"
 #include "upload/shared/write_checks.h"
-#include "upload/writer/json_body.h"
 #include "zt/digest.h"
 
 #define BUFFER_BYTES ((size_t)256 << 10)
 
 struct completion {
-    struct json_body body;
     struct lfs_permit permit;
     uint8_t sha256[32];
     bool was_run;
     bool is_done;
     struct failure failure;
 };
-
-static void free_body(void *thing)
-{
-    json_body_free(&((struct completion *)thing)->body);
-}
 
 void lfs_complete_begin(struct request *request)
 {
@@ -39,24 +36,18 @@ void lfs_complete_begin(struct request *request)
         return;
     if (permit.part_length == 0) {
         problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "this object comes as a whole, by PUT to this address");
+                      "this object must be sent whole, by PUT to this address");
         return;
     }
     self = write_context(request, sizeof(*self));
     if (self == NULL)
         return;
     self->permit = permit;
-    request_hold(request, self, free_body);
 }
 
-void lfs_complete_receive(struct request *request, const void *bytes, size_t length)
-{
-    json_body_receive(&((struct completion *)request->context)->body, bytes, length);
-}
+/* --- the body --- */
 
-/* --- what the body says --- */
-
-/* Some clients take the quotes off, and some proxies make a tag a weak one. */
+/* Some clients remove the quotes, and some proxies make an ETag weak. */
 static bool is_tag_of(struct zt_text etag, uint64_t part)
 {
     char tag[LFS_PART_TAG_SIZE];
@@ -69,7 +60,8 @@ static bool is_tag_of(struct zt_text etag, uint64_t part)
     return zt_text_is(etag, tag) || zt_text_equal(etag, (struct zt_text){tag + 1, length - 2});
 }
 
-/* As many parts as there are. Which of them have arrived is known here. */
+/* Checks that the list has as many parts as the object. The server itself knows which parts have
+ * arrived. */
 static bool names_parts(const struct json_t *list, uint64_t count)
 {
     if (list == NULL || json_list_length(list) != count)
@@ -97,22 +89,22 @@ static bool is_right(const struct completion *self, const struct json_t *object)
            names_parts(json_member_list(object, "parts"), count);
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool read_body(struct request *request, struct completion *self)
 {
     struct json_t *object;
     bool is_read;
 
-    if (json_body_refuse_received(request, &self->body))
+    if (json_body_refuse_received(request))
         return false;
-    object = json_object_read(json_body_text(&self->body), NULL);
-    is_read = is_right(self, object) && lfs_oid_parse(zt_text_from(self->permit.oid), self->sha256);
+    object = json_object_read(json_body_text(request), NULL);
+    is_read = is_right(self, object) &&
+              zt_hex_read_lower(zt_text_from(self->permit.oid), self->sha256, 32);
     json_object_free(object);
     if (!is_read)
-        problem_reply(
-            request, PROBLEM_INVALID_REQUEST,
-            "send {\"oid\", \"parts\": [{\"partNumber\", \"etag\"}]}, with all parts of the "
-            "object of this address, and the ETag that each was answered with");
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "send {\"oid\", \"parts\": [{\"partNumber\", \"etag\"}]}, with all parts of "
+                      "the object of this address, and the ETag that was returned for each");
     return is_read;
 }
 
@@ -137,12 +129,12 @@ static enum zt_status hash_source(struct zt_source *source, struct zt_hasher *ha
     return status;
 }
 
-static enum zt_status hash_file(struct stored_upload *file, struct zt_digest *out_digest,
+static enum zt_status hash_file(struct staged_file *file, struct zt_digest *out_digest,
                                 struct zt_error *error)
 {
     struct zt_source *source;
     struct zt_hasher *hasher;
-    enum zt_status status = file->store->ops->read_back(file, &source, error);
+    enum zt_status status = staged_file_read_back(file, &source, error);
 
     if (status != ZT_OK)
         return status;
@@ -156,27 +148,37 @@ static enum zt_status hash_file(struct stored_upload *file, struct zt_digest *ou
 
 static bool check_whole(struct completion *self, struct staged_object *object)
 {
-    struct stored_upload *file = staged_file(object);
+    struct staged_file *file = staged_file(object);
     struct zt_digest digest;
     struct zt_error error;
 
     if (hash_file(file, &digest, &error) != ZT_OK)
         return failure_of_store(&self->failure, &error);
-    return (file->store->ops->length(file) == self->permit.length &&
+    return (staged_file_length(file) == self->permit.length &&
             memcmp(digest.bytes, self->sha256, sizeof(self->sha256)) == 0) ||
            failure_refuse(&self->failure, PROBLEM_DIGEST_MISMATCH,
-                          "the parts do not have the SHA-256 that their address names");
+                          "the parts do not match the SHA-256 in their address");
 }
 
-/* Parts whose sum is wrong are of no use: nobody knows which of them is. */
+static bool has_arrived(const struct request *request, const struct completion *self,
+                        const char *owner)
+{
+    struct staged_asker asker = {.sees_all = false};
+    const struct staged_wanted wanted = {self->permit.repo, self->sha256, &asker};
+    uint64_t length;
+
+    snprintf(asker.owner, sizeof(asker.owner), "%s", owner);
+    return staged_exists(request->server, &wanted, &length);
+}
+
+/* If the parts have the wrong hash all of them are dropped, because it is unknown which one is
+ * wrong. */
 static void work(struct request *request)
 {
     struct completion *self = request->context;
-    const struct staged_origin origin = {self->permit.repo, self->permit.client,
-                                         self->permit.length};
+    const struct staged_origin origin = lfs_permit_origin(request, &self->permit);
     const struct staged_whole whole = {self->sha256, self->permit.part_length};
     struct staged_object *object = staged_close(request->server, &origin, &whole, &self->failure);
-    uint64_t length;
 
     if (object != NULL) {
         self->is_done =
@@ -184,8 +186,8 @@ static void work(struct request *request)
         if (!self->is_done)
             staged_abandon(object);
     } else if (self->failure.problem == PROBLEM_UPLOAD_NOT_FOUND) {
-        /* The answer to an earlier request may have been lost. */
-        self->is_done = staged_exists(request->server, self->permit.repo, self->sha256, &length);
+        /* The response to an earlier request may have been lost. */
+        self->is_done = has_arrived(request, self, origin.owner);
     }
 }
 

@@ -1,21 +1,16 @@
-/* The secret by which a server recognizes the permits that it has given out (lfs_permit.h). */
+/* The secret with which a server recognises its own permits (lfs_permit.h). */
 #ifndef HUB_WRITE_LFS_KEY_H
 #define HUB_WRITE_LFS_KEY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "config/config.h"
+#include "input/ticket.h"
 
-#define LFS_KEY_BYTES 32
+/* The name of its file in the state folder. */
+#define LFS_KEY_NAME "lfs-key"
 
-/* The key in the state folder, which is made if there is none, so that permits hold over restarts
- * and for all servers with that folder; a new one if that folder cannot be used. At start. */
-void lfs_key_load(const struct config *config, uint8_t out_key[LFS_KEY_BYTES]);
-
-/* HMAC-SHA256 (RFC 2104) with a key of at most 64 bytes. False: out of memory. */
-bool lfs_hmac(const uint8_t *key, size_t key_length, const void *bytes, size_t length,
-              uint8_t out_code[32]);
+/* Loads the key from the state folder, or makes it there, so that permits remain valid over
+ * restarts and on all servers with that folder. Makes a temporary key if the folder cannot be used.
+ * Call it at start. */
+void lfs_key_load(const struct config *config, uint8_t out_key[TICKET_KEY_BYTES]);
 
 #endif

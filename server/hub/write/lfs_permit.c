@@ -1,93 +1,88 @@
-/* A permit is the query of its address, with the HMAC of all that the address says. */
+/* A permit is the query of its address, with an HMAC of everything in the address. */
 #include "hub/write/lfs_permit.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/decimal.h"
+#include "base/hex.h"
 #include "base/server.h"
 #include "http/exchange/problem.h"
-#include "hub/write/lfs_key.h"
 
 /* Parts, lengths and times have at most 20 digits. */
-#define TEXT_SIZE (64 + HUB_REPO_SIZE + LFS_OID_SIZE + 4 * 21 + CLIENT_SIZE)
-#define CODE_SIZE 65
+#define TEXT_SIZE (64 + HUB_REPO_SIZE + LFS_OID_SIZE + 5 * 21 + CLIENT_SIZE)
 
-/* The texts before the client hold no line's end, and nothing follows the client. */
-bool lfs_permit_sign(const uint8_t *key, const struct lfs_permit *permit, uint8_t out_code[32])
+/* The texts before the client contain no line ends, and the client comes last. */
+static void print_text(const struct lfs_permit *permit, char out_text[TEXT_SIZE])
+{
+    const int length = snprintf(out_text, TEXT_SIZE,
+                                "ztserve-lfs-2\n%s\n%s\n%" PRIu64 "\n%" PRIu64 "\n%" PRIu64
+                                "\n%" PRIu64 "\n%" PRIu64 "\n%s",
+                                permit->repo, permit->oid, permit->length, permit->part,
+                                permit->part_length, permit->expires, permit->line, permit->client);
+
+    assert(length > 0 && length < TEXT_SIZE);
+    (void)length;
+}
+
+bool lfs_permit_sign(const uint8_t *key, const struct lfs_permit *permit,
+                     char out_code[TICKET_CODE_SIZE])
 {
     char text[TEXT_SIZE];
-    const int length =
-        snprintf(text, sizeof(text),
-                 "ztserve-lfs-1\n%s\n%s\n%" PRIu64 "\n%" PRIu64 "\n%" PRIu64 "\n%" PRIu64 "\n%s",
-                 permit->repo, permit->oid, permit->length, permit->part, permit->part_length,
-                 permit->expires, permit->client);
 
-    return lfs_hmac(key, LFS_KEY_BYTES, text, (size_t)length, out_code);
+    print_text(permit, text);
+    return ticket_sign(key, text, out_code);
 }
 
 /* --- writing --- */
-
-static void print_client(const char *client, char out_hex[2 * CLIENT_SIZE])
-{
-    out_hex[0] = '\0';
-    for (size_t i = 0; client[i] != '\0'; i++)
-        snprintf(out_hex + 2 * i, 3, "%02x", (unsigned)(unsigned char)client[i]);
-}
 
 bool lfs_permit_print(const uint8_t *key, const char *base, const struct lfs_permit *permit,
                       char out_href[LFS_HREF_SIZE])
 {
     char client[2 * CLIENT_SIZE];
     char part[24] = "";
-    char code_text[LFS_OID_SIZE];
-    uint8_t code[32];
+    char code[TICKET_CODE_SIZE];
     int length;
 
     if (!lfs_permit_sign(key, permit, code))
         return false;
-    lfs_oid_print(code, code_text);
-    print_client(permit->client, client);
+    zt_hex_write(client, permit->client, strlen(permit->client));
     if (permit->part > 0)
         snprintf(part, sizeof(part), "/%" PRIu64, permit->part);
     length = snprintf(out_href, LFS_HREF_SIZE,
                       "%s/%s.git/info/lfs/objects/%s%s?size=%" PRIu64 "&part_size=%" PRIu64
                       "&expires=%" PRIu64 "&client=%s&signature=%s",
                       base, permit->repo, permit->oid, part, permit->length, permit->part_length,
-                      permit->expires, client, code_text);
+                      permit->expires, client, code);
     return length > 0 && length < LFS_HREF_SIZE;
 }
 
-/* --- reading --- */
-
-static bool read_number(struct zt_text text, uint64_t *out_number)
+struct staged_origin lfs_permit_origin(const struct request *request,
+                                       const struct lfs_permit *permit)
 {
-    uint64_t number = 0;
-
-    if (text.length == 0 || text.length > 19)
-        return false;
-    for (size_t i = 0; i < text.length; i++) {
-        if (text.bytes[i] < '0' || text.bytes[i] > '9')
-            return false;
-        number = number * 10 + (uint64_t)(text.bytes[i] - '0');
-    }
-    *out_number = number;
-    return true;
+    return (struct staged_origin){.repo = permit->repo,
+                                  .client = permit->client,
+                                  .owner = staged_owner(request, permit->client),
+                                  .length = permit->length};
 }
+
+/* --- reading --- */
 
 static bool query_number(struct request *request, const char *name, uint64_t *out_number)
 {
     struct zt_text text;
 
-    return request_query(request, name, 0, &text) && read_number(text, out_number);
+    return request_query(request, name, 0, &text) && zt_decimal_read(text, UINT64_MAX, out_number);
 }
 
 static bool read_client(struct zt_text hex, char out_client[CLIENT_SIZE])
 {
     const size_t length = hex.length / 2;
 
-    if (length >= CLIENT_SIZE || !lfs_hex_parse(hex, (uint8_t *)out_client))
+    if (length >= CLIENT_SIZE || !zt_hex_read_lower(hex, out_client, length))
         return false;
     out_client[length] = '\0';
     return memchr(out_client, '\0', length) == NULL;
@@ -102,58 +97,47 @@ static bool copy(struct zt_text text, char *out_text, size_t size)
     return true;
 }
 
-/* What the address says, true or not. */
+/* Reads the values from the address without checking them. */
 static bool read_address(struct request *request, bool has_part, struct lfs_permit *permit,
-                         uint8_t out_code[32])
+                         struct zt_text *out_code)
 {
     const struct zt_text *names = request->names;
     struct zt_text client;
-    struct zt_text code;
 
     permit->part = 0;
     return hub_repo_is_valid(names[0]) && copy(names[0], permit->repo, sizeof(permit->repo)) &&
            copy(names[1], permit->oid, sizeof(permit->oid)) &&
-           (!has_part || (read_number(names[2], &permit->part) && permit->part > 0)) &&
+           (!has_part ||
+            (zt_decimal_read(names[2], UINT64_MAX, &permit->part) && permit->part > 0)) &&
            query_number(request, "size", &permit->length) &&
            query_number(request, "part_size", &permit->part_length) &&
            query_number(request, "expires", &permit->expires) &&
            request_query(request, "client", 0, &client) && read_client(client, permit->client) &&
-           request_query(request, "signature", 0, &code) && lfs_oid_parse(code, out_code);
-}
-
-/* Takes as long wherever the codes differ. */
-static bool is_equal(const uint8_t one[32], const uint8_t other[32])
-{
-    unsigned difference = 0;
-
-    for (size_t i = 0; i < 32; i++)
-        difference |= (unsigned)(one[i] ^ other[i]);
-    return difference == 0;
+           request_query(request, "signature", 0, out_code) &&
+           zt_hex_is_lower(*out_code, TICKET_CODE_SIZE - 1);
 }
 
 bool lfs_permit_read(struct request *request, bool has_part, struct lfs_permit *out_permit)
 {
-    uint8_t stated[32];
-    uint8_t code[32];
+    struct zt_text code;
+    char text[TEXT_SIZE];
 
-    if (!read_address(request, has_part, out_permit, stated)) {
+    if (!read_address(request, has_part, out_permit, &code)) {
         problem_reply(request, PROBLEM_FORBIDDEN,
-                      "an object is sent to the address that the LFS batch request has answered");
+                      "send an object to the address that the LFS batch request returned");
         return false;
     }
-    if (!lfs_permit_sign(request->server->lfs_key, out_permit, code)) {
-        problem_reply_no_memory(request);
-        return false;
-    }
-    if (!is_equal(stated, code)) {
+    out_permit->line = access_line_of(request->access, out_permit->client);
+    print_text(out_permit, text);
+    if (!ticket_check(request->server->lfs_key, text, code) || out_permit->line == 0) {
         problem_reply(request, PROBLEM_FORBIDDEN,
-                      "this address was not signed by this server: ask for a new one");
+                      "this address was not signed by this server, or the line of the tokens file "
+                      "that it was signed for has changed: request a new one");
         return false;
     }
-    /* Whole seconds: until the last one is over. */
+    /* Times are whole seconds: the permit is valid until the end of the last one. */
     if (out_permit->expires < (uint64_t)time(NULL)) {
-        problem_reply(request, PROBLEM_FORBIDDEN,
-                      "this address is not valid any more: ask for a new one");
+        problem_reply(request, PROBLEM_FORBIDDEN, "this address has expired: request a new one");
         return false;
     }
     return true;

@@ -1,20 +1,20 @@
-/* POST /{repo}.git/info/lfs/verify: whether an object has arrived. */
+/* POST /{repo}.git/info/lfs/verify: checks whether an object has arrived. */
 #include <stdio.h>
 
+#include "base/hex.h"
 #include "base/server.h"
+#include "http/exchange/json_body.h"
 #include "hub/hub_problem.h"
 #include "hub/write/handlers.h"
 #include "hub/write/hub_refusal.h"
 #include "hub/write/lfs_names.h"
-#include "hub/write/repo_now.h"
+#include "hub/write/repo_current.h"
 #include "hub/write/staged_objects.h"
 #include "input/json_read.h"
 #include "upload/shared/write_checks.h"
-#include "upload/writer/json_body.h"
 #include "zt/digest.h"
 
 struct verification {
-    struct json_body body;
     char repo[HUB_REPO_SIZE];
     uint8_t sha256[32];
     uint64_t length;
@@ -24,11 +24,6 @@ struct verification {
     uint64_t there_length;
     struct zt_error error;
 };
-
-static void free_body(void *thing)
-{
-    json_body_free(&((struct verification *)thing)->body);
-}
 
 void lfs_verify_begin(struct request *request)
 {
@@ -42,12 +37,6 @@ void lfs_verify_begin(struct request *request)
         return;
     snprintf(self->repo, sizeof(self->repo), "%.*s", (int)request->names[0].length,
              request->names[0].bytes);
-    request_hold(request, self, free_body);
-}
-
-void lfs_verify_receive(struct request *request, const void *bytes, size_t length)
-{
-    json_body_receive(&((struct verification *)request->context)->body, bytes, length);
 }
 
 static bool read_object(const struct json_t *object, struct verification *self)
@@ -55,20 +44,20 @@ static bool read_object(const struct json_t *object, struct verification *self)
     struct zt_text oid;
 
     if (object == NULL || json_member_text(object, "oid", &oid) != JSON_FOUND ||
-        !lfs_oid_parse(oid, self->sha256))
+        !zt_hex_read_lower(oid, self->sha256, 32))
         return false;
     return json_member_whole(object, "size", &self->length) == JSON_FOUND;
 }
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool read_body(struct request *request, struct verification *self)
 {
     struct json_t *object;
     bool is_read;
 
-    if (json_body_refuse_received(request, &self->body))
+    if (json_body_refuse_received(request))
         return false;
-    object = json_object_read(json_body_text(&self->body), NULL);
+    object = json_object_read(json_body_text(request), NULL);
     is_read = read_object(object, self);
     json_object_free(object);
     if (!is_read)
@@ -77,22 +66,25 @@ static bool read_body(struct request *request, struct verification *self)
     return is_read;
 }
 
-/* A commit may have used it already. */
+/* A commit may already have used it. */
 static void look(struct request *request)
 {
     struct verification *self = request->context;
     struct hub_version *version;
+    struct staged_asker asker;
+    const struct staged_wanted wanted = {self->repo, self->sha256, &asker};
 
+    staged_asker_of(request, &asker);
     self->is_known = true;
-    self->is_there = staged_exists(request->server, self->repo, self->sha256, &self->there_length);
+    self->is_there = staged_exists(request->server, &wanted, &self->there_length);
     if (self->is_there)
         return;
     self->is_known =
-        repo_now_find(request->server, zt_text_from(self->repo), &version, &self->error);
+        repo_current_find(request->server, zt_text_from(self->repo), &version, &self->error);
     for (size_t i = 0; version != NULL && i < version->count && !self->is_there; i++) {
         const struct hub_file *file = &version->files[i];
 
-        self->is_there = repo_now_sees_bytes(request, self->repo, file) &&
+        self->is_there = repo_current_may_read_bytes(request, self->repo, file) &&
                          memcmp(file->sha256, self->sha256, sizeof(self->sha256)) == 0;
         self->there_length = file->identity.size_bytes;
     }

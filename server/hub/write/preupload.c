@@ -1,38 +1,36 @@
-/* POST /api/models/{repo}/preupload/{revision}: which files come with the commit, which before it,
- * and which are there already. */
+/* POST /api/models/{repo}/preupload/{revision}: decides which files to send with the commit and
+ * which before it, and which files exist already. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/json_reply.h"
+#include "base/hex.h"
 #include "base/server.h"
 #include "http/exchange/authorize.h"
+#include "http/exchange/json_body.h"
 #include "hub/hub_json.h"
 #include "hub/hub_problem.h"
 #include "hub/hub_request.h"
 #include "hub/write/handlers.h"
 #include "hub/write/hub_refusal.h"
-#include "hub/write/repo_now.h"
+#include "hub/write/repo_current.h"
 #include "input/json_read.h"
 #include "tree/stored_file.h"
-#include "upload/shared/file_publication.h"
 #include "upload/shared/write_checks.h"
-#include "upload/writer/json_body.h"
 #include "zt/digest.h"
 
 #define FILES_MAX 1000
-/* Read to tell what is unchanged, for one request. Clients wait 10 s. */
+/* Maximum number of bytes read per request to find unchanged files. Clients wait 10 s. */
 #define HASHED_MAX   ((uint64_t)512 << 20)
 #define BUFFER_BYTES ((size_t)256 << 10)
 #define OID_SIZE     65
 
 struct preupload {
     struct hub_target target;
-    struct json_body body;
     bool was_run;
     struct json_t *object;
-    const struct json_t *files; /* in it */
-    char (*oids)[OID_SIZE];     /* of the files that are there; empty: not known */
+    const struct json_t *files; /* within the body */
+    char (*oids)[OID_SIZE];     /* of the existing files; empty: not known */
     uint64_t hashed_bytes;
     bool is_known;
     bool is_absent;
@@ -43,7 +41,6 @@ static void free_all(void *thing)
 {
     struct preupload *self = thing;
 
-    json_body_free(&self->body);
     json_object_free(self->object);
     free(self->oids);
 }
@@ -63,25 +60,14 @@ void hub_preupload_begin(struct request *request)
     request_hold(request, self, free_all);
 }
 
-void hub_preupload_receive(struct request *request, const void *bytes, size_t length)
-{
-    json_body_receive(&((struct preupload *)request->context)->body, bytes, length);
-}
-
-/* --- what is there --- */
+/* --- existing files --- */
 
 static bool is_regular(const struct request *request, uint64_t size)
 {
     return size <= (uint64_t)config_number(&request->server->config->hub.regular_bytes);
 }
 
-static void write_hex(const uint8_t *bytes, size_t length, char *out_text)
-{
-    for (size_t i = 0; i < length; i++)
-        snprintf(out_text + 2 * i, 3, "%02x", bytes[i]);
-}
-
-/* Clients compare files that come with the commit by what git calls them. */
+/* Clients compare files that are sent with the commit by their git hashes. */
 static void hash_as_git(struct zt_source *source, char out_oid[OID_SIZE])
 {
     const uint64_t size = zt_source_size(source);
@@ -108,7 +94,7 @@ static void hash_as_git(struct zt_source *source, char out_oid[OID_SIZE])
     }
     if (status == ZT_OK) {
         zt_hasher_finish(hasher, &digest);
-        write_hex(digest.bytes, digest.length_bytes, out_oid);
+        zt_hex_write(out_oid, digest.bytes, digest.length_bytes);
     }
     zt_hasher_free(hasher);
     free(buffer);
@@ -148,7 +134,7 @@ static void look_at(struct request *request, const struct hub_version *version, 
 
     if (!read_file(self->files, at, &path, &size))
         return;
-    file = repo_now_file(version, path);
+    file = repo_current_file(version, path);
     if (file == NULL || file->identity.size_bytes != size ||
         !hub_sees_file(request, self->target.repo, file))
         return;
@@ -156,7 +142,7 @@ static void look_at(struct request *request, const struct hub_version *version, 
     if (is_regular(request, size))
         find_regular(request, whole, self->oids[at]);
     else if (file->has_sha256)
-        write_hex(file->sha256, sizeof(file->sha256), self->oids[at]);
+        zt_hex_write(self->oids[at], file->sha256, sizeof(file->sha256));
 }
 
 static void work(struct request *request)
@@ -164,23 +150,23 @@ static void work(struct request *request)
     struct preupload *self = request->context;
     struct hub_version *version;
 
-    self->is_known = repo_now_find(request->server, self->target.repo, &version, &self->error);
+    self->is_known = repo_current_find(request->server, self->target.repo, &version, &self->error);
     for (size_t i = 0; version != NULL && i < json_list_length(self->files); i++)
         look_at(request, version, i);
-    self->is_absent = repo_now_is_absent(request->server, version);
+    self->is_absent = repo_current_is_absent(request->server, version);
     hub_version_release(version);
 }
 
-/* --- the answer --- */
+/* --- the response --- */
 
-/* False: replied. */
+/* Returns false if it has replied. */
 static bool read_body(struct request *request, struct preupload *self)
 {
     size_t count;
 
-    if (json_body_refuse_received(request, &self->body))
+    if (json_body_refuse_received(request))
         return false;
-    self->object = json_object_read(json_body_text(&self->body), NULL);
+    self->object = json_object_read(json_body_text(request), NULL);
     self->files = self->object != NULL ? json_member_list(self->object, "files") : NULL;
     count = self->files != NULL ? json_list_length(self->files) : 0;
     if (self->files == NULL || count > FILES_MAX) {
@@ -203,7 +189,8 @@ static bool read_body(struct request *request, struct preupload *self)
     return self->oids != NULL;
 }
 
-/* What cannot be a file here is left out by clients, with a warning: .gitattributes above all. */
+/* Returns true for paths that cannot be files here, above all .gitattributes. Clients leave them
+ * out, with a warning. */
 static bool is_ignored(const struct preupload *self, struct zt_text path)
 {
     char whole[HUB_REPO_SIZE + MODEL_PATH_SIZE];

@@ -1,19 +1,27 @@
-/* The file "staged" in the place of a staged object: lines of a key and its value, between a first
- * line that identifies the format and "end". What is printed is parsed strictly: anything else was
- * not written by this server, or not to its end. */
+/* The file "staged" in the folder of a staged object: lines of a key and its value. The first line
+ * identifies the format, and the last is "end". Parsing is strict: any other text was not written
+ * by this server, or not completely. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
+#include "base/hex.h"
 #include "base/server.h"
+#include "hub/write/lfs_names.h"
 #include "hub/write/staged_work.h"
+#include "store/staging.h"
+#include "upload/shared/kept_files.h"
 #include "zt/digest.h"
 
-#define FIRST_LINE "ztserve-staged 1"
-#define LAST_LINE  "end"
-/* Five lines; the longest is that of the repository. */
-#define TEXT_SIZE 512
+#define FIRST_LINE "ztserve-staged 2"
+/* Written before objects had owners. Such an object is found only by clients that may see
+ * everything. */
+#define OLD_FIRST_LINE "ztserve-staged 1"
+#define LAST_LINE      "end"
+/* Seven lines; the longest has the repository. */
+#define TEXT_SIZE 640
 
 static void print_digest(const uint8_t sha256[32], char out_text[ZT_DIGEST_TEXT_SIZE])
 {
@@ -28,29 +36,33 @@ enum zt_status staged_describe(const struct staged_object *object, struct zt_err
     struct store *store = object->kept.server->store;
     const char *id = object->kept.entry.id;
     char digest[ZT_DIGEST_TEXT_SIZE];
+    char owner[2 * CLIENT_SIZE];
     char text[TEXT_SIZE];
-    struct stored_upload *file;
+    struct staged_file *file;
     enum zt_status status;
     int length;
 
     print_digest(object->sha256, digest);
-    length = snprintf(
-        text, sizeof(text),
-        FIRST_LINE "\nrepo %s\ndigest %s\nlength %" PRIu64 "\ncreated %" PRId64 "\n" LAST_LINE "\n",
-        object->kept.entry.model, digest, object->length, (int64_t)object->kept.entry.created);
-    status = store->ops->kept_create(store, id, STAGED_DESCRIPTION, 0, &file, error);
+    /* Written in hex, because certificates may contain any name. */
+    zt_hex_write(owner, object->owner, strlen(object->owner));
+    length = snprintf(text, sizeof(text),
+                      FIRST_LINE "\nrepo %s\nowner %s\ndigest %s\nlength %" PRIu64
+                                 "\ncreated %" PRId64 "\n" LAST_LINE "\n",
+                      object->kept.entry.model, owner, digest, object->length,
+                      (int64_t)object->kept.entry.created);
+    status = staging_folder_create(store->staging, id, STAGED_DESCRIPTION, 0, &file, error);
     if (status != ZT_OK)
         return status;
-    status = store->ops->write_at(file, 0, text, (size_t)length, error);
+    status = staged_file_write_at(file, 0, text, (size_t)length, error);
     if (status == ZT_OK)
-        status = store->ops->sync(file, error);
-    store->ops->abandon(file);
+        status = staged_file_sync(file, error);
+    staged_file_close(file);
     return status;
 }
 
 /* --- reading --- */
 
-/* The value of the next line, which has this key. NULL: it has another. */
+/* Returns the value of the next line if it has this key; otherwise NULL. */
 static char *take_value(char **rest, const char *key)
 {
     const size_t length = strlen(key);
@@ -64,12 +76,8 @@ static char *take_value(char **rest, const char *key)
 static bool take_number(char **rest, const char *key, uint64_t *out_number)
 {
     const char *value = take_value(rest, key);
-    char *end;
 
-    if (value == NULL || value[strspn(value, "0123456789")] != '\0' || value[0] == '\0')
-        return false;
-    *out_number = strtoull(value, &end, 10);
-    return *end == '\0';
+    return value != NULL && zt_decimal_read(zt_text_from(value), UINT64_MAX, out_number);
 }
 
 static bool take_digest(char **rest, uint8_t out_sha256[32])
@@ -94,12 +102,37 @@ static bool take_repo(char **rest, char out_repo[HUB_REPO_SIZE])
     return true;
 }
 
-bool staged_description_parse(char *text, struct staged_description *out_description)
+static bool take_owner(char **rest, char out_owner[CLIENT_SIZE])
+{
+    const char *value = take_value(rest, "owner");
+    const size_t length = value != NULL ? strlen(value) / 2 : 0;
+
+    if (value == NULL || length >= CLIENT_SIZE ||
+        !zt_hex_read_lower(zt_text_from(value), out_owner, length))
+        return false;
+    out_owner[length] = '\0';
+    return strlen(out_owner) == length;
+}
+
+struct description {
+    char repo[HUB_REPO_SIZE];
+    char owner[CLIENT_SIZE]; /* empty in files of the first version */
+    uint8_t sha256[32];
+    uint64_t length;
+    uint64_t created;
+};
+
+/* Changes the text. Returns false if it is incomplete or not ours. */
+static bool parse_description(char *text, struct description *out_description)
 {
     char *rest;
     const char *line = strtok_r(text, "\n", &rest);
+    const bool is_old = line != NULL && strcmp(line, OLD_FIRST_LINE) == 0;
 
-    if (line == NULL || strcmp(line, FIRST_LINE) != 0 || !take_repo(&rest, out_description->repo) ||
+    out_description->owner[0] = '\0';
+    if (line == NULL || (!is_old && strcmp(line, FIRST_LINE) != 0) ||
+        !take_repo(&rest, out_description->repo) ||
+        (!is_old && !take_owner(&rest, out_description->owner)) ||
         !take_digest(&rest, out_description->sha256) ||
         !take_number(&rest, "length", &out_description->length) ||
         !take_number(&rest, "created", &out_description->created))
@@ -108,64 +141,38 @@ bool staged_description_parse(char *text, struct staged_description *out_descrip
     return line != NULL && strcmp(line, LAST_LINE) == 0;
 }
 
-/* Only a missing file shows that there is no object. */
-static enum kept_opened opened_by(enum zt_status status)
-{
-    if (status == ZT_OK)
-        return KEPT_OPENED;
-    return status == ZT_NOT_FOUND ? KEPT_NOT_OURS : KEPT_UNREADABLE;
-}
-
-static enum kept_opened read_text(struct store *store, struct stored_upload *file,
-                                  char out_text[TEXT_SIZE])
-{
-    const uint64_t length = store->ops->length(file);
-    struct zt_source *source;
-
-    if (length >= TEXT_SIZE)
-        return KEPT_NOT_OURS;
-    if (store->ops->read_back(file, &source, NULL) != ZT_OK ||
-        zt_source_read_at(source, 0, out_text, (size_t)length, NULL) != ZT_OK)
-        return KEPT_UNREADABLE;
-    out_text[length] = '\0';
-    return KEPT_OPENED;
-}
-
 static enum kept_opened read_description(struct store *store, const char *id,
-                                         struct staged_description *out_description)
+                                         struct description *out_description)
 {
-    char text[TEXT_SIZE];
-    struct stored_upload *file;
+    char *text = NULL;
     enum kept_opened opened =
-        opened_by(store->ops->kept_open(store, id, STAGED_DESCRIPTION, &file, NULL));
+        kept_text_read(store->staging, id, STAGED_DESCRIPTION, TEXT_SIZE - 1, &text);
 
-    if (opened != KEPT_OPENED)
-        return opened;
-    opened = read_text(store, file, text);
-    store->ops->abandon(file);
-    if (opened == KEPT_OPENED && !staged_description_parse(text, out_description))
-        return KEPT_NOT_OURS;
+    if (opened == KEPT_OPENED && !parse_description(text, out_description))
+        opened = KEPT_NOT_OURS;
+    free(text);
     return opened;
 }
 
-/* Data that is gone was published. */
+/* Missing data was published. */
 static enum kept_opened look_at_data(struct store *store, const char *id, uint64_t length)
 {
-    struct stored_upload *file;
-    enum kept_opened opened = opened_by(store->ops->kept_open(store, id, STAGED_DATA, &file, NULL));
+    struct staged_file *file;
+    enum kept_opened opened =
+        kept_opened_by(staging_folder_open(store->staging, id, STAGED_DATA, &file, NULL));
 
     if (opened != KEPT_OPENED)
         return opened;
-    if (store->ops->length(file) != length)
+    if (staged_file_length(file) != length)
         opened = KEPT_NOT_OURS;
-    store->ops->abandon(file);
+    staged_file_close(file);
     return opened;
 }
 
 enum kept_opened staged_files_open(struct server *server, const char *id,
                                    struct kept_upload **out_upload)
 {
-    struct staged_description description;
+    struct description description;
     struct staged_object *object;
     enum kept_opened opened = read_description(server->store, id, &description);
 
@@ -173,7 +180,7 @@ enum kept_opened staged_files_open(struct server *server, const char *id,
         opened = look_at_data(server->store, id, description.length);
     if (opened != KEPT_OPENED)
         return opened;
-    object = staged_new(server, id, description.repo);
+    object = staged_new(server, id, description.repo, description.owner);
     if (object == NULL)
         return KEPT_UNREADABLE;
     memcpy(object->sha256, description.sha256, sizeof(object->sha256));

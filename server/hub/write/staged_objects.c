@@ -1,4 +1,4 @@
-/* The life of staged objects. */
+/* The lifetime of staged objects. */
 #include "hub/write/staged_objects.h"
 
 #include <assert.h>
@@ -8,9 +8,11 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/server.h"
+#include "http/exchange/authorize.h"
 #include "hub/write/staged_work.h"
+#include "store/staging.h"
 
-/* The states that may follow each, bit by bit. */
+/* A bit mask of the states that may follow each state. */
 static const unsigned next_states[] = {
     [STAGED_ARRIVING] = 1U << STAGED_READY | 1U << STAGED_GONE,
     [STAGED_READY] = 1U << STAGED_TAKEN | 1U << STAGED_GONE,
@@ -18,12 +20,7 @@ static const unsigned next_states[] = {
     [STAGED_GONE] = 0,
 };
 
-static const struct store_ops *ops_of(const struct staged_object *object)
-{
-    return object->kept.server->store->ops;
-}
-
-/* False: another was faster. */
+/* Returns false if another thread was faster. */
 static bool change_state(struct staged_object *object, enum staged_state from, enum staged_state to)
 {
     assert(next_states[from] >> to & 1);
@@ -44,24 +41,23 @@ static void free_object(struct kept_upload *upload)
 {
     struct staged_object *object = (struct staged_object *)upload;
 
-    ops_of(object)->abandon(object->data);
+    staged_file_close(object->data);
     free(object->parts);
     free(object);
 }
 
-static time_t expires(struct kept_upload *upload)
+static int64_t left_ms(struct kept_upload *upload)
 {
-    return atomic_load(&upload->entry.active) +
-           (time_t)config_number(&upload->server->config->upload.expire_s);
+    return kept_upload_left_ms(upload, config_number(&upload->server->config->upload.expire_s));
 }
 
-/* What arrives as a whole ends with its request, and what somebody has just asked for is going to
- * be used. */
+/* An object that arrives whole ends with its request, and an object that was just requested will
+ * soon be used: neither expires. */
 static bool end(struct kept_upload *upload)
 {
     struct staged_object *object = (struct staged_object *)upload;
 
-    if (expires(upload) > time(NULL))
+    if (left_ms(upload) > 0)
         return false;
     if (object->parts != NULL && atomic_load(&object->state) == STAGED_ARRIVING)
         return staged_parts_end(object) && change_state(object, STAGED_ARRIVING, STAGED_GONE);
@@ -74,12 +70,13 @@ static bool end(struct kept_upload *upload)
 const struct kept_kind staged_kind = {
     .kind = UPLOAD_KIND_STAGED,
     .open = staged_files_open,
-    .expires = expires,
+    .left_ms = left_ms,
     .end = end,
     .free = free_object,
 };
 
-struct staged_object *staged_new(struct server *server, const char *id, const char *repo)
+struct staged_object *staged_new(struct server *server, const char *id, const char *repo,
+                                 const char *owner)
 {
     struct staged_object *object = calloc(1, sizeof(*object));
 
@@ -87,6 +84,7 @@ struct staged_object *staged_new(struct server *server, const char *id, const ch
         return NULL;
     kept_upload_init(&object->kept, &staged_kind, server, id);
     snprintf(object->kept.entry.model, sizeof(object->kept.entry.model), "%s", repo);
+    snprintf(object->owner, sizeof(object->owner), "%s", owner);
     return object;
 }
 
@@ -110,15 +108,17 @@ static bool make_file(struct staged_object *object, uint64_t length, struct fail
     struct zt_error error;
     struct zt_error ignored;
 
-    if (store->ops->keep(store, id, &error) != ZT_OK)
+    if (staging_folder_make(store->staging, id, &error) != ZT_OK)
         return failure_of_store(failure, &error);
-    if (store->ops->kept_create(store, id, STAGED_DATA, length, &object->data, &error) == ZT_OK)
+    if (staging_folder_create(store->staging, id, STAGED_DATA, length, &object->data, &error) ==
+        ZT_OK)
         return true;
-    (void)store->ops->kept_drop(store, id, &ignored);
+    (void)staging_folder_drop(store->staging, id, &ignored);
     return failure_of_store(failure, &error);
 }
 
-/* The place comes before the table, from which what has expired is removed with its place. */
+/* Makes the folder before adding it to the table: expiry removes objects from the table with their
+ * folders. */
 static bool begin(struct staged_object *object, uint64_t length, struct failure *failure)
 {
     struct store *store = object->kept.server->store;
@@ -128,7 +128,7 @@ static bool begin(struct staged_object *object, uint64_t length, struct failure 
         return false;
     if (kept_uploads_add(&object->kept))
         return true;
-    (void)store->ops->kept_drop(store, object->kept.entry.id, &ignored);
+    (void)staging_folder_drop(store->staging, object->kept.entry.id, &ignored);
     return failure_refuse(
         failure, PROBLEM_RATE_LIMITED,
         "this client already has %u files here that no commit has used: hub.staged_per_client",
@@ -156,7 +156,7 @@ struct staged_object *staged_begin(struct server *server, const struct staged_or
     struct staged_object *object;
 
     registry_make_id(id);
-    object = staged_new(server, id, origin->repo);
+    object = staged_new(server, id, origin->repo, origin->owner);
     if (object == NULL) {
         failure_no_memory(failure, "an upload");
         return NULL;
@@ -176,15 +176,26 @@ bool staged_write(struct staged_object *object, uint64_t offset, const void *byt
     assert(atomic_load(&object->state) == STAGED_ARRIVING);
     if (offset > most || length > most - offset)
         return refuse_large(failure);
-    if (ops_of(object)->write_at(object->data, offset, bytes, length, &error) != ZT_OK)
+    if (staged_file_write_at(object->data, offset, bytes, length, &error) != ZT_OK) {
+        if (error.status != ZT_LIMIT)
+            atomic_store(&object->has_failed_write, true);
         return failure_of_store(failure, &error);
+    }
     if (object->parts == NULL)
         atomic_fetch_add(&object->kept.entry.received, length);
     kept_upload_touch(&object->kept);
     return true;
 }
 
-struct stored_upload *staged_file(const struct staged_object *object)
+bool staged_take_space(struct staged_object *object, uint64_t bytes, struct failure *failure)
+{
+    struct zt_error error;
+
+    return staged_file_take_space(object->data, bytes, &error) == ZT_OK ||
+           failure_of_store(failure, &error);
+}
+
+struct staged_file *staged_file(const struct staged_object *object)
 {
     return object->data;
 }
@@ -194,15 +205,14 @@ bool staged_finish(struct staged_object *object, const uint8_t sha256[32], struc
     struct zt_error error;
 
     assert(atomic_load(&object->state) == STAGED_ARRIVING);
-    /* Those who look for what comes in parts compare these meanwhile. */
+    /* For objects in parts, other threads may be comparing these fields. */
     if (object->parts == NULL) {
-        object->length = ops_of(object)->length(object->data);
+        object->length = staged_file_length(object->data);
         memcpy(object->sha256, sha256, sizeof(object->sha256));
     }
-    if (ops_of(object)->sync(object->data, &error) != ZT_OK ||
-        staged_describe(object, &error) != ZT_OK)
+    if (staged_file_sync(object->data, &error) != ZT_OK || staged_describe(object, &error) != ZT_OK)
         return failure_of_store(failure, &error);
-    ops_of(object)->abandon(object->data);
+    staged_file_close(object->data);
     object->data = NULL;
     kept_upload_touch(&object->kept);
     set_state(object, STAGED_ARRIVING, STAGED_READY);
@@ -229,40 +239,68 @@ void staged_abandon(struct staged_object *object)
     workers_submit_long(object->kept.server->workers, &object->job);
 }
 
+/* --- owners --- */
+
+const char *staged_owner(const struct request *request, const char *client)
+{
+    return request->access->needs_client ? client : "";
+}
+
+void staged_asker_of(const struct request *request, struct staged_asker *out_asker)
+{
+    out_asker->owner[0] = '\0';
+    if (request->client != NULL)
+        registry_client_name(request->client, out_asker->owner);
+    out_asker->sees_all = authorize_filter(request).passes == NULL;
+}
+
 /* --- found again --- */
 
-struct wanted {
-    const char *repo;
-    const uint8_t *sha256;
-    unsigned states; /* bit by bit */
+struct search {
+    struct staged_wanted wanted;
+    unsigned states; /* a bit mask */
+    bool is_own;     /* only the asker's own objects, or only other clients' */
 };
 
 static bool is_wanted(const void *context, const struct kept_upload *upload)
 {
-    const struct wanted *wanted = context;
+    const struct search *search = context;
+    const struct staged_wanted *wanted = &search->wanted;
     const struct staged_object *object = (const struct staged_object *)upload;
 
     return upload->kind == &staged_kind &&
-           (wanted->states >> atomic_load(&object->state) & 1) != 0 &&
+           (search->states >> atomic_load(&object->state) & 1) != 0 &&
            memcmp(object->sha256, wanted->sha256, sizeof(object->sha256)) == 0 &&
+           (strcmp(object->owner, wanted->asker->owner) == 0) == search->is_own &&
            strcmp(upload->entry.model, wanted->repo) == 0;
 }
 
-/* With a reference, or NULL. */
-static struct staged_object *search(struct server *server, const char *repo,
-                                    const uint8_t sha256[32], unsigned states)
+/* Returns a reference, or NULL. */
+static struct staged_object *find_own(struct server *server, const struct staged_wanted *wanted,
+                                      unsigned states)
 {
-    const struct wanted wanted = {repo, sha256, states};
+    const struct search search = {*wanted, states, true};
 
-    return (struct staged_object *)kept_uploads_search(server->kept, is_wanted, &wanted);
+    return (struct staged_object *)kept_uploads_search(server->kept, is_wanted, &search);
 }
 
-bool staged_exists(struct server *server, const char *repo, const uint8_t sha256[32],
-                   uint64_t *out_length)
+/* Does the same among other clients' objects. A commit that uses one may still put it back. */
+static struct staged_object *find_other(struct server *server, const struct staged_wanted *wanted)
+{
+    const struct search search = {*wanted, 1U << STAGED_READY, false};
+
+    return wanted->asker->sees_all
+               ? (struct staged_object *)kept_uploads_search(server->kept, is_wanted, &search)
+               : NULL;
+}
+
+bool staged_exists(struct server *server, const struct staged_wanted *wanted, uint64_t *out_length)
 {
     struct staged_object *object =
-        search(server, repo, sha256, 1U << STAGED_READY | 1U << STAGED_TAKEN);
+        find_own(server, wanted, 1U << STAGED_READY | 1U << STAGED_TAKEN);
 
+    if (object == NULL)
+        object = find_other(server, wanted);
     if (object == NULL)
         return false;
     kept_upload_touch(&object->kept);
@@ -271,21 +309,36 @@ bool staged_exists(struct server *server, const char *repo, const uint8_t sha256
     return true;
 }
 
-/* An object that another takes at this very moment is not taken; there may be more of them. */
-enum staged_found staged_take(struct server *server, const char *repo, const uint8_t sha256[32],
-                              struct staged_object **out_object)
+/* An object that another commit takes at this moment is skipped; there may be more of them. */
+static struct staged_object *take_own(struct server *server, const struct staged_wanted *wanted)
 {
     struct staged_object *object;
 
-    while ((object = search(server, repo, sha256, 1U << STAGED_READY)) != NULL) {
-        if (change_state(object, STAGED_READY, STAGED_TAKEN)) {
-            *out_object = object;
-            return STAGED_FOUND;
-        }
+    while ((object = find_own(server, wanted, 1U << STAGED_READY)) != NULL) {
+        if (change_state(object, STAGED_READY, STAGED_TAKEN))
+            return object;
         kept_upload_release(object);
     }
-    /* Or put back since. */
-    object = search(server, repo, sha256, 1U << STAGED_READY | 1U << STAGED_TAKEN);
+    return NULL;
+}
+
+enum staged_found staged_take(struct server *server, const struct staged_wanted *wanted,
+                              struct staged_object **out_object)
+{
+    struct staged_object *object = take_own(server, wanted);
+    enum staged_found found = STAGED_FOUND;
+
+    if (object == NULL) {
+        object = find_other(server, wanted);
+        found = STAGED_LENT;
+    }
+    if (object != NULL) {
+        kept_upload_touch(&object->kept);
+        *out_object = object;
+        return found;
+    }
+    /* It may have been put back since. */
+    object = find_own(server, wanted, 1U << STAGED_READY | 1U << STAGED_TAKEN);
     kept_upload_release(object);
     return object != NULL ? STAGED_IN_USE : STAGED_NOT_FOUND;
 }
@@ -295,14 +348,14 @@ uint64_t staged_length(const struct staged_object *object)
     return object->length;
 }
 
-bool staged_open(const struct staged_object *object, struct stored_upload **out_file,
+bool staged_open(const struct staged_object *object, struct staged_file **out_file,
                  struct failure *failure)
 {
     struct store *store = object->kept.server->store;
     struct zt_error error;
 
-    return store->ops->kept_open(store, object->kept.entry.id, STAGED_DATA, out_file, &error) ==
-               ZT_OK ||
+    return staging_folder_open(store->staging, object->kept.entry.id, STAGED_DATA, out_file,
+                               &error) == ZT_OK ||
            failure_of_store(failure, &error);
 }
 
@@ -315,16 +368,23 @@ void staged_put_back(struct staged_object *object)
     kept_upload_release(object);
 }
 
+void staged_return(struct staged_object *object)
+{
+    kept_upload_release(object);
+}
+
 void staged_use_up(struct staged_object *object)
 {
     struct server *server = object->kept.server;
+    struct staged_asker owner = {.sees_all = false};
+    const struct staged_wanted same = {object->kept.entry.model, object->sha256, &owner};
     struct staged_object *other;
 
+    strcpy(owner.owner, object->owner);
     set_state(object, STAGED_TAKEN, STAGED_GONE);
     metric_add(METRIC_PUBLISHED_STAGED, 1);
     kept_uploads_drop(&object->kept);
-    while ((other = search(server, object->kept.entry.model, object->sha256, 1U << STAGED_READY)) !=
-           NULL) {
+    while ((other = find_own(server, &same, 1U << STAGED_READY)) != NULL) {
         if (change_state(other, STAGED_READY, STAGED_GONE))
             kept_uploads_drop(&other->kept);
         kept_upload_release(other);

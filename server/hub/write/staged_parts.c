@@ -1,4 +1,4 @@
-/* Staged objects that come in parts: one file, into which several requests write at a time. */
+/* Staged objects that arrive in parts: several requests write into one file concurrently. */
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,18 +7,20 @@
 #include "base/server.h"
 #include "hub/write/lfs_parts.h"
 #include "hub/write/staged_work.h"
+#include "store/staging.h"
 
-/* Nobody may join any more. */
+/* No request may join any more. */
 #define CLOSED (-1)
 
 struct staged_parts {
-    atomic_int users; /* requests, or CLOSED */
+    atomic_int users; /* number of requests, or CLOSED */
     uint64_t part_length;
     size_t count;
     atomic_bool is_there[];
 };
 
-/* Of looking for an object and beginning it: those who send its first parts find one. */
+/* Held while an object is looked up and begun, so that the requests for its first parts find the
+ * same one; and while files are opened and closed. */
 static pthread_mutex_t join_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct sought {
@@ -36,6 +38,7 @@ static bool is_sought(const void *context, const struct kept_upload *upload)
            object->length == sought->origin->length &&
            object->parts->part_length == sought->whole->part_length &&
            memcmp(object->sha256, sought->whole->sha256, sizeof(object->sha256)) == 0 &&
+           strcmp(object->owner, sought->origin->owner) == 0 &&
            strcmp(upload->entry.model, sought->origin->repo) == 0;
 }
 
@@ -68,21 +71,23 @@ static struct staged_object *begin(struct server *server, const struct staged_or
     struct staged_object *object;
 
     registry_make_id(id);
-    object = staged_new(server, id, origin->repo);
+    object = staged_new(server, id, origin->repo, origin->owner);
     if (object != NULL) {
         object->parts = new_parts(origin->length, whole->part_length);
         object->length = origin->length;
         memcpy(object->sha256, whole->sha256, sizeof(object->sha256));
     }
-    if (object == NULL || object->parts == NULL)
+    if (object == NULL || object->parts == NULL) {
         failure_no_memory(failure, "an upload");
-    else if (staged_make(object, origin, failure))
+    } else if (staged_make(object, origin, failure)) {
+        staged_file_return_space(object->data, UINT64_MAX);
         return object;
+    }
     kept_upload_release(object);
     return NULL;
 }
 
-/* False: it is closed. */
+/* Returns false if it is closed. */
 static bool add_user(struct staged_object *object)
 {
     int users = atomic_load(&object->parts->users);
@@ -98,31 +103,62 @@ static bool close_for(struct staged_object *object, int users)
     return atomic_compare_exchange_strong(&object->parts->users, &users, CLOSED);
 }
 
+/* The lock must be held. Called by a request that sends a part, or that has closed the object. */
+static bool open_data(struct staged_object *object, struct failure *failure)
+{
+    return object->data != NULL || staged_open(object, &object->data, failure);
+}
+
+/* The lock must be held. */
+static void remove_user(struct staged_object *object)
+{
+    const int before = atomic_fetch_sub(&object->parts->users, 1);
+
+    assert(before > 0);
+    if (before > 1)
+        return;
+    if (atomic_load(&object->has_failed_write)) {
+        staged_file_return_space(object->data, UINT64_MAX);
+        return;
+    }
+    staged_file_close(object->data);
+    object->data = NULL;
+}
+
+static bool enter(struct staged_object *object, struct failure *failure)
+{
+    if (!add_user(object))
+        return failure_refuse(failure, PROBLEM_CONFLICT,
+                              "all parts of this object have already arrived");
+    if (open_data(object, failure))
+        return true;
+    remove_user(object);
+    return false;
+}
+
 struct staged_object *staged_join(struct server *server, const struct staged_origin *origin,
                                   const struct staged_whole *whole, struct failure *failure)
 {
     struct staged_object *object;
-    bool is_open;
+    bool is_entered;
 
     pthread_mutex_lock(&join_lock);
     object = search(server, origin, whole);
     if (object == NULL)
         object = begin(server, origin, whole, failure);
-    is_open = object != NULL && add_user(object);
+    is_entered = object != NULL && enter(object, failure);
     pthread_mutex_unlock(&join_lock);
-    if (is_open || object == NULL)
+    if (is_entered)
         return object;
     kept_upload_release(object);
-    failure_refuse(failure, PROBLEM_CONFLICT, "all parts of this object are there already");
     return NULL;
 }
 
 void staged_leave(struct staged_object *object)
 {
-    const int before = atomic_fetch_sub(&object->parts->users, 1);
-
-    assert(before > 0);
-    (void)before;
+    pthread_mutex_lock(&join_lock);
+    remove_user(object);
+    pthread_mutex_unlock(&join_lock);
     kept_upload_touch(&object->kept);
     kept_upload_release(object);
 }
@@ -160,6 +196,16 @@ static size_t count_missing(const struct staged_object *object)
     return missing;
 }
 
+static bool open_closed(struct staged_object *object, struct failure *failure)
+{
+    bool is_open;
+
+    pthread_mutex_lock(&join_lock);
+    is_open = open_data(object, failure);
+    pthread_mutex_unlock(&join_lock);
+    return is_open;
+}
+
 static bool close_whole(struct staged_object *object, struct failure *failure)
 {
     size_t missing;
@@ -168,7 +214,7 @@ static bool close_whole(struct staged_object *object, struct failure *failure)
         return failure_refuse(failure, PROBLEM_CONFLICT,
                               "a part of this object is still arriving, or it is being finished");
     missing = count_missing(object);
-    if (missing == 0)
+    if (missing == 0 && open_closed(object, failure))
         return true;
     atomic_store(&object->parts->users, 0);
     return failure_refuse(failure, PROBLEM_CONFLICT,

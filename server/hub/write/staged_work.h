@@ -1,4 +1,4 @@
-/* What the files of staged objects share. */
+/* Shared by the files of staged objects. */
 #ifndef HUB_WRITE_STAGED_WORK_H
 #define HUB_WRITE_STAGED_WORK_H
 
@@ -13,40 +13,36 @@ enum staged_state { STAGED_ARRIVING, STAGED_READY, STAGED_TAKEN, STAGED_GONE };
 
 struct staged_object {
     struct kept_upload kept; /* entry.model: the repository; entry.received: bytes */
+    char owner[CLIENT_SIZE]; /* constant */
     struct job job;          /* removes it */
     _Atomic(enum staged_state) state;
-    struct stored_upload *data; /* while it arrives */
-    struct staged_parts *parts; /* NULL: it comes as a whole; constant */
-    /* Constant once it is ready; of what comes in parts from the beginning. */
+    struct staged_file *data;     /* while it arrives; NULL while no part is being sent */
+    atomic_bool has_failed_write; /* a write failed: data stays open, because only this descriptor
+                                 * knows */
+    struct staged_parts *parts;   /* NULL: it arrives whole; constant */
+    /* Constant once the object is ready; for an object in parts, from the beginning. */
     uint8_t sha256[32];
     uint64_t length;
 };
 
-/* staged_objects.c: a file of an object that is not in the table yet. False: failure is set. */
+/* staged_objects.c: makes the file of an object that is not in the table yet. Returns false with
+ * failure set. */
 bool staged_make(struct staged_object *object, const struct staged_origin *origin,
                  struct failure *failure);
 
-/* staged_parts.c: ends an object that nobody is sending a part of. False: somebody is. */
+/* staged_parts.c: ends an object of which no part is being sent. Returns false if one is. */
 bool staged_parts_end(struct staged_object *object);
 
-/* In memory, with one reference to kept. NULL if out of memory. */
-struct staged_object *staged_new(struct server *server, const char *id, const char *repo);
+/* Makes an object in memory, with one reference to kept. Returns NULL if out of memory. */
+struct staged_object *staged_new(struct server *server, const char *id, const char *repo,
+                                 const char *owner);
 
 /* --- staged_files.c --- */
 
-/* Writes the description, durably, of a file that is durable. On a worker. */
+/* Writes the description of a durable file, durably. On a worker. */
 enum zt_status staged_describe(const struct staged_object *object, struct zt_error *error);
 
-/* Of a description; changes the text. False: it is not whole, or not ours. */
-struct staged_description {
-    char repo[HUB_REPO_SIZE];
-    uint8_t sha256[32];
-    uint64_t length;
-    uint64_t created;
-};
-bool staged_description_parse(char *text, struct staged_description *out_description);
-
-/* Opens an object as an earlier process left it (kept_kind.open). */
+/* Opens an object that an earlier process left (kept_kind.open). */
 enum kept_opened staged_files_open(struct server *server, const char *id,
                                    struct kept_upload **out_upload);
 

@@ -1,10 +1,11 @@
-/* The files of a shard, put together from the xorbs of its session and staged for a commit
- * (staged_objects.h). In steps, since files may be large: between two of them the worker is free
- * for others.
+/* Assembles the files of a shard from the xorbs of its session, and stages them for a commit
+ * (staged_objects.h). It works in steps, because files may be large: between two steps the worker
+ * is free for other work.
  *
- * First the whole shard is checked: that each xorb is known, and has the chunks that are asked for.
- * Then each file is written and hashed. Its SHA-256 decides whether it is what the client meant:
- * whatever else the shard or the xorbs got wrong shows there. */
+ * First the whole shard is checked: each xorb must be known and have the requested chunks, and the
+ * disk must have space for all files, which is claimed. Then each file is written and hashed. Its
+ * SHA-256 decides whether it is correct, so all other errors in the shard or the xorbs are detected
+ * there. */
 #ifndef HUB_XET_ASSEMBLY_H
 #define HUB_XET_ASSEMBLY_H
 
@@ -14,17 +15,19 @@
 #include "hub/xet/shard.h"
 #include "zt/digest.h"
 
-/* Decoded in one step. */
+/* Bytes decoded per step. */
 #define ASSEMBLY_STEP_BYTES ((uint64_t)64 << 20)
-/* Of one shard; each becomes a staged file, of which a client may have fewer. */
+/* Maximum number of files per shard. Each becomes a staged file, of which a client may be allowed
+ * fewer. */
 #define ASSEMBLY_FILES_MAX 10000
 
 struct assembly {
-    /* Set by the owner in a cleared structure; the session is in use, and it is its turn. */
+    /* Set by the owner in a cleared structure. The session must be in use, and the caller must have
+     * the turn. */
     struct server *server;
     struct xet_session *session;
-    bool sees_all;   /* whether the client sees all files of the repository */
-    uint64_t offset; /* of the shard in its file */
+    bool sees_all;   /* the client may see all files of the repository */
+    uint64_t offset; /* of the shard in the session's file */
     uint64_t length;
 
     bool is_done;
@@ -33,9 +36,10 @@ struct assembly {
     /* Private. */
     struct assembly_buffers *buffers;
     struct zt_source *source;    /* the session's file */
-    struct hub_version *version; /* of the repository, before; NULL: not to be known */
-    uint64_t record;             /* of the file that comes next */
-    uint64_t left;               /* bytes of this step */
+    struct hub_version *version; /* the repository's version before; NULL: must not be used */
+    uint64_t record;             /* of the next file */
+    uint64_t left;               /* bytes left in this step */
+    uint64_t claimed;            /* disk space for later files */
     /* The file that is being written. */
     struct staged_object *object;
     struct zt_hasher *hasher;
@@ -44,10 +48,11 @@ struct assembly {
     uint64_t written;
 };
 
-/* A step. True: there is more to do; false: it is done, or failure is set. On a worker. */
+/* Does one step. Returns true if there is more to do; false if it is done, or failure is set. On a
+ * worker. */
 bool assembly_step(struct assembly *assembly);
 
-/* Frees everything, and abandons what is not finished. From any thread. */
+/* Frees everything, and abandons unfinished objects. From any thread. */
 void assembly_clear(struct assembly *assembly);
 
 #endif

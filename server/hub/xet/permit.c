@@ -6,6 +6,7 @@
 #include "base/server.h"
 #include "http/exchange/problem.h"
 #include "hub/write/hub_refusal.h"
+#include "hub/write/staged_objects.h"
 #include "hub/xet/handlers.h"
 #include "hub/xet/token.h"
 #include "upload/shared/write_checks.h"
@@ -17,7 +18,9 @@ static bool read_permit(struct request *request, struct xet_permit *out_permit)
     const char *field = request_header(request, "Authorization");
 
     return field != NULL && strncasecmp(field, SCHEME, sizeof(SCHEME) - 1) == 0 &&
-           xet_token_read(zt_text_from(field + sizeof(SCHEME) - 1), time(NULL), out_permit);
+           xet_token_read(zt_text_from(field + sizeof(SCHEME) - 1), time(NULL), out_permit) &&
+           out_permit->line != 0 &&
+           out_permit->line == access_line_of(request->access, out_permit->client);
 }
 
 static bool refuse_length(struct request *request, uint64_t most_bytes)
@@ -37,6 +40,7 @@ static bool refuse_length(struct request *request, uint64_t most_bytes)
 struct xet_session *xet_permit(struct request *request, uint64_t most_bytes, bool *out_sees_all)
 {
     struct xet_permit permit;
+    struct xet_session_name name;
     struct xet_session *session;
     struct failure failure = {.is_set = false};
 
@@ -44,16 +48,18 @@ struct xet_session *xet_permit(struct request *request, uint64_t most_bytes, boo
         return NULL;
     if (!read_permit(request, &permit)) {
         problem_reply(request, PROBLEM_UNAUTHORIZED,
-                      "the token is not one that this server has given for an upload by xet, or it "
-                      "has expired");
+                      "this server did not issue the token for an upload by Xet, it has expired, "
+                      "or the client's line of the tokens file has changed");
         representation_field(&request->reply, "WWW-Authenticate", "Bearer realm=\"ztserve-xet\"");
         return NULL;
     }
     if (write_refuse_coding(request) || write_refuse_absent_body(request) ||
         refuse_length(request, most_bytes))
         return NULL;
-    session =
-        xet_session_use(request->server, request->names[0], permit.repo, permit.client, &failure);
+    name = (struct xet_session_name){.key = request->names[0],
+                                     .repo = permit.repo,
+                                     .owner = staged_owner(request, permit.client)};
+    session = xet_session_use(request->server, &name, permit.client, &failure);
     if (session == NULL)
         hub_refuse_failure(request, &failure, 0);
     else
@@ -62,8 +68,8 @@ struct xet_session *xet_permit(struct request *request, uint64_t most_bytes, boo
     return session;
 }
 
-/* Chunks are not looked up here, nor uploaded in other ways. */
-enum outcome xet_nothing_handle(struct request *request)
+/* Looking up chunks, and other kinds of uploads, are not supported. */
+enum outcome xet_no_api_handle(struct request *request)
 {
-    return problem_reply(request, PROBLEM_NOT_FOUND, "there is no such thing here");
+    return problem_reply(request, PROBLEM_NOT_FOUND, "there is no such resource");
 }

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/server.h"
+#include "store/staging.h"
 #include "zt/digest.h"
 
 #define FILE_NAME "xorbs"
@@ -18,32 +19,31 @@
 struct xet_session {
     struct kept_upload kept; /* entry.model: the repository */
     char key[UPLOAD_ID_SIZE];
-    struct stored_upload *file;
-    atomic_bool is_over; /* set with the lock */
+    char owner[CLIENT_SIZE];
+    struct staged_file *file; /* NULL while there are no users; guarded by the lock */
+    atomic_bool
+        has_failed_write; /* a write failed: the file stays open, because only this descriptor
+                               * knows */
+    atomic_bool is_over;  /* set under the lock */
 
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* guards the following */
     unsigned users;
-    bool is_done; /* a shard was accepted, and nothing has come since */
+    bool is_done; /* a shard was accepted, and no data has arrived since */
     bool has_turn;
     struct waiter *waiting;
-    uint64_t reserved; /* bytes of the file */
-    uint64_t seed;     /* so that nobody can choose hashes that fall together */
+    uint64_t reserved; /* bytes of the file in use */
+    uint64_t seed;     /* random, so that clients cannot choose colliding hashes */
     struct xet_xorb *slots;
     uint32_t slot_count;
     uint32_t xorb_count;
 };
 
-/* Two requests may begin the same session. */
+/* Held because two requests may begin the same session. */
 static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static const struct store_ops *ops_of(const struct xet_session *session)
-{
-    return session->kept.server->store->ops;
-}
 
 /* --- the kind --- */
 
-/* A process knows its sessions only. */
+/* A process only knows its own sessions. */
 static enum kept_opened open_left(struct server *server, const char *id,
                                   struct kept_upload **out_upload)
 {
@@ -53,10 +53,10 @@ static enum kept_opened open_left(struct server *server, const char *id,
     return KEPT_NOT_OURS;
 }
 
-static time_t idle_s(struct xet_session *session)
+static int64_t idle_s(struct xet_session *session)
 {
-    const time_t most = (time_t)config_number(&session->kept.server->config->upload.expire_s);
-    time_t idle;
+    const int64_t most = config_number(&session->kept.server->config->upload.expire_s);
+    int64_t idle;
 
     pthread_mutex_lock(&session->lock);
     idle = session->is_done ? XET_DONE_S : XET_IDLE_S;
@@ -64,15 +64,15 @@ static time_t idle_s(struct xet_session *session)
     return idle < most ? idle : most;
 }
 
-static time_t expires(struct kept_upload *upload)
+static int64_t left_ms(struct kept_upload *upload)
 {
-    return atomic_load(&upload->entry.active) + idle_s((struct xet_session *)upload);
+    return kept_upload_left_ms(upload, idle_s((struct xet_session *)upload));
 }
 
 static bool end(struct kept_upload *upload)
 {
     struct xet_session *session = (struct xet_session *)upload;
-    const bool is_idle = expires(upload) <= time(NULL);
+    const bool is_idle = left_ms(upload) <= 0;
 
     pthread_mutex_lock(&session->lock);
     if (is_idle && session->users == 0)
@@ -86,7 +86,7 @@ static void free_session(struct kept_upload *upload)
     struct xet_session *session = (struct xet_session *)upload;
 
     assert(session->users == 0 && session->waiting == NULL);
-    ops_of(session)->abandon(session->file);
+    staged_file_close(session->file);
     pthread_mutex_destroy(&session->lock);
     free(session->slots);
     free(session);
@@ -95,14 +95,14 @@ static void free_session(struct kept_upload *upload)
 const struct kept_kind xet_session_kind = {
     .kind = UPLOAD_KIND_XET,
     .open = open_left,
-    .expires = expires,
+    .left_ms = left_ms,
     .end = end,
     .free = free_session,
 };
 
 /* --- life --- */
 
-static struct xet_session *new_session(struct server *server, const char *key, const char *repo,
+static struct xet_session *new_session(struct server *server, const struct xet_session_name *name,
                                        const char *client)
 {
     struct xet_session *session = calloc(1, sizeof(*session));
@@ -112,9 +112,10 @@ static struct xet_session *new_session(struct server *server, const char *key, c
         return NULL;
     registry_make_id(id);
     kept_upload_init(&session->kept, &xet_session_kind, server, id);
-    snprintf(session->kept.entry.model, sizeof(session->kept.entry.model), "%s", repo);
+    snprintf(session->kept.entry.model, sizeof(session->kept.entry.model), "%s", name->repo);
     snprintf(session->kept.entry.client, sizeof(session->kept.entry.client), "%s", client);
-    strcpy(session->key, key);
+    memcpy(session->key, name->key.bytes, name->key.length);
+    snprintf(session->owner, sizeof(session->owner), "%s", name->owner);
     pthread_mutex_init(&session->lock, NULL);
     while (getrandom(&session->seed, sizeof(session->seed), 0) != (ssize_t)sizeof(session->seed))
         ;
@@ -128,15 +129,17 @@ static bool make_file(struct xet_session *session, struct failure *failure)
     struct zt_error error;
     struct zt_error ignored;
 
-    if (store->ops->keep(store, id, &error) != ZT_OK)
+    if (staging_folder_make(store->staging, id, &error) != ZT_OK)
         return failure_of_store(failure, &error);
-    if (store->ops->kept_create(store, id, FILE_NAME, 0, &session->file, &error) == ZT_OK)
+    if (staging_folder_create(store->staging, id, FILE_NAME, UINT64_MAX, &session->file, &error) ==
+        ZT_OK)
         return true;
-    (void)store->ops->kept_drop(store, id, &ignored);
+    (void)staging_folder_drop(store->staging, id, &ignored);
     return failure_of_store(failure, &error);
 }
 
-/* The place comes before the table, from which what has expired is removed with its place. */
+/* Makes the folder before adding it to the table: expiry removes sessions from the table with their
+ * folders. */
 static bool begin(struct xet_session *session, struct failure *failure)
 {
     struct store *store = session->kept.server->store;
@@ -148,34 +151,42 @@ static bool begin(struct xet_session *session, struct failure *failure)
     if (kept_uploads_add(&session->kept))
         return true;
     session->users = 0;
-    (void)store->ops->kept_drop(store, session->kept.entry.id, &ignored);
+    (void)staging_folder_drop(store->staging, session->kept.entry.id, &ignored);
     return failure_refuse(
         failure, PROBLEM_RATE_LIMITED,
-        "this client already has %u uploads by xet in progress: upload.sessions_per_client",
+        "this client already has %u uploads by Xet in progress: upload.sessions_per_client",
         (unsigned)config_number(&session->kept.server->config->upload.sessions_per_client));
 }
 
-struct wanted {
-    struct zt_text key;
-    const char *repo;
-};
-
 static bool is_wanted(const void *context, const struct kept_upload *upload)
 {
-    const struct wanted *wanted = context;
+    const struct xet_session_name *wanted = context;
     const struct xet_session *session = (const struct xet_session *)upload;
 
     return upload->kind == &xet_session_kind && !atomic_load(&session->is_over) &&
-           zt_text_is(wanted->key, session->key) && strcmp(upload->entry.model, wanted->repo) == 0;
+           zt_text_is(wanted->key, session->key) && strcmp(session->owner, wanted->owner) == 0 &&
+           strcmp(upload->entry.model, wanted->repo) == 0;
 }
 
-/* False: it has just expired. */
-static bool enter(struct xet_session *session)
+/* The lock must be held. Returns false with failure set. */
+static bool open_file(struct xet_session *session, struct failure *failure)
+{
+    struct store *store = session->kept.server->store;
+    struct zt_error error;
+
+    return session->file != NULL ||
+           staging_folder_open(store->staging, session->kept.entry.id, FILE_NAME, &session->file,
+                               &error) == ZT_OK ||
+           failure_of_store(failure, &error);
+}
+
+/* Returns false if the session has just expired, or with failure set. */
+static bool enter(struct xet_session *session, struct failure *failure)
 {
     bool is_open;
 
     pthread_mutex_lock(&session->lock);
-    is_open = !atomic_load(&session->is_over);
+    is_open = !atomic_load(&session->is_over) && open_file(session, failure);
     session->users += is_open;
     pthread_mutex_unlock(&session->lock);
     if (is_open)
@@ -183,19 +194,20 @@ static bool enter(struct xet_session *session)
     return is_open;
 }
 
-/* With the lock for it. */
-static struct xet_session *find_or_begin(struct server *server, const struct wanted *wanted,
-                                         const char *client, struct failure *failure)
+/* begin_lock must be held. */
+static struct xet_session *find_or_begin(struct server *server,
+                                         const struct xet_session_name *wanted, const char *client,
+                                         struct failure *failure)
 {
     struct xet_session *session =
         (struct xet_session *)kept_uploads_search(server->kept, is_wanted, wanted);
-    char key[UPLOAD_ID_SIZE] = "";
 
-    if (session != NULL && enter(session))
+    if (session != NULL && enter(session, failure))
         return session;
     kept_upload_release(session);
-    memcpy(key, wanted->key.bytes, wanted->key.length);
-    session = new_session(server, key, wanted->repo, client);
+    if (failure->is_set)
+        return NULL;
+    session = new_session(server, wanted, client);
     if (session == NULL) {
         failure_no_memory(failure, "an upload");
         return NULL;
@@ -206,18 +218,17 @@ static struct xet_session *find_or_begin(struct server *server, const struct wan
     return NULL;
 }
 
-struct xet_session *xet_session_use(struct server *server, struct zt_text key, const char *repo,
+struct xet_session *xet_session_use(struct server *server, const struct xet_session_name *name,
                                     const char *client, struct failure *failure)
 {
-    const struct wanted wanted = {key, repo};
     struct xet_session *session;
 
-    if (!registry_id_is_valid(key)) {
+    if (!registry_id_is_valid(name->key)) {
         failure_refuse(failure, PROBLEM_NOT_FOUND, "there is no such address for uploads");
         return NULL;
     }
     pthread_mutex_lock(&begin_lock);
-    session = find_or_begin(server, &wanted, client, failure);
+    session = find_or_begin(server, name, client, failure);
     pthread_mutex_unlock(&begin_lock);
     return session;
 }
@@ -229,6 +240,10 @@ void xet_session_leave(void *thing)
     pthread_mutex_lock(&session->lock);
     assert(session->users > 0);
     session->users--;
+    if (session->users == 0 && !atomic_load(&session->has_failed_write)) {
+        staged_file_close(session->file);
+        session->file = NULL;
+    }
     pthread_mutex_unlock(&session->lock);
     kept_upload_release(&session->kept);
 }
@@ -243,10 +258,14 @@ const char *xet_session_client(const struct xet_session *session)
     return session->kept.entry.client;
 }
 
+const char *xet_session_owner(const struct xet_session *session)
+{
+    return session->owner;
+}
+
 /* --- its file --- */
 
-bool xet_session_reserve(struct xet_session *session, uint64_t length, uint64_t *out_offset,
-                         struct failure *failure)
+static bool find_room(struct xet_session *session, uint64_t length, uint64_t *out_offset)
 {
     const uint64_t most = (uint64_t)config_number(&session->kept.server->config->upload.max_bytes);
     bool is_room;
@@ -258,8 +277,33 @@ bool xet_session_reserve(struct xet_session *session, uint64_t length, uint64_t 
         session->reserved += length;
     }
     pthread_mutex_unlock(&session->lock);
-    return is_room || failure_refuse(failure, PROBLEM_TOO_LARGE,
-                                     "the upload is larger than this server accepts");
+    return is_room;
+}
+
+bool xet_session_reserve(struct xet_session *session, uint64_t length, uint64_t *out_offset,
+                         struct failure *failure)
+{
+    if (!xet_session_take_space(session, length, failure))
+        return false;
+    if (find_room(session, length, out_offset))
+        return true;
+    xet_session_return_space(session, length);
+    return failure_refuse(failure, PROBLEM_TOO_LARGE,
+                          "the upload is larger than this server accepts");
+}
+
+bool xet_session_take_space(struct xet_session *session, uint64_t bytes, struct failure *failure)
+{
+    struct zt_error error;
+
+    return staged_file_take_space(session->file, bytes, &error) == ZT_OK ||
+           failure_of_store(failure, &error);
+}
+
+void xet_session_return_space(struct xet_session *session, uint64_t bytes)
+{
+    if (bytes > 0)
+        staged_file_return_space(session->file, bytes);
 }
 
 bool xet_session_write(struct xet_session *session, uint64_t offset, const void *bytes,
@@ -267,8 +311,11 @@ bool xet_session_write(struct xet_session *session, uint64_t offset, const void 
 {
     struct zt_error error;
 
-    if (ops_of(session)->write_at(session->file, offset, bytes, length, &error) != ZT_OK)
+    if (staged_file_write_at(session->file, offset, bytes, length, &error) != ZT_OK) {
+        if (error.status != ZT_LIMIT)
+            atomic_store(&session->has_failed_write, true);
         return failure_of_store(failure, &error);
+    }
     atomic_fetch_add(&session->kept.entry.received, length);
     kept_upload_touch(&session->kept);
     return true;
@@ -280,13 +327,13 @@ bool xet_session_read(struct xet_session *session, struct zt_source **out_source
     struct zt_error error;
 
     assert(session->has_turn);
-    return ops_of(session)->read_back(session->file, out_source, &error) == ZT_OK ||
+    return staged_file_read_back(session->file, out_source, &error) == ZT_OK ||
            failure_of_store(failure, &error);
 }
 
 /* --- its xorbs --- */
 
-/* The slot of a xorb, or the empty one where it belongs. With the lock held. */
+/* Returns the slot of a xorb, or the empty one where it belongs. The lock must be held. */
 static struct xet_xorb *slot_of(const struct xet_session *session, const uint8_t hash[32])
 {
     uint8_t seeded[8 + 32];
@@ -300,7 +347,7 @@ static struct xet_xorb *slot_of(const struct xet_session *session, const uint8_t
     return &session->slots[at];
 }
 
-/* Keeps a third of the slots empty. With the lock held. */
+/* Keeps a third of the slots empty. The lock must be held. */
 static bool make_room(struct xet_session *session)
 {
     struct xet_xorb *old = session->slots;
@@ -322,7 +369,7 @@ static bool make_room(struct xet_session *session)
     return true;
 }
 
-/* With the lock held. */
+/* The lock must be held. */
 static bool add(struct xet_session *session, const struct xet_xorb *xorb, struct failure *failure)
 {
     struct xet_xorb *slot;

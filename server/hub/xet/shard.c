@@ -28,7 +28,7 @@ enum zt_status xet_shard_open(struct xet_shard *shard, struct zt_source *source,
     if (status != ZT_OK)
         return status;
     if (memcmp(header, header_tag, sizeof(header_tag)) != 0)
-        return zt_fail(error, ZT_INVALID, NULL, 0, "this is no shard");
+        return zt_fail(error, ZT_INVALID, NULL, 0, "this is not a shard");
     if (zt_load_le64(header + sizeof(header_tag)) != VERSION)
         return zt_fail(error, ZT_INVALID, NULL, sizeof(header_tag),
                        "the shard is of an unknown version");
@@ -78,7 +78,7 @@ static bool is_end(const uint8_t *record)
     return true;
 }
 
-/* The numbers of which a hash consists have their most significant byte first in its text. */
+/* Reads a hash of four numbers, each with its most significant byte first in the text. */
 static void read_sha256(const uint8_t *record, uint8_t out_sha256[HASH_BYTES])
 {
     for (size_t i = 0; i < HASH_BYTES; i++)

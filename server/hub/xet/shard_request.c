@@ -1,4 +1,4 @@
-/* POST /api/cas/{session}/v1/shards: the files of an upload, put together before the answer. */
+/* POST /api/cas/{session}/v1/shards: the files of an upload, assembled before the response. */
 #include <stdio.h>
 
 #include "hub/write/hub_refusal.h"
@@ -11,21 +11,39 @@ struct shard_request {
     struct xet_session *session;
     struct assembly assembly;
     uint64_t arrived;
+    uint64_t claimed; /* claimed disk space for the shard's unwritten bytes */
     bool has_turn;
-    bool is_over; /* assembly has nothing more to do */
+    bool is_over; /* the assembly is finished */
     struct failure failure;
 };
 
-/* Before the session is left. */
+/* Called before the request leaves the session. */
 static void release(void *thing)
 {
     struct shard_request *self = thing;
 
     assembly_clear(&self->assembly);
+    xet_session_return_space(self->session, self->claimed);
+    self->claimed = 0;
     if (self->has_turn)
         xet_session_end_turn(self->session, self->assembly.is_done);
     self->has_turn = false;
 }
+
+/* The shard's content is checked through its files. */
+static void receive(struct request *request, const struct body_piece *piece)
+{
+    struct shard_request *self = request->context;
+
+    if (!self->failure.is_set &&
+        xet_session_write(self->session, self->assembly.offset + self->arrived, piece->bytes,
+                          piece->length, &self->failure)) {
+        self->arrived += piece->length;
+        self->claimed -= piece->length;
+    }
+}
+
+static const struct body_receiver receiver = {.receive = receive, .on_workers = true};
 
 void xet_shard_begin(struct request *request)
 {
@@ -38,6 +56,7 @@ void xet_shard_begin(struct request *request)
     self = write_context(request, sizeof(*self));
     if (self == NULL)
         return;
+    request->receiver = &receiver;
     request_hold(request, self, release);
     self->session = session;
     self->assembly.server = request->server;
@@ -47,31 +66,8 @@ void xet_shard_begin(struct request *request)
     if (!xet_session_reserve(session, self->assembly.length, &self->assembly.offset,
                              &self->failure))
         hub_refuse_failure(request, &self->failure, 0);
-}
-
-static void take(struct shard_request *self, const void *bytes, size_t length)
-{
-    if (!self->failure.is_set &&
-        xet_session_write(self->session, self->assembly.offset + self->arrived, bytes, length,
-                          &self->failure))
-        self->arrived += length;
-}
-
-void xet_shard_receive(struct request *request, const void *bytes, size_t length)
-{
-    take(request->context, bytes, length);
-}
-
-void xet_shard_store(struct request *request, const struct body_piece *piece)
-{
-    take(request->context, piece->bytes, piece->length);
-}
-
-/* What the shard says is checked against its files. */
-void xet_shard_digest(struct request *request, const struct body_piece *piece)
-{
-    (void)request;
-    (void)piece;
+    else
+        self->claimed = self->assembly.length;
 }
 
 static void work(struct request *request)
@@ -104,7 +100,8 @@ enum outcome xet_shard_handle(struct request *request)
     }
     if (!self->is_over)
         return request_work_long(request, work);
-    /* For others at once, and not only when the answer has been sent. */
+    /* Releases the turn at once for other requests, and not only when the response has been
+     * sent. */
     release(self);
     return reply(request, self);
 }

@@ -1,67 +1,61 @@
 #include "hub/xet/token.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/decimal.h"
 #include "base/hex.h"
-#include "hub/write/lfs_key.h"
+#include "input/ticket.h"
 
-#define KEY_BYTES  32
-#define MAC_DIGITS 64
-/* The longest that a time of 64 bits has. */
-#define END_DIGITS_MAX 19
-
-static uint8_t key[KEY_BYTES];
+static uint8_t key[TICKET_KEY_BYTES];
 
 static void make_key(void)
 {
-    while (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
-        ;
+    ticket_key_make(key);
 }
 
-static bool sign(const char *text, uint8_t out_mac[32])
+/* The key is made with the first token. */
+static const uint8_t *key_of_process(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, make_key);
-    return lfs_hmac(key, sizeof(key), text, strlen(text), out_mac);
+    return key;
 }
 
-/* What is signed: everything that the token states. */
+/* Writes the signed text: all values of the token. */
 static void print_claims(const struct xet_permit *permit, char out_text[XET_TOKEN_SIZE])
 {
-    size_t at = (size_t)snprintf(out_text, XET_TOKEN_SIZE, "%lld.%d.", (long long)permit->end,
-                                 permit->sees_all);
+    char client[2 * CLIENT_SIZE];
+    int length;
 
-    for (const char *from = permit->client; *from != '\0'; from++)
-        at += (size_t)snprintf(out_text + at, XET_TOKEN_SIZE - at, "%02x", (unsigned char)*from);
-    at += (size_t)snprintf(out_text + at, XET_TOKEN_SIZE - at, ".%s", permit->repo);
-    assert(at < XET_TOKEN_SIZE);
+    zt_hex_write(client, permit->client, strlen(permit->client));
+    length = snprintf(out_text, XET_TOKEN_SIZE, "%lld.%d.%016" PRIx64 ".%s.%s",
+                      (long long)permit->end, permit->sees_all, permit->line, client, permit->repo);
+    assert(length > 0 && length < XET_TOKEN_SIZE);
+    (void)length;
 }
 
 bool xet_token_make(const struct xet_permit *permit, char out_token[XET_TOKEN_SIZE])
 {
     char claims[XET_TOKEN_SIZE];
-    uint8_t mac[32];
+    char code[TICKET_CODE_SIZE];
     size_t at;
 
     print_claims(permit, claims);
-    if (!sign(claims, mac))
+    if (!ticket_sign(key_of_process(), claims, code))
         return false;
     at = strcspn(claims, ".");
     memcpy(out_token, claims, at);
     out_token[at] = '.';
-    for (size_t i = 0; i < sizeof(mac); i++)
-        snprintf(out_token + at + 1 + 2 * i, 3, "%02x", mac[i]);
-    strcpy(out_token + at + 1 + MAC_DIGITS, claims + at);
+    strcpy(stpcpy(out_token + at + 1, code), claims + at);
     return true;
 }
 
-/* Cuts the text before the next dot off; false if there is none. */
+/* Cuts off the text before the next dot. Returns false if there is none. */
 static bool cut(struct zt_text *rest, struct zt_text *out_part)
 {
     const char *dot = memchr(rest->bytes, '.', rest->length);
@@ -76,59 +70,56 @@ static bool cut(struct zt_text *rest, struct zt_text *out_part)
 
 static bool read_end(struct zt_text text, time_t *out_end)
 {
-    time_t end = 0;
+    uint64_t end;
 
-    if (text.length == 0 || text.length >= END_DIGITS_MAX)
+    if (!zt_decimal_read(text, INT64_MAX, &end))
         return false;
-    for (size_t i = 0; i < text.length; i++) {
-        if (text.bytes[i] < '0' || text.bytes[i] > '9')
-            return false;
-        end = end * 10 + (text.bytes[i] - '0');
-    }
-    *out_end = end;
+    *out_end = (time_t)end;
     return true;
 }
 
-static bool read_claims(struct zt_text token, struct xet_permit *out_permit, uint8_t out_mac[32])
+static bool read_line(struct zt_text text, uint64_t *out_line)
+{
+    uint8_t bytes[8] = {0};
+
+    if (!zt_hex_read_lower(text, bytes, sizeof(bytes)))
+        return false;
+    *out_line = 0;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        *out_line = *out_line << 8 | bytes[i];
+    return true;
+}
+
+static bool read_claims(struct zt_text token, struct xet_permit *out_permit,
+                        struct zt_text *out_code)
 {
     struct zt_text end;
-    struct zt_text mac;
     struct zt_text all;
+    struct zt_text line;
     struct zt_text client;
 
-    if (!cut(&token, &end) || !cut(&token, &mac) || !cut(&token, &all) || !cut(&token, &client) ||
-        !read_end(end, &out_permit->end) || (!zt_text_is(all, "0") && !zt_text_is(all, "1")) ||
+    if (!cut(&token, &end) || !cut(&token, out_code) || !cut(&token, &all) || !cut(&token, &line) ||
+        !cut(&token, &client) || !read_end(end, &out_permit->end) ||
+        !read_line(line, &out_permit->line) || (!zt_text_is(all, "0") && !zt_text_is(all, "1")) ||
         client.length / 2 >= sizeof(out_permit->client) || token.length >= sizeof(out_permit->repo))
         return false;
     out_permit->sees_all = zt_text_is(all, "1");
     memset(out_permit->client, 0, sizeof(out_permit->client));
     memcpy(out_permit->repo, token.bytes, token.length);
     out_permit->repo[token.length] = '\0';
-    return zt_hex_read_lower(mac, out_mac, 32) &&
-           zt_hex_read_lower(client, (uint8_t *)out_permit->client, client.length / 2);
-}
-
-/* In the same time, wherever they differ. */
-static bool is_same(const uint8_t a[32], const uint8_t b[32])
-{
-    unsigned differences = 0;
-
-    for (size_t i = 0; i < 32; i++)
-        differences |= a[i] ^ b[i];
-    return differences == 0;
+    return zt_hex_read_lower(client, (uint8_t *)out_permit->client, client.length / 2);
 }
 
 bool xet_token_read(struct zt_text token, time_t now, struct xet_permit *out_permit)
 {
     char claims[XET_TOKEN_SIZE];
     struct xet_permit permit;
-    uint8_t stated[32] = {0};
-    uint8_t mac[32];
+    struct zt_text code;
 
-    if (!read_claims(token, &permit, stated))
+    if (!read_claims(token, &permit, &code))
         return false;
     print_claims(&permit, claims);
-    if (!sign(claims, mac) || !is_same(mac, stated) || permit.end <= now)
+    if (!ticket_check(key_of_process(), claims, code) || permit.end <= now)
         return false;
     *out_permit = permit;
     return true;

@@ -10,7 +10,7 @@
 #include "hub/hub_problem.h"
 #include "hub/hub_request.h"
 #include "hub/write/hub_refusal.h"
-#include "hub/write/repo_now.h"
+#include "hub/write/repo_current.h"
 #include "hub/xet/handlers.h"
 #include "hub/xet/token.h"
 #include "upload/shared/registry.h"
@@ -18,26 +18,27 @@
 
 struct token_request {
     struct hub_target target;
+    const char *base; /* base URL of addresses on this server */
     bool is_known;
     bool is_absent;
     struct zt_error error;
 };
 
-/* Each time another address: see session.h. A client that asks again during an upload uses the new
- * token with the address that it has. */
-static const char *make_address(struct request *request)
+/* Makes a new address each time: see session.h. A client that asks again during an upload uses the
+ * new token with its old address. */
+static const char *make_address(struct request *request, const char *base)
 {
-    const char *base = request_base_url(request);
     char key[UPLOAD_ID_SIZE];
 
     registry_make_id(key);
-    return base != NULL ? request_print(request, "%s/api/cas/%s", base, key) : NULL;
+    return request_print(request, "%s/api/cas/%s", base, key);
 }
 
-static enum outcome reply(struct request *request, const struct xet_permit *permit)
+static enum outcome reply(struct request *request, const struct xet_permit *permit,
+                          const char *base)
 {
     char token[XET_TOKEN_SIZE];
-    const char *address = make_address(request);
+    const char *address = make_address(request, base);
     const char *end = request_print(request, "%lld", (long long)permit->end);
     const char *copy = xet_token_make(permit, token) ? request_print(request, "%s", token) : NULL;
     struct json *json = json_reply_new(request, false);
@@ -65,8 +66,8 @@ static void look(struct request *request)
     struct token_request *self = request->context;
     struct hub_version *version;
 
-    self->is_known = repo_now_find(request->server, self->target.repo, &version, &self->error);
-    self->is_absent = repo_now_is_absent(request->server, version);
+    self->is_known = repo_current_find(request->server, self->target.repo, &version, &self->error);
+    self->is_absent = repo_current_is_absent(request->server, version);
     hub_version_release(version);
 }
 
@@ -74,6 +75,7 @@ static enum outcome begin(struct request *request)
 {
     struct hub_target target;
     struct token_request *self;
+    const char *base;
 
     if (write_refuse_read_only(request) || !hub_target_read(request, &target) ||
         hub_refuse_target(request, &target))
@@ -81,10 +83,14 @@ static enum outcome begin(struct request *request)
     if (!request->server->config->hub.xet)
         return problem_reply(request, PROBLEM_NOT_IMPLEMENTED,
                              "hub.xet is off on this server: upload with HF_HUB_DISABLE_XET=1");
+    base = request_base_url(request);
+    if (base == NULL)
+        return problem_reply(request, PROBLEM_INVALID_REQUEST,
+                             "the request has no Host that can be used in an address");
     self = request_allocate(request, sizeof(*self));
     if (self == NULL)
         return problem_reply_no_memory(request);
-    *self = (struct token_request){.target = target};
+    *self = (struct token_request){.target = target, .base = base};
     request->context = self;
     return request_work_long(request, look);
 }
@@ -103,6 +109,7 @@ enum outcome xet_token_get(struct request *request)
     snprintf(permit.repo, sizeof(permit.repo), "%.*s", (int)self->target.repo.length,
              self->target.repo.bytes);
     registry_client(request, permit.client);
+    permit.line = access_line_of(request->access, permit.client);
     permit.sees_all = authorize_filter(request).passes == NULL;
-    return reply(request, &permit);
+    return reply(request, &permit, self->base);
 }

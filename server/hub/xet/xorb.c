@@ -63,7 +63,7 @@ static bool begin_chunk(struct xorb_layout *layout)
     return true;
 }
 
-/* How many bytes were taken. */
+/* Returns the number of bytes taken. */
 static size_t take_header(struct xorb_layout *layout, const uint8_t *bytes, size_t length)
 {
     const size_t missing = XORB_HEADER_BYTES - layout->header_length;
@@ -129,8 +129,8 @@ void xorb_decoder_free(struct xorb_decoder *decoder)
     free(decoder);
 }
 
-/* One frame that has exactly these lengths: what decodes to more does not fit, and stops making
- * progress. */
+/* Decodes one frame with exactly these lengths. If it decodes to more it does not fit, and decoding
+ * makes no progress. */
 static bool decode_frame(struct xorb_decoder *decoder, const struct xorb_chunk *chunk,
                          const uint8_t *stored, uint8_t *out_bytes)
 {
@@ -156,8 +156,8 @@ static bool decode_frame(struct xorb_decoder *decoder, const struct xorb_chunk *
     }
 }
 
-/* The first plane has the bytes 0, 4, 8, …; the first ones are longer by one if the length is no
- * multiple of four. */
+/* The first plane has the bytes 0, 4, 8, …. If the length is not a multiple of four, the first
+ * planes are longer by one. */
 static void join_planes(const uint8_t *planes, uint32_t length, uint8_t *out_bytes)
 {
     for (uint32_t plane = 0; plane < 4; plane++)

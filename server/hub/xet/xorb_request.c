@@ -1,4 +1,4 @@
-/* POST /api/cas/{session}/v1/xorbs/default/{hash}: chunks, kept as they come. */
+/* POST /api/cas/{session}/v1/xorbs/default/{hash}: chunks, stored as they arrive. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,12 +14,13 @@ struct xorb_request {
     struct xet_xorb xorb;
     uint64_t length;  /* of the body */
     uint64_t arrived; /* of it */
+    uint64_t claimed; /* claimed disk space that has not been written */
     bool is_known;    /* it was sent before, and is dropped */
     struct failure failure;
     struct xorb_layout layout;
 };
 
-/* Of a hash in a path: its four numbers in hex, the most significant digit first. */
+/* Reads a hash from a path: four numbers in hex, most significant digit first. */
 static bool read_hash(struct zt_text text, uint8_t out_hash[32])
 {
     uint8_t bytes[32];
@@ -31,17 +32,50 @@ static bool read_hash(struct zt_text text, uint8_t out_hash[32])
     return true;
 }
 
-/* Room for the bytes, and for the table of their ends behind them. */
+/* Called before the request leaves the session. */
+static void give_back(void *thing)
+{
+    struct xorb_request *self = thing;
+
+    xet_session_return_space(self->session, self->claimed);
+    self->claimed = 0;
+}
+
+/* Reserves space for the bytes, and for the table of chunk ends after them. */
 static void reserve(struct request *request, struct xorb_request *self)
 {
     const uint64_t table = sizeof(self->layout.ends);
 
-    if (xet_session_reserve(self->session, self->length + table, &self->xorb.offset,
-                            &self->failure))
-        self->xorb.ends = self->xorb.offset + self->length;
-    else
+    if (!xet_session_reserve(self->session, self->length + table, &self->xorb.offset,
+                             &self->failure)) {
         hub_refuse_failure(request, &self->failure, 0);
+        return;
+    }
+    self->xorb.ends = self->xorb.offset + self->length;
+    self->claimed = self->length + table;
+    request_hold(request, self, give_back);
 }
+
+/* The xorb's hash is not checked (session.h). */
+static void receive(struct request *request, const struct body_piece *piece)
+{
+    struct xorb_request *self = request->context;
+
+    if (self->failure.is_set || self->is_known)
+        return;
+    if (!xorb_layout_take(&self->layout, piece->bytes, piece->length)) {
+        failure_refuse(&self->failure, PROBLEM_INVALID_REQUEST, "this is not a xorb: %s",
+                       self->layout.mistake);
+        return;
+    }
+    if (xet_session_write(self->session, self->xorb.offset + self->arrived, piece->bytes,
+                          piece->length, &self->failure)) {
+        self->arrived += piece->length;
+        self->claimed -= piece->length;
+    }
+}
+
+static const struct body_receiver receiver = {.receive = receive, .on_workers = true};
 
 void xet_xorb_begin(struct request *request)
 {
@@ -57,9 +91,10 @@ void xet_xorb_begin(struct request *request)
         return;
     self->session = session;
     self->length = request_body_length(request);
+    request->receiver = &receiver;
     if (!read_hash(request->names[1], self->xorb.hash)) {
         problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "a xorb is called by 64 lower-case hex digits");
+                      "a xorb's name must be 64 lower-case hex digits");
         return;
     }
     self->is_known = xet_session_find(session, self->xorb.hash, &known);
@@ -67,38 +102,7 @@ void xet_xorb_begin(struct request *request)
         reserve(request, self);
 }
 
-static void take(struct xorb_request *self, const void *bytes, size_t length)
-{
-    if (self->failure.is_set || self->is_known)
-        return;
-    if (!xorb_layout_take(&self->layout, bytes, length)) {
-        failure_refuse(&self->failure, PROBLEM_INVALID_REQUEST, "this is no xorb: %s",
-                       self->layout.mistake);
-        return;
-    }
-    if (xet_session_write(self->session, self->xorb.offset + self->arrived, bytes, length,
-                          &self->failure))
-        self->arrived += length;
-}
-
-void xet_xorb_receive(struct request *request, const void *bytes, size_t length)
-{
-    take(request->context, bytes, length);
-}
-
-void xet_xorb_store(struct request *request, const struct body_piece *piece)
-{
-    take(request->context, piece->bytes, piece->length);
-}
-
-/* The hash that a xorb is called by is not checked (session.h). */
-void xet_xorb_digest(struct request *request, const struct body_piece *piece)
-{
-    (void)request;
-    (void)piece;
-}
-
-/* The table is small, and goes to where the bytes are. */
+/* The table is small, and is stored after the bytes. */
 static bool write_ends(struct xorb_request *self)
 {
     uint8_t *table = (uint8_t *)self->layout.ends;
@@ -106,7 +110,10 @@ static bool write_ends(struct xorb_request *self)
 
     for (size_t i = 0; i < count; i++)
         zt_store_le32(table + 4 * i, self->layout.ends[i]);
-    return xet_session_write(self->session, self->xorb.ends, table, 4 * count, &self->failure);
+    if (!xet_session_write(self->session, self->xorb.ends, table, 4 * count, &self->failure))
+        return false;
+    self->claimed -= 4 * count;
+    return true;
 }
 
 static bool finish(struct xorb_request *self)
@@ -114,7 +121,7 @@ static bool finish(struct xorb_request *self)
     if (self->failure.is_set)
         return false;
     if (!xorb_layout_finish(&self->layout))
-        return failure_refuse(&self->failure, PROBLEM_INVALID_REQUEST, "this is no xorb: %s",
+        return failure_refuse(&self->failure, PROBLEM_INVALID_REQUEST, "this is not a xorb: %s",
                               self->layout.mistake);
     self->xorb.chunk_count = self->layout.count;
     return write_ends(self) && xet_session_add(self->session, &self->xorb, &self->failure);

@@ -8,12 +8,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "store/s3/object_time.h"
 #include "store/s3/percent.h"
 #include "zt/digest.h"
 
 #define HASH_PIECE_BYTES 65536
-/* Of a request that has no time of its own. */
+/* Time limit of a request without a deadline. */
 #define USUAL_MS 30000
 
 struct file_identity bucket_identity(const char *etag, uint64_t size_bytes, int64_t modified_s)
@@ -28,6 +29,15 @@ struct file_identity bucket_identity(const char *etag, uint64_t size_bytes, int6
         .modified_ns = modified_ns,
         .changed_ns = modified_ns,
     };
+}
+
+bool bucket_own_path(const struct bucket *bucket, char out_path[BUCKET_PATH_SIZE])
+{
+    size_t used = 0;
+
+    return percent_append_plain(out_path, BUCKET_PATH_SIZE, &used, "/") &&
+           (!bucket->path_style ||
+            percent_append_plain(out_path, BUCKET_PATH_SIZE, &used, bucket->name));
 }
 
 bool bucket_path(const struct bucket *bucket, const char *key, char out_path[BUCKET_PATH_SIZE])
@@ -80,11 +90,6 @@ bool bucket_etag_read(struct zt_text text, char out_etag[BUCKET_ETAG_SIZE])
     return true;
 }
 
-static bool is_sha256(const char *text)
-{
-    return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
-}
-
 void bucket_version_of(const struct remote_exchange *exchange, struct object_version *out_version)
 {
     const struct remote_head *head = &exchange->head;
@@ -100,7 +105,7 @@ void bucket_version_of(const struct remote_exchange *exchange, struct object_ver
         version.size_bytes = head->content_length;
     (void)object_time_of_header(head->last_modified, &version.modified_s);
     (void)object_time_of_header(head->date, &version.date_s);
-    if (is_sha256(head->digest))
+    if (zt_hex_is_lower(zt_text_from(head->digest), 64))
         strcpy(version.sha256, head->digest);
     *out_version = version;
 }
@@ -133,12 +138,12 @@ enum zt_status bucket_run(struct bucket *bucket, enum metric operation,
 {
     if (!bucket_limit(exchange, by_ms))
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                       "the object store takes too long to answer");
+                       "the object store takes too long to respond");
     (void)remote_run(bucket->remote, exchange);
     return bucket_judge(bucket, operation, exchange, error);
 }
 
-/* The same, and what the answer tells of the object. */
+/* Runs an exchange and reads the object's version from the response. */
 static enum zt_status run(struct bucket *bucket, enum metric operation,
                           struct remote_exchange *exchange, int64_t by_ms,
                           struct object_version *out, struct zt_error *error)
@@ -161,10 +166,10 @@ enum zt_status bucket_head(struct bucket *bucket, const char *key, int64_t by_ms
         return too_long(error);
     bucket_exchange(bucket, &exchange, "HEAD", path);
     status = run(bucket, METRIC_STORE_READ, &exchange, by_ms, out, error);
-    /* A size that was not told is not 0. */
+    /* Without this check, an unknown size would be taken for a real one. */
     if (status == ZT_OK && exchange.head.content_length == UINT64_MAX)
         status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                         "the store does not tell how long the object is");
+                         "the store does not state the object's length");
     remote_exchange_free(&exchange);
     return status;
 }
@@ -188,15 +193,14 @@ static enum zt_status hash(const struct bucket_put *put, char out_hex[65], struc
 
         if (got <= 0) {
             zt_hasher_free(hasher);
-            return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "what is to be sent cannot be read");
+            return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the data to send cannot be read");
         }
         zt_hasher_update(hasher, piece, (size_t)got);
         at += (uint64_t)got;
     }
     zt_hasher_finish(hasher, &digest);
     zt_hasher_free(hasher);
-    for (size_t i = 0; i < 32; i++)
-        snprintf(out_hex + 2 * i, 3, "%02x", digest.bytes[i]);
+    zt_hex_write(out_hex, digest.bytes, 32);
     return ZT_OK;
 }
 
@@ -250,31 +254,34 @@ static bool is_small(struct remote_exchange *exchange)
 }
 
 enum zt_status bucket_get(struct bucket *bucket, const char *key, size_t most, int64_t by_ms,
-                          char **out_bytes, size_t *out_length, struct object_version *out,
-                          struct zt_error *error)
+                          struct bucket_object *out_object, struct zt_error *error)
 {
+    struct bucket_object object = {.bytes = NULL};
     struct remote_exchange exchange;
     char path[BUCKET_PATH_SIZE];
     enum zt_status status;
 
+    assert(most > 0);
     if (!bucket_path(bucket, key, path))
         return too_long(error);
     bucket_exchange(bucket, &exchange, "GET", path);
     exchange.body_most = most;
     exchange.accept = is_small;
     bucket_be_brief(bucket, &exchange);
-    status = run(bucket, METRIC_STORE_READ, &exchange, by_ms, out, error);
+    status = run(bucket, METRIC_STORE_READ, &exchange, by_ms, &object.version, error);
     if (status != ZT_OK && exchange.failure == REMOTE_FAILURE_REFUSED)
         status = zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the object has more than %zu bytes",
                          most);
     if (status == ZT_OK) {
         /* An empty body may have no memory. */
-        *out_bytes = exchange.answer != NULL ? exchange.answer : calloc(1, 1);
-        *out_length = exchange.answer != NULL ? exchange.answer_length : 0;
+        object.bytes = exchange.answer != NULL ? exchange.answer : calloc(1, 1);
+        object.length = exchange.answer != NULL ? exchange.answer_length : 0;
         exchange.answer = NULL;
-        if (*out_bytes == NULL)
+        if (object.bytes == NULL)
             status = zt_fail_memory(error, "an object");
     }
+    if (status == ZT_OK)
+        *out_object = object;
     remote_exchange_free(&exchange);
     return status;
 }

@@ -1,20 +1,16 @@
-/* What a store's first answer means, or that there is none: the one place that tells what a person
- * has to mend from what may go away by itself. */
+/* Interprets the first response of a store, or its absence. This is the only place that separates
+ * errors that the user must fix from errors that may be temporary. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "input/xml_read.h"
 #include "store/s3/bucket.h"
-#include "store/s3/percent.h"
 
 #define CHECK_MS     5000
 #define CHECK_TRY_MS 4000
 #define CHECK_TRIES  2
-/* Of asking whether a port speaks the other of http and https. */
+/* Time limit for asking whether a port speaks https instead of http, or the reverse. */
 #define OTHER_MS 3000
-
-#define QUERY_SIZE (3 * BUCKET_KEY_SIZE + 80)
 
 /* --- http or https --- */
 
@@ -36,13 +32,13 @@ static bool want_no_body(struct remote_exchange *exchange)
     return false;
 }
 
-/* What a proxy answers by itself says nothing of the port. */
+/* Returns true if a proxy may have sent the response itself, which says nothing about the port. */
 static bool is_of_proxy(unsigned status)
 {
     return status == 407 || status == 502 || status == 503 || status == 504;
 }
 
-/* Whether the same port answers in the other one: asked without a signature. */
+/* Returns true if the same port responds to the other scheme. Asks without a signature. */
 static bool speaks_other(const struct bucket *bucket)
 {
     const bool was_tls = is_tls(bucket->origin);
@@ -70,15 +66,14 @@ static bool speaks_other(const struct bucket *bucket)
 
 static enum zt_status say_other(const struct bucket *bucket, struct zt_error *error)
 {
-    return is_tls(bucket->origin) ? zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                                            "the port speaks http, and not https")
-                                  : zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                                            "the port speaks https, and not http");
+    return is_tls(bucket->origin)
+               ? zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the port speaks http, not https")
+               : zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the port speaks https, not http");
 }
 
 /* --- the first answer --- */
 
-/* There is none. */
+/* Judges a request that got no response. */
 static enum zt_status judge_failure(const struct bucket *bucket,
                                     const struct remote_exchange *exchange, struct zt_error *error)
 {
@@ -96,26 +91,8 @@ static enum zt_status judge_failure(const struct bucket *bucket,
     return ZT_UNAVAILABLE;
 }
 
-static bool note_list(void *context, const char *path, struct zt_text text)
-{
-    bool *is_list = context;
-
-    (void)text;
-    *is_list = *is_list || strncmp(path, "ListBucketResult", strlen("ListBucketResult")) == 0;
-    return true;
-}
-
-static bool is_list(const struct remote_exchange *exchange)
-{
-    bool is = false;
-
-    return exchange->answer != NULL &&
-           xml_read((struct zt_text){exchange->answer, exchange->answer_length}, note_list, &is,
-                    NULL) == ZT_OK &&
-           is;
-}
-
-/* An answer that is no list: of a store, which says why; or of something else. */
+/* Judges a response that is not a list. It comes from a store, and then explains the error, or from
+ * something else. */
 static enum zt_status judge_other(const struct bucket *bucket,
                                   const struct remote_exchange *exchange, enum zt_status judged,
                                   struct zt_error *error)
@@ -128,43 +105,16 @@ static enum zt_status judge_other(const struct bucket *bucket,
     return speaks_other(bucket) ? say_other(bucket, error) : bucket_is_no_store(status, error);
 }
 
-static bool make_query(const struct bucket *bucket, char out_query[QUERY_SIZE])
-{
-    size_t used = 0;
-
-    out_query[0] = '\0';
-    return percent_append_plain(out_query, QUERY_SIZE, &used,
-                                "encoding-type=url&list-type=2&max-keys=1&prefix=") &&
-           percent_append(out_query, QUERY_SIZE, &used, zt_text_from(bucket->prefix), false);
-}
-
-static bool make_path(const struct bucket *bucket, char out_path[BUCKET_PATH_SIZE])
-{
-    size_t used = 0;
-
-    return percent_append_plain(out_path, BUCKET_PATH_SIZE, &used, "/") &&
-           (!bucket->path_style ||
-            percent_append_plain(out_path, BUCKET_PATH_SIZE, &used, bucket->name));
-}
-
 enum zt_status bucket_check(struct bucket *bucket, struct zt_error *error)
 {
+    const struct bucket_patience patience = {
+        .by_ms = clock_ms() + CHECK_MS, .try_ms = CHECK_TRY_MS, .tries = CHECK_TRIES};
     struct remote_exchange exchange;
-    char path[BUCKET_PATH_SIZE];
-    char query[QUERY_SIZE];
-    enum zt_status status;
+    enum zt_status status = bucket_list_first(bucket, &patience, &exchange, error);
 
-    if (!make_path(bucket, path) || !make_query(bucket, query))
-        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the prefix is too long");
-    bucket_exchange(bucket, &exchange, "GET", path);
-    exchange.query = query;
-    exchange.body_most = BUCKET_REPLY_MOST;
-    exchange.try_ms = CHECK_TRY_MS;
-    exchange.tries = CHECK_TRIES;
-    status = bucket_run(bucket, METRIC_STORE_LIST, &exchange, clock_ms() + CHECK_MS, error);
     if (exchange.status != ZT_OK)
         status = judge_failure(bucket, &exchange, error);
-    else if (status != ZT_OK || !is_list(&exchange))
+    else if (status != ZT_OK && status != ZT_NO_MEMORY && exchange.tried > 0)
         status = judge_other(bucket, &exchange, status, error);
     remote_exchange_free(&exchange);
     return status;

@@ -1,6 +1,8 @@
-/* What an answer of the service means, in one line for people; and whether the store is away. */
+/* Turns a response of the service into a status with a one-line message, and tracks whether the
+ * store is away. */
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -8,17 +10,19 @@
 #include "input/xml_read.h"
 #include "store/s3/bucket.h"
 
-/* How often a store that is away is asked for its clients. */
+/* Time between requests to a store that is away. */
 #define AWAY_TRY_MS 1000
-/* So many writes, one after another, without an answer mean that it is away. */
+/* After this many writes in a row without a response, the store counts as away. */
 #define UNANSWERED_MOST 3
-/* How long such a request may take; longer by 1 s for each MiB that it asks for. */
+/* Time limit of such a request, plus 1 s for each MiB that it reads. */
 #define AWAY_ANSWER_MS 3000
 #define MIB            ((uint64_t)1 << 20)
+/* Time that the store has to respond when it is checked. */
+#define DOUBT_MS 5000
 
 /* --- the body of an error --- */
 
-struct said {
+struct error_body {
     char code[80];
     char message[200];
     char region[64];
@@ -32,38 +36,38 @@ static void keep(char *out, size_t size, struct zt_text text)
 
 static bool take(void *context, const char *path, struct zt_text text)
 {
-    struct said *said = context;
+    struct error_body *error_body = context;
 
     if (text.bytes == NULL)
         return true;
     if (strcmp(path, "Error/Code") == 0)
-        keep(said->code, sizeof(said->code), text);
+        keep(error_body->code, sizeof(error_body->code), text);
     else if (strcmp(path, "Error/Message") == 0)
-        keep(said->message, sizeof(said->message), text);
+        keep(error_body->message, sizeof(error_body->message), text);
     else if (strcmp(path, "Error/Region") == 0)
-        keep(said->region, sizeof(said->region), text);
+        keep(error_body->region, sizeof(error_body->region), text);
     else if (strcmp(path, "Error/Endpoint") == 0)
-        keep(said->endpoint, sizeof(said->endpoint), text);
+        keep(error_body->endpoint, sizeof(error_body->endpoint), text);
     return true;
 }
 
-static void read_body(const struct remote_exchange *exchange, struct said *out_said)
+static void read_body(const struct remote_exchange *exchange, struct error_body *out_error_body)
 {
-    struct said said = {.code = ""};
+    struct error_body error_body = {.code = ""};
     struct zt_error ignored;
 
     if (exchange->answer != NULL &&
-        xml_read((struct zt_text){exchange->answer, exchange->answer_length}, take, &said,
+        xml_read((struct zt_text){exchange->answer, exchange->answer_length}, take, &error_body,
                  &ignored) == ZT_OK)
-        *out_said = said;
+        *out_error_body = error_body;
 }
 
 bool bucket_is_error(const struct remote_exchange *exchange)
 {
-    struct said said = {.code = ""};
+    struct error_body error_body = {.code = ""};
 
-    read_body(exchange, &said);
-    return said.code[0] != '\0';
+    read_body(exchange, &error_body);
+    return error_body.code[0] != '\0';
 }
 
 static bool begins(const char *text, size_t length, size_t *at, const char *with)
@@ -76,7 +80,7 @@ static bool begins(const char *text, size_t length, size_t *at, const char *with
     return true;
 }
 
-/* A 200 whose body is an error after all, as completing an upload may give. */
+/* Returns true for a 200 whose body is an error, which completing an upload may return. */
 static bool is_error_body(const struct remote_exchange *exchange)
 {
     const char *text = exchange->answer;
@@ -101,18 +105,19 @@ static void note_reached(struct bucket *bucket)
 {
     atomic_store(&bucket->was_reached, true);
     atomic_store_explicit(&bucket->unanswered, 0, memory_order_relaxed);
-    if (!atomic_load(&bucket->is_away) || !atomic_exchange(&bucket->is_away, false))
+    if (!atomic_load(&bucket->is_unreachable) || !atomic_exchange(&bucket->is_unreachable, false))
         return;
     metric_set(METRIC_STORE_AWAY, 0);
-    log_write(LOG_LEVEL_INFO, "the object store is back: %s", bucket->origin);
+    log_write(LOG_LEVEL_INFO, "the object store is reachable again: %s", bucket->origin);
 }
 
-static void note_away(struct bucket *bucket, const char *why)
+static void note_unreachable(struct bucket *bucket, const char *why)
 {
-    if (atomic_exchange(&bucket->is_away, true))
+    if (atomic_exchange(&bucket->is_unreachable, true))
         return;
     metric_set(METRIC_STORE_AWAY, 1);
-    log_write(LOG_LEVEL_WARN, "the object store is away: %s: %s; what is cached is still served",
+    log_write(LOG_LEVEL_WARN,
+              "the object store is unreachable: %s: %s; cached data is still served",
               bucket->origin, why);
 }
 
@@ -121,7 +126,7 @@ bool bucket_may_ask(struct bucket *bucket)
     const int64_t now_ms = clock_ms();
     int64_t next_ms = atomic_load(&bucket->next_try_ms);
 
-    if (!atomic_load(&bucket->is_away))
+    if (!atomic_load(&bucket->is_unreachable))
         return true;
     return now_ms >= next_ms &&
            atomic_compare_exchange_strong(&bucket->next_try_ms, &next_ms, now_ms + AWAY_TRY_MS);
@@ -129,18 +134,72 @@ bool bucket_may_ask(struct bucket *bucket)
 
 void bucket_be_brief(struct bucket *bucket, struct remote_exchange *exchange)
 {
-    if (!atomic_load(&bucket->is_away))
+    if (!atomic_load(&bucket->is_unreachable))
         return;
     exchange->tries = 1;
     exchange->time_ms = AWAY_ANSWER_MS + exchange->into_length * 1000 / MIB;
 }
 
-/* One write without an answer, which may be large and slow, says little of the store: reads go on,
- * and notice themselves. */
-static bool is_telling(struct bucket *bucket, enum metric operation)
+/* --- one object in trouble, or the store --- */
+
+/* Returns true if the failure may concern only the requested object. */
+static bool is_of_object(enum remote_failure failure)
 {
-    if (operation == METRIC_STORE_LIST || operation == METRIC_STORE_READ)
+    return failure == REMOTE_FAILURE_TIMEOUT || failure == REMOTE_FAILURE_BUSY ||
+           failure == REMOTE_FAILURE_BROKEN;
+}
+
+struct suspicion {
+    struct remote_exchange exchange; /* first */
+    struct bucket *bucket;
+    char path[BUCKET_PATH_SIZE];
+};
+
+/* Any response shows that the store is reachable, even an error about the bucket. */
+static void settle_suspicion(struct remote_exchange *exchange)
+{
+    struct suspicion *suspicion = (struct suspicion *)exchange;
+
+    metric_add(METRIC_STORE_OTHER, exchange->tried);
+    if (exchange->status == ZT_OK)
+        note_reached(suspicion->bucket);
+    else if (exchange->failure != REMOTE_FAILURE_STOPPED)
+        note_unreachable(suspicion->bucket, exchange->error.message);
+    atomic_store(&suspicion->bucket->is_suspected, false);
+    remote_exchange_free(exchange);
+    free(suspicion);
+}
+
+/* Checks the whole store after a read has failed, before it counts as away: one object that hangs
+ * or is busy must not make the others unavailable. */
+static void suspect_store(struct bucket *bucket)
+{
+    struct suspicion *suspicion;
+
+    if (atomic_load(&bucket->is_unreachable) || atomic_exchange(&bucket->is_suspected, true))
+        return;
+    suspicion = calloc(1, sizeof(*suspicion));
+    if (suspicion == NULL || !bucket_own_path(bucket, suspicion->path)) {
+        atomic_store(&bucket->is_suspected, false);
+        free(suspicion);
+        return;
+    }
+    bucket_exchange(bucket, &suspicion->exchange, "HEAD", suspicion->path);
+    suspicion->bucket = bucket;
+    suspicion->exchange.time_ms = DOUBT_MS;
+    suspicion->exchange.is_urgent = true;
+    suspicion->exchange.done = settle_suspicion;
+    remote_begin(bucket->remote, &suspicion->exchange);
+}
+
+/* Returns true if the failure shows that the store is away. A single write without a response does
+ * not, because it may be large and slow; reads will notice if the store is really away. */
+static bool is_conclusive(struct bucket *bucket, enum metric operation, enum remote_failure failure)
+{
+    if (operation == METRIC_STORE_LIST)
         return true;
+    if (operation == METRIC_STORE_READ)
+        return !is_of_object(failure);
     return atomic_fetch_add(&bucket->unanswered, 1) + 1 >= UNANSWERED_MOST;
 }
 
@@ -162,13 +221,15 @@ static enum zt_status judge_failure(struct bucket *bucket, enum metric operation
     };
 
     if (exchange->failure == REMOTE_FAILURE_STOPPED)
-        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the program ends");
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the program is shutting down");
     metric_add(metrics[exchange->failure], 1);
-    /* What was not wanted is an answer too. */
+    /* A response that was rejected is still a response. */
     if (exchange->failure == REMOTE_FAILURE_REFUSED)
         note_reached(bucket);
-    else if (is_telling(bucket, operation))
-        note_away(bucket, exchange->error.message);
+    else if (is_conclusive(bucket, operation, exchange->failure))
+        note_unreachable(bucket, exchange->error.message);
+    else if (operation == METRIC_STORE_READ)
+        suspect_store(bucket);
     return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "%s", exchange->error.message);
 }
 
@@ -182,21 +243,22 @@ static enum zt_status permanent(struct zt_error *error, const char *format, cons
     return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", text);
 }
 
-/* What each code that will not go away means; the first word tells which of clock, region, bucket,
- * credentials is wrong. */
+/* The meaning of each permanent error code. The first word names the wrong setting: clock, region,
+ * bucket or credentials. */
 static const struct {
     const char *code;
     const char *means;
 } codes[] = {
     {"InvalidAccessKeyId", "the credentials are wrong: the access key is not known"},
-    {"SignatureDoesNotMatch", "the credentials are wrong: the secret does not fit the access key"},
+    {"SignatureDoesNotMatch",
+     "the credentials are wrong: the secret does not match the access key"},
     {"AccessDenied", "the credentials do not give access"},
     {"AllAccessDisabled", "the credentials do not give access"},
     {"AccountProblem", "the credentials do not give access"},
     {"UserSuspended", "the credentials do not give access"},
     {"ExpiredToken", "the credentials are wrong: the session token has expired"},
     {"InvalidToken", "the credentials are wrong: the session token is not valid"},
-    {"TokenRefreshRequired", "the credentials are wrong: the session token has to be renewed"},
+    {"TokenRefreshRequired", "the credentials are wrong: the session token must be renewed"},
     {"InvalidClientTokenId", "the credentials are wrong: the session token is not valid"},
     {"RequestTimeTooSkewed", "the clock of this machine differs too much from the store's"},
     {"RequestExpired", "the clock of this machine differs too much from the store's"},
@@ -216,48 +278,47 @@ static const char *meaning_of(const char *code)
     return NULL;
 }
 
-static enum zt_status say_elsewhere(const struct said *said, struct zt_error *error)
+static enum zt_status fail_other_region(const struct error_body *error_body, struct zt_error *error)
 {
-    if (said->region[0] != '\0')
+    if (error_body->region[0] != '\0')
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                       "the region is wrong: the store expects \"%s\"", said->region);
-    return permanent(error, "the bucket has another region or endpoint", said->endpoint);
+                       "the region is wrong: the store expects \"%s\"", error_body->region);
+    return permanent(error, "the bucket has another region or endpoint", error_body->endpoint);
 }
 
-/* Not an answer to a condition, nor of a missing key. */
-static enum zt_status say(const struct bucket *bucket, unsigned status, const struct said *said,
-                          struct zt_error *error)
+/* Reports an error response, except a failed condition or a missing key. */
+static enum zt_status say(const struct bucket *bucket, unsigned status,
+                          const struct error_body *error_body, struct zt_error *error)
 {
-    const char *means = meaning_of(said->code);
+    const char *means = meaning_of(error_body->code);
     char number[32];
 
-    if (strcmp(said->code, "AuthorizationHeaderMalformed") == 0 || status / 100 == 3)
-        return say_elsewhere(said, error);
-    if (strcmp(said->code, "NoSuchBucket") == 0)
+    if (strcmp(error_body->code, "AuthorizationHeaderMalformed") == 0 || status / 100 == 3)
+        return fail_other_region(error_body, error);
+    if (strcmp(error_body->code, "NoSuchBucket") == 0)
         return permanent(error, "the bucket does not exist", bucket->name);
     if (means != NULL)
-        return permanent(error, means, said->message);
+        return permanent(error, means, error_body->message);
     if (status == 401 || status == 403)
-        return permanent(error, "the credentials do not give access", said->message);
+        return permanent(error, "the credentials do not give access", error_body->message);
     snprintf(number, sizeof(number), "%u", status);
-    return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the store answered %s%s%s%s%s",
-                   number, said->code[0] != '\0' ? " " : "", said->code,
-                   said->message[0] != '\0' ? ": " : "", said->message);
+    return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the store returned %s%s%s%s%s",
+                   number, error_body->code[0] != '\0' ? " " : "", error_body->code,
+                   error_body->message[0] != '\0' ? ": " : "", error_body->message);
 }
 
 enum zt_status bucket_is_no_store(unsigned status, struct zt_error *error)
 {
     return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                   "what answers is not an object store (S3): its answer is a %u without the XML "
-                   "of one",
+                   "this is not an object store (S3): it returned %u without the XML of one",
                    status);
 }
 
-/* Whether it says that the object is not there, not the bucket. */
-static bool is_absence(enum metric operation, unsigned status, const struct said *said)
+/* Returns true if the object is missing, not the bucket. */
+static bool is_absence(enum metric operation, unsigned status, const struct error_body *error_body)
 {
     return status == 404 && operation != METRIC_STORE_LIST &&
-           strcmp(said->code, "NoSuchBucket") != 0;
+           strcmp(error_body->code, "NoSuchBucket") != 0;
 }
 
 static enum zt_status judge_answer(struct bucket *bucket, enum metric operation,
@@ -265,24 +326,24 @@ static enum zt_status judge_answer(struct bucket *bucket, enum metric operation,
 {
     const unsigned code = exchange->head.status;
     const bool is_get = strcmp(exchange->method, "GET") == 0 && operation != METRIC_STORE_LIST;
-    struct said said = {.code = ""};
+    struct error_body error_body = {.code = ""};
     enum zt_status status;
 
     if (code / 100 == 2 && (is_get || !is_error_body(exchange)))
         return ZT_OK;
-    read_body(exchange, &said);
-    if (is_absence(operation, code, &said))
+    read_body(exchange, &error_body);
+    if (is_absence(operation, code, &error_body))
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the store has no such object");
     if (code == 412 || code == 416 || (code == 409 && operation == METRIC_STORE_WRITE)) {
         metric_add(METRIC_STORE_ERROR_STALE, 1);
         return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
                        "the store has another version of the object");
     }
-    /* A bucket that is missing is called by its name in XML. */
-    if (code == 404 && said.code[0] == '\0')
+    /* Stores report a missing bucket by a code in XML, so this is not a store. */
+    if (code == 404 && error_body.code[0] == '\0')
         status = bucket_is_no_store(code, error);
     else
-        status = say(bucket, code, &said, error);
+        status = say(bucket, code, &error_body, error);
     metric_add(status == ZT_ARGUMENT ? METRIC_STORE_ERROR_REFUSED : METRIC_STORE_ERROR_BUSY, 1);
     return status;
 }

@@ -1,42 +1,45 @@
-/* Lists of keys (ListObjectsV2), page by page.
+/* Lists keys (ListObjectsV2), page by page.
  *
- * XML cannot hold every key: Ceph writes U+0001 as "&#x01;", which no parser takes. Such a page is
- * asked for again with encoding-type=url. Engines differ in that encoding ('+' may be a blank), and
- * in what they make of their continuation tokens then; so from there on each page begins after the
- * last key of the page before it. */
+ * XML cannot represent every key: Ceph writes U+0001 as "&#x01;", which parsers reject. Such a page
+ * is requested again with encoding-type=url. Engines differ in that encoding ('+' may be a space)
+ * and in how they treat continuation tokens with it. From there on, each page therefore begins
+ * after the last key of the previous page. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/memory.h"
+#include "input/xml_mend.h"
 #include "input/xml_read.h"
 #include "store/s3/bucket.h"
 #include "store/s3/object_time.h"
 #include "store/s3/percent.h"
 
 #define PAGE_KEYS "1000"
-/* The last character of all. */
+#define FIRST_KEY "1"
+/* The last Unicode character. */
 #define LAST_CHARACTER "\xf4\x8f\xbf\xbf"
-/* 1,000 keys of 1,024 bytes, each written as a reference of six. */
+/* Enough for 1,000 keys of 1,024 bytes, each byte written as a reference of six characters. */
 #define PAGE_BYTES_MOST ((size_t)16 << 20)
-/* A service whose list never ends: 20 million keys are more than one server keeps in memory. */
+/* Stops a list that never ends. 20 million keys are more than one server keeps in memory. */
 #define PAGES_MAX  20000
 #define TOKEN_SIZE 4096
 #define QUERY_SIZE (3 * (TOKEN_SIZE + 2 * BUCKET_KEY_SIZE) + 160)
 
-/* More than any file has, and less than overflows. */
+/* More digits than any real size has, and few enough not to overflow. */
 #define SIZE_DIGITS_MAX 18
 
 /* --- one page --- */
 
 struct page_object {
-    size_t key; /* where it begins in keys */
+    size_t key; /* index of its first byte in keys */
     size_t key_length;
     char etag[BUCKET_ETAG_SIZE];
     uint64_t size_bytes;
     int64_t modified_s;
-    bool is_folder; /* what several keys begin with */
+    bool is_folder; /* a common prefix of several keys */
     bool has_key;
     bool has_etag;
     bool has_size;
@@ -46,12 +49,12 @@ struct page {
     struct page_object *objects;
     size_t count;
     size_t capacity;
-    char *keys; /* each with a NUL */
+    char *keys; /* each followed by NUL */
     size_t keys_length;
     size_t keys_capacity;
-    struct page_object next; /* the one that is being read */
+    struct page_object next; /* the object being parsed */
     const char *last;        /* the last key, usable or not; NULL: none */
-    bool is_last_told;       /* otherwise it is right up to its end or a '?' */
+    bool is_last_exact;      /* false: last is only correct up to its end or a '?' */
     char token[TOKEN_SIZE];
     bool is_list;
     bool is_truncated;
@@ -105,17 +108,7 @@ static bool take_folder(struct page *page, struct zt_text text)
 
 static bool read_size(struct zt_text text, uint64_t *out_size)
 {
-    uint64_t size = 0;
-
-    if (text.length == 0 || text.length > SIZE_DIGITS_MAX)
-        return false;
-    for (size_t i = 0; i < text.length; i++) {
-        if (text.bytes[i] < '0' || text.bytes[i] > '9')
-            return false;
-        size = 10 * size + (uint64_t)(text.bytes[i] - '0');
-    }
-    *out_size = size;
-    return true;
+    return text.length <= SIZE_DIGITS_MAX && zt_decimal_read(text, UINT64_MAX, out_size);
 }
 
 static void take_token(struct page *page, struct zt_text text)
@@ -160,47 +153,7 @@ static bool take(void *context, const char *path, struct zt_text text)
     return taken;
 }
 
-/* --- pages that XML cannot hold --- */
-
-/* The length of a reference that XML does not allow ("&#x1;"), or 0. */
-static size_t bad_reference(const char *text, size_t length)
-{
-    char digits[12];
-    const char *end = memchr(text, ';', length < sizeof(digits) ? length : sizeof(digits));
-    unsigned long value;
-    size_t count;
-
-    if (length < 4 || memcmp(text, "&#", 2) != 0 || end == NULL)
-        return 0;
-    count = (size_t)(end - text) - 2;
-    assert(count < sizeof(digits));
-    memcpy(digits, text + 2, count);
-    digits[count] = '\0';
-    value = digits[0] == 'x' ? strtoul(digits + 1, NULL, 16) : strtoul(digits, NULL, 10);
-    if (value == '\t' || value == '\n' || value == '\r' || (value >= 0x20 && value < 0xd800) ||
-        (value >= 0xe000 && value < 0xfffe) || (value >= 0x10000 && value <= 0x10ffff))
-        return 0;
-    return count + 3;
-}
-
-/* Puts '?' for all that no XML may hold; and for all beyond ASCII, which no model's name has. */
-static size_t mend(char *text, size_t length)
-{
-    size_t used = 0;
-
-    for (size_t i = 0; i < length; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        const size_t bad = c == '&' ? bad_reference(text + i, length - i) : 0;
-        const bool is_bad =
-            bad > 0 || c >= 0x7f || (c < 0x20 && (c == 0 || strchr("\t\r\n", c) == NULL));
-
-        text[used++] = is_bad ? '?' : (char)c;
-        i += bad > 0 ? bad - 1 : 0;
-    }
-    return used;
-}
-
-/* Decodes the page's keys, and drops those that cannot be told. */
+/* Decodes the page's keys, and drops unreadable ones. */
 static void drop_unusable(struct page *page, bool was_mended)
 {
     size_t used = 0;
@@ -208,23 +161,23 @@ static void drop_unusable(struct page *page, bool was_mended)
     for (size_t i = 0; i < page->count; i++) {
         struct page_object *object = &page->objects[i];
         char *key = page->keys + object->key;
-        bool is_told = true;
+        bool is_exact = true;
 
         if (page->is_encoded)
-            is_told = percent_decode_key(key, &object->key_length);
+            is_exact = percent_decode_key(key, &object->key_length);
         else if (was_mended)
-            is_told = strchr(key, '?') == NULL;
+            is_exact = strchr(key, '?') == NULL;
         if (was_mended && strchr(object->etag, '?') != NULL)
             object->has_etag = false;
         page->last = key;
-        page->is_last_told = is_told && object->key_length < BUCKET_KEY_SIZE;
-        if (page->is_last_told)
+        page->is_last_exact = is_exact && object->key_length < BUCKET_KEY_SIZE;
+        if (page->is_last_exact)
             page->objects[used++] = *object;
     }
     page->count = used;
 }
 
-/* Keys come in order, and behind them what others begin with. */
+/* Sorts the page: the service sends keys in order, followed by the common prefixes. */
 static void sort(struct page *page)
 {
     for (size_t i = 1; i < page->count; i++) {
@@ -237,7 +190,7 @@ static void sort(struct page *page)
             page->objects[at] = page->objects[at - 1];
         page->objects[at] = object;
     }
-    if (page->count > 0 && page->is_last_told)
+    if (page->count > 0 && page->is_last_exact)
         page->last = page->keys + page->objects[page->count - 1].key;
 }
 
@@ -249,9 +202,9 @@ struct walk {
     char prefix[2 * BUCKET_KEY_SIZE];
     char query[QUERY_SIZE];
     bool as_url;
-    bool is_level; /* not what lies deeper */
-    int64_t by_ms;
-    char token[TOKEN_SIZE]; /* of the next page; empty: begins after `after` */
+    bool is_level; /* lists one level only */
+    struct bucket_patience patience;
+    char token[TOKEN_SIZE]; /* for the next page; empty: it begins after `after` */
     char after[BUCKET_KEY_SIZE +
                sizeof(LAST_CHARACTER)]; /* the last key that was listed, with the bucket's prefix */
     struct page page;
@@ -266,7 +219,7 @@ static bool append_pair(struct walk *walk, size_t *used, const char *name, const
            percent_append(walk->query, QUERY_SIZE, used, zt_text_from(value), false);
 }
 
-/* In order of name, as it is signed. */
+/* Writes the parameters sorted by name, as the signature requires. */
 static bool make_query(struct walk *walk, const char *keys)
 {
     size_t used = 0;
@@ -285,16 +238,14 @@ static bool make_query(struct walk *walk, const char *keys)
 static struct walk *walk_new(struct bucket *bucket, const char *beginning, struct zt_error *error)
 {
     struct walk *walk = calloc(1, sizeof(*walk));
-    size_t used = 0;
 
+    assert(strlen(beginning) < BUCKET_KEY_SIZE);
     if (walk == NULL) {
         (void)zt_fail_memory(error, "a list of the store");
         return NULL;
     }
     walk->bucket = bucket;
-    (void)percent_append_plain(walk->path, sizeof(walk->path), &used, "/");
-    if (bucket->path_style)
-        (void)percent_append_plain(walk->path, sizeof(walk->path), &used, bucket->name);
+    (void)bucket_own_path(bucket, walk->path);
     snprintf(walk->prefix, sizeof(walk->prefix), "%s%s", bucket->prefix, beginning);
     return walk;
 }
@@ -311,11 +262,14 @@ static enum zt_status ask(struct walk *walk, const char *keys, struct zt_error *
 {
     struct remote_exchange *exchange = &walk->exchange;
 
+    assert(exchange->query == NULL);
     if (!make_query(walk, keys))
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "a key of the list is too long");
     exchange->query = walk->query;
     exchange->body_most = PAGE_BYTES_MOST;
-    return bucket_run(walk->bucket, METRIC_STORE_LIST, exchange, walk->by_ms, error);
+    exchange->try_ms = walk->patience.try_ms;
+    exchange->tries = walk->patience.tries;
+    return bucket_run(walk->bucket, METRIC_STORE_LIST, exchange, walk->patience.by_ms, error);
 }
 
 static enum zt_status not_a_list(struct zt_error *error)
@@ -336,7 +290,8 @@ static bool parse(struct walk *walk, struct zt_error *error)
            walk->page.is_list;
 }
 
-/* Reads the answer into the page. *out_again: only another encoding will do. */
+/* Parses the response into the page. *out_again: the page must be requested with the other
+ * encoding. */
 static enum zt_status read_page(struct walk *walk, bool *out_again, struct zt_error *error)
 {
     struct remote_exchange *exchange = &walk->exchange;
@@ -345,10 +300,10 @@ static enum zt_status read_page(struct walk *walk, bool *out_again, struct zt_er
 
     *out_again = false;
     if (!is_read && !walk->page.out_of_memory && walk->as_url && exchange->answer != NULL) {
-        exchange->answer_length = mend(exchange->answer, exchange->answer_length);
+        exchange->answer_length = xml_mend(exchange->answer, exchange->answer_length);
         was_mended = true;
         is_read = parse(walk, error);
-        /* It may be what was mended. */
+        /* A '?' may be a replaced character, so the token cannot be trusted. */
         if (is_read && strchr(walk->page.token, '?') != NULL)
             walk->page.token[0] = '\0';
     }
@@ -364,32 +319,42 @@ static enum zt_status read_page(struct walk *walk, bool *out_again, struct zt_er
     return ZT_OK;
 }
 
-static enum zt_status get_page(struct walk *walk, bool *out_again, struct zt_error *error)
+/* Requests a page and parses it. The response stays in the exchange, which the caller frees. If
+ * *out_again is set (see read_page), the walk is ready to request the same page again. */
+static enum zt_status get_page(struct walk *walk, const char *keys, bool *out_again,
+                               struct zt_error *error)
 {
     enum zt_status status;
 
+    *out_again = false;
     bucket_exchange(walk->bucket, &walk->exchange, "GET", walk->path);
-    status = ask(walk, PAGE_KEYS, error);
+    status = ask(walk, keys, error);
     if (status == ZT_OK)
         status = read_page(walk, out_again, error);
-    remote_exchange_free(&walk->exchange);
+    if (*out_again) {
+        walk->as_url = true;
+        /* It is unknown whether a token from one encoding is valid in the other. */
+        if (walk->after[0] != '\0')
+            walk->token[0] = '\0';
+    }
     return status;
 }
 
-/* Behind the last key of a page that has no usable one. If that cannot be told: behind what can be
- * told of it, and a character after that which no model's name has; as little as gets on. */
+/* Continues after a page without a usable key. If the last key is readable, continues after it.
+ * Otherwise continues after its readable part plus a character that no model's name has, moving
+ * forward as little as possible. */
 static bool step_over(struct walk *walk)
 {
     static const char *const beyond[] = {"", " ", "%" LAST_CHARACTER, "?" LAST_CHARACTER,
                                          LAST_CHARACTER};
     const struct page *page = &walk->page;
-    const size_t count = page->is_last_told ? 1 : sizeof(beyond) / sizeof(beyond[0]);
+    const size_t count = page->is_last_exact ? 1 : sizeof(beyond) / sizeof(beyond[0]);
     size_t length;
 
     if (page->last == NULL)
         return false;
-    length = page->is_last_told ? strlen(page->last) : strcspn(page->last, "?");
-    for (size_t i = page->is_last_told ? 0 : 1; i < count; i++) {
+    length = page->is_last_exact ? strlen(page->last) : strcspn(page->last, "?");
+    for (size_t i = page->is_last_exact ? 0 : 1; i < count; i++) {
         char after[BUCKET_KEY_SIZE];
 
         if (length + strlen(beyond[i]) >= sizeof(after))
@@ -405,7 +370,8 @@ static bool step_over(struct walk *walk)
     return false;
 }
 
-/* The last key of a page; of a folder, what is behind all its keys. Empty: there is none. */
+/* Writes the last key of a page, or, for a folder, a text that sorts after all its keys. Writes an
+ * empty text if the page has none. */
 static void tell_last(const struct page *page,
                       char out_last[BUCKET_KEY_SIZE + sizeof(LAST_CHARACTER)])
 {
@@ -416,12 +382,13 @@ static void tell_last(const struct page *page,
              last != NULL && last->is_folder ? LAST_CHARACTER : "");
 }
 
-/* Where the next page begins. False: the list does not get on. */
+/* Decides where the next page begins. Returns false if the list makes no progress. */
 static bool step(struct walk *walk)
 {
     const struct page *page = &walk->page;
     char last[BUCKET_KEY_SIZE + sizeof(LAST_CHARACTER)];
 
+    assert(page->is_list && page->is_truncated);
     tell_last(page, last);
     if (walk->as_url || page->token[0] == '\0') {
         const bool moves = strcmp(last, walk->after) > 0;
@@ -442,9 +409,9 @@ static bool step(struct walk *walk)
     return true;
 }
 
-/* Whether nothing can be said of an object that may be a model, and may have been one before.
- * Without an ETag no later request could ask for just this version. */
-static bool has_riddle(const struct page *page, size_t skipped)
+/* Returns true if an object that may be a model, or may have been one before, has no ETag or size.
+ * Without an ETag, later requests could not ask for exactly this version. */
+static bool has_unreadable_entry(const struct page *page, size_t skipped)
 {
     size_t length;
     unsigned rank;
@@ -462,12 +429,13 @@ static bool has_riddle(const struct page *page, size_t skipped)
 
 typedef bool object_visitor(void *context, const struct listed_object *object);
 
-/* False if the visitor has had enough. */
+/* Returns false if the visitor stops the list. */
 static bool visit_page(const struct walk *walk, object_visitor *visit, void *context)
 {
     const size_t skipped = strlen(walk->bucket->prefix);
     const size_t wanted = strlen(walk->prefix);
 
+    assert(walk->page.is_list);
     for (size_t i = 0; i < walk->page.count; i++) {
         const struct page_object *object = &walk->page.objects[i];
         const char *key = walk->page.keys + object->key;
@@ -482,7 +450,7 @@ static bool visit_page(const struct walk *walk, object_visitor *visit, void *con
     return true;
 }
 
-/* All pages; frees the walk. */
+/* Reads all pages, and frees the walk. */
 static enum zt_status walk_pages(struct walk *walk, object_visitor *visit, void *context,
                                  struct zt_error *error)
 {
@@ -491,19 +459,15 @@ static enum zt_status walk_pages(struct walk *walk, object_visitor *visit, void 
     bool more = true;
 
     while (status == ZT_OK && more) {
-        bool again = false;
+        bool again;
 
-        status = get_page(walk, &again, error);
+        status = get_page(walk, PAGE_KEYS, &again, error);
+        remote_exchange_free(&walk->exchange);
         if (status != ZT_OK)
             break;
-        if (again) {
-            walk->as_url = true;
-            /* What the token means then is the engine's secret. */
-            if (walk->after[0] != '\0')
-                walk->token[0] = '\0';
+        if (again)
             continue;
-        }
-        if (has_riddle(&walk->page, strlen(walk->bucket->prefix)))
+        if (has_unreadable_entry(&walk->page, strlen(walk->bucket->prefix)))
             status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
                              "an entry of the store's list cannot be read");
         more = status == ZT_OK && visit_page(walk, visit, context) && walk->page.is_truncated;
@@ -515,30 +479,62 @@ static enum zt_status walk_pages(struct walk *walk, object_visitor *visit, void 
     return status;
 }
 
-static enum zt_status list(struct bucket *bucket, const char *beginning, bool is_level,
-                           int64_t by_ms, object_visitor *visit, void *context,
-                           struct zt_error *error)
+static enum zt_status walk_begin(struct bucket *bucket, const char *beginning, int64_t by_ms,
+                                 struct walk **out_walk, struct zt_error *error)
 {
-    struct walk *walk;
+    struct walk *walk = NULL;
 
     if (strlen(beginning) >= BUCKET_KEY_SIZE)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the key is too long");
     walk = walk_new(bucket, beginning, error);
     if (walk == NULL)
         return ZT_NO_MEMORY;
-    walk->by_ms = by_ms;
-    walk->is_level = is_level;
-    return walk_pages(walk, visit, context, error);
+    walk->patience.by_ms = by_ms;
+    *out_walk = walk;
+    return ZT_OK;
 }
 
 enum zt_status bucket_list(struct bucket *bucket, const char *beginning, int64_t by_ms,
                            object_visitor *visit, void *context, struct zt_error *error)
 {
-    return list(bucket, beginning, false, by_ms, visit, context, error);
+    struct walk *walk = NULL;
+    const enum zt_status status = walk_begin(bucket, beginning, by_ms, &walk, error);
+
+    return status == ZT_OK ? walk_pages(walk, visit, context, error) : status;
 }
 
 enum zt_status bucket_list_level(struct bucket *bucket, const char *beginning, int64_t by_ms,
                                  object_visitor *visit, void *context, struct zt_error *error)
 {
-    return list(bucket, beginning, true, by_ms, visit, context, error);
+    struct walk *walk = NULL;
+    const enum zt_status status = walk_begin(bucket, beginning, by_ms, &walk, error);
+
+    if (status != ZT_OK)
+        return status;
+    walk->is_level = true;
+    return walk_pages(walk, visit, context, error);
+}
+
+enum zt_status bucket_list_first(struct bucket *bucket, const struct bucket_patience *patience,
+                                 struct remote_exchange *out_exchange, struct zt_error *error)
+{
+    struct walk *walk = walk_new(bucket, "", error);
+    enum zt_status status;
+    bool again;
+
+    remote_exchange_init(out_exchange);
+    if (walk == NULL)
+        return ZT_NO_MEMORY;
+    walk->patience = *patience;
+    status = get_page(walk, FIRST_KEY, &again, error);
+    if (status == ZT_OK && again) {
+        remote_exchange_free(&walk->exchange);
+        status = get_page(walk, FIRST_KEY, &again, error);
+    }
+    *out_exchange = walk->exchange;
+    /* These belong to the walk. */
+    out_exchange->path = NULL;
+    out_exchange->query = NULL;
+    walk_free(walk);
+    return status;
 }

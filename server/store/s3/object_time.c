@@ -1,45 +1,37 @@
-/* Times in headers and lists of an object store. */
+/* Parses times in headers and lists of an object store. */
 #include "store/s3/object_time.h"
 
 #include <string.h>
 #include <time.h>
 
-/* Years since 1900, as in struct tm; in the year after the last, nanoseconds no longer fit. */
-#define YEAR_MIN (1970 - 1900)
-#define YEAR_MAX (2261 - 1900)
+#include "input/date.h"
 
-static bool make(struct tm *parts, int64_t *out_s)
+/* The end of the year 2261: in the next, nanoseconds no longer fit. */
+#define TIME_END ((time_t)9214646400)
+
+static bool take(time_t time, int64_t *out_s)
 {
-    if (parts->tm_year < YEAR_MIN || parts->tm_year > YEAR_MAX)
+    if (time < 0 || time >= TIME_END)
         return false;
-    *out_s = (int64_t)timegm(parts);
+    *out_s = (int64_t)time;
     return true;
 }
 
 bool object_time_of_header(const char *text, int64_t *out_s)
 {
-    struct tm parts = {0};
-    const char *end = strptime(text, "%a, %d %b %Y %H:%M:%S GMT", &parts);
+    time_t time;
 
-    return end != NULL && *end == '\0' && make(&parts, out_s);
+    return http_date_parse(text, &time) && take(time, out_s);
 }
 
 bool object_time_of_list(struct zt_text text, int64_t *out_s)
 {
-    struct tm parts = {0};
     char copy[40];
-    const char *end;
+    time_t time;
 
     if (text.length >= sizeof(copy))
         return false;
     memcpy(copy, text.bytes, text.length);
     copy[text.length] = '\0';
-    end = strptime(copy, "%Y-%m-%dT%H:%M:%S", &parts);
-    if (end == NULL)
-        return false;
-    if (*end == '.')
-        end += 1 + strspn(end + 1, "0123456789");
-    if (strcmp(end, "Z") != 0 && strcmp(end, "+00:00") != 0)
-        return false;
-    return make(&parts, out_s);
+    return iso_date_parse(copy, &time) && take(time, out_s);
 }

@@ -7,15 +7,15 @@
 
 #include "zt/text.h"
 
-/* Appends an encoded text to out, which holds *used bytes and a NUL, and has room for size.
- * keep_slash: '/' stays, as in a path. False: no room, and out is as it was. */
+/* Appends a text, encoded, to out, which holds *used bytes and a NUL, and has room for size.
+ * keep_slash keeps '/', as in a path. Returns false, with out unchanged, if there is no room. */
 bool percent_append(char *out, size_t size, size_t *used, struct zt_text text, bool keep_slash);
 
 /* Appends a text that needs no encoding. */
 bool percent_append_plain(char *out, size_t size, size_t *used, const char *text);
 
-/* Decodes in place; '+' stays. False: a '%' without two digits, or a NUL; the text ends
- * before it then. */
+/* Decodes in place; '+' is kept. Returns false for a '%' without two digits, or a NUL; the text
+ * then ends before it. */
 bool percent_decode_key(char *text, size_t *length);
 
 #endif

@@ -1,4 +1,4 @@
-/* From the configuration and the environment to a bucket that answers. */
+/* Connects to a bucket, using the configuration and the environment. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 #include "remote/service_address.h"
 #include "store/s3/s3_listing.h"
 
-/* A message for the person who starts the program. */
+/* Fails with a message for the user at the command line. */
 #define REFUSE(error, ...) zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, __VA_ARGS__)
 
-/* The first of two variables that is set and not empty; NULL: none. */
+/* Returns the value of the first of two variables that is set and not empty, or NULL. */
 static const char *variable(const char *first, const char *second)
 {
     const char *value = getenv(first);
@@ -110,9 +110,9 @@ static enum zt_status start(struct s3_store *store, const char *region, struct z
     if (status == ZT_OK)
         status = credentials_find(store->remote, region, &credentials_usual_pace,
                                   &store->credentials, error);
-    /* They are asked for again in the background. */
+    /* The credentials are requested again in the background. */
     if (status == ZT_UNAVAILABLE)
-        log_write(LOG_LEVEL_WARN, "no credentials yet, what is cached is served: %s",
+        log_write(LOG_LEVEL_WARN, "no credentials yet, only cached data is served: %s",
                   error->message);
     else if (status != ZT_OK)
         return status;
@@ -124,7 +124,7 @@ static enum zt_status start(struct s3_store *store, const char *region, struct z
                : zt_fail_memory(error, "the object store");
 }
 
-/* Says what is wrong, where, and where what is wrong may have come from. */
+/* Explains what is wrong, where, and which setting it may come from. */
 static enum zt_status explain(const struct s3_store *store, const char *region,
                               const struct zt_error *why, struct zt_error *error)
 {

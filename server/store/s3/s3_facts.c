@@ -1,5 +1,5 @@
-/* Facts about versions, which replicas share (.ztserve/facts/). A list of the bucket names them
- * too, so that nobody asks for one that is not there. */
+/* Facts about versions, which replicas share (.ztserve/facts/). A list of the bucket includes their
+ * keys, so that missing facts are not requested. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +8,10 @@
 #include "store/s3/s3_listing.h"
 #include "zt/digest.h"
 
-/* Digests of a few components up to those of hundreds of thousands. */
+/* Large enough for the digests of hundreds of thousands of components. */
 #define FACT_BYTES_MOST ((size_t)64 << 20)
-/* Facts of versions that are gone may stay for long: of more than these no account is kept. */
+/* Facts about deleted versions may remain for a long time. Above this number, their keys are not
+ * remembered. */
 #define FACTS_MOST ((size_t)1 << 20)
 
 void s3_fact_key(const struct file_identity *identity, const char *kind,
@@ -81,7 +82,7 @@ void s3_facts_free(struct s3_facts *facts)
     *facts = (struct s3_facts){.names = NULL};
 }
 
-/* True also if that is not known. */
+/* Returns true also if it is unknown whether the fact exists. */
 static bool may_exist(struct s3_listing *listing, const char *key)
 {
     const uint64_t name = name_of(key);
@@ -102,13 +103,20 @@ enum zt_status s3_read_fact(struct store *base, const struct file_identity *iden
                             struct zt_error *error)
 {
     struct s3_store *store = (struct s3_store *)base;
+    struct bucket_object fact;
     char key[S3_FACT_KEY_SIZE];
+    enum zt_status status;
 
     s3_fact_key(identity, kind, key);
     if (!may_exist(store->listing, key))
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "no such fact");
     if (!bucket_may_ask(&store->bucket))
-        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the object store is away");
-    return bucket_get(&store->bucket, key, FACT_BYTES_MOST, BUCKET_USUAL_TIME, out_text, out_length,
-                      NULL, error);
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                       "the object store is unreachable");
+    status = bucket_get(&store->bucket, key, FACT_BYTES_MOST, BUCKET_USUAL_TIME, &fact, error);
+    if (status != ZT_OK)
+        return status;
+    *out_text = fact.bytes;
+    *out_length = fact.length;
+    return ZT_OK;
 }

@@ -1,6 +1,6 @@
-/* One version of a file of the bucket as a source: from the cache, whose absent bytes are fetched
- * with GETs that name the version (If-Match), and whose answers are compared with it. So nothing
- * ever mixes two versions, whatever the service does with the condition. */
+/* One version of a file of the bucket as a source. It reads from the cache; missing bytes are
+ * fetched with GETs that name the version (If-Match), and each response is compared with it. So two
+ * versions are never mixed, even if the service ignores the condition. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 /* --- fetching --- */
 
-/* Where the cache gets a version's bytes. */
+/* Fetches the bytes of a version for the cache. */
 struct s3_origin {
     struct cache_origin base; /* first */
     struct s3_store *store;
@@ -25,7 +25,7 @@ struct s3_fetch {
     struct remote_exchange exchange;
     struct s3_origin *origin;
     struct cache_fetch *fetch;
-    atomic_bool is_other; /* the answer is of another version */
+    atomic_bool is_other; /* the response is for another version */
 };
 
 static bool has_version(const struct s3_fetch *fetch, const struct remote_head *head)
@@ -36,7 +36,7 @@ static bool has_version(const struct s3_fetch *fetch, const struct remote_head *
            strcmp(etag, fetch->origin->etag) == 0;
 }
 
-/* Whether the answer has exactly the bytes that were asked for. */
+/* Returns true if the response has exactly the requested bytes. */
 static bool is_range(const struct s3_fetch *fetch, const struct remote_head *head)
 {
     const uint64_t size = fetch->origin->identity.size_bytes;
@@ -51,7 +51,7 @@ static bool is_range(const struct s3_fetch *fetch, const struct remote_head *hea
     return head->status == 200 && first == 0 && length == size;
 }
 
-/* On the remote's thread, before the body. */
+/* Runs on the remote's thread, before the body. */
 static bool accept_answer(struct remote_exchange *exchange)
 {
     struct s3_fetch *fetch = exchange->context;
@@ -74,7 +74,7 @@ static enum zt_status outcome_of(struct s3_fetch *fetch, struct zt_error *error)
     if (status == ZT_OK)
         return ZT_OK;
     if (status != ZT_STALE && status != ZT_NOT_FOUND && !atomic_load(&fetch->is_other)) {
-        /* What cannot be had for whatever reason may be had later. */
+        /* Even a failed read may succeed later. */
         if (status != ZT_UNAVAILABLE)
             error->status = ZT_UNAVAILABLE;
         return ZT_UNAVAILABLE;
@@ -111,7 +111,7 @@ static void begin_fetch(struct cache_origin *base, struct cache_fetch *wanted)
     assert(wanted->length > 0 && wanted->offset < origin->identity.size_bytes &&
            wanted->length <= origin->identity.size_bytes - wanted->offset);
     if (!bucket_may_ask(&origin->store->bucket)) {
-        fail(wanted, "the object store is away");
+        fail(wanted, "the object store is unreachable");
         return;
     }
     fetch = calloc(1, sizeof(*fetch));
@@ -122,7 +122,7 @@ static void begin_fetch(struct cache_origin *base, struct cache_fetch *wanted)
     bucket_exchange(&origin->store->bucket, &fetch->exchange, "GET", origin->url_path);
     fetch->origin = origin;
     fetch->fetch = wanted;
-    /* Without quotes, as Ceph wants it. */
+    /* Ceph accepts the ETag only without quotes. */
     fetch->exchange.fields[0] = (struct remote_field){"if-match", origin->etag};
     fetch->exchange.field_count = 1;
     fetch->exchange.has_range = true;
@@ -164,11 +164,11 @@ static struct s3_origin *origin_new(struct s3_store *store, const char *path,
 
 /* --- sources --- */
 
-/* The cache's source, which knows what it is a version of. */
+/* The cache's source, and the version that it reads. */
 struct s3_file {
     struct zt_source base; /* first */
     struct zt_source *cached;
-    bool is_listed; /* the list says which version there is now */
+    bool is_listed; /* the file is one that the list contains */
     struct file_identity identity;
     char path[];
 };
@@ -212,9 +212,9 @@ static void file_advise(struct zt_source *source, uint64_t offset, uint64_t leng
     zt_source_advise(file_of(source)->cached, offset, length);
 }
 
-static void file_forget(struct zt_source *source, uint64_t offset, uint64_t length)
+static void file_invalidate(struct zt_source *source, uint64_t offset, uint64_t length)
 {
-    (void)zt_source_forget(file_of(source)->cached, offset, length);
+    (void)zt_source_invalidate(file_of(source)->cached, offset, length);
 }
 
 static const struct zt_source_ops file_ops = {
@@ -224,7 +224,7 @@ static const struct zt_source_ops file_ops = {
     .close = file_close,
     .pin = file_pin,
     .advise = file_advise,
-    .forget = file_forget,
+    .invalidate = file_invalidate,
 };
 
 static_assert(2 * sizeof(uint64_t) == CACHE_KEY_BYTES, "a key is one hash");
@@ -264,7 +264,7 @@ static enum zt_status open_version(struct s3_store *store, const char *path,
     return status;
 }
 
-/* Which version the list has. */
+/* Finds the version in the list. */
 static enum zt_status find_listed(struct s3_store *store, const char *path,
                                   struct object_version *out_version, struct zt_error *error)
 {
@@ -283,7 +283,7 @@ static enum zt_status find_listed(struct s3_store *store, const char *path,
     return ZT_OK;
 }
 
-/* Which version there is now of a file that cannot be a model, and so is in no list. */
+/* Finds the current version of a file that cannot be a model, and so is in no list. */
 static enum zt_status find_unlisted(struct s3_store *store, const char *path,
                                     struct object_version *out_version, struct zt_error *error)
 {
@@ -292,17 +292,18 @@ static enum zt_status find_unlisted(struct s3_store *store, const char *path,
     if (!store_path_is_served(zt_text_from(path)))
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the file does not exist");
     if (!bucket_may_ask(&store->bucket))
-        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the object store is away");
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                       "the object store is unreachable");
     status = bucket_head(&store->bucket, path, BUCKET_USUAL_TIME, out_version, error);
     if (status == ZT_OK && out_version->etag[0] == '\0')
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                       "the object store does not say which version of the file it has");
+                       "the object store does not state which version of the file it has");
     if (status != ZT_OK && status != ZT_NOT_FOUND && error != NULL)
         error->status = ZT_UNAVAILABLE;
     return status == ZT_OK || status == ZT_NOT_FOUND ? status : ZT_UNAVAILABLE;
 }
 
-/* Asks the store for nothing, if the file can be a model: the first read does. */
+/* Does not contact the store if the file can be a model; the first read does. */
 enum zt_status s3_open_file(struct store *base, const char *path, struct zt_source **out_source,
                             struct file_identity *out_identity, struct zt_error *error)
 {
@@ -333,7 +334,7 @@ enum zt_status s3_open_file(struct store *base, const char *path, struct zt_sour
     return ZT_OK;
 }
 
-/* A version that is lost, or gone, has an identity that no file has. */
+/* A version that is lost or deleted gets an identity that no file has. */
 bool s3_identity_of(struct store *base, struct zt_source *source,
                     struct file_identity *out_identity)
 {

@@ -1,7 +1,8 @@
-/* What is known of the bucket's files: one entry for each path, in order. */
+/* Remembers the bucket's files: one entry for each path, sorted. */
 #include "store/s3/s3_listing.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,7 +38,7 @@ bool s3_entries_add(struct s3_entries *entries, const char *path, const char *et
         return false;
     entry->size_bytes = size_bytes;
     entry->modified_s = modified_s;
-    /* How the list ordered them, until they are sorted. */
+    /* Remembers the order in the list, until the entries are sorted. */
     entry->noted = entries->count;
     entries->items[entries->count++] = entry;
     return true;
@@ -67,7 +68,7 @@ bool s3_entries_settle(struct s3_entries *entries, size_t at, const struct objec
     return true;
 }
 
-/* Of two entries of a path, the one that is kept; the other one is freed. */
+/* Chooses which of two entries of a path to keep, and frees the other one. */
 static struct s3_entry *choose(struct s3_entry *first, struct s3_entry *second)
 {
     const bool is_same = strcmp(first->etag, second->etag) == 0;
@@ -106,7 +107,7 @@ void s3_entries_free(struct s3_entries *entries)
     *entries = (struct s3_entries){NULL, 0, 0};
 }
 
-/* The index of the first entry that does not sort before the path. */
+/* Returns the index of the first entry that does not sort before the path. */
 static size_t bound(const struct s3_entries *entries, const char *path)
 {
     size_t low = 0;
@@ -131,8 +132,8 @@ static struct s3_entry *find(const struct s3_entries *entries, const char *path)
                                                                               : NULL;
 }
 
-/* Puts an entry in its place, for another of its path if there is one. Without memory it is
- * dropped, which the next list mends. */
+/* Inserts an entry, or replaces the entry of the same path. Without memory it is dropped; the next
+ * list will add it. */
 static void put(struct s3_entries *entries, struct s3_entry *entry)
 {
     const size_t at = bound(entries, entry->path);
@@ -223,7 +224,8 @@ bool s3_listing_has_list(struct s3_listing *listing)
     return has_list;
 }
 
-/* Takes over an entry, unless something has been learned of its path after so many notes. */
+/* Takes over an entry, unless something has been learned about its path since the note counter had
+ * that value. */
 static void note(struct s3_listing *listing, struct s3_entry *entry, uint64_t notes)
 {
     const struct s3_entry *known;
@@ -310,7 +312,7 @@ enum s3_known s3_listing_find(struct s3_listing *listing, const char *path,
     return known;
 }
 
-/* The files, without those that are gone. */
+/* Copies the entries of existing files. */
 static bool copy_entries(struct s3_listing *listing, struct s3_entries *out_copy)
 {
     bool has_memory = true;
@@ -345,17 +347,17 @@ bool s3_listing_visit(struct s3_listing *listing,
     return has_memory;
 }
 
-void s3_listing_forget_others(struct s3_listing *listing, struct zt_text name,
-                              const struct s3_entries *found, uint64_t notes)
+void s3_listing_drop_others(struct s3_listing *listing, struct zt_text name,
+                            const struct s3_entries *found, uint64_t notes)
 {
+    char model[MODEL_NAME_MAX + 1];
     char path[MODEL_PATH_SIZE];
 
     assert(name.length <= MODEL_NAME_MAX);
-    memcpy(path, name.bytes, name.length);
-    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
+    snprintf(model, sizeof(model), "%.*s", (int)name.length, name.bytes);
+    for (unsigned rank = 0; model_file_path(model, rank, path); rank++) {
         struct s3_entry *entry;
 
-        strcpy(path + name.length, model_extension(rank));
         if (find(found, path) != NULL)
             continue;
         pthread_mutex_lock(&listing->lock);

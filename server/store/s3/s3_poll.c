@@ -1,5 +1,4 @@
-/* How changes of the bucket are noticed: it is listed every poll_s, and names that are not known
- * are looked for. */
+/* Notices changes of the bucket: lists it every poll_s, and looks up unknown names. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,23 +7,28 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "store/s3/s3_listing.h"
 #include "zt/digest.h"
 
-/* After failures: so long after the first, and then twice as long each time, at most poll_s. */
+/* The pause after a failure. It doubles with each further failure, up to poll_s. */
 #define FAILED_GAP_NS CLOCK_NS_PER_S
-/* What a poll's time may differ from poll_s: replicas that start together do not stay together. */
+/* Random jitter of poll_s, so that replicas do not poll in step. */
 #define JITTER_PERCENT 10
-/* Of looking for a name: of one name, and of all in a second. */
+/* Limits for name lookups: milliseconds between lookups of one name, and lookups per second in
+ * total. */
 #define SOUGHT_AGAIN_MS 2000
 #define SOUGHT_A_SECOND 10
-/* A list of a name may also find other names that begin with it; more than so many keys are not
- * read. */
+/* A list of a name may also find longer names that begin with it. Reading stops after this many
+ * keys. */
 #define SEEK_KEYS_MAX 4000
-/* More files than this are not one server's. */
+/* More files than this are not plausible for one server. */
 #define FILES_MAX ((size_t)4 << 20)
-/* Keys that one list names twice and that are asked about; a store that has more is broken. */
+/* Maximum number of disputed keys that are resolved by a HEAD. A store that lists more keys twice
+ * is broken. */
 #define SETTLED_MAX 16
+/* So many HEADs run side by side. Clients need connections too. */
+#define SETTLED_TOGETHER 4
 
 static struct s3_store *of(const struct store *store)
 {
@@ -112,7 +116,7 @@ bool s3_changed(struct store *base)
 
 bool s3_is_changing(struct store *base)
 {
-    /* What others write is not reported, and what this server knows identity_of tells at once. */
+    /* Other writers' changes are not reported; identity_of already knows this server's own. */
     (void)base;
     return false;
 }
@@ -123,10 +127,10 @@ bool s3_reports(const struct store *base)
     return true;
 }
 
-enum zt_status s3_look(struct store *base,
-                       bool (*visit)(void *context, const char *path,
-                                     const struct file_identity *identity),
-                       void *context, bool *out_whole, struct zt_error *error)
+enum zt_status s3_list_changes(struct store *base,
+                               bool (*visit)(void *context, const char *path,
+                                             const struct file_identity *identity),
+                               void *context, bool *out_whole, struct zt_error *error)
 {
     struct s3_listing *listing = of(base)->listing;
 
@@ -146,13 +150,13 @@ struct taking {
     struct s3_facts facts;
     struct skipped *skipped; /* NULL: nothing is reported */
     struct zt_text name;     /* only files of this model; empty: all */
-    size_t misfits;
+    size_t misnamed_files;
     size_t keys;
     bool out_of_memory;
     bool is_partial;
 };
 
-/* Hidden files and folders are nobody's models; the server's own are in .ztserve. */
+/* Hidden files and folders are not models. The server's own are in .ztserve. */
 static bool is_hidden(const char *key)
 {
     return key[0] == '.' || strstr(key, "/.") != NULL;
@@ -162,10 +166,10 @@ static void skip(struct taking *taking, const char *key)
 {
     if (is_hidden(key) || taking->skipped == NULL)
         return;
-    if (model_path_is_misfit(key)) {
-        taking->misfits++;
+    if (model_path_has_bad_name(key)) {
+        taking->misnamed_files++;
         skipped_note(taking->skipped, key, SKIP_NAME, 0);
-    } else if (model_path_is_foreign(key)) {
+    } else if (model_path_is_unsupported_format(key)) {
         skipped_note(taking->skipped, key, SKIP_EXTENSION, 0);
     }
 }
@@ -195,29 +199,60 @@ static bool take(void *context, const struct listed_object *object)
     return !taking->out_of_memory;
 }
 
-/* A list that names several versions of a key, as may happen while it is replaced, does not tell
- * which there is: a HEAD does. If that fails too, what is known stays. */
+/* Disputed entries for which a HEAD is sent. */
+struct settling {
+    struct s3_store *store;
+    const struct s3_entries *entries;
+    uint32_t count;
+    size_t places[SETTLED_MAX];
+    struct object_version versions[SETTLED_MAX];
+    bool is_settled[SETTLED_MAX];
+};
+
+static bool ask_for_version(void *context, uint32_t index)
+{
+    struct settling *settling = context;
+    const struct s3_entry *entry = settling->entries->items[settling->places[index]];
+    struct object_version *version = &settling->versions[index];
+
+    settling->is_settled[index] = bucket_head(&settling->store->bucket, entry->path,
+                                              BUCKET_USUAL_TIME, version, NULL) == ZT_OK &&
+                                  version->etag[0] != '\0';
+    return true;
+}
+
+/* A list may contain several versions of a key, for example while it is replaced. A HEAD then finds
+ * the current one. If that fails too, the earlier entry is kept. */
 static void settle_disputes(struct s3_store *store, struct s3_entries *entries)
 {
-    unsigned asked = 0;
+    struct settling settling = {.store = store, .entries = entries};
+    struct parallel_work asking = {.run = ask_for_version, .context = &settling};
+    uint32_t asked = 0;
 
+    for (size_t i = 0; i < entries->count && settling.count < SETTLED_MAX; i++)
+        if (entries->items[i]->is_disputed)
+            settling.places[settling.count++] = i;
+    asking.count = settling.count;
+    if (settling.count > 0)
+        parallel_for_threads("settle",
+                             settling.count < SETTLED_TOGETHER ? settling.count : SETTLED_TOGETHER,
+                             &asking);
     for (size_t i = 0; i < entries->count; i++) {
-        const struct s3_entry *entry = entries->items[i];
         struct object_version version;
         bool is_settled = false;
 
-        if (!entry->is_disputed)
+        if (!entries->items[i]->is_disputed)
             continue;
-        if (asked++ < SETTLED_MAX)
-            is_settled = bucket_head(&store->bucket, entry->path, BUCKET_USUAL_TIME, &version,
-                                     NULL) == ZT_OK &&
-                         version.etag[0] != '\0';
-        if (is_settled || s3_known_version(store, entry->path, &version))
+        if (asked < settling.count) {
+            is_settled = settling.is_settled[asked];
+            version = settling.versions[asked++];
+        }
+        if (is_settled || s3_known_version(store, entries->items[i]->path, &version))
             (void)s3_entries_settle(entries, i, &version);
     }
 }
 
-/* Lists the bucket and keeps what it has. */
+/* Lists the bucket and stores the result. */
 static enum zt_status list_whole(struct s3_store *store, struct zt_error *error)
 {
     struct s3_listing *listing = store->listing;
@@ -237,7 +272,7 @@ static enum zt_status list_whole(struct s3_store *store, struct zt_error *error)
         s3_saved_write(store, &taking.entries, begun_ns);
         s3_listing_replace(listing, &taking.entries, notes, begun_ns);
         s3_facts_replace(listing, &taking.facts);
-        atomic_store(&listing->misfits, taking.misfits);
+        atomic_store(&listing->misnamed_files, taking.misnamed_files);
     }
     s3_entries_free(&taking.entries);
     s3_facts_free(&taking.facts);
@@ -257,9 +292,10 @@ enum zt_status s3_list(struct store *base,
     pthread_mutex_lock(&listing->lock);
     is_first = listing->next_poll_ns == 0;
     pthread_mutex_unlock(&listing->lock);
-    /* Connecting has just failed: what an earlier process has saved is better than waiting. */
+    /* Connecting has just failed: the list saved by an earlier process is better than waiting. */
     if (is_first && !atomic_load(&store->bucket.was_reached))
-        status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the object store is away");
+        status =
+            zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the object store is unreachable");
     else
         status = list_whole(store, error);
     s3_poll_plan(store, status == ZT_OK);
@@ -271,9 +307,9 @@ enum zt_status s3_list(struct store *base,
     return status;
 }
 
-size_t s3_misfits(const struct store *base)
+size_t s3_misnamed_files(const struct store *base)
 {
-    return atomic_load(&of(base)->listing->misfits);
+    return atomic_load(&of(base)->listing->misnamed_files);
 }
 
 /* --- one name --- */
@@ -295,13 +331,13 @@ static bool is_sought_too_often(struct s3_listing *listing, uint64_t hash, int64
     return false;
 }
 
-/* Whether a key can be as long as a file of this name has it. */
+/* Returns true if the key of a file with this name is not too long. */
 static bool bucket_has_room(const struct bucket *bucket, struct zt_text name)
 {
     return strlen(bucket->prefix) + name.length + strlen(".zt") < BUCKET_KEY_SIZE;
 }
 
-bool s3_may_seek(struct store *base, struct zt_text name)
+bool s3_may_look_up(struct store *base, struct zt_text name)
 {
     struct s3_store *store = of(base);
     struct s3_listing *listing = store->listing;
@@ -309,7 +345,7 @@ bool s3_may_seek(struct store *base, struct zt_text name)
     bool too_often;
 
     if (!model_name_is_valid(name) || !bucket_has_room(&store->bucket, name) ||
-        atomic_load(&store->bucket.is_away))
+        atomic_load(&store->bucket.is_unreachable))
         return false;
     pthread_mutex_lock(&listing->lock);
     too_often = is_sought_too_often(listing, hash, clock_ms());
@@ -332,10 +368,10 @@ static void visit_found(const struct s3_entries *found,
     }
 }
 
-enum zt_status s3_seek(struct store *base, struct zt_text name,
-                       bool (*visit)(void *context, const char *path,
-                                     const struct file_identity *identity),
-                       void *context, struct zt_error *error)
+enum zt_status s3_look_up(struct store *base, struct zt_text name,
+                          bool (*visit)(void *context, const char *path,
+                                        const struct file_identity *identity),
+                          void *context, struct zt_error *error)
 {
     struct s3_store *store = of(base);
     struct taking taking = {.name = name};
@@ -356,7 +392,7 @@ enum zt_status s3_seek(struct store *base, struct zt_text name,
         for (size_t i = 0; i < taking.entries.count; i++)
             s3_listing_note_listed(store->listing, taking.entries.items[i], notes);
         if (!taking.is_partial)
-            s3_listing_forget_others(store->listing, name, &taking.entries, notes);
+            s3_listing_drop_others(store->listing, name, &taking.entries, notes);
         visit_found(&taking.entries, visit, context);
     }
     s3_entries_free(&taking.entries);
@@ -388,7 +424,7 @@ void s3_report(struct store *base, struct store_report *out_report)
 {
     struct s3_store *store = of(base);
     struct store_report report = {
-        .is_away = atomic_load(&store->bucket.is_away),
+        .is_unreachable = atomic_load(&store->bucket.is_unreachable),
         .was_reached = atomic_load(&store->bucket.was_reached),
     };
     struct remote_load load = {0};

@@ -1,24 +1,24 @@
-/* The last whole list, kept in the cache's folder: with it a server that starts while the store is
- * away knows which versions of which files it has in its cache.
+/* The last whole list, saved in the cache's folder. If the store is away at start, the server
+ * learns from it which versions of which files are in its cache.
  *
  *     ztserve list 1
  *     <origin> <bucket> <prefix, percent-encoded>
- *     <when it was begun, ns>
+ *     <when the list began, ns>
  *     <ETag> <size> <modified, s> <path>       for each file
- *     <XXH3-64 of all above, hex> */
+ *     <XXH3-64 of everything above, hex> */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/decimal.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "disk/whole_file.h"
 #include "store/s3/percent.h"
 #include "store/s3/s3_listing.h"
 #include "zt/digest.h"
@@ -26,8 +26,8 @@
 #define FILE_NAME "bucket-list"
 #define HEADING   "ztserve list 1\n"
 #define LINE_SIZE (BUCKET_ETAG_SIZE + MODEL_NAME_MAX + 128)
-/* Millions of files. */
-#define FILE_BYTES_MAX ((off_t)1 << 30)
+/* Enough for millions of files. */
+#define FILE_BYTES_MAX ((uint64_t)1 << 30)
 #define SUM_LENGTH     16
 
 static void append(struct zt_buffer *buffer, const char *text)
@@ -50,7 +50,7 @@ static void append_place(struct zt_buffer *buffer, const struct bucket *bucket)
     append(buffer, "\n");
 }
 
-/* What the files are, without the time of the list. */
+/* Appends the lines of the files. Does not include the time of the list. */
 static void append_files(struct zt_buffer *buffer, const struct s3_entries *entries)
 {
     for (size_t i = 0; i < entries->count; i++) {
@@ -83,40 +83,16 @@ static void append_sum(struct zt_buffer *buffer)
 
 /* --- writing --- */
 
-static bool write_all(int file, const struct zt_buffer *buffer)
+/* A failure is harmless: a later start just knows less, or knows older versions. */
+static void write_file(const char *path, const struct zt_buffer *buffer)
 {
-    size_t at = 0;
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    while (at < buffer->length) {
-        const ssize_t done = write(file, buffer->bytes + at, buffer->length - at);
-
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return false;
-        at += (size_t)done;
-    }
-    return true;
-}
-
-/* Failing is harmless: a later start knows less, or older things. Not synced: the sum tells. */
-static void write_file(const char *folder, const struct zt_buffer *buffer)
-{
-    char path[PATH_MAX];
-    char fresh[PATH_MAX];
-    int file;
-    bool written;
-
-    if (buffer->failed ||
-        (size_t)snprintf(fresh, sizeof(fresh), "%s/%s.new", folder, FILE_NAME) >= sizeof(fresh))
+    if (folder < 0)
         return;
-    snprintf(path, sizeof(path), "%s/%s", folder, FILE_NAME);
-    file = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (file < 0)
-        return;
-    written = write_all(file, buffer);
-    if (close(file) != 0 || !written || rename(fresh, path) != 0)
-        (void)unlink(fresh);
+    if (!buffer->failed)
+        (void)whole_file_replace(folder, FILE_NAME, buffer->bytes, buffer->length);
+    close(folder);
 }
 
 void s3_saved_write(struct s3_store *store, const struct s3_entries *entries, int64_t begun_wall_ns)
@@ -144,29 +120,15 @@ void s3_saved_write(struct s3_store *store, const struct s3_entries *entries, in
 
 /* --- reading --- */
 
-static char *read_file(const char *folder, size_t *out_length)
+static char *read_file(const char *path, size_t *out_length)
 {
-    char path[PATH_MAX];
-    struct stat about;
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char *text = NULL;
-    int file;
 
-    if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, FILE_NAME) >= sizeof(path))
+    if (folder < 0)
         return NULL;
-    file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (file < 0)
-        return NULL;
-    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size <= FILE_BYTES_MAX)
-        text = malloc((size_t)about.st_size + 1);
-    if (text != NULL && read(file, text, (size_t)about.st_size) != about.st_size) {
-        free(text);
-        text = NULL;
-    }
-    close(file);
-    if (text != NULL) {
-        *out_length = (size_t)about.st_size;
-        text[*out_length] = '\0';
-    }
+    text = (char *)whole_file_read(folder, FILE_NAME, FILE_BYTES_MAX, out_length);
+    close(folder);
     return text;
 }
 
@@ -181,14 +143,13 @@ static bool is_undamaged(const char *text, size_t length)
     return strcmp(text + length, sum) == 0;
 }
 
-/* A number with a blank behind it; moves behind that. */
+/* Reads a number and the space after it, and advances past them. */
 static bool read_number(char **at, int64_t *out_number)
 {
-    char *end;
+    char *end = strchrnul(*at, ' ');
 
-    errno = 0;
-    *out_number = strtoll(*at, &end, 10);
-    if (errno != 0 || end == *at || *end != ' ')
+    if (*end != ' ' ||
+        !zt_decimal_read_signed((struct zt_text){*at, (size_t)(end - *at)}, out_number))
         return false;
     *at = end + 1;
     return true;
@@ -216,6 +177,7 @@ static bool read_entries(const struct bucket *bucket, char *text, size_t length,
 {
     struct zt_buffer place = {NULL, 0, 0, false};
     char *at = text;
+    char *line_end;
     bool fits;
 
     if (!is_undamaged(text, length))
@@ -227,8 +189,10 @@ static bool read_entries(const struct bucket *bucket, char *text, size_t length,
     zt_buffer_free(&place);
     if (!fits)
         return false;
-    *out_wall_ns = strtoll(at, &at, 10);
-    at += *at == '\n';
+    line_end = strchrnul(at, '\n');
+    if (!zt_decimal_read_signed((struct zt_text){at, (size_t)(line_end - at)}, out_wall_ns))
+        return false;
+    at = line_end + (*line_end == '\n');
     while (*at != '\0') {
         char *end = strchr(at, '\n');
 

@@ -1,5 +1,5 @@
-/* Walking part of the bucket for files of every kind: a list of the keys below a folder. A folder
- * is there as long as a key lies below it. */
+/* Walks part of the bucket for files of every kind, with a list of the keys below a folder. A
+ * folder exists as long as a key begins with it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,13 +8,14 @@
 struct walk {
     bool (*visit)(void *context, const char *path, const struct file_identity *identity);
     void *context;
-    size_t skipped; /* of every key: the folder and its slash */
+    size_t skipped; /* length of the folder and its slash in every key */
     bool is_deep;
     bool has_keys;
-    char above[BUCKET_KEY_SIZE]; /* the folder of the last key, which was visited */
+    char above[BUCKET_KEY_SIZE]; /* the folder of the last key; it was visited */
 };
 
-/* Visits the folders of a key that the last key was not in; keys come in order. False: enough. */
+/* Visits the folders of a key that did not contain the last key. Keys come in order. Returns false
+ * to stop. */
 static bool see_folders(struct walk *walk, const char *key)
 {
     const char *slash = strchr(key + walk->skipped, '/');
@@ -68,7 +69,8 @@ enum zt_status s3_walk(struct store *base, const char *folder, bool is_deep,
     walk.skipped = strlen(beginning);
     snprintf(walk.above, sizeof(walk.above), "%s", folder);
     if (!bucket_may_ask(&store->bucket))
-        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the object store is away");
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                       "the object store is unreachable");
     status = (is_deep ? bucket_list : bucket_list_level)(&store->bucket, beginning,
                                                          BUCKET_USUAL_TIME, take, &walk, error);
     if (status == ZT_OK && !walk.has_keys && folder[0] != '\0')

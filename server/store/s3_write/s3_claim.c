@@ -1,5 +1,5 @@
-/* Writing under claims: the operations of store.h, what is there under a claimed name, and requests
- * during which a claim must not grow old. */
+/* Writes under claims: the claim operations of store.h, the lookup of a claimed name, and requests
+ * during which the claim is renewed. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "remote/retry.h"
 #include "store/s3_write/s3_write.h"
 
-/* How often a request under a claim is made at most. */
+/* Maximum number of tries for a request under a claim. */
 #define RUN_TRIES 5
 
 /* --- requests under a claim --- */
@@ -32,7 +32,7 @@ static void note_done(struct remote_exchange *exchange)
     pthread_mutex_unlock(&awaited->lock);
 }
 
-/* Waits for at most this long; whether it is done. */
+/* Waits for at most this long. Returns true if the exchange is done. */
 static bool await(struct awaited *awaited, int64_t ms)
 {
     const int64_t until_ns = clock_ns() + ms * CLOCK_NS_PER_MS;
@@ -49,12 +49,13 @@ static bool await(struct awaited *awaited, int64_t ms)
     return done;
 }
 
-/* One try. A renewal that fails is not fatal: what was begun cannot be taken back, and the object
- * itself tells how it ended. */
+/* Runs one try. A failed renewal is not fatal: the request cannot be taken back, and the object
+ * itself shows its outcome. */
 static void run_once(struct s3_claim *claim, struct remote_exchange *exchange)
 {
     struct awaited awaited = {.is_done = false};
 
+    assert(exchange->done == NULL || exchange->done == note_done);
     pthread_mutex_init(&awaited.lock, NULL);
     pthread_cond_init(&awaited.changed, NULL);
     exchange->tries = 1;
@@ -73,7 +74,7 @@ static bool may_help(const struct remote_exchange *exchange)
            exchange->failure != REMOTE_FAILURE_STOPPED;
 }
 
-/* Whether there is time for another try, after the pause before it. */
+/* Pauses before another try. Returns false if there is no time for one. */
 static bool pause_before(unsigned tried, int64_t deadline_ms)
 {
     uint64_t seed = (uint64_t)clock_ns() | 1;
@@ -94,7 +95,7 @@ static enum zt_status make_sure(struct s3_claim *claim, struct zt_error *error)
     return status == ZT_OK ? s3_claim_check(claim, error) : status;
 }
 
-/* The client would repeat a request without asking whether the claim is still ours. */
+/* The HTTP client would retry without checking that the claim is still ours. */
 enum zt_status s3_claim_run(struct s3_claim *claim, struct remote_exchange *exchange,
                             struct zt_error *error)
 {
@@ -107,7 +108,7 @@ enum zt_status s3_claim_run(struct s3_claim *claim, struct remote_exchange *exch
         return status;
     if (clock_ms() >= deadline_ms)
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                       "the object store takes too long to answer");
+                       "the object store takes too long to respond");
     do {
         const int64_t left_ms = deadline_ms - clock_ms();
 
@@ -122,11 +123,11 @@ enum zt_status s3_claim_run(struct s3_claim *claim, struct remote_exchange *exch
     return bucket_judge(&claim->store->bucket, METRIC_STORE_WRITE, exchange, error);
 }
 
-/* --- what is there under the name --- */
+/* --- the current files of the name --- */
 
 struct lookup {
     struct s3_claim *claim;
-    struct object_version found[16]; /* by rank */
+    struct object_version found[16]; /* indexed by rank */
     bool is_found[16];
 };
 
@@ -138,7 +139,7 @@ static bool take_object(void *context, const struct listed_object *object)
     unsigned rank;
 
     if (!model_path_split(object->key, &length, &rank) || length != name_length ||
-        model_path_is_odd(object->key) ||
+        model_path_has_noncanonical_extension(object->key) ||
         strncmp(object->key, lookup->claim->name, name_length) != 0 ||
         rank >= sizeof(lookup->found) / sizeof(lookup->found[0]))
         return true;
@@ -159,6 +160,7 @@ static enum zt_status look_up(struct s3_claim *claim, struct zt_error *error)
     status = bucket_list(&claim->store->bucket, path, s3_claim_write_by(claim), take_object,
                          &lookup, error);
     for (unsigned rank = 0; status == ZT_OK && model_extension(rank) != NULL; rank++) {
+        assert(rank < sizeof(lookup.found) / sizeof(lookup.found[0]));
         snprintf(path, sizeof(path), "%s%s", claim->name, model_extension(rank));
         s3_note_version(claim->store, path, lookup.is_found[rank] ? &lookup.found[rank] : NULL);
     }
@@ -175,7 +177,7 @@ static enum zt_status check_mode(const struct s3_store *store, struct zt_error *
         return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "%s", store->writing->writes);
     if (mode == S3_MODE_UNKNOWN)
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                       "the object store was not reached yet");
+                       "the object store has not been reached yet");
     return ZT_OK;
 }
 
@@ -183,6 +185,7 @@ static void add(struct s3_claim *claim)
 {
     struct s3_writing *writing = claim->store->writing;
 
+    assert(claim->next == NULL && claim->key[0] != '\0');
     pthread_mutex_lock(&writing->lock);
     claim->next = writing->claims;
     writing->claims = claim;
@@ -272,16 +275,13 @@ void s3_release(struct store_claim *base)
 struct s3_claim *s3_claim_of(struct s3_store *store, const char *path)
 {
     struct s3_claim *claim;
-    size_t length;
-    unsigned rank;
+    char model[MODEL_NAME_MAX + 1];
+    /* A path that cannot be a model is claimed by itself. */
+    const char *name = model_path_name(path, model) ? model : path;
 
-    /* What can be no model's has a claim of its own path. */
-    if (!model_path_split(path, &length, &rank))
-        length = strlen(path);
     pthread_mutex_lock(&store->writing->lock);
     claim = store->writing->claims;
-    while (claim != NULL &&
-           (strlen(claim->name) != length || strncmp(claim->name, path, length) != 0))
+    while (claim != NULL && strcmp(claim->name, name) != 0)
         claim = claim->next;
     pthread_mutex_unlock(&store->writing->lock);
     return claim;

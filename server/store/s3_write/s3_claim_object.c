@@ -1,9 +1,9 @@
-/* The objects of claims, by which writers of one model's name keep each other out, whatever server
- * they are on. Making one is a conditional PUT, which one writer wins. Its body, a number of the
- * writer's own, settles what an answer that was lost leaves open.
+/* The objects of claims, with which writers of one model's name exclude each other across servers.
+ * A writer creates one with a conditional PUT, which only one writer wins. The body is a random
+ * number of the writer's, which shows who won if the response was lost.
  *
- * How old another's claim is, only the service's clock can tell: Date less Last-Modified. How old
- * one's own is, the monotonic clock tells, from before the request. */
+ * The age of another writer's claim is measured by the service's clock: Date minus Last-Modified.
+ * The age of our own is measured by the monotonic clock, from before the request. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,18 +14,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "store/s3_write/s3_write.h"
 
-/* How long a claim is waited for. */
+/* How long to wait for another writer's claim. */
 #define WAIT_MS 15000
-/* The first pause is at most this, each further one twice as long, up to the last. */
+/* The first pause is at most this. Each further pause is twice as long, up to the maximum. */
 #define PAUSE_FIRST_MS 100
 #define PAUSE_MOST_MS  1000
-/* Answers that were lost while a claim was made, before that is given up. */
+/* Gives up after this many lost responses in a row. */
 #define LOST_MOST 3
-/* A claim's body is a number; what is longer is no claim. */
+/* A claim's body is a number; a longer body is not a claim. */
 #define BODY_MOST 4096
-/* Claims that a sweep looks at. */
+/* Maximum number of claims that one sweep examines. */
 #define SWEEP_MOST 1000
 
 static bool fill_random(void *bytes, size_t length)
@@ -46,7 +47,7 @@ void s3_nonce(char out_nonce[S3_NONCE_SIZE])
         random[0] = (uint64_t)clock_ns();
         random[1] = (uint64_t)clock_wall_ns() ^ (uint64_t)getpid() << 32;
     }
-    s3_hex((const uint8_t *)random, sizeof(random), out_nonce);
+    zt_hex_write(out_nonce, random, sizeof(random));
 }
 
 static void pause_ms(uint64_t most)
@@ -55,6 +56,7 @@ static void pause_ms(uint64_t most)
     uint64_t ms;
     struct timespec time;
 
+    assert(most > 0);
     (void)fill_random(&random, sizeof(random));
     ms = most / 2 + random % (most / 2 + 1);
     time = (struct timespec){.tv_sec = (time_t)(ms / 1000),
@@ -78,7 +80,7 @@ enum zt_status s3_claim_set_key(struct s3_claim *claim, struct zt_error *error)
     char hash[S3_SHA256_SIZE];
     const enum zt_status status = s3_hash_bytes(text, (size_t)length, hash, error);
 
-    /* A claims' bucket may be that of several roots. */
+    /* Several roots may share a bucket of claims, so the key includes the bucket and the prefix. */
     if (status == ZT_OK)
         snprintf(claim->key, sizeof(claim->key), "%s%.32s", S3_CLAIMS_PREFIX, hash);
     return status;
@@ -97,6 +99,7 @@ static enum zt_status put(struct s3_claim *claim, const char *replaced_etag, str
     struct object_version made;
     enum zt_status status;
 
+    assert(claim->key[0] != '\0' && strlen(claim->nonce) == S3_NONCE_SIZE - 1);
     claim->since_ms = clock_ms();
     status = bucket_put(&claim->store->claims, &put, &made, error);
     if (status == ZT_OK && made.etag[0] == '\0')
@@ -107,7 +110,7 @@ static enum zt_status put(struct s3_claim *claim, const char *replaced_etag, str
     return status;
 }
 
-/* What there is under a claim's key. */
+/* The object under a claim's key. */
 struct found {
     bool is_mine;
     bool is_dead;
@@ -117,20 +120,21 @@ struct found {
 static enum zt_status look(const struct s3_claim *claim, struct found *out_found,
                            struct zt_error *error)
 {
-    char *body;
-    size_t length;
-    enum zt_status status = bucket_get(&claim->store->claims, claim->key, BODY_MOST, claim->by_ms,
-                                       &body, &length, &out_found->version, error);
+    struct bucket_object object;
+    enum zt_status status =
+        bucket_get(&claim->store->claims, claim->key, BODY_MOST, claim->by_ms, &object, error);
 
+    assert(claim->key[0] != '\0');
     if (status != ZT_OK)
         return status;
-    out_found->is_mine =
-        length == S3_NONCE_SIZE - 1 && memcmp(body, claim->nonce, S3_NONCE_SIZE - 1) == 0;
-    /* Without both times nobody's claim is ever old. */
+    out_found->version = object.version;
+    out_found->is_mine = object.length == S3_NONCE_SIZE - 1 &&
+                         memcmp(object.bytes, claim->nonce, S3_NONCE_SIZE - 1) == 0;
+    /* If either time is missing, the claim never counts as dead. */
     out_found->is_dead =
         out_found->version.modified_s > 0 && out_found->version.date_s > 0 &&
         out_found->version.date_s - out_found->version.modified_s > S3_CLAIM_DEAD_S;
-    free(body);
+    free(object.bytes);
     return ZT_OK;
 }
 
@@ -138,7 +142,7 @@ static enum zt_status look(const struct s3_claim *claim, struct found *out_found
 
 enum turn {
     TURN_TAKEN,
-    TURN_AGAIN, /* at once */
+    TURN_AGAIN, /* without a pause */
     TURN_WAIT,
     TURN_FAILED
 };
@@ -146,7 +150,7 @@ enum turn {
 struct taking {
     struct s3_claim *claim;
     char dead_etag[BUCKET_ETAG_SIZE]; /* of a dead writer's claim, to be replaced; or empty */
-    unsigned lost;                    /* since the last answer */
+    unsigned lost;                    /* responses in a row */
     bool is_held;                     /* another writer's claim was seen */
     int64_t begun_ms;
     struct zt_error *error;
@@ -154,6 +158,7 @@ struct taking {
 
 static enum turn fail_lost(struct taking *taking, enum zt_status status)
 {
+    assert(status != ZT_OK && taking->lost < LOST_MOST);
     if (status == ZT_NO_MEMORY || status == ZT_ARGUMENT || status == ZT_LIMIT ||
         ++taking->lost >= LOST_MOST) {
         if (taking->error != NULL)
@@ -163,12 +168,13 @@ static enum turn fail_lost(struct taking *taking, enum zt_status status)
     return TURN_WAIT;
 }
 
-/* The PUT was refused, or its answer was lost. */
+/* Called when the PUT was refused, or its response was lost. */
 static enum turn settle(struct taking *taking, enum zt_status put_status)
 {
     struct found found;
     const enum zt_status status = look(taking->claim, &found, taking->error);
 
+    assert(put_status != ZT_OK);
     if (status == ZT_NOT_FOUND)
         return put_status == ZT_STALE || put_status == ZT_NOT_FOUND ? TURN_AGAIN
                                                                     : fail_lost(taking, put_status);
@@ -176,11 +182,11 @@ static enum turn settle(struct taking *taking, enum zt_status put_status)
         return fail_lost(taking, status);
     if (found.is_mine) {
         strcpy(taking->claim->etag, found.version.etag);
-        /* Any of the requests since then may have made it. */
+        /* Any request since then may have created the claim, so count from the first. */
         taking->claim->since_ms = taking->begun_ms;
         return TURN_TAKEN;
     }
-    /* The store answers, and the name is another's. */
+    /* The store responds, and another writer has the name. */
     taking->is_held = true;
     taking->lost = 0;
     if (!found.is_dead)
@@ -220,13 +226,13 @@ enum zt_status s3_claim_take(struct s3_claim *claim, struct zt_error *error)
         claim->has_object = turn == TURN_TAKEN && age_ms(claim) < S3_CLAIM_GOOD_MS;
         if (claim->has_object)
             return ZT_OK;
-        /* Any of the requests may have made it. */
+        /* Any of the requests may have created the claim. */
         claim->since_ms = taking.begun_ms;
         if (turn == TURN_FAILED)
             return ZT_UNAVAILABLE;
         if (clock_ms() - taking.begun_ms > WAIT_MS)
             return !taking.is_held ? zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                                             "the store did not answer in time")
+                                             "the store did not respond in time")
                                    : fail_busy(error);
         if (turn != TURN_AGAIN)
             pause_ms(pause);
@@ -244,6 +250,7 @@ static enum zt_status renew(struct s3_claim *claim, struct zt_error *error)
     struct found found;
     enum zt_status status;
 
+    assert(claim->has_object);
     strcpy(etag, claim->etag);
     s3_nonce(claim->nonce);
     status = put(claim, etag, error);
@@ -272,11 +279,11 @@ enum zt_status s3_claim_check(const struct s3_claim *claim, struct zt_error *err
     if (!claim->has_object || age_ms(claim) < S3_CLAIM_GOOD_MS)
         return ZT_OK;
     return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                   "the object store takes too long to answer");
+                   "the object store takes too long to respond");
 }
 
-/* An old claim may be another's by now, or before the last try to remove it. Renewed it is
- * certainly one's own; otherwise it is left to the sweep. */
+/* An old claim may already belong to another writer, or may by the last try to remove it. A renewed
+ * claim is certainly ours; otherwise it is left to the sweep. */
 void s3_claim_drop(struct s3_claim *claim)
 {
     if (claim->has_object && s3_claim_refresh(claim, NULL) == ZT_OK &&
@@ -289,7 +296,7 @@ bool s3_claim_clear(struct s3_claim *claim)
 {
     struct found found;
 
-    /* What is there by now, or still comes, is the sweep's. */
+    /* The sweep removes this claim, even if it is created later. */
     if (age_ms(claim) >= S3_CLAIM_DEAD_S * 1000)
         return true;
     if (look(claim, &found, NULL) != ZT_OK)
@@ -313,13 +320,14 @@ static bool take_key(void *context, const struct listed_object *object)
 {
     struct sweep *sweep = context;
 
+    assert(sweep->count < SWEEP_MOST);
     if (strlen(object->key) == strlen(S3_CLAIMS_PREFIX) + S3_NONCE_SIZE - 1)
         strcpy(sweep->keys[sweep->count++], object->key);
     return sweep->count < SWEEP_MOST;
 }
 
-/* Takes a dead writer's claim over before it is deleted: only a condition makes sure that it is
- * still that one. */
+/* Takes over a dead writer's claim before deleting it: only the condition ensures that it is still
+ * the same claim. */
 static void sweep_one(struct s3_store *store, const char *key)
 {
     struct s3_claim claim = {.store = store, .has_object = true};

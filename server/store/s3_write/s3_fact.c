@@ -1,9 +1,11 @@
-/* Facts: what one replica has found out about a version, so that the others need not; and their end
- * with that version. */
+/* Facts that one replica has found out about a version, so that the others need not. Removes them
+ * when the version is gone. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "store/s3_write/s3_write.h"
 
 enum zt_status s3_write_fact(struct store *base, const struct file_identity *identity,
@@ -12,24 +14,25 @@ enum zt_status s3_write_fact(struct store *base, const struct file_identity *ide
 {
     struct s3_store *store = (struct s3_store *)base;
     char key[S3_FACT_KEY_SIZE];
-    /* Of two replicas that write at the same time, either one's will do. */
+    /* If two replicas write at the same time, either result is fine. */
     const struct bucket_put put = {
         .key = key, .condition = BUCKET_ALWAYS, .bytes = text, .length = length};
 
     if (!store->config->writable)
-        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "this server writes nothing");
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "this server does not write");
     if (!bucket_may_ask(&store->bucket))
-        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the object store is away");
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                       "the object store is unreachable");
     s3_fact_key(identity, kind, key);
     return bucket_put(&store->bucket, &put, NULL, error);
 }
 
 /* --- sweeping --- */
 
-/* Younger ones may be about a version that the list did not have yet. Clocks cannot differ by that
- * much: the service would refuse the signature. */
+/* Younger facts may be about a version that the list did not contain yet. Clocks cannot differ by
+ * this much: the service would refuse the signature. */
 #define YOUNG_S 3600
-/* The others wait for the next sweep. */
+/* Maximum per sweep; further facts wait for the next one. */
 #define SWEEP_MOST 1000
 
 struct id {
@@ -42,7 +45,7 @@ struct facts_sweep {
     size_t capacity;
     char (*facts)[S3_FACT_KEY_SIZE]; /* old ones */
     size_t fact_count;
-    int64_t old_s; /* what was written before is old */
+    int64_t old_s; /* facts written before this are old */
     bool is_incomplete;
 };
 
@@ -52,6 +55,7 @@ static bool note_version(struct facts_sweep *sweep, const struct listed_object *
         bucket_identity(object->etag, object->size_bytes, object->modified_s);
     char key[S3_FACT_KEY_SIZE];
 
+    assert(sweep->count <= sweep->capacity);
     if (sweep->count == sweep->capacity) {
         const size_t capacity = sweep->capacity == 0 ? 64 : 2 * sweep->capacity;
         struct id *versions = realloc(sweep->versions, capacity * sizeof(*versions));
@@ -71,7 +75,7 @@ static bool is_fact(const char *key)
     const size_t before = strlen(S3_FACTS_PREFIX);
 
     return strncmp(key, S3_FACTS_PREFIX, before) == 0 && strlen(key) < S3_FACT_KEY_SIZE &&
-           strspn(key + before, "0123456789abcdef") == S3_FACT_ID_LENGTH &&
+           strspn(key + before, ZT_HEX_LOWER) == S3_FACT_ID_LENGTH &&
            key[before + S3_FACT_ID_LENGTH] == '.';
 }
 
@@ -81,6 +85,7 @@ static bool take_listed(void *context, const struct listed_object *object)
     size_t name_length;
     unsigned rank;
 
+    assert(sweep->fact_count <= SWEEP_MOST && !sweep->is_incomplete);
     if (model_path_split(object->key, &name_length, &rank))
         sweep->is_incomplete = !note_version(sweep, object);
     else if (is_fact(object->key) && object->modified_s > 0 && object->modified_s < sweep->old_s &&
@@ -96,6 +101,7 @@ static int compare_ids(const void *a, const void *b)
 
 static void remove_orphans(struct s3_store *store, const struct facts_sweep *sweep)
 {
+    assert(!sweep->is_incomplete);
     for (size_t i = 0; i < sweep->fact_count; i++) {
         const char *key = sweep->facts[i];
 
@@ -111,7 +117,8 @@ void s3_facts_sweep(struct s3_store *store)
     struct facts_sweep sweep = {.old_s = clock_wall_ns() / CLOCK_NS_PER_S - YOUNG_S,
                                 .facts = calloc(SWEEP_MOST, sizeof(sweep.facts[0]))};
 
-    /* One list has both: a version that it has not was gone when it was made. */
+    /* The same list contains versions and facts, so a version that is missing from it was gone when
+     * the list was made. */
     if (sweep.facts != NULL &&
         bucket_list(&store->bucket, "", BUCKET_USUAL_TIME, take_listed, &sweep, NULL) == ZT_OK &&
         !sweep.is_incomplete) {

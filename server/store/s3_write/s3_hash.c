@@ -1,23 +1,14 @@
-/* SHA-256 of what is sent: the one check of a body that most services make. */
+/* Computes the SHA-256 of bodies that are sent: the only check of a body that most services
+ * make. */
 #include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "store/s3_write/s3_write.h"
 #include "zt/digest.h"
 
 #define PIECE_BYTES 65536
-
-void s3_hex(const uint8_t *bytes, size_t length, char *out_hex)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < length; i++) {
-        out_hex[2 * i] = digits[bytes[i] >> 4];
-        out_hex[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    out_hex[2 * length] = '\0';
-}
 
 static void finish(struct zt_hasher *hasher, char out_hex[S3_SHA256_SIZE])
 {
@@ -25,7 +16,7 @@ static void finish(struct zt_hasher *hasher, char out_hex[S3_SHA256_SIZE])
 
     zt_hasher_finish(hasher, &digest);
     assert(2 * (size_t)digest.length_bytes + 1 == S3_SHA256_SIZE);
-    s3_hex(digest.bytes, digest.length_bytes, out_hex);
+    zt_hex_write(out_hex, digest.bytes, digest.length_bytes);
 }
 
 enum zt_status s3_hash_bytes(const void *bytes, size_t length, char out_hex[S3_SHA256_SIZE],
@@ -41,12 +32,13 @@ enum zt_status s3_hash_bytes(const void *bytes, size_t length, char out_hex[S3_S
     return ZT_OK;
 }
 
-/* also: hashes the same bytes too; or NULL. */
+/* Also adds the same bytes to `also`, if it is not NULL. */
 static bool hash_all(struct zt_hasher *hasher, struct zt_hasher *also, int descriptor,
                      uint64_t from, uint64_t length)
 {
     uint8_t piece[PIECE_BYTES];
 
+    assert(descriptor >= 0 && hasher != also);
     while (length > 0) {
         const size_t most = length < PIECE_BYTES ? (size_t)length : PIECE_BYTES;
         const ssize_t got = pread(descriptor, piece, most, (off_t)from);
@@ -87,8 +79,9 @@ enum zt_status s3_hash_end(struct zt_hasher *whole, const char *sha256, struct z
 {
     char hex[S3_SHA256_SIZE];
 
+    assert(strlen(sha256) == S3_SHA256_SIZE - 1);
     finish(whole, hex);
     return strcmp(hex, sha256) == 0 ? ZT_OK
                                     : zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
-                                              "the staged file is not what was received");
+                                              "the staged file differs from the received bytes");
 }

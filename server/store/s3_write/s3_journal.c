@@ -1,7 +1,8 @@
-/* The journal of multipart uploads: one small file for each, with bucket, prefix, key and id, in a
- * folder of this process alone. No fsync: after a power cut, the bucket's lifecycle rule removes
- * what is forgotten. An upload whose completion was begun is marked: it must not be aborted while
- * that may be under way. */
+/* The journal of multipart uploads: one small file per upload, with bucket, prefix, key and id, in
+ * a folder that only this process uses. There is no fsync: after a power cut, the bucket's
+ * lifecycle rule removes forgotten uploads. An upload whose completion has begun is marked, because
+ * it must not be aborted while the completion may be in progress. */
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,16 +15,17 @@
 #include "base/log.h"
 #include "store/s3_write/s3_multipart.h"
 
-/* Longer files are not ours. */
+/* Files longer than this are not ours. */
 #define FILE_MOST 8192
 #define FIELDS    4
-/* Of one whose id is not known, because its beginning was not answered. */
+/* Fewer fields if the id is unknown, because the beginning got no response. */
 #define FIELDS_LEAST 3
-/* One more field for each completion that was begun. */
+/* Appended for each completion that began. */
 #define COMPLETING "completing"
 
 static bool put_all(int descriptor, const char *bytes, size_t length)
 {
+    assert(descriptor >= 0 && length > 0);
     return write(descriptor, bytes, length) == (ssize_t)length;
 }
 
@@ -39,6 +41,7 @@ void s3_journal_note(struct s3_store *store, struct s3_multipart *multipart)
     int descriptor;
     bool done;
 
+    assert(multipart->journal[0] == '\0' && multipart->key[0] != '\0');
     s3_nonce(multipart->journal);
     descriptor = openat(writing->journal, multipart->journal,
                         O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -48,8 +51,8 @@ void s3_journal_note(struct s3_store *store, struct s3_multipart *multipart)
         close(descriptor);
     if (!done)
         log_write(LOG_LEVEL_WARN,
-                  "%s: its multipart upload cannot be noted; if this server is "
-                  "killed now, the parts stay in the bucket",
+                  "%s: its multipart upload cannot be recorded; if this server is killed now, the "
+                  "parts stay in the bucket",
                   multipart->key);
 }
 
@@ -64,29 +67,31 @@ void s3_journal_begun(struct s3_store *store, const struct s3_multipart *multipa
 {
     const int descriptor = open_again(store, multipart);
 
+    assert(multipart->id != NULL);
     if (descriptor < 0)
         return;
     if (!put_field(descriptor, multipart->id))
-        log_write(LOG_LEVEL_WARN, "%s: the id of its upload cannot be noted", multipart->key);
+        log_write(LOG_LEVEL_WARN, "%s: the id of its upload cannot be recorded", multipart->key);
     close(descriptor);
 }
 
-/* Once more for each completion: the file's time is that of the last one. */
+/* Writes the mark again for each completion, so that the file's time is the last one's. */
 void s3_journal_completing(struct s3_store *store, struct s3_multipart *multipart)
 {
     const int descriptor = open_again(store, multipart);
     bool done;
 
+    assert(multipart->is_completing);
     if (descriptor < 0)
         return;
     done = put_field(descriptor, COMPLETING);
     close(descriptor);
     if (!done)
-        log_write(LOG_LEVEL_WARN, "%s: that its upload is being completed cannot be noted",
+        log_write(LOG_LEVEL_WARN, "%s: that its upload is being completed cannot be recorded",
                   multipart->key);
 }
 
-void s3_journal_forget(struct s3_store *store, const char *name)
+void s3_journal_drop(struct s3_store *store, const char *name)
 {
     if (name[0] != '\0')
         unlinkat(store->writing->journal, name, 0);
@@ -96,7 +101,7 @@ struct noted {
     char bytes[FILE_MOST];
     const char *fields[FIELDS];
     bool is_completing;
-    int64_t age_ms; /* since it was last changed */
+    int64_t age_ms; /* since the last change */
 };
 
 static int64_t age_ms(int descriptor)
@@ -110,8 +115,9 @@ static int64_t age_ms(int descriptor)
     return age > 0 ? age : 0;
 }
 
-/* A file; false unless it is whole. */
-static bool read_file(int folder, const char *name, struct noted *out_noted)
+/* Reads a file. Returns false unless it is complete. *out_was_read is false if the system could not
+ * read it. */
+static bool read_file(int folder, const char *name, struct noted *out_noted, bool *out_was_read)
 {
     const int descriptor = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     char *const bytes = out_noted->bytes;
@@ -122,6 +128,7 @@ static bool read_file(int folder, const char *name, struct noted *out_noted)
         out_noted->age_ms = age_ms(descriptor);
         close(descriptor);
     }
+    *out_was_read = length >= 0;
     if (length <= 0 || bytes[length - 1] != '\0')
         return false;
     for (size_t i = 0; i < FIELDS; i++) {
@@ -129,12 +136,17 @@ static bool read_file(int folder, const char *name, struct noted *out_noted)
         at += at < (size_t)length ? strlen(bytes + at) + 1 : 0;
     }
     out_noted->is_completing = at < (size_t)length;
-    return out_noted->fields[FIELDS_LEAST - 1] != NULL;
+    /* An object has a key, and an upload an id. */
+    return out_noted->fields[FIELDS_LEAST - 1] != NULL &&
+           out_noted->fields[FIELDS_LEAST - 1][0] != '\0' &&
+           (out_noted->fields[FIELDS_LEAST] == NULL || out_noted->fields[FIELDS_LEAST][0] != '\0');
 }
 
-/* What has to be left alone for so long, as old as it is. */
+/* Returns when an upload of this age may be aborted, if it must be left alone until it is `rest`
+ * old. */
 static int64_t abort_after_ms(int64_t age, int64_t rest)
 {
+    assert(age >= 0 && rest > 0);
     return clock_ms() + (age < rest ? rest - age : 0);
 }
 
@@ -144,6 +156,7 @@ static struct s3_multipart *from_file(const struct s3_store *store, const char *
     const char *const *fields = noted->fields;
     struct s3_multipart *multipart;
 
+    assert(fields[FIELDS_LEAST - 1] != NULL);
     if (strcmp(fields[0], store->bucket.name) != 0 || strcmp(fields[1], store->bucket.prefix) != 0)
         return NULL;
     multipart = calloc(1, sizeof(*multipart));
@@ -166,16 +179,23 @@ static struct s3_multipart *from_file(const struct s3_store *store, const char *
     return NULL;
 }
 
-/* Files of another bucket wait for a start with that. */
+/* Files of another bucket are kept until the server is started with that bucket, and files that
+ * cannot be read now until the next start, since no other record leads to their uploads. */
 static struct s3_multipart *read_one(const struct s3_store *store, const char *name)
 {
     struct noted noted;
+    bool was_read;
 
     if (strlen(name) != S3_NONCE_SIZE - 1)
         return NULL;
-    if (read_file(store->writing->journal, name, &noted))
+    if (read_file(store->writing->journal, name, &noted, &was_read))
         return from_file(store, name, &noted);
-    unlinkat(store->writing->journal, name, 0);
+    if (was_read)
+        unlinkat(store->writing->journal, name, 0);
+    else
+        log_write(LOG_LEVEL_WARN,
+                  "the record %s of an upload to the bucket cannot be read now: its parts stay",
+                  name);
     return NULL;
 }
 

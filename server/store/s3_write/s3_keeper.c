@@ -1,5 +1,5 @@
-/* A thread for what nobody waits for: it probes a store that was away at start, aborts multipart
- * uploads that are not needed, and sweeps what dead writers left. */
+/* A thread for work that no client waits for: it probes a store that was away at start, aborts
+ * multipart uploads that are no longer needed, and sweeps dead writers' leftovers. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 #include "base/thread.h"
 #include "store/s3_write/s3_multipart.h"
 
-/* A dead writer's claim is gone at most this long after it may be taken over. */
+/* A dead writer's claim is removed at most this long after other writers may take it over. */
 #define SWEEP_S 20
-/* Between two tries to reach a store that was away at start. */
+/* Seconds between tries to reach a store that was away at start. */
 #define PROBE_S 3
-/* Of a request: while the store hangs, others wait for their turn. */
+/* Time limit of a request: if the store hangs, the other tasks wait. */
 #define REQUEST_MS 10000
-/* Between two sweeps for leftovers of probes, and for facts about versions that are gone. */
+/* Seconds between sweeps for leftovers of probes and for facts about deleted versions. */
 #define RARE_SWEEP_S 3600
 
 static bool is_ending(struct s3_writing *writing)
@@ -43,14 +43,15 @@ static struct s3_multipart *take_unwanted(struct s3_writing *writing)
 
 static void give_back(struct s3_writing *writing, struct s3_multipart *multipart)
 {
+    assert(multipart->key[0] != '\0');
     pthread_mutex_lock(&writing->lock);
     multipart->next = writing->unwanted;
     writing->unwanted = multipart;
     pthread_mutex_unlock(&writing->lock);
 }
 
-/* Those that cannot be aborted now stay for the next round, and so do all others if the store does
- * not answer. */
+/* Uploads that cannot be aborted now wait for the next round. So do all the others if the store
+ * does not respond. */
 static void abort_unwanted(struct s3_store *store)
 {
     struct s3_multipart *next = take_unwanted(store->writing);
@@ -85,6 +86,7 @@ static struct s3_claim *take_claims(struct s3_writing *writing)
 
 static void give_claim_back(struct s3_writing *writing, struct s3_claim *claim)
 {
+    assert(claim->key[0] != '\0');
     pthread_mutex_lock(&writing->lock);
     claim->next = writing->left_claims;
     writing->left_claims = claim;
@@ -135,11 +137,8 @@ static void work(struct s3_store *store, int64_t *next_rare_ms)
 {
     struct s3_writing *writing = store->writing;
 
-    if (atomic_load(&writing->mode) == S3_MODE_UNKNOWN) {
-        if (s3_probe(store, NULL) != ZT_OK)
-            return;
-        log_write(LOG_LEVEL_INFO, "uploads: %s", writing->writes);
-    }
+    if (atomic_load(&writing->mode) == S3_MODE_UNKNOWN && s3_probe(store, NULL) != ZT_OK)
+        return;
     clear_claims(store);
     abort_unwanted(store);
     if (atomic_load(&writing->mode) == S3_MODE_REFUSED)
@@ -153,13 +152,14 @@ static void work(struct s3_store *store, int64_t *next_rare_ms)
     }
 }
 
-/* Until the time, or until something is unwanted, or the end. */
+/* Waits until the time is over, there is work, or the thread must end. */
 static void rest(struct s3_writing *writing, int64_t s)
 {
     const int64_t until_ns = clock_ns() + s * CLOCK_NS_PER_S;
     const struct timespec until = {.tv_sec = (time_t)(until_ns / CLOCK_NS_PER_S),
                                    .tv_nsec = (long)(until_ns % CLOCK_NS_PER_S)};
 
+    assert(s > 0);
     pthread_mutex_lock(&writing->lock);
     while (!writing->is_ending && !writing->is_called &&
            pthread_cond_clockwait(&writing->changed, &writing->lock, CLOCK_MONOTONIC, &until) !=
@@ -190,9 +190,9 @@ void s3_keeper_take_over(struct s3_store *store)
         struct s3_multipart *one = left;
 
         left = one->next;
-        /* A probe's is nobody's upload. */
+        /* Leftovers of probes are not a user's upload, and are not logged. */
         if (strncmp(one->key, S3_PROBES_PREFIX, strlen(S3_PROBES_PREFIX)) != 0)
-            log_write(LOG_LEVEL_INFO, "%s: an upload that did not end is aborted%s", one->key,
+            log_write(LOG_LEVEL_INFO, "%s: an unfinished upload is aborted%s", one->key,
                       one->is_completing ? " later, as it may be completing"
                       : one->id == NULL  ? " later, if it was begun"
                                          : "");
@@ -204,6 +204,7 @@ bool s3_keeper_start(struct s3_store *store)
 {
     struct s3_writing *writing = store->writing;
 
+    assert(!writing->has_keeper && !writing->is_ending);
     writing->has_keeper = thread_start(&writing->keeper, "s3 keeper", run, store) == 0;
     return writing->has_keeper;
 }
@@ -239,6 +240,7 @@ void s3_keeper_abort(struct s3_store *store, struct s3_multipart *multipart)
         return;
     if (multipart->is_completing)
         multipart->abort_after_ms = clock_ms() + S3_COMPLETING_MS;
+    assert(multipart->id != NULL || multipart->abort_after_ms > 0);
     give_back(writing, multipart);
     call(writing);
 }

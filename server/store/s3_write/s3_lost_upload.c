@@ -1,25 +1,27 @@
-/* Multipart uploads that were begun without an answer. Their ids are learned from the list of
- * uploads; there they bear no mark of ours. So only those are aborted that can be nobody's: of
- * the key, begun no earlier than ours was, and still empty long afterwards. */
+/* Aborts multipart uploads whose beginning got no response. Their ids are found in the list of
+ * uploads, which does not show who began them. So an upload is aborted only if it cannot be in use:
+ * it has the same key, began no earlier than ours, and is still empty long afterwards. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "input/xml_mend.h"
 #include "input/xml_read.h"
 #include "store/s3/object_time.h"
 #include "store/s3/percent.h"
 #include "store/s3_write/s3_multipart.h"
 
-/* Of one key there are never many; what is not among these is left to the bucket's rule. */
+/* A key never has many uploads. If there are more, the bucket's lifecycle rule removes them. */
 #define UPLOADS_MOST 100
 #define UPLOADS_TEXT "100"
 #define ID_MOST      1024
 #define QUERY_SIZE   (3 * (ID_MOST + BUCKET_KEY_SIZE + S3_KEY_SIZE) + 64)
-/* A page of such a list. */
+/* Maximum size of one page of the list. */
 #define PAGE_MOST  ((size_t)1 << 20)
 #define REQUEST_MS 10000
-/* Clocks run at different rates, and times come in whole seconds. */
+/* Allows for clocks that run at different rates, and for times in whole seconds. */
 #define SLACK_S 10
 
 static int64_t by_now(void)
@@ -30,13 +32,14 @@ static int64_t by_now(void)
 /* --- the list --- */
 
 struct found {
-    char key[BUCKET_KEY_SIZE + S3_KEY_SIZE]; /* wanted, with the bucket's prefix */
+    char key[BUCKET_KEY_SIZE + S3_KEY_SIZE]; /* the wanted key, with the bucket's prefix */
     char *ids[UPLOADS_MOST];
     size_t count;
     int64_t date_s;     /* the service's clock */
-    int64_t age_most_s; /* older ones were there before ours */
-    bool has_young;     /* one that began late, or is another's: to be looked at again */
-    /* Of the entry that is read. */
+    int64_t age_most_s; /* older uploads existed before ours */
+    bool has_young;     /* an upload that began late, or belongs to another writer: check again
+                         * later */
+    /* The entry that is being read. */
     bool is_key;
     char *id;
     int64_t begun_s;
@@ -49,6 +52,7 @@ static void end_entry(struct found *found)
                               age_s <= found->age_most_s && found->count < UPLOADS_MOST;
     const bool is_young = age_s < S3_EMPTY_MS / 1000;
 
+    assert(found->count <= UPLOADS_MOST);
     found->has_young = found->has_young || (is_candidate && is_young);
     if (is_candidate && !is_young)
         found->ids[found->count++] = found->id;
@@ -77,12 +81,32 @@ static bool take_upload(void *context, const char *path, struct zt_text text)
     return true;
 }
 
-static void found_free(struct found *found)
+static void found_clear(struct found *found)
 {
     for (size_t i = 0; i < found->count; i++)
         free(found->ids[i]);
     free(found->id);
-    free(found);
+    found->count = 0;
+    found->id = NULL;
+    found->is_key = false;
+    found->begun_s = 0;
+    found->has_young = false;
+}
+
+/* Replaces bad characters if the page does not parse: another upload's key may contain characters
+ * that XML cannot represent. */
+static enum zt_status read_list(struct found *found, struct remote_exchange *exchange,
+                                struct zt_error *error)
+{
+    if (exchange->answer == NULL)
+        return ZT_OK;
+    if (xml_read((struct zt_text){exchange->answer, exchange->answer_length}, take_upload, found,
+                 error) == ZT_OK)
+        return ZT_OK;
+    found_clear(found);
+    exchange->answer_length = xml_mend(exchange->answer, exchange->answer_length);
+    return xml_read((struct zt_text){exchange->answer, exchange->answer_length}, take_upload, found,
+                    error);
 }
 
 static bool make_list_query(const struct found *found, char out_query[QUERY_SIZE])
@@ -96,16 +120,6 @@ static bool make_list_query(const struct found *found, char out_query[QUERY_SIZE
            percent_append_plain(out_query, QUERY_SIZE, &used, "&uploads=");
 }
 
-/* The bucket itself. */
-static bool make_list_path(const struct bucket *bucket, char out_path[BUCKET_PATH_SIZE])
-{
-    size_t used = 0;
-
-    return percent_append_plain(out_path, BUCKET_PATH_SIZE, &used, "/") &&
-           (!bucket->path_style ||
-            percent_append_plain(out_path, BUCKET_PATH_SIZE, &used, bucket->name));
-}
-
 static enum zt_status list(struct s3_store *store, struct found *found, struct zt_error *error)
 {
     struct remote_exchange exchange;
@@ -113,17 +127,16 @@ static enum zt_status list(struct s3_store *store, struct found *found, struct z
     char query[QUERY_SIZE];
     enum zt_status status;
 
-    if (!make_list_path(&store->bucket, path) || !make_list_query(found, query))
+    if (!bucket_own_path(&store->bucket, path) || !make_list_query(found, query))
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the key is too long");
     bucket_exchange(&store->bucket, &exchange, "GET", path);
     exchange.query = query;
     exchange.body_most = PAGE_MOST;
     status = bucket_run(&store->bucket, METRIC_STORE_LIST, &exchange, by_now(), error);
     if (status == ZT_OK && !object_time_of_header(exchange.head.date, &found->date_s))
-        status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the store tells no time");
-    if (status == ZT_OK && exchange.answer != NULL)
-        status = xml_read((struct zt_text){exchange.answer, exchange.answer_length}, take_upload,
-                          found, error);
+        status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the store states no time");
+    if (status == ZT_OK)
+        status = read_list(found, &exchange, error);
     remote_exchange_free(&exchange);
     return status;
 }
@@ -137,7 +150,7 @@ struct parts {
 
 static bool take_part(void *context, const char *path, struct zt_text text)
 {
-    /* The root is ListPartsResult; some say ListPartsResponse. */
+    /* The root element is ListPartsResult; some services write ListPartsResponse. */
     const char *below = strchr(path, '/');
     struct parts *parts = context;
 
@@ -147,8 +160,8 @@ static bool take_part(void *context, const char *path, struct zt_text text)
     return true;
 }
 
-/* True only of one that certainly has no parts. They are not asked for one by one: there are
- * services that count max-parts wrongly. */
+/* Sets *out_empty only if the upload certainly has no parts. Does not use max-parts, because some
+ * services count it wrongly. */
 static enum zt_status is_empty(struct s3_store *store, const char *key, const char *id,
                                bool *out_empty, struct zt_error *error)
 {
@@ -183,6 +196,7 @@ static enum zt_status abort_empty(struct s3_store *store, const char *key, char 
     bool empty;
     const enum zt_status status = is_empty(store, key, id, &empty, error);
 
+    assert(strlen(key) < sizeof(one.key));
     if (status != ZT_OK || !empty)
         return status;
     strcpy(one.key, key);
@@ -197,6 +211,7 @@ enum zt_status s3_lost_upload_abort(struct s3_store *store, const struct s3_mult
 
     if (found == NULL)
         return zt_fail_memory(error, "a list of uploads");
+    assert(multipart->id == NULL);
     snprintf(found->key, sizeof(found->key), "%s%s", store->bucket.prefix, multipart->key);
     found->age_most_s = (clock_ms() - multipart->begun_ms) / 1000 + SLACK_S;
     status = list(store, found, error);
@@ -204,8 +219,9 @@ enum zt_status s3_lost_upload_abort(struct s3_store *store, const struct s3_mult
         status = abort_empty(store, multipart->key, found->ids[i], error);
     if (status == ZT_OK && found->has_young)
         status = zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "an upload is too young");
-    found_free(found);
+    found_clear(found);
+    free(found);
     if (status == ZT_OK)
-        s3_multipart_forget(store, multipart);
+        s3_multipart_drop(store, multipart);
     return status;
 }

@@ -13,30 +13,31 @@
 #include "zt/digest.h"
 
 #define MIB ((uint64_t)1 << 20)
-/* A service takes 10,000 parts. */
+/* Services accept up to 10,000 parts. */
 #define PARTS_MOST 9000
 #define IN_FLIGHT  4
-/* Longer ids are not accepted; each byte may take three in a query. */
+/* Longer ids are rejected. Each byte may need three in a query. */
 #define ID_MOST    1024
 #define QUERY_SIZE (3 * ID_MOST + 64)
-/* Of beginning one; and of a probe's completion. */
+/* Time limits for beginning an upload, and for the completion of a probe. */
 #define BEGIN_MS    15000
 #define COMPLETE_MS 30000
 
-/* --- what all requests of an upload share --- */
+/* --- the address of an upload --- */
 
 struct address {
     char path[BUCKET_PATH_SIZE];
     char query[QUERY_SIZE];
 };
 
-/* "partNumber=…&uploadId=…"; number 0: only the id. */
+/* Writes "partNumber=…&uploadId=…"; for number 0, only the id. */
 static bool address_of(const struct s3_store *store, const char *key, const char *id,
                        unsigned number, struct address *out_address)
 {
     char part[32] = "";
     size_t used = 0;
 
+    assert(id != NULL && number <= PARTS_MOST + 1);
     out_address->query[0] = '\0';
     if (number > 0)
         snprintf(part, sizeof(part), "partNumber=%u&", number);
@@ -74,6 +75,7 @@ static enum zt_status read_id(const struct remote_exchange *exchange, char **out
 {
     const struct zt_text answer = {exchange->answer, exchange->answer_length};
 
+    assert(*out_id == NULL);
     if (exchange->answer != NULL)
         (void)xml_read(answer, take_id, out_id, NULL);
     return *out_id != NULL ? ZT_OK
@@ -85,6 +87,7 @@ static struct s3_multipart *new_multipart(const char *key, unsigned part_count)
 {
     struct s3_multipart *multipart = calloc(1, sizeof(*multipart));
 
+    assert(part_count > 0 && strlen(key) < S3_KEY_SIZE);
     if (multipart == NULL)
         return NULL;
     snprintf(multipart->key, sizeof(multipart->key), "%s", key);
@@ -96,14 +99,15 @@ static struct s3_multipart *new_multipart(const char *key, unsigned part_count)
     return NULL;
 }
 
-/* Each request that was not answered may still have begun an upload, without parts, whose id nobody
- * learns. */
+/* Remembers an upload without an id: each request without a response may have begun an empty
+ * upload. */
 static void leave_lost(struct s3_store *store, const struct s3_multipart *multipart)
 {
     struct s3_multipart *lost = new_multipart(multipart->key, 1);
 
     if (lost == NULL)
         return;
+    assert(multipart->begun_ms > 0);
     lost->begun_ms = multipart->begun_ms;
     lost->abort_after_ms = clock_ms() + S3_EMPTY_MS;
     s3_journal_note(store, lost);
@@ -126,6 +130,7 @@ static enum zt_status begin(struct s3_store *store, const struct s3_parts *parts
     char path[BUCKET_PATH_SIZE];
     enum zt_status status;
 
+    assert(multipart->id == NULL);
     if (!bucket_path(&store->bucket, parts->key, path))
         return too_long(error);
     bucket_exchange(&store->bucket, &exchange, "POST", path);
@@ -144,7 +149,7 @@ static enum zt_status begin(struct s3_store *store, const struct s3_parts *parts
     if (status == ZT_OK)
         s3_journal_begun(store, multipart);
     else
-        s3_multipart_forget(store, multipart);
+        s3_multipart_drop(store, multipart);
     return status;
 }
 
@@ -167,7 +172,7 @@ struct sending {
     const struct s3_parts *parts;
     struct s3_multipart *multipart;
     uint64_t part_bytes;
-    struct zt_hasher *whole; /* of all parts that were read */
+    struct zt_hasher *whole; /* of all parts read so far */
     pthread_mutex_t lock;
     pthread_cond_t done;
     struct flight flights[IN_FLIGHT];
@@ -191,6 +196,7 @@ static void set_exchange(struct flight *flight, uint64_t from, uint64_t length)
     struct remote_exchange *exchange = &flight->exchange;
     const struct sending *sending = flight->sending;
 
+    assert(length > 0 && from + length <= sending->parts->length);
     bucket_exchange(&sending->store->bucket, exchange, "PUT", flight->address.path);
     exchange->query = flight->address.query;
     exchange->body = REMOTE_BODY_FILE;
@@ -199,7 +205,7 @@ static void set_exchange(struct flight *flight, uint64_t from, uint64_t length)
     exchange->body_length = length;
     exchange->body_sha256 = flight->sha256;
     exchange->body_most = BUCKET_REPLY_MOST;
-    /* Three tries of the time that one may take. */
+    /* Time for three tries of one part. */
     exchange->time_ms = 3 * (15000 + 1000 * (length / MIB));
     exchange->done = part_done;
     exchange->context = flight;
@@ -212,6 +218,7 @@ static enum zt_status send_part(struct sending *sending, struct flight *flight, 
     const uint64_t length = left < sending->part_bytes ? left : sending->part_bytes;
     enum zt_status status;
 
+    assert(!flight->is_busy && number > 0 && number <= sending->multipart->part_count);
     flight->number = number;
     if (!address_of(sending->store, sending->parts->key, sending->multipart->id, number,
                     &flight->address))
@@ -220,6 +227,7 @@ static enum zt_status send_part(struct sending *sending, struct flight *flight, 
                           sending->error);
     if (status != ZT_OK)
         return status;
+    assert(from + length == sending->parts->length || length == sending->part_bytes);
     set_exchange(flight, from, length);
     flight->is_busy = true;
     flight->is_done = false;
@@ -235,6 +243,8 @@ static void take_result(struct sending *sending, struct flight *flight)
         bucket_judge(&sending->store->bucket, METRIC_STORE_WRITE, &flight->exchange, error);
     const char *etag = flight->exchange.head.etag;
 
+    assert(sending->multipart->etags[flight->number - 1] == NULL);
+    assert(flight->is_busy && flight->is_done);
     flight->is_busy = false;
     if (status == ZT_OK && etag[0] == '\0')
         status =
@@ -257,7 +267,7 @@ static struct flight *find_flight(struct sending *sending, bool is_busy)
     return NULL;
 }
 
-/* Waits until a part that is on its way is done, and takes its result. */
+/* Waits until any part is done, and takes its result. */
 static void await_one(struct sending *sending)
 {
     struct flight *flight;
@@ -314,9 +324,11 @@ static enum zt_status send_parts(struct s3_store *store, const struct s3_parts *
     }
     pthread_mutex_init(&sending->lock, NULL);
     pthread_cond_init(&sending->done, NULL);
+    assert(multipart->id != NULL);
     send_all(sending);
     status = sending->status;
-    /* Each part came as it was read; whether that is what was received, only all of them tell. */
+    /* The service has checked each part against its hash; only now is the whole file checked
+     * against the received SHA-256. */
     if (status == ZT_OK)
         status = s3_hash_end(sending->whole, parts->sha256, error);
     pthread_cond_destroy(&sending->done);
@@ -330,6 +342,7 @@ static uint64_t choose_part(const struct s3_parts *parts)
 {
     const uint64_t least = (parts->length + PARTS_MOST - 1) / PARTS_MOST;
 
+    assert(least > 0);
     return parts->part_bytes > least ? parts->part_bytes : (least + MIB - 1) / MIB * MIB;
 }
 
@@ -373,7 +386,7 @@ static void write_escaped(FILE *stream, const char *text)
             fputc(*text, stream);
 }
 
-/* The list of parts; NULL without memory. */
+/* Writes the list of parts. Returns NULL without memory. */
 static char *part_list(const struct s3_multipart *multipart, size_t *out_length)
 {
     char *text = NULL;
@@ -384,6 +397,7 @@ static char *part_list(const struct s3_multipart *multipart, size_t *out_length)
         return NULL;
     fputs("<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">", stream);
     for (unsigned i = 0; i < multipart->part_count; i++) {
+        assert(multipart->etags[i] != NULL);
         fprintf(stream, "<Part><PartNumber>%u</PartNumber><ETag>", i + 1);
         write_escaped(stream, multipart->etags[i]);
         fputs("</ETag></Part>", stream);
@@ -400,7 +414,7 @@ static enum zt_status run_completion(struct s3_store *store, struct s3_claim *cl
                                      struct remote_exchange *exchange, struct zt_error *error)
 {
     exchange->body_most = BUCKET_REPLY_MOST;
-    /* One that hangs is not begun a second time beside the first. */
+    /* If a completion hangs, a second one must not begin while the first may still run. */
     exchange->try_ms = UINT32_MAX;
     if (claim != NULL)
         return s3_claim_run(claim, exchange, error);
@@ -419,6 +433,7 @@ enum zt_status s3_multipart_complete(struct s3_store *store, struct s3_claim *cl
     size_t length = 0;
     char *body;
 
+    assert(multipart->id != NULL && (condition != S3_COMPLETE_IF_VERSION || etag != NULL));
     if (!address_of(store, multipart->key, multipart->id, 0, &address))
         return too_long(error);
     body = part_list(multipart, &length);
@@ -470,13 +485,13 @@ enum zt_status s3_multipart_abort(struct s3_store *store, const struct s3_multip
     remote_exchange_free(&exchange);
     if (status != ZT_OK && status != ZT_NOT_FOUND)
         return status;
-    s3_multipart_forget(store, multipart);
+    s3_multipart_drop(store, multipart);
     return ZT_OK;
 }
 
-void s3_multipart_forget(struct s3_store *store, const struct s3_multipart *multipart)
+void s3_multipart_drop(struct s3_store *store, const struct s3_multipart *multipart)
 {
-    s3_journal_forget(store, multipart->journal);
+    s3_journal_drop(store, multipart->journal);
 }
 
 void s3_multipart_free(struct s3_multipart *multipart)

@@ -1,6 +1,7 @@
 /* Opens a bucket as a store: connects, opens the cache and the staging folder, probes. */
 #include "store/s3_write/s3_open.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,8 +13,9 @@
 #include "base/log.h"
 #include "store/s3/s3_listing.h"
 #include "store/s3_write/s3_write.h"
+#include "store/store_local.h"
 
-/* In the staging folder. */
+/* Within the staging folder. */
 #define JOURNAL_FOLDER "multipart"
 #define FOLDER_MODE    0700
 #define PATH_SIZE      (CONFIG_TEXT_SIZE + 64)
@@ -30,10 +32,7 @@ static void s3_report_all(struct store *base, struct store_report *out_report)
     const struct s3_writing *writing = ((const struct s3_store *)base)->writing;
 
     s3_report(base, out_report);
-    snprintf(out_report->writes, sizeof(out_report->writes), "%s",
-             atomic_load(&writing->mode) != S3_MODE_UNKNOWN
-                 ? writing->writes
-                 : "how uploads are published is not known before the store was reached");
+    snprintf(out_report->writes, sizeof(out_report->writes), "%s", s3_mode_words(writing));
 }
 
 static void s3_reconfigure(struct store *base)
@@ -58,8 +57,10 @@ static void free_writing(struct s3_writing *writing)
 {
     if (writing == NULL)
         return;
-    if (writing->staging != NULL)
-        writing->staging->ops->close(writing->staging);
+    if (writing->staging_folder >= 0) {
+        staging_end(&writing->staging);
+        close(writing->staging_folder);
+    }
     if (writing->journal >= 0)
         close(writing->journal);
     pthread_cond_destroy(&writing->changed);
@@ -84,44 +85,30 @@ static const struct store_ops s3_ops = {
     .list = s3_list,
     .walk = s3_walk,
     .open = s3_open_file,
-    .create = s3_create,
-    .write_at = s3_write_at,
-    .read_back = s3_read_back,
     .publish = s3_publish,
-    .abandon = s3_abandon,
     .remove = s3_remove,
     .identity_of = s3_identity_of,
-    .misfits = s3_misfits,
-    .space = s3_space,
-    .keep = s3_keep,
-    .kept_create = s3_kept_create,
-    .kept_open = s3_kept_open,
-    .kept_remove = s3_kept_remove,
-    .kept_drop = s3_kept_drop,
-    .kept_list = s3_kept_list,
-    .sync = s3_sync,
-    .truncate = s3_truncate,
-    .copy = s3_copy,
-    .discard = s3_discard,
-    .length = s3_length,
-    .set_reserve = s3_set_reserve,
+    .misnamed_files = s3_misnamed_files,
     .watch = s3_watch,
     .changed = s3_changed,
     .is_changing = s3_is_changing,
     .reports = s3_reports,
-    .look = s3_look,
+    .list_changes = s3_list_changes,
+    .close = s3_close,
+};
+
+static const struct remote_store_ops s3_remote_ops = {
     .prepare = s3_prepare,
     .claim = s3_claim,
     .release = s3_release,
     .refusal = s3_refusal,
-    .may_seek = s3_may_seek,
-    .seek = s3_seek,
+    .may_look_up = s3_may_look_up,
+    .look_up = s3_look_up,
     .read_fact = s3_read_fact,
     .write_fact = s3_write_fact,
     .report = s3_report_all,
     .reconfigure = s3_reconfigure,
     .interrupt = s3_interrupt,
-    .close = s3_close,
 };
 
 /* --- staging --- */
@@ -142,6 +129,7 @@ static enum zt_status open_staging(struct s3_store *store, uint64_t reserve_byte
     char journal[PATH_SIZE + sizeof(JOURNAL_FOLDER)];
     enum zt_status status;
 
+    assert(writing->staging_folder < 0 && writing->journal < 0);
     snprintf(path, sizeof(path), "%s/%s", store->folder, S3_STAGING_FOLDER);
     snprintf(journal, sizeof(journal), "%s/%s", path, JOURNAL_FOLDER);
     status = make_folder(path, error);
@@ -150,33 +138,38 @@ static enum zt_status open_staging(struct s3_store *store, uint64_t reserve_byte
     if (status != ZT_OK)
         return status;
     writing->journal = open(journal, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return store_local_open(path, reserve_bytes, &writing->staging, error);
-}
-
-static void refuse(struct s3_writing *writing, const char *why)
-{
-    snprintf(writing->writes, sizeof(writing->writes), "%s", why);
-    atomic_store(&writing->mode, S3_MODE_REFUSED);
+    status = store_root_open(path, &writing->staging_folder, error);
+    if (status != ZT_OK)
+        return status;
+    staging_init(&writing->staging, writing->staging_folder);
+    writing->staging.is_beside_cache = true;
+    store->base.staging = &writing->staging;
+    staging_set_reserve(&writing->staging, reserve_bytes);
+    staging_sweep(&writing->staging);
+    return ZT_OK;
 }
 
 static void prepare_writing(struct s3_store *store, uint64_t reserve_bytes)
 {
     struct zt_error error;
 
+    assert(atomic_load(&store->writing->mode) == S3_MODE_UNKNOWN);
     if (!store->config->writable) {
-        refuse(store->writing, "this server takes no uploads");
+        s3_mode_settle(store->writing, S3_MODE_REFUSED, LOG_LEVEL_INFO,
+                       "this server does not accept uploads");
         return;
     }
     if (open_staging(store, reserve_bytes, &error) != ZT_OK) {
-        log_write(LOG_LEVEL_WARN, "no uploads: %s", error.message);
-        refuse(store->writing, error.message);
+        s3_mode_settle(store->writing, S3_MODE_REFUSED, LOG_LEVEL_ERROR, error.message);
         return;
     }
     s3_keeper_take_over(store);
     if (atomic_load(&store->bucket.was_reached))
         (void)s3_probe(store, &error);
+    if (atomic_load(&store->writing->mode) == S3_MODE_UNKNOWN)
+        log_write(LOG_LEVEL_WARN, "uploads: %s", s3_mode_words(store->writing));
     if (!s3_keeper_start(store))
-        log_write(LOG_LEVEL_WARN, "no thread for sweeping: what dead writers leave stays");
+        log_write(LOG_LEVEL_WARN, "no thread for sweeping: files of dead writers are not removed");
 }
 
 /* --- opening --- */
@@ -188,6 +181,7 @@ static struct s3_writing *new_writing(const char *cache_folder)
     if (writing == NULL)
         return NULL;
     writing->cache_folder = strdup(cache_folder);
+    writing->staging_folder = -1;
     writing->journal = -1;
     atomic_init(&writing->mode, S3_MODE_UNKNOWN);
     pthread_mutex_init(&writing->lock, NULL);
@@ -195,7 +189,7 @@ static struct s3_writing *new_writing(const char *cache_folder)
     return writing;
 }
 
-/* The bucket of claims, if there are to be any. */
+/* Checks the bucket of claims, if one is configured. */
 static enum zt_status check_claims(struct s3_store *store, struct zt_error *error)
 {
     const struct config *config = store->config;
@@ -215,6 +209,7 @@ static enum zt_status connect_all(struct s3_store *store, struct zt_error *error
                                           .workers = store->workers};
     enum zt_status status = cache_open(&options, &store->cache, error);
 
+    assert(status != ZT_OK || store->cache != NULL);
     if (status == ZT_OK)
         status = s3_connect(store, error);
     if (status != ZT_OK)
@@ -236,6 +231,7 @@ enum zt_status store_s3_open(const struct config *config, const char *cache_fold
     if (store == NULL)
         return zt_fail_memory(error, "the store");
     store->base.ops = &s3_ops;
+    store->base.remote = &s3_remote_ops;
     store->config = config;
     store->workers = workers;
     store->writing = new_writing(cache_folder);

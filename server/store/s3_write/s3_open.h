@@ -5,17 +5,17 @@
 #include "config/config.h"
 #include "store/store.h"
 
-/* In the cache's folder. Its name is none of the cache's. */
+/* A folder in the cache's folder. The cache never uses this name. */
 #define S3_STAGING_FOLDER "uploads"
 
 struct workers;
 
 /* Opens config->root ("s3://bucket/prefix"): connects, opens the cache (cache_folder) and, if
- * config->writable, the staging folder in it (S3_STAGING_FOLDER: one file system, and the one
- * place besides the state folder that the process may write to), and probes what the service can
- * do. What is away
- * is not an error: the store then serves what is cached. ZT_ARGUMENT, ZT_IO, with one line for the
- * person who starts the program. config is borrowed. */
+ * config->writable, its staging folder, and probes the features of the service. The staging folder
+ * (S3_STAGING_FOLDER) is inside the cache's folder to be on the same file system, and because the
+ * process may write nowhere else except to the state folder. A store that is away is not an error:
+ * cached files are then served. Returns ZT_ARGUMENT or ZT_IO, with a one-line message for the user
+ * at the command line. config is borrowed. */
 enum zt_status store_s3_open(const struct config *config, const char *cache_folder,
                              struct workers *workers, uint64_t reserve_bytes,
                              struct store **out_store, struct zt_error *error);

@@ -1,5 +1,5 @@
-/* What a service honours differs by maker and version, and what it does not honour it ignores
- * without a word. So it is tried, on keys of our own, before anything is published. */
+/* Services support different features, depending on maker and version, and silently ignore the
+ * others. So each feature is tried with our own keys before anything is published. */
 #include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,16 +14,16 @@
 
 /* An ETag that no object has. */
 #define OTHER_ETAG "00000000000000000000000000000000"
-/* Keys of probes that are older than this were left by a crash. Clocks cannot differ by that much:
- * the service would refuse the signature. */
+/* Probe keys older than this are leftovers of a crash. Clocks cannot differ by this much: the
+ * service would refuse the signature. */
 #define LEFT_S 3600
-/* Of the conditional writes together. */
+/* Time limit of all conditional writes together. */
 #define PROBE_MS 20000
 
 struct probe {
     struct s3_store *store;
     char key[S3_KEY_SIZE];
-    int64_t by_ms; /* a server that starts waits for it */
+    int64_t by_ms; /* deadline: the server waits for the probe when it starts */
     struct zt_error *error;
 };
 
@@ -39,7 +39,8 @@ static void set_key(struct probe *probe)
 
 #define BODY "probe"
 
-/* ZT_UNSUPPORTED: the service says that it knows no conditions, or no such request. */
+/* Returns ZT_UNSUPPORTED if the service says that it does not support conditions, or this
+ * request. */
 static enum zt_status put(const struct probe *probe, struct bucket *bucket, const char *condition,
                           const char *value)
 {
@@ -66,21 +67,22 @@ static enum zt_status put(const struct probe *probe, struct bucket *bucket, cons
     return status;
 }
 
-/* The condition was looked at, and does not hold. */
+/* Returns true if the condition was evaluated and did not hold. */
 static bool is_refused(enum zt_status status)
 {
     return status == ZT_STALE || status == ZT_NOT_FOUND;
 }
 
-/* Four writes: a new key; the same again as new, and over a version that it has not, which must be
- * refused; and over the version that it has. */
+/* Makes four writes. It creates a new key; then it tries to create it again, and to replace a
+ * version that the key does not have, which the service must refuse both times; and last it
+ * replaces the current version. */
 static enum zt_status try_puts(const struct probe *probe, struct bucket *bucket, bool *out_works)
 {
     struct object_version first = {.etag = ""};
     enum zt_status status = put(probe, bucket, "if-none-match", "*");
 
     *out_works = false;
-    /* A first try whose answer was lost makes the second one fail. */
+    /* If the response to the first try was lost, the retry fails. */
     if (status != ZT_OK && status != ZT_STALE)
         return status;
     status = bucket_head(bucket, probe->key, probe->by_ms, &first, probe->error);
@@ -100,19 +102,19 @@ static enum zt_status try_puts(const struct probe *probe, struct bucket *bucket,
 
 static enum zt_status send_one(const struct probe *probe, struct s3_multipart **out_multipart)
 {
-    struct stored_upload *file;
+    struct staged_file *file;
     char sha256[S3_SHA256_SIZE];
-    enum zt_status status = s3_create(&probe->store->base, 1, &file, probe->error);
+    enum zt_status status = staging_create(probe->store->base.staging, 1, &file, probe->error);
 
     if (status != ZT_OK)
         return status;
-    status = s3_write_at(file, 0, "p", 1, probe->error);
+    status = staged_file_write_at(file, 0, "p", 1, probe->error);
     if (status == ZT_OK)
         status = s3_hash_bytes("p", 1, sha256, probe->error);
     if (status == ZT_OK) {
         const struct s3_parts parts = {
             .key = probe->key,
-            .descriptor = local_upload_of(s3_upload_of(file)->staged)->descriptor,
+            .descriptor = file->descriptor,
             .length = 1,
             .part_bytes = 1,
             .sha256 = sha256,
@@ -120,7 +122,7 @@ static enum zt_status send_one(const struct probe *probe, struct s3_multipart **
 
         status = s3_multipart_send(probe->store, &parts, out_multipart, probe->error);
     }
-    s3_abandon(file);
+    staged_file_close(file);
     return status;
 }
 
@@ -130,8 +132,9 @@ static enum zt_status complete(const struct probe *probe, struct s3_multipart *m
     return s3_multipart_complete(probe->store, NULL, multipart, condition, etag, probe->error);
 }
 
-/* The key exists. As new it must be refused, over a version that it has not too; over the version
- * that it has it must be done. *out_done: the upload was completed. */
+/* The key exists. Completing as a new key, or over a version that it does not have, must be
+ * refused; completing over its current version must succeed. *out_done: the upload was
+ * completed. */
 static void try_completions(const struct probe *probe, struct s3_multipart *multipart,
                             bool *out_done)
 {
@@ -139,6 +142,7 @@ static void try_completions(const struct probe *probe, struct s3_multipart *mult
     struct object_version version;
     enum zt_status status = complete(probe, multipart, S3_COMPLETE_IF_ABSENT, NULL);
 
+    assert(multipart->id != NULL);
     *out_done = status == ZT_OK;
     abilities->complete_if_absent = is_refused(status);
     if (!is_refused(status))
@@ -154,16 +158,18 @@ static void try_completions(const struct probe *probe, struct s3_multipart *mult
 
 static void end_upload(struct s3_store *store, struct s3_multipart *multipart, bool is_done)
 {
+    assert(multipart->id != NULL);
     if (!is_done) {
         s3_keeper_abort(store, multipart);
         return;
     }
-    s3_multipart_forget(store, multipart);
+    s3_multipart_drop(store, multipart);
     s3_multipart_free(multipart);
 }
 
-/* A service without conditional completion is used all the same, so that a failure here only means
- * that the condition is not asked for. But as new, an absent key must work. */
+/* A failure here only means that completions are sent without the condition, because services
+ * without conditional completion are supported. The condition is not used unless creating an absent
+ * key with it works. */
 static void try_multiparts(struct probe *probe)
 {
     struct s3_abilities *abilities = &probe->store->writing->abilities;
@@ -185,9 +191,26 @@ static void try_multiparts(struct probe *probe)
         abilities->complete_if_absent = abilities->complete_if_version = false;
 }
 
-/* --- what follows from it --- */
+/* --- the result --- */
 
-static void describe(struct s3_writing *writing, enum s3_mode mode)
+void s3_mode_settle(struct s3_writing *writing, enum s3_mode mode, enum log_level level,
+                    const char *words)
+{
+    assert(mode != S3_MODE_UNKNOWN && atomic_load(&writing->mode) == S3_MODE_UNKNOWN);
+    snprintf(writing->writes, sizeof(writing->writes), "%s", words);
+    /* The mode is stored last: a thread that sees it may read the rest. */
+    atomic_store(&writing->mode, mode);
+    log_write(level, "uploads: %s", writing->writes);
+}
+
+const char *s3_mode_words(const struct s3_writing *writing)
+{
+    return atomic_load(&writing->mode) != S3_MODE_UNKNOWN
+               ? writing->writes
+               : "how uploads are published is unknown until the store has been reached";
+}
+
+static void settle(struct s3_writing *writing, enum s3_mode mode)
 {
     const struct s3_abilities *abilities = &writing->abilities;
     const char *how =
@@ -198,15 +221,17 @@ static void describe(struct s3_writing *writing, enum s3_mode mode)
                              : abilities->complete_if_absent || abilities->complete_if_version
                                  ? "partly conditional completion"
                                  : "unconditional completion";
+    char words[sizeof(writing->writes)];
 
-    snprintf(writing->writes, sizeof(writing->writes),
-             "published %s, with %s and %s of large files", how, put, completion);
+    assert(mode == S3_MODE_ALONE || mode == S3_MODE_CLAIMS);
+    snprintf(words, sizeof(words), "published %s, with %s and %s of large files", how, put,
+             completion);
+    s3_mode_settle(writing, mode, LOG_LEVEL_INFO, words);
 }
 
 static enum zt_status refuse(struct s3_writing *writing, const char *why)
 {
-    snprintf(writing->writes, sizeof(writing->writes), "%s", why);
-    atomic_store(&writing->mode, S3_MODE_REFUSED);
+    s3_mode_settle(writing, S3_MODE_REFUSED, LOG_LEVEL_ERROR, why);
     return ZT_OK;
 }
 
@@ -221,13 +246,11 @@ static enum zt_status decide(struct s3_store *store, bool claims_work)
                                      "(is it versioned?)"
                                    : "the bucket does not honour conditional writes: set "
                                      "s3.claims_bucket or s3.single_writer");
-    describe(writing, mode);
-    /* The mode comes last: who sees it may read the rest. */
-    atomic_store(&writing->mode, mode);
+    settle(writing, mode);
     return ZT_OK;
 }
 
-/* Both buckets' keys are removed whatever happened. */
+/* The keys in both buckets are removed, whether or not the probe succeeded. */
 static enum zt_status try_all(struct probe *probe, bool *out_claims)
 {
     struct s3_store *store = probe->store;

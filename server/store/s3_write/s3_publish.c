@@ -1,17 +1,20 @@
-/* Publishing and removing, under a claim: what is there is compared with what is expected, and then
- * one request makes or removes the object. Whether that was done, its answer does not always tell:
- * doubt is settled by a HEAD, whose metadata has the SHA-256 of what was written. */
+/* Publishes and removes under a claim: compares the current version with the expected one, then
+ * creates or removes the object with one request. If the response leaves the outcome open, a HEAD
+ * settles it, because the object's metadata contains the SHA-256 of the written file. */
 #include <assert.h>
-#include <stdio.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/hex.h"
 #include "store/s3/s3_listing.h"
 #include "store/s3_write/s3_multipart.h"
-#include "store/store_local.h"
+#include "store/staging.h"
 #include "zt/digest.h"
 
-/* Beside the time of small requests: of a body, as a try of the client has; and of a completion,
- * which the service may make of the parts one by one. */
+/* Added to the time of small requests: time for a body, equal to the time the HTTP client allows
+ * for one try; and time for a completion, in which the service may process the parts one by one. */
 #define BODY_MS_A_MIB      1000
 #define COMPLETE_MS_A_PART 1000
 #define COMPLETE_MS_MOST   240000
@@ -19,46 +22,79 @@
 
 /* --- before the claim --- */
 
+/* The upload that s3_prepare makes of a staged file. */
+struct s3_upload {
+    struct staged_transfer base;
+    struct s3_store *store;
+    struct staged_file *file;
+    bool has_lost_parts; /* the file must be prepared again */
+    char path[S3_KEY_SIZE];
+    char sha256[S3_SHA256_SIZE];
+    uint64_t length;
+    struct s3_multipart *multipart; /* NULL: one PUT is enough */
+};
+
+static void end_upload(struct staged_transfer *transfer)
+{
+    struct s3_upload *upload = (struct s3_upload *)transfer;
+
+    upload->file->transfer = NULL;
+    s3_keeper_abort(upload->store, upload->multipart);
+    free(upload);
+}
+
 static enum zt_status send_parts(struct s3_upload *upload, struct zt_error *error)
 {
-    struct s3_store *store = s3_store_of(upload);
     const struct s3_parts parts = {
         .key = upload->path,
-        .descriptor = local_upload_of(upload->staged)->descriptor,
+        .descriptor = upload->file->descriptor,
         .length = upload->length,
-        .part_bytes = (uint64_t)store->config->s3.part_bytes,
+        .part_bytes = (uint64_t)upload->store->config->s3.part_bytes,
         .sha256 = upload->sha256,
     };
 
-    return s3_multipart_send(store, &parts, &upload->multipart, error);
+    return s3_multipart_send(upload->store, &parts, &upload->multipart, error);
 }
 
-enum zt_status s3_prepare(struct stored_upload *base, const char *path, const uint8_t sha256[32],
-                          struct zt_error *error)
+static bool is_prepared(const struct s3_upload *upload, const char *path, const char *sha256)
 {
-    struct s3_upload *upload = s3_upload_of(base);
-    struct s3_store *store = s3_store_of(upload);
-    const uint64_t length = s3_length(base);
+    return upload != NULL && !upload->has_lost_parts &&
+           upload->length == staged_file_length(upload->file) && strcmp(upload->path, path) == 0 &&
+           strcmp(upload->sha256, sha256) == 0;
+}
+
+enum zt_status s3_prepare(struct store *store, struct staged_file *file, const char *path,
+                          const uint8_t sha256[32], struct zt_error *error)
+{
+    struct s3_upload *upload;
     char hex[S3_SHA256_SIZE];
     enum zt_status status = ZT_OK;
 
     assert(strlen(path) < sizeof(upload->path));
-    s3_hex(sha256, 32, hex);
-    if (upload->is_prepared && upload->length == length && strcmp(upload->path, path) == 0 &&
-        strcmp(upload->sha256, hex) == 0)
+    zt_hex_write(hex, sha256, 32);
+    if (is_prepared((struct s3_upload *)file->transfer, path, hex))
         return ZT_OK;
-    s3_keeper_abort(store, upload->multipart);
-    upload->multipart = NULL;
+    if (file->transfer != NULL)
+        end_upload(file->transfer);
+    upload = calloc(1, sizeof(*upload));
+    if (upload == NULL)
+        return zt_fail_memory(error, "an upload");
+    upload->base.end = end_upload;
+    upload->store = (struct s3_store *)store;
+    upload->file = file;
+    upload->length = staged_file_length(file);
     strcpy(upload->path, path);
     strcpy(upload->sha256, hex);
-    upload->length = length;
-    if (length > (uint64_t)store->config->s3.part_bytes)
+    if (upload->length > (uint64_t)upload->store->config->s3.part_bytes)
         status = send_parts(upload, error);
-    upload->is_prepared = status == ZT_OK;
+    if (status == ZT_OK)
+        file->transfer = &upload->base;
+    else
+        end_upload(&upload->base);
     return status;
 }
 
-/* --- what is there --- */
+/* --- the current version --- */
 
 static enum zt_status fail_changed(struct zt_error *error)
 {
@@ -71,7 +107,7 @@ static enum zt_status fail_unclaimed(struct zt_error *error)
     return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the name is not claimed");
 }
 
-/* Whether what a HEAD found (NULL: nothing) is what is expected. */
+/* Returns true if the version that a HEAD found (NULL: none) is the expected one. */
 static bool is_expected(const struct store_expected *expected, const struct object_version *found)
 {
     struct file_identity identity;
@@ -84,7 +120,7 @@ static bool is_expected(const struct store_expected *expected, const struct obje
     return store_identity_equal(&identity, &expected->identity);
 }
 
-/* Anything but an answer to the question is no answer for now. */
+/* Turns every other status into ZT_UNAVAILABLE, because the lookup has no result yet. */
 static enum zt_status as_unavailable(enum zt_status status, struct zt_error *error)
 {
     if (status == ZT_OK || status == ZT_NO_MEMORY || status == ZT_IO)
@@ -110,15 +146,15 @@ struct publishing {
     struct s3_upload *upload;
     struct s3_claim *claim;
     const struct store_expected *expected;
-    char etag[BUCKET_ETAG_SIZE]; /* of STORE_EXPECTS_VERSION */
-    bool is_guarded;             /* by a condition that the store honours */
+    char etag[BUCKET_ETAG_SIZE]; /* for STORE_EXPECTS_VERSION */
+    bool is_guarded;             /* the request has a condition that the store honours */
 };
 
-/* Makes sure of what is expected by asking, and learns the ETag to ask for. A bucket that honours
- * the condition of the request decides by itself whether something is there. */
+/* Checks the expectation with a HEAD, and finds the ETag for the condition. No HEAD is needed if
+ * only the existence of the object matters and the bucket evaluates the condition of the PUT. */
 static enum zt_status check_expected(struct publishing *publishing, struct zt_error *error)
 {
-    struct s3_store *store = s3_store_of(publishing->upload);
+    struct s3_store *store = publishing->upload->store;
     const struct store_expected *expected = publishing->expected;
     struct object_version version;
     bool exists;
@@ -147,10 +183,10 @@ static void add_field(struct remote_exchange *exchange, const char *name, const 
     exchange->fields[exchange->field_count++] = (struct remote_field){name, value};
 }
 
-/* The ETag goes without quotes: Ceph knows only that. */
+/* Ceph accepts the ETag only without quotes. */
 static void add_condition(struct publishing *publishing, struct remote_exchange *exchange)
 {
-    if (!s3_store_of(publishing->upload)->writing->abilities.put)
+    if (!publishing->upload->store->writing->abilities.put)
         return;
     if (publishing->expected->what == STORE_EXPECTS_NOTHING)
         add_field(exchange, "if-none-match", "*");
@@ -162,7 +198,7 @@ static void add_condition(struct publishing *publishing, struct remote_exchange 
 static enum zt_status put_whole(struct publishing *publishing, struct zt_error *error)
 {
     const struct s3_upload *upload = publishing->upload;
-    struct s3_store *store = s3_store_of(upload);
+    struct s3_store *store = upload->store;
     struct remote_exchange exchange;
     char path[BUCKET_PATH_SIZE];
     char sha256[S3_SHA256_SIZE];
@@ -172,14 +208,14 @@ static enum zt_status put_whole(struct publishing *publishing, struct zt_error *
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the key is too long");
     bucket_exchange(&store->bucket, &exchange, "PUT", path);
     exchange.body = REMOTE_BODY_FILE;
-    exchange.body_descriptor = local_upload_of(upload->staged)->descriptor;
+    exchange.body_descriptor = upload->file->descriptor;
     exchange.body_length = upload->length;
     exchange.body_sha256 = sha256;
     exchange.body_most = BUCKET_REPLY_MOST;
     status = s3_hash_range(exchange.body_descriptor, 0, upload->length, sha256, error);
     if (status == ZT_OK && strcmp(sha256, upload->sha256) != 0)
-        status =
-            zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the staged file is not what was received");
+        status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
+                         "the staged file differs from the received bytes");
     if (status != ZT_OK)
         return status;
     add_condition(publishing, &exchange);
@@ -192,7 +228,7 @@ static enum zt_status put_whole(struct publishing *publishing, struct zt_error *
 
 static enum zt_status complete(struct publishing *publishing, struct zt_error *error)
 {
-    struct s3_store *store = s3_store_of(publishing->upload);
+    struct s3_store *store = publishing->upload->store;
     const struct s3_abilities *abilities = &store->writing->abilities;
     const uint64_t time_ms = publishing->upload->multipart->part_count * COMPLETE_MS_A_PART;
     enum s3_completion condition = S3_COMPLETE_ALWAYS;
@@ -207,12 +243,13 @@ static enum zt_status complete(struct publishing *publishing, struct zt_error *e
                                  publishing->etag, error);
 }
 
-/* What the request did, as the object tells. *out_version is that of our own object. */
+/* Finds out from the object whether the request was carried out. *out_version is set if the object
+ * is ours. */
 static enum zt_status settle(struct publishing *publishing, enum zt_status written,
                              struct object_version *out_version, struct zt_error *error)
 {
     const struct s3_upload *upload = publishing->upload;
-    struct s3_store *store = s3_store_of(upload);
+    struct s3_store *store = upload->store;
     struct object_version version;
     struct zt_error ignored;
     bool exists = false;
@@ -223,7 +260,7 @@ static enum zt_status settle(struct publishing *publishing, enum zt_status writt
         *out_version = version;
         return ZT_OK;
     }
-    /* An answer of success is believed, even if another writer has replaced the object since. */
+    /* A success response is trusted, even if another writer has replaced the object since. */
     if (written == ZT_OK)
         return ZT_OK;
     if (looked == ZT_OK)
@@ -233,18 +270,20 @@ static enum zt_status settle(struct publishing *publishing, enum zt_status writt
     return as_unavailable(written, error);
 }
 
-/* Whatever was not answered may still be done, and cannot be taken back, which is said. An upload
- * that is not completing any more is aborted, and then certainly was not published. */
-static enum zt_status end_doubt(struct publishing *publishing, struct object_version *out_version,
-                                struct zt_error *error)
+/* Handles a write without a response. It may still be carried out and cannot be taken back, so the
+ * error says so. An upload that is not completing is aborted; if that succeeds, its outcome is
+ * certain. */
+static enum zt_status resolve_unknown_outcome(struct publishing *publishing,
+                                              struct object_version *out_version,
+                                              struct zt_error *error)
 {
     struct s3_upload *upload = publishing->upload;
-    struct s3_store *store = s3_store_of(upload);
+    struct s3_store *store = upload->store;
     struct s3_multipart *multipart = upload->multipart;
 
     if (multipart != NULL) {
         upload->multipart = NULL;
-        upload->is_prepared = false;
+        upload->has_lost_parts = true;
         if (!multipart->is_completing &&
             s3_multipart_abort(store, multipart, publishing->claim->by_ms, error) == ZT_OK) {
             s3_multipart_free(multipart);
@@ -252,11 +291,11 @@ static enum zt_status end_doubt(struct publishing *publishing, struct object_ver
         }
         s3_keeper_abort(store, multipart);
     }
-    publishing->claim->base.has_doubt = true;
+    publishing->claim->base.outcome_is_unknown = true;
     publishing->claim->stays = !publishing->is_guarded;
-    return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                   "the object store does not answer, so it is not known whether the model was "
-                   "published");
+    return zt_fail(
+        error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+        "the object store does not respond, so it is unknown whether the model was published");
 }
 
 static enum zt_status write_object(struct publishing *publishing,
@@ -267,17 +306,17 @@ static enum zt_status write_object(struct publishing *publishing,
         is_multipart ? complete(publishing, error) : put_whole(publishing, error);
     enum zt_status status;
 
-    /* Nothing was sent. */
+    /* The request was not sent. */
     if (written == ZT_IO || written == ZT_NO_MEMORY || written == ZT_LIMIT)
         return written;
     status = settle(publishing, written, out_version, error);
     if (status == ZT_UNAVAILABLE && written == ZT_UNAVAILABLE)
-        status = end_doubt(publishing, out_version, error);
+        status = resolve_unknown_outcome(publishing, out_version, error);
     return status;
 }
 
-/* What was known of the path is not what it has now. */
-static void forget_known(struct s3_store *store, const char *path)
+/* Forgets the known version of a path, because the path has changed. */
+static void drop_known(struct s3_store *store, const char *path)
 {
     struct object_version known;
     struct file_identity identity;
@@ -288,15 +327,34 @@ static void forget_known(struct s3_store *store, const char *path)
     s3_listing_lose(store->listing, path, &identity);
 }
 
-/* It was published: *version, unless it could not be learned. */
+/* Gives the bytes of a published file to the cache, under the new version, and removes the file.
+ * The cache links the file before the staging folder's name is removed: a file without any name
+ * could not be linked. */
+static void move_to_cache(struct s3_upload *upload, const struct file_identity *identity)
+{
+    const struct s3_store *store = upload->store;
+    struct staged_file *file = upload->file;
+    const int descriptor = fcntl(file->descriptor, F_DUPFD_CLOEXEC, 0);
+    uint8_t key[CACHE_KEY_BYTES];
+
+    if (descriptor >= 0 && identity != NULL) {
+        s3_cache_key(store, upload->path, identity, key);
+        cache_adopt(store->cache, key, descriptor, upload->length);
+    } else if (descriptor >= 0) {
+        close(descriptor);
+    }
+    staged_file_remove(file);
+}
+
+/* Completes a successful publication. *version has no ETag if the new version is unknown. */
 static void finish(struct publishing *publishing, const struct object_version *version)
 {
     struct s3_upload *upload = publishing->upload;
-    struct s3_store *store = s3_store_of(upload);
+    struct s3_store *store = upload->store;
     struct store_claim *claim = &publishing->claim->base;
 
     if (upload->multipart != NULL) {
-        s3_multipart_forget(store, upload->multipart);
+        s3_multipart_drop(store, upload->multipart);
         s3_multipart_free(upload->multipart);
         upload->multipart = NULL;
     }
@@ -305,22 +363,23 @@ static void finish(struct publishing *publishing, const struct object_version *v
         claim->published = bucket_identity(version->etag, version->size_bytes, version->modified_s);
         s3_note_version(store, upload->path, version);
     } else
-        forget_known(store, upload->path);
-    s3_upload_end(upload, claim->has_published ? &claim->published : NULL);
+        drop_known(store, upload->path);
+    move_to_cache(upload, claim->has_published ? &claim->published : NULL);
 }
 
-enum zt_status s3_publish(struct stored_upload *base, const char *path,
+enum zt_status s3_publish(struct store *base, struct staged_file *file, const char *path,
                           const struct store_expected *expected, struct zt_error *error)
 {
-    struct publishing publishing = {.upload = s3_upload_of(base), .expected = expected};
-    struct s3_store *store = s3_store_of(publishing.upload);
+    struct publishing publishing = {.upload = (struct s3_upload *)file->transfer,
+                                    .expected = expected};
     struct object_version version = {.etag = ""};
     enum zt_status status;
 
-    publishing.claim = s3_claim_of(store, path);
+    publishing.claim = s3_claim_of((struct s3_store *)base, path);
     if (publishing.claim == NULL)
         return fail_unclaimed(error);
-    if (!publishing.upload->is_prepared || strcmp(publishing.upload->path, path) != 0)
+    if (publishing.upload == NULL || publishing.upload->has_lost_parts ||
+        strcmp(publishing.upload->path, path) != 0)
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the upload is not prepared");
     status = s3_claim_refresh(publishing.claim, error);
     if (status == ZT_OK)
@@ -364,11 +423,11 @@ static enum zt_status delete_object(struct s3_claim *claim, const char *path,
     struct object_version version;
     bool exists = true;
 
-    /* The answer may have been lost. */
+    /* The response to the removal may have been lost. */
     if (status == ZT_UNAVAILABLE &&
         look(claim->store, path, claim->by_ms, &exists, &version, NULL) == ZT_OK && !exists)
         status = ZT_OK;
-    claim->base.has_doubt = status == ZT_UNAVAILABLE;
+    claim->base.outcome_is_unknown = status == ZT_UNAVAILABLE;
     claim->stays = claim->stays || status == ZT_UNAVAILABLE;
     if (status == ZT_OK)
         s3_note_version(claim->store, path, NULL);
@@ -388,7 +447,7 @@ enum zt_status s3_remove(struct store *base, const char *path,
 
     if (claim == NULL)
         return fail_unclaimed(error);
-    /* The claim looked at all that is under the name, if that can be a model. */
+    /* The claim has looked up all files under the name, if the path can be a model. */
     if (model_path_split(path, &length, &rank) && !s3_known_version(store, path, &version))
         return expected->what == STORE_EXPECTS_VERSION ? fail_changed(error) : not_found(error);
     status = s3_claim_refresh(claim, error);

@@ -1,15 +1,24 @@
-/* Any worker may continue reading under the lock, so the end never waits for a queued job. */
+/* Any worker may continue reading under the lock, so the end of the body never waits for a queued
+ * job. */
 #include "upload/shared/body_follower.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/processors.h"
+#include "base/server.h"
+#include "http/exchange/client.h"
+#include "store/staging.h"
+#include "upload/shared/write_checks.h"
+
 #define PIECE_BYTES ((size_t)256 << 10)
-/* Less than this is not worth a job. */
+/* Fewer bytes than this do not justify a job. */
 #define FOLLOW_BYTES ((uint64_t)1 << 20)
-/* The most that one job reads, since other jobs wait for the worker. */
+/* The maximum that one job reads, because other jobs wait for the worker. */
 #define JOB_BYTES ((uint64_t)8 << 20)
+/* Smaller pieces are hashed before another worker could begin. */
+#define OFFER_BYTES ((size_t)256 << 10)
 
 /* --- digests --- */
 
@@ -26,6 +35,7 @@ bool byte_digests_init(struct byte_digests *digests, bool with_sha512, bool with
 /* Each hasher gets a piece while it is in the processor's cache. */
 void byte_digests_update(struct byte_digests *digests, const void *bytes, size_t length)
 {
+    assert(digests->hashers[SHA256] != NULL);
     for (int i = SHA256; i <= XXH3; i++)
         if (digests->hashers[i] != NULL)
             zt_hasher_update(digests->hashers[i], bytes, length);
@@ -58,6 +68,7 @@ void byte_digests_free(struct byte_digests *digests)
 
 bool byte_digests_agree(const struct byte_digests *digests, const struct digest_field *field)
 {
+    assert(digests->sha256.length_bytes == sizeof(field->sha256));
     assert(!field->has_sha512 || digests->hashers[SHA512] != NULL);
     return (!field->has_sha256 ||
             memcmp(field->sha256, digests->sha256.bytes, sizeof(field->sha256)) == 0) &&
@@ -71,15 +82,18 @@ static void run_job(struct job *job);
 
 void body_follower_init(struct body_follower *follower, void *owner, void (*free)(void *owner))
 {
+    assert(owner != NULL && free != NULL);
     follower->owner = owner;
     follower->free = free;
     follower->job.run = run_job;
+    follower->rested = NULL;
     atomic_init(&follower->references, 1);
     pthread_mutex_init(&follower->lock, NULL);
 }
 
 void body_follower_destroy(struct body_follower *follower)
 {
+    assert(follower->offered.length == 0);
     assert(atomic_load(&follower->references) == 0);
     assert(!atomic_load(&follower->is_queued));
     pthread_mutex_destroy(&follower->lock);
@@ -99,8 +113,11 @@ static void run_job(struct job *job)
     struct body_follower *follower =
         (struct body_follower *)((char *)job - offsetof(struct body_follower, job));
 
+    assert(atomic_load(&follower->is_queued) && atomic_load(&follower->references) > 0);
     follower->work(follower->work_context);
     atomic_store(&follower->is_queued, false);
+    if (follower->rested != NULL)
+        follower->rested(follower->owner);
     body_follower_release(follower);
 }
 
@@ -108,6 +125,7 @@ bool body_follower_run(struct body_follower *follower, void (*work)(void *contex
 {
     if (atomic_exchange(&follower->is_queued, true))
         return false;
+    assert(follower->workers != NULL && atomic_load(&follower->references) > 0);
     follower->work = work;
     follower->work_context = context;
     atomic_fetch_add(&follower->references, 1);
@@ -124,6 +142,7 @@ static void do_nothing(void *context)
 /* The job's reference is then the last one. */
 void body_follower_release_on_worker(struct body_follower *follower)
 {
+    assert(atomic_load(&follower->references) > 0);
     (void)body_follower_run(follower, do_nothing, NULL);
     body_follower_release(follower);
 }
@@ -142,25 +161,43 @@ void body_follower_stop(struct body_follower *follower)
     pthread_mutex_unlock(&follower->lock);
 }
 
+void body_follower_continue(struct body_follower *follower, struct staged_file *stored)
+{
+    assert(stored != NULL);
+    pthread_mutex_lock(&follower->lock);
+    assert(follower->stored == NULL);
+    follower->stored = stored;
+    pthread_mutex_unlock(&follower->lock);
+}
+
+bool body_follower_is_busy(const struct body_follower *follower)
+{
+    return atomic_load(&follower->is_queued);
+}
+
 static enum zt_status give_to_sink(struct body_follower *follower, const void *bytes, size_t length)
 {
     struct zt_error *error = &follower->sink_error;
 
+    assert(follower->sink.take != NULL);
     assert(error->status == ZT_OK);
+    assert(atomic_load(&follower->taken) + length <=
+           atomic_load(&follower->received) + follower->offered.length);
     error->status = follower->sink.take(follower->sink.context, bytes, length, error);
     if (error->status == ZT_OK)
         atomic_fetch_add(&follower->taken, length);
     return error->status;
 }
 
-/* With the lock held. */
+/* The lock must be held. */
 static enum zt_status read_to(struct body_follower *follower, uint64_t end, uint8_t *buffer,
                               struct zt_error *error)
 {
     uint64_t at = atomic_load(&follower->taken);
     struct zt_source *source;
-    enum zt_status status = follower->store->ops->read_back(follower->stored, &source, error);
+    enum zt_status status = staged_file_read_back(follower->stored, &source, error);
 
+    assert(at < end && follower->stored != NULL);
     while (status == ZT_OK && at < end) {
         size_t length = end - at < PIECE_BYTES ? (size_t)(end - at) : PIECE_BYTES;
 
@@ -169,14 +206,16 @@ static enum zt_status read_to(struct body_follower *follower, uint64_t end, uint
             status = give_to_sink(follower, buffer, length);
         at += length;
     }
+    assert(status != ZT_OK || atomic_load(&follower->taken) == end);
     if (follower->sink_error.status != ZT_OK)
         *error = follower->sink_error;
     return status;
 }
 
-/* With the lock held. Does nothing once the end was taken: then there is no file to read either. */
+/* The lock must be held. Does nothing once the body is finished: the file may be gone. */
 static enum zt_status take_to(struct body_follower *follower, uint64_t end, struct zt_error *error)
 {
+    const uint64_t taken = atomic_load(&follower->taken);
     enum zt_status status;
     uint8_t *buffer;
 
@@ -184,12 +223,12 @@ static enum zt_status take_to(struct body_follower *follower, uint64_t end, stru
         *error = follower->sink_error;
         return error->status;
     }
-    if (atomic_load(&follower->taken) >= end)
+    if (taken >= end)
         return ZT_OK;
     assert(end <= atomic_load(&follower->received));
     if (follower->stored == NULL)
-        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the body was given up");
-    buffer = malloc(PIECE_BYTES);
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the body was abandoned");
+    buffer = malloc(end - taken < PIECE_BYTES ? (size_t)(end - taken) : PIECE_BYTES);
     if (buffer == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to read a body with");
     status = read_to(follower, end, buffer, error);
@@ -197,7 +236,7 @@ static enum zt_status take_to(struct body_follower *follower, uint64_t end, stru
     return status;
 }
 
-/* A failure occurs again when the rest is taken, and is reported then. */
+/* Ignores failures: they occur again in body_follower_finish, which reports them. */
 static void catch_up(void *context)
 {
     struct body_follower *follower = context;
@@ -221,32 +260,65 @@ void body_follower_advance(struct body_follower *follower, uint64_t length)
         (void)body_follower_run(follower, catch_up, follower);
 }
 
-/* While the follower keeps up, the two workers are never that far apart. */
-void body_follower_count(struct body_follower *follower, uint64_t length)
+static void take_offered(void *context)
 {
-    const uint64_t received = atomic_fetch_add(&follower->received, length) + length;
-
-    if (received >= atomic_load(&follower->taken) + JOB_BYTES)
-        (void)body_follower_run(follower, catch_up, follower);
-}
-
-/* Whether what is missing up to there can be read back, and is little. With the lock held. */
-static bool is_near(const struct body_follower *follower, uint64_t at)
-{
-    return at <= atomic_load(&follower->received) && at < atomic_load(&follower->taken) + JOB_BYTES;
-}
-
-void body_follower_take(struct body_follower *follower, uint64_t at, const void *bytes,
-                        size_t length)
-{
-    struct zt_error error;
+    struct body_follower *follower = context;
 
     pthread_mutex_lock(&follower->lock);
-    if ((atomic_load(&follower->taken) == at ||
-         (is_near(follower, at) && take_to(follower, at, &error) == ZT_OK)) &&
-        atomic_load(&follower->taken) == at && follower->sink_error.status == ZT_OK)
-        (void)give_to_sink(follower, bytes, length);
+    if (follower->offered.length > 0)
+        (void)give_to_sink(follower, follower->offered.bytes, follower->offered.length);
+    follower->offered.length = 0;
     pthread_mutex_unlock(&follower->lock);
+}
+
+static bool has_free_processor(struct workers *workers)
+{
+    struct workers_load load;
+
+    workers_load(workers, &load);
+    /* Idle jobs give way. */
+    return load.queued[0] == 0 && load.running[0] + load.running[1] < processors_count();
+}
+
+void body_follower_offer(struct body_follower *follower, const struct body_piece *piece)
+{
+    if (piece->on_loop || piece->length < OFFER_BYTES || !has_free_processor(follower->workers))
+        return;
+    pthread_mutex_lock(&follower->lock);
+    assert(follower->offered.length == 0);
+    if (atomic_load(&follower->taken) == atomic_load(&follower->received) &&
+        follower->sink_error.status == ZT_OK)
+        follower->offered = *piece;
+    pthread_mutex_unlock(&follower->lock);
+    (void)body_follower_run(follower, take_offered, follower);
+}
+
+void body_follower_withdraw(struct body_follower *follower)
+{
+    pthread_mutex_lock(&follower->lock);
+    follower->offered.length = 0;
+    pthread_mutex_unlock(&follower->lock);
+}
+
+void body_follower_take(struct body_follower *follower, const struct body_piece *piece)
+{
+    struct zt_error error;
+    uint64_t at;
+
+    if (piece->on_loop) {
+        body_follower_advance(follower, piece->length);
+        return;
+    }
+    at = atomic_fetch_add(&follower->received, piece->length);
+    pthread_mutex_lock(&follower->lock);
+    follower->offered.length = 0;
+    /* A job may have read these bytes back already, or taken them when they were offered. */
+    if (at < atomic_load(&follower->taken) + JOB_BYTES && take_to(follower, at, &error) == ZT_OK &&
+        atomic_load(&follower->taken) == at)
+        (void)give_to_sink(follower, piece->bytes, piece->length);
+    pthread_mutex_unlock(&follower->lock);
+    if (at + piece->length >= atomic_load(&follower->taken) + JOB_BYTES)
+        (void)body_follower_run(follower, catch_up, follower);
 }
 
 enum zt_status body_follower_finish(struct body_follower *follower, struct zt_error *error)
@@ -255,6 +327,108 @@ enum zt_status body_follower_finish(struct body_follower *follower, struct zt_er
 
     pthread_mutex_lock(&follower->lock);
     status = take_to(follower, atomic_load(&follower->received), error);
+    assert(status != ZT_OK || atomic_load(&follower->taken) == atomic_load(&follower->received));
     pthread_mutex_unlock(&follower->lock);
     return status;
+}
+
+/* --- a body that is a whole file --- */
+
+static void drop_stored(void *context)
+{
+    struct whole_body *body = context;
+
+    assert(body->failure.is_set);
+    body_follower_stop(&body->follower);
+    body->ops->drop(body);
+}
+
+/* Removes the stored bytes of a refused body at once, so that a full disk does not wait for a slow
+ * client. That is impossible while a worker hashes; the next piece of the body then tries again. */
+static void drop(struct whole_body *body)
+{
+    assert(body->failure.is_set);
+    if (!body->is_dropped)
+        body->is_dropped = body_follower_run(&body->follower, drop_stored, body);
+}
+
+static void receive(struct request *request, const struct body_piece *piece)
+{
+    struct whole_body *body = request->context;
+
+    if (body->failure.is_set) {
+        drop(body);
+        return;
+    }
+    body_follower_offer(&body->follower, piece);
+    if (body->ops->store(body, piece->bytes, piece->length))
+        body_follower_take(&body->follower, piece);
+    else
+        body_follower_withdraw(&body->follower);
+}
+
+static const struct body_receiver receiver = {.receive = receive, .on_workers = true};
+
+static void free_owner(void *owner)
+{
+    struct whole_body *body = owner;
+
+    body->ops->free(body);
+}
+
+void whole_body_init(struct whole_body *body, struct request *request,
+                     const struct whole_body_ops *ops, void (*release)(void *owner))
+{
+    assert(ops->store != NULL && ops->drop != NULL && ops->free != NULL);
+    body_follower_init(&body->follower, body, free_owner);
+    body->follower.client = request_client_key(request);
+    body->ops = ops;
+    request->context = body;
+    request->receiver = &receiver;
+    request_hold(request, body, release);
+}
+
+void whole_body_destroy(struct whole_body *body)
+{
+    byte_digests_free(&body->digests);
+    body_follower_destroy(&body->follower);
+}
+
+bool whole_body_refuse_digests(struct whole_body *body, struct request *request)
+{
+    return write_refuse_digests(request, &body->content_digest, &body->repr_digest);
+}
+
+bool whole_body_start(struct whole_body *body, struct server *server, struct staged_file *stored)
+{
+    const bool with_sha512 = body->content_digest.has_sha512 || body->repr_digest.has_sha512;
+
+    assert(stored != NULL && !body->failure.is_set);
+    if (!byte_digests_init(&body->digests, with_sha512, false))
+        return failure_no_memory(&body->failure, "hashing");
+    body->follower.workers = server->workers;
+    body->follower.store = server->store;
+    body->follower.stored = stored;
+    body->follower.sink = (struct zt_sink){byte_digests_take, &body->digests};
+    return true;
+}
+
+static bool check_digest(struct whole_body *body, const struct digest_field *stated,
+                         const char *field)
+{
+    return byte_digests_agree(&body->digests, stated) ||
+           failure_refuse(&body->failure, PROBLEM_DIGEST_MISMATCH,
+                          "the body does not have the digest of %s", field);
+}
+
+bool whole_body_finish(struct whole_body *body)
+{
+    struct zt_error error;
+
+    assert(!body->failure.is_set && !body->is_dropped);
+    if (body_follower_finish(&body->follower, &error) != ZT_OK)
+        return failure_of_store(&body->failure, &error);
+    byte_digests_finish(&body->digests);
+    return check_digest(body, &body->content_digest, "Content-Digest") &&
+           check_digest(body, &body->repr_digest, "Repr-Digest");
 }

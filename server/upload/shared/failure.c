@@ -1,4 +1,4 @@
-/* Failures of writes, and how they are answered. */
+/* Records failures of writes, and replies with them. */
 #include "upload/shared/failure.h"
 
 #include <assert.h>
@@ -10,6 +10,7 @@
 
 bool failure_set(struct failure *failure, enum problem problem, const struct zt_error *error)
 {
+    assert(error->status != ZT_OK);
     assert(problem < PROBLEM_COUNT);
     if (!failure->is_set) {
         failure->is_set = true;
@@ -34,8 +35,12 @@ bool failure_refuse(struct failure *failure, enum problem problem, const char *f
 
 bool failure_of_store(struct failure *failure, const struct zt_error *error)
 {
+    const enum problem problem = problem_of_write(error);
+
     assert(error->status != ZT_OK);
-    return failure_set(failure, problem_of_write(error), error);
+    if (!failure->is_set)
+        failure->is_passing = problem == PROBLEM_OVERLOADED;
+    return failure_set(failure, problem, error);
 }
 
 bool failure_no_memory(struct failure *failure, const char *purpose)
@@ -48,6 +53,7 @@ bool failure_no_memory(struct failure *failure, const char *purpose)
 
 enum outcome failure_reply(struct request *request, const struct failure *failure)
 {
+    assert(failure->problem < PROBLEM_COUNT);
     assert(failure->is_set);
     problem_reply_error_as(request, failure->problem, &failure->error);
     if (failure->is_passing)

@@ -1,5 +1,5 @@
-/* The table of kept uploads (256 lists under one lock) and the timer that they share. Nothing waits
- * for a disk while it holds the lock. */
+/* The table of kept uploads (256 lists under one lock) and their timer. No thread waits for a disk
+ * while it holds that lock. */
 #include "upload/shared/kept_uploads.h"
 
 #include <assert.h>
@@ -9,19 +9,21 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/workers.h"
 #include "http/wire/loop.h"
+#include "store/staging.h"
 
 /* One for each first byte of an id. */
-#define LISTS 256
+#define LISTS    256
+#define MS_PER_S 1000
 /* How often to look for expired uploads. */
 #define LOOK_S 1
-/* The most that are removed from one list at a time. */
+/* Maximum number of uploads removed from one list per pass. */
 #define EXPIRED_MAX 16
-/* The most outcomes that outlive the process: each has a place, with a descriptor. */
-#define OUTCOMES_KEPT_MAX 256
 
 struct kept_uploads {
     struct server *server;
@@ -29,10 +31,10 @@ struct kept_uploads {
     int timer; /* -1: none */
     struct job job;
     atomic_bool is_queued;
-    atomic_uint outcomes_kept;
-    pthread_mutex_t lock; /* of the lists */
+    pthread_mutex_t adopting; /* held while a folder is looked into; taken before the other lock */
+    pthread_mutex_t lock;     /* guards the lists */
     struct kept_upload *lists[LISTS];
-    atomic_size_t count; /* in all lists */
+    atomic_size_t count; /* number of uploads in the table */
 };
 
 /* --- one upload --- */
@@ -40,6 +42,7 @@ struct kept_uploads {
 void kept_upload_init(struct kept_upload *upload, const struct kept_kind *kind,
                       struct server *server, const char *id)
 {
+    assert(kind->kind > UPLOAD_KIND_FILE && kind->kind < UPLOAD_KINDS);
     assert(strlen(id) == UPLOAD_ID_SIZE - 1);
     upload->kind = kind;
     upload->server = server;
@@ -47,6 +50,7 @@ void kept_upload_init(struct kept_upload *upload, const struct kept_kind *kind,
     strcpy(upload->entry.id, id);
     upload->entry.created = time(NULL);
     atomic_init(&upload->entry.active, upload->entry.created);
+    atomic_init(&upload->entry.touched_ms, clock_ms());
     atomic_init(&upload->references, 1);
 }
 
@@ -75,35 +79,53 @@ void kept_upload_release(void *thing)
 
 void kept_upload_touch(struct kept_upload *upload)
 {
+    assert(atomic_load(&upload->references) > 0);
     atomic_store(&upload->entry.active, time(NULL));
+    atomic_store(&upload->entry.touched_ms, clock_ms());
+}
+
+int64_t kept_upload_left_ms(const struct kept_upload *upload, int64_t limit_s)
+{
+    return atomic_load(&upload->entry.touched_ms) + limit_s * MS_PER_S - clock_ms();
+}
+
+int64_t kept_upload_ms_of(time_t when)
+{
+    const time_t age_s = time(NULL) - when;
+
+    /* A time in the future was noted before the clock was set back. */
+    return clock_ms() - (age_s > 0 ? (int64_t)age_s * MS_PER_S : 0);
+}
+
+time_t kept_upload_time_in(int64_t left_ms)
+{
+    return time(NULL) + (time_t)(left_ms / MS_PER_S);
 }
 
 /* --- the table --- */
 
-static unsigned digit_of(char hex)
-{
-    return (unsigned)(hex <= '9' ? hex - '0' : hex - 'a' + 10);
-}
-
 unsigned kept_uploads_list_of(const char *id)
 {
-    unsigned list = digit_of(id[0]) * 16 + digit_of(id[1]);
+    uint8_t list = 0;
+    const bool is_id = zt_hex_read_lower((struct zt_text){id, 2}, &list, 1);
 
-    assert(list < LISTS);
+    assert(is_id);
+    (void)is_id;
     return list;
 }
 
-/* With the lock held. */
+/* The lock must be held. */
 static struct kept_upload *look_up(struct kept_uploads *kept, const char *id)
 {
     struct kept_upload *upload = kept->lists[kept_uploads_list_of(id)];
 
     while (upload != NULL && memcmp(upload->entry.id, id, UPLOAD_ID_SIZE - 1) != 0)
         upload = upload->next;
+    assert(upload == NULL || upload->is_listed);
     return upload;
 }
 
-/* Takes a reference. False if the id is already in the table. */
+/* Takes a reference. Returns false if the id is already in the table. */
 static bool put_in(struct kept_uploads *kept, struct kept_upload *upload)
 {
     struct kept_upload **list = &kept->lists[kept_uploads_list_of(upload->entry.id)];
@@ -113,6 +135,7 @@ static bool put_in(struct kept_uploads *kept, struct kept_upload *upload)
     is_new = look_up(kept, upload->entry.id) == NULL;
     if (is_new) {
         assert(!upload->is_listed);
+        assert(upload->entry.kind == upload->kind->kind);
         kept_upload_hold(upload);
         upload->is_listed = true;
         upload->next = *list;
@@ -175,6 +198,7 @@ struct kept_upload *kept_uploads_search(struct kept_uploads *kept,
         while (found != NULL && !is_it(context, found))
             found = found->next;
     }
+    assert(found == NULL || found->is_listed);
     if (found != NULL)
         kept_upload_hold(found);
     pthread_mutex_unlock(&kept->lock);
@@ -196,6 +220,7 @@ bool kept_uploads_add(struct kept_upload *upload)
     unsigned limit = limit_of(upload);
     bool is_new;
 
+    assert(!upload->is_listed);
     if (!registry_add(server->registry, &upload->entry, limit))
         return false;
     metric_add(METRIC_BEGUN_FILE + (enum metric)upload->entry.kind, 1);
@@ -204,7 +229,7 @@ bool kept_uploads_add(struct kept_upload *upload)
     return is_new;
 }
 
-void kept_uploads_forget(struct kept_upload *upload)
+void kept_uploads_remove(struct kept_upload *upload)
 {
     registry_remove(upload->server->registry, &upload->entry);
     take_out(upload->server->kept, upload);
@@ -212,69 +237,49 @@ void kept_uploads_forget(struct kept_upload *upload)
 
 /* --- places and outcomes --- */
 
-/* False: the maximum number of outcomes is already kept. */
-static bool keep_outcome(struct kept_uploads *kept, struct kept_upload *upload)
-{
-    assert(!upload->is_outcome_kept);
-    upload->is_outcome_kept = atomic_fetch_add(&kept->outcomes_kept, 1) < OUTCOMES_KEPT_MAX;
-    if (!upload->is_outcome_kept)
-        atomic_fetch_sub(&kept->outcomes_kept, 1);
-    return upload->is_outcome_kept;
-}
-
-static void forget_outcome(struct kept_uploads *kept, struct kept_upload *upload)
-{
-    if (upload->is_outcome_kept) {
-        unsigned before = atomic_fetch_sub(&kept->outcomes_kept, 1);
-
-        assert(before > 0);
-        (void)before;
-    }
-    upload->is_outcome_kept = false;
-}
-
-static void remove_place(struct kept_uploads *kept, struct kept_upload *upload)
+static void remove_place(struct kept_upload *upload)
 {
     struct store *store = upload->server->store;
     struct zt_error error;
     enum zt_status status;
 
-    forget_outcome(kept, upload);
-    status = store->ops->kept_drop(store, upload->entry.id, &error);
+    status = staging_folder_drop(store->staging, upload->entry.id, &error);
     if (status != ZT_OK && status != ZT_NOT_FOUND)
         log_write(LOG_LEVEL_WARN, "upload %s: not removed: %s", upload->entry.id, error.message);
 }
 
-/* Removes the place first: an upload that has a place but is not in the table would be taken
+/* Removes the folder first: an upload with a folder that is not in the table would be taken
  * over. */
 void kept_uploads_drop(struct kept_upload *upload)
 {
+    assert(atomic_load(&upload->references) > 0);
     registry_remove(upload->server->registry, &upload->entry);
-    remove_place(upload->server->kept, upload);
+    remove_place(upload);
     take_out(upload->server->kept, upload);
 }
 
 void kept_uploads_finish(struct kept_upload *upload)
 {
+    struct store *store = upload->server->store;
+
     registry_remove(upload->server->registry, &upload->entry);
-    if (!keep_outcome(upload->server->kept, upload))
-        remove_place(upload->server->kept, upload);
+    staging_folder_release(store->staging, upload->entry.id);
 }
 
 /* --- uploads of an earlier process --- */
 
-/* Takes the caller's reference. False: there are too many outcomes already. */
-static bool take_over(struct kept_uploads *kept, struct kept_upload *upload, bool is_outcome)
+/* Takes over the caller's reference. */
+static void take_over(struct kept_uploads *kept, struct kept_upload *upload, bool is_outcome)
 {
-    bool is_taken = !is_outcome || keep_outcome(kept, upload);
+    struct store *store = kept->server->store;
 
-    /* Another request may have been faster; the upload is in the table, which is what matters. */
-    if (is_taken && !put_in(kept, upload))
-        forget_outcome(kept, upload);
-    else if (is_taken && !is_outcome)
+    assert(!upload->is_listed && atomic_load(&upload->references) == 1);
+    /* If another request was faster, that is fine: the upload is in the table. */
+    if (put_in(kept, upload) && !is_outcome)
         (void)registry_add(kept->server->registry, &upload->entry, 0);
+    if (is_outcome)
+        staging_folder_release(store->staging, upload->entry.id);
     kept_upload_release(upload);
-    return is_taken;
 }
 
 static enum kept_opened open_place(struct kept_uploads *kept, const struct kept_kind *kind,
@@ -285,7 +290,9 @@ static enum kept_opened open_place(struct kept_uploads *kept, const struct kept_
 
     if (opened == KEPT_NOT_OURS || opened == KEPT_UNREADABLE)
         return opened;
-    return take_over(kept, upload, opened == KEPT_OUTCOME) ? KEPT_OPENED : KEPT_NOT_OURS;
+    assert(upload->kind == kind);
+    take_over(kept, upload, opened == KEPT_OUTCOME);
+    return KEPT_OPENED;
 }
 
 static bool restore(void *context, const char *id)
@@ -297,12 +304,12 @@ static bool restore(void *context, const char *id)
         enum kept_opened opened = open_place(kept, *kind, id);
 
         if (opened == KEPT_UNREADABLE)
-            log_write(LOG_LEVEL_WARN, "upload %s: cannot be read now, and is left alone", id);
+            log_write(LOG_LEVEL_WARN, "upload %s: cannot be read now, and is kept", id);
         if (opened != KEPT_NOT_OURS)
             return true;
     }
     log_write(LOG_LEVEL_WARN, "upload %s: it cannot be continued: removed", id);
-    (void)kept->server->store->ops->kept_drop(kept->server->store, id, &error);
+    (void)staging_folder_drop(kept->server->store->staging, id, &error);
     return true;
 }
 
@@ -314,37 +321,90 @@ void kept_uploads_restore(struct kept_uploads *kept)
     /* A read-only server leaves uploads to the next server that can write. */
     if (!kept->server->config->writable)
         return;
-    if (store->ops->kept_list(store, restore, kept, &error) != ZT_OK)
+    if (staging_folders_adopt(store->staging, restore, kept, &error) != ZT_OK)
         log_write(LOG_LEVEL_WARN, "unfinished uploads cannot be restored: %s", error.message);
 }
 
+void kept_uploads_reopen(const struct kept_upload *forgotten)
+{
+    if (open_place(forgotten->server->kept, forgotten->kind, forgotten->entry.id) != KEPT_OPENED)
+        log_write(LOG_LEVEL_WARN, "upload %s: it cannot be opened again now", forgotten->entry.id);
+}
+
+/* Tries to take over the upload in a folder. Gives up the folder again if that fails, unless this
+ * process owned it before: it may belong to another kind, of any process. */
+static enum kept_opened adopt(struct kept_uploads *kept, const struct kept_kind *kind,
+                              const char *id)
+{
+    struct staging *staging = kept->server->store->staging;
+    enum kept_opened opened;
+    bool was_owned;
+
+    pthread_mutex_lock(&kept->adopting);
+    was_owned = staging_folder_is_owned(staging, id);
+    opened = open_place(kept, kind, id);
+    if (opened != KEPT_OPENED && !was_owned)
+        staging_folder_release(staging, id);
+    pthread_mutex_unlock(&kept->adopting);
+    return opened;
+}
+
 struct kept_upload *kept_uploads_find_or_adopt(struct kept_uploads *kept, enum upload_kind kind,
-                                               struct zt_text id)
+                                               struct zt_text id, bool *out_unreadable)
 {
     struct kept_upload *upload = kept_uploads_find(kept, kind, id);
     char text[UPLOAD_ID_SIZE] = "";
 
+    *out_unreadable = false;
     if (upload != NULL || !registry_id_is_valid(id) || !kept->server->config->writable)
         return upload;
     memcpy(text, id.bytes, id.length);
-    for (const struct kept_kind *const *one = kept->kinds; *one != NULL; one++)
-        if ((*one)->kind == kind && open_place(kept, *one, text) == KEPT_OPENED)
+    for (const struct kept_kind *const *one = kept->kinds; *one != NULL; one++) {
+        enum kept_opened opened = (*one)->kind == kind ? adopt(kept, *one, text) : KEPT_NOT_OURS;
+
+        *out_unreadable = *out_unreadable || opened == KEPT_UNREADABLE;
+        if (opened == KEPT_OPENED)
             return kept_uploads_find(kept, kind, id);
+    }
     return NULL;
+}
+
+bool kept_uploads_is_remote(struct kept_uploads *kept, struct zt_text id)
+{
+    struct store *store = kept->server->store;
+    char text[UPLOAD_ID_SIZE] = "";
+    struct staged_file *file;
+    enum zt_status status;
+    bool was_owned;
+
+    if (!registry_id_is_valid(id) || !kept->server->config->writable)
+        return false;
+    memcpy(text, id.bytes, id.length);
+    pthread_mutex_lock(&kept->adopting);
+    was_owned = staging_folder_is_owned(store->staging, text);
+    status = staging_folder_open(store->staging, text, "none", &file, NULL);
+    if (status == ZT_OK)
+        staged_file_close(file);
+    if (!was_owned)
+        staging_folder_release(store->staging, text);
+    pthread_mutex_unlock(&kept->adopting);
+    return status == ZT_ARGUMENT;
 }
 
 /* --- expiry --- */
 
 /* Returns the number of expired uploads, each held. */
-static size_t find_expired(struct kept_uploads *kept, size_t list, time_t now,
+static size_t find_expired(struct kept_uploads *kept, size_t list,
                            struct kept_upload *out_expired[EXPIRED_MAX])
 {
     size_t count = 0;
 
+    assert(list < LISTS);
     pthread_mutex_lock(&kept->lock);
     for (struct kept_upload *one = kept->lists[list]; one != NULL && count < EXPIRED_MAX;
          one = one->next) {
-        if (one->kind->expires(one) > now)
+        assert(one->is_listed);
+        if (one->kind->left_ms(one) > 0)
             continue;
         kept_upload_hold(one);
         out_expired[count++] = one;
@@ -355,13 +415,11 @@ static size_t find_expired(struct kept_uploads *kept, size_t list, time_t now,
 
 void kept_uploads_expire(struct kept_uploads *kept)
 {
-    time_t now = time(NULL);
-
     if (atomic_load(&kept->count) == 0)
         return;
     for (size_t list = 0; list < LISTS; list++) {
         struct kept_upload *expired[EXPIRED_MAX];
-        size_t count = find_expired(kept, list, now, expired);
+        size_t count = find_expired(kept, list, expired);
 
         for (size_t i = 0; i < count; i++) {
             if (expired[i]->kind->end(expired[i])) {
@@ -375,11 +433,12 @@ void kept_uploads_expire(struct kept_uploads *kept)
     }
 }
 
-static void run_look(struct job *job)
+static void run_checks(struct job *job)
 {
     struct kept_uploads *kept =
         (struct kept_uploads *)((char *)job - offsetof(struct kept_uploads, job));
 
+    assert(atomic_load(&kept->is_queued));
     kept_uploads_expire(kept);
     atomic_store(&kept->is_queued, false);
 }
@@ -417,7 +476,8 @@ struct kept_uploads *kept_uploads_new(struct server *server, const struct kept_k
     kept->server = server;
     kept->kinds = kinds;
     kept->timer = -1;
-    kept->job.run = run_look;
+    kept->job.run = run_checks;
+    pthread_mutex_init(&kept->adopting, NULL);
     pthread_mutex_init(&kept->lock, NULL);
     return kept;
 }
@@ -428,10 +488,11 @@ void kept_uploads_free(struct kept_uploads *kept)
         return;
     for (size_t i = 0; i < LISTS; i++)
         while (kept->lists[i] != NULL)
-            kept_uploads_forget(kept->lists[i]);
+            kept_uploads_remove(kept->lists[i]);
     assert(atomic_load(&kept->count) == 0);
     if (kept->timer >= 0)
         close(kept->timer);
     pthread_mutex_destroy(&kept->lock);
+    pthread_mutex_destroy(&kept->adopting);
     free(kept);
 }

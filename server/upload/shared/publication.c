@@ -1,8 +1,8 @@
-/* Publication: validates the file, checks preconditions at the last moment, gives the file its
- * name, and removes the file that it replaces.
+/* Publishes: checks the preconditions at the last moment, gives the file its name, and removes the
+ * file that it replaces.
  *
- * Publications wait for the disk, so only those of the same name wait for each other. Of two that
- * may only create, exactly one succeeds. */
+ * Publications wait for the disk, so only publications under the same name wait for each other. If
+ * two requests may only create the same model, exactly one succeeds. */
 #include "upload/shared/publication.h"
 
 #include <assert.h>
@@ -13,193 +13,45 @@
 #include "base/changes.h"
 #include "base/log.h"
 #include "base/server.h"
-#include "http/fields/digest_fields.h"
-#include "http/fields/uri.h"
-#include "tree/file_hashes.h"
-#include "upload/shared/model_hold.h"
-#include "upload/shared/model_parts.h"
+#include "digests/file_hashes.h"
+#include "upload/shared/current_model.h"
+#include "upload/shared/publish_lock.h"
 #include "upload/shared/write_checks.h"
 #include "verify/component_digests.h"
 #include "verify/verifier.h"
 
-/* Changes by writers that do not ask for claims, while one writer tries to publish. */
+/* How many changes by writers without a claim are tolerated during one publication. */
 #define CHANGES_MOST 3
-
-/* --- preconditions --- */
-
-/* If-Match also accepts the tags of the compressed manifest: a client that has read that has read
- * this version. */
-static bool if_match_holds(const char *if_match, const struct generation *current)
-{
-    static const char *const codings[] = {NULL, "gzip", "zstd"};
-    const struct preconditions only = {.if_match = if_match};
-
-    if (current == NULL)
-        return precondition_check(&only, NULL, 0, false) == PRECONDITION_PASS;
-    for (size_t i = 0; i < sizeof(codings) / sizeof(codings[0]); i++) {
-        char etag[GENERATION_ETAG_SIZE + 8];
-
-        if (codings[i] != NULL)
-            generation_etag(current, codings[i], etag, sizeof(etag));
-        else
-            snprintf(etag, sizeof(etag), "%s", current->etag);
-        if (precondition_check(&only, etag, 0, false) == PRECONDITION_PASS)
-            return true;
-    }
-    return false;
-}
-
-bool model_preconditions_hold(const struct preconditions *preconditions,
-                              const struct generation *current)
-{
-    struct preconditions others = *preconditions;
-    const char *etag;
-    time_t modified;
-
-    if (others.if_match != NULL) {
-        if (!if_match_holds(others.if_match, current))
-            return false;
-        others.if_match = NULL;
-        others.if_unmodified_since = NULL;
-    }
-    etag = current != NULL ? current->etag : NULL;
-    modified = current != NULL ? generation_modified(current) : 0;
-    return precondition_check(&others, etag, modified, false) == PRECONDITION_PASS;
-}
-
-bool model_file_is_foreign(struct server *server, const char *path)
-{
-    struct generation *file =
-        model_path_is_vague(path) ? catalog_update(server->catalog, path) : NULL;
-    const bool is_foreign = file != NULL && generation_is_foreign(file);
-
-    generation_release(file);
-    return is_foreign;
-}
-
-/* A model whose file has its extension in other letters ("a.NPY"); NULL if there is none. */
-static struct generation *find_odd(struct server *server, const char *name)
-{
-    struct generation *odd = catalog_update_odd(server->catalog, zt_text_from(name));
-
-    if (odd == NULL || !generation_is_foreign(odd))
-        return odd;
-    generation_release(odd);
-    return NULL;
-}
-
-static bool is_of_rank(const struct generation *odd, unsigned rank)
-{
-    size_t length;
-    unsigned found;
-
-    return odd != NULL && model_path_split(odd->path, &length, &found) && found == rank;
-}
-
-struct generation *model_find_current(struct server *server, const char *name)
-{
-    struct generation *odd = find_odd(server, name);
-
-    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
-        char path[MODEL_PATH_SIZE];
-        struct generation *current;
-
-        snprintf(path, sizeof(path), "%s%s", name, model_extension(rank));
-        current = catalog_update(server->catalog, path);
-        if (current != NULL && !generation_is_foreign(current)) {
-            generation_release(odd);
-            return current;
-        }
-        generation_release(current);
-        if (is_of_rank(odd, rank))
-            return odd;
-    }
-    generation_release(odd);
-    return catalog_update_split(server->catalog, zt_text_from(name));
-}
-
-/* Whether the store has exactly this under a path: a version, or nothing. */
-static bool is_there(const struct model_hold *hold, const char *path,
-                     const struct file_identity *identity, struct failure *failure)
-{
-    struct store_expected found;
-
-    if (!model_hold_look(hold, path, &found, failure))
-        return false;
-    if (identity == NULL ? found.what == STORE_EXPECTS_NOTHING
-                         : found.what == STORE_EXPECTS_VERSION &&
-                               store_identity_equal(identity, &found.identity))
-        return true;
-    return failure_refuse(failure, PROBLEM_STORE_UNAVAILABLE,
-                          "the current model cannot be read from the object store");
-}
-
-bool model_is_current(const struct model_hold *hold, const struct generation *current,
-                      struct failure *failure)
-{
-    if (hold->claim == NULL)
-        return true;
-    /* A split GGUF's files have other names, and other claims. */
-    if (current != NULL && generation_is_split(current))
-        return true;
-    if (current != NULL)
-        return is_there(hold, current->path, &current->identity, failure);
-    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
-        char path[MODEL_PATH_SIZE];
-
-        snprintf(path, sizeof(path), "%s%s", hold->lock.name, model_extension(rank));
-        if (!is_there(hold, path, NULL, failure))
-            return false;
-    }
-    return true;
-}
-
-bool model_check_preconditions(struct server *server, const char *name,
-                               const struct preconditions *preconditions, bool *out_exists,
-                               struct failure *failure)
-{
-    struct generation *current;
-    bool hold;
-
-    *out_exists = false;
-    if (!preconditions_are_given(preconditions))
-        return true;
-    current = model_find_current(server, name);
-    hold = model_preconditions_hold(preconditions, current);
-    *out_exists = current != NULL;
-    generation_release(current);
-    return hold || failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
-                                  "the current model does not meet the request's preconditions");
-}
 
 /* --- the name --- */
 
-/* First as a new file, which is atomic against any other writer; then, unless the request only
- * creates, over the old. */
+/* Tries to create a new file first, which is atomic against any other writer. Then replaces the old
+ * file, unless the request may only create. */
 static bool give_name_in_folder(struct publication *publication, const char *path, bool exists,
                                 struct failure *failure)
 {
     const struct store_ops *ops = publication->server->store->ops;
     struct zt_error error;
-    enum zt_status status = ops->publish(publication->stored, path, &store_expects_nothing, &error);
+    enum zt_status status = ops->publish(publication->server->store, publication->stored, path,
+                                         &store_expects_nothing, &error);
 
+    assert(!store_is_remote(publication->server->store));
     if (status == ZT_ARGUMENT && publication->preconditions.if_none_match != NULL && !exists)
         return failure_refuse(failure, PROBLEM_PRECONDITION_FAILED, "the name was taken meanwhile");
     if (status == ZT_ARGUMENT) {
         publication->published.replaced = true;
-        status = ops->publish(publication->stored, path, &store_expects_anything, &error);
+        status = ops->publish(publication->server->store, publication->stored, path,
+                              &store_expects_anything, &error);
     }
     if (status == ZT_ARGUMENT)
         return failure_set(failure, PROBLEM_CONFLICT, &error);
-    if (status != ZT_OK)
-        return failure_of_store(failure, &error);
-    publication->stored = NULL;
-    return true;
+    return status == ZT_OK || failure_of_store(failure, &error);
 }
 
 static bool fail_changed(struct publication *publication, struct failure *failure,
                          const struct zt_error *error)
 {
+    assert(error->status == ZT_ARGUMENT);
     if (preconditions_are_given(&publication->preconditions))
         return failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
                               "the model was changed meanwhile");
@@ -208,63 +60,84 @@ static bool fail_changed(struct publication *publication, struct failure *failur
     return false;
 }
 
-/* Over what is there, and nothing else: so a writer that was too slow does no harm, nor do those
- * that ask for no claim. A request without preconditions is for whatever is there. */
-static bool give_name_in_bucket(struct publication *publication, const struct model_hold *hold,
+/* Replaces exactly the version that was just found, so that a late writer, or one that takes no
+ * claim, does not overwrite a newer file. Without preconditions, the request accepts any version
+ * and is retried. */
+static bool give_name_in_bucket(struct publication *publication, const struct publish_lock *lock,
                                 const char *path, struct failure *failure)
 {
     const struct store_ops *ops = publication->server->store->ops;
     enum zt_status status = ZT_ARGUMENT;
     struct zt_error error;
 
+    assert(store_is_remote(publication->server->store) && lock->claim != NULL);
     for (unsigned i = 0; i < CHANGES_MOST && status == ZT_ARGUMENT; i++) {
         struct store_expected expected;
 
-        if (!model_hold_look(hold, path, &expected, failure))
+        if (!publish_lock_find(lock, path, &expected, failure))
             return false;
         publication->published.replaced = expected.what == STORE_EXPECTS_VERSION;
-        status = ops->publish(publication->stored, path, &expected, &error);
+        status =
+            ops->publish(publication->server->store, publication->stored, path, &expected, &error);
         if (preconditions_are_given(&publication->preconditions))
             break;
     }
     if (status == ZT_ARGUMENT)
         return fail_changed(publication, failure, &error);
-    if (status == ZT_UNAVAILABLE && hold->claim->has_doubt)
-        return failure_refuse(failure, PROBLEM_STORE_UNAVAILABLE,
-                              "the object store did not answer, so it is not known whether the "
-                              "model was published");
-    if (status != ZT_OK)
-        return failure_of_store(failure, &error);
+    if (status == ZT_UNAVAILABLE && lock->claim->outcome_is_unknown)
+        return failure_refuse(
+            failure, PROBLEM_STORE_UNAVAILABLE,
+            "the object store did not respond, so it is unknown whether the model was published");
+    return status == ZT_OK || failure_of_store(failure, &error);
+}
+
+/* exists: whether the preconditions were checked against an existing model. Sets stored to NULL on
+ * success. */
+static bool give_name(struct publication *publication, const struct publish_lock *lock,
+                      const char *path, bool exists, struct failure *failure)
+{
+    struct published *published = &publication->published;
+
+    assert(publication->stored != NULL && lock->store == publication->server->store);
+    if (!(lock->claim != NULL ? give_name_in_bucket(publication, lock, path, failure)
+                              : give_name_in_folder(publication, path, exists, failure)))
+        return false;
     publication->stored = NULL;
+    remains_settle(&published->remains, publication->server->store, path, "published");
     return true;
 }
 
-bool publication_give_name(struct publication *publication, const struct model_hold *hold,
-                           const char *path, bool exists, struct failure *failure)
+static void note_replaced(struct remains *remains, const struct generation *replaced,
+                          const char *name)
 {
-    return hold->claim != NULL ? give_name_in_bucket(publication, hold, path, failure)
-                               : give_name_in_folder(publication, path, exists, failure);
+    snprintf(remains->replaced, sizeof(remains->replaced), "%s", replaced->path + strlen(name));
+    remains->replaced_identity = replaced->identity;
+    remains_note();
 }
 
-/* The file of the model that is replaced would hide the new one, or appear when that is removed. It
- * goes only if it is still the one that was looked at. */
+/* Removes the old model's file if it has another extension: it would hide the new model, or
+ * reappear when that is removed. It is only removed if it is unchanged. */
 static void remove_replaced(struct publication *publication, const struct generation *replaced,
                             const char *path)
 {
     struct server *server = publication->server;
+    struct remains *remains = &publication->published.remains;
     const struct store_expected expected = {STORE_EXPECTS_VERSION, replaced->identity};
     struct zt_error error;
     enum zt_status status;
 
+    assert(publication->stored == NULL);
     if (strcmp(replaced->path, path) == 0)
         return;
     status = server->store->ops->remove(server->store, replaced->path, &expected, &error);
     if (status == ZT_OK) {
         publication->published.replaced = true;
+        remains_settle(remains, server->store, replaced->path, "removed");
         generation_release(catalog_update(server->catalog, replaced->path));
     } else if (status != ZT_NOT_FOUND) {
         log_write(LOG_LEVEL_WARN, "%s: replaced by %s, but not removed: %s", replaced->path, path,
                   error.message);
+        note_replaced(remains, replaced, publication->name);
     }
 }
 
@@ -277,6 +150,7 @@ static void share_sha256(const struct publication *publication, struct generatio
     const uint8_t *sha256 = publication->decoded_sha256(
         publication->context, zt_object_name(object), zt_component_name(component), &compressed);
 
+    assert(publication->decoded_sha256 != NULL && index < generation->model->component_count);
     if (sha256 != NULL && compressed)
         decoded_digest_learn(generation, index, sha256);
     if (stored_digest_stated(generation, index, stated))
@@ -287,8 +161,8 @@ static void share_sha256(const struct publication *publication, struct generatio
         stored_digest_want(publication->server, generation, index);
 }
 
-/* Those that the file itself does not state: clients ask for bytes by them, and answers state
- * them. */
+/* Records SHA-256 digests that the file does not contain; clients request bytes by them, and
+ * responses contain them. */
 static void share_sha256s(const struct publication *publication, struct generation *generation)
 {
     const struct zt_model *model = generation->model;
@@ -301,212 +175,369 @@ static void share_sha256s(const struct publication *publication, struct generati
     }
 }
 
-bool publication_is_shown(const struct findings *findings, const struct store_claim *claim,
-                          const struct file_identity *shown)
+/* Returns true if the file found under the name is the checked one; another writer may have
+ * replaced it since. In a folder the change time is not compared, because publication changes
+ * it. */
+static bool is_shown(const struct publication *publication, const struct publish_lock *lock,
+                     const struct file_identity *shown)
 {
-    const struct file_identity *mine = &findings->identity;
+    const struct file_identity *mine = &publication->identity;
 
-    if (claim != NULL)
-        return claim->has_published && store_identity_equal(&claim->published, shown);
-    return findings->has_identity && mine->device == shown->device && mine->inode == shown->inode &&
-           mine->size_bytes == shown->size_bytes && mine->modified_ns == shown->modified_ns;
+    if (lock->claim != NULL)
+        return lock->claim->has_published && store_identity_equal(&lock->claim->published, shown);
+    return publication->has_identity && mine->device == shown->device &&
+           mine->inode == shown->inode && mine->size_bytes == shown->size_bytes &&
+           mine->modified_ns == shown->modified_ns;
 }
 
-/* What was found out about the file goes to its generation. */
-static void share_findings(const struct publication *publication, const struct findings *findings,
-                           struct generation *generation)
+/* Gives the results of the check to the file's generation. */
+static void share_statistics(const struct publication *publication, struct generation *generation)
 {
-    memcpy(generation->file_sha256, publication->published.sha256, sizeof(generation->file_sha256));
-    atomic_store(&generation->has_file_sha256, true);
-    /* Saves the file's own digest too. */
-    if (findings->verdicts != NULL) {
-        verifier_learn(publication->server->verifier, generation, findings->verdicts,
-                       findings->verdict_count);
+    file_hashes_keep(publication->server->hashes, generation->path, &generation->identity,
+                     publication->published.sha256);
+    /* This also saves the file's digest. */
+    if (publication->verdicts != NULL) {
+        verifier_learn(publication->server->verifier, generation, publication->verdicts,
+                       publication->verdict_count);
     }
     if (publication->decoded_sha256 != NULL)
         share_sha256s(publication, generation);
-    file_hashes_keep(publication->server->hashes, generation->path, &generation->identity,
-                     generation->file_sha256);
     changes_note();
 }
 
-void publication_show(struct publication *publication, const struct findings *findings,
-                      const struct model_hold *hold, const char *path)
+/* Updates the catalog, so that the model is served, and shares the results of the check. The name
+ * must be locked. */
+static void show_model(struct publication *publication, const struct publish_lock *lock,
+                       const char *path)
 {
     struct generation *generation;
     bool is_mine;
 
     assert(publication->stored == NULL);
     generation = catalog_update(publication->server->catalog, path);
-    is_mine =
-        generation != NULL && publication_is_shown(findings, hold->claim, &generation->identity);
-    /* What a bucket has now may not be known yet, and the catalog still have what was replaced. */
+    is_mine = generation != NULL && is_shown(publication, lock, &generation->identity);
+    /* The catalog may still have the bucket's previous version. */
     snprintf(publication->published.etag, sizeof(publication->published.etag), "%s",
-             is_mine || (generation != NULL && hold->claim == NULL) ? generation->etag : "");
+             is_mine || (generation != NULL && lock->claim == NULL) ? generation->etag : "");
     if (is_mine)
-        share_findings(publication, findings, generation);
+        share_statistics(publication, generation);
     atomic_fetch_add(&publication->server->files_changed, 1);
     generation_release(generation);
 }
 
-/* The model's file is there: the one that it replaces goes. */
-static void make_visible(struct publication *publication, const struct findings *findings,
-                         const struct model_hold *hold, const char *path,
-                         const struct generation *replaced)
+static bool refuse_other_format(const struct publication *publication, const char *path,
+                                struct failure *failure)
 {
-    if (replaced != NULL)
-        remove_replaced(publication, replaced, path);
-    publication_show(publication, findings, hold, path);
-}
-
-static bool check_held(const struct publication *publication, const struct model_hold *hold,
-                       bool *out_exists, struct failure *failure)
-{
-    struct server *server = publication->server;
-    struct generation *current;
-    bool is_sure;
-
-    if (hold->claim != NULL && preconditions_are_given(&publication->preconditions)) {
-        current = model_find_current(server, publication->name);
-        is_sure = model_is_current(hold, current, failure);
-        generation_release(current);
-        if (!is_sure)
-            return false;
-    }
-    return model_check_preconditions(server, publication->name, &publication->preconditions,
-                                     out_exists, failure);
-}
-
-static bool refuse_foreign(const struct publication *publication, const char *path,
-                           struct failure *failure)
-{
-    return model_file_is_foreign(publication->server, path) &&
+    return model_file_is_not_a_model(publication->server, path) &&
            !failure_refuse(failure, PROBLEM_CONFLICT,
-                           "the file %s is no model, so it is not replaced", path);
+                           "the file %s is not a model, so it is not replaced", path);
 }
 
-static bool fail_behind(const char *path, struct failure *failure)
+static bool fail_shadowed(const char *path, struct failure *failure)
 {
-    return failure_refuse(failure, PROBLEM_CONFLICT, MODEL_BEHIND, path);
+    return failure_refuse(failure, PROBLEM_CONFLICT, MODEL_SHADOWED, path);
 }
 
-/* Finds the file that the name stands for, which is replaced; NULL if there is none. False if yet
- * another one has the name: it would be lost, or hidden by what is published. */
-static bool find_replaced(const struct publication *publication, struct generation **out_replaced,
-                          struct failure *failure)
+/* Returns true if an earlier attempt has already published this file, but could not remove the file
+ * that it replaces. */
+static bool is_from_before(const struct publication *publication, const struct generation *file,
+                           const char *own_path)
 {
+    uint8_t sha256[32];
+
+    return remains_were_noted() && strcmp(file->path, own_path) == 0 &&
+           write_file_sha256(publication->server, file, sha256) &&
+           memcmp(sha256, publication->published.sha256, sizeof(sha256)) == 0;
+}
+
+/* Finds the file that currently has the name and will be replaced; NULL if there is none. Returns
+ * false if a second file has the name: it would be lost, or hidden by the new one. */
+static bool find_replaced(const struct publication *publication, const char *own_path,
+                          struct generation **out_replaced, struct failure *failure)
+{
+    char path[MODEL_PATH_SIZE];
     bool is_alone = true;
 
-    *out_replaced = find_odd(publication->server, publication->name);
-    for (unsigned rank = 0; is_alone && model_extension(rank) != NULL; rank++) {
-        char path[MODEL_PATH_SIZE];
+    *out_replaced = model_find_uppercase(publication->server, publication->name);
+    for (unsigned rank = 0; is_alone && model_file_path(publication->name, rank, path); rank++) {
         struct generation *file;
 
-        snprintf(path, sizeof(path), "%s%s", publication->name, model_extension(rank));
         file = catalog_update(publication->server->catalog, path);
-        if (file == NULL || generation_is_foreign(file)) {
+        if (file == NULL || generation_is_not_a_model(file) ||
+            is_from_before(publication, file, own_path)) {
             generation_release(file);
             continue;
         }
-        is_alone = *out_replaced == NULL || fail_behind(path, failure);
+        is_alone = *out_replaced == NULL || fail_shadowed(path, failure);
         generation_release(*out_replaced);
         *out_replaced = file;
     }
     return is_alone;
 }
 
-static bool refuse_behind(const struct publication *publication, struct failure *failure)
+/* Returns true if an earlier attempt has already published this file. The file that it could not
+ * remove may then be hidden behind it. */
+static bool is_repeated(const struct publication *publication, const char *own_path)
+{
+    struct generation *own = catalog_update(publication->server->catalog, own_path);
+    const bool is_same = own != NULL && is_from_before(publication, own, own_path);
+
+    generation_release(own);
+    return is_same;
+}
+
+static bool refuse_shadowed(const struct publication *publication, const char *own_path,
+                            struct failure *failure)
 {
     char path[MODEL_PATH_SIZE];
 
-    return model_parts_lie_behind(publication->server, publication->name, path) &&
-           !fail_behind(path, failure);
+    return !is_repeated(publication, own_path) &&
+           model_find_shadowed(publication->server, publication->name, path) &&
+           !fail_shadowed(path, failure);
 }
 
-static bool publish(struct publication *publication, const struct findings *findings,
-                    const char *path, struct failure *failure)
+/* Checks the preconditions for the second time: before the body, only the catalog was asked, and
+ * another writer may have published since. */
+static bool publish_model(struct publication *publication, const char *path,
+                          struct failure *failure)
 {
+    const uint64_t failed_before = failed_lookups_count();
     struct generation *before;
     struct generation *replaced = NULL;
-    struct model_hold hold;
+    struct publish_lock lock;
     bool exists;
     bool published;
 
-    if (!model_hold_take(&hold, publication->server, publication->name, failure))
+    assert(!publication->is_file);
+    if (!publish_lock_take(&lock, publication->server, publication->name, failure))
         return false;
     before = model_parts_of(publication->server, publication->name);
-    published = check_held(publication, &hold, &exists, failure) &&
-                !refuse_foreign(publication, path, failure) &&
-                !refuse_behind(publication, failure) &&
-                find_replaced(publication, &replaced, failure) &&
-                publication_give_name(publication, &hold, path, exists, failure);
+    published = model_check_preconditions(publication->server, &lock, publication->name,
+                                          &publication->preconditions, &exists, failure) &&
+                !refuse_other_format(publication, path, failure) &&
+                !refuse_shadowed(publication, path, failure) &&
+                find_replaced(publication, path, &replaced, failure) &&
+                model_reads_succeeded(failed_before, failure) &&
+                give_name(publication, &lock, path, exists, failure);
+    if (published && replaced != NULL)
+        remove_replaced(publication, replaced, path);
     if (published)
-        make_visible(publication, findings, &hold, path, replaced);
-    model_hold_release(&hold);
+        show_model(publication, &lock, path);
+    publish_lock_release(&lock);
     generation_release(replaced);
     if (published && before != NULL) {
         publication->published.replaced = true;
-        model_parts_remove(publication->server, before);
+        model_parts_remove(publication->server, before, &publication->published.remains);
     }
     generation_release(before);
     return published;
 }
 
-bool publication_prepare(struct publication *publication, const char *path, struct failure *failure)
+/* --- files at paths --- */
+
+/* From now on, responses reflect the change. */
+static void note_changed(struct server *server)
+{
+    atomic_fetch_add(&server->files_changed, 1);
+    changes_note();
+}
+
+static void show_file(struct publication *publication, const struct publish_lock *lock)
+{
+    struct server *server = publication->server;
+    struct current_file found;
+    struct failure ignored = {.is_set = false};
+
+    assert(publication->is_file && publication->stored == NULL);
+    if (publication->model[0] != '\0')
+        show_model(publication, lock, publication->name);
+    note_changed(server);
+    publication->published.etag[0] = '\0';
+    if (!file_find_current(server, publication->name, &found, &ignored) || !found.exists)
+        return;
+    /* Another writer may have replaced the file. */
+    if (!is_shown(publication, lock, &found.identity))
+        return;
+    snprintf(publication->published.etag, sizeof(publication->published.etag), "%s", found.etag);
+    file_hashes_keep(server->hashes, publication->name, &found.identity,
+                     publication->published.sha256);
+}
+
+static bool check_file_preconditions(struct server *server, const char *path,
+                                     const struct preconditions *preconditions,
+                                     struct current_file *out_found, struct failure *failure)
+{
+    return file_find_current(server, path, out_found, failure) &&
+           (file_preconditions_hold(preconditions, out_found) ||
+            failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
+                           "the current file does not meet the request's preconditions"));
+}
+
+/* Returns the name to lock for a path. Replicas of a bucket claim models by name, so the files of
+ * one model must wait for each other; so must files that merely could belong to it. out_model is
+ * empty for other files. */
+static const char *hold_name(const char *path, char out_model[MODEL_NAME_MAX + 1])
+{
+    if (model_path_name(path, out_model))
+        return out_model;
+    out_model[0] = '\0';
+    return path;
+}
+
+static bool publish_file(struct publication *publication, struct failure *failure)
+{
+    struct server *server = publication->server;
+    const char *path = publication->name;
+    struct current_file found;
+    char name[MODEL_NAME_MAX + 1];
+    struct publish_lock lock;
+    bool published;
+
+    assert(publication->is_file);
+    if (!publish_lock_take(&lock, server, hold_name(path, name), failure))
+        return false;
+    published =
+        check_file_preconditions(server, path, &publication->preconditions, &found, failure) &&
+        give_name(publication, &lock, path, found.exists, failure);
+    if (published)
+        show_file(publication, &lock);
+    publish_lock_release(&lock);
+    return published;
+}
+
+/* --- models and files --- */
+
+/* Does the slow part while other writers may still use the name. */
+static bool prepare(const struct publication *publication, const char *path,
+                    struct failure *failure)
 {
     struct store *store = publication->server->store;
     struct zt_error error;
 
-    return !store_is_elsewhere(store) ||
-           store->ops->prepare(publication->stored, path, publication->published.sha256, &error) ==
-               ZT_OK ||
+    assert(publication->stored != NULL);
+    return !store_is_remote(store) ||
+           store->remote->prepare(store, publication->stored, path, publication->published.sha256,
+                                  &error) == ZT_OK ||
            failure_of_store(failure, &error);
 }
 
-static bool check_and_publish(struct publication *publication, struct findings *findings,
-                              struct failure *failure)
+bool publication_publish(struct publication *publication, struct failure *failure)
 {
     char path[MODEL_PATH_SIZE];
 
-    if (!publication_check(publication, findings, failure))
-        return false;
-    snprintf(path, sizeof(path), "%s%s", publication->name, findings->extension);
-    return publication_prepare(publication, path, failure) &&
-           publish(publication, findings, path, failure);
+    assert(publication->stored != NULL && (publication->is_file || publication->extension != NULL));
+    publication->published.replaced = false;
+    publication->published.remains = (struct remains){.is_unsynced = false};
+    if (publication->is_file)
+        return prepare(publication, publication->name, failure) &&
+               publish_file(publication, failure);
+    snprintf(path, sizeof(path), "%s%s", publication->name, publication->extension);
+    return prepare(publication, path, failure) && publish_model(publication, path, failure);
 }
 
 bool publication_run(struct publication *publication, struct failure *failure)
 {
-    struct findings findings;
-    bool published;
+    const bool published =
+        publication_check(publication, failure) && publication_publish(publication, failure);
 
-    assert(publication->stored != NULL);
-    publication->published.replaced = false;
-    published = check_and_publish(publication, &findings, failure);
-    free(findings.verdicts);
+    publication_clear(publication);
     assert(published == (publication->stored == NULL));
     return published;
 }
 
-/* --- the answer --- */
+/* --- unfinished work of a publication --- */
 
-void published_reply_location(struct request *request, struct zt_text model)
+/* Removes the replaced file if it is still the same. */
+static void complete_removal(struct server *server, const char *name, struct remains *remains)
 {
-    struct href href;
+    struct store_expected found;
+    struct zt_error error;
+    struct failure failure = {.is_set = false};
+    struct publish_lock lock;
+    char path[MODEL_PATH_SIZE];
+    enum zt_status status = ZT_NOT_FOUND;
 
-    href_begin(&href, request->server->config->base_path);
-    href_model(&href, model);
-    representation_field(&request->reply, "Location",
-                         href.failed ? NULL : request_print(request, "%s", href.text));
-    href_free(&href);
+    snprintf(path, sizeof(path), "%s%s", name, remains->replaced);
+    if (!publish_lock_take(&lock, server, name, &failure))
+        return;
+    if (publish_lock_find(&lock, path, &found, &failure)) {
+        if (found.what == STORE_EXPECTS_VERSION &&
+            store_identity_equal(&found.identity, &remains->replaced_identity))
+            status = server->store->ops->remove(server->store, path, &found, &error);
+        if (status == ZT_OK || status == ZT_NOT_FOUND) {
+            remains->replaced[0] = '\0';
+            generation_release(catalog_update(server->catalog, path));
+        }
+    }
+    publish_lock_release(&lock);
 }
 
-void published_reply_digest(struct request *request, const struct published *published)
+void publication_settle(struct server *server, const char *name, struct published *published)
 {
-    char digest[DIGEST_FIELD_SIZE];
+    struct remains *remains = &published->remains;
 
-    digest_field_format(published->sha256, digest);
-    representation_field(&request->reply, "Repr-Digest", request_print(request, "%s", digest));
-    request->reply.etag =
-        published->etag[0] != '\0' ? request_print(request, "%s", published->etag) : NULL;
+    if (!remains->is_unsynced)
+        return;
+    remains->is_unsynced = false;
+    remains_settle(remains, server->store, name, "published");
+}
+
+void publication_complete(struct server *server, const char *name, struct published *published)
+{
+    struct remains *remains = &published->remains;
+
+    /* These files have other names, so no retry would find them. */
+    remains->has_files = false;
+    if (remains->replaced[0] != '\0') {
+        remains->is_unsynced = true;
+        complete_removal(server, name, remains);
+    }
+    publication_settle(server, name, published);
+}
+
+/* --- removal --- */
+
+static bool remove_held(struct server *server, const char *path,
+                        const struct preconditions *preconditions, struct remains *remains,
+                        struct failure *failure)
+{
+    struct store_expected expected = {.what = STORE_EXPECTS_VERSION};
+    struct current_file found;
+    struct zt_error error;
+    enum zt_status status;
+
+    if (!file_find_current(server, path, &found, failure))
+        return false;
+    if (!found.exists)
+        return failure_refuse(failure, PROBLEM_NOT_FOUND, "there is no stored file at this path");
+    if (!check_file_preconditions(server, path, preconditions, &found, failure))
+        return false;
+    expected.identity = found.identity;
+    status = server->store->ops->remove(server->store, path, &expected, &error);
+    if (status == ZT_ARGUMENT)
+        return failure_refuse(failure,
+                              preconditions_are_given(preconditions) ? PROBLEM_PRECONDITION_FAILED
+                                                                     : PROBLEM_CONFLICT,
+                              "the file was changed meanwhile");
+    if (status == ZT_OK)
+        remains_settle(remains, server->store, path, "removed");
+    return status == ZT_OK || status == ZT_NOT_FOUND || failure_of_store(failure, &error);
+}
+
+bool file_remove(struct server *server, const char *path, const struct preconditions *preconditions,
+                 struct remains *remains, struct failure *failure)
+{
+    char model[MODEL_NAME_MAX + 1];
+    struct publish_lock lock;
+    bool removed;
+
+    if (!publish_lock_take(&lock, server, hold_name(path, model), failure))
+        return false;
+    removed = remove_held(server, path, preconditions, remains, failure);
+    if (removed && model[0] != '\0')
+        generation_release(catalog_update(server->catalog, path));
+    if (removed)
+        note_changed(server);
+    publish_lock_release(&lock);
+    return removed;
 }

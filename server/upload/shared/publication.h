@@ -1,88 +1,77 @@
-/* From a whole stored file to a visible model: validated by the reader that serves it, its digests
- * checked, published under its name, preconditions checked again at that moment. The same for every
- * kind of upload (PUT, the streaming writer, tus), as is the answer. */
+/* Turns a stored file into a visible model or file: validates it with the reader that serves it,
+ * checks the preconditions again, and publishes it under its name. Every kind of upload uses this
+ * (PUT, the streaming writer, tus, commits to the Hub). */
 #ifndef UPLOAD_SHARED_PUBLICATION_H
 #define UPLOAD_SHARED_PUBLICATION_H
 
 #include "base/name_filter.h"
-#include "catalog/catalog.h"
 #include "http/fields/conditional.h"
 #include "store/store.h"
 #include "upload/shared/failure.h"
-#include "upload/shared/model_hold.h"
-
-/* What a successful publication is answered with. */
-struct published {
-    uint8_t sha256[32];              /* of the whole file */
-    char etag[GENERATION_ETAG_SIZE]; /* empty when the file is gone again, or not known any more */
-    bool replaced;
-};
+#include "upload/shared/published.h"
 
 struct publication {
     /* Set by the caller. */
     struct server *server;
-    struct stored_upload *stored; /* taken over on success (then NULL), unchanged on failure */
-    const char *name;             /* the model's, NUL-terminated, borrowed */
-    struct preconditions preconditions; /* texts borrowed */
-    /* The names that the client may use: those of the model's shards must be among them. */
+    struct staged_file *stored; /* taken over and set to NULL on success, unchanged on failure */
+    /* NUL-terminated, borrowed. The model's name, to which the format's extension is added; or,
+     * with is_file, the whole path of any file. Tensor files, indices and JSON must match their
+     * extensions. */
+    const char *name;
+    bool is_file;
+    /* For the model, or for the file (whose ETag is that in GET /files/{path}); the texts are
+     * borrowed. */
+    struct preconditions preconditions;
+    /* The names that the client may use. They must include the names of the model's shards. */
     struct name_filter covers;
-    /* Of a component's decoded bytes, or NULL where it is not known; no function where no decoded
-     * bytes were hashed. *out_compressed: these bytes are not what is stored. */
+    /* Returns the digest of a component's decoded bytes, or NULL if it is unknown. The function is
+     * NULL if no decoded bytes were hashed. *out_compressed: the component is stored compressed. */
     const uint8_t *(*decoded_sha256)(void *context, struct zt_text object, struct zt_text component,
                                      bool *out_compressed);
     void *context;
-    /* sha256 is set by the caller, the rest on success. */
+    /* sha256 is set by the caller, everything else on success. */
     struct published published;
+
+    /* Set by publication_check. */
+    char model[MODEL_NAME_MAX + 1]; /* the model that the file belongs to; empty: none */
+    const char *extension;          /* of the model's format: ".zt" and so on */
+    bool has_identity;
+    struct file_identity identity;
+    /* The verdict on each component, so that the server need not verify the file again. NULL for
+     * data shards and files that are not models. */
+    unsigned char *verdicts;
+    uint32_t verdict_count;
 };
 
-/* On a worker; may take long. False with failure set: it may be tried again. */
+/* Checks and publishes. On a worker; may take long. Returns false with failure set if nothing was
+ * published; the call may then be repeated. Returns true once the file has its name, even if
+ * published.remains lists unfinished work. */
 bool publication_run(struct publication *publication, struct failure *failure);
 
-/* --- its steps, for files that are published at paths of their own (file_publication.h) --- */
+/* --- the two stages, so that several files can be checked before the first is published; on a
+ * worker --- */
 
-struct findings;
+/* Opens the file with the reader that serves it. Checks whether the client may use the shards'
+ * files, then the digests in the file, then the rules for its content. May take long. Returns false
+ * with failure set. */
+bool publication_check(struct publication *publication, struct failure *failure);
+/* Gives the checked file its name; may be retried. Returns false with failure set. */
+bool publication_publish(struct publication *publication, struct failure *failure);
+/* Frees the results of the check. May be called twice, and on a cleared structure. */
+void publication_clear(struct publication *publication);
 
-/* What takes long is done while others may still write under the name. */
-bool publication_prepare(struct publication *publication, const char *path,
-                         struct failure *failure);
-/* Gives the file its name; exists: whether the preconditions were checked with what is there. While
- * it is held. On success stored is NULL. */
-bool publication_give_name(struct publication *publication, const struct model_hold *hold,
-                           const char *path, bool exists, struct failure *failure);
-/* Whether what is found under a name is the very file that was checked: another may have been put
- * in its place since. In a folder the time of change is not compared, since publication changes it.
- * claim: of the hold. */
-bool publication_is_shown(const struct findings *findings, const struct store_claim *claim,
-                          const struct file_identity *shown);
-/* It is served from now on, and what was found out about it is known. While it is held. */
-void publication_show(struct publication *publication, const struct findings *findings,
-                      const struct model_hold *hold, const char *path);
+/* --- afterwards --- */
 
-/* --- the answer --- */
+/* Retries the unfinished work of a publication under a model's name, before the response is
+ * repeated. On a worker. */
+void publication_complete(struct server *server, const char *name, struct published *published);
+/* Makes the finished work durable, and changes nothing else. */
+void publication_settle(struct server *server, const char *name, struct published *published);
 
-/* Fields of the answer: where the model is; and its ETag and Repr-Digest. */
-void published_reply_location(struct request *request, struct zt_text model);
-void published_reply_digest(struct request *request, const struct published *published);
-
-/* --- what stands under a name --- */
-
-/* The current model under a name, whatever its format, looked up on disk rather than in what a scan
- * last saw. A reference, or NULL. On a worker. */
-struct generation *model_find_current(struct server *server, const char *name);
-/* Whether a path has a file that turned out to be no model: it is nobody's to replace or remove. On
- * a worker. */
-bool model_file_is_foreign(struct server *server, const char *path);
-/* Whether a write's preconditions hold for a current model (NULL: none). */
-bool model_preconditions_hold(const struct preconditions *preconditions,
-                              const struct generation *current);
-/* Whether what was found as current (NULL: none) is what the store has: a replica that could not
- * read the newest version may still have an older one. False: failure is set. */
-bool model_is_current(const struct model_hold *hold, const struct generation *current,
-                      struct failure *failure);
-/* Finds it, and checks the preconditions. False: failure is set. *out_exists is set only if there
- * are preconditions. On a worker. */
-bool model_check_preconditions(struct server *server, const char *name,
-                               const struct preconditions *preconditions, bool *out_exists,
-                               struct failure *failure);
+/* Removes the file at a path, even if models need it, and no other file. remains: unfinished work
+ * of a successful removal. Returns false with failure set (PROBLEM_NOT_FOUND,
+ * PROBLEM_PRECONDITION_FAILED, …). On a worker. */
+bool file_remove(struct server *server, const char *path, const struct preconditions *preconditions,
+                 struct remains *remains, struct failure *failure);
 
 #endif

@@ -11,13 +11,17 @@
 
 #include "api/json_reply.h"
 #include "api/parameters.h"
+#include "base/clock.h"
+#include "base/hex.h"
 #include "base/metrics.h"
 #include "derived/manifest_json.h"
 #include "http/exchange/authorize.h"
+#include "upload/shared/write_checks.h"
+#include "zt/digest.h"
 
 struct registry {
     pthread_mutex_t lock;
-    struct registry_entry *first; /* by time of creation */
+    struct registry_entry *first; /* sorted by time of creation */
     unsigned counts[UPLOAD_KINDS];
     int64_t expire_s;
 };
@@ -33,9 +37,10 @@ static const char *const kind_names[] = {
     [UPLOAD_KIND_XET] = "xet",
 };
 
-/* With the lock held. */
+/* The lock must be held. */
 static void set_count(struct registry *registry, enum upload_kind kind, unsigned count)
 {
+    assert(kind < UPLOAD_KINDS);
     registry->counts[kind] = count;
     metric_set(METRIC_OPEN_FILE + (enum metric)kind, count);
 }
@@ -55,6 +60,7 @@ struct registry *registry_new(int64_t expire_s)
 
 void registry_set_expiry(struct registry *registry, int64_t expire_s)
 {
+    assert(expire_s >= 0);
     pthread_mutex_lock(&registry->lock);
     registry->expire_s = expire_s;
     pthread_mutex_unlock(&registry->lock);
@@ -73,32 +79,41 @@ void registry_make_id(char out_id[UPLOAD_ID_SIZE])
 {
     uint8_t bytes[(UPLOAD_ID_SIZE - 1) / 2];
 
-    /* Up to 256 bytes are returned at once when the system has random numbers. Whoever knows an id
-     * can continue the upload, so a weaker source will not do. */
+    /* Up to 256 bytes are returned at once when the system has random numbers. A client that knows
+     * an id can continue the upload, so a weaker source is not acceptable. */
     while (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
         continue;
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        snprintf(out_id + 2 * i, 3, "%02x", bytes[i]);
+    zt_hex_write(out_id, bytes, sizeof(bytes));
 }
 
 bool registry_id_is_valid(struct zt_text text)
 {
-    size_t digits = 0;
+    return zt_hex_is_lower(text, UPLOAD_ID_SIZE - 1);
+}
 
-    while (digits < text.length && memchr("0123456789abcdef", text.bytes[digits], 16) != NULL)
-        digits++;
-    return digits == text.length && text.length == UPLOAD_ID_SIZE - 1;
+void registry_client_name(const char *name, char out_client[CLIENT_SIZE])
+{
+    const size_t length = strlen(name);
+    uint64_t hash[2];
+
+    if (length < CLIENT_SIZE) {
+        memcpy(out_client, name, length + 1);
+        return;
+    }
+    zt_xxh3_128(name, length, hash);
+    snprintf(out_client, CLIENT_SIZE, "%.*s~%016llx%016llx", CLIENT_SIZE - 1 - 33, name,
+             (unsigned long long)hash[0], (unsigned long long)hash[1]);
 }
 
 void registry_client(struct request *request, char out_client[CLIENT_SIZE])
 {
     if (request->client != NULL)
-        snprintf(out_client, CLIENT_SIZE, "%s", request->client);
+        registry_client_name(request->client, out_client);
     else
         request_client(request, out_client);
 }
 
-/* The kinds that are counted together. */
+/* Maps a kind to the first of the kinds that are counted together with it. */
 static enum upload_kind group_of(enum upload_kind kind)
 {
     return kind == UPLOAD_KIND_WRITER ? UPLOAD_KIND_RESUMABLE : kind;
@@ -110,7 +125,7 @@ static bool counts_with(const struct registry_entry *one, const struct registry_
            strcmp(one->client, other->client) == 0;
 }
 
-/* With the lock held. */
+/* The lock must be held. */
 static unsigned count_like(const struct registry *registry, const struct registry_entry *entry)
 {
     unsigned count = 0;
@@ -124,6 +139,7 @@ bool registry_add(struct registry *registry, struct registry_entry *entry, unsig
 {
     bool fits;
 
+    assert(entry->kind < UPLOAD_KINDS);
     assert(entry->next == NULL);
     pthread_mutex_lock(&registry->lock);
     fits = limit == 0 || count_like(registry, entry) < limit;
@@ -157,10 +173,63 @@ void registry_remove(struct registry *registry, struct registry_entry *entry)
     pthread_mutex_unlock(&registry->lock);
 }
 
+/* --- bodies --- */
+
+bool counted_body_refuse(struct request *request, struct counted_body *body, const char *model,
+                         const char *client, uint64_t length)
+{
+    const unsigned limit =
+        (unsigned)config_number(&request->server->config->upload.open_per_client);
+    struct registry_entry *entry = &body->entry;
+
+    assert(client == NULL || strlen(client) < sizeof(entry->client));
+    assert(!body->is_registered && strlen(model) < sizeof(entry->model));
+    body->server = request->server;
+    entry->kind = UPLOAD_KIND_FILE;
+    registry_make_id(entry->id);
+    strcpy(entry->model, model);
+    if (client != NULL)
+        strcpy(entry->client, client);
+    else
+        registry_client(request, entry->client);
+    entry->created = time(NULL);
+    atomic_init(&entry->length, length != UINT64_MAX ? length : 0);
+    atomic_init(&entry->active, entry->created);
+    body->is_registered = registry_add(request->server->registry, entry, limit);
+    if (body->is_registered)
+        metric_add(METRIC_BEGUN_FILE, 1);
+    else
+        write_reply_crowded(request, limit, "upload.open_per_client");
+    return !body->is_registered;
+}
+
+void counted_body_note(struct counted_body *body, uint64_t received)
+{
+    assert(received >= atomic_load(&body->entry.received));
+    assert(body->is_registered);
+    atomic_store(&body->entry.received, received);
+    atomic_store(&body->entry.active, time(NULL));
+}
+
+void counted_body_end(struct counted_body *body, bool is_done)
+{
+    if (!body->is_registered)
+        return;
+    assert(body->server != NULL);
+    body->is_registered = false;
+    metric_add(is_done ? METRIC_PUBLISHED_FILE : METRIC_FAILED_FILE, 1);
+    registry_remove(body->server->registry, &body->entry);
+}
+
 static void write_time(struct json *json, const char *key, time_t time)
 {
     json_key_string(json, key);
     manifest_write_time(json, (int64_t)time * 1000000000);
+}
+
+static time_t idle_s(const struct registry_entry *entry)
+{
+    return (time_t)((clock_ms() - atomic_load(&entry->touched_ms)) / 1000);
 }
 
 static void write_entry(struct json *json, const struct registry_entry *entry, int64_t expire_s)
@@ -168,6 +237,7 @@ static void write_entry(struct json *json, const struct registry_entry *entry, i
     time_t active = atomic_load(&entry->active);
     uint64_t length = atomic_load(&entry->length);
 
+    assert(entry->kind < UPLOAD_KINDS);
     json_object_begin(json);
     json_key_string(json, "id");
     json_put_string(json, entry->id);
@@ -187,11 +257,11 @@ static void write_entry(struct json *json, const struct registry_entry *entry, i
         json_uint(json, length);
     }
     if (entry->kind != UPLOAD_KIND_FILE)
-        write_time(json, "expires", active + (time_t)expire_s);
+        write_time(json, "expires", time(NULL) + (time_t)expire_s - idle_s(entry));
     json_object_end(json);
 }
 
-/* Whoever may see only some models sees no nameless parts. */
+/* Clients that may see only some models do not see parts without a name. */
 static bool passes(struct name_filter filter, const struct registry_entry *entry)
 {
     return filter.passes == NULL ||

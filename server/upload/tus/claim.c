@@ -17,16 +17,18 @@ void claim_init(struct claim *claim)
 
 void claim_free(struct claim *claim)
 {
+    assert(claim->holder <= claim->last);
     pthread_mutex_destroy(&claim->lock);
 }
 
-/* With the lock held. */
+/* The lock must be held. */
 static uint64_t give_out(struct claim *claim, bool gives_way)
 {
+    assert(claim->holder == 0 || claim->gives_way);
     claim->holder = ++claim->last;
     claim->gives_way = gives_way;
     claim->is_storing = false;
-    claim->heard_ms = clock_ms();
+    claim->last_progress_ms = clock_ms();
     return claim->holder;
 }
 
@@ -63,13 +65,14 @@ uint64_t claim_seize(struct claim *claim)
 void claim_end_silent(struct claim *claim)
 {
     pthread_mutex_lock(&claim->lock);
+    assert(claim->holder <= claim->last);
     if (claim->holder != 0 && claim->gives_way && !claim->is_storing &&
-        clock_ms() - claim->heard_ms >= SILENT_MS)
+        clock_ms() - claim->last_progress_ms >= SILENT_MS)
         claim->holder = 0;
     pthread_mutex_unlock(&claim->lock);
 }
 
-/* With the lock held. */
+/* The lock must be held. */
 static bool holds(const struct claim *claim, uint64_t number)
 {
     assert(number > 0 && number <= claim->last);
@@ -97,7 +100,7 @@ void claim_end_store(struct claim *claim, uint64_t number)
     if (holds(claim, number)) {
         assert(claim->is_storing);
         claim->is_storing = false;
-        claim->heard_ms = clock_ms();
+        claim->last_progress_ms = clock_ms();
     }
     pthread_mutex_unlock(&claim->lock);
 }

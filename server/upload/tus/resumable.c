@@ -7,9 +7,10 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "store/staging.h"
 #include "upload/tus/tus_fields.h"
 
-/* The states that may follow each, bit by bit. */
+/* A bit mask of the states that may follow each state. */
 static const unsigned next_states[] = {
     [RESUMABLE_RECEIVING] = 1U << RESUMABLE_PUBLISHED | 1U << RESUMABLE_GONE,
     [RESUMABLE_PUBLISHED] = 1U << RESUMABLE_GONE,
@@ -30,38 +31,46 @@ static void set_state(struct resumable *resumable, enum resumable_state state)
 {
     enum resumable_state before = atomic_exchange(&resumable->state, state);
 
+    assert(state <= RESUMABLE_GONE);
     assert(next_states[before] >> state & 1);
     (void)before;
 }
 
 /* --- life --- */
 
-/* Called when neither requests nor jobs need the upload any more. */
+/* Called when no request or job needs the upload any more. */
 static void free_resumable(void *owner)
 {
     struct resumable *resumable = owner;
-    const struct store_ops *ops = resumable->kept.server->store->ops;
 
-    ops->abandon(resumable->data);
-    ops->abandon(resumable->state_file);
+    assert(resumable->users == 0);
+    staged_file_close(resumable->data);
+    staged_file_close(resumable->state_file);
     byte_digests_free(&resumable->digests);
     body_follower_destroy(&resumable->follower);
     pthread_mutex_destroy(&resumable->sync_lock);
+    pthread_mutex_destroy(&resumable->files_lock);
     claim_free(&resumable->claim);
     for (size_t i = 0; i < RESUMABLE_TEXTS; i++)
         free(resumable->texts[i]);
     free(resumable);
 }
 
-/* The jobs that hash are counted by the follower; this releases what kept and requests had. */
+/* The follower counts the hashing jobs. This releases the reference that the table and the requests
+ * share. */
 static void release_follower(struct kept_upload *upload)
 {
+    assert(atomic_load(&upload->references) == 0 && !upload->is_listed);
     body_follower_release(&((struct resumable *)upload)->follower);
 }
 
-static time_t expires(struct kept_upload *upload)
+static int64_t left_ms(struct kept_upload *upload)
 {
-    return resumable_expires((struct resumable *)upload);
+    const bool is_published = resumable_state((struct resumable *)upload) == RESUMABLE_PUBLISHED;
+
+    return kept_upload_left_ms(
+        upload,
+        is_published ? KEPT_OUTCOME_S : config_number(&upload->server->config->upload.expire_s));
 }
 
 static bool end(struct kept_upload *upload)
@@ -79,12 +88,12 @@ static bool end(struct kept_upload *upload)
 const struct kept_kind resumable_kind = {
     .kind = UPLOAD_KIND_RESUMABLE,
     .open = resumable_files_open,
-    .expires = expires,
+    .left_ms = left_ms,
     .end = end,
     .free = release_follower,
 };
 
-/* The digest of the whole file that creation stated; empty if it stated none. */
+/* Returns the digest of the whole file from the creation; empty if it had none. */
 static struct digest_field stated_digest(const struct resumable *resumable)
 {
     const char *text = resumable->texts[RESUMABLE_REPR_DIGEST];
@@ -102,6 +111,65 @@ static enum resumable_role role_of(const char *concat)
     return tus_concat_parse(concat, &urls) == TUS_CONCAT_PART ? RESUMABLE_PART : RESUMABLE_FINAL;
 }
 
+/* The lock of the files must be held. While a worker follows the bytes, the files are closed at the
+ * end of its job. The kernel reports a failed write once per open file, so after a failure the
+ * files stay open. */
+static void close_unused(struct resumable *resumable)
+{
+    assert((resumable->data == NULL) || (resumable->state_file != NULL));
+    if (resumable->users > 0 || resumable->data == NULL)
+        return;
+    if (atomic_load(&resumable->has_failed_write))
+        staged_file_return_space(resumable->data, UINT64_MAX);
+    else if (!body_follower_is_busy(&resumable->follower))
+        resumable_files_close(resumable);
+}
+
+static void rest(void *owner)
+{
+    struct resumable *resumable = owner;
+
+    pthread_mutex_lock(&resumable->files_lock);
+    close_unused(resumable);
+    pthread_mutex_unlock(&resumable->files_lock);
+}
+
+void resumable_rest(struct resumable *resumable)
+{
+    assert(atomic_load(&resumable->kept.references) > 0);
+    pthread_mutex_lock(&resumable->files_lock);
+    if (resumable->data == NULL)
+        resumable_files_close(resumable);
+    else
+        close_unused(resumable);
+    pthread_mutex_unlock(&resumable->files_lock);
+}
+
+bool resumable_enter(struct resumable *resumable, struct failure *failure)
+{
+    enum zt_status status = ZT_OK;
+    struct zt_error error;
+
+    pthread_mutex_lock(&resumable->files_lock);
+    if (resumable->data == NULL && resumable_state(resumable) == RESUMABLE_RECEIVING)
+        status = resumable_files_reopen(resumable, &error);
+    /* Another request has removed it meanwhile, with its files. */
+    if (status != ZT_OK && resumable_state(resumable) == RESUMABLE_GONE)
+        status = ZT_OK;
+    resumable->users += status == ZT_OK;
+    pthread_mutex_unlock(&resumable->files_lock);
+    return status == ZT_OK || failure_of_store(failure, &error);
+}
+
+void resumable_leave(struct resumable *resumable)
+{
+    pthread_mutex_lock(&resumable->files_lock);
+    assert(resumable->users > 0);
+    resumable->users--;
+    close_unused(resumable);
+    pthread_mutex_unlock(&resumable->files_lock);
+}
+
 struct resumable *resumable_new(struct server *server, const char *id, char *texts[RESUMABLE_TEXTS])
 {
     struct resumable *resumable = calloc(1, sizeof(*resumable));
@@ -116,11 +184,13 @@ struct resumable *resumable_new(struct server *server, const char *id, char *tex
     memcpy(resumable->texts, texts, sizeof(resumable->texts));
     resumable->role = role_of(texts[RESUMABLE_CONCAT]);
     pthread_mutex_init(&resumable->sync_lock, NULL);
+    pthread_mutex_init(&resumable->files_lock, NULL);
     claim_init(&resumable->claim);
     follower = &resumable->follower;
     body_follower_init(follower, resumable, free_resumable);
     follower->workers = server->workers;
     follower->store = server->store;
+    follower->rested = rest;
     follower->sink = (struct zt_sink){byte_digests_take, &resumable->digests};
     if (byte_digests_init(&resumable->digests, stated_digest(resumable).has_sha512, false))
         return resumable;
@@ -136,11 +206,7 @@ void resumable_touch(struct resumable *resumable)
 
 time_t resumable_expires(struct resumable *resumable)
 {
-    time_t active = atomic_load(&resumable->kept.entry.active);
-
-    return active + (resumable_state(resumable) == RESUMABLE_PUBLISHED
-                         ? KEPT_OUTCOME_S
-                         : (time_t)config_number(&resumable->kept.server->config->upload.expire_s));
+    return kept_upload_time_in(left_ms(&resumable->kept));
 }
 
 void resumable_end_claim(struct resumable *resumable, uint64_t *claim)
@@ -152,8 +218,38 @@ void resumable_end_claim(struct resumable *resumable, uint64_t *claim)
 
 void resumable_drop(struct resumable *resumable)
 {
+    assert(resumable_state(resumable) != RESUMABLE_GONE);
     set_state(resumable, RESUMABLE_GONE);
     kept_uploads_drop(&resumable->kept);
+}
+
+/* All files must be open, or all bytes durable. */
+static bool cut_to_durable(struct resumable *resumable)
+{
+    uint64_t durable;
+    bool is_cut;
+
+    pthread_mutex_lock(&resumable->sync_lock);
+    durable = atomic_load(&resumable->durable);
+    assert(durable <= atomic_load(&resumable->kept.entry.received));
+    is_cut = atomic_load(&resumable->kept.entry.received) == durable ||
+             staged_file_truncate(resumable->data, durable, NULL) == ZT_OK;
+    if (is_cut)
+        set_state(resumable, RESUMABLE_GONE);
+    pthread_mutex_unlock(&resumable->sync_lock);
+    return is_cut;
+}
+
+void resumable_put_down(struct resumable *resumable)
+{
+    struct kept_upload *kept = &resumable->kept;
+
+    if (!cut_to_durable(resumable)) {
+        resumable_drop(resumable);
+        return;
+    }
+    kept_uploads_remove(kept);
+    kept_uploads_reopen(kept);
 }
 
 /* --- bytes --- */
@@ -162,7 +258,7 @@ void resumable_set_length(struct resumable *resumable, uint64_t length)
 {
     assert(atomic_load(&resumable->length) == RESUMABLE_UNKNOWN);
     assert(length >= atomic_load(&resumable->kept.entry.received));
-    /* Whoever sees the length must see that it is to be recorded. */
+    /* Stored first: a thread that sees the length must also see that it needs to be recorded. */
     atomic_store(&resumable->is_length_stated, true);
     atomic_store(&resumable->length, length);
     atomic_store(&resumable->kept.entry.length, length);
@@ -172,13 +268,14 @@ static void add_received(struct resumable *resumable, uint64_t length)
 {
     uint64_t received = atomic_fetch_add(&resumable->kept.entry.received, length) + length;
 
+    assert(atomic_load(&resumable->durable) <= atomic_load(&resumable->kept.entry.received));
     assert(received <= atomic_load(&resumable->length));
     assert(resumable_state(resumable) != RESUMABLE_PUBLISHED);
     (void)received;
     resumable_touch(resumable);
 }
 
-/* The digest of a part is of no use: parts are hashed when they are joined. */
+/* The digest of a part is not used: parts are hashed when they are joined. */
 void resumable_advance(struct resumable *resumable, uint64_t length)
 {
     add_received(resumable, length);
@@ -186,23 +283,39 @@ void resumable_advance(struct resumable *resumable, uint64_t length)
         body_follower_advance(&resumable->follower, length);
 }
 
-void resumable_count(struct resumable *resumable, uint64_t length)
+void resumable_take(struct resumable *resumable, const struct body_piece *piece)
 {
-    add_received(resumable, length);
+    add_received(resumable, piece->length);
     if (resumable->role != RESUMABLE_PART)
-        body_follower_count(&resumable->follower, length);
+        body_follower_take(&resumable->follower, piece);
 }
 
-/* Syncs the bytes first, then the number that says that they are durable. */
+/* Without a descriptor, the sync was not attempted. */
+static enum zt_status sync_data(struct resumable *resumable, struct zt_error *error)
+{
+    enum zt_status status = staged_file_sync(resumable->data, error);
+
+    assert(resumable->data != NULL);
+    if (status != ZT_OK && problem_of_write(error) != PROBLEM_OVERLOADED)
+        atomic_store(&resumable->has_failed_write, true);
+    return status;
+}
+
+/* Syncs the bytes first, then the number of durable bytes. If only the number cannot be written,
+ * its file is opened again for the next try. A sync that succeeds after a failed write covers every
+ * byte counted before it; another write may fail at the same time. */
 static enum zt_status sync_and_note(struct resumable *resumable, struct zt_error *error)
 {
-    uint64_t received = atomic_load(&resumable->kept.entry.received);
+    uint64_t received;
     enum zt_status status;
 
+    assert(resumable->data != NULL && resumable->state_file != NULL);
+    atomic_store(&resumable->has_failed_write, false);
+    received = atomic_load(&resumable->kept.entry.received);
     assert(atomic_load(&resumable->durable) <= received);
     if (received == atomic_load(&resumable->durable))
         return ZT_OK;
-    status = resumable->kept.server->store->ops->sync(resumable->data, error);
+    status = sync_data(resumable, error);
     if (status == ZT_OK)
         status = resumable_files_note(resumable, received, error);
     if (status == ZT_OK)
@@ -210,7 +323,7 @@ static enum zt_status sync_and_note(struct resumable *resumable, struct zt_error
     return status;
 }
 
-/* Before bytes up to that length are reported: publication may follow. */
+/* Records the length before bytes up to it are reported, because publication may follow. */
 static enum zt_status note_length(struct resumable *resumable, struct zt_error *error)
 {
     enum zt_status status = ZT_OK;
@@ -223,17 +336,32 @@ static enum zt_status note_length(struct resumable *resumable, struct zt_error *
     return status;
 }
 
-enum zt_status resumable_make_durable(struct resumable *resumable, struct zt_error *error)
+static enum zt_status make_durable(struct resumable *resumable, struct zt_error *error)
 {
     enum zt_status status = ZT_OK;
 
     pthread_mutex_lock(&resumable->sync_lock);
-    if (resumable->data != NULL) {
+    if (resumable->data != NULL && resumable_state(resumable) == RESUMABLE_RECEIVING) {
+        assert(resumable->state_file != NULL);
         status = note_length(resumable, error);
         if (status == ZT_OK)
             status = sync_and_note(resumable, error);
     }
     pthread_mutex_unlock(&resumable->sync_lock);
+    return status;
+}
+
+enum zt_status resumable_make_durable(struct resumable *resumable, struct zt_error *error)
+{
+    struct failure failure = {.is_set = false};
+    enum zt_status status;
+
+    if (!resumable_enter(resumable, &failure)) {
+        *error = failure.error;
+        return error->status;
+    }
+    status = make_durable(resumable, error);
+    resumable_leave(resumable);
     return status;
 }
 
@@ -243,10 +371,12 @@ static bool hash_whole(struct resumable *resumable, struct failure *failure)
 {
     struct zt_error error;
 
+    assert(resumable->role != RESUMABLE_PART);
     if (resumable->is_hashed)
         return true;
     if (body_follower_finish(&resumable->follower, &error) != ZT_OK)
         return failure_set(failure, PROBLEM_INTERNAL, &error);
+    assert(body_follower_received(&resumable->follower) == atomic_load(&resumable->length));
     byte_digests_finish(&resumable->digests);
     memcpy(resumable->published.sha256, resumable->digests.sha256.bytes,
            sizeof(resumable->published.sha256));
@@ -258,6 +388,7 @@ static bool check_digest(const struct resumable *resumable, struct failure *fail
 {
     struct digest_field stated = stated_digest(resumable);
 
+    assert(resumable->is_hashed);
     return byte_digests_agree(&resumable->digests, &stated) ||
            failure_refuse(failure, PROBLEM_DIGEST_MISMATCH,
                           "the file does not have the digest of Repr-Digest");
@@ -271,19 +402,56 @@ static bool note_end(struct resumable *resumable, struct failure *failure)
            failure_of_store(failure, &error);
 }
 
-/* Its bytes have become a model, or part of one. A HEAD that comes now finds nothing left to make
- * durable. */
+/* Ends the files: their bytes have become a model, or part of one. Later HEADs need not sync
+ * anything. */
 static void end_files(struct resumable *resumable)
 {
-    const struct store_ops *ops = resumable->kept.server->store->ops;
-
     pthread_mutex_lock(&resumable->sync_lock);
+    pthread_mutex_lock(&resumable->files_lock);
+    assert(resumable->users > 0 && resumable->is_hashed);
     resumable->data = NULL;
-    ops->abandon(resumable->state_file);
+    staged_file_close(resumable->state_file);
     resumable->state_file = NULL;
-    pthread_mutex_unlock(&resumable->sync_lock);
     kept_upload_touch(&resumable->kept);
     set_state(resumable, RESUMABLE_PUBLISHED);
+    pthread_mutex_unlock(&resumable->files_lock);
+    pthread_mutex_unlock(&resumable->sync_lock);
+}
+
+bool resumable_report(struct resumable *resumable, struct failure *failure)
+{
+    bool is_complete;
+
+    assert(resumable_state(resumable) != RESUMABLE_RECEIVING);
+    pthread_mutex_lock(&resumable->sync_lock);
+    is_complete = remains_fail(&resumable->published.remains, "published", failure);
+    pthread_mutex_unlock(&resumable->sync_lock);
+    return is_complete;
+}
+
+typedef void complete_function(struct server *server, const char *name,
+                               struct published *published);
+
+static bool complete(struct resumable *resumable, complete_function *function,
+                     struct failure *failure)
+{
+    assert(resumable_state(resumable) != RESUMABLE_RECEIVING);
+    if (resumable->role == RESUMABLE_PART)
+        return true;
+    pthread_mutex_lock(&resumable->sync_lock);
+    function(resumable->kept.server, resumable->kept.entry.model, &resumable->published);
+    pthread_mutex_unlock(&resumable->sync_lock);
+    return resumable_report(resumable, failure);
+}
+
+bool resumable_complete(struct resumable *resumable, struct failure *failure)
+{
+    return complete(resumable, publication_complete, failure);
+}
+
+bool resumable_settle(struct resumable *resumable, struct failure *failure)
+{
+    return complete(resumable, publication_settle, failure);
 }
 
 static bool run_publication(struct resumable *resumable, struct name_filter covers,
@@ -300,6 +468,7 @@ static bool run_publication(struct resumable *resumable, struct name_filter cove
         .published = resumable->published,
     };
 
+    assert(resumable->data != NULL && resumable->is_hashed);
     if (!publication_run(&publication, failure))
         return false;
     resumable->published = publication.published;
@@ -307,18 +476,26 @@ static bool run_publication(struct resumable *resumable, struct name_filter cove
     return true;
 }
 
-/* Whether another try might publish the same bytes under the same conditions: the disk may have
- * space again, a folder may no longer be in the way, the object store may be back. */
+/* Returns true if another try might publish the same bytes under the same conditions: the disk may
+ * have space again, descriptors may be free, a folder may no longer be in the way, or the object
+ * store may be back. */
 static bool may_succeed_later(enum problem problem)
 {
     return problem == PROBLEM_INTERNAL || problem == PROBLEM_INSUFFICIENT_STORAGE ||
            problem == PROBLEM_READ_ONLY || problem == PROBLEM_CONFLICT ||
-           problem == PROBLEM_STORE_UNAVAILABLE || problem == PROBLEM_NOT_IMPLEMENTED;
+           problem == PROBLEM_OVERLOADED || problem == PROBLEM_STORE_UNAVAILABLE ||
+           problem == PROBLEM_NOT_IMPLEMENTED;
 }
 
-bool resumable_publish(struct resumable *resumable, struct name_filter covers,
-                       struct failure *failure)
+/* Returns true if one of the upload's own files may have failed. */
+static bool is_of_disk(enum problem problem)
 {
+    return problem == PROBLEM_INTERNAL || problem == PROBLEM_INSUFFICIENT_STORAGE;
+}
+
+static bool publish(struct resumable *resumable, struct name_filter covers, struct failure *failure)
+{
+    assert(resumable->users > 0);
     assert(resumable->role != RESUMABLE_PART);
     assert(resumable_state(resumable) == RESUMABLE_RECEIVING);
     assert(atomic_load(&resumable->durable) == atomic_load(&resumable->length));
@@ -331,19 +508,32 @@ bool resumable_publish(struct resumable *resumable, struct name_filter covers,
     metric_add(METRIC_FAILED_RESUMABLE, 1);
     if (!may_succeed_later(failure->problem))
         resumable_drop(resumable);
+    else if (resumable->role == RESUMABLE_WHOLE && is_of_disk(failure->problem) &&
+             !store_is_remote(resumable->kept.server->store))
+        resumable_put_down(resumable);
     return false;
 }
 
-/* Like a published upload: if data is missing after the end was noted, that is its outcome, which
- * is kept for a client that asks again because the final upload's answer was lost. */
-void resumable_use_up(struct resumable *part, const uint8_t file_sha256[32])
+bool resumable_publish(struct resumable *resumable, struct name_filter covers,
+                       struct failure *failure)
 {
-    struct stored_upload *data = part->data;
+    bool is_published;
+
+    if (!resumable_enter(resumable, failure))
+        return false;
+    is_published = publish(resumable, covers, failure);
+    resumable_leave(resumable);
+    return is_published;
+}
+
+/* Treats the part like a published upload. Its missing data after a noted end is its outcome, which
+ * is kept for a client that repeats its request because the final upload's response was lost. */
+static void use_up(struct resumable *part)
+{
+    struct staged_file *data = part->data;
     struct zt_error error;
 
-    assert(part->role == RESUMABLE_PART && resumable_is_whole(part));
-    memcpy(part->published.sha256, file_sha256, sizeof(part->published.sha256));
-    part->is_hashed = true;
+    assert(part->role == RESUMABLE_PART && part->is_hashed && part->data != NULL);
     if (resumable_files_note_end(part, &error) != ZT_OK ||
         resumable_files_remove_data(part, &error) != ZT_OK) {
         log_write(LOG_LEVEL_WARN, "upload %s: its outcome is not kept: %s", part->kept.entry.id,
@@ -352,6 +542,22 @@ void resumable_use_up(struct resumable *part, const uint8_t file_sha256[32])
         return;
     }
     end_files(part);
-    part->kept.server->store->ops->abandon(data);
+    staged_file_close(data);
     kept_uploads_finish(&part->kept);
+}
+
+void resumable_use_up(struct resumable *part, const uint8_t file_sha256[32])
+{
+    struct failure ignored = {.is_set = false};
+
+    assert(resumable_state(part) == RESUMABLE_RECEIVING);
+    assert(part->role == RESUMABLE_PART && resumable_is_whole(part));
+    memcpy(part->published.sha256, file_sha256, sizeof(part->published.sha256));
+    part->is_hashed = true;
+    if (!resumable_enter(part, &ignored)) {
+        resumable_drop(part);
+        return;
+    }
+    use_up(part);
+    resumable_leave(part);
 }

@@ -23,7 +23,7 @@
 #include "upload/shared/publication.h"
 #include "upload/tus/claim.h"
 
-/* What a client stated at creation and is needed later; NULL if not stated. */
+/* Values from the creation request that are needed later; NULL if absent. */
 enum resumable_text {
     RESUMABLE_METADATA,
     RESUMABLE_IF_MATCH,
@@ -31,7 +31,8 @@ enum resumable_text {
     RESUMABLE_IF_UNMODIFIED_SINCE,
     RESUMABLE_REPR_DIGEST,
     RESUMABLE_CONCAT, /* Upload-Concat */
-    RESUMABLE_OWNER,  /* of a part: the client's name, since no model's name tells who may use it */
+    RESUMABLE_OWNER,  /* for a part: the client's name, because a part has no model name that
+                       * decides which clients may use it */
     RESUMABLE_TEXTS
 };
 
@@ -43,20 +44,27 @@ enum resumable_role { RESUMABLE_WHOLE, RESUMABLE_PART, RESUMABLE_FINAL };
 enum resumable_state { RESUMABLE_RECEIVING, RESUMABLE_PUBLISHED, RESUMABLE_GONE };
 
 struct resumable {
-    struct kept_upload kept; /* entry.received: bytes that are in the file, durable or not */
+    struct kept_upload kept; /* entry.received: bytes in the file, durable or not */
     _Atomic(enum resumable_state) state;
     enum resumable_role role;     /* follows from RESUMABLE_CONCAT */
-    atomic_uint_fast64_t length;  /* at the end; set at most once */
-    atomic_bool is_length_stated; /* after creation, so that it is recorded apart */
-    bool is_length_durable;       /* with sync_lock */
+    atomic_uint_fast64_t length;  /* total length; set at most once */
+    atomic_bool is_length_stated; /* after creation, so it is recorded separately */
+    bool is_length_durable;       /* guarded by sync_lock */
     char *texts[RESUMABLE_TEXTS];
-    struct stored_upload *data;       /* NULL once it is published */
-    struct stored_upload *state_file; /* NULL once it is published */
-    struct claim claim;               /* never ends once the upload is gone */
-    pthread_mutex_t sync_lock;        /* workers only: while one holds it, it waits for the disk */
+    /* Open while the files are in use (resumable_enter) and not published; otherwise NULL. */
+    struct staged_file *data;
+    struct staged_file *state_file;
+    pthread_mutex_t files_lock; /* guards opening and closing them, and users */
+    unsigned users;
+    /* A write or sync failed. Until a sync succeeds, the files stay open, because only these
+     * descriptors know. */
+    atomic_bool has_failed_write;
+    struct claim claim;        /* never ends once the upload is gone */
+    pthread_mutex_t sync_lock; /* workers only: the holder waits for the disk */
     atomic_uint_fast64_t durable;
     struct body_follower follower;
     struct byte_digests digests;
+    /* remains is guarded by sync_lock. */
     bool is_hashed;             /* published.sha256 is known; set by the holder of the claim */
     struct published published; /* etag and replaced once it is published, by this process */
 };
@@ -64,19 +72,29 @@ struct resumable {
 /* The kind for kept_uploads_new. */
 extern const struct kept_kind resumable_kind;
 
-/* A new upload in memory, with one reference to kept. Takes over the texts, even on failure. NULL
- * if out of memory. */
+/* Makes a new upload in memory, with one reference to kept. Takes over the texts, even on failure.
+ * Returns NULL if out of memory. */
 struct resumable *resumable_new(struct server *server, const char *id,
                                 char *texts[RESUMABLE_TEXTS]);
 enum resumable_state resumable_state(const struct resumable *resumable);
 
-/* Whether all bytes are there. */
+/* Returns true if all bytes have arrived. */
 bool resumable_is_whole(const struct resumable *resumable);
-/* The length that the client states after creation: it did not state one before. For the holder of
- * the claim. */
+/* Sets the length, if the client did not state it at creation. For the holder of the claim. */
 void resumable_set_length(struct resumable *resumable, uint64_t length);
 
-/* Postpones expiry, since a request uses the upload. A published one still expires. */
+/* Opens the files, which are closed while no request uses them, so that idle uploads hold no
+ * descriptors. An upload that is published or gone has no files. Each successful call needs a
+ * resumable_leave. Returns false with failure set. Fast. */
+bool resumable_enter(struct resumable *resumable, struct failure *failure);
+/* Ends the use of the files. The last user also releases the disk space claimed for bytes that did
+ * not arrive. */
+void resumable_leave(struct resumable *resumable);
+/* Closes the files of an upload that was just opened and that no request has entered: at once, or
+ * when the worker that reads them has finished. */
+void resumable_rest(struct resumable *resumable);
+
+/* Postpones expiry because a request uses the upload. Published uploads still expire. */
 void resumable_touch(struct resumable *resumable);
 time_t resumable_expires(struct resumable *resumable);
 
@@ -85,41 +103,58 @@ void resumable_end_claim(struct resumable *resumable, uint64_t *claim);
 /* Ends the upload and removes everything. For the holder of the claim, on a worker. */
 void resumable_drop(struct resumable *resumable);
 
-/* Reports that length more bytes are in the file. Has a worker hash them if that is worth a job. */
+/* Reports that length more bytes are in the file. Starts a job to hash them if there are enough. */
 void resumable_advance(struct resumable *resumable, uint64_t length);
-/* The same if another worker passes the bytes themselves to the follower (body_follower_take). */
-void resumable_count(struct resumable *resumable, uint64_t length);
+/* Reports that a piece of a body was written at the end of the file. */
+void resumable_take(struct resumable *resumable, const struct body_piece *piece);
 
-/* Makes all received bytes durable, and the length. On a worker. */
+/* Makes all received bytes and the length durable. On a worker. */
 enum zt_status resumable_make_durable(struct resumable *resumable, struct zt_error *error);
 
-/* Validates and publishes, when all bytes are durable, for a client that may use the names that
- * covers passes. For the holder of the claim, on a worker. False with failure set; the upload is
- * then gone if no further try can succeed, else unchanged. */
+/* Validates and publishes, when all bytes are durable. covers passes the names that the client may
+ * use. For the holder of the claim, on a worker. Returns false with failure set; the upload is then
+ * gone if no further try can succeed, otherwise unchanged. */
 bool resumable_publish(struct resumable *resumable, struct name_filter covers,
                        struct failure *failure);
 
-/* Ends a part whose bytes were published as part of a file of that digest. For the holder of the
- * claim, on a worker. */
+/* Retries the unfinished work of a published upload. On a worker. Returns false with failure
+ * set. */
+bool resumable_complete(struct resumable *resumable, struct failure *failure);
+/* Does the same for a client that may only read: changes nothing. */
+bool resumable_settle(struct resumable *resumable, struct failure *failure);
+/* Only reports the unfinished work. */
+bool resumable_report(struct resumable *resumable, struct failure *failure);
+
+/* Recovers an upload whose file could not be written or synced: forgets all but its durable bytes,
+ * and opens its files again, because a descriptor that has reported an error cannot be trusted. For
+ * the holder of the claim, who has entered, on a worker. */
+void resumable_put_down(struct resumable *resumable);
+
+/* Ends a part whose bytes were published in a file with that digest. For the holder of the claim,
+ * on a worker. */
 void resumable_use_up(struct resumable *part, const uint8_t file_sha256[32]);
 
 /* --- resumable_files.c: its files --- */
 
-/* Makes the place and the files, not durably yet. ZT_LIMIT if there is no space. Fast. */
+/* Opens, and closes, the files that create or an earlier process made. */
+enum zt_status resumable_files_reopen(struct resumable *resumable, struct zt_error *error);
+void resumable_files_close(struct resumable *resumable);
+
+/* Makes the folder and the files, not durably yet. Returns ZT_LIMIT if there is no space. Fast. */
 enum zt_status resumable_files_create(struct resumable *resumable, struct zt_error *error);
-/* Makes what create made durable. On a worker. */
+/* Makes the new files durable. On a worker. */
 enum zt_status resumable_files_sync(struct resumable *resumable, struct zt_error *error);
-/* Records, durably, how many bytes are durable. On a worker. */
+/* Records durably how many bytes are durable. On a worker. */
 enum zt_status resumable_files_note(struct resumable *resumable, uint64_t durable,
                                     struct zt_error *error);
-/* Records, durably, the length that the client has stated. On a worker. */
+/* Records the stated length durably. On a worker. */
 enum zt_status resumable_files_note_length(struct resumable *resumable, struct zt_error *error);
 /* Removes the bytes of a part. On a worker. */
 enum zt_status resumable_files_remove_data(struct resumable *part, struct zt_error *error);
-/* Records, durably, that the whole file is about to be published: its SHA-256 is known. On a
+/* Records durably that the whole file is about to be published; its SHA-256 must be known. On a
  * worker. */
 enum zt_status resumable_files_note_end(struct resumable *resumable, struct zt_error *error);
-/* Opens an upload as an earlier process left it (kept_kind.open). */
+/* Opens an upload that an earlier process left (kept_kind.open). */
 enum kept_opened resumable_files_open(struct server *server, const char *id,
                                       struct kept_upload **out_upload);
 

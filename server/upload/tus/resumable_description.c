@@ -1,5 +1,5 @@
-/* What is printed is parsed strictly: anything else was not written by this server, or not to its
- * end. */
+/* Parses descriptions strictly: any other text was not written by this server, or not
+ * completely. */
 #include "upload/tus/resumable_description.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #define FIRST_LINE "ztserve-resumable 1"
 #define LAST_LINE  "end"
-/* In place of a length. */
+/* Written instead of an unknown length. */
 #define UNKNOWN "unknown"
 
 static const char *const text_keys[RESUMABLE_TEXTS] = {
@@ -87,7 +87,7 @@ static bool take_line(struct resumable_description *description, char *line)
     return take_text(description, line, blank + 1);
 }
 
-/* Parts have no name, and all others have one. */
+/* Returns true if the name is right: parts have none, and all others have one. */
 static bool has_its_name(const struct resumable_description *description)
 {
     const char *concat = description->texts[RESUMABLE_CONCAT];

@@ -1,6 +1,6 @@
-/* The file "resumable" of an upload: what its client stated at creation, as lines of a key and its
- * value, between a first line that identifies the format and "end"; without "end" it is not
- * valid. */
+/* The file "resumable" of an upload: the client's values from the creation, as lines of a key and
+ * its value. The first line identifies the format, and the last is "end"; without it the file is
+ * not valid. */
 #ifndef UPLOAD_TUS_RESUMABLE_DESCRIPTION_H
 #define UPLOAD_TUS_RESUMABLE_DESCRIPTION_H
 
@@ -9,17 +9,17 @@
 #include "upload/tus/resumable.h"
 
 struct resumable_description {
-    char model[MODEL_NAME_MAX + 1]; /* empty: of a part */
-    uint64_t length;                /* RESUMABLE_UNKNOWN: it was to be stated later */
+    char model[MODEL_NAME_MAX + 1]; /* empty for a part */
+    uint64_t length;                /* RESUMABLE_UNKNOWN: to be stated later */
     uint64_t created;
-    char *texts[RESUMABLE_TEXTS]; /* each its own */
+    char *texts[RESUMABLE_TEXTS]; /* each allocated separately */
     bool has_length;
     bool is_whole;
 };
 
 void resumable_description_print(struct resumable *resumable, FILE *stream);
 
-/* Changes text. False: it is not valid; the texts are the caller's in any case. */
+/* Changes text. Returns false if it is not valid; the caller frees the texts in any case. */
 bool resumable_description_parse(char *text, struct resumable_description *out_description);
 
 #endif

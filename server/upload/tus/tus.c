@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "http/exchange/authorize.h"
-#include "http/fields/conditional.h"
+#include "input/date.h"
 #include "upload/shared/write_checks.h"
 #include "upload/tus/tus_body.h"
 #include "upload/tus/tus_fields.h"
@@ -23,6 +23,7 @@ void tus_reply_progress(struct request *request, struct resumable *resumable, ui
     struct representation *reply = &request->reply;
     char *expires = request_allocate(request, 30);
 
+    assert(offset <= atomic_load(&resumable->kept.entry.received));
     reply->cache_control = "no-store";
     if (resumable->role != RESUMABLE_FINAL || resumable_state(resumable) == RESUMABLE_PUBLISHED)
         representation_field(reply, "Upload-Offset",
@@ -48,6 +49,14 @@ enum outcome tus_reply_busy(struct request *request)
     return failure_reply(request, &failure);
 }
 
+void tus_reply_unreadable(struct request *request)
+{
+    struct failure failure = {.is_passing = true};
+
+    failure_refuse(&failure, PROBLEM_OVERLOADED, "the upload cannot be read at this moment");
+    failure_reply(request, &failure);
+}
+
 static void reply_model_location(struct request *request, const struct resumable *resumable)
 {
     if (resumable->role != RESUMABLE_PART)
@@ -64,17 +73,30 @@ bool tus_sees(const struct request *request, const struct resumable *resumable)
            (owner != NULL && request->client != NULL && strcmp(owner, request->client) == 0);
 }
 
-/* Finds and holds the upload in the path. NULL, and replied, if it does not exist. */
+/* A client that receives 404 would start from the beginning. */
+static void reply_absent(struct request *request, bool is_unreadable)
+{
+    if (!is_unreadable)
+        problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND,
+                      "there is no such upload, or it has ended");
+    else if (kept_uploads_is_remote(request->server->kept, request->names[0]))
+        tus_reply_busy(request);
+    else
+        tus_reply_unreadable(request);
+}
+
+/* Finds and holds the upload in the path. Returns NULL, having replied, if it does not exist. */
 static struct resumable *find(struct request *request)
 {
+    bool is_unreadable;
     struct resumable *resumable = (struct resumable *)kept_uploads_find_or_adopt(
-        request->server->kept, UPLOAD_KIND_RESUMABLE, request->names[0]);
+        request->server->kept, UPLOAD_KIND_RESUMABLE, request->names[0], &is_unreadable);
 
     if (resumable != NULL && resumable_state(resumable) != RESUMABLE_GONE &&
         tus_sees(request, resumable))
         return resumable;
+    reply_absent(request, resumable == NULL && is_unreadable);
     kept_upload_release(resumable);
-    problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND, "there is no such upload, or no longer");
     return NULL;
 }
 
@@ -107,6 +129,7 @@ static void release_visit(void *thing)
 {
     struct visit *visit = thing;
 
+    assert(visit->resumable != NULL);
     resumable_end_claim(visit->resumable, &visit->claim);
     kept_upload_release(visit->resumable);
 }
@@ -128,24 +151,53 @@ static struct visit *new_visit(struct request *request)
     return visit;
 }
 
-/* Whether all bytes are there but no model: publication failed, or a restart interrupted it. The
- * client would take the offset for success, so publication is tried again first. */
-static bool awaits_publication(struct resumable *resumable)
+/* Returns true if all bytes have arrived but were not published: publication failed, or a restart
+ * interrupted it. The client would take the offset for success, so publication is retried first,
+ * unless the client may only read. */
+static bool awaits_publication(const struct request *request, struct resumable *resumable)
 {
-    return resumable_state(resumable) == RESUMABLE_RECEIVING &&
+    return authorize_writes(request) && resumable_state(resumable) == RESUMABLE_RECEIVING &&
            resumable->role == RESUMABLE_WHOLE && resumable_is_whole(resumable);
+}
+
+/* Does nothing while a body is arriving, whose end will notice the same error. */
+static void put_down(struct visit *visit)
+{
+    if (visit->claim == 0)
+        visit->claim = claim_take(&visit->resumable->claim);
+    if (visit->claim != 0 && resumable_state(visit->resumable) == RESUMABLE_RECEIVING)
+        resumable_put_down(visit->resumable);
+}
+
+/* Leaves an upload unchanged if its files cannot be opened now. */
+static bool make_durable(struct visit *visit)
+{
+    struct resumable *resumable = visit->resumable;
+    struct zt_error error;
+    enum zt_status status;
+
+    if (!resumable_enter(resumable, &visit->failure))
+        return false;
+    status = resumable_make_durable(resumable, &error);
+    if (status != ZT_OK && atomic_load(&resumable->has_failed_write))
+        put_down(visit);
+    resumable_leave(resumable);
+    return status == ZT_OK || failure_of_store(&visit->failure, &error);
 }
 
 static void work_head(struct request *request)
 {
     struct visit *visit = request->context;
-    struct zt_error error;
+    struct resumable *resumable = visit->resumable;
 
-    if (resumable_make_durable(visit->resumable, &error) != ZT_OK)
-        failure_of_store(&visit->failure, &error);
-    else if (visit->claim != 0 && awaits_publication(visit->resumable))
-        (void)resumable_publish(visit->resumable, authorize_filter(request), &visit->failure);
-    resumable_end_claim(visit->resumable, &visit->claim);
+    if (resumable_state(resumable) == RESUMABLE_PUBLISHED && !authorize_writes(request))
+        (void)resumable_settle(resumable, &visit->failure);
+    else if (resumable_state(resumable) == RESUMABLE_PUBLISHED)
+        (void)resumable_complete(resumable, &visit->failure);
+    else if (make_durable(visit) && visit->claim != 0 && awaits_publication(request, resumable))
+        (void)(resumable_publish(resumable, authorize_filter(request), &visit->failure) &&
+               resumable_report(resumable, &visit->failure));
+    resumable_end_claim(resumable, &visit->claim);
 }
 
 static enum outcome begin_head(struct request *request)
@@ -158,7 +210,7 @@ static enum outcome begin_head(struct request *request)
     resumable = visit->resumable;
     resumable_touch(resumable);
     claim_end_silent(&resumable->claim);
-    if (awaits_publication(resumable)) {
+    if (awaits_publication(request, resumable)) {
         visit->claim = claim_take(&resumable->claim);
         if (visit->claim == 0)
             return tus_reply_busy(request);
@@ -214,13 +266,14 @@ static bool refuse_offset(struct request *request, struct resumable *resumable)
     }
     if (offset != atomic_load(&resumable->kept.entry.received)) {
         problem_reply(request, PROBLEM_CONFLICT,
-                      "Upload-Offset is not where this upload continues: HEAD returns that");
+                      "Upload-Offset is not the upload's offset, which HEAD returns");
         return true;
     }
     return false;
 }
 
-/* The length of an upload that was created without one; or, again, one that is known. */
+/* Checks the length of an upload that was created without one. The client may repeat a known
+ * length. */
 static bool refuse_length(struct request *request, struct tus_body *body)
 {
     const char *text = request_header(request, "Upload-Length");
@@ -228,6 +281,7 @@ static bool refuse_length(struct request *request, struct tus_body *body)
     const uint64_t received = atomic_load(&body->resumable->kept.entry.received);
     uint64_t length;
 
+    assert(known == RESUMABLE_UNKNOWN || received <= known);
     if (text == NULL)
         return false;
     if (!tus_number_parse(text, &length)) {
@@ -252,7 +306,7 @@ static bool refuse_final(struct request *request, const struct resumable *resuma
     if (resumable->role != RESUMABLE_FINAL)
         return false;
     problem_reply(request, PROBLEM_FORBIDDEN,
-                  "a final upload is made of its parts: it takes no bytes");
+                  "a final upload consists of its parts and takes no bytes");
     return true;
 }
 
@@ -278,25 +332,10 @@ void tus_patch_begin(struct request *request)
         return;
     }
     resumable_touch(resumable);
-    /* Before the answer, after which the client may try again. */
+    /* The claim ends before the response, after which the client may try again. */
     if (refuse_offset(request, resumable) || refuse_length(request, body) ||
         tus_body_refuse_start(request, body))
         resumable_end_claim(resumable, &body->claim);
-}
-
-void tus_patch_receive(struct request *request, const void *bytes, size_t length)
-{
-    tus_body_receive(request->context, bytes, length);
-}
-
-void tus_patch_store(struct request *request, const struct body_piece *piece)
-{
-    tus_body_store(request->context, piece);
-}
-
-void tus_patch_digest(struct request *request, const struct body_piece *piece)
-{
-    tus_body_digest(request->context, piece);
 }
 
 enum outcome tus_patch_handle(struct request *request)
@@ -325,6 +364,7 @@ void tus_delete_begin(struct request *request)
 
 static void work_delete(struct request *request)
 {
+    assert(((struct visit *)request->context)->claim != 0);
     resumable_drop(((struct visit *)request->context)->resumable);
 }
 
@@ -342,7 +382,7 @@ enum outcome tus_delete_handle(struct request *request)
     if (resumable_state(visit->resumable) == RESUMABLE_PUBLISHED)
         return problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND,
                              "the upload is complete: the model exists");
-    /* A client that is still sending is informed at the end of its body. */
+    /* A client that is still sending learns about it at the end of its body. */
     visit->claim = claim_seize(&visit->resumable->claim);
     return visit->claim != 0 ? request_work(request, work_delete) : tus_reply_busy(request);
 }
@@ -358,6 +398,15 @@ static enum method override_of(struct request *request)
     return method != NULL && strcasecmp(method, "DELETE") == 0 ? METHOD_DELETE : METHOD_POST;
 }
 
+/* The body of a DELETE is ignored. */
+static void discard(struct request *request, const struct body_piece *piece)
+{
+    (void)request;
+    (void)piece;
+}
+
+static const struct body_receiver discarding = {.receive = discard, .on_workers = true};
+
 void tus_override_begin(struct request *request)
 {
     switch (override_of(request)) {
@@ -366,6 +415,7 @@ void tus_override_begin(struct request *request)
         break;
     case METHOD_DELETE:
         tus_delete_begin(request);
+        request->receiver = &discarding;
         break;
     default:
         problem_reply(request, PROBLEM_METHOD_NOT_ALLOWED,
@@ -373,24 +423,6 @@ void tus_override_begin(struct request *request)
         representation_field(&request->reply, "Allow", "GET, HEAD, DELETE, PATCH, OPTIONS");
         break;
     }
-}
-
-void tus_override_receive(struct request *request, const void *bytes, size_t length)
-{
-    if (override_of(request) == METHOD_PATCH)
-        tus_patch_receive(request, bytes, length);
-}
-
-void tus_override_store(struct request *request, const struct body_piece *piece)
-{
-    if (override_of(request) == METHOD_PATCH)
-        tus_patch_store(request, piece);
-}
-
-void tus_override_digest(struct request *request, const struct body_piece *piece)
-{
-    if (override_of(request) == METHOD_PATCH)
-        tus_patch_digest(request, piece);
 }
 
 enum outcome tus_override_handle(struct request *request)

@@ -9,26 +9,17 @@
 
 /* POST /v1/resumable (tus_create.c) */
 void tus_create_begin(struct request *request);
-void tus_create_receive(struct request *request, const void *bytes, size_t length);
-void tus_create_store(struct request *request, const struct body_piece *piece);
-void tus_create_digest(struct request *request, const struct body_piece *piece);
 enum outcome tus_create_handle(struct request *request);
 
 /* /v1/resumable/{id} (tus.c) */
 enum outcome tus_head_handle(struct request *request);
 void tus_patch_begin(struct request *request);
-void tus_patch_receive(struct request *request, const void *bytes, size_t length);
-void tus_patch_store(struct request *request, const struct body_piece *piece);
-void tus_patch_digest(struct request *request, const struct body_piece *piece);
 enum outcome tus_patch_handle(struct request *request);
 void tus_delete_begin(struct request *request);
 enum outcome tus_delete_handle(struct request *request);
 
 /* POST there, for clients that cannot send PATCH or DELETE: X-HTTP-Method-Override. */
 void tus_override_begin(struct request *request);
-void tus_override_receive(struct request *request, const void *bytes, size_t length);
-void tus_override_store(struct request *request, const struct body_piece *piece);
-void tus_override_digest(struct request *request, const struct body_piece *piece);
 enum outcome tus_override_handle(struct request *request);
 
 /* The answer to OPTIONS at either path. */

@@ -1,4 +1,4 @@
-/* Bodies of PATCH and of creation. The received part of an interrupted body stays, unless the
+/* Bodies of PATCH and of creation. If a body is interrupted, the received part is kept, unless the
  * client stated its digest, which can then no longer be checked. */
 #include "upload/tus/tus_body.h"
 
@@ -9,6 +9,7 @@
 
 #include "http/exchange/authorize.h"
 #include "http/exchange/client.h"
+#include "store/staging.h"
 #include "upload/shared/write_checks.h"
 #include "upload/tus/tus.h"
 #include "upload/tus/tus_fields.h"
@@ -16,11 +17,76 @@
 #define MEDIA_TYPE  "application/offset+octet-stream"
 #define PIECE_BYTES ((size_t)256 << 10)
 
+/* --- the body --- */
+
+static bool fail_lost(struct tus_body *body)
+{
+    return failure_refuse(&body->failure, PROBLEM_CONFLICT,
+                          "the upload was ended, or continued by another request, meanwhile");
+}
+
+static void store_piece(struct tus_body *body, const struct body_piece *piece)
+{
+    struct resumable *resumable = body->resumable;
+    struct staged_file *to = body->chunk != NULL ? body->chunk : resumable->data;
+    uint64_t at = body->chunk != NULL ? body->received : body->begin + body->received;
+    struct zt_error error;
+
+    assert(body->has_entered && body->claim != 0);
+    assert(to != NULL);
+    if (staged_file_write_at(to, at, piece->bytes, piece->length, &error) != ZT_OK) {
+        atomic_store(&resumable->has_failed_write,
+                     atomic_load(&resumable->has_failed_write) || error.status != ZT_LIMIT);
+        failure_of_store(&body->failure, &error);
+        return;
+    }
+    body->received += piece->length;
+    if (body->chunk == NULL)
+        resumable_take(resumable, piece);
+    else
+        resumable_touch(resumable);
+}
+
+/* A body with a stated digest is hashed when it is appended. */
+static void receive(struct request *request, const struct body_piece *piece)
+{
+    struct tus_body *body = request->context;
+    struct resumable *resumable = body->resumable;
+
+    if (body->failure.is_set)
+        return;
+    assert(!body->is_finished && body->begin + body->received <= body->most);
+    if (piece->length > body->most - body->begin - body->received) {
+        failure_refuse(&body->failure, PROBLEM_TOO_LARGE,
+                       "the piece extends past the upload's end");
+        return;
+    }
+    if (!claim_begin_store(&resumable->claim, body->claim)) {
+        fail_lost(body);
+        return;
+    }
+    store_piece(body, piece);
+    claim_end_store(&resumable->claim, body->claim);
+}
+
+static const struct body_receiver receiver = {
+    .receive = receive, .on_workers = true, .keeps_parts = true};
+
 /* --- life --- */
+
+static void leave(struct tus_body *body)
+{
+    assert(!body->has_entered || body->resumable != NULL);
+    if (body->has_entered)
+        resumable_leave(body->resumable);
+    body->has_entered = false;
+}
 
 static void free_body(struct tus_body *body)
 {
-    body->server->store->ops->abandon(body->chunk);
+    assert(!body->has_entered || body->resumable != NULL);
+    leave(body);
+    staged_file_close(body->chunk);
     kept_upload_release(body->resumable);
     free(body);
 }
@@ -29,18 +95,20 @@ static void run_drop(struct job *job)
 {
     struct tus_body *body = (struct tus_body *)((char *)job - offsetof(struct tus_body, job));
 
+    assert(body->is_creation && body->claim != 0);
     resumable_drop(body->resumable);
     free_body(body);
 }
 
-/* Whether no client can know the upload, so that it ends with its first request. */
+/* Returns true if no client can know the upload, so that it ends with its first request. */
 static bool is_unknown(const struct tus_body *body)
 {
+    assert(body->claim == 0 || body->resumable != NULL);
     return body->is_creation && (!body->is_finished || body->failure.is_set) && body->claim != 0 &&
            claim_confirm(&body->resumable->claim, body->claim);
 }
 
-/* Called when the request is over, or its client gone. */
+/* Called when the request has ended, or its client is gone. */
 static void release(void *thing)
 {
     struct tus_body *body = thing;
@@ -50,6 +118,7 @@ static void release(void *thing)
         workers_submit(body->server->workers, &body->job);
         return;
     }
+    leave(body);
     if (body->resumable != NULL)
         resumable_end_claim(body->resumable, &body->claim);
     free_body(body);
@@ -67,6 +136,7 @@ struct tus_body *tus_body_new(struct request *request)
     body->stated_length = RESUMABLE_UNKNOWN;
     body->job.client = request_client_key(request);
     request->context = body;
+    request->receiver = &receiver;
     request_hold(request, body, release);
     return body;
 }
@@ -114,7 +184,7 @@ static bool refuse_checksum(struct request *request, struct tus_body *body)
         break;
     }
     problem_reply(request, PROBLEM_INVALID_REQUEST,
-                  "Upload-Checksum is malformed: an algorithm, a blank, base64");
+                  "Upload-Checksum is malformed: an algorithm, a space, base64");
     return true;
 }
 
@@ -125,7 +195,7 @@ bool tus_body_refuse_fields(struct request *request, struct tus_body *body)
                       "the Content-Type of a piece is " MEDIA_TYPE);
         return true;
     }
-    /* The Repr-Digest of a creation is that of the whole file, and is kept with it. */
+    /* The Repr-Digest of a creation describes the whole file, and is stored with the upload. */
     return write_refuse_coding(request) ||
            write_refuse_digests(request, &body->content_digest,
                                 body->is_creation ? NULL : &body->repr_digest) ||
@@ -143,7 +213,7 @@ static bool is_checked(const struct tus_body *body)
            states_any(&body->repr_digest);
 }
 
-/* Where the upload ends; or where it may end at the latest, as long as nobody knows. */
+/* Returns the total length, or its maximum if the length is not known yet. */
 static uint64_t find_most(struct request *request, const struct tus_body *body)
 {
     uint64_t length = atomic_load(&body->resumable->length);
@@ -153,7 +223,7 @@ static uint64_t find_most(struct request *request, const struct tus_body *body)
         length = body->stated_length;
     if (length != RESUMABLE_UNKNOWN)
         return length;
-    /* The setting may have been lowered meanwhile. */
+    /* The setting may have been lowered since. */
     return most > body->begin ? most : body->begin;
 }
 
@@ -161,7 +231,8 @@ static bool refuse_past_end(struct request *request, const struct tus_body *body
 {
     uint64_t length = request_body_length(request);
 
-    if (length == UINT64_MAX || length <= body->most - body->begin)
+    /* A request that has taken over may have stored more. The claim then ends this one. */
+    if (length == UINT64_MAX || body->begin > body->most || length <= body->most - body->begin)
         return false;
     problem_reply(request, PROBLEM_TOO_LARGE,
                   "the piece extends past the upload's end, which is at %llu at the latest",
@@ -169,18 +240,41 @@ static bool refuse_past_end(struct request *request, const struct tus_body *body
     return true;
 }
 
+/* Claims space for the body. Space for bytes that did not arrive is released when the request
+ * ends. */
+static enum zt_status take_space(struct request *request, const struct tus_body *body,
+                                 struct zt_error *error)
+{
+    const uint64_t length = request_body_length(request);
+
+    assert(body->has_entered);
+    /* Without data, the upload has been removed meanwhile: the claim will say so. */
+    return length != UINT64_MAX && length > 0 && body->resumable->data != NULL
+               ? staged_file_take_space(body->resumable->data, length, error)
+               : ZT_OK;
+}
+
 bool tus_body_refuse_start(struct request *request, struct tus_body *body)
 {
     struct store *store = body->server->store;
     struct zt_error error;
+    enum zt_status status;
 
+    assert(body->claim != 0 && !body->has_entered && body->chunk == NULL);
     body->begin = atomic_load(&body->resumable->kept.entry.received);
     body->most = find_most(request, body);
     atomic_store(&body->resumable->follower.client, request_client_key(request));
     if (refuse_past_end(request, body))
         return true;
-    if (is_checked(body) &&
-        store->ops->create(store, request_body_length(request), &body->chunk, &error) != ZT_OK) {
+    body->has_entered = resumable_enter(body->resumable, &body->failure);
+    if (!body->has_entered) {
+        failure_reply(request, &body->failure);
+        return true;
+    }
+    status = is_checked(body) ? staging_create(store->staging, request_body_length(request),
+                                               &body->chunk, &error)
+                              : take_space(request, body, &error);
+    if (status != ZT_OK) {
         failure_of_store(&body->failure, &error);
         failure_reply(request, &body->failure);
         return true;
@@ -188,77 +282,6 @@ bool tus_body_refuse_start(struct request *request, struct tus_body *body)
     if (body->stated_length != RESUMABLE_UNKNOWN)
         resumable_set_length(body->resumable, body->stated_length);
     return false;
-}
-
-/* --- the body --- */
-
-static bool fail_lost(struct tus_body *body)
-{
-    return failure_refuse(&body->failure, PROBLEM_CONFLICT,
-                          "the upload was ended, or continued by another request, meanwhile");
-}
-
-/* Reports bytes that were written: resumable_advance or resumable_count. */
-typedef void report_function(struct resumable *resumable, uint64_t length);
-
-static void store_piece(struct tus_body *body, const void *bytes, size_t length,
-                        report_function *report)
-{
-    struct resumable *resumable = body->resumable;
-    struct stored_upload *to = body->chunk != NULL ? body->chunk : resumable->data;
-    uint64_t at = body->chunk != NULL ? body->received : body->begin + body->received;
-    struct zt_error error;
-
-    if (body->server->store->ops->write_at(to, at, bytes, length, &error) != ZT_OK) {
-        failure_of_store(&body->failure, &error);
-        return;
-    }
-    atomic_fetch_add(&body->received, length);
-    if (body->chunk == NULL)
-        report(resumable, length);
-    else
-        resumable_touch(resumable);
-}
-
-static void take_piece(struct tus_body *body, const void *bytes, size_t length,
-                       report_function *report)
-{
-    struct resumable *resumable = body->resumable;
-
-    if (body->failure.is_set)
-        return;
-    assert(!body->is_finished && body->begin + body->received <= body->most);
-    if (length > body->most - body->begin - body->received) {
-        failure_refuse(&body->failure, PROBLEM_TOO_LARGE,
-                       "the piece extends past the upload's end");
-        return;
-    }
-    if (!claim_begin_store(&resumable->claim, body->claim)) {
-        fail_lost(body);
-        return;
-    }
-    store_piece(body, bytes, length, report);
-    claim_end_store(&resumable->claim, body->claim);
-}
-
-void tus_body_receive(struct tus_body *body, const void *bytes, size_t length)
-{
-    take_piece(body, bytes, length, resumable_advance);
-}
-
-void tus_body_store(struct tus_body *body, const struct body_piece *piece)
-{
-    take_piece(body, piece->bytes, piece->length, resumable_count);
-}
-
-/* Only what this body has stored already: if storing fails, or another request continues the upload
- * meanwhile, other bytes will stand there. What is left out is read back from the file. A body with
- * a stated digest is hashed when it is appended. */
-void tus_body_digest(struct tus_body *body, const struct body_piece *piece)
-{
-    if (body->chunk == NULL && piece->offset + piece->length <= atomic_load(&body->received))
-        body_follower_take(&body->resumable->follower, body->begin + piece->offset, piece->bytes,
-                           piece->length);
 }
 
 /* --- its end, on a worker --- */
@@ -272,9 +295,10 @@ static bool hash_chunk(struct tus_body *body, enum zt_digest_algorithm algorithm
     uint8_t *buffer = malloc(PIECE_BYTES);
     enum zt_status status = buffer != NULL ? zt_hasher_new(algorithm, &hasher) : ZT_NO_MEMORY;
 
+    assert(body->chunk != NULL);
     zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to hash with");
     if (status == ZT_OK)
-        status = body->server->store->ops->read_back(body->chunk, &source, &error);
+        status = staged_file_read_back(body->chunk, &source, &error);
     for (uint64_t at = 0; status == ZT_OK && at < body->received; at += PIECE_BYTES) {
         uint64_t left = body->received - at;
         size_t length = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
@@ -307,6 +331,7 @@ static bool check_bytes(struct tus_body *body, enum zt_digest_algorithm algorith
 {
     struct zt_digest actual = {0};
 
+    assert(algorithm == ZT_DIGEST_SHA256 || algorithm == ZT_DIGEST_SHA512);
     return hash_chunk(body, algorithm, &actual) &&
            (memcmp(actual.bytes, expected, actual.length_bytes) == 0 ||
             failure_refuse(&body->failure, PROBLEM_DIGEST_MISMATCH, "%s", message));
@@ -325,20 +350,22 @@ static bool check_chunk(struct tus_body *body)
            check_digest(body, &body->content_digest,
                         "the body does not have the digest of Content-Digest") &&
            check_digest(body, &body->repr_digest,
-                        "the piece does not have the digest of Repr-Digest; creation is where to "
-                        "state the whole file's");
+                        "the piece does not have the digest of Repr-Digest; state the whole file's "
+                        "digest at creation");
 }
 
 static bool append_chunk(struct tus_body *body)
 {
     struct zt_error error;
 
-    /* So also for an upload that is already published and has no file any more. */
+    assert(body->chunk != NULL);
+    /* No bytes: succeeds also for an upload that is already published and has no file any more. */
     if (body->received == 0)
         return true;
     assert(atomic_load(&body->resumable->kept.entry.received) == body->begin);
-    if (body->server->store->ops->copy(body->chunk, 0, body->resumable->data, body->begin,
-                                       body->received, &error) != ZT_OK)
+    assert(body->begin + body->received <= atomic_load(&body->resumable->length));
+    if (staged_file_copy(body->chunk, 0, body->resumable->data, body->begin, body->received,
+                         &error) != ZT_OK)
         return failure_of_store(&body->failure, &error);
     resumable_advance(body->resumable, body->received);
     return true;
@@ -350,16 +377,22 @@ static bool make_durable(struct tus_body *body)
 
     if (body->is_creation && resumable_files_sync(body->resumable, &error) != ZT_OK)
         return failure_of_store(&body->failure, &error);
-    return resumable_make_durable(body->resumable, &error) == ZT_OK ||
-           failure_of_store(&body->failure, &error);
+    if (resumable_make_durable(body->resumable, &error) == ZT_OK)
+        return true;
+    if (!body->is_creation && atomic_load(&body->resumable->has_failed_write))
+        resumable_put_down(body->resumable);
+    return failure_of_store(&body->failure, &error);
 }
 
 static bool publish_whole(struct tus_body *body, struct name_filter covers)
 {
     struct resumable *resumable = body->resumable;
 
-    return resumable_state(resumable) == RESUMABLE_PUBLISHED || resumable->role == RESUMABLE_PART ||
-           !resumable_is_whole(resumable) || resumable_publish(resumable, covers, &body->failure);
+    if (resumable_state(resumable) == RESUMABLE_PUBLISHED)
+        return resumable_complete(resumable, &body->failure);
+    return resumable->role == RESUMABLE_PART || !resumable_is_whole(resumable) ||
+           (resumable_publish(resumable, covers, &body->failure) &&
+            resumable_report(resumable, &body->failure));
 }
 
 void tus_body_work(struct request *request)
@@ -367,6 +400,7 @@ void tus_body_work(struct request *request)
     struct tus_body *body = request->context;
     bool finished = claim_confirm(&body->resumable->claim, body->claim) || fail_lost(body);
 
+    assert(body->claim != 0);
     assert(!body->is_finished);
     body->is_finished = true;
     finished = finished && !body->failure.is_set &&
@@ -374,6 +408,7 @@ void tus_body_work(struct request *request)
                make_durable(body) && publish_whole(body, authorize_filter(request));
     assert(finished == !body->failure.is_set);
     body->offset = atomic_load(&body->resumable->durable);
+    leave(body);
     /* A failed creation is removed with its request. */
     if (finished || !body->is_creation)
         resumable_end_claim(body->resumable, &body->claim);

@@ -1,5 +1,5 @@
-/* The parts are claimed first, so that no other request and no expiry can touch them; then a worker
- * copies, while others hash what it has copied. */
+/* Claims the parts first, so that no other request and no expiry can touch them. Then a worker
+ * copies, while others hash the copied bytes. */
 #include "upload/tus/tus_concat.h"
 
 #include <assert.h>
@@ -8,12 +8,13 @@
 
 #include "http/exchange/authorize.h"
 #include "http/exchange/client.h"
+#include "store/staging.h"
 #include "upload/shared/write_checks.h"
 #include "upload/tus/tus.h"
 #include "upload/tus/tus_body.h"
 #include "upload/tus/tus_fields.h"
 
-/* Copied by one call; then what was copied is hashed by another worker. */
+/* Bytes per call; another worker then hashes them. */
 #define STEP_BYTES ((uint64_t)8 << 20)
 
 struct part {
@@ -25,8 +26,9 @@ struct concat {
     struct creation creation;
     struct part *parts;
     size_t count;
-    struct resumable *final; /* held; its place and its entry in the table are the worker's */
+    struct resumable *final; /* held; the worker makes its folder and its entry in the table */
     uint64_t claim;          /* of final */
+    bool is_repeated;        /* it was already published */
     bool is_done;
     struct failure failure;
 };
@@ -35,6 +37,7 @@ struct concat {
 
 static void end_claims(struct concat *concat)
 {
+    assert(concat->count == 0 || concat->parts != NULL);
     for (size_t i = 0; i < concat->count; i++)
         resumable_end_claim(concat->parts[i].resumable, &concat->parts[i].claim);
     if (concat->final != NULL)
@@ -54,13 +57,16 @@ static void release(void *thing)
 static void refuse_body(struct request *request)
 {
     problem_reply(request, PROBLEM_INVALID_REQUEST,
-                  "a final upload is made of its parts: it takes no bytes");
+                  "a final upload consists of its parts and takes no bytes");
 }
 
-void tus_concat_receive(struct request *request)
+static void receive(struct request *request, const struct body_piece *piece)
 {
+    (void)piece;
     refuse_body(request);
 }
+
+static const struct body_receiver receiver = {.receive = receive};
 
 /* --- a client that asks again, because the answer was lost --- */
 
@@ -96,6 +102,7 @@ static bool is_published_already(const void *context, const struct kept_upload *
 static bool refuse_part(struct request *request, enum problem problem, size_t index,
                         const char *what)
 {
+    assert(what != NULL);
     problem_reply(request, problem, "Upload-Concat: part %zu %s", index + 1, what);
     return true;
 }
@@ -103,17 +110,22 @@ static bool refuse_part(struct request *request, enum problem problem, size_t in
 static bool refuse_unknown(struct request *request, struct concat *concat, struct zt_text id)
 {
     struct part *part = &concat->parts[concat->count];
+    bool is_unreadable;
 
-    part->resumable = (struct resumable *)kept_uploads_find_or_adopt(request->server->kept,
-                                                                     UPLOAD_KIND_RESUMABLE, id);
+    part->resumable = (struct resumable *)kept_uploads_find_or_adopt(
+        request->server->kept, UPLOAD_KIND_RESUMABLE, id, &is_unreadable);
+    if (part->resumable == NULL && is_unreadable) {
+        tus_reply_unreadable(request);
+        return true;
+    }
     if (part->resumable == NULL)
         return refuse_part(request, PROBLEM_INVALID_REQUEST, concat->count,
-                           "is no partial upload of this server, or no longer");
+                           "is not, or no longer, a partial upload of this server");
     concat->count++;
     if (part->resumable->role != RESUMABLE_PART || !tus_sees(request, part->resumable) ||
         resumable_state(part->resumable) != RESUMABLE_RECEIVING)
         return refuse_part(request, PROBLEM_INVALID_REQUEST, concat->count - 1,
-                           "is no partial upload of this server, or no longer");
+                           "is not, or no longer, a partial upload of this server");
     return false;
 }
 
@@ -141,6 +153,7 @@ static bool refuse_unknown_parts(struct request *request, struct concat *concat)
 
 static bool is_earlier(const struct concat *concat, size_t index)
 {
+    assert(index < concat->count);
     for (size_t i = 0; i < index; i++)
         if (concat->parts[i].resumable == concat->parts[index].resumable)
             return true;
@@ -151,10 +164,11 @@ static bool refuse_used(struct request *request, struct concat *concat, size_t i
 {
     struct part *part = &concat->parts[index];
 
+    assert(part->resumable != NULL && part->claim == 0);
     claim_end_silent(&part->resumable->claim);
     part->claim = claim_take(&part->resumable->claim);
     if (part->claim == 0 && is_earlier(concat, index))
-        return refuse_part(request, PROBLEM_INVALID_REQUEST, index, "is there twice");
+        return refuse_part(request, PROBLEM_INVALID_REQUEST, index, "is given twice");
     if (part->claim == 0) {
         tus_reply_busy(request);
         return true;
@@ -193,11 +207,12 @@ void tus_concat_begin(struct request *request, const struct creation *creation)
     if (concat == NULL)
         return;
     concat->creation = *creation;
+    request->receiver = &receiver;
     request_hold(request, concat, release);
     concat->final = (struct resumable *)kept_uploads_search(request->server->kept,
                                                             is_published_already, creation);
-    concat->is_done = concat->final != NULL;
-    if (!concat->is_done &&
+    concat->is_repeated = concat->final != NULL;
+    if (!concat->is_repeated &&
         (refuse_unknown_parts(request, concat) || refuse_used_parts(request, concat) ||
          tus_creation_refuse_model(request, &concat->creation)))
         end_claims(concat);
@@ -205,38 +220,51 @@ void tus_concat_begin(struct request *request, const struct creation *creation)
 
 /* --- the final upload, on a worker --- */
 
-/* It is in no limit of its client: its parts, in whose place it comes, are. */
+/* Adds the final upload without a limit: it replaces its parts, which are within the client's
+ * limits. */
 static bool add_final(struct concat *concat)
 {
     struct resumable *final = concat->final;
     struct zt_error error;
 
+    assert(concat->claim != 0 && final->role == RESUMABLE_FINAL);
     assert(final->kept.entry.client[0] == '\0');
-    if (!kept_uploads_add(&final->kept))
-        return failure_refuse(&concat->failure, PROBLEM_INTERNAL, "the upload cannot be listed");
-    if (resumable_files_create(final, &error) == ZT_OK)
+    if (resumable_files_create(final, &error) != ZT_OK)
+        return failure_of_store(&concat->failure, &error);
+    if (kept_uploads_add(&final->kept))
         return true;
-    kept_uploads_forget(&final->kept);
-    return failure_of_store(&concat->failure, &error);
+    (void)staging_folder_drop(final->kept.server->store->staging, final->kept.entry.id, NULL);
+    return failure_refuse(&concat->failure, PROBLEM_INTERNAL, "the upload cannot be listed");
 }
 
-static bool copy_part(struct concat *concat, struct resumable *part)
+static bool copy_bytes(struct concat *concat, struct resumable *part)
 {
-    const struct store_ops *ops = part->kept.server->store->ops;
     const uint64_t length = atomic_load(&part->length);
     struct resumable *final = concat->final;
 
+    assert(part->role == RESUMABLE_PART && part->data != NULL);
     for (uint64_t at = 0; at < length;) {
         uint64_t step = length - at < STEP_BYTES ? length - at : STEP_BYTES;
         struct zt_error error;
 
-        if (ops->copy(part->data, at, final->data, atomic_load(&final->kept.entry.received), step,
-                      &error) != ZT_OK)
+        if (staged_file_copy(part->data, at, final->data, atomic_load(&final->kept.entry.received),
+                             step, &error) != ZT_OK)
             return failure_of_store(&concat->failure, &error);
         resumable_advance(final, step);
         at += step;
     }
     return true;
+}
+
+static bool copy_part(struct concat *concat, struct resumable *part)
+{
+    bool is_copied;
+
+    if (!resumable_enter(part, &concat->failure))
+        return false;
+    is_copied = copy_bytes(concat, part);
+    resumable_leave(part);
+    return is_copied;
 }
 
 static bool copy_parts(struct concat *concat)
@@ -257,25 +285,32 @@ static bool make_durable(struct concat *concat)
            failure_of_store(&concat->failure, &error);
 }
 
+static bool fill(struct concat *concat)
+{
+    bool is_filled;
+
+    if (!resumable_enter(concat->final, &concat->failure))
+        return false;
+    is_filled = copy_parts(concat) && make_durable(concat);
+    resumable_leave(concat->final);
+    return is_filled;
+}
+
 static bool fill_and_publish(struct concat *concat, struct name_filter covers)
 {
-    if (copy_parts(concat) && make_durable(concat) &&
-        resumable_publish(concat->final, covers, &concat->failure))
+    assert(concat->claim != 0);
+    if (fill(concat) && resumable_publish(concat->final, covers, &concat->failure))
         return true;
     if (resumable_state(concat->final) != RESUMABLE_GONE)
         resumable_drop(concat->final);
     return false;
 }
 
-/* A part that were remembered longer than what it has become would be of no use to its client,
- * which asks for the final upload again. */
 static void end_parts(struct concat *concat)
 {
+    assert(resumable_state(concat->final) == RESUMABLE_PUBLISHED && concat->final->is_hashed);
     for (size_t i = 0; i < concat->count; i++)
-        if (concat->final->kept.is_outcome_kept)
-            resumable_use_up(concat->parts[i].resumable, concat->final->published.sha256);
-        else
-            resumable_drop(concat->parts[i].resumable);
+        resumable_use_up(concat->parts[i].resumable, concat->final->published.sha256);
 }
 
 /* The claims end before the answer, since the client may then send the next request. */
@@ -284,8 +319,12 @@ static void work(struct request *request)
     struct concat *concat = request->context;
 
     assert(!concat->is_done);
-    if (add_final(concat) && fill_and_publish(concat, authorize_filter(request)))
+    if (concat->is_repeated) {
+        (void)resumable_complete(concat->final, &concat->failure);
+    } else if (add_final(concat) && fill_and_publish(concat, authorize_filter(request))) {
         end_parts(concat);
+        (void)resumable_report(concat->final, &concat->failure);
+    }
     concat->is_done = true;
     end_claims(concat);
 }
@@ -294,12 +333,16 @@ static void work(struct request *request)
 
 static enum outcome begin_work(struct request *request, struct concat *concat)
 {
+    if (concat->is_repeated)
+        return request_work(request, work);
+    assert(concat->final == NULL);
     concat->final = tus_creation_make(request, &concat->creation);
     if (concat->final == NULL)
         return OUTCOME_READY;
     concat->final->kept.entry.client[0] = '\0';
     atomic_store(&concat->final->follower.client, request_client_key(request));
     concat->claim = claim_take(&concat->final->claim);
+    assert(concat->claim != 0);
     return request_work_long(request, work);
 }
 
@@ -311,6 +354,8 @@ enum outcome tus_concat_handle(struct request *request)
         return begin_work(request, concat);
     if (concat->failure.is_set)
         return failure_reply(request, &concat->failure);
+    /* Its outcome may have expired since. */
+    assert(resumable_state(concat->final) != RESUMABLE_RECEIVING);
     tus_reply_created(request, concat->final, atomic_load(&concat->final->durable));
     return OUTCOME_READY;
 }

@@ -1,6 +1,8 @@
 /* POST /v1/resumable: a new upload, with its first bytes if the client sends some. */
+#include <assert.h>
 #include <string.h>
 
+#include "store/staging.h"
 #include "upload/shared/write_checks.h"
 #include "upload/tus/tus.h"
 #include "upload/tus/tus_body.h"
@@ -8,22 +10,23 @@
 #include "upload/tus/tus_creation.h"
 #include "upload/tus/tus_fields.h"
 
-/* Adds the upload to the table and makes its files. */
+/* Makes the upload's files before adding it to the table, where other requests and expiry find
+ * it. */
 static bool refuse_making(struct request *request, struct resumable *resumable)
 {
     struct failure failure = {.is_set = false};
     struct zt_error error;
 
+    if (resumable_files_create(resumable, &error) != ZT_OK) {
+        failure_of_store(&failure, &error);
+        failure_reply(request, &failure);
+        return true;
+    }
     if (!kept_uploads_add(&resumable->kept)) {
+        (void)staging_folder_drop(request->server->store->staging, resumable->kept.entry.id, NULL);
         write_reply_crowded(
             request, (unsigned)config_number(&request->server->config->upload.sessions_per_client),
             "upload.sessions_per_client");
-        return true;
-    }
-    if (resumable_files_create(resumable, &error) != ZT_OK) {
-        kept_uploads_forget(&resumable->kept);
-        failure_of_store(&failure, &error);
-        failure_reply(request, &failure);
         return true;
     }
     return false;
@@ -33,6 +36,7 @@ static void begin_upload(struct request *request, const struct creation *creatio
 {
     struct tus_body *body = tus_body_new(request);
     struct resumable *resumable;
+    uint64_t claim;
 
     if (body == NULL)
         return;
@@ -42,12 +46,16 @@ static void begin_upload(struct request *request, const struct creation *creatio
     resumable = tus_creation_make(request, creation);
     if (resumable == NULL)
         return;
+    /* Before another request can find the upload. */
+    claim = claim_take_for_body(&resumable->claim);
+    assert(claim != 0);
     if (refuse_making(request, resumable)) {
+        claim_end(&resumable->claim, claim);
         kept_upload_release(resumable);
         return;
     }
     body->resumable = resumable;
-    body->claim = claim_take_for_body(&resumable->claim);
+    body->claim = claim;
     tus_body_refuse_start(request, body);
 }
 
@@ -64,39 +72,11 @@ void tus_create_begin(struct request *request)
         begin_upload(request, &creation);
 }
 
-/* --- the body, the answer --- */
-
-/* Whether the request creates a final upload, which was not refused so far. */
-static bool is_final(struct request *request)
-{
-    const char *concat = request_header(request, "Upload-Concat");
-    const char *parts;
-
-    return concat != NULL && tus_concat_parse(concat, &parts) == TUS_CONCAT_FINAL;
-}
-
-void tus_create_receive(struct request *request, const void *bytes, size_t length)
-{
-    if (is_final(request))
-        tus_concat_receive(request);
-    else
-        tus_body_receive(request->context, bytes, length);
-}
-
-void tus_create_store(struct request *request, const struct body_piece *piece)
-{
-    if (!is_final(request))
-        tus_body_store(request->context, piece);
-}
-
-void tus_create_digest(struct request *request, const struct body_piece *piece)
-{
-    if (!is_final(request))
-        tus_body_digest(request->context, piece);
-}
+/* --- the answer --- */
 
 void tus_reply_created(struct request *request, struct resumable *resumable, uint64_t offset)
 {
+    assert(offset <= atomic_load(&resumable->length));
     reply_empty(request, 201);
     representation_field(&request->reply, "Location",
                          request_print(request, "%s/v1/resumable/%s",
@@ -105,6 +85,15 @@ void tus_reply_created(struct request *request, struct resumable *resumable, uin
     tus_reply_progress(request, resumable, offset);
     if (resumable_state(resumable) == RESUMABLE_PUBLISHED)
         tus_reply_published(request, resumable);
+}
+
+/* Returns true if the request creates a final upload and was not refused so far. */
+static bool is_final(struct request *request)
+{
+    const char *concat = request_header(request, "Upload-Concat");
+    const char *parts;
+
+    return concat != NULL && tus_concat_parse(concat, &parts) == TUS_CONCAT_FINAL;
 }
 
 enum outcome tus_create_handle(struct request *request)

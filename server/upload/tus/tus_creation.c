@@ -1,32 +1,30 @@
-/* Preconditions and Repr-Digest of a part mean nothing, since clients send the same fields with all
- * requests of an upload: they are those of the final one. */
+/* Creates resumable uploads. Preconditions and Repr-Digest of a part are ignored: clients send the
+ * same fields with all requests of an upload, and they apply to the final one. */
 #include "upload/tus/tus_creation.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "http/exchange/authorize.h"
 #include "upload/shared/write_checks.h"
-#include "upload/shared/written_name.h"
 #include "upload/tus/tus_body.h"
 #include "upload/tus/tus_fields.h"
 
 /* --- refusals; true: replied --- */
 
-/* What browsers' clients send in place of a model: the file's name, whose known extension is not
- * part of the model's. */
+/* Finds the file's name, which browser clients send instead of a model. A known extension is not
+ * part of the model's name. */
 static enum tus_metadata find_filename(const char *metadata, char out_model[MODEL_NAME_MAX + 1])
 {
     char path[MODEL_PATH_SIZE];
     enum tus_metadata answer = tus_metadata_find(metadata, "filename", path, sizeof(path));
     size_t length;
-    unsigned rank;
 
-    if (answer != TUS_METADATA_FOUND)
+    if (answer != TUS_METADATA_FOUND || model_path_name(path, out_model))
         return answer;
     length = strlen(path);
-    (void)model_path_split(path, &length, &rank);
     if (length > MODEL_NAME_MAX)
         return TUS_METADATA_MALFORMED;
     memcpy(out_model, path, length);
@@ -45,12 +43,13 @@ static bool refuse_malformed(struct request *request, const char *metadata)
     return true;
 }
 
-/* A part has no name, whatever its metadata say. */
+/* Parts have no name, so their metadata is not checked. */
 static bool refuse_metadata(struct request *request, struct creation *creation)
 {
     const char *metadata = request_header(request, "Upload-Metadata");
     enum tus_metadata answer = TUS_METADATA_ABSENT;
 
+    assert(creation->model[0] == '\0');
     if (creation->role == RESUMABLE_PART)
         return refuse_malformed(request, metadata);
     if (metadata != NULL)
@@ -96,9 +95,9 @@ static bool refuse_concat(struct request *request, struct creation *creation)
     case TUS_CONCAT_MALFORMED:
         break;
     }
-    problem_reply(request, PROBLEM_INVALID_REQUEST,
-                  "Upload-Concat is malformed: partial, or final; and the parts' URLs, separated "
-                  "by blanks");
+    problem_reply(
+        request, PROBLEM_INVALID_REQUEST,
+        "Upload-Concat is malformed: partial, or final; and the parts' URLs, separated by spaces");
     return true;
 }
 
@@ -107,7 +106,7 @@ static bool refuse_defer_length(struct request *request, const char *length, con
     if (strcmp(deferred, "1") == 0 && length == NULL)
         return false;
     problem_reply(request, PROBLEM_INVALID_REQUEST,
-                  "Upload-Defer-Length is 1, in place of Upload-Length");
+                  "Upload-Defer-Length must be 1, instead of Upload-Length");
     return true;
 }
 
@@ -121,7 +120,7 @@ static bool refuse_length(struct request *request, struct creation *creation)
         if (length == NULL && deferred == NULL)
             return false;
         problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "the length of a final upload is the sum of its parts': it states none");
+                      "do not state the length of a final upload: it is the sum of its parts");
         return true;
     }
     if (deferred != NULL)
@@ -166,10 +165,11 @@ bool tus_creation_refuse(struct request *request, struct creation *out_creation)
 
 bool tus_creation_refuse_model(struct request *request, struct creation *creation)
 {
+    assert(creation->role != RESUMABLE_PART && creation->model[0] != '\0');
     return refuse_digest(request) ||
            write_refuse_preconditions(request, zt_text_from(creation->model),
                                       &creation->preconditions) ||
-           write_refuse_behind(request, zt_text_from(creation->model)) ||
+           write_refuse_shadowed(request, zt_text_from(creation->model)) ||
            write_refuse_large(request, creation->length);
 }
 
@@ -187,6 +187,7 @@ static const char *find_text(struct request *request, enum resumable_role role,
         [RESUMABLE_CONCAT] = "Upload-Concat",
     };
 
+    assert(which < RESUMABLE_TEXTS);
     if (which == RESUMABLE_OWNER)
         return role == RESUMABLE_PART ? request->client : NULL;
     return request_header(request, fields[which]);
@@ -213,6 +214,7 @@ struct resumable *tus_creation_make(struct request *request, const struct creati
     bool copied = copy_texts(request, creation->role, texts);
     struct resumable *resumable;
 
+    assert((creation->model[0] == '\0') == (creation->role == RESUMABLE_PART));
     registry_make_id(id);
     resumable = resumable_new(request->server, id, texts);
     if (resumable == NULL || !copied) {

@@ -1,30 +1,25 @@
-/* Reading the fields strictly: what tus does not allow is malformed. */
+/* Parses the fields strictly: values that tus does not allow are malformed. */
 #include "upload/tus/tus_fields.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/decimal.h"
 #include "http/fields/structured.h"
 
-/* The most digits of a number below 2^63. */
+/* Maximum number of digits of a number below 2^63; leading zeros count. */
 #define DIGITS_MAX 19
 
 bool tus_number_parse(const char *text, uint64_t *out_number)
 {
-    size_t length = strspn(text, "0123456789");
-    uint64_t number = 0;
+    const struct zt_text digits = zt_text_from(text);
 
-    if (length == 0 || length > DIGITS_MAX || text[length] != '\0')
-        return false;
-    for (size_t i = 0; i < length; i++)
-        number = number * 10 + (uint64_t)(text[i] - '0');
-    if (number > INT64_MAX)
-        return false;
-    *out_number = number;
-    return true;
+    return digits.length <= DIGITS_MAX && zt_decimal_read(digits, INT64_MAX, out_number);
 }
 
-/* How many bytes a base64 text encodes; SIZE_MAX if it is not valid. Padding is required. */
+/* Returns the number of bytes that a base64 text encodes; SIZE_MAX if it is not valid. Padding is
+ * required. */
 static size_t decoded_length(struct zt_text base64)
 {
     size_t padding = 0;
@@ -54,6 +49,7 @@ static bool take_pair(const char **at, struct zt_text *out_key, struct zt_text *
     const char *key_end;
     const char *value;
 
+    assert(**at != '\0');
     *at = *end == ',' ? end + 1 : end;
     while (end > begin && (end[-1] == ' ' || end[-1] == '\t'))
         end--;
@@ -69,6 +65,7 @@ static bool take_value(struct zt_text base64, char *out_value, size_t size)
 {
     size_t length = decoded_length(base64);
 
+    assert(size > 0);
     if (length >= size || !structured_decode(base64, (uint8_t *)out_value, length))
         return false;
     out_value[length] = '\0';
@@ -159,8 +156,8 @@ static bool ends_with(struct zt_text text, const char *end)
     return text.length >= length && memcmp(text.bytes + text.length - length, end, length) == 0;
 }
 
-/* RFC 3986 section 4.2: a path of its own, perhaps after a proxy's prefix or behind a host; or one
- * relative to UPLOADS_PATH. */
+/* Returns true if a reference (RFC 3986 section 4.2) leads to UPLOADS_PATH: an absolute path,
+ * perhaps with a host or a proxy's prefix before it, or a path relative to UPLOADS_PATH. */
 static bool is_place_of_uploads(struct zt_text place)
 {
     const bool is_absolute =

@@ -8,7 +8,8 @@
 #include "zt/digest.h"
 #include "zt/text.h"
 
-/* A number of bytes: digits only. False for anything else, and above 63 bits. */
+/* Parses a number of bytes. Returns false if it has other characters than digits, or more than 63
+ * bits. */
 bool tus_number_parse(const char *text, uint64_t *out_number);
 
 enum tus_metadata { TUS_METADATA_FOUND, TUS_METADATA_ABSENT, TUS_METADATA_MALFORMED };
@@ -30,9 +31,9 @@ enum tus_concat { TUS_CONCAT_PART, TUS_CONCAT_FINAL, TUS_CONCAT_MALFORMED };
  * FINAL only: for tus_concat_next. */
 enum tus_concat tus_concat_parse(const char *field, const char **out_urls);
 
-/* Splits off the next URL: absolute, of any host, since proxies give servers other names; or
- * relative to the path at which uploads are created. *out_id is what should be an upload's id;
- * empty if the URL is not that of an upload. False at the end. */
+/* Splits off the next URL. It may be absolute, with any host, because proxies give servers other
+ * names; or relative to the path at which uploads are created. *out_id should be an upload's id; it
+ * is empty if the URL does not lead to an upload. Returns false at the end. */
 bool tus_concat_next(const char **at, struct zt_text *out_id);
 
 #endif

@@ -1,25 +1,27 @@
-/* Removes a model: its own file, and then the shards that no other model uses. Another file of the
- * name is another model, which is served from then on.
+/* Removes a model: first its own file, then the shards that no other model uses. If another file
+ * has the same name, it is another model, which is served from then on.
  *
- * Requests that read one of the files have it open and are not disturbed. */
+ * Requests that are reading one of the files have it open and are not disturbed. */
 #include "upload/whole/delete.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "upload/shared/model_parts.h"
+#include "upload/shared/current_model.h"
 #include "upload/shared/publication.h"
 #include "upload/shared/write_checks.h"
 
-/* Models that are examined in one step. */
+/* Number of models examined in one step. */
 #define PAGE 256
 
 struct removal {
     struct server *server;
     char name[MODEL_NAME_MAX + 1];
-    struct preconditions preconditions; /* texts are the request's, which waits */
+    struct preconditions preconditions; /* the texts belong to the request, which waits */
+    struct remains remains;
     struct failure failure;
 };
 
@@ -37,8 +39,8 @@ static bool uses(const struct generation *generation, const char *path)
     return false;
 }
 
-/* Whether any model in the catalog uses a file as its shard. True if there is no memory to find
- * out. */
+/* Returns true if any model in the catalog uses a file as its shard. Also returns true if there is
+ * no memory to find out. */
 static bool is_used(struct server *server, const char *path)
 {
     struct generation **page = malloc(PAGE * sizeof(struct generation *));
@@ -66,8 +68,8 @@ static bool is_used(struct server *server, const char *path)
 
 /* --- shards --- */
 
-/* Whether a file is the removed model's shard: it has no manifest of its own (else it is a model
- * itself, to be removed by its own name), and it is the very file that the model refers to. */
+/* Returns true if a file is the removed model's shard: it has no manifest (with one it would be a
+ * model, to be removed by its own name), and it is unchanged since the model referred to it. */
 static bool belongs(const struct generation *file, const struct shard_file *shard)
 {
     return file != NULL && file->error->status == ZT_DATA_SHARD &&
@@ -75,58 +77,69 @@ static bool belongs(const struct generation *file, const struct shard_file *shar
            (shard->path == NULL || store_identity_equal(&file->identity, &shard->identity));
 }
 
-/* A failure is only logged: the model is gone already. */
-static void remove_file(struct server *server, const char *path)
+static void note_left(struct removal *removal, const char *path, const char *why)
 {
+    log_write(LOG_LEVEL_WARN, "%s: its model was removed, but this file was not: %s", path, why);
+    removal->remains.has_files = true;
+}
+
+static void remove_file(struct removal *removal, const char *path)
+{
+    struct server *server = removal->server;
     struct zt_error error;
     enum zt_status status =
         server->store->ops->remove(server->store, path, &store_expects_anything, &error);
 
     if (status == ZT_OK) {
+        remains_settle(&removal->remains, server->store, path, "removed");
         generation_release(catalog_update(server->catalog, path));
     } else if (status != ZT_NOT_FOUND) {
-        log_write(LOG_LEVEL_WARN, "%s: its model was removed, but it was not: %s", path,
-                  error.message);
+        note_left(removal, path, error.message);
     }
 }
 
-static void remove_held_shard(struct server *server, const struct shard_file *shard)
+static void remove_held_shard(struct removal *removal, const struct shard_file *shard)
 {
+    struct server *server = removal->server;
+    const uint64_t failed_before = failed_lookups_count();
     struct generation *file = catalog_update(server->catalog, shard->sibling);
 
-    if (belongs(file, shard) && !is_used(server, shard->sibling))
-        remove_file(server, shard->sibling);
+    assert(shard->path == NULL || strcmp(shard->path, shard->sibling) == 0);
+    if (failed_lookups_count() != failed_before)
+        note_left(removal, shard->sibling, "it cannot be opened now");
+    else if (belongs(file, shard) && !is_used(server, shard->sibling))
+        remove_file(removal, shard->sibling);
     generation_release(file);
 }
 
-static void remove_shard(struct server *server, const struct shard_file *shard)
+static void remove_shard(struct removal *removal, const struct shard_file *shard)
 {
     size_t name_length;
     unsigned rank;
     char name[MODEL_NAME_MAX + 1];
-    struct model_hold hold;
+    struct publish_lock lock;
     struct failure failure = {.is_set = false};
 
-    /* External data may be any file of the folder. Found elsewhere, by its content, a shard is
-     * another model's. */
+    /* External data may be any file of the folder. A shard that was found under another path, by
+     * its content, belongs to another model. */
     if (shard->is_data || (shard->path != NULL && strcmp(shard->path, shard->sibling) != 0) ||
         !model_path_split(shard->sibling, &name_length, &rank))
         return;
     snprintf(name, sizeof(name), "%.*s", (int)name_length, shard->sibling);
-    if (!model_hold_take(&hold, server, name, &failure)) {
-        log_write(LOG_LEVEL_WARN, "%s: its model was removed, but it was not: %s", shard->sibling,
-                  failure.error.message);
+    if (!publish_lock_take(&lock, removal->server, name, &failure)) {
+        note_left(removal, shard->sibling, failure.error.message);
         return;
     }
-    remove_held_shard(server, shard);
-    model_hold_release(&hold);
+    remove_held_shard(removal, shard);
+    publish_lock_release(&lock);
 }
 
 /* A shard's name is longer than its model's, so two removals cannot deadlock. */
-static void remove_shards(struct server *server, const struct generation *model)
+static void remove_shards(struct removal *removal, const struct generation *model)
 {
+    assert(!model->is_joined);
     for (uint32_t i = 0; i < model->shards.count; i++)
-        remove_shard(server, &model->shards.items[i]);
+        remove_shard(removal, &model->shards.items[i]);
 }
 
 /* --- the model --- */
@@ -138,15 +151,16 @@ static bool is_no_part(struct removal *removal, const char *path)
 
     return !catalog_part_of(removal->server->catalog, path, any_name, model) ||
            failure_refuse(&removal->failure, PROBLEM_CONFLICT,
-                          "this is a part of the model %s, with which it is removed", model);
+                          "this is a part of the model %s and is removed with it", model);
 }
 
-/* A part goes with its model; removed alone, it would leave the others useless. The extension of
- * the current file may be spelled in capitals. */
+/* Parts are removed only with their model: without one part the others would be useless. The
+ * extension of the current file may be spelled in capitals. */
 static bool check_part(struct removal *removal, const struct generation *current)
 {
     bool is_free = is_no_part(removal, current->path);
 
+    assert(current != NULL);
     for (unsigned rank = 0; is_free && model_extension(rank) != NULL; rank++) {
         char path[MODEL_PATH_SIZE];
 
@@ -174,6 +188,7 @@ static bool check(struct removal *removal, const struct generation *current)
 
 static bool fail_changed(struct removal *removal, const struct zt_error *error)
 {
+    assert(error->status == ZT_ARGUMENT);
     if (preconditions_are_given(&removal->preconditions))
         return failure_refuse(&removal->failure, PROBLEM_PRECONDITION_FAILED,
                               "the model was changed meanwhile");
@@ -182,8 +197,8 @@ static bool fail_changed(struct removal *removal, const struct zt_error *error)
     return false;
 }
 
-/* Only the version that was looked at. A split GGUF has no file but its parts. */
-static bool remove_own(struct removal *removal, const struct model_hold *hold,
+/* Removes only the version that was examined. A split GGUF has no file except its parts. */
+static bool remove_own(struct removal *removal, const struct publish_lock *lock,
                        const struct generation *current)
 {
     struct server *server = removal->server;
@@ -191,32 +206,37 @@ static bool remove_own(struct removal *removal, const struct model_hold *hold,
     struct zt_error error;
     enum zt_status status;
 
+    assert(!removal->failure.is_set);
     if (generation_is_split(current))
         return true;
     status = server->store->ops->remove(server->store, current->path, &expected, &error);
     if (status == ZT_OK) {
+        remains_settle(&removal->remains, server->store, current->path, "removed");
         atomic_fetch_add(&server->files_changed, 1);
         generation_release(catalog_update(server->catalog, current->path));
-        /* What lay behind is served at once. */
+        /* A file that was hidden behind it is served at once. */
         generation_release(model_find_current(server, removal->name));
     }
     if (status == ZT_ARGUMENT)
         return fail_changed(removal, &error);
-    if (status == ZT_UNAVAILABLE && hold->claim != NULL && hold->claim->has_doubt)
-        return failure_refuse(&removal->failure, PROBLEM_STORE_UNAVAILABLE,
-                              "the object store did not answer, so it is not known whether the "
-                              "model was removed");
+    if (status == ZT_UNAVAILABLE && lock->claim != NULL && lock->claim->outcome_is_unknown)
+        return failure_refuse(
+            &removal->failure, PROBLEM_STORE_UNAVAILABLE,
+            "the object store did not respond, so it is unknown whether the model was removed");
     return status == ZT_OK || status == ZT_NOT_FOUND || failure_of_store(&removal->failure, &error);
 }
 
-/* Nothing of a split GGUF is shown while its parts go; of other joined models the index is gone. */
-static void remove_parts(struct server *server, const struct generation *model)
+/* While its parts are removed, a split GGUF is not shown; other joined models have already lost
+ * their index. */
+static void remove_parts(struct removal *removal, const struct generation *model)
 {
+    struct server *server = removal->server;
     struct catalog_withheld withheld = {.path = model->path};
 
+    assert(model->is_joined);
     if (generation_is_split(model))
         catalog_withhold(server->catalog, &withheld);
-    model_parts_remove(server, model);
+    model_parts_remove(server, model, &removal->remains);
     if (generation_is_split(model))
         catalog_let_go(server->catalog, &withheld);
 }
@@ -224,30 +244,35 @@ static void remove_parts(struct server *server, const struct generation *model)
 static void run_removal(struct request *request)
 {
     struct removal *removal = request->context;
-    struct model_hold hold;
+    const uint64_t failed_before = failed_lookups_count();
+    struct publish_lock lock;
     struct generation *current;
     bool removed;
 
-    if (!model_hold_take(&hold, removal->server, removal->name, &removal->failure))
+    assert(!removal->failure.is_set && removal->name[0] != '\0');
+    if (!publish_lock_take(&lock, removal->server, removal->name, &removal->failure))
         return;
     current = model_find_current(removal->server, removal->name);
-    removed = model_is_current(&hold, current, &removal->failure) && check(removal, current) &&
-              remove_own(removal, &hold, current);
+    removed = model_reads_succeeded(failed_before, &removal->failure) &&
+              model_is_current(&lock, current, &removal->failure) && check(removal, current) &&
+              remove_own(removal, &lock, current);
     if (removed && !current->is_joined)
-        remove_shards(removal->server, current);
-    model_hold_release(&hold);
-    /* Without the name: an index may name any file beside it, so that two removals could wait for
-     * each other. */
+        remove_shards(removal, current);
+    publish_lock_release(&lock);
+    /* Called without the lock on the name: an index may name any file in its folder, so two
+     * removals could wait for each other. */
     if (removed && current->is_joined)
-        remove_parts(removal->server, current);
+        remove_parts(removal, current);
     generation_release(current);
+    if (removed)
+        (void)remains_fail(&removal->remains, "removed", &removal->failure);
 }
 
 /* --- the request --- */
 
 void model_delete_begin(struct request *request)
 {
-    /* Any name that can be read: what was not uploaded may be removed too. */
+    /* Accepts any name that can be read: models that were not uploaded may be removed too. */
     if (!write_refuse_read_only(request) && !model_name_is_valid(request->names[0]))
         problem_reply(request, PROBLEM_INVALID_NAME, "no model has such a name");
 }
@@ -263,8 +288,53 @@ enum outcome model_delete_handle(struct request *request)
         removal->server = request->server;
         memcpy(removal->name, request->names[0].bytes, request->names[0].length);
         removal->preconditions = write_preconditions(request);
-        return store_is_elsewhere(request->server->store) ? request_work_long(request, run_removal)
-                                                          : request_work(request, run_removal);
+        return store_is_remote(request->server->store) ? request_work_long(request, run_removal)
+                                                       : request_work(request, run_removal);
+    }
+    if (removal->failure.is_set)
+        return failure_reply(request, &removal->failure);
+    reply_empty(request, 204);
+    return OUTCOME_READY;
+}
+
+/* --- a file at a path; models that need it as a shard or part are then incomplete --- */
+
+struct file_removal {
+    char path[MODEL_NAME_MAX + 1];
+    struct preconditions preconditions; /* the texts belong to the request, which waits */
+    struct failure failure;
+};
+
+static void run_file_removal(struct request *request)
+{
+    struct file_removal *removal = request->context;
+    struct remains remains = {.is_unsynced = false};
+
+    assert(!removal->failure.is_set && removal->path[0] != '\0');
+    if (file_remove(request->server, removal->path, &removal->preconditions, &remains,
+                    &removal->failure))
+        (void)remains_fail(&remains, "removed", &removal->failure);
+}
+
+void file_delete_begin(struct request *request)
+{
+    if (!write_refuse_read_only(request))
+        (void)write_refuse_file_path(request, request->names[0]);
+}
+
+enum outcome file_delete_handle(struct request *request)
+{
+    struct file_removal *removal = request->context;
+
+    if (removal == NULL) {
+        removal = write_context(request, sizeof(*removal));
+        if (removal == NULL)
+            return OUTCOME_READY;
+        memcpy(removal->path, request->names[0].bytes, request->names[0].length);
+        removal->preconditions = write_preconditions(request);
+        return store_is_remote(request->server->store)
+                   ? request_work_long(request, run_file_removal)
+                   : request_work(request, run_file_removal);
     }
     if (removal->failure.is_set)
         return failure_reply(request, &removal->failure);

@@ -9,19 +9,19 @@
 #include "base/metrics.h"
 #include "http/exchange/authorize.h"
 #include "http/exchange/client.h"
-#include "upload/shared/file_checks.h"
+#include "store/staging.h"
+#include "upload/shared/body_follower.h"
+#include "upload/shared/current_model.h"
 #include "upload/shared/publication.h"
 #include "upload/shared/registry.h"
-#include "upload/shared/whole_body.h"
 #include "upload/shared/write_checks.h"
-#include "upload/shared/written_name.h"
 
-/* Freeing a larger file takes too long for a loop. */
+/* Freeing a larger file takes too long on a loop. */
 #define SLOW_TO_FREE_BYTES ((uint64_t)64 << 20)
 
 enum put_state { PUT_RECEIVING, PUT_FINISHING, PUT_PUBLISHED, PUT_FAILED };
 
-/* The states that may follow each, bit by bit. */
+/* A bit mask of the states that may follow each state. */
 static const unsigned next_states[] = {
     [PUT_RECEIVING] = 1U << PUT_FINISHING | 1U << PUT_FAILED,
     [PUT_FINISHING] = 1U << PUT_PUBLISHED | 1U << PUT_FAILED,
@@ -34,15 +34,13 @@ struct put {
     struct server *server;
     enum put_state state;
     char name[MODEL_NAME_MAX + 1];
-    /* Of a file at a path of its own, or of a model; stored is NULL once it is published. */
-    struct file_publication file;
-    bool is_file;
-    struct registry_entry entry;
-    bool is_registered;
+    struct publication publication; /* stored is NULL once it is published */
+    struct counted_body counted;
 };
 
 static void set_state(struct put *put, enum put_state state)
 {
+    assert(put->state <= PUT_FAILED && state <= PUT_FAILED);
     assert(next_states[put->state] >> state & 1);
     put->state = state;
 }
@@ -56,15 +54,14 @@ static bool store_piece(struct whole_body *body, const void *bytes, size_t lengt
     uint64_t received = body_follower_received(&body->follower);
     uint64_t most = (uint64_t)config_number(&put->server->config->upload.max_bytes);
 
+    assert(put->publication.stored != NULL && put->counted.is_registered);
     assert(put->state == PUT_RECEIVING);
     if (received > most || length > most - received)
         return failure_refuse(&body->failure, PROBLEM_TOO_LARGE,
                               "the body is larger than this server accepts");
-    if (put->server->store->ops->write_at(put->file.publication.stored, received, bytes, length,
-                                          &error) != ZT_OK)
+    if (staged_file_write_at(put->publication.stored, received, bytes, length, &error) != ZT_OK)
         return failure_of_store(&body->failure, &error);
-    atomic_store(&put->entry.received, received + length);
-    atomic_store(&put->entry.active, time(NULL));
+    counted_body_note(&put->counted, received + length);
     return true;
 }
 
@@ -72,29 +69,18 @@ static void drop_stored(struct whole_body *body)
 {
     struct put *put = (struct put *)body;
 
-    put->server->store->ops->abandon(put->file.publication.stored);
-    put->file.publication.stored = NULL;
+    staged_file_close(put->publication.stored);
+    put->publication.stored = NULL;
 }
 
 /* --- life --- */
-
-/* Called before the answer, after which the client may begin another upload. */
-static void unregister(struct put *put)
-{
-    if (put->is_registered) {
-        put->is_registered = false;
-        registry_remove(put->server->registry, &put->entry);
-        metric_add(put->state == PUT_PUBLISHED ? METRIC_PUBLISHED_FILE : METRIC_FAILED_FILE, 1);
-    }
-}
 
 static void free_put(struct whole_body *body)
 {
     struct put *put = (struct put *)body;
 
-    unregister(put);
-    put->server->store->ops->abandon(put->file.publication.stored);
-    file_publication_clear(&put->file);
+    counted_body_end(&put->counted, put->state == PUT_PUBLISHED);
+    staged_file_close(put->publication.stored);
     whole_body_destroy(&put->body);
     free(put);
 }
@@ -107,8 +93,8 @@ static void release_from_loop(void *thing)
 {
     struct put *put = thing;
 
-    /* A worker may be dropping what was stored, and then the pointer is that worker's. */
-    if (!put->body.is_dropped && put->file.publication.stored != NULL &&
+    /* A worker may be removing the stored file, and then owns the pointer. */
+    if (!put->body.is_dropped && put->publication.stored != NULL &&
         body_follower_received(&put->body.follower) > SLOW_TO_FREE_BYTES)
         body_follower_release_on_worker(&put->body.follower);
     else
@@ -127,134 +113,84 @@ static struct put *new_put(struct request *request)
     whole_body_init(&put->body, request, &body_ops, release_from_loop);
     put->server = request->server;
     memcpy(put->name, request->names[0].bytes, request->names[0].length);
-    put->file.publication.server = request->server;
-    put->file.publication.name = put->name;
-    put->file.publication.covers = authorize_filter(request);
+    put->publication.server = request->server;
+    put->publication.name = put->name;
+    put->publication.covers = authorize_filter(request);
     return put;
 }
 
-/* --- before the body, in the order in which clients see refusals; true: replied --- */
+/* --- before the body, in the order in which clients see refusals --- */
 
+/* Returns true if it has replied. */
 static bool refuse_form(struct request *request)
 {
     if (request_header(request, "Content-Range") != NULL) {
         problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "a file is sent as a whole: Content-Range is not supported");
+                      "send a file whole: Content-Range is not supported");
         return true;
     }
     return write_refuse_coding(request);
 }
 
-static bool refuse_model(struct request *request)
-{
-    return write_refuse_read_only(request) ||
-           written_name_refuse(request, request->names[0], true) || refuse_form(request);
-}
-
-static bool refuse_file(struct request *request)
-{
-    return write_refuse_read_only(request) || write_refuse_file_path(request, request->names[0]) ||
-           refuse_form(request);
-}
-
-static bool refuse_length(struct request *request)
-{
-    return write_refuse_absent_body(request) ||
-           write_refuse_large(request, request_body_length(request));
-}
-
-/* Counts the body toward the client's limit. */
-static bool refuse_crowd(struct request *request, struct put *put)
-{
-    struct registry_entry *entry = &put->entry;
-    unsigned limit = (unsigned)config_number(&request->server->config->upload.open_per_client);
-
-    assert(!put->is_registered);
-    entry->kind = UPLOAD_KIND_FILE;
-    registry_make_id(entry->id);
-    strcpy(entry->model, put->name);
-    registry_client(request, entry->client);
-    entry->created = time(NULL);
-    if (request_body_length(request) != UINT64_MAX)
-        entry->length = request_body_length(request);
-    atomic_init(&entry->active, entry->created);
-    put->is_registered = registry_add(request->server->registry, entry, limit);
-    if (put->is_registered)
-        metric_add(METRIC_BEGUN_FILE, 1);
-    else
-        write_reply_crowded(request, limit, "upload.open_per_client");
-    return !put->is_registered;
-}
-
-static bool start(struct put *put, uint64_t expected_bytes)
-{
-    struct store *store = put->server->store;
-    struct stored_upload **stored = &put->file.publication.stored;
-    struct zt_error error;
-
-    if (store->ops->create(store, expected_bytes, stored, &error) != ZT_OK)
-        return failure_of_store(&put->body.failure, &error);
-    return whole_body_start(&put->body, put->server, *stored);
-}
-
-/* After the refusals of what is named; preconditions were read. */
+/* Called after the name and the preconditions were checked. */
 static void begin(struct request *request, struct put *put)
 {
-    if (refuse_length(request) || refuse_crowd(request, put))
+    const uint64_t length = request_body_length(request);
+    struct zt_error error;
+
+    assert(put->state == PUT_RECEIVING && put->publication.stored == NULL);
+    if (write_refuse_absent_body(request) || write_refuse_large(request, length) ||
+        counted_body_refuse(request, &put->counted, put->name, NULL, length))
         return;
-    if (!start(put, request_body_length(request)))
+    if (staging_create(request->server->store->staging, length, &put->publication.stored, &error) !=
+        ZT_OK)
+        (void)failure_of_store(&put->body.failure, &error);
+    else
+        (void)whole_body_start(&put->body, request->server, put->publication.stored);
+    if (put->body.failure.is_set)
         failure_reply(request, &put->body.failure);
 }
 
 void model_put_begin(struct request *request)
 {
-    struct put *put = refuse_model(request) ? NULL : new_put(request);
+    const struct zt_text name = request->names[0];
+    struct put *put;
 
-    if (put == NULL || whole_body_refuse_digests(&put->body, request) ||
-        write_refuse_preconditions(request, request->names[0],
-                                   &put->file.publication.preconditions) ||
-        write_refuse_behind(request, request->names[0]))
+    if (write_refuse_read_only(request) || written_name_refuse(request, name, true) ||
+        refuse_form(request))
         return;
-    begin(request, put);
+    put = new_put(request);
+    if (put != NULL && !whole_body_refuse_digests(&put->body, request) &&
+        !write_refuse_preconditions(request, name, &put->publication.preconditions) &&
+        !write_refuse_shadowed(request, name))
+        begin(request, put);
 }
 
 void file_put_begin(struct request *request)
 {
-    struct put *put = refuse_file(request) ? NULL : new_put(request);
+    struct put *put;
 
-    if (put == NULL || whole_body_refuse_digests(&put->body, request) ||
-        write_refuse_file_preconditions(request, put->name, &put->file.publication.preconditions))
+    if (write_refuse_read_only(request) || write_refuse_file_path(request, request->names[0]) ||
+        refuse_form(request))
         return;
-    put->is_file = true;
-    begin(request, put);
+    put = new_put(request);
+    if (put == NULL)
+        return;
+    put->publication.is_file = true;
+    if (!whole_body_refuse_digests(&put->body, request) &&
+        !write_refuse_file_preconditions(request, put->name, &put->publication.preconditions))
+        begin(request, put);
 }
 
 /* --- the end, on a worker --- */
 
-static bool finish_digests(struct put *put)
-{
-    uint8_t *sha256 = put->file.publication.published.sha256;
-
-    if (!whole_body_finish(&put->body))
-        return false;
-    memcpy(sha256, put->body.digests.sha256.bytes, sizeof(put->file.publication.published.sha256));
-    return true;
-}
-
-static bool publish(struct put *put)
-{
-    return put->is_file ? file_publication_check(&put->file, &put->body.failure) &&
-                              file_publication_publish(&put->file, &put->body.failure)
-                        : publication_run(&put->file.publication, &put->body.failure);
-}
-
-/* Whether what is stored is what was sent; then published has its ETag. */
+/* Returns true if the current file has the uploaded bytes. Sets published's ETag. */
 static bool file_is_there(struct put *put, struct published *published)
 {
     struct failure ignored = {.is_set = false};
-    struct file_found found;
+    struct current_file found;
 
-    if (!file_look(put->server, put->name, &found, &ignored) || !found.has_sha256)
+    if (!file_find_current(put->server, put->name, &found, &ignored) || !found.has_sha256)
         return false;
     snprintf(published->etag, sizeof(published->etag), "%s", found.etag);
     return memcmp(found.sha256, published->sha256, sizeof(found.sha256)) == 0;
@@ -273,31 +209,41 @@ static bool model_is_there(struct put *put, struct published *published)
     return is_there;
 }
 
-/* Two attempts at one upload may be under way at once, and a bucket is asked only now: the one
- * whose precondition fails because the other was first has succeeded too (RFC 9110 section
- * 13.2.1). */
+/* Two attempts at the same upload may run at once, and a bucket is asked only now. If this
+ * attempt's precondition fails because the other one was first, it has succeeded too (RFC 9110
+ * section 13.2.1). */
 static bool was_done_already(struct put *put)
 {
-    struct published *published = &put->file.publication.published;
+    struct published *published = &put->publication.published;
 
+    assert(put->state == PUT_FINISHING);
     if (put->body.failure.problem != PROBLEM_PRECONDITION_FAILED ||
         !put->body.repr_digest.has_sha256)
         return false;
-    if (!(put->is_file ? file_is_there(put, published) : model_is_there(put, published)))
+    if (!(put->publication.is_file ? file_is_there(put, published)
+                                   : model_is_there(put, published)))
         return false;
     put->body.failure = (struct failure){.is_set = false};
     published->replaced = true;
+    /* The other attempt may have failed to sync the folder. */
+    remains_settle(&published->remains, put->server->store, put->name, "published");
     return true;
 }
 
 static void work_finish(struct request *request)
 {
     struct put *put = request->context;
-    bool published = finish_digests(put) && (publish(put) || was_done_already(put));
+    struct publication *publication = &put->publication;
+    struct failure *failure = &put->body.failure;
+    bool published = whole_body_finish(&put->body);
 
-    assert(published == !put->body.failure.is_set);
+    assert(put->state == PUT_FINISHING);
+    memcpy(publication->published.sha256, put->body.digests.sha256.bytes,
+           sizeof(publication->published.sha256));
+    published = published && (publication_run(publication, failure) || was_done_already(put));
+    assert(published == !failure->is_set);
     set_state(put, published ? PUT_PUBLISHED : PUT_FAILED);
-    unregister(put);
+    counted_body_end(&put->counted, published);
 }
 
 enum outcome model_put_handle(struct request *request)
@@ -307,18 +253,19 @@ enum outcome model_put_handle(struct request *request)
     if (put->state == PUT_RECEIVING) {
         set_state(put, put->body.failure.is_set ? PUT_FAILED : PUT_FINISHING);
         if (put->state == PUT_FINISHING)
-            return store_is_elsewhere(request->server->store)
-                       ? request_work_long(request, work_finish)
-                       : request_work(request, work_finish);
+            return store_is_remote(request->server->store) ? request_work_long(request, work_finish)
+                                                           : request_work(request, work_finish);
     }
     if (put->state == PUT_FAILED)
         return failure_reply(request, &put->body.failure);
     assert(put->state == PUT_PUBLISHED);
-    reply_empty(request, put->file.publication.published.replaced ? 204 : 201);
-    if (put->is_file)
+    if (published_refuse(request, &put->publication.published))
+        return OUTCOME_READY;
+    reply_empty(request, put->publication.published.replaced ? 204 : 201);
+    if (put->publication.is_file)
         published_reply_file(request, request->names[0]);
     else
         published_reply_location(request, request->names[0]);
-    published_reply_digest(request, &put->file.publication.published);
+    published_reply_digest(request, &put->publication.published);
     return OUTCOME_READY;
 }

@@ -4,10 +4,10 @@
  *       |                        |
  *       +--store failed----------+--refused---------> FAILED
  *
- * A lost connection leaves nothing behind, whatever the state.
+ * If the connection is lost, all data is removed in every state.
  *
- * The body goes to an unnamed file as it arrives; workers follow and hash what was written. After
- * the last byte a worker validates the file with the reader that serves it, checks its digests, and
+ * The body goes to an unnamed file as it arrives, and workers hash the written bytes. After the
+ * last byte, a worker validates the file with the reader that serves it, checks its digests, and
  * publishes it. */
 #ifndef UPLOAD_WHOLE_PUT_H
 #define UPLOAD_WHOLE_PUT_H
@@ -15,7 +15,7 @@
 #include "http/exchange/router.h"
 
 void model_put_begin(struct request *request);
-/* Of a file at a path of its own. The body (whole_body.h) and the end are the same. */
+/* Handles a file at a path. The body and the end are the same. */
 void file_put_begin(struct request *request);
 enum outcome model_put_handle(struct request *request);
 

@@ -6,7 +6,6 @@
 
 /* POST /v1/models/{model}/uploads */
 void writer_create_begin(struct request *request);
-void writer_create_receive(struct request *request, const void *bytes, size_t length);
 enum outcome writer_create_handle(struct request *request);
 
 /* GET, DELETE /v1/uploads/{id} */
@@ -17,14 +16,10 @@ enum outcome writer_delete_handle(struct request *request);
 
 /* PUT /v1/uploads/{id}/objects/{object} */
 void writer_object_begin(struct request *request);
-void writer_object_receive(struct request *request, const void *bytes, size_t length);
 enum outcome writer_object_handle(struct request *request);
 
 /* PUT /v1/uploads/{id}/objects/{object}/{component} */
 void writer_put_begin(struct request *request);
-void writer_put_receive(struct request *request, const void *bytes, size_t length);
-void writer_put_store(struct request *request, const struct body_piece *piece);
-void writer_put_digest(struct request *request, const struct body_piece *piece);
 enum outcome writer_put_handle(struct request *request);
 
 /* POST /v1/uploads/{id}/commit */
@@ -36,14 +31,14 @@ enum outcome writer_commit_handle(struct request *request);
 struct json;
 struct writer_session;
 
-/* zTensor 2's bound on names. */
+/* The limit of zTensor 2 for names. */
 #define WRITER_ZT2_NAME_MAX_BYTES 1024
 
-/* Finds the session of the path's first name, which the request then holds. NULL: replied with 403
- * (a write to a read-only server) or 404. */
+/* Finds the session of the path's first name, which the request then holds. Returns NULL if it has
+ * replied with 403 (a write to a read-only server) or 404. */
 struct writer_session *writer_resolve(struct request *request, bool is_write);
 
-/* Writes the session as JSON: what has arrived, in the form of the manifest's JSON. */
+/* Writes the session as JSON: the received components, in the form of the manifest's JSON. */
 void writer_status_write(struct writer_session *session, struct json *json);
 
 #endif

@@ -1,24 +1,21 @@
-/* The loop's part in an arrival: files, place and bytes. */
+/* Handles an arrival on the loop: its files, its position in "data", and its bytes. */
 #include "upload/writer/writer_arrival.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Freeing a larger file takes too long for a loop. */
-#define SLOW_TO_FREE_BYTES ((uint64_t)64 << 20)
+#include "store/staging.h"
 
-static const struct store_ops *ops_of(const struct arrival *arrival)
-{
-    return arrival->session->kept.server->store->ops;
-}
+/* Freeing a larger file takes too long on a loop. */
+#define SLOW_TO_FREE_BYTES ((uint64_t)64 << 20)
 
 static uint64_t most_bytes(const struct arrival *arrival)
 {
     return (uint64_t)config_number(&arrival->session->kept.server->config->upload.max_bytes);
 }
 
-/* The states that may follow each, bit by bit. */
+/* A bit mask of the states that may follow each state. */
 static const unsigned next_states[] = {
     [ARRIVAL_RECEIVING] = 1U << ARRIVAL_FINISHING,
     [ARRIVAL_FINISHING] = 1U << ARRIVAL_DONE,
@@ -35,6 +32,7 @@ static void set_state(struct arrival *arrival, enum arrival_state state)
 
 static void give_place_back(struct arrival *arrival)
 {
+    assert(!arrival->has_place || arrival->data != NULL);
     if (arrival->has_place)
         writer_place_return(arrival->session, arrival->round, arrival->data, &arrival->place);
     arrival->has_place = false;
@@ -43,12 +41,11 @@ static void give_place_back(struct arrival *arrival)
 static void free_arrival(void *owner)
 {
     struct arrival *arrival = owner;
-    const struct store_ops *ops = ops_of(arrival);
 
     give_place_back(arrival);
-    ops->abandon(arrival->data);
-    ops->abandon(arrival->spool);
-    ops->abandon(arrival->packed);
+    staged_file_close(arrival->data);
+    staged_file_close(arrival->spool);
+    staged_file_close(arrival->packed);
     zt_encoder_close(arrival->encoder);
     byte_digests_free(&arrival->decoded);
     byte_digests_free(&arrival->body);
@@ -78,20 +75,21 @@ static enum zt_status take_packed(void *context, const void *bytes, size_t lengt
     struct arrival *arrival = context;
     enum zt_status status;
 
+    assert(arrival->packed != NULL);
     byte_digests_update(&arrival->stored, bytes, length);
-    status =
-        ops_of(arrival)->write_at(arrival->packed, arrival->packed_length, bytes, length, error);
+    status = staged_file_write_at(arrival->packed, arrival->packed_length, bytes, length, error);
     if (status == ZT_OK)
         arrival->packed_length += length;
     return status;
 }
 
-/* The body as it was sent. */
+/* Takes the body without decoding it. */
 static enum zt_status take_body(void *context, const void *bytes, size_t length,
                                 struct zt_error *error)
 {
     struct arrival *arrival = context;
 
+    assert(!arrival->terms.without_body);
     if (arrival->terms.body_is_zstd) {
         byte_digests_update(&arrival->body, bytes, length);
         return ZT_OK;
@@ -107,6 +105,7 @@ static bool copy_names(struct arrival *arrival)
 {
     struct arrival_terms *terms = &arrival->terms;
 
+    assert(arrival->names == NULL);
     arrival->names = malloc(terms->object.length + terms->component.length + 1);
     if (arrival->names == NULL)
         return failure_no_memory(&arrival->failure, "a component");
@@ -151,10 +150,10 @@ static bool open_data(struct arrival *arrival)
 {
     struct store *store = arrival->session->kept.server->store;
     struct zt_error error;
-    const enum zt_status status = store->ops->kept_open(store, arrival->session->kept.entry.id,
-                                                        WRITER_DATA, &arrival->data, &error);
+    const enum zt_status status = staging_folder_open(
+        store->staging, arrival->session->kept.entry.id, WRITER_DATA, &arrival->data, &error);
 
-    /* A commit may have published the file since the request was let in. */
+    /* A commit may have published the file since the request was accepted. */
     if (status == ZT_NOT_FOUND)
         return failure_refuse(&arrival->failure, PROBLEM_CONFLICT,
                               "the upload was committed or removed meanwhile");
@@ -163,24 +162,23 @@ static bool open_data(struct arrival *arrival)
 
 /* Fails if a known length does not fit on the disk. */
 static bool make_file(struct arrival *arrival, uint64_t expected_bytes,
-                      struct stored_upload **out_file)
+                      struct staged_file **out_file)
 {
     struct store *store = arrival->session->kept.server->store;
     struct zt_error error;
 
-    return store->ops->create(store, expected_bytes, out_file, &error) == ZT_OK ||
+    return staging_create(store->staging, expected_bytes, out_file, &error) == ZT_OK ||
            failure_of_store(&arrival->failure, &error);
 }
 
-/* "data" already exists, so this makes a file only to find out. */
-static bool check_space(struct arrival *arrival, uint64_t expected_bytes)
+/* For bytes that go to "data", which exists already. */
+static bool take_space(struct arrival *arrival, uint64_t expected_bytes)
 {
-    struct stored_upload *probe;
+    struct zt_error error;
 
-    if (!make_file(arrival, expected_bytes, &probe))
-        return false;
-    ops_of(arrival)->abandon(probe);
-    return true;
+    assert(arrival->data != NULL);
+    return staged_file_take_space(arrival->data, expected_bytes, &error) == ZT_OK ||
+           failure_of_store(&arrival->failure, &error);
 }
 
 static bool open_encoder(struct arrival *arrival)
@@ -192,6 +190,7 @@ static bool open_encoder(struct arrival *arrival)
         .bounds_memory = true};
     struct zt_error error;
 
+    assert(arrival->encoder == NULL && arrival->packed == NULL);
     if (!arrival->terms.compress)
         return true;
     if (!make_file(arrival, UINT64_MAX, &arrival->packed))
@@ -205,13 +204,14 @@ static bool open_body(struct arrival *arrival)
 {
     const struct arrival_terms *terms = &arrival->terms;
 
+    assert(arrival->data != NULL && arrival->spool == NULL && !arrival->has_place);
     if (terms->without_body)
-        return check_space(arrival, terms->decoded_length);
+        return take_space(arrival, terms->decoded_length);
     if (!terms->body_is_zstd && !terms->compress)
-        return check_space(arrival, terms->decoded_length) &&
+        return take_space(arrival, terms->decoded_length) &&
                arrival_take_place(arrival, terms->decoded_length);
     if (terms->as_sent && terms->body_length != UINT64_MAX)
-        return check_space(arrival, terms->body_length) &&
+        return take_space(arrival, terms->body_length) &&
                arrival_take_place(arrival, terms->body_length);
     return make_file(arrival, terms->body_length, &arrival->spool);
 }
@@ -220,6 +220,7 @@ static void start_follower(struct arrival *arrival)
 {
     struct body_follower *follower = &arrival->follower;
 
+    assert(arrival->spool != NULL || arrival->has_place || arrival->terms.without_body);
     follower->client = arrival->terms.client;
     follower->workers = arrival->session->kept.server->workers;
     follower->store = arrival->session->kept.server->store;
@@ -233,6 +234,7 @@ struct arrival *arrival_begin(struct writer_session *session, uint64_t round,
 {
     struct arrival *arrival = calloc(1, sizeof(*arrival));
 
+    assert(!failure->is_set);
     if (arrival == NULL) {
         failure_no_memory(failure, "a component");
         return NULL;
@@ -270,8 +272,7 @@ bool arrival_write_in_place(struct arrival *arrival, uint64_t at, const void *by
                               "more bytes than shape and type require");
     if (!writer_write_begin(arrival->session, arrival->round))
         return writer_round_fail(&arrival->failure);
-    status =
-        ops_of(arrival)->write_at(arrival->data, arrival->place.offset + at, bytes, length, &error);
+    status = staged_file_write_at(arrival->data, arrival->place.offset + at, bytes, length, &error);
     writer_write_end(arrival->session);
     return status == ZT_OK || failure_of_store(&arrival->failure, &error);
 }
@@ -280,24 +281,15 @@ static bool write_body(struct arrival *arrival, uint64_t at, const void *bytes, 
 {
     struct zt_error error;
 
+    assert(!arrival->terms.without_body);
     if (arrival->spool == NULL)
         return arrival_write_in_place(arrival, at, bytes, length);
-    return ops_of(arrival)->write_at(arrival->spool, at, bytes, length, &error) == ZT_OK ||
+    return staged_file_write_at(arrival->spool, at, bytes, length, &error) == ZT_OK ||
            failure_of_store(&arrival->failure, &error);
 }
 
-/* Whether it is written. */
-static bool take_piece(struct arrival *arrival, const void *bytes, size_t length)
+static bool refuse_more(struct arrival *arrival)
 {
-    uint64_t received = body_follower_received(&arrival->follower);
-    uint64_t most = most_of_body(arrival);
-
-    assert(arrival->state == ARRIVAL_RECEIVING);
-    if (arrival->failure.is_set)
-        return false;
-    kept_upload_touch(&arrival->session->kept);
-    if (received <= most && length <= most - received)
-        return write_body(arrival, received, bytes, length);
     if (arrival->terms.body_is_zstd)
         return failure_refuse(&arrival->failure, PROBLEM_TOO_LARGE,
                               "the body is larger than this server accepts");
@@ -305,19 +297,23 @@ static bool take_piece(struct arrival *arrival, const void *bytes, size_t length
                           "the body has more bytes than shape and type require");
 }
 
-void arrival_receive(struct arrival *arrival, const void *bytes, size_t length)
+void arrival_receive(struct arrival *arrival, const struct body_piece *piece)
 {
-    if (take_piece(arrival, bytes, length))
-        body_follower_advance(&arrival->follower, length);
-}
+    const uint64_t received = body_follower_received(&arrival->follower);
+    const uint64_t most = most_of_body(arrival);
 
-void arrival_store(struct arrival *arrival, const void *bytes, size_t length)
-{
-    if (take_piece(arrival, bytes, length))
-        body_follower_count(&arrival->follower, length);
+    assert(arrival->state == ARRIVAL_RECEIVING);
+    if (arrival->failure.is_set)
+        return;
+    kept_upload_touch(&arrival->session->kept);
+    if (received > most || piece->length > most - received)
+        (void)refuse_more(arrival);
+    else if (write_body(arrival, received, piece->bytes, piece->length))
+        body_follower_take(&arrival->follower, piece);
 }
 
 void arrival_end_body(struct arrival *arrival)
 {
+    assert(!arrival->failure.is_set);
     set_state(arrival, ARRIVAL_FINISHING);
 }

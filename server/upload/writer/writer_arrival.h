@@ -1,10 +1,10 @@
-/* One arriving component of a streaming writer's upload: its body is written as it arrives, workers
- * follow and hash it, and a worker finishes and acknowledges it.
+/* One arriving component of a streaming writer's upload. Its body is written as it arrives, workers
+ * hash the written bytes, and a worker finishes and acknowledges it.
  *
  *   RECEIVING --last byte--> FINISHING --acknowledged, or failed--> DONE
  *
- * A body that is stored as it is sent, with a known length, goes to its place in "data" at once.
- * Any other body first goes to an unnamed file, from which it is decoded, compressed or copied. */
+ * A body with a known length that is stored unchanged goes to its position in "data" at once. Any
+ * other body first goes to an unnamed file, from which it is decoded, compressed or copied. */
 #ifndef UPLOAD_WRITER_WRITER_ARRIVAL_H
 #define UPLOAD_WRITER_WRITER_ARRIVAL_H
 
@@ -12,7 +12,7 @@
 #include "upload/writer/writer_session.h"
 #include "zt/encode.h"
 
-/* What the request states. */
+/* The values in the request. */
 struct arrival_terms {
     struct zt_text object; /* held by the arrival */
     struct zt_text component;
@@ -21,34 +21,35 @@ struct arrival_terms {
     enum zt_logical logical;
     uint64_t decoded_length;
     bool body_is_zstd; /* Content-Encoding */
-    bool as_sent;      /* a zstd body that is stored as it is */
-    bool compress;     /* stored compressed, by the server */
-    bool without_body; /* the server may hold the bytes: they are looked up by their digest */
+    bool as_sent;      /* the zstd body is stored unchanged */
+    bool compress;     /* the server stores it compressed */
+    bool without_body; /* the server may already have the bytes: they are looked up by their
+                        * digest */
     int level;
     uint64_t body_length; /* UINT64_MAX: chunked */
     struct digest_field content_digest;
     struct digest_field repr_digest;
     bool has_wanted;
     uint8_t wanted_sha256[32];
-    uint64_t client;           /* who uploads (struct job) */
-    struct name_filter filter; /* of the models whose bytes may be looked up; as long as the request
-                                * waits */
+    uint64_t client;           /* the uploading client (struct job) */
+    struct name_filter filter; /* of the models whose bytes may be looked up; valid as long as the
+                                * request waits */
 };
 
 enum arrival_state { ARRIVAL_RECEIVING, ARRIVAL_FINISHING, ARRIVAL_DONE };
 
 struct arrival {
-    struct body_follower follower; /* its references are those to this structure */
+    struct body_follower follower; /* its references are references to this structure */
     struct writer_session *session;
     uint64_t round;
     struct arrival_terms terms;
     char *names;
 
-    struct stored_upload *data; /* a descriptor of its own */
+    struct staged_file *data; /* a separate descriptor */
     bool has_place;
     struct writer_place place;
-    struct stored_upload *spool;  /* the body, unless it goes to its place at once */
-    struct stored_upload *packed; /* the encoder's output */
+    struct staged_file *spool;  /* the body, unless it goes to its position at once */
+    struct staged_file *packed; /* the encoder's output */
     uint64_t packed_length;
     struct zt_encoder *encoder;
 
@@ -61,38 +62,34 @@ struct arrival {
     struct failure failure;
 };
 
-/* Takes a reference to the session, copies the names, opens the files, and takes a place if the
- * length is known. NULL with failure set. */
+/* Takes a reference to the session, copies the names, opens the files, and reserves a position if
+ * the length is known. Returns NULL with failure set. */
 struct arrival *arrival_begin(struct writer_session *session, uint64_t round,
                               const struct arrival_terms *terms, struct failure *failure);
 
-/* On the loop. After a failure the rest of the body is discarded. */
-void arrival_receive(struct arrival *arrival, const void *bytes, size_t length);
+/* Takes a piece of the body. After a failure the rest of the body is discarded. */
+void arrival_receive(struct arrival *arrival, const struct body_piece *piece);
 
-/* The same on a worker, while another worker gives the bytes to the follower
- * (body_follower_take). */
-void arrival_store(struct arrival *arrival, const void *bytes, size_t length);
-
-/* On the loop, after the last byte: arrival_finish will be called. */
+/* Called on the loop after the last byte: arrival_finish will follow. */
 void arrival_end_body(struct arrival *arrival);
-/* On a worker: does everything from the last byte to the acknowledgement. If failure is set
- * afterwards, nothing is left of the component. */
+/* Does everything from the last byte to the acknowledgement, on a worker. If failure is set
+ * afterwards, no data of the component is left. */
 void arrival_finish(struct arrival *arrival);
 
-/* On the loop: the request is over. */
+/* Called on the loop when the request has ended. */
 void arrival_release(void *arrival);
 
 /* --- between the files of an arrival; each false with failure set --- */
 
-/* A place in "data". */
+/* Reserves a position in "data". */
 bool arrival_take_place(struct arrival *arrival, uint64_t length);
-/* Writes into the place, as long as the round lasts. */
+/* Writes at the position, as long as the round lasts. */
 bool arrival_write_in_place(struct arrival *arrival, uint64_t at, const void *bytes, size_t length);
 
-/* writer_pull.c: decodes a stored component into place or encoder. */
+/* writer_pull.c: decodes a stored component to its position or into the encoder. */
 bool arrival_pull(struct arrival *arrival, const struct zt_component *component,
                   struct zt_source *source);
-/* Finds the bytes that the request names by their digest, wherever the server has them. */
+/* Finds the bytes that the request names by their digest, anywhere on the server. */
 bool arrival_pull_held(struct arrival *arrival);
 
 #endif

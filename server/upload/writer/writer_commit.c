@@ -1,7 +1,7 @@
-/* Commit: the first step that fails ends it, and the upload stays open.
+/* Commits: the first step that fails ends the commit, and the upload stays open.
  *
  * "data" itself becomes the file if its components are contiguous. If failed or replaced bodies
- * have left holes, the components are copied into another file: only what was acknowledged is ever
+ * have left holes, the components are copied into another file: only acknowledged bytes are ever
  * published. */
 #include "upload/writer/writer_commit.h"
 
@@ -11,6 +11,8 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "store/staging.h"
+#include "upload/shared/current_model.h"
 #include "upload/shared/publication.h"
 #include "upload/writer/writer_journal.h"
 #include "upload/writer/writer_layout.h"
@@ -20,16 +22,11 @@
 struct commit {
     struct writer_session *session;
     struct writer_layout layout;
-    struct stored_upload *data;
+    struct staged_file *data;
     bool is_in_place; /* "data" is published, else a copy */
     struct publication publication;
     struct failure *failure;
 };
-
-static const struct store_ops *ops_of(const struct commit *commit)
-{
-    return commit->session->kept.server->store->ops;
-}
 
 static bool fail_store(struct commit *commit, const struct zt_error *error)
 {
@@ -42,17 +39,19 @@ static bool write_at(struct commit *commit, uint64_t offset, const void *bytes, 
 {
     struct zt_error error;
 
-    return ops_of(commit)->write_at(commit->publication.stored, offset, bytes, length, &error) ==
+    assert(commit->publication.stored != NULL);
+    return staged_file_write_at(commit->publication.stored, offset, bytes, length, &error) ==
                ZT_OK ||
            fail_store(commit, &error);
 }
 
-/* Removes whatever follows the components: remains of failed bodies or of a failed commit. */
-static bool cut(struct commit *commit, struct stored_upload *data)
+/* Removes everything after the components: remains of failed bodies or of a failed commit. */
+static bool cut(struct commit *commit, struct staged_file *data)
 {
     struct zt_error error;
 
-    return ops_of(commit)->truncate(data, commit->layout.data_end, &error) == ZT_OK ||
+    assert(data != NULL);
+    return staged_file_truncate(data, commit->layout.data_end, &error) == ZT_OK ||
            fail_store(commit, &error);
 }
 
@@ -61,8 +60,9 @@ static bool open_data(struct commit *commit)
     struct writer_session *session = commit->session;
     struct zt_error error;
 
-    return ops_of(commit)->kept_open(session->kept.server->store, session->kept.entry.id,
-                                     WRITER_DATA, &commit->data, &error) == ZT_OK ||
+    assert(commit->data == NULL);
+    return staging_folder_open(session->kept.server->store->staging, session->kept.entry.id,
+                               WRITER_DATA, &commit->data, &error) == ZT_OK ||
            fail_store(commit, &error);
 }
 
@@ -83,17 +83,19 @@ static bool make_compact(struct commit *commit)
     const struct writer_layout *layout = &commit->layout;
     struct zt_error error;
 
+    assert(!commit->is_in_place && commit->data != NULL);
     if (!withdraw(commit, &error))
         return fail_store(commit, &error);
-    if (ops_of(commit)->kept_create(session->kept.server->store, session->kept.entry.id,
-                                    WRITER_COMPACT, layout->data_end + layout->end_length,
-                                    &commit->publication.stored, &error) != ZT_OK)
+    if (staging_folder_create(session->kept.server->store->staging, session->kept.entry.id,
+                              WRITER_COMPACT, layout->data_end + layout->end_length,
+                              &commit->publication.stored, &error) != ZT_OK)
         return fail_store(commit, &error);
     for (size_t i = 0; i < layout->count; i++) {
         const struct writer_component *component = layout->components[i];
 
-        if (ops_of(commit)->copy(commit->data, component->offset, commit->publication.stored,
-                                 component->final_offset, component->length, &error) != ZT_OK)
+        assert(component->final_offset + component->length <= layout->data_end);
+        if (staged_file_copy(commit->data, component->offset, commit->publication.stored,
+                             component->final_offset, component->length, &error) != ZT_OK)
             return fail_store(commit, &error);
         kept_upload_touch(&session->kept);
     }
@@ -105,6 +107,7 @@ static bool make_file(struct commit *commit)
     const struct zt_places places = zt_target_places(commit->session->target);
     const struct writer_layout *layout = &commit->layout;
 
+    assert(layout->end != NULL && layout->end_length > 0);
     assert(commit->publication.stored == NULL);
     if (!open_data(commit))
         return false;
@@ -134,7 +137,8 @@ static bool hash_file(struct commit *commit)
     struct zt_source *source;
     struct zt_error error;
 
-    if (ops_of(commit)->read_back(commit->publication.stored, &source, &error) != ZT_OK ||
+    assert(commit->publication.stored != NULL);
+    if (staged_file_read_back(commit->publication.stored, &source, &error) != ZT_OK ||
         zt_source_digest(source, ZT_DIGEST_SHA256, &progress, &digest, &error) != ZT_OK)
         return fail_store(commit, &error);
     memcpy(commit->publication.published.sha256, digest.bytes,
@@ -168,17 +172,19 @@ static const uint8_t *decoded_sha256(void *context, struct zt_text object, struc
     return found != NULL ? found->sha256 : NULL;
 }
 
-/* The model is durable: if this cannot be recorded, the next start finds out. */
+/* The model is already durable: if this cannot be recorded, the next start finds out. */
 static void note_outcome(struct commit *commit)
 {
     struct writer_session *session = commit->session;
     struct zt_error error;
 
+    assert(commit->publication.stored == NULL);
     pthread_mutex_lock(&session->journal_lock);
     writer_session_commit(session, &commit->publication.published);
     if (!writer_journal_outcome(session, &error))
         log_write(LOG_LEVEL_WARN, "upload %s: committed, but not recorded: %s",
                   session->kept.entry.id, error.message);
+    writer_journal_close(session);
     pthread_mutex_unlock(&session->journal_lock);
 }
 
@@ -204,8 +210,8 @@ static const char *join_lists(const char *a, const char *b, char **out_joined)
     return *out_joined;
 }
 
-/* If both requests have a condition of a kind that cannot be joined, that of the commit is checked
- * here; all others are checked at the moment of publication. */
+/* If both requests have a condition of a kind that cannot be joined, the commit's condition is
+ * checked here. All others are checked at the moment of publication. */
 static bool check_own(struct commit *commit, const struct preconditions *asked)
 {
     const struct preconditions *own = &commit->session->preconditions;
@@ -215,7 +221,7 @@ static bool check_own(struct commit *commit, const struct preconditions *asked)
                                                            : NULL};
     bool exists;
 
-    return model_check_preconditions(commit->session->kept.server,
+    return model_check_preconditions(commit->session->kept.server, NULL,
                                      commit->session->kept.entry.model, &now, &exists,
                                      commit->failure);
 }
@@ -227,6 +233,7 @@ static bool set_preconditions(struct commit *commit, const struct preconditions 
     struct preconditions *all = &commit->publication.preconditions;
     bool is_whole;
 
+    assert(*out_joined == NULL);
     all->if_match = own->if_match != NULL ? own->if_match : asked->if_match;
     all->if_unmodified_since =
         own->if_unmodified_since != NULL ? own->if_unmodified_since : asked->if_unmodified_since;
@@ -236,7 +243,21 @@ static bool set_preconditions(struct commit *commit, const struct preconditions 
     return is_whole || failure_no_memory(commit->failure, "the preconditions");
 }
 
-/* --- the whole --- */
+/* --- the commit --- */
+
+/* Only cuts the file named "data" in the upload's folder: a renamed file is a model. Returns false
+ * if bytes remain after the components. */
+static bool cut_open_data(struct commit *commit)
+{
+    struct failure ignored = {.is_set = false};
+    struct commit again = {
+        .session = commit->session, .layout = commit->layout, .failure = &ignored};
+    const bool is_cut = open_data(&again) && cut(&again, again.data);
+
+    assert(commit->is_in_place);
+    staged_file_close(again.data);
+    return is_cut;
+}
 
 /* An upload that stays open keeps "data", without manifest and footer; a published upload keeps
  * neither file. */
@@ -245,14 +266,14 @@ static void tidy_files(struct commit *commit, bool done)
     struct writer_session *session = commit->session;
     struct zt_error error;
 
-    if (!done && commit->is_in_place && commit->publication.stored != NULL)
-        session->is_dirty = ops_of(commit)->truncate(commit->publication.stored,
-                                                     commit->layout.data_end, &error) != ZT_OK;
-    ops_of(commit)->abandon(commit->data);
-    ops_of(commit)->abandon(commit->publication.stored);
+    assert(!done || commit->publication.stored == NULL);
+    staged_file_close(commit->data);
+    staged_file_close(commit->publication.stored);
+    if (!done && commit->is_in_place)
+        session->is_dirty = !cut_open_data(commit);
     if (!commit->is_in_place && (done || withdraw(commit, &error)))
-        (void)ops_of(commit)->kept_remove(session->kept.server->store, session->kept.entry.id,
-                                          done ? WRITER_DATA : WRITER_COMPACT, &error);
+        (void)staging_folder_remove(session->kept.server->store->staging, session->kept.entry.id,
+                                    done ? WRITER_DATA : WRITER_COMPACT, &error);
     writer_layout_free(&commit->layout);
 }
 
@@ -269,6 +290,22 @@ static bool run(struct commit *commit, const struct preconditions *asked)
     tidy_files(commit, done);
     free(joined);
     return done;
+}
+
+void writer_commit_complete(struct writer_session *session, struct failure *failure)
+{
+    struct published published;
+
+    /* Commits that are repeated at the same time may try it more than once. */
+    pthread_mutex_lock(&session->lock);
+    assert(session->state == WRITER_COMMITTED || session->state == WRITER_DROPPED);
+    published = session->published;
+    pthread_mutex_unlock(&session->lock);
+    publication_complete(session->kept.server, session->kept.entry.model, &published);
+    pthread_mutex_lock(&session->lock);
+    session->published.remains = published.remains;
+    pthread_mutex_unlock(&session->lock);
+    (void)remains_fail(&published.remains, "published", failure);
 }
 
 bool writer_commit(struct writer_session *session, const struct preconditions *preconditions,
@@ -289,5 +326,5 @@ bool writer_commit(struct writer_session *session, const struct preconditions *p
         kept_uploads_finish(&session->kept);
     else
         writer_round_reopen(session);
-    return done;
+    return done && remains_fail(&commit.publication.published.remains, "published", failure);
 }

@@ -1,14 +1,18 @@
-/* From an upload's contents to a published model. */
+/* Turns an upload's contents into a published model. */
 #ifndef UPLOAD_WRITER_WRITER_COMMIT_H
 #define UPLOAD_WRITER_WRITER_COMMIT_H
 
 #include "upload/writer/writer_session.h"
 
-/* Commits a session that the caller has made COMMITTING; it is COMMITTED or open again afterwards.
- * Checks the preconditions of the committing request and those that the upload began with. covers
- * passes the names that the client may use. False with failure set: the upload is as it was. On a
- * worker. */
+/* Commits a session that the caller has made COMMITTING; afterwards it is COMMITTED or open again.
+ * Checks the preconditions of the committing request and of the request that began the upload.
+ * covers passes the names that the client may use. Returns false with failure set: the upload is
+ * unchanged, unless it is COMMITTED and its publication is unfinished. On a worker. */
 bool writer_commit(struct writer_session *session, const struct preconditions *preconditions,
                    struct name_filter covers, struct failure *failure);
+
+/* Retries the unfinished work of a committed session's publication. Sets failure if some work is
+ * still unfinished. On a worker. */
+void writer_commit_complete(struct writer_session *session, struct failure *failure);
 
 #endif

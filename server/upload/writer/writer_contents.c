@@ -34,6 +34,7 @@ struct zt_shape writer_component_shape(const struct writer_component *component)
 {
     struct zt_shape shape = {.stated = true, .rank = component->rank};
 
+    assert(component->rank <= ZT_DECLARED_RANK_MAX);
     memcpy(shape.extents, component->extents, component->rank * sizeof(uint64_t));
     return shape;
 }
@@ -114,6 +115,7 @@ bool writer_contents_declare(struct writer_contents *contents, struct zt_text ob
 {
     struct writer_object *entry = find_or_add(contents, object);
 
+    assert(declaration != NULL);
     if (entry == NULL)
         return false;
     assert(contents->held_bytes >= held_by(entry->declared));
@@ -128,7 +130,7 @@ static uint64_t size_of(const struct writer_component *component)
     return sizeof(*component) + component->rank * sizeof(uint64_t) + component->name_length;
 }
 
-/* The link to the component of that name, or to where it would be. */
+/* Returns the link to the component of that name, or to the position where it belongs. */
 static struct writer_component **find_link(struct writer_object *object, struct zt_text name,
                                            bool *out_found)
 {
@@ -138,6 +140,8 @@ static struct writer_component **find_link(struct writer_object *object, struct 
     while (*link != NULL && (order = zt_text_compare(writer_component_name(*link), name)) < 0)
         link = &(*link)->next;
     *out_found = *link != NULL && order == 0;
+    assert(*link == NULL || (*link)->next == NULL ||
+           zt_text_compare(writer_component_name(*link), writer_component_name((*link)->next)) < 0);
     return link;
 }
 
@@ -169,6 +173,7 @@ bool writer_contents_put(struct writer_contents *contents, struct zt_text object
     entry->component_count += !found;
     assert(!found || contents->held_bytes >= size_of(replaced));
     contents->held_bytes += size_of(component) - (found ? size_of(replaced) : 0);
+    assert(entry->component_count > 0 && contents->object_count > 0);
     *out_replaced = replaced;
     return true;
 }

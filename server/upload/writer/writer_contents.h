@@ -7,13 +7,13 @@
 
 /* One allocation; extents and name follow the structure. */
 struct writer_component {
-    struct writer_component *next; /* of its object, by name, bytewise */
+    struct writer_component *next; /* of its object; sorted by name, bytewise */
     uint64_t offset;
-    uint64_t final_offset; /* in the file that a commit makes; used by the commit only */
+    uint64_t final_offset; /* in the file that a commit makes; only the commit uses it */
     uint64_t length;
     uint64_t decoded_length;
     uint8_t sha256[32]; /* of the decoded bytes */
-    uint8_t stated[32]; /* what the manifest will state; the algorithm determines the length */
+    uint8_t stated[32]; /* the digest for the manifest; the algorithm determines the length */
     uint8_t dtype;      /* enum zt_dtype */
     uint8_t logical;    /* enum zt_logical */
     uint8_t rank;
@@ -30,20 +30,20 @@ struct writer_object {
 };
 
 struct writer_contents {
-    void *tree; /* of objects, by name, bytewise */
+    void *tree; /* of objects, sorted by name, bytewise */
     uint64_t object_count;
     uint64_t held_bytes;
 };
 
-/* A component with name and shape, not in any list yet. NULL if out of memory. To be freed with
- * free() until it is put into the contents. */
+/* Makes a component with name and shape, not in any list yet. The caller frees it with free() until
+ * it is put into the contents. Returns NULL if out of memory. */
 struct writer_component *writer_component_new(struct zt_text name, const struct zt_shape *shape);
 struct zt_text writer_component_name(const struct writer_component *component);
 struct zt_shape writer_component_shape(const struct writer_component *component);
 
 void writer_contents_free(struct writer_contents *contents);
 
-/* Borrowed; NULL if there is none of that name. */
+/* Returns a borrowed object; NULL if there is none of that name. */
 struct writer_object *writer_contents_find(const struct writer_contents *contents,
                                            struct zt_text object);
 struct writer_component *writer_object_find(const struct writer_object *object,
@@ -54,8 +54,8 @@ struct writer_component *writer_object_find(const struct writer_object *object,
 bool writer_contents_declare(struct writer_contents *contents, struct zt_text object,
                              struct zt_declaration *declaration);
 
-/* Takes over a component; *out_replaced is the earlier one of that name, which the caller frees, or
- * NULL. False, without effect, if out of memory. */
+/* Takes over a component. *out_replaced is the earlier one of that name, which the caller frees, or
+ * NULL. Returns false, without effect, if out of memory. */
 bool writer_contents_put(struct writer_contents *contents, struct zt_text object,
                          struct writer_component *component,
                          struct writer_component **out_replaced);

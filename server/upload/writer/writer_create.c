@@ -1,18 +1,18 @@
-/* POST /v1/models/{model}/uploads: a new upload, with a place of its own in the store. */
+/* POST /v1/models/{model}/uploads: a new upload, with its own folder in the store. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json_write.h"
 #include "http/exchange/client.h"
+#include "http/exchange/json_body.h"
+#include "store/staging.h"
+#include "upload/shared/current_model.h"
 #include "upload/shared/write_checks.h"
-#include "upload/shared/written_name.h"
-#include "upload/writer/json_body.h"
 #include "upload/writer/writer.h"
 #include "upload/writer/writer_journal.h"
 
 struct creation {
-    struct json_body body;
     struct preconditions preconditions;
     char client[CLIENT_SIZE];
     bool is_begun;
@@ -26,7 +26,6 @@ static void free_creation(void *thing)
 {
     struct creation *creation = thing;
 
-    json_body_free(&creation->body);
     json_free(&creation->json);
     kept_upload_release(creation->session);
 }
@@ -40,7 +39,7 @@ void writer_create_begin(struct request *request)
 
     if (write_refuse_read_only(request) || written_name_refuse(request, request->names[0], false) ||
         write_refuse_preconditions(request, request->names[0], &preconditions) ||
-        write_refuse_behind(request, request->names[0]) || json_body_refuse(request))
+        write_refuse_shadowed(request, request->names[0]) || json_body_refuse(request))
         return;
     creation = write_context(request, sizeof(*creation));
     if (creation == NULL)
@@ -51,25 +50,21 @@ void writer_create_begin(struct request *request)
     request_hold(request, creation, free_creation);
 }
 
-void writer_create_receive(struct request *request, const void *bytes, size_t length)
-{
-    json_body_receive(&((struct creation *)request->context)->body, bytes, length);
-}
-
 /* --- on a worker --- */
 
 static bool make_files(struct writer_session *session, struct zt_error *error)
 {
     struct store *store = session->kept.server->store;
     const char *id = session->kept.entry.id;
-    struct stored_upload *data;
+    struct staged_file *data;
     enum zt_status status;
 
-    /* The journal comes last: a place without one is not an upload. */
-    if (store->ops->kept_create(store, id, WRITER_DATA, 0, &data, error) != ZT_OK)
+    assert(session->journal == NULL);
+    /* The journal is made last: a folder without one is not an upload. */
+    if (staging_folder_create(store->staging, id, WRITER_DATA, UINT64_MAX, &data, error) != ZT_OK)
         return false;
-    status = store->ops->sync(data, error);
-    store->ops->abandon(data);
+    status = staged_file_sync(data, error);
+    staged_file_close(data);
     return status == ZT_OK && writer_journal_begin(session, error);
 }
 
@@ -79,21 +74,23 @@ static bool make_place(struct creation *creation, struct writer_session *session
     struct zt_error error;
     struct zt_error ignored;
 
-    if (store->ops->keep(store, session->kept.entry.id, &error) != ZT_OK)
+    if (staging_folder_make(store->staging, session->kept.entry.id, &error) != ZT_OK)
         return failure_of_store(&creation->failure, &error);
     if (make_files(session, &error))
         return true;
-    (void)store->ops->kept_drop(store, session->kept.entry.id, &ignored);
+    (void)staging_folder_drop(store->staging, session->kept.entry.id, &ignored);
     return failure_of_store(&creation->failure, &error);
 }
 
-static bool describe(struct creation *creation, struct writer_session *session)
+static bool describe(struct request *request, struct writer_session *session)
 {
+    struct creation *creation = request->context;
     struct zt_declaration declaration;
     struct zt_error error;
-    enum zt_status status = zt_declare_file(json_body_text(&creation->body), &declaration, &error);
+    enum zt_status status = zt_declare_file(json_body_text(request), &declaration, &error);
     bool copied;
 
+    assert(session->attributes.bytes == NULL);
     if (status != ZT_OK)
         return failure_set(&creation->failure,
                            status == ZT_ARGUMENT ? PROBLEM_INVALID_REQUEST : PROBLEM_INTERNAL,
@@ -112,9 +109,10 @@ static bool show(struct creation *creation, struct writer_session *session)
     struct store *store = session->kept.server->store;
     struct zt_error ignored;
 
+    assert(session->journal_end > 0);
     if (kept_uploads_add(&session->kept))
         return true;
-    (void)store->ops->kept_drop(store, session->kept.entry.id, &ignored);
+    (void)staging_folder_drop(store->staging, session->kept.entry.id, &ignored);
     creation->is_crowded = true;
     return false;
 }
@@ -127,6 +125,7 @@ static void work_create(struct request *request)
     struct writer_session *session;
     bool exists;
 
+    assert(creation->session == NULL && !creation->failure.is_set);
     registry_make_id(id);
     session = writer_session_new(request->server, id);
     if (session == NULL) {
@@ -136,8 +135,8 @@ static void work_create(struct request *request)
     assert(name.length < sizeof(session->kept.entry.model));
     memcpy(session->kept.entry.model, name.bytes, name.length);
     strcpy(session->kept.entry.client, creation->client);
-    if (describe(creation, session) &&
-        model_check_preconditions(request->server, session->kept.entry.model,
+    if (describe(request, session) &&
+        model_check_preconditions(request->server, NULL, session->kept.entry.model,
                                   &creation->preconditions, &exists, &creation->failure) &&
         make_place(creation, session) && show(creation, session)) {
         writer_status_write(session, &creation->json);
@@ -152,7 +151,7 @@ enum outcome writer_create_handle(struct request *request)
     struct creation *creation = request->context;
 
     if (!creation->is_begun) {
-        if (json_body_refuse_received(request, &creation->body))
+        if (json_body_refuse_received(request))
             return OUTCOME_READY;
         creation->is_begun = true;
         return request_work(request, work_create);

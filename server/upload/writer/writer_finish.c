@@ -1,19 +1,15 @@
-/* The worker's part in an arrival: from the last byte to the acknowledgement. The first step that
+/* Finishes an arrival on a worker, from the last byte to the acknowledgement. The first step that
  * fails ends it. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/staging.h"
 #include "upload/writer/writer_arrival.h"
 #include "upload/writer/writer_journal.h"
 #include "zt/coding.h"
 
-static const struct store_ops *ops_of(const struct arrival *arrival)
-{
-    return arrival->session->kept.server->store->ops;
-}
-
-/* --- what arrived --- */
+/* --- the received body --- */
 
 static bool check_length(struct arrival *arrival)
 {
@@ -51,7 +47,7 @@ static bool check_windows(struct arrival *arrival, const struct zt_component *bo
 static bool decode_body(struct arrival *arrival)
 {
     const struct arrival_terms *terms = &arrival->terms;
-    struct stored_upload *from = arrival->spool != NULL ? arrival->spool : arrival->data;
+    struct staged_file *from = arrival->spool != NULL ? arrival->spool : arrival->data;
     const struct zt_component body = {
         .name = "",
         .encoding_name = "zstd",
@@ -63,9 +59,10 @@ static bool decode_body(struct arrival *arrival)
     struct zt_source *source;
     struct zt_error error;
 
+    assert(!terms->without_body);
     if (!terms->body_is_zstd)
         return true;
-    if (ops_of(arrival)->read_back(from, &source, &error) != ZT_OK)
+    if (staged_file_read_back(from, &source, &error) != ZT_OK)
         return failure_of_store(&arrival->failure, &error);
     return check_windows(arrival, &body, source) && arrival_pull(arrival, &body, source);
 }
@@ -81,6 +78,7 @@ static bool end_encoding(struct arrival *arrival)
 {
     struct zt_error error;
 
+    assert((arrival->encoder != NULL) == arrival->terms.compress);
     if (arrival->encoder != NULL && zt_encoder_finish(arrival->encoder, &error) != ZT_OK)
         return failure_of_store(&arrival->failure, &error);
     byte_digests_finish(&arrival->decoded);
@@ -99,8 +97,8 @@ static bool check_stated(struct arrival *arrival)
     if (!terms->without_body && !byte_digests_agree(sent, &terms->content_digest))
         return failure_refuse(&arrival->failure, PROBLEM_DIGEST_MISMATCH,
                               "the body does not have the digest of Content-Digest");
-    /* According to RFC 9530 it is the digest of the coded bytes; our answers state that of the
-     * decoded bytes. Either proves that they are right. */
+    /* In RFC 9530 this is the digest of the coded bytes; our responses contain the digest of the
+     * decoded bytes. Either one proves that the bytes are right. */
     if (!byte_digests_agree(sent, &terms->repr_digest) &&
         !byte_digests_agree(&arrival->decoded, &terms->repr_digest))
         return failure_refuse(&arrival->failure, PROBLEM_DIGEST_MISMATCH,
@@ -124,22 +122,25 @@ static bool check_wanted(struct arrival *arrival)
 
 /* --- its place --- */
 
-static bool copy_to_place(struct arrival *arrival, struct stored_upload *from, uint64_t length)
+static bool copy_to_place(struct arrival *arrival, struct staged_file *from, uint64_t length)
 {
     struct zt_error error;
     enum zt_status status;
 
+    assert(from != NULL && from != arrival->data);
     if (!arrival_take_place(arrival, length))
         return false;
     if (!writer_write_begin(arrival->session, arrival->round))
         return writer_round_fail(&arrival->failure);
-    status = ops_of(arrival)->copy(from, 0, arrival->data, arrival->place.offset, length, &error);
+    status = staged_file_copy(from, 0, arrival->data, arrival->place.offset, length, &error);
     writer_write_end(arrival->session);
     return status == ZT_OK || failure_of_store(&arrival->failure, &error);
 }
 
 static bool put_in_place(struct arrival *arrival)
 {
+    assert(arrival->has_place !=
+           (arrival->packed != NULL || (arrival->terms.as_sent && arrival->spool != NULL)));
     if (arrival->packed != NULL)
         return copy_to_place(arrival, arrival->packed, arrival->packed_length);
     if (arrival->terms.as_sent && arrival->spool != NULL)
@@ -151,7 +152,7 @@ static bool sync_data(struct arrival *arrival)
 {
     struct zt_error error;
 
-    return ops_of(arrival)->sync(arrival->data, &error) == ZT_OK ||
+    return staged_file_sync(arrival->data, &error) == ZT_OK ||
            failure_of_store(&arrival->failure, &error);
 }
 
@@ -201,13 +202,14 @@ static bool acknowledge(struct arrival *arrival)
     struct writer_exchange exchange = {.object = arrival->terms.object,
                                        .component = describe(arrival)};
 
+    assert(arrival->has_place);
     if (exchange.component == NULL)
         return failure_no_memory(&arrival->failure, "a component");
     if (!writer_session_put(arrival->session, arrival->round, &exchange, &arrival->failure)) {
         free(exchange.component);
         return false;
     }
-    /* The place belongs to the component from now on. */
+    /* From now on the position belongs to the component. */
     arrival->has_place = false;
     return_replaced(arrival, exchange.replaced);
     return true;
@@ -227,8 +229,8 @@ void arrival_finish(struct arrival *arrival)
     assert(arrival->state == ARRIVAL_FINISHING);
     done = run_steps(arrival);
     assert(done == !arrival->failure.is_set);
-    /* Once its round is over, a commit may have cut and completed the file: what was read back says
-     * nothing about the body. */
+    /* Once its round has ended, a commit may have cut and completed the file, so the bytes read
+     * back may not be the body's. */
     if (!done && writer_round_is_over(arrival->session, arrival->round)) {
         arrival->failure.is_set = false;
         (void)writer_round_fail(&arrival->failure);

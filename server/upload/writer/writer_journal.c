@@ -6,12 +6,9 @@
 
 #include "base/little_endian.h"
 #include "base/record.h"
+#include "disk/open_files.h"
+#include "store/staging.h"
 #include "zt/digest.h"
-
-static const struct store_ops *ops_of(const struct writer_session *session)
-{
-    return session->kept.server->store->ops;
-}
 
 /* --- writing --- */
 
@@ -19,6 +16,7 @@ static void begin_record(struct record_writer *record, enum journal_kind kind)
 {
     static const uint8_t head[JOURNAL_HEAD_BYTES] = {0};
 
+    assert(kind >= JOURNAL_SESSION && kind <= JOURNAL_WITHDRAWN);
     *record = (struct record_writer){.limit_bytes = JOURNAL_RECORD_MAX_BYTES};
     record_write_bytes(record, head, sizeof(head));
     record_write_uint(record, kind, 1);
@@ -35,7 +33,7 @@ static void put_text(struct record_writer *record, struct zt_text text)
     record_write_bytes(record, text.bytes, text.length);
 }
 
-/* NULL is not "". */
+/* Distinguishes NULL from "". */
 static void put_string(struct record_writer *record, const char *text)
 {
     put_uint(record, text != NULL);
@@ -45,6 +43,7 @@ static void put_string(struct record_writer *record, const char *text)
 
 static void put_shape(struct record_writer *record, const uint64_t *extents, unsigned rank)
 {
+    assert(rank <= ZT_DECLARED_RANK_MAX);
     put_uint(record, rank);
     for (unsigned i = 0; i < rank; i++)
         put_uint(record, extents[i]);
@@ -56,12 +55,21 @@ static bool close_record(struct record_writer *record)
     static const uint8_t end[JOURNAL_END_BYTES] = {0};
     size_t length = record->length - JOURNAL_HEAD_BYTES;
 
+    assert(record->failed || record->length > JOURNAL_HEAD_BYTES);
     record_write_bytes(record, end, sizeof(end));
     if (record->failed)
         return false;
     zt_store_le32(record->bytes, (uint32_t)length);
     zt_store_le32(record->bytes + 4, zt_crc32c(0, record->bytes + JOURNAL_HEAD_BYTES, length));
     return true;
+}
+
+/* A descriptor that has reported an error cannot be trusted. All records before the failed one are
+ * durable, and the next record overwrites it, through a new descriptor. */
+void writer_journal_close(struct writer_session *session)
+{
+    staged_file_close(session->journal);
+    session->journal = NULL;
 }
 
 static bool append(struct writer_session *session, struct record_writer *record,
@@ -72,13 +80,19 @@ static bool append(struct writer_session *session, struct record_writer *record,
 
     if (!closed)
         status = zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a record");
+    if (status == ZT_OK && session->journal == NULL)
+        status = staging_folder_open(session->kept.server->store->staging, session->kept.entry.id,
+                                     WRITER_JOURNAL, &session->journal, error);
     if (status == ZT_OK)
-        status = ops_of(session)->write_at(session->journal, session->journal_end, record->bytes,
-                                           record->length, error);
+        status = staged_file_write_at(session->journal, session->journal_end, record->bytes,
+                                      record->length, error);
     if (status == ZT_OK)
-        status = ops_of(session)->sync(session->journal, error);
+        status = staged_file_sync(session->journal, error);
     if (status == ZT_OK)
         session->journal_end += record->length - JOURNAL_END_BYTES;
+    /* Waiting uploads must not prevent new ones. */
+    if (status != ZT_OK || open_files_are_scarce())
+        writer_journal_close(session);
     record_writer_free(record);
     return status == ZT_OK;
 }
@@ -89,8 +103,8 @@ bool writer_journal_begin(struct writer_session *session, struct zt_error *error
     struct record_writer record;
 
     assert(session->journal == NULL && session->journal_end == 0);
-    if (ops_of(session)->kept_create(session->kept.server->store, entry->id, WRITER_JOURNAL, 0,
-                                     &session->journal, error) != ZT_OK)
+    if (staging_folder_create(session->kept.server->store->staging, entry->id, WRITER_JOURNAL, 0,
+                              &session->journal, error) != ZT_OK)
         return false;
     begin_record(&record, JOURNAL_SESSION);
     put_uint(&record, JOURNAL_REVISION);
@@ -109,6 +123,7 @@ bool writer_journal_declare(struct writer_session *session, struct zt_text objec
 {
     struct record_writer record;
 
+    assert(session->journal_end > 0);
     begin_record(&record, JOURNAL_OBJECT);
     put_text(&record, object);
     put_uint(&record, declaration->shape.stated);
@@ -123,6 +138,8 @@ bool writer_journal_put(struct writer_session *session, struct zt_text object,
 {
     struct record_writer record;
 
+    assert(component->dtype < ZT_DTYPE_COUNT && component->logical < ZT_LOGICAL_COUNT);
+    assert(session->journal_end > 0);
     begin_record(&record, JOURNAL_COMPONENT);
     put_text(&record, object);
     put_text(&record, writer_component_name(component));
@@ -143,10 +160,11 @@ bool writer_journal_announce(struct writer_session *session, const char *file,
 {
     struct record_writer record;
 
+    assert(session->journal_end > 0);
     begin_record(&record, JOURNAL_ANNOUNCED);
     put_uint(&record, strcmp(file, WRITER_COMPACT) == 0);
     record_write_bytes(&record, sha256, JOURNAL_SHA256_BYTES);
-    /* Set even if this fails: the record may be on disk anyway. */
+    /* Set even if this fails: the record may be on disk nevertheless. */
     session->is_publication_announced = true;
     return append(session, &record, error);
 }
@@ -157,6 +175,7 @@ bool writer_journal_withdraw(struct writer_session *session, struct zt_error *er
 
     if (!session->is_publication_announced)
         return true;
+    assert(session->journal_end > 0);
     begin_record(&record, JOURNAL_WITHDRAWN);
     session->is_publication_announced = !append(session, &record, error);
     return !session->is_publication_announced;
@@ -166,7 +185,7 @@ bool writer_journal_outcome(struct writer_session *session, struct zt_error *err
 {
     struct record_writer record;
 
-    assert(session->state == WRITER_COMMITTED);
+    assert(session->journal_end > 0);
     begin_record(&record, JOURNAL_OUTCOME);
     record_write_bytes(&record, session->published.sha256, JOURNAL_SHA256_BYTES);
     put_string(&record, session->published.etag);

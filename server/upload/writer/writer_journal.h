@@ -21,7 +21,7 @@
 #define JOURNAL_SHA256_BYTES     32
 
 enum journal_kind {
-    JOURNAL_SESSION = 1, /* the first, and only there */
+    JOURNAL_SESSION = 1, /* the first record, and only that */
     JOURNAL_OBJECT,
     JOURNAL_COMPONENT,
     JOURNAL_ANNOUNCED,
@@ -34,13 +34,13 @@ enum journal_kind {
 /* Creates the file and writes the first record: the new session. */
 bool writer_journal_begin(struct writer_session *session, struct zt_error *error);
 
-/* Each appends one record and syncs it, with journal_lock held: what is recorded survives a
+/* Each of these appends one record and syncs it, with journal_lock held: a recorded step survives a
  * crash. */
 bool writer_journal_declare(struct writer_session *session, struct zt_text object,
                             const struct zt_declaration *declaration, struct zt_error *error);
 bool writer_journal_put(struct writer_session *session, struct zt_text object,
                         const struct writer_component *component, struct zt_error *error);
-/* Records that the file of that name in the place is about to be published: if it is missing after
+/* Records that the file of that name in the folder is about to be published: if it is missing after
  * a crash, it was published. */
 bool writer_journal_announce(struct writer_session *session, const char *file,
                              const uint8_t sha256[32], struct zt_error *error);
@@ -50,10 +50,12 @@ bool writer_journal_announce(struct writer_session *session, const char *file,
 bool writer_journal_withdraw(struct writer_session *session, struct zt_error *error);
 /* Records the answer to the session's commit. */
 bool writer_journal_outcome(struct writer_session *session, struct zt_error *error);
+/* Closes the file, which the next record opens again. */
+void writer_journal_close(struct writer_session *session);
 
 /* --- reading (writer_restore.c) --- */
 
-/* Opens an upload as an earlier process left it (kept_kind.open). */
+/* Opens an upload that an earlier process left (kept_kind.open). */
 enum kept_opened writer_journal_open(struct server *server, const char *id,
                                      struct kept_upload **out_upload);
 

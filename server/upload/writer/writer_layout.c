@@ -1,4 +1,4 @@
-/* Components follow one another, each at the next multiple of the alignment, so that only zeros lie
+/* Components follow one another, each at the next multiple of the alignment, with only zeros
  * between them. */
 #include "upload/writer/writer_layout.h"
 
@@ -17,6 +17,7 @@ struct laying {
 
 static uint64_t aligned(uint64_t offset, uint64_t alignment)
 {
+    assert(alignment > 0);
     return (offset + alignment - 1) / alignment * alignment;
 }
 
@@ -53,7 +54,7 @@ static int compare_places(const void *a, const void *b)
     return (x->length > y->length) - (x->length < y->length);
 }
 
-/* A component without bytes gets the first offset that data may have, whatever else is there. */
+/* A component without bytes always gets the first offset that data may have. */
 static void place_all(struct writer_layout *layout, const struct zt_places *places)
 {
     uint64_t end = sizeof(places->head);
@@ -80,6 +81,7 @@ static struct zt_digest stated(const struct zt_places *places,
     struct zt_digest digest = {.algorithm = places->digest};
 
     digest.length_bytes = places->digest == ZT_DIGEST_SHA256 ? 32 : 8;
+    assert(digest.length_bytes <= sizeof(component->stated));
     memcpy(digest.bytes, component->stated, digest.length_bytes);
     return digest;
 }
@@ -88,6 +90,7 @@ static bool fail_laying(struct laying *laying, const struct zt_error *error)
 {
     bool is_ours = error->status == ZT_NO_MEMORY;
 
+    assert(error->status != ZT_OK);
     laying->failed = true;
     return failure_set(laying->failure, is_ours ? PROBLEM_INTERNAL : PROBLEM_INVALID_MODEL, error);
 }
@@ -107,6 +110,7 @@ static bool add_component(struct laying *laying, const struct writer_component *
     };
     struct zt_error error;
 
+    assert(component->final_offset + component->length <= laying->layout->data_end);
     return zt_assembly_component(laying->assembly, &entry, &error) == ZT_OK ||
            fail_laying(laying, &error);
 }
@@ -171,6 +175,7 @@ bool writer_layout_make(struct writer_session *session, struct writer_layout *ou
     place_all(&layout, &places);
     made = assemble(&laying);
 out:
+    assert(!made || (layout.end != NULL && layout.end_length > 0));
     zt_assembly_free(laying.assembly);
     if (made)
         *out_layout = layout;

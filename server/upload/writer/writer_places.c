@@ -12,11 +12,13 @@
 
 static uint64_t aligned(const struct writer_places *places, uint64_t offset)
 {
+    assert(places->alignment > 0);
     return (offset + places->alignment - 1) / places->alignment * places->alignment;
 }
 
 void writer_places_init(struct writer_places *places, uint64_t alignment)
 {
+    assert(alignment > 0 && (alignment & (alignment - 1)) == 0);
     /* The head of the file is shorter than that. */
     *places = (struct writer_places){.alignment = alignment, .end = alignment};
 }
@@ -33,6 +35,7 @@ static bool take_hole(struct writer_places *places, uint64_t length, uint64_t *o
         if (places->holes[i].length != length)
             continue;
         *out_offset = places->holes[i].offset;
+        assert(*out_offset % places->alignment == 0 && *out_offset + length <= places->end);
         places->holes[i] = places->holes[--places->hole_count];
         return true;
     }
@@ -56,7 +59,7 @@ bool writer_place_take(struct writer_places *places, uint64_t length, uint64_t m
     return true;
 }
 
-/* Without memory, or with too many holes, the place is not used again. */
+/* Without memory, or with too many holes, the position is not reused. */
 void writer_place_give(struct writer_places *places, uint64_t offset, uint64_t length)
 {
     if (length == 0 ||

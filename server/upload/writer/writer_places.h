@@ -1,4 +1,5 @@
-/* Places for components in a streaming writer's "data": aligned, and never given out twice. */
+/* Allocates positions for components in a streaming writer's "data": aligned, and never allocated
+ * twice. */
 #ifndef UPLOAD_WRITER_WRITER_PLACES_H
 #define UPLOAD_WRITER_WRITER_PLACES_H
 
@@ -13,8 +14,8 @@ struct writer_place {
 
 struct writer_places {
     uint64_t alignment;
-    uint64_t end; /* aligned: the end of the last place given out */
-    /* Places given back. They may still hold old bytes, so only components of exactly their length
+    uint64_t end; /* aligned: the end of the last allocated position */
+    /* Freed positions. They may still contain old bytes, so only components of exactly their length
      * reuse them. */
     struct writer_place *holes;
     size_t hole_count;
@@ -24,14 +25,14 @@ struct writer_places {
 void writer_places_init(struct writer_places *places, uint64_t alignment);
 void writer_places_free(struct writer_places *places);
 
-/* False when the file would become longer than most. A length of 0 takes no place. */
+/* Returns false if the file would become longer than most. A length of 0 takes no space. */
 bool writer_place_take(struct writer_places *places, uint64_t length, uint64_t most,
                        uint64_t *out_offset);
 
-/* Takes a place back, with whatever was written there. */
+/* Frees a position, whose bytes may have been written. */
 void writer_place_give(struct writer_places *places, uint64_t offset, uint64_t length);
 
-/* Excludes everything before offset, which an earlier process gave out. */
+/* Excludes everything before offset, which an earlier process allocated. */
 void writer_places_skip(struct writer_places *places, uint64_t offset);
 
 #endif

@@ -1,26 +1,29 @@
-/* Decodes bytes from a stored component: a zstd body that is not stored as it was sent, or a
- * component that the server already has, in this upload or in a model.
+/* Decodes bytes from a stored component: a zstd body that is stored decoded, or a component that
+ * the server already has, in this upload or in a model.
  *
- * The index of blobs covers stored bytes, which for plain components are those of the tensor. A
- * compressed component is found through the kept digests of decoded bytes. */
+ * The index of blobs covers stored bytes, which for plain components are the tensor's bytes.
+ * Compressed components are found by the recorded digests of their decoded bytes. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "catalog/catalog.h"
+#include "store/staging.h"
 #include "upload/writer/writer_arrival.h"
 #include "verify/blob_index.h"
 #include "zt/decode.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)
 
-/* The most candidates of one digest that are tried: some may be compressed, or their file gone. */
+/* Maximum number of candidates tried per digest: some may be compressed, or their file may be
+ * gone. */
 #define TRIES_MAX 16
 
 static bool put(struct arrival *arrival, uint64_t at, const void *bytes, size_t length)
 {
     struct zt_error error;
 
+    assert(arrival->terms.as_sent || arrival->encoder != NULL || arrival->has_place);
     byte_digests_update(&arrival->decoded, bytes, length);
     if (arrival->terms.as_sent)
         return true;
@@ -36,6 +39,7 @@ static bool fail_decoding(struct arrival *arrival, const struct zt_error *error)
     bool is_size = error->rule != NULL && (strstr(error->rule, "ZstdLength") != NULL ||
                                            strstr(error->rule, "ZstdRatio") != NULL);
 
+    assert(error->status != ZT_OK);
     if (error->status == ZT_IO || error->status == ZT_NO_MEMORY)
         return failure_set(&arrival->failure, PROBLEM_INTERNAL, error);
     return failure_set(&arrival->failure, is_size ? PROBLEM_SIZE_MISMATCH : PROBLEM_INVALID_MODEL,
@@ -72,6 +76,7 @@ bool arrival_pull(struct arrival *arrival, const struct zt_component *component,
     uint8_t *buffer;
     bool pulled;
 
+    assert(!arrival->failure.is_set);
     if (!terms->as_sent && !terms->compress && !arrival_take_place(arrival, terms->decoded_length))
         return false;
     buffer = malloc(PIECE_BYTES);
@@ -101,6 +106,7 @@ static bool look_in_object(void *context, const struct writer_object *object)
     struct wanted *wanted = context;
     const struct writer_session *session = wanted->arrival->session;
 
+    assert(wanted->arrival->terms.has_wanted);
     for (const struct writer_component *one = object->components; one != NULL; one = one->next) {
         enum zt_encoding encoding;
 
@@ -129,11 +135,11 @@ static bool find_own(struct arrival *arrival, struct zt_component *out_component
     struct wanted wanted = {.arrival = arrival};
     struct zt_error error;
 
+    assert(arrival->data != NULL);
     pthread_rwlock_rdlock(&session->contents_lock);
     writer_contents_walk(&session->contents, look_in_object, &wanted);
     pthread_rwlock_unlock(&session->contents_lock);
-    if (!wanted.is_found ||
-        session->kept.server->store->ops->read_back(arrival->data, out_source, &error) != ZT_OK)
+    if (!wanted.is_found || staged_file_read_back(arrival->data, out_source, &error) != ZT_OK)
         return false;
     *out_component = wanted.found;
     return true;
@@ -158,6 +164,7 @@ static bool open_found(struct server *server, const struct component_place *plac
         const struct zt_component *component = &generation->model->components[place->component];
         struct zt_files files = generation_files(generation);
 
+        assert(place->component < generation->model->component_count);
         *out_held =
             (struct held_component){generation, component, zt_files_source(&files, component)};
         if (out_held->source != NULL && (is_decoded || zt_component_is_plain(component)))
@@ -197,7 +204,8 @@ static bool find_stored(struct server *server, const struct arrival_terms *terms
     return found;
 }
 
-/* Only in models that the client may see: nobody gets at bytes by knowing their digest. */
+/* Looks only in models that the client may see: knowing a digest must not give access to the
+ * bytes. */
 static bool find_held(struct server *server, const struct arrival_terms *terms,
                       struct held_component *out_held)
 {
@@ -212,7 +220,7 @@ static bool pull_checked(struct arrival *arrival, const struct zt_component *com
     if (component->decoded_length != arrival->terms.decoded_length)
         return failure_refuse(
             &arrival->failure, PROBLEM_SIZE_MISMATCH,
-            "the bytes with that digest are not as many as shape and type require");
+            "the bytes with that digest do not have the length that shape and type require");
     if (!arrival_pull(arrival, component, source)) {
         /* A component that does not decode counts as missing. */
         if (arrival->failure.error.status != ZT_CORRUPT)
@@ -224,7 +232,7 @@ static bool pull_checked(struct arrival *arrival, const struct zt_component *com
     return true;
 }
 
-/* The digest of zero bytes, which need not be stored anywhere. */
+/* Returns true for the digest of zero bytes, which need not be stored anywhere. */
 static bool wants_nothing(const struct arrival *arrival)
 {
     static const uint8_t nothing[32] = {
@@ -238,10 +246,11 @@ static bool wants_nothing(const struct arrival *arrival)
 
 static bool pull_nothing(struct arrival *arrival)
 {
+    assert(!arrival->has_place);
     if (arrival->terms.decoded_length > 0)
         return failure_refuse(
             &arrival->failure, PROBLEM_SIZE_MISMATCH,
-            "the bytes with that digest are not as many as shape and type require");
+            "the bytes with that digest do not have the length that shape and type require");
     return arrival->terms.compress || arrival_take_place(arrival, 0);
 }
 
@@ -252,6 +261,7 @@ bool arrival_pull_held(struct arrival *arrival)
     struct zt_source *source;
     bool pulled;
 
+    assert(arrival->terms.without_body && arrival->terms.has_wanted);
     if (wants_nothing(arrival))
         return pull_nothing(arrival);
     if (find_own(arrival, &own, &source))

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/decimal.h"
 #include "base/hex.h"
 #include "http/exchange/authorize.h"
 #include "http/exchange/client.h"
@@ -25,29 +26,27 @@ static bool invalid(struct request *request, const char *message)
 static bool read_level(struct request *request, struct arrival_terms *terms)
 {
     struct zt_text text;
-    int level = 0;
+    uint64_t level;
 
     if (!request_query(request, "level", 0, &text))
         return true;
-    for (size_t i = 0; i < text.length && level <= LEVEL_MAX; i++)
-        level = text.bytes[i] >= '0' && text.bytes[i] <= '9' ? level * 10 + (text.bytes[i] - '0')
-                                                             : LEVEL_MAX + 1;
-    if (level < 1 || level > LEVEL_MAX)
+    if (!zt_decimal_read(text, LEVEL_MAX, &level) || level < 1)
         return invalid(request, "level is a number from 1 to 19");
-    terms->level = level;
+    terms->level = (int)level;
     return true;
 }
 
-static bool read_encoding(struct request *request, struct arrival_terms *terms, bool *out_says_raw)
+static bool read_encoding(struct request *request, struct arrival_terms *terms,
+                          bool *out_states_raw)
 {
     struct zt_text text;
 
-    *out_says_raw = false;
+    *out_states_raw = false;
     if (!request_query(request, "encoding", 0, &text))
         return true;
-    *out_says_raw = zt_text_is(text, "raw");
+    *out_states_raw = zt_text_is(text, "raw");
     terms->compress = zt_text_is(text, "zstd");
-    return *out_says_raw || terms->compress || invalid(request, "encoding is raw or zstd");
+    return *out_states_raw || terms->compress || invalid(request, "encoding is raw or zstd");
 }
 
 static bool read_digest(struct request *request, struct arrival_terms *terms)
@@ -90,7 +89,7 @@ static bool check_names(struct request *request, const struct writer_session *se
     return false;
 }
 
-/* The declared shape of a dense object must be that of its data. */
+/* The declared shape of a dense object must equal the shape of its data. */
 static bool resolve_shape(struct request *request, struct writer_session *session,
                           struct arrival_terms *terms)
 {
@@ -128,6 +127,7 @@ static bool check_layout(struct request *request, struct writer_session *session
     const struct writer_object *object;
     const struct zt_declaration *declared;
 
+    assert(terms->shape.stated);
     pthread_rwlock_rdlock(&session->contents_lock);
     object = writer_contents_find(&session->contents, terms->object);
     declared = object != NULL ? object->declared : NULL;
@@ -146,7 +146,7 @@ static bool check_layout(struct request *request, struct writer_session *session
 }
 
 static bool resolve_coding(struct request *request, const struct writer_session *session,
-                           struct arrival_terms *terms, bool says_raw)
+                           struct arrival_terms *terms, bool states_raw)
 {
     const char *coding = request_header(request, "Content-Encoding");
     bool is_zstd = coding != NULL && strcasecmp(coding, "zstd") == 0;
@@ -157,8 +157,8 @@ static bool resolve_coding(struct request *request, const struct writer_session 
         return false;
     }
     terms->body_is_zstd = is_zstd && !terms->without_body;
-    terms->as_sent = terms->body_is_zstd && !says_raw && session->target == ZT_TARGET_ZT1;
-    terms->compress = (terms->compress || (terms->body_is_zstd && !says_raw)) && !terms->as_sent;
+    terms->as_sent = terms->body_is_zstd && !states_raw && session->target == ZT_TARGET_ZT1;
+    terms->compress = (terms->compress || (terms->body_is_zstd && !states_raw)) && !terms->as_sent;
     return true;
 }
 
@@ -184,6 +184,7 @@ static bool resolve_size(struct request *request, struct arrival_terms *terms)
 {
     struct zt_error error;
 
+    assert(terms->shape.stated);
     if (zt_declared_bytes(&terms->shape, terms->dtype, terms->logical, &terms->decoded_length,
                           &error) != ZT_OK) {
         problem_reply(request, PROBLEM_SIZE_MISMATCH, "%s", error.message);
@@ -224,10 +225,10 @@ static bool check_open(struct request *request, struct writer_session *session, 
 }
 
 static bool resolve_terms(struct request *request, struct writer_session *session,
-                          struct arrival_terms *terms, bool says_raw)
+                          struct arrival_terms *terms, bool states_raw)
 {
     return check_names(request, session, terms) && resolve_body(request, terms) &&
-           resolve_coding(request, session, terms, says_raw) &&
+           resolve_coding(request, session, terms, states_raw) &&
            resolve_type(request, session, terms) && resolve_shape(request, session, terms) &&
            resolve_size(request, terms) && check_layout(request, session, terms) &&
            check_limits(request, terms);
@@ -248,20 +249,27 @@ static bool check_once(struct request *request)
     return true;
 }
 
-static bool check_level(struct request *request, const struct arrival_terms *terms, bool says_raw)
+static bool check_level(struct request *request, const struct arrival_terms *terms, bool states_raw)
 {
-    return !says_raw || terms->level == 0 || invalid(request, "level is for encoding=zstd only");
+    return !states_raw || terms->level == 0 || invalid(request, "level is for encoding=zstd only");
 }
 
-static bool read_terms(struct request *request, struct arrival_terms *terms, bool *out_says_raw)
+static bool read_terms(struct request *request, struct arrival_terms *terms, bool *out_states_raw)
 {
     if (request_header(request, "Content-Range") != NULL)
-        return invalid(request, "a component is sent as a whole: Content-Range is not supported");
+        return invalid(request, "send a component whole: Content-Range is not supported");
     return check_once(request) && read_shape(request, terms) &&
-           read_encoding(request, terms, out_says_raw) && read_level(request, terms) &&
-           check_level(request, terms, *out_says_raw) && read_digest(request, terms) &&
+           read_encoding(request, terms, out_states_raw) && read_level(request, terms) &&
+           check_level(request, terms, *out_states_raw) && read_digest(request, terms) &&
            !write_refuse_digests(request, &terms->content_digest, &terms->repr_digest);
 }
+
+static void receive(struct request *request, const struct body_piece *piece)
+{
+    arrival_receive(request->context, piece);
+}
+
+static const struct body_receiver receiver = {.receive = receive, .on_workers = true};
 
 void writer_put_begin(struct request *request)
 {
@@ -272,11 +280,12 @@ void writer_put_begin(struct request *request)
     struct writer_session *session = writer_resolve(request, true);
     struct failure failure = {.is_set = false};
     uint64_t round;
-    bool says_raw;
+    bool states_raw;
     struct arrival *arrival;
 
-    if (session == NULL || !read_terms(request, &terms, &says_raw) ||
-        !check_open(request, session, &round) || !resolve_terms(request, session, &terms, says_raw))
+    if (session == NULL || !read_terms(request, &terms, &states_raw) ||
+        !check_open(request, session, &round) ||
+        !resolve_terms(request, session, &terms, states_raw))
         return;
     arrival = arrival_begin(session, round, &terms, &failure);
     if (arrival == NULL) {
@@ -284,27 +293,11 @@ void writer_put_begin(struct request *request)
         return;
     }
     request->context = arrival;
+    request->receiver = &receiver;
     request_hold(request, arrival, arrival_release);
 }
 
-/* --- body and answer --- */
-
-void writer_put_receive(struct request *request, const void *bytes, size_t length)
-{
-    arrival_receive(request->context, bytes, length);
-}
-
-void writer_put_store(struct request *request, const struct body_piece *piece)
-{
-    arrival_store(request->context, piece->bytes, piece->length);
-}
-
-void writer_put_digest(struct request *request, const struct body_piece *piece)
-{
-    struct arrival *arrival = request->context;
-
-    body_follower_take(&arrival->follower, piece->offset, piece->bytes, piece->length);
-}
+/* --- answer --- */
 
 static void work_finish(struct request *request)
 {

@@ -6,16 +6,15 @@
 #include <stdlib.h>
 
 #include "http/exchange/authorize.h"
+#include "http/exchange/json_body.h"
 #include "upload/shared/write_checks.h"
-#include "upload/writer/json_body.h"
 #include "upload/writer/writer_commit.h"
 #include "upload/writer/writer_session.h"
 
 /* A request in progress. */
 struct writing {
     struct writer_session *session; /* held by the request */
-    struct json_body body;
-    bool is_begun; /* it was handed to a worker */
+    bool is_begun;                  /* a worker has the request */
     bool is_new;
     struct failure failure;
 };
@@ -42,11 +41,6 @@ struct writer_session *writer_resolve(struct request *request, bool is_write)
     return (struct writer_session *)upload;
 }
 
-static void free_body(void *thing)
-{
-    json_body_free(&((struct writing *)thing)->body);
-}
-
 static void begin(struct request *request, struct writer_session *session)
 {
     struct writing *writing = write_context(request, sizeof(*writing));
@@ -54,7 +48,6 @@ static void begin(struct request *request, struct writer_session *session)
     if (writing == NULL)
         return;
     writing->session = session;
-    request_hold(request, writing, free_body);
 }
 
 static void begin_on_session(struct request *request)
@@ -65,7 +58,7 @@ static void begin_on_session(struct request *request)
         begin(request, session);
 }
 
-/* Has a worker run work, once. True while the request waits for it. */
+/* Runs work on a worker, once. Returns true while the request waits for it. */
 static bool begin_work(struct request *request, void (*work)(struct request *request),
                        enum outcome *out_outcome)
 {
@@ -101,8 +94,7 @@ static void work_delete(struct request *request)
     else if (before == WRITER_COMMITTING)
         refuse_while_committing(&writing->failure);
     else
-        failure_refuse(&writing->failure, PROBLEM_UPLOAD_NOT_FOUND,
-                       "there is no such upload any more");
+        failure_refuse(&writing->failure, PROBLEM_UPLOAD_NOT_FOUND, "the upload no longer exists");
 }
 
 enum outcome writer_delete_handle(struct request *request)
@@ -134,21 +126,17 @@ void writer_object_begin(struct request *request)
     begin(request, session);
 }
 
-void writer_object_receive(struct request *request, const void *bytes, size_t length)
+static bool parse_declaration(struct request *request, struct zt_declaration **out_declaration)
 {
-    json_body_receive(&((struct writing *)request->context)->body, bytes, length);
-}
-
-static bool parse_declaration(struct writing *writing, struct zt_declaration **out_declaration)
-{
+    struct writing *writing = request->context;
     struct zt_declaration *declaration = calloc(1, sizeof(*declaration));
     struct zt_error error;
     enum zt_status status;
 
     if (declaration == NULL)
         return failure_no_memory(&writing->failure, "an object");
-    status = zt_declare_object(writing->session->target, json_body_text(&writing->body),
-                               declaration, &error);
+    status =
+        zt_declare_object(writing->session->target, json_body_text(request), declaration, &error);
     if (status != ZT_OK) {
         free(declaration);
         return failure_set(&writing->failure,
@@ -168,7 +156,7 @@ static void work_declare(struct request *request)
     if (writer_session_state(writing->session, &round) != WRITER_OPEN)
         failure_refuse(&writing->failure, PROBLEM_CONFLICT,
                        "the upload is being committed, or was");
-    else if (parse_declaration(writing, &declaration))
+    else if (parse_declaration(request, &declaration))
         (void)writer_session_declare(writing->session, round, request->names[1], declaration,
                                      &writing->is_new, &writing->failure);
 }
@@ -178,7 +166,7 @@ enum outcome writer_object_handle(struct request *request)
     const struct writing *writing = request->context;
     enum outcome outcome;
 
-    if (!writing->is_begun && json_body_refuse_received(request, &writing->body))
+    if (!writing->is_begun && json_body_refuse_received(request))
         return OUTCOME_READY;
     if (begin_work(request, work_declare, &outcome))
         return outcome;
@@ -207,8 +195,9 @@ static void work_commit(struct request *request)
     else if (before == WRITER_COMMITTING)
         refuse_while_committing(&writing->failure);
     else if (before == WRITER_DROPPED)
-        failure_refuse(&writing->failure, PROBLEM_UPLOAD_NOT_FOUND,
-                       "there is no such upload any more");
+        failure_refuse(&writing->failure, PROBLEM_UPLOAD_NOT_FOUND, "the upload no longer exists");
+    else
+        writer_commit_complete(writing->session, &writing->failure);
 }
 
 static enum outcome reply_committed(struct request *request, struct writer_session *session)

@@ -1,5 +1,5 @@
-/* Reading a journal back into a session, record by record, and putting the other files of its place
- * in order. */
+/* Reads a journal back into a session, record by record, and cleans up the other files in its
+ * folder. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,18 +7,15 @@
 
 #include "base/little_endian.h"
 #include "base/record.h"
+#include "store/staging.h"
+#include "upload/shared/kept_files.h"
 #include "upload/writer/writer_journal.h"
 #include "zt/digest.h"
 #include "zt/shards.h"
 
-/* How much of the journal is in memory at a time; more only for a longer record. */
+/* Bytes of the journal in memory; only a longer record takes more. */
 #define WINDOW_BYTES ((size_t)1 << 20)
 #define NANOSECONDS  1000000000 /* in a second */
-
-static const struct store_ops *ops_of(const struct writer_session *session)
-{
-    return session->kept.server->store->ops;
-}
 
 /* --- reading fields --- */
 
@@ -64,7 +61,7 @@ static bool get_shape(struct record_reader *reader, struct zt_shape *out_shape)
     return !reader->failed;
 }
 
-/* Fails on a time of which the nanoseconds do not fit 64 bits. */
+/* Fails on a time whose nanoseconds do not fit in 64 bits. */
 static time_t get_time(struct record_reader *reader)
 {
     uint64_t seconds = get_uint(reader);
@@ -231,7 +228,7 @@ static bool read_record(struct restoring *restoring, uint8_t kind)
     default:
         break;
     }
-    /* What was acknowledged later shows that the announced publication failed. */
+    /* A later acknowledged step shows that the announced publication failed. */
     restoring->announced = NULL;
     return kind == JOURNAL_WITHDRAWN || (kind == JOURNAL_OBJECT && read_object(restoring)) ||
            (kind == JOURNAL_COMPONENT && read_component(restoring));
@@ -273,6 +270,7 @@ static enum zt_status fill(struct window *window, size_t wanted, struct zt_error
 {
     uint64_t left = zt_source_size(window->source) - window->offset;
 
+    assert(window->offset <= zt_source_size(window->source) && wanted > 0);
     if (window->capacity < wanted) {
         uint8_t *bytes = realloc(window->bytes, wanted);
 
@@ -303,7 +301,7 @@ static enum zt_status read_journal(struct restoring *restoring, struct zt_error 
 {
     struct writer_session *session = restoring->session;
     struct window window = {.offset = 0};
-    enum zt_status status = ops_of(session)->read_back(session->journal, &window.source, error);
+    enum zt_status status = staged_file_read_back(session->journal, &window.source, error);
     size_t used;
 
     if (status != ZT_OK)
@@ -318,21 +316,21 @@ static enum zt_status read_journal(struct restoring *restoring, struct zt_error 
     return status;
 }
 
-/* --- what the journal says about the other files --- */
+/* --- the other files, according to the journal --- */
 
 static bool has_file(const struct writer_session *session, const char *name)
 {
-    struct stored_upload *file;
+    struct staged_file *file;
     struct zt_error error;
-    enum zt_status status = ops_of(session)->kept_open(session->kept.server->store,
-                                                       session->kept.entry.id, name, &file, &error);
+    enum zt_status status = staging_folder_open(session->kept.server->store->staging,
+                                                session->kept.entry.id, name, &file, &error);
 
     if (status == ZT_OK)
-        ops_of(session)->abandon(file);
+        staged_file_close(file);
     return status != ZT_NOT_FOUND;
 }
 
-/* Whether the model is the file that the session announced. */
+/* Returns true if the model is the file that the session announced. */
 static bool is_model(const struct writer_session *session)
 {
     struct store *store = session->kept.server->store;
@@ -343,6 +341,7 @@ static bool is_model(const struct writer_session *session)
     struct zt_error error;
     bool is_same;
 
+    assert(session->kept.entry.model[0] != '\0');
     snprintf(path, sizeof(path), "%s.zt", session->kept.entry.model);
     if (store->ops->open(store, path, &source, &identity, &error) != ZT_OK)
         return false;
@@ -352,9 +351,9 @@ static bool is_model(const struct writer_session *session)
     return is_same;
 }
 
-/* Whether the announced file became the model and the server ended before it recorded that. If
- * neither it nor "data" exists, that is certain. Otherwise the digest decides: where publication is
- * a link, the file has both names for a moment, and release 0.1 removed "compact" after a
+/* Returns true if the announced file became the model and the server ended before it recorded that.
+ * If neither it nor "data" exists, that is certain. Otherwise the digest decides: where publication
+ * is a link, the file has both names for a moment, and release 0.1 removed "compact" after a
  * failure. */
 static bool was_published(const struct restoring *restoring)
 {
@@ -381,21 +380,22 @@ static bool find_end(void *context, const struct writer_object *object)
 /* Bytes after the components were never acknowledged. */
 static enum kept_opened cut_data(struct writer_session *session)
 {
-    struct stored_upload *data;
+    struct staged_file *data;
     struct zt_error error;
     uint64_t end = 0;
     enum kept_opened opened = KEPT_OPENED;
-    enum zt_status status = ops_of(session)->kept_open(
-        session->kept.server->store, session->kept.entry.id, WRITER_DATA, &data, &error);
+    enum zt_status status = staging_folder_open(session->kept.server->store->staging,
+                                                session->kept.entry.id, WRITER_DATA, &data, &error);
 
+    assert(session->state == WRITER_OPEN);
     if (status != ZT_OK)
-        return status == ZT_NOT_FOUND ? KEPT_NOT_OURS : KEPT_UNREADABLE;
+        return kept_opened_by(status);
     writer_contents_walk(&session->contents, find_end, &end);
-    if (ops_of(session)->length(data) < end)
+    if (staged_file_length(data) < end)
         opened = KEPT_NOT_OURS;
-    else if (ops_of(session)->truncate(data, end, &error) != ZT_OK)
+    else if (staged_file_truncate(data, end, &error) != ZT_OK)
         opened = KEPT_UNREADABLE;
-    ops_of(session)->abandon(data);
+    staged_file_close(data);
     writer_places_skip(&session->places, end);
     return opened;
 }
@@ -407,18 +407,24 @@ static enum kept_opened tidy_files(const struct restoring *restoring)
     struct store *store = session->kept.server->store;
     struct zt_error error;
 
+    assert(restoring->has_session);
     writer_places_init(&session->places, zt_target_places(session->target).data_alignment);
     if (session->state == WRITER_OPEN && was_published(restoring)) {
         session->state = WRITER_COMMITTED;
         session->committed = time(NULL);
     }
+    /* The process that published it may have failed to sync the folder. */
+    if (session->state == WRITER_COMMITTED)
+        session->committed_ms = kept_upload_ms_of(session->committed);
+    session->published.remains.is_unsynced = session->state == WRITER_COMMITTED;
     session->is_publication_announced =
         session->state == WRITER_OPEN && restoring->announced != NULL;
     if (writer_journal_withdraw(session, &error))
-        (void)store->ops->kept_remove(store, session->kept.entry.id, WRITER_COMPACT, &error);
+        (void)staging_folder_remove(store->staging, session->kept.entry.id, WRITER_COMPACT, &error);
     if (session->state == WRITER_OPEN)
         return cut_data(session);
-    (void)store->ops->kept_remove(store, session->kept.entry.id, WRITER_DATA, &error);
+    (void)staging_folder_remove(store->staging, session->kept.entry.id, WRITER_DATA, &error);
+    writer_journal_close(session);
     return KEPT_OUTCOME;
 }
 
@@ -427,13 +433,13 @@ static enum kept_opened restore(struct writer_session *session)
     struct restoring restoring = {.session = session};
     struct zt_error error;
     enum zt_status status =
-        ops_of(session)->kept_open(session->kept.server->store, session->kept.entry.id,
-                                   WRITER_JOURNAL, &session->journal, &error);
+        staging_folder_open(session->kept.server->store->staging, session->kept.entry.id,
+                            WRITER_JOURNAL, &session->journal, &error);
 
     if (status == ZT_OK)
         status = read_journal(&restoring, &error);
     if (status != ZT_OK)
-        return status == ZT_NOT_FOUND ? KEPT_NOT_OURS : KEPT_UNREADABLE;
+        return kept_opened_by(status);
     return restoring.has_session ? tidy_files(&restoring) : KEPT_NOT_OURS;
 }
 

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "store/staging.h"
 #include "upload/writer/writer_journal.h"
 
 /* Names, shapes and attributes of one upload; a million plain tensors take less. */
@@ -13,7 +15,7 @@
 /* A longer journal accepts no more declarations and components; commits still fit. */
 #define JOURNAL_MAX_BYTES ((uint64_t)1 << 30)
 
-/* The states that may follow each, bit by bit. */
+/* A bit mask of the states that may follow each state. */
 static const unsigned next_states[] = {
     [WRITER_OPEN] = 1U << WRITER_COMMITTING | 1U << WRITER_DROPPED,
     [WRITER_COMMITTING] = 1U << WRITER_OPEN | 1U << WRITER_COMMITTED,
@@ -23,10 +25,11 @@ static const unsigned next_states[] = {
 
 static bool may_become(const struct writer_session *session, enum writer_state state)
 {
+    assert(session->state <= WRITER_DROPPED);
     return next_states[session->state] >> state & 1;
 }
 
-/* With the lock held. */
+/* The lock must be held. */
 static void set_state(struct writer_session *session, enum writer_state state)
 {
     assert(may_become(session, state));
@@ -64,7 +67,8 @@ static void free_session(struct kept_upload *upload)
 {
     struct writer_session *session = (struct writer_session *)upload;
 
-    upload->server->store->ops->abandon(session->journal);
+    assert(atomic_load(&upload->references) == 0 && !upload->is_listed);
+    staged_file_close(session->journal);
     writer_contents_free(&session->contents);
     writer_places_free(&session->places);
     free_text(session->attributes.bytes);
@@ -110,23 +114,23 @@ bool writer_session_set_attributes(struct writer_session *session, struct zt_tex
 
 /* --- expiry --- */
 
-time_t writer_session_expires(struct writer_session *session)
+static int64_t left_ms(struct kept_upload *upload)
 {
-    time_t active = atomic_load(&session->kept.entry.active);
-    int64_t expire_s = config_number(&session->kept.server->config->upload.expire_s);
+    struct writer_session *session = (struct writer_session *)upload;
+    const int64_t expire_s = config_number(&upload->server->config->upload.expire_s);
+    const int64_t outcome_s = expire_s < KEPT_OUTCOME_S ? expire_s : KEPT_OUTCOME_S;
+    int64_t left = kept_upload_left_ms(upload, expire_s);
 
     pthread_mutex_lock(&session->lock);
-    if (session->state == WRITER_COMMITTED) {
-        active = session->committed;
-        expire_s = expire_s < KEPT_OUTCOME_S ? expire_s : KEPT_OUTCOME_S;
-    }
+    if (session->state == WRITER_COMMITTED)
+        left = session->committed_ms + outcome_s * 1000 - clock_ms();
     pthread_mutex_unlock(&session->lock);
-    return active + (time_t)expire_s;
+    return left;
 }
 
-static time_t expires(struct kept_upload *upload)
+time_t writer_session_expires(struct writer_session *session)
 {
-    return writer_session_expires((struct writer_session *)upload);
+    return kept_upload_time_in(left_ms(&session->kept));
 }
 
 static bool end(struct kept_upload *upload)
@@ -143,7 +147,7 @@ static bool end(struct kept_upload *upload)
 const struct kept_kind writer_kind = {
     .kind = UPLOAD_KIND_WRITER,
     .open = writer_journal_open,
-    .expires = expires,
+    .left_ms = left_ms,
     .end = end,
     .free = free_session,
 };
@@ -161,7 +165,7 @@ enum writer_state writer_session_state(struct writer_session *session, uint64_t 
     return state;
 }
 
-/* Waits for bodies that are being written; afterwards none of the old round can write again. */
+/* Waits for bodies that are being written; afterwards no body of the old round can write again. */
 static void wait_for_writers(struct writer_session *session)
 {
     pthread_rwlock_wrlock(&session->writing);
@@ -202,6 +206,7 @@ void writer_session_commit(struct writer_session *session, const struct publishe
     set_state(session, WRITER_COMMITTED);
     session->published = *published;
     session->committed = time(NULL);
+    session->committed_ms = clock_ms();
     pthread_mutex_unlock(&session->lock);
 }
 
@@ -263,6 +268,7 @@ bool writer_session_declare(struct writer_session *session, uint64_t round, stru
     bool done = false;
     const struct writer_object *before;
 
+    assert(declaration != NULL);
     pthread_mutex_lock(&session->journal_lock);
     if (!check_round(session, round, failure) || !check_room(session, failure))
         goto out;
@@ -284,24 +290,27 @@ out:
     return done;
 }
 
-/* Only during its round: later a commit may be using the file, and handles holes itself. */
-void writer_place_return(struct writer_session *session, uint64_t round, struct stored_upload *data,
+/* Returns the position only during its round: later a commit may be using the file, and handles
+ * holes itself. */
+void writer_place_return(struct writer_session *session, uint64_t round, struct staged_file *data,
                          const struct writer_place *place)
 {
+    assert(place->length == 0 || place->offset % session->places.alignment == 0);
     if (!writer_write_begin(session, round))
         return;
-    (void)session->kept.server->store->ops->discard(data, place->offset, place->length);
+    (void)staged_file_discard(data, place->offset, place->length);
     pthread_mutex_lock(&session->lock);
     writer_place_give(&session->places, place->offset, place->length);
     pthread_mutex_unlock(&session->lock);
     writer_write_end(session);
 }
 
-/* Counts as received the bytes of the components that the session has. */
+/* Counts the bytes of the session's components as received. */
 static void count_received(struct writer_session *session, const struct writer_exchange *exchange)
 {
     atomic_uint_fast64_t *received = &session->kept.entry.received;
 
+    assert(exchange->component != exchange->replaced);
     atomic_fetch_add(received, exchange->component->decoded_length);
     if (exchange->replaced != NULL) {
         uint64_t before = atomic_fetch_sub(received, exchange->replaced->decoded_length);
@@ -317,6 +326,7 @@ bool writer_session_put(struct writer_session *session, uint64_t round,
     struct zt_error error;
     bool done = false;
 
+    assert(exchange->component != NULL && exchange->replaced == NULL);
     pthread_mutex_lock(&session->journal_lock);
     if (!check_round(session, round, failure) || !check_room(session, failure))
         goto out;

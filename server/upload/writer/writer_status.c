@@ -1,5 +1,5 @@
-/* GET of an upload: what has arrived, in the form of the manifest's JSON, as far as it is known
- * before a commit. */
+/* GET of an upload: the received components, in the form of the manifest's JSON, as far as it is
+ * known before a commit. */
 #include "upload/writer/writer.h"
 
 #include <string.h>
@@ -121,7 +121,7 @@ static bool put_object(void *context, const struct writer_object *object)
     return !json->failed;
 }
 
-/* --- the whole --- */
+/* --- the status --- */
 
 static void put_head(struct writer_session *session, struct json *json)
 {

@@ -1,10 +1,14 @@
 /* The allocator of programs that test what happens without memory, over the C library's own. */
 #include "allocation.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 
 static long countdown = -1; /* the allocation to fail; negative: none */
 static long outstanding;
+static size_t held;
+static size_t peak;
+static size_t held_before;
 
 void allocation_fail(long n)
 {
@@ -24,6 +28,16 @@ long allocation_outstanding(void)
     return outstanding;
 }
 
+void allocation_measure(void)
+{
+    peak = held_before = held;
+}
+
+size_t allocation_taken(void)
+{
+    return peak - held_before;
+}
+
 #ifndef ZT_SANITIZED
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
@@ -37,7 +51,11 @@ static bool fails_now(void)
 
 static void *counted(void *block)
 {
-    outstanding += block != NULL;
+    if (block != NULL) {
+        outstanding++;
+        held += malloc_usable_size(block);
+        peak = held > peak ? held : peak;
+    }
     return block;
 }
 
@@ -53,14 +71,26 @@ void *calloc(size_t count, size_t size)
 
 void *realloc(void *block, size_t size)
 {
+    size_t before;
+    void *larger;
+
     if (fails_now())
         return NULL;
-    return block == NULL ? counted(__libc_realloc(block, size)) : __libc_realloc(block, size);
+    before = block != NULL ? malloc_usable_size(block) : 0;
+    larger = counted(__libc_realloc(block, size));
+    if (larger != NULL && block != NULL) {
+        outstanding--;
+        held -= before;
+    }
+    return larger;
 }
 
 void free(void *block)
 {
-    outstanding -= block != NULL;
+    if (block != NULL) {
+        outstanding--;
+        held -= malloc_usable_size(block);
+    }
     __libc_free(block);
 }
 #endif

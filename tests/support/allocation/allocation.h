@@ -5,6 +5,7 @@
 #define ZT_TEST_ALLOCATION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "sanitized.h"
 
@@ -14,5 +15,9 @@ void allocation_fail(long n);
 bool allocation_end(void);
 /* Blocks that are not freed yet. */
 long allocation_outstanding(void);
+
+/* Measures from now on; then, the most bytes that were held at once beyond those held before. */
+void allocation_measure(void);
+size_t allocation_taken(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* Roots that are buckets, and the keys about them. */
-#include "support.h"
+#include "tests.h"
 
 #include <string.h>
 
@@ -16,9 +16,8 @@ static void assert_parsed(const char *root, const char *name, const char *prefix
     assert_string_equal(bucket.prefix, prefix);
 }
 
-static void a_root_is_split_into_bucket_and_prefix(void **state)
+TEST(a_root_is_split_into_bucket_and_prefix)
 {
-    (void)state;
     assert_parsed("s3://models", "models", "");
     assert_parsed("s3://models/", "models", "");
     assert_parsed("s3://models/team", "models", "team/");
@@ -39,9 +38,8 @@ static void assert_refused(const char *root, const char *fault)
         fail_msg("%s: %s", root, message.text);
 }
 
-static void a_root_that_names_no_bucket_is_refused(void **state)
+TEST(a_root_that_names_no_bucket_is_refused)
 {
-    (void)state;
     assert_refused("s3://", "3 to 63 characters");
     assert_refused("s3://ab/x", "3 to 63 characters");
     assert_refused("s3://a234567890123456789012345678901234567890123456789012345678901234",
@@ -60,13 +58,12 @@ static void a_root_that_names_no_bucket_is_refused(void **state)
     assert_refused("https://store.example.org/models", "s3.endpoint");
 }
 
-static void a_prefix_has_a_bound(void **state)
+TEST(a_prefix_has_a_bound)
 {
     char root[800] = "s3://models/";
     struct config_bucket bucket;
     struct config_message message;
 
-    (void)state;
     memset(root + strlen("s3://models/"), 'x', 699);
     root[strlen("s3://models/") + 699] = '\0';
     assert_true(config_bucket_parse(root, &bucket, &message));
@@ -75,13 +72,12 @@ static void a_prefix_has_a_bound(void **state)
     assert_refused(root, "699 bytes");
 }
 
-static void a_folder_is_no_bucket(void **state)
+TEST(a_folder_is_no_bucket)
 {
     static const char *const roots[] = {"", "/srv/models", "models", "./gs://x", "s3:/x", "a:b"};
     struct config_message message;
     struct config config;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
         config_defaults(&config);
         snprintf(config.root, sizeof(config.root), "%s", roots[i]);
@@ -107,12 +103,11 @@ static struct config for_bucket(void)
     return config;
 }
 
-static void addresses_have_scheme_and_host_alone(void **state)
+TEST(addresses_have_scheme_and_host_alone)
 {
     struct config config = for_bucket();
     struct config_message message;
 
-    (void)state;
     assert_true(accepts(config.s3.endpoint, &config, "http://127.0.0.1:9000", &message));
     assert_true(accepts(config.s3.endpoint, &config, "https://[::1]:9000", &message));
     assert_true(accepts(config.s3.endpoint, &config, "https://store.example.org", &message));
@@ -131,24 +126,22 @@ static void addresses_have_scheme_and_host_alone(void **state)
     assert_string_equal(message.text, "s3.proxy: \"https://proxy:3128\" must begin with http://");
 }
 
-static void a_region_is_a_word(void **state)
+TEST(a_region_is_a_word)
 {
     struct config config = for_bucket();
     struct config_message message;
 
-    (void)state;
     assert_true(accepts(config.s3.region, &config, "eu-central-1", &message));
     assert_false(accepts(config.s3.region, &config, "eu central", &message));
     assert_string_equal(message.text,
                         "s3.region: \"eu central\" is not a region, such as eu-central-1");
 }
 
-static void claims_have_a_bucket_only_among_several_writers(void **state)
+TEST(claims_have_a_bucket_only_among_several_writers)
 {
     struct config config = for_bucket();
     struct config_message message;
 
-    (void)state;
     assert_false(accepts(config.s3.claims_bucket, &config, "x", &message));
     assert_true(accepts(config.s3.claims_bucket, &config, "claims", &message));
     config.s3.single_writer = true;
@@ -156,12 +149,11 @@ static void claims_have_a_bucket_only_among_several_writers(void **state)
     assert_non_null(strstr(message.text, "s3.single_writer"));
 }
 
-static void a_bucket_in_a_hosts_name_needs_a_name(void **state)
+TEST(a_bucket_in_a_hosts_name_needs_a_name)
 {
     struct config config = for_bucket();
     struct config_message message;
 
-    (void)state;
     config.s3.path_style = false;
     assert_true(accepts(config.s3.endpoint, &config, "https://store.example.org", &message));
     assert_false(accepts(config.s3.endpoint, &config, "http://127.0.0.1:9000", &message));
@@ -171,37 +163,18 @@ static void a_bucket_in_a_hosts_name_needs_a_name(void **state)
     config.s3.claims_bucket[0] = '\0';
     assert_false(accepts(config.root, &config, "s3://Models", &message));
     assert_string_equal(message.text,
-                        "s3.path_style is false, but \"Models\" cannot be a part of a "
-                        "host's name");
+                        "s3.path_style is false, but \"Models\" cannot be part of a host name");
 }
 
-static void a_cache_holds_at_least_one_extent(void **state)
+TEST(a_cache_holds_at_least_one_extent)
 {
     struct config config = for_bucket();
     struct config_message message;
 
-    (void)state;
     assert_true(config_validate(&config, &message));
     config.cache.max_bytes = 64 << 20;
     assert_true(config_validate(&config, &message));
     config.cache.max_bytes--;
     assert_false(config_validate(&config, &message));
     assert_string_equal(message.text, "cache.max_bytes must be 0 or at least 67108864");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_root_is_split_into_bucket_and_prefix),
-        cmocka_unit_test(a_root_that_names_no_bucket_is_refused),
-        cmocka_unit_test(a_prefix_has_a_bound),
-        cmocka_unit_test(a_folder_is_no_bucket),
-        cmocka_unit_test(addresses_have_scheme_and_host_alone),
-        cmocka_unit_test(a_region_is_a_word),
-        cmocka_unit_test(claims_have_a_bucket_only_among_several_writers),
-        cmocka_unit_test(a_bucket_in_a_hosts_name_needs_a_name),
-        cmocka_unit_test(a_cache_holds_at_least_one_extent),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

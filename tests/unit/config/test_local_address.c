@@ -1,5 +1,5 @@
 /* Which peers count as being on the same machine. */
-#include "support.h"
+#include "tests.h"
 
 #include <string.h>
 
@@ -15,40 +15,26 @@ static bool is_local(const char *peer, const char *own)
     return address_is_local(&peer_address, &own_address);
 }
 
-static void loopback_addresses_are_local(void **state)
+TEST(loopback_addresses_are_local)
 {
-    (void)state;
     assert_true(is_local("127.0.0.1", "127.0.0.1"));
     assert_true(is_local("127.9.8.7", "127.0.0.1"));
     assert_true(is_local("::ffff:127.0.0.1", "127.0.0.1"));
     assert_true(is_local("::1", "::1"));
 }
 
-static void the_servers_own_address_is_local(void **state)
+TEST(the_servers_own_address_is_local)
 {
-    (void)state;
     assert_true(is_local("192.0.2.1", "192.0.2.1"));
     assert_true(is_local("2001:db8::1", "2001:db8::1"));
 }
 
-static void other_addresses_are_not_local(void **state)
+TEST(other_addresses_are_not_local)
 {
-    (void)state;
     assert_false(is_local("192.0.2.2", "192.0.2.1"));
     assert_false(is_local("2001:db8::2", "2001:db8::1"));
     assert_false(is_local("128.0.0.1", "192.0.2.1"));
     assert_false(is_local("126.255.255.255", "192.0.2.1"));
     assert_false(is_local("::2", "2001:db8::1"));
     assert_false(is_local("::127.0.0.1", "2001:db8::1"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loopback_addresses_are_local),
-        cmocka_unit_test(the_servers_own_address_is_local),
-        cmocka_unit_test(other_addresses_are_not_local),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

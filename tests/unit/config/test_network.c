@@ -1,5 +1,5 @@
 /* Addresses and networks as the configuration names them. */
-#include "support.h"
+#include "tests.h"
 
 #include <netinet/in.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static struct address address_from(const char *text)
     return address;
 }
 
-static void addresses_come_back_as_text(void **state)
+TEST(addresses_come_back_as_text)
 {
     static const char *const texts[][2] = {{"192.0.2.1", "192.0.2.1"},
                                            {"2001:db8::1", "2001:db8::1"},
@@ -23,7 +23,6 @@ static void addresses_come_back_as_text(void **state)
                                            {"::ffff:192.0.2.1", "192.0.2.1"},
                                            {"::", "::"}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         const struct address address = address_from(texts[i][0]);
         char text[ADDRESS_TEXT_SIZE];
@@ -33,20 +32,19 @@ static void addresses_come_back_as_text(void **state)
     }
 }
 
-static void other_texts_are_no_addresses(void **state)
+TEST(other_texts_are_no_addresses)
 {
     static const char *const texts[] = {"",      "localhost", "192.0.2",       "192.0.2.256",
                                         "[::1]", "::1%lo",    "192.0.2.1:80",  "1:2:3",
                                         " ::1",  "0x7f.1",    "2001:db8::1::2"};
     struct address address;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_false(address_parse(texts[i], strlen(texts[i]), &address));
     assert_false(address_parse("::1\0x", 5, &address));
 }
 
-static void networks_contain_their_addresses(void **state)
+TEST(networks_contain_their_addresses)
 {
     static const struct {
         const char *network;
@@ -70,7 +68,6 @@ static void networks_contain_their_addresses(void **state)
         {"192.0.2.1/32", "192.0.2.1", true},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct address address = address_from(cases[i].address);
         struct network network;
@@ -80,7 +77,7 @@ static void networks_contain_their_addresses(void **state)
     }
 }
 
-static void other_texts_are_no_networks(void **state)
+TEST(other_texts_are_no_networks)
 {
     static const char *const texts[] = {"",
                                         "/8",
@@ -95,33 +92,18 @@ static void other_texts_are_no_networks(void **state)
                                         "10.0.0.0 /8"};
     struct network network;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_false(network_parse(texts[i], strlen(texts[i]), &network));
 }
 
-static void sockets_have_addresses_of_one_kind(void **state)
+TEST(sockets_have_addresses_of_one_kind)
 {
     struct sockaddr_in socket_4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xC0000201)};
     struct sockaddr other = {.sa_family = AF_UNIX};
     const struct address expected = address_from("192.0.2.1");
     struct address address;
 
-    (void)state;
     assert_true(address_of_socket((const struct sockaddr *)&socket_4, &address));
     assert_memory_equal(&address, &expected, sizeof(address));
     assert_false(address_of_socket(&other, &address));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses_come_back_as_text),
-        cmocka_unit_test(other_texts_are_no_addresses),
-        cmocka_unit_test(networks_contain_their_addresses),
-        cmocka_unit_test(other_texts_are_no_networks),
-        cmocka_unit_test(sockets_have_addresses_of_one_kind),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* The environment, arguments, addresses, and the rules between keys. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static bool load(char **environment, struct config *config, struct warnings *see
     return config_load_environment(config, environment, &warnings, message);
 }
 
-static void variables_set_keys_of_every_type(void **state)
+TEST(variables_set_keys_of_every_type)
 {
     char listen[] = "ZTSERVE_LISTEN=localhost:9000";
     char upload[] = "ZTSERVE_UPLOAD_MAX_BYTES=4096";
@@ -43,7 +43,6 @@ static void variables_set_keys_of_every_type(void **state)
     struct config_message message;
     struct warnings seen;
 
-    (void)state;
     assert_true(load(environment, &config, &seen, &message));
     assert_string_equal(config.listen, "localhost:9000");
     assert_int_equal(config.upload.max_bytes, 4096);
@@ -54,7 +53,7 @@ static void variables_set_keys_of_every_type(void **state)
     assert_int_equal(seen.lines, 0);
 }
 
-static void an_unknown_variable_is_warned_about_and_ignored(void **state)
+TEST(an_unknown_variable_is_warned_about_and_ignored)
 {
     char unknown[] = "ZTSERVE_LISTN=x";
     char nothing[] = "ZTSERVE_=x";
@@ -64,7 +63,6 @@ static void an_unknown_variable_is_warned_about_and_ignored(void **state)
     struct config_message message;
     struct warnings seen;
 
-    (void)state;
     config_defaults(&defaults);
     assert_true(load(environment, &config, &seen, &message));
     assert_int_equal(seen.lines, 3);
@@ -73,7 +71,7 @@ static void an_unknown_variable_is_warned_about_and_ignored(void **state)
     assert_true(config_load_environment(&config, environment, NULL, &message));
 }
 
-static void the_token_of_the_clients_is_no_unknown_variable(void **state)
+TEST(the_token_of_the_clients_is_no_unknown_variable)
 {
     char token[] = "ZTSERVE_TOKEN=secret";
     char longer[] = "ZTSERVE_TOKENS=secret";
@@ -83,7 +81,6 @@ static void the_token_of_the_clients_is_no_unknown_variable(void **state)
     struct config_message message;
     struct warnings seen;
 
-    (void)state;
     config_defaults(&config);
     assert_true(load(environment, &config, &seen, &message));
     assert_int_equal(seen.lines, 0);
@@ -107,11 +104,10 @@ static void assert_variable_rejected(const char *entry, const char *expected)
     assert_memory_equal(&config, &defaults, sizeof(config));
 }
 
-static void a_variable_with_a_wrong_value_is_rejected(void **state)
+TEST(a_variable_with_a_wrong_value_is_rejected)
 {
     static const char number[] = "ZTSERVE_THREADS: must be a whole number from 0 to 1024";
 
-    (void)state;
     assert_variable_rejected("ZTSERVE_THREADS=", number);
     assert_variable_rejected("ZTSERVE_THREADS=four", number);
     assert_variable_rejected("ZTSERVE_THREADS= 4", number);
@@ -125,13 +121,12 @@ static void a_variable_with_a_wrong_value_is_rejected(void **state)
     assert_variable_rejected("ZTSERVE_ROOT=", "ZTSERVE_ROOT: must not be empty");
 }
 
-static void a_text_that_does_not_fit_is_rejected(void **state)
+TEST(a_text_that_does_not_fit_is_rejected)
 {
     char text[CONFIG_TEXT_SIZE + 1];
     struct config config;
     struct config_message message;
 
-    (void)state;
     memset(text, 'x', CONFIG_TEXT_SIZE);
     text[CONFIG_TEXT_SIZE] = '\0';
     config_defaults(&config);
@@ -141,12 +136,11 @@ static void a_text_that_does_not_fit_is_rejected(void **state)
     assert_true(config_set_argument(&config, "--root", text, &message));
 }
 
-static void arguments_set_their_keys(void **state)
+TEST(arguments_set_their_keys)
 {
     struct config config;
     struct config_message message;
 
-    (void)state;
     config_defaults(&config);
     assert_int_equal(config_argument_kind("--writable"), CONFIG_ARGUMENT_FLAG);
     assert_int_equal(config_argument_kind("--log-format"), CONFIG_ARGUMENT_VALUE);
@@ -159,7 +153,7 @@ static void arguments_set_their_keys(void **state)
     assert_int_equal(config.threads, 2);
 }
 
-static void a_later_source_overrides_only_what_it_names(void **state)
+TEST(a_later_source_overrides_only_what_it_names)
 {
     char listen[] = "ZTSERVE_LISTEN=localhost:1";
     char threads[] = "ZTSERVE_THREADS=3";
@@ -167,7 +161,6 @@ static void a_later_source_overrides_only_what_it_names(void **state)
     struct config config;
     struct config_message message;
 
-    (void)state;
     config_defaults(&config);
     config.drain_s = 5;
     config.threads = 9;
@@ -178,12 +171,11 @@ static void a_later_source_overrides_only_what_it_names(void **state)
     assert_int_equal(config.drain_s, 5);
 }
 
-static void a_wrong_argument_is_rejected_in_one_line(void **state)
+TEST(a_wrong_argument_is_rejected_in_one_line)
 {
     struct config config;
     struct config_message message;
 
-    (void)state;
     config_defaults(&config);
     assert_false(config_set_argument(&config, "--bogus", "1", &message));
     assert_string_equal(message.text, "--bogus: unknown argument");
@@ -196,7 +188,7 @@ static void a_wrong_argument_is_rejected_in_one_line(void **state)
                         "--listen: \"127.0.0.1:70000\" must end in a port from 0 to 65535");
 }
 
-static void addresses_are_split_into_host_and_port(void **state)
+TEST(addresses_are_split_into_host_and_port)
 {
     static const struct {
         const char *text;
@@ -220,7 +212,6 @@ static void addresses_are_split_into_host_and_port(void **state)
     struct config_listen listen;
     struct config_message message;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         assert_true(config_listen_parse(good[i].text, &listen, &message));
         assert_string_equal(listen.host, good[i].host);
@@ -229,7 +220,7 @@ static void addresses_are_split_into_host_and_port(void **state)
     }
 }
 
-static void what_is_not_an_address_is_rejected(void **state)
+TEST(what_is_not_an_address_is_rejected)
 {
     static const char *bad[] = {
         "",
@@ -262,7 +253,6 @@ static void what_is_not_an_address_is_rejected(void **state)
     struct config_message message;
     char longest[400];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         memset(&listen, 'x', sizeof(listen));
         if (config_listen_parse(bad[i], &listen, &message))
@@ -276,12 +266,11 @@ static void what_is_not_an_address_is_rejected(void **state)
     assert_false(config_listen_parse(longest, &listen, &message));
 }
 
-static void writable_is_rejected_off_loopback(void **state)
+TEST(writable_is_rejected_off_loopback)
 {
     struct config config;
     struct config_message message;
 
-    (void)state;
     config_defaults(&config);
     config.writable = true;
     assert_true(config_validate(&config, &message));
@@ -289,7 +278,7 @@ static void writable_is_rejected_off_loopback(void **state)
     assert_false(config_validate(&config, &message));
     assert_string_equal(message.text,
                         "writable is refused on 0.0.0.0:8080 without tokens: it is not a loopback "
-                        "address, so anybody could write; give --tokens FILE, or listen on "
+                        "address, so any client could write; give --tokens FILE, or listen on "
                         "127.0.0.1 behind a proxy that authenticates");
     snprintf(config.auth.tokens, sizeof(config.auth.tokens), "tokens");
     assert_true(config_validate(&config, &message));
@@ -298,7 +287,7 @@ static void writable_is_rejected_off_loopback(void **state)
     assert_true(config_validate(&config, &message));
 }
 
-static void the_port_may_come_from_a_variable(void **state)
+TEST(the_port_may_come_from_a_variable)
 {
     char listen[] = "ZTSERVE_LISTEN=[::]:$PORT";
     char port[] = "PORT=9000";
@@ -307,7 +296,6 @@ static void the_port_may_come_from_a_variable(void **state)
     struct config config;
     struct config_message message;
 
-    (void)state;
     config_defaults(&config);
     assert_true(config_load_environment(&config, environment, NULL, &message));
     assert_string_equal(config.listen, "[::]:9000");
@@ -340,12 +328,11 @@ static void assert_every_origin_rejected(struct config *config, const char *toge
     assert_true(config_validate(config, &message));
 }
 
-static void every_origin_is_rejected_unless_everybody_may_only_read(void **state)
+TEST(every_origin_is_rejected_unless_everybody_may_only_read)
 {
     struct config config;
     struct config_message message;
 
-    (void)state;
     config_defaults(&config);
     snprintf(config.cors.origins, sizeof(config.cors.origins), "https://a.example,*");
     assert_true(config_validate(&config, &message));
@@ -359,12 +346,11 @@ static void every_origin_is_rejected_unless_everybody_may_only_read(void **state
     assert_every_origin_rejected(&config, "auth.tokens");
 }
 
-static void a_key_without_those_that_it_needs_is_rejected(void **state)
+TEST(a_key_without_those_that_it_needs_is_rejected)
 {
     struct config config;
     struct config_message message;
 
-    (void)state;
     config_defaults(&config);
     snprintf(config.tls.cert, sizeof(config.tls.cert), "cert.pem");
     assert_false(config_validate(&config, &message));
@@ -380,7 +366,7 @@ static void a_key_without_those_that_it_needs_is_rejected(void **state)
     assert_true(config_validate(&config, &message));
 }
 
-static void a_list_is_read_from_words_and_commas(void **state)
+TEST(a_list_is_read_from_words_and_commas)
 {
     char two[] = "ZTSERVE_HOSTS= a.example , b.example:80,";
     char none[] = "ZTSERVE_HOSTS=";
@@ -391,7 +377,6 @@ static void a_list_is_read_from_words_and_commas(void **state)
     const char *position = config.hosts;
     size_t length;
 
-    (void)state;
     config_defaults(&config);
     assert_true(config_load_environment(&config, environment, NULL, &message));
     assert_string_equal(config.hosts, "a.example,b.example:80");
@@ -403,19 +388,18 @@ static void a_list_is_read_from_words_and_commas(void **state)
     environment[0] = doubled;
     assert_false(config_load_environment(&config, environment, NULL, &message));
     assert_string_equal(message.text,
-                        "ZTSERVE_HOSTS: must be a list of words without blanks and commas");
+                        "ZTSERVE_HOSTS: must be a list of words without spaces and commas");
     assert_string_equal(config.hosts, "a.example,b.example:80");
     environment[0] = none;
     assert_true(config_load_environment(&config, environment, NULL, &message));
     assert_string_equal(config.hosts, "");
 }
 
-static void small_digest_pieces_are_rejected(void **state)
+TEST(small_digest_pieces_are_rejected)
 {
     struct config config;
     struct config_message message;
 
-    (void)state;
     config_defaults(&config);
     config.limits.digest_piece_bytes = 0;
     assert_true(config_validate(&config, &message));
@@ -424,28 +408,4 @@ static void small_digest_pieces_are_rejected(void **state)
     config.limits.digest_piece_bytes = CONFIG_DIGEST_PIECE_MIN - 1;
     assert_false(config_validate(&config, &message));
     assert_string_equal(message.text, "limits.digest_piece_bytes must be 0 or at least 65536");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(variables_set_keys_of_every_type),
-        cmocka_unit_test(an_unknown_variable_is_warned_about_and_ignored),
-        cmocka_unit_test(the_token_of_the_clients_is_no_unknown_variable),
-        cmocka_unit_test(a_variable_with_a_wrong_value_is_rejected),
-        cmocka_unit_test(a_text_that_does_not_fit_is_rejected),
-        cmocka_unit_test(arguments_set_their_keys),
-        cmocka_unit_test(a_later_source_overrides_only_what_it_names),
-        cmocka_unit_test(a_wrong_argument_is_rejected_in_one_line),
-        cmocka_unit_test(addresses_are_split_into_host_and_port),
-        cmocka_unit_test(what_is_not_an_address_is_rejected),
-        cmocka_unit_test(writable_is_rejected_off_loopback),
-        cmocka_unit_test(the_port_may_come_from_a_variable),
-        cmocka_unit_test(every_origin_is_rejected_unless_everybody_may_only_read),
-        cmocka_unit_test(a_key_without_those_that_it_needs_is_rejected),
-        cmocka_unit_test(a_list_is_read_from_words_and_commas),
-        cmocka_unit_test(small_digest_pieces_are_rejected),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* The table of keys, and the two files that follow it: config/ztserve.json and
  * config/ztserve.schema.json. */
-#include "support.h"
+#include "tests.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -74,11 +74,10 @@ static const char *expected_type(const struct config_key *key)
     return key->type == CONFIG_TYPE_BOOL ? "boolean" : "string";
 }
 
-static void the_defaults_file_states_every_default(void **state)
+TEST(the_defaults_file_states_every_default)
 {
     json_t *document = load("ztserve.json");
 
-    (void)state;
     for (size_t i = 0; i < config_keys_count; i++) {
         json_t *expected = expected_default(&config_keys[i]);
 
@@ -91,12 +90,11 @@ static void the_defaults_file_states_every_default(void **state)
     json_decref(document);
 }
 
-static void the_defaults_file_loads_as_the_defaults(void **state)
+TEST(the_defaults_file_loads_as_the_defaults)
 {
     struct config defaults, loaded;
     struct config_message message;
 
-    (void)state;
     config_defaults(&defaults);
     config_defaults(&loaded);
     loaded.threads = 7;
@@ -134,7 +132,7 @@ static void check_words_of(json_t *property, const struct config_key *key)
     assert_int_equal(json_array_size(words), count);
 }
 
-static void the_schema_file_agrees_with_the_table(void **state)
+TEST(the_schema_file_agrees_with_the_table)
 {
     json_t *document = load("ztserve.schema.json");
     json_t *properties = json_object_get(document, "properties");
@@ -142,7 +140,6 @@ static void the_schema_file_agrees_with_the_table(void **state)
     const char *name;
     json_t *value;
 
-    (void)state;
     for (size_t i = 0; i < config_keys_count; i++) {
         json_t *property = find(document, config_keys[i].name, "properties");
 
@@ -160,9 +157,8 @@ static void the_schema_file_agrees_with_the_table(void **state)
     json_decref(document);
 }
 
-static void every_key_has_a_default_within_its_bounds(void **state)
+TEST(every_key_has_a_default_within_its_bounds)
 {
-    (void)state;
     for (size_t i = 0; i < config_keys_count; i++) {
         const struct config_key *key = &config_keys[i];
 
@@ -173,9 +169,8 @@ static void every_key_has_a_default_within_its_bounds(void **state)
     }
 }
 
-static void a_variable_is_the_name_in_capitals(void **state)
+TEST(a_variable_is_the_name_in_capitals)
 {
-    (void)state;
     assert_ptr_equal(config_key_find_variable("ZTSERVE_UPLOAD_MAX_BYTES", 24),
                      config_key_find("upload.max_bytes"));
     assert_ptr_equal(config_key_find_variable("ZTSERVE_LISTEN", 14), config_key_find("listen"));
@@ -184,11 +179,10 @@ static void a_variable_is_the_name_in_capitals(void **state)
     assert_null(config_key_find_variable("ZTSERVE_", 8));
 }
 
-static void a_typing_error_gets_the_closest_key_and_another_word_none(void **state)
+TEST(a_typing_error_gets_the_closest_key_and_another_word_none)
 {
     char longest[200];
 
-    (void)state;
     memset(longest, 'x', sizeof(longest) - 1);
     longest[sizeof(longest) - 1] = '\0';
     assert_string_equal(config_key_suggest("upload.max_byte")->name, "upload.max_bytes");
@@ -200,12 +194,11 @@ static void a_typing_error_gets_the_closest_key_and_another_word_none(void **sta
     assert_null(config_key_suggest(""));
 }
 
-static void what_reloads_is_put_in_force_and_nothing_else(void **state)
+TEST(what_reloads_is_put_in_force_and_nothing_else)
 {
     struct config in_force;
     struct config wanted;
 
-    (void)state;
     config_defaults(&in_force);
     config_defaults(&wanted);
     wanted.threads = 7;
@@ -223,29 +216,12 @@ static void what_reloads_is_put_in_force_and_nothing_else(void **state)
     assert_int_equal(config_number(&in_force.upload.max_bytes), 12345);
 }
 
-static void every_number_of_limits_and_uploads_reloads(void **state)
+TEST(every_number_of_limits_and_uploads_reloads)
 {
-    (void)state;
     for (size_t i = 0; i < config_keys_count; i++) {
         const struct config_key *key = &config_keys[i];
 
         if (strncmp(key->name, "limits.", 7) == 0 || strncmp(key->name, "upload.", 7) == 0)
             assert_true(key->reloads);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_defaults_file_states_every_default),
-        cmocka_unit_test(the_defaults_file_loads_as_the_defaults),
-        cmocka_unit_test(the_schema_file_agrees_with_the_table),
-        cmocka_unit_test(every_key_has_a_default_within_its_bounds),
-        cmocka_unit_test(a_variable_is_the_name_in_capitals),
-        cmocka_unit_test(a_typing_error_gets_the_closest_key_and_another_word_none),
-        cmocka_unit_test(what_reloads_is_put_in_force_and_nothing_else),
-        cmocka_unit_test(every_number_of_limits_and_uploads_reloads),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 #ifndef ONNX_MESSAGE_H
 #define ONNX_MESSAGE_H
 
-#include "support.h"
+#include "tests.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Arrays in Fortran order, of the other byte order, deflated, and all at once, compared with a
  * plain loop. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,24 +98,22 @@ static void assert_decodes(const struct bytes *file, size_t bytes, size_t capaci
     struct zt_model *model = NULL;
     struct zt_decoder *decoder = NULL;
     struct zt_component_check check;
-    struct zt_source *source;
     struct zt_error error;
     uint8_t buffer[4096];
     uint64_t total = 0;
     size_t length = 1;
+    struct zt_source *source = memory_source(file->at, file->length);
 
-    assert_int_equal(zt_source_from_memory(file->at, file->length, &source, NULL), ZT_OK);
-    assert_int_equal(zt_model_open(source, &model, &error), ZT_OK);
-    assert_int_equal(zt_decoder_open(&model->components[0], source, &decoder, &error), ZT_OK);
+    assert_ok(zt_model_open(source, &model, &error));
+    assert_ok(zt_decoder_open(&model->components[0], source, &decoder, &error));
     while (length > 0) {
-        assert_int_equal(zt_decoder_read(decoder, buffer, capacity, &length, &error), ZT_OK);
+        assert_ok(zt_decoder_read(decoder, buffer, capacity, &length, &error));
         for (size_t i = 0; i < length; i++)
             assert_int_equal(buffer[i], meant(total + i));
         total += length;
     }
     assert_int_equal(total, bytes);
-    assert_int_equal(zt_component_check(model, &model->components[0], source, NULL, &check, &error),
-                     ZT_OK);
+    assert_ok(zt_component_check(model, &model->components[0], source, NULL, &check, &error));
     assert_int_equal(check.verdict,
                      model->format == ZT_FORMAT_NPZ ? ZT_VERDICT_VERIFIED : ZT_VERDICT_UNDIGESTED);
     zt_decoder_close(decoder);
@@ -149,9 +147,8 @@ static void try_array(size_t number, const struct kind *kind, bool is_fortran)
     free(data);
 }
 
-static void decoder_gives_every_array_row_major_and_little_endian(void **state)
+TEST(decoder_gives_every_array_row_major_and_little_endian)
 {
-    (void)state;
     for (size_t shape = 0; shape < SHAPE_COUNT; shape++) {
         for (size_t kind = 0; kind < KIND_COUNT; kind++) {
             try_array(shape, &kinds[kind], false);
@@ -160,7 +157,7 @@ static void decoder_gives_every_array_row_major_and_little_endian(void **state)
     }
 }
 
-static void plain_components_are_in_the_file_as_they_are_served(void **state)
+TEST(plain_components_are_in_the_file_as_they_are_served)
 {
     static const uint64_t wide[] = {2, 3};
     static const uint64_t narrow[] = {1, 3, 1};
@@ -168,7 +165,6 @@ static void plain_components_are_in_the_file_as_they_are_served(void **state)
     struct zt_arrangement same = {.fortran = true, .rank = 3, .shape = narrow};
     struct zt_component component = {.dtype = ZT_U8, .big_endian = 1, .arrangement = &same};
 
-    (void)state;
     assert_true(zt_component_is_plain(&component));
     component.dtype = ZT_U16;
     assert_false(zt_component_is_plain(&component));
@@ -205,11 +201,11 @@ static void check_large(const char *shape, uint64_t rows, uint64_t columns, enum
     npy_append(&array, dict, data, length);
     zip_file_add(&zip, "a.npy", how, &array);
     zip_file_end(&zip, "", false);
-    assert_int_equal(zt_source_from_memory(zip.bytes.at, zip.bytes.length, &source, NULL), ZT_OK);
-    assert_int_equal(zt_model_open(source, &model, NULL), ZT_OK);
-    assert_int_equal(zt_decoder_open(&model->components[0], source, &decoder, NULL), ZT_OK);
+    source = memory_source(zip.bytes.at, zip.bytes.length);
+    assert_ok(zt_model_open(source, &model, NULL));
+    assert_ok(zt_decoder_open(&model->components[0], source, &decoder, NULL));
     while (got > 0) {
-        assert_int_equal(zt_decoder_read(decoder, buffer, sizeof(buffer), &got, NULL), ZT_OK);
+        assert_ok(zt_decoder_read(decoder, buffer, sizeof(buffer), &got, NULL));
         for (size_t i = 0; i < got; i++)
             if (buffer[i] != (total + i) % 251)
                 fail_msg("%s: byte %d", shape, (int)(total + i));
@@ -224,23 +220,11 @@ static void check_large(const char *shape, uint64_t rows, uint64_t columns, enum
     free(data);
 }
 
-static void decoder_turns_arrays_of_many_blocks(void **state)
+TEST(decoder_turns_arrays_of_many_blocks)
 {
-    (void)state;
     check_large("(3, 9437184)", 3, 9437184, ZIP_FILE_STORED);
     check_large("(9437184, 3)", 9437184, 3, ZIP_FILE_STORED);
     check_large("(5000, 4000)", 5000, 4000, ZIP_FILE_STORED);
     check_large("(1, 6000, 1, 3500)", 6000, 3500, ZIP_FILE_STORED);
     check_large("(9000, 8000)", 9000, 8000, ZIP_FILE_DEFLATED);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decoder_gives_every_array_row_major_and_little_endian),
-        cmocka_unit_test(plain_components_are_in_the_file_as_they_are_served),
-        cmocka_unit_test(decoder_turns_arrays_of_many_blocks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Growing arrays and buffers, and the numbers in them. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,18 +7,16 @@
 #include "base/little_endian.h"
 #include "base/memory.h"
 
-static void array_keeps_its_elements_as_it_grows(void **state)
+TEST(array_keeps_its_elements_as_it_grows)
 {
     uint32_t *items = NULL;
     size_t capacity = 0;
     unsigned growths = 0;
 
-    (void)state;
     for (uint32_t i = 0; i < 300000; i++) {
         size_t before = capacity;
 
-        assert_int_equal(zt_array_reserve(&items, &capacity, i + 1, sizeof(*items), SIZE_MAX),
-                         ZT_OK);
+        assert_ok(zt_array_reserve(&items, &capacity, i + 1, sizeof(*items), SIZE_MAX));
         growths += capacity != before;
         items[i] = i;
     }
@@ -28,15 +26,14 @@ static void array_keeps_its_elements_as_it_grows(void **state)
     free(items);
 }
 
-static void array_never_grows_past_its_cap(void **state)
+TEST(array_never_grows_past_its_cap)
 {
     uint64_t *items = NULL;
     uint64_t *kept;
     size_t capacity = 0;
 
-    (void)state;
     for (size_t count = 1; count <= 11; count++)
-        assert_int_equal(zt_array_reserve(&items, &capacity, count, sizeof(*items), 11), ZT_OK);
+        assert_ok(zt_array_reserve(&items, &capacity, count, sizeof(*items), 11));
     assert_int_equal(capacity, 11);
     kept = items;
     assert_int_equal(zt_array_reserve(&items, &capacity, 12, sizeof(*items), 11), ZT_LIMIT);
@@ -45,12 +42,11 @@ static void array_never_grows_past_its_cap(void **state)
     free(items);
 }
 
-static void array_rejects_sizes_that_overflow(void **state)
+TEST(array_rejects_sizes_that_overflow)
 {
     uint64_t *items = NULL;
     size_t capacity = 0;
 
-    (void)state;
     assert_int_equal(
         zt_array_reserve(&items, &capacity, SIZE_MAX / 8 + 2, sizeof(*items), SIZE_MAX), ZT_LIMIT);
     assert_int_equal(zt_array_reserve(&items, &capacity, SIZE_MAX, sizeof(*items), SIZE_MAX),
@@ -59,13 +55,12 @@ static void array_rejects_sizes_that_overflow(void **state)
     assert_int_equal(capacity, 0);
 }
 
-static void trimmed_array_holds_just_its_elements(void **state)
+TEST(trimmed_array_holds_just_its_elements)
 {
     uint16_t *items = NULL;
     size_t capacity = 0;
 
-    (void)state;
-    assert_int_equal(zt_array_reserve(&items, &capacity, 3, sizeof(*items), 100), ZT_OK);
+    assert_ok(zt_array_reserve(&items, &capacity, 3, sizeof(*items), 100));
     assert_true(capacity > 3);
     memset(items, 7, 3 * sizeof(*items));
     zt_array_trim(&items, &capacity, 3, sizeof(*items));
@@ -76,11 +71,10 @@ static void trimmed_array_holds_just_its_elements(void **state)
     assert_null(items);
 }
 
-static void buffer_appends_bytes_and_little_endian_numbers(void **state)
+TEST(buffer_appends_bytes_and_little_endian_numbers)
 {
     struct zt_buffer buffer = {0};
 
-    (void)state;
     zt_buffer_append(&buffer, "ab", 2);
     zt_buffer_append(&buffer, NULL, 0);
     zt_buffer_append_le16(&buffer, 0x0201);
@@ -96,21 +90,19 @@ static void buffer_appends_bytes_and_little_endian_numbers(void **state)
     assert_null(buffer.bytes);
 }
 
-static void loads_use_every_bit(void **state)
+TEST(loads_use_every_bit)
 {
     static const uint8_t bytes[] = {0xFF, 0xFE, 0xFD, 0xFC, 0xFB, 0xFA, 0xF9, 0xF8, 0xF7};
 
-    (void)state;
     assert_int_equal(zt_load_le16(bytes + 1), 0xFDFE);
     assert_true(zt_load_le32(bytes + 1) == 0xFBFCFDFE);
     assert_true(zt_load_le64(bytes + 1) == 0xF7F8F9FAFBFCFDFE);
 }
 
-static void failed_buffer_stays_failed_and_keeps_what_it_has(void **state)
+TEST(failed_buffer_stays_failed_and_keeps_what_it_has)
 {
     struct zt_buffer buffer = {0};
 
-    (void)state;
     zt_buffer_append(&buffer, "kept", 4);
     assert_null(zt_buffer_reserve(&buffer, SIZE_MAX - 2));
     assert_true(buffer.failed);
@@ -119,19 +111,4 @@ static void failed_buffer_stays_failed_and_keeps_what_it_has(void **state)
     assert_memory_equal(buffer.bytes, "kept", 4);
     zt_buffer_free(&buffer);
     assert_false(buffer.failed);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(array_keeps_its_elements_as_it_grows),
-        cmocka_unit_test(array_never_grows_past_its_cap),
-        cmocka_unit_test(array_rejects_sizes_that_overflow),
-        cmocka_unit_test(trimmed_array_holds_just_its_elements),
-        cmocka_unit_test(buffer_appends_bytes_and_little_endian_numbers),
-        cmocka_unit_test(loads_use_every_bit),
-        cmocka_unit_test(failed_buffer_stays_failed_and_keeps_what_it_has),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Assembling: what is declared and placed becomes a file that the library's own reader takes. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,23 +12,18 @@
 
 static struct zt_error error;
 
-static struct zt_text text(const char *string)
-{
-    return (struct zt_text){string, strlen(string)};
-}
-
 static struct zt_shape shape_of(const char *string)
 {
     struct zt_shape shape;
 
-    assert_int_equal(zt_declare_shape(text(string), &shape, &error), ZT_OK);
+    assert_ok(zt_declare_shape(zt_text_from(string), &shape, &error));
     return shape;
 }
 
 static struct zt_assembly_component part(const char *name, uint64_t offset,
                                          const struct zt_buffer *data, enum zt_target target)
 {
-    struct zt_assembly_component component = {.name = text(name),
+    struct zt_assembly_component component = {.name = zt_text_from(name),
                                               .dtype = ZT_U8,
                                               .logical = ZT_LOGICAL_NONE,
                                               .offset = offset,
@@ -36,7 +31,7 @@ static struct zt_assembly_component part(const char *name, uint64_t offset,
                                               .decoded_length = data->length};
     struct zt_hasher *hasher;
 
-    assert_int_equal(zt_hasher_new(zt_target_places(target).digest, &hasher), ZT_OK);
+    assert_ok(zt_hasher_new(zt_target_places(target).digest, &hasher));
     zt_hasher_update(hasher, data->bytes, data->length);
     zt_hasher_finish(hasher, &component.digest);
     zt_hasher_free(hasher);
@@ -57,18 +52,17 @@ static void make_file(enum zt_target target, struct zt_buffer *out_file)
     uint8_t *end;
     size_t end_length;
 
-    assert_int_equal(zt_declare_file(text("{\"version\":\"2\",\"attributes\":{\"x\":[1,\"y\"]}}"),
-                                     &file, &error),
-                     ZT_OK);
-    assert_int_equal(zt_assembly_new(target, file.attributes, &assembly, &error), ZT_OK);
+    assert_ok(zt_declare_file(zt_text_from("{\"version\":\"2\",\"attributes\":{\"x\":[1,\"y\"]}}"),
+                              &file, &error));
+    assert_ok(zt_assembly_new(target, file.attributes, &assembly, &error));
     zt_buffer_append(out_file, places.head, sizeof(places.head));
     for (int i = 0; i < 2; i++) {
         struct zt_assembly_object object = {
-            .name = text(names[i]), .format = text("dense"), .shape = &shapes[i]};
+            .name = zt_text_from(names[i]), .format = zt_text_from("dense"), .shape = &shapes[i]};
         struct zt_assembly_component component = part("data", offset, &data[i], target);
 
-        assert_int_equal(zt_assembly_object(assembly, &object, &error), ZT_OK);
-        assert_int_equal(zt_assembly_component(assembly, &component, &error), ZT_OK);
+        assert_ok(zt_assembly_object(assembly, &object, &error));
+        assert_ok(zt_assembly_component(assembly, &component, &error));
         while (out_file->length < offset)
             zt_buffer_append(out_file, "", 1);
         zt_buffer_append(out_file, data[i].bytes, data[i].length);
@@ -76,8 +70,8 @@ static void make_file(enum zt_target target, struct zt_buffer *out_file)
     }
     while (out_file->length % places.manifest_alignment != 0)
         zt_buffer_append(out_file, "", 1);
-    assert_int_equal(zt_assembly_check(assembly, &error), ZT_OK);
-    assert_int_equal(zt_assembly_end(assembly, out_file->length, &end, &end_length, &error), ZT_OK);
+    assert_ok(zt_assembly_check(assembly, &error));
+    assert_ok(zt_assembly_end(assembly, out_file->length, &end, &end_length, &error));
     zt_buffer_append(out_file, end, end_length);
     free(end);
     zt_assembly_free(assembly);
@@ -107,25 +101,22 @@ static void assert_whole(enum zt_target target)
     for (uint32_t i = 0; i < written.model->component_count; i++) {
         struct zt_component_check check;
 
-        assert_int_equal(zt_component_check(written.model, &written.model->components[i],
-                                            written.source, NULL, &check, &error),
-                         ZT_OK);
+        assert_ok(zt_component_check(written.model, &written.model->components[i], written.source,
+                                     NULL, &check, &error));
         assert_int_equal(check.verdict, ZT_VERDICT_VERIFIED);
     }
-    assert_int_equal(zt_gaps_walk(written.model, written.source, refuse_gap, NULL, &error), ZT_OK);
+    assert_ok(zt_gaps_walk(written.model, written.source, refuse_gap, NULL, &error));
     assert_true(written.model->attributes.length > 0);
     written_free(&written);
 }
 
-static void assembled_zt1_opens_and_verifies(void **state)
+TEST(assembled_zt1_opens_and_verifies)
 {
-    (void)state;
     assert_whole(ZT_TARGET_ZT1);
 }
 
-static void assembled_zt2_opens_and_verifies(void **state)
+TEST(assembled_zt2_opens_and_verifies)
 {
-    (void)state;
     assert_whole(ZT_TARGET_ZT2);
 }
 
@@ -135,7 +126,7 @@ static struct zt_assembly *begin(enum zt_target target)
 {
     struct zt_assembly *assembly;
 
-    assert_int_equal(zt_assembly_new(target, text(""), &assembly, &error), ZT_OK);
+    assert_ok(zt_assembly_new(target, zt_text_from(""), &assembly, &error));
     return assembly;
 }
 
@@ -143,7 +134,8 @@ static enum zt_status add_object(struct zt_assembly *assembly, struct zt_text na
                                  const char *format)
 {
     static struct zt_shape shape;
-    struct zt_assembly_object object = {.name = name, .format = text(format), .shape = &shape};
+    struct zt_assembly_object object = {
+        .name = name, .format = zt_text_from(format), .shape = &shape};
 
     shape = shape_of("2,3");
     return zt_assembly_object(assembly, &object, &error);
@@ -152,65 +144,61 @@ static enum zt_status add_object(struct zt_assembly *assembly, struct zt_text na
 static enum zt_status add_part(struct zt_assembly *assembly, const char *name, uint64_t length)
 {
     struct zt_assembly_component component = {
-        .name = text(name), .dtype = ZT_U64, .length = length, .decoded_length = length};
+        .name = zt_text_from(name), .dtype = ZT_U64, .length = length, .decoded_length = length};
 
     component.digest = (struct zt_digest){.algorithm = ZT_DIGEST_SHA256, .length_bytes = 32};
     return zt_assembly_component(assembly, &component, &error);
 }
 
-static void names_that_do_not_ascend_are_refused(void **state)
+TEST(names_that_do_not_ascend_are_refused)
 {
     struct zt_assembly *assembly = begin(ZT_TARGET_ZT1);
 
-    (void)state;
     assert_int_equal(add_part(assembly, "data", 8), ZT_ARGUMENT);
-    assert_int_equal(add_object(assembly, text("b"), "dense"), ZT_OK);
-    assert_int_equal(add_object(assembly, text("b"), "dense"), ZT_ARGUMENT);
-    assert_int_equal(add_object(assembly, text("a"), "dense"), ZT_ARGUMENT);
+    assert_ok(add_object(assembly, zt_text_from("b"), "dense"));
+    assert_int_equal(add_object(assembly, zt_text_from("b"), "dense"), ZT_ARGUMENT);
+    assert_int_equal(add_object(assembly, zt_text_from("a"), "dense"), ZT_ARGUMENT);
     assert_string_equal(error.object, "a");
-    assert_int_equal(add_part(assembly, "data", 8), ZT_OK);
+    assert_ok(add_part(assembly, "data", 8));
     assert_int_equal(add_part(assembly, "daat", 8), ZT_ARGUMENT);
     assert_string_equal(error.component, "daat");
     zt_assembly_free(assembly);
 }
 
-static void zt2_refuses_names_it_cannot_hold(void **state)
+TEST(zt2_refuses_names_it_cannot_hold)
 {
     struct zt_assembly *assembly = begin(ZT_TARGET_ZT2);
     char name[1025];
 
-    (void)state;
     memset(name, 'x', sizeof(name));
     assert_int_equal(add_object(assembly, (struct zt_text){name, 1025}, "dense"), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, "zt2 §3 Name", ZT_NO_OFFSET);
     assert_int_equal(add_object(assembly, (struct zt_text){"a\0b", 3}, "dense"), ZT_INVALID);
-    assert_int_equal(add_object(assembly, text(""), "dense"), ZT_INVALID);
-    assert_int_equal(add_object(assembly, (struct zt_text){name, 1024}, "dense"), ZT_OK);
+    assert_int_equal(add_object(assembly, zt_text_from(""), "dense"), ZT_INVALID);
+    assert_ok(add_object(assembly, (struct zt_text){name, 1024}, "dense"));
     zt_assembly_free(assembly);
 }
 
-static void check_names_the_object_that_lacks_something(void **state)
+TEST(check_names_the_object_that_lacks_something)
 {
     struct zt_assembly *assembly = begin(ZT_TARGET_ZT1);
 
-    (void)state;
-    assert_int_equal(add_object(assembly, text("s"), "sparse_csr"), ZT_OK);
+    assert_ok(add_object(assembly, zt_text_from("s"), "sparse_csr"));
     assert_int_equal(zt_assembly_check(assembly, &error), ZT_INVALID);
     assert_string_equal(error.object, "s");
-    assert_int_equal(add_part(assembly, "indices", 16), ZT_OK);
+    assert_ok(add_part(assembly, "indices", 16));
     assert_int_equal(zt_assembly_check(assembly, &error), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, "zt1 §3 LayoutRule", ZT_NO_OFFSET);
     assert_non_null(strstr(error.message, "values"));
     zt_assembly_free(assembly);
 }
 
-static void check_rejects_sizes_that_do_not_fit(void **state)
+TEST(check_rejects_sizes_that_do_not_fit)
 {
     struct zt_assembly *assembly = begin(ZT_TARGET_ZT1);
 
-    (void)state;
-    assert_int_equal(add_object(assembly, text("w"), "dense"), ZT_OK);
-    assert_int_equal(add_part(assembly, "data", 47), ZT_OK);
+    assert_ok(add_object(assembly, zt_text_from("w"), "dense"));
+    assert_ok(add_part(assembly, "data", 47));
     assert_int_equal(zt_assembly_check(assembly, &error), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, "zt1 §3 DenseSize", ZT_NO_OFFSET);
     assert_string_equal(error.component, "data");
@@ -221,9 +209,10 @@ static enum zt_status check_part_of(enum zt_target target, const char *format, c
                                     enum zt_dtype dtype, uint64_t length)
 {
     const struct zt_shape shape = shape_of("2,3");
-    struct zt_assembly_object object = {.name = text("o"), .format = text(format), .shape = &shape};
+    struct zt_assembly_object object = {
+        .name = zt_text_from("o"), .format = zt_text_from(format), .shape = &shape};
     struct zt_assembly_component component = {
-        .name = text(name), .dtype = dtype, .decoded_length = length};
+        .name = zt_text_from(name), .dtype = dtype, .decoded_length = length};
 
     return zt_assembly_check_component(target, &object, &component, &error);
 }
@@ -234,50 +223,47 @@ static enum zt_status check_part(const char *format, const char *name, enum zt_d
     return check_part_of(ZT_TARGET_ZT2, format, name, dtype, length);
 }
 
-static void component_alone_is_checked_as_far_as_possible(void **state)
+TEST(component_alone_is_checked_as_far_as_possible)
 {
-    (void)state;
-    assert_int_equal(check_part("dense", "data", ZT_F32, 24), ZT_OK);
+    assert_ok(check_part("dense", "data", ZT_F32, 24));
     assert_int_equal(check_part("dense", "data", ZT_F32, 20), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, "zt2 §6 DenseSize", ZT_NO_OFFSET);
     assert_int_equal(check_part("dense", "other", ZT_F32, 24), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, "zt2 §6 LayoutRule", ZT_NO_OFFSET);
     assert_string_equal(error.component, "other");
-    assert_int_equal(check_part("zt.sparse_csr/1", "values", ZT_F32, 8), ZT_OK);
+    assert_ok(check_part("zt.sparse_csr/1", "values", ZT_F32, 8));
     assert_int_equal(check_part("zt.sparse_csr/1", "indices", ZT_I64, 8), ZT_INVALID);
     assert_int_equal(check_part("zt.sparse_csr/1", "indptr", ZT_U64, 16), ZT_INVALID);
-    assert_int_equal(check_part("zt.sparse_csr/1", "indptr", ZT_U32, 12), ZT_OK);
+    assert_ok(check_part("zt.sparse_csr/1", "indptr", ZT_U32, 12));
     assert_int_equal(check_part("zt.sparse_coo/1", "coords", ZT_U64, 24), ZT_INVALID);
     assert_int_equal(check_part("zt.sparse_coo/1", "coords", ZT_F32, 16), ZT_INVALID);
-    assert_int_equal(check_part("zt.sparse_coo/1", "coords", ZT_U64, 32), ZT_OK);
-    assert_int_equal(check_part("anything", "at all", ZT_U8, 1), ZT_OK);
+    assert_ok(check_part("zt.sparse_coo/1", "coords", ZT_U64, 32));
+    assert_ok(check_part("anything", "at all", ZT_U8, 1));
 }
 
-static void zt1_writes_indices_as_u64_alone(void **state)
+TEST(zt1_writes_indices_as_u64_alone)
 {
     static const char *const parts[] = {"indices", "indptr"};
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(check_part_of(ZT_TARGET_ZT1, "sparse_csr", parts[i], ZT_U64, 24), ZT_OK);
+        assert_ok(check_part_of(ZT_TARGET_ZT1, "sparse_csr", parts[i], ZT_U64, 24));
         assert_int_equal(check_part_of(ZT_TARGET_ZT1, "sparse_csr", parts[i], ZT_U32, 12),
                          ZT_INVALID);
         assert_failure(&error, ZT_INVALID, "zt1 §3 LayoutRule", ZT_NO_OFFSET);
         assert_string_equal(error.component, parts[i]);
     }
-    assert_int_equal(check_part_of(ZT_TARGET_ZT1, "sparse_coo", "coords", ZT_U64, 32), ZT_OK);
+    assert_ok(check_part_of(ZT_TARGET_ZT1, "sparse_coo", "coords", ZT_U64, 32));
     assert_int_equal(check_part_of(ZT_TARGET_ZT1, "sparse_coo", "coords", ZT_I64, 32), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, "zt1 §3 LayoutRule", ZT_NO_OFFSET);
-    assert_int_equal(check_part_of(ZT_TARGET_ZT1, "sparse_coo", "values", ZT_U32, 8), ZT_OK);
+    assert_ok(check_part_of(ZT_TARGET_ZT1, "sparse_coo", "values", ZT_U32, 8));
 }
 
 /* --- encoding --- */
 
-static void encoder_gives_what_the_decoder_takes(void **state)
+TEST(encoder_gives_what_the_decoder_takes)
 {
     static const enum zt_encoding encodings[] = {ZT_ENCODING_ZSTD, ZT_ENCODING_ZSTD_SEEKABLE};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         const struct zt_encoder_options options = {.encoding = encodings[i], .bounds_memory = true};
         struct failing_sink packed = {0};
@@ -289,19 +275,18 @@ static void encoder_gives_what_the_decoder_takes(void **state)
         size_t length;
         struct zt_component component;
 
-        assert_int_equal(zt_encoder_open(&options, &sink, &encoder, &error), ZT_OK);
-        assert_int_equal(zt_encoder_append(encoder, "twice ", 6, &error), ZT_OK);
-        assert_int_equal(zt_encoder_append(encoder, "twice ", 6, &error), ZT_OK);
-        assert_int_equal(zt_encoder_finish(encoder, &error), ZT_OK);
+        assert_ok(zt_encoder_open(&options, &sink, &encoder, &error));
+        assert_ok(zt_encoder_append(encoder, "twice ", 6, &error));
+        assert_ok(zt_encoder_append(encoder, "twice ", 6, &error));
+        assert_ok(zt_encoder_finish(encoder, &error));
         zt_encoder_close(encoder);
         component = (struct zt_component){.name = "",
                                           .encoding = (uint8_t)encodings[i],
                                           .length = packed.bytes.length,
                                           .decoded_length = 12};
-        assert_int_equal(
-            zt_source_from_memory(packed.bytes.bytes, packed.bytes.length, &source, &error), ZT_OK);
-        assert_int_equal(zt_decoder_open(&component, source, &decoder, &error), ZT_OK);
-        assert_int_equal(zt_decoder_read(decoder, buffer, sizeof(buffer), &length, &error), ZT_OK);
+        source = memory_source(packed.bytes.bytes, packed.bytes.length);
+        assert_ok(zt_decoder_open(&component, source, &decoder, &error));
+        assert_ok(zt_decoder_read(decoder, buffer, sizeof(buffer), &length, &error));
         assert_int_equal(length, 12);
         assert_memory_equal(buffer, "twice twice ", 12);
         zt_decoder_close(decoder);
@@ -310,13 +295,12 @@ static void encoder_gives_what_the_decoder_takes(void **state)
     }
 }
 
-static void encoder_has_22_levels(void **state)
+TEST(encoder_has_22_levels)
 {
     struct failing_sink packed = {0};
     struct zt_sink sink = failing_sink(&packed);
     struct zt_encoder *encoder;
 
-    (void)state;
     assert_int_equal(
         zt_encoder_open(&(struct zt_encoder_options){.encoding = ZT_ENCODING_ZSTD, .level = 23},
                         &sink, &encoder, &error),
@@ -325,22 +309,4 @@ static void encoder_has_22_levels(void **state)
         zt_encoder_open(&(struct zt_encoder_options){.encoding = ZT_ENCODING_ZSTD, .level = -1},
                         &sink, &encoder, &error),
         ZT_ARGUMENT);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(assembled_zt1_opens_and_verifies),
-        cmocka_unit_test(assembled_zt2_opens_and_verifies),
-        cmocka_unit_test(names_that_do_not_ascend_are_refused),
-        cmocka_unit_test(zt2_refuses_names_it_cannot_hold),
-        cmocka_unit_test(check_names_the_object_that_lacks_something),
-        cmocka_unit_test(check_rejects_sizes_that_do_not_fit),
-        cmocka_unit_test(component_alone_is_checked_as_far_as_possible),
-        cmocka_unit_test(zt1_writes_indices_as_u64_alone),
-        cmocka_unit_test(encoder_gives_what_the_decoder_takes),
-        cmocka_unit_test(encoder_has_22_levels),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
 #include <string.h>
 
 #include "formats/attribute_list.h"
-#include "support.h"
-#include "zt/attributes.h"
+#include "tests.h"
 
 #define RULE "test §DuplicateKey"
 
@@ -25,10 +24,8 @@ static void begin(struct fixture *fixture, bool is_by_name)
 {
     memset(fixture, 0, sizeof(*fixture));
     fixture->list.is_by_name = is_by_name;
-    assert_int_equal(zt_source_from_memory(manifest, sizeof(manifest) - 1, &fixture->source, NULL),
-                     ZT_OK);
-    assert_int_equal(
-        zt_builder_init(&fixture->builder, fixture->source, 0, sizeof(manifest) - 1, NULL), ZT_OK);
+    fixture->source = memory_source(manifest, sizeof(manifest) - 1);
+    assert_ok(zt_builder_init(&fixture->builder, fixture->source, 0, sizeof(manifest) - 1, NULL));
 }
 
 static void end(struct fixture *fixture)
@@ -42,58 +39,47 @@ static void end(struct fixture *fixture)
 static void add_keys(struct fixture *fixture, unsigned count, const size_t positions[])
 {
     for (unsigned i = 0; i < count; i++) {
-        assert_int_equal(zt_attribute_list_key(&fixture->list, key_at(fixture, positions[i]), NULL),
-                         ZT_OK);
+        assert_ok(zt_attribute_list_key(&fixture->list, key_at(fixture, positions[i]), NULL));
         zt_cbor_put_uint(&fixture->list.pairs, i);
     }
-}
-
-static void append_json(void *context, const char *text, size_t length)
-{
-    strncat(context, text, length);
 }
 
 static void assert_map(const struct fixture *fixture, const char *expected)
 {
     struct zt_text map = {NULL, 0};
-    char json[128] = "";
 
-    assert_int_equal(zt_attribute_list_keep(&fixture->list, &fixture->builder, &map, NULL), ZT_OK);
-    assert_int_equal(zt_attributes_write_json(map, append_json, json, NULL), ZT_OK);
-    assert_string_equal(json, expected);
+    assert_ok(zt_attribute_list_keep(&fixture->list, &fixture->builder, &map, NULL));
+    assert_json(map, expected);
 }
 
-static void list_keeps_pairs_in_the_order_of_additions(void **state)
+TEST(list_keeps_pairs_in_the_order_of_additions)
 {
     struct fixture fixture;
 
-    (void)state;
     begin(&fixture, false);
     assert_map(&fixture, "{}");
     add_keys(&fixture, 3, (const size_t[]){0, 2, 4});
-    assert_int_equal(zt_attribute_list_check(&fixture.list, &fixture.builder, RULE, NULL), ZT_OK);
+    assert_ok(zt_attribute_list_check(&fixture.list, &fixture.builder, RULE, NULL));
     assert_map(&fixture, "{\"b\":0,\"a\":1,\"c\":2}");
     end(&fixture);
 }
 
-static void list_keeps_pairs_in_the_order_of_names(void **state)
+TEST(list_keeps_pairs_in_the_order_of_names)
 {
     struct fixture fixture;
 
-    (void)state;
     begin(&fixture, true);
     add_keys(&fixture, 3, (const size_t[]){0, 2, 4});
-    assert_int_equal(zt_attribute_list_check(&fixture.list, &fixture.builder, RULE, NULL), ZT_OK);
+    assert_ok(zt_attribute_list_check(&fixture.list, &fixture.builder, RULE, NULL));
     assert_map(&fixture, "{\"a\":1,\"b\":0,\"c\":2}");
     end(&fixture);
 }
 
-static void list_refuses_a_key_twice_at_the_second(void **state)
+TEST(list_refuses_a_key_twice_at_the_second)
 {
     struct fixture fixture;
     struct zt_error error;
 
-    (void)state;
     begin(&fixture, false);
     add_keys(&fixture, 4, (const size_t[]){0, 6, 2, 4});
     zt_attribute_list_check(&fixture.list, &fixture.builder, RULE, &error);
@@ -101,12 +87,11 @@ static void list_refuses_a_key_twice_at_the_second(void **state)
     end(&fixture);
 }
 
-static void list_begins_again_once_cleared(void **state)
+TEST(list_begins_again_once_cleared)
 {
     static const char pair[] = "\x61x\x07";
     struct fixture fixture;
 
-    (void)state;
     begin(&fixture, false);
     zt_attribute_list_pair(&fixture.list, (struct zt_text){pair, 3});
     assert_map(&fixture, "{\"x\":7}");
@@ -115,16 +100,4 @@ static void list_begins_again_once_cleared(void **state)
     zt_attribute_list_pair(&fixture.list, (struct zt_text){pair, 3});
     assert_map(&fixture, "{\"x\":7}");
     end(&fixture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(list_keeps_pairs_in_the_order_of_additions),
-        cmocka_unit_test(list_keeps_pairs_in_the_order_of_names),
-        cmocka_unit_test(list_refuses_a_key_twice_at_the_second),
-        cmocka_unit_test(list_begins_again_once_cleared),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cbor/cbor_read.h"
-#include "support.h"
+#include "tests.h"
 
 #define BASE 1000 /* absolute position of the first byte */
 
@@ -56,44 +56,41 @@ static void assert_refused(enum zt_cbor_profile profile, const struct refused *l
 
 #define ASSERT_REFUSED(profile, list) assert_refused(profile, list, sizeof(list) / sizeof(list[0]))
 
-static void zt2_accepts_deterministic_items(void **state)
+TEST(zt2_accepts_deterministic_items)
 {
-    static const char *const accepted[] = {
-        "00",
-        "17",
-        "1818",
-        "190100",
-        "1a00010000",
-        "1b0000000100000000",
-        "20",
-        "3818",
-        "40",
-        "4101",
-        "60",
-        "6161",
-        "62c3a9",
-        "80",
-        "820102",
-        "a0",
-        "a10102",
-        "a201020203",
-        "a261620162616102",
-        "f4",
-        "f5",
-        "f6",
-        "f90000",
-        "f98000",
-        "f97c00",
-        "f97e00",
-        "f90001",
-        "fa47c35000",
-        "fa7f7fffff",
-        "fb3ff199999999999a",
-        "fa33000000",
-        "a182010203",
-    };
+    static const char *const accepted[] = {"00",
+                                           "17",
+                                           "1818",
+                                           "190100",
+                                           "1a00010000",
+                                           "1b0000000100000000",
+                                           "20",
+                                           "3818",
+                                           "40",
+                                           "4101",
+                                           "60",
+                                           "6161",
+                                           "62c3a9",
+                                           "80",
+                                           "820102",
+                                           "a0",
+                                           "a10102",
+                                           "a201020203",
+                                           "a261620162616102",
+                                           "f4",
+                                           "f5",
+                                           "f6",
+                                           "f90000",
+                                           "f98000",
+                                           "f97c00",
+                                           "f97e00",
+                                           "f90001",
+                                           "fa47c35000",
+                                           "fa7f7fffff",
+                                           "fb3ff199999999999a",
+                                           "fa33000000",
+                                           "a182010203"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
         struct zt_error error;
 
@@ -102,7 +99,7 @@ static void zt2_accepts_deterministic_items(void **state)
     }
 }
 
-static void zt2_refuses_nondeterministic_items(void **state)
+TEST(zt2_refuses_nondeterministic_items)
 {
     static const char determinism[] = "zt2 §2 CborDeterminism";
     const struct refused list[] = {
@@ -128,11 +125,10 @@ static void zt2_refuses_nondeterministic_items(void **state)
         {"zt2 §2 CborDuplicateKey", 3, "a201020103"},
     };
 
-    (void)state;
     ASSERT_REFUSED(ZT_CBOR_ZT2, list);
 }
 
-static void zt2_refuses_items_outside_its_set(void **state)
+TEST(zt2_refuses_items_outside_its_set)
 {
     static const char syntax[] = "zt2 §2 CborSyntax";
     const struct refused list[] = {
@@ -169,42 +165,38 @@ static void zt2_refuses_items_outside_its_set(void **state)
         {syntax, 0, "a101"},
     };
 
-    (void)state;
     ASSERT_REFUSED(ZT_CBOR_ZT2, list);
 }
 
-static void lenient_profiles_accept_any_encoding(void **state)
+TEST(lenient_profiles_accept_any_encoding)
 {
-    static const char *const accepted[] = {
-        "1817",
-        "9fff",
-        "bfff",
-        "7fff",
-        "5fff",
-        "5f4101580102ff",
-        "7f6161780162ff",
-        "c000",
-        "c600",
-        "d400",
-        "d9d9f700",
-        "f7",
-        "e0",
-        "f3",
-        "f820",
-        "f8ff",
-        "81f8ff",
-        "a2e000f82000",
-        "fb3ff0000000000000",
-        "fb7ff8000000000001",
-        "a202010102",
-        "bf02010102ff",
-        "9f9fffbfffff",
-        "a26161a1617801617802",
-        "a241010062010100",
-        "a220000000",
-    };
+    static const char *const accepted[] = {"1817",
+                                           "9fff",
+                                           "bfff",
+                                           "7fff",
+                                           "5fff",
+                                           "5f4101580102ff",
+                                           "7f6161780162ff",
+                                           "c000",
+                                           "c600",
+                                           "d400",
+                                           "d9d9f700",
+                                           "f7",
+                                           "e0",
+                                           "f3",
+                                           "f820",
+                                           "f8ff",
+                                           "81f8ff",
+                                           "a2e000f82000",
+                                           "fb3ff0000000000000",
+                                           "fb7ff8000000000001",
+                                           "a202010102",
+                                           "bf02010102ff",
+                                           "9f9fffbfffff",
+                                           "a26161a1617801617802",
+                                           "a241010062010100",
+                                           "a220000000"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
         struct zt_error error;
 
@@ -213,7 +205,7 @@ static void lenient_profiles_accept_any_encoding(void **state)
     }
 }
 
-static void lenient_profiles_refuse_broken_items(void **state)
+TEST(lenient_profiles_refuse_broken_items)
 {
     static const char syntax[] = "zt0.1 §Metadata CborSyntax";
     static const char duplicate[] = "zt0.1 §Metadata CborDuplicateKey";
@@ -241,7 +233,6 @@ static void lenient_profiles_refuse_broken_items(void **state)
         {duplicate, 4, "a2f82000f82000"},
     };
 
-    (void)state;
     ASSERT_REFUSED(ZT_CBOR_ZT01, list);
 }
 
@@ -267,12 +258,11 @@ static enum zt_status skip_keys(const uint16_t *keys, size_t count, struct zt_er
     return zt_cbor_skip(&reader, error);
 }
 
-static void equal_keys_are_found_in_any_order(void **state)
+TEST(equal_keys_are_found_in_any_order)
 {
     uint16_t keys[1024];
     uint32_t random = 1;
 
-    (void)state;
     for (size_t count = 2; count <= 1000; count += 1 + count / 16) {
         struct zt_error error;
         size_t first;
@@ -281,7 +271,7 @@ static void equal_keys_are_found_in_any_order(void **state)
         random = random * 1664525 + 1013904223;
         for (size_t i = 0; i < count; i++)
             keys[i] = (uint16_t)((i + 1) * (random >> 8 | 1));
-        assert_int_equal(skip_keys(keys, count, &error), ZT_OK);
+        assert_ok(skip_keys(keys, count, &error));
         first = random % count;
         keys[count] = keys[first];
         skip_keys(keys, count + 1, &error);
@@ -289,27 +279,26 @@ static void equal_keys_are_found_in_any_order(void **state)
     }
 }
 
-static void depth_is_counted_for_keys_and_values(void **state)
+TEST(depth_is_counted_for_keys_and_values)
 {
     char hex[2 * 40 + 1];
     struct zt_error error;
 
-    (void)state;
     for (unsigned i = 0; i < 40; i++)
         memcpy(hex + 2 * i, "81", 3);
     memcpy(hex + 2 * 32, "00", 3);
-    assert_int_equal(skip_hex(ZT_CBOR_ZT2, hex, &error), ZT_OK);
+    assert_ok(skip_hex(ZT_CBOR_ZT2, hex, &error));
     memcpy(hex + 2 * 32, "8100", 5);
     skip_hex(ZT_CBOR_ZT2, hex, &error);
     assert_failure(&error, ZT_INVALID, "zt2 §2 CborDepth", BASE + 33);
     memcpy(hex + 2 * 32, "80", 3);
-    assert_int_equal(skip_hex(ZT_CBOR_ZT2, hex, &error), ZT_OK);
+    assert_ok(skip_hex(ZT_CBOR_ZT2, hex, &error));
     memcpy(hex + 2 * 32, "a10000", 7);
     skip_hex(ZT_CBOR_ZT2, hex, &error);
     assert_failure(&error, ZT_INVALID, "zt2 §2 CborDepth", BASE + 33);
 }
 
-static void next_joins_a_chunked_text(void **state)
+TEST(next_joins_a_chunked_text)
 {
     static const uint8_t bytes[] = "\x7F\x62ze\x60\x63nso\xFF\x01";
     struct zt_cbor_reader reader;
@@ -317,32 +306,30 @@ static void next_joins_a_chunked_text(void **state)
     struct zt_arena arena;
     struct zt_error error;
 
-    (void)state;
     zt_arena_init(&arena, 4096);
     zt_cbor_reader_init(&reader, bytes, sizeof(bytes) - 1, 0, ZT_CBOR_ZT1, &arena);
-    assert_int_equal(zt_cbor_next(&reader, &item, NULL), ZT_OK);
+    assert_ok(zt_cbor_next(&reader, &item, NULL));
     assert_int_equal(item.kind, ZT_CBOR_TEXT);
     assert_int_equal(item.value, 5);
     assert_memory_equal(item.bytes, "zenso", 5);
-    assert_int_equal(zt_cbor_next(&reader, &item, NULL), ZT_OK);
+    assert_ok(zt_cbor_next(&reader, &item, NULL));
     assert_int_equal(item.value, 1);
     zt_cbor_reader_init(&reader, bytes, sizeof(bytes) - 1, 0, ZT_CBOR_ZT1, NULL);
     assert_int_equal(zt_cbor_next(&reader, &item, &error), ZT_UNSUPPORTED);
     zt_arena_free(&arena);
 }
 
-static void next_untagged_counts_tags_as_levels(void **state)
+TEST(next_untagged_counts_tags_as_levels)
 {
     uint8_t bytes[130];
     struct zt_cbor_reader reader;
     struct zt_cbor_item item;
     struct zt_error error;
 
-    (void)state;
     memset(bytes, 0xC1, sizeof(bytes));
     bytes[128] = 0x07;
     zt_cbor_reader_init(&reader, bytes, sizeof(bytes), 0, ZT_CBOR_ZT1, NULL);
-    assert_int_equal(zt_cbor_next_untagged(&reader, &item, NULL), ZT_OK);
+    assert_ok(zt_cbor_next_untagged(&reader, &item, NULL));
     assert_int_equal(item.value, 7);
     assert_int_equal(reader.depth, 0);
     bytes[128] = 0xC1;
@@ -352,60 +339,39 @@ static void next_untagged_counts_tags_as_levels(void **state)
     assert_failure(&error, ZT_INVALID, "zt1 §1 CborDepth", 129);
 }
 
-static void map_find_gives_the_value_of_a_text_key(void **state)
+TEST(map_find_gives_the_value_of_a_text_key)
 {
     static const char map[] = "\xA3\x01\x02\x61\x61\xA1\x61\x62\x00\x7F\x61\x62\x61\x63\xFF\x07";
     struct zt_text text;
     struct zt_cbor_reader value;
     struct zt_cbor_item item;
 
-    (void)state;
     /* {1: 2, "a": {"b": 0}, (_ "b", "c"): 7} */
     text = (struct zt_text){map, sizeof(map) - 1};
     assert_true(zt_cbor_map_find(text, "bc", &value));
-    assert_int_equal(zt_cbor_next(&value, &item, NULL), ZT_OK);
+    assert_ok(zt_cbor_next(&value, &item, NULL));
     assert_int_equal(item.value, 7);
     assert_true(zt_cbor_map_find(text, "a", &value));
-    assert_int_equal(zt_cbor_next(&value, &item, NULL), ZT_OK);
+    assert_ok(zt_cbor_next(&value, &item, NULL));
     assert_int_equal(item.kind, ZT_CBOR_MAP);
     assert_false(zt_cbor_map_find(text, "b", &value));
     assert_false(zt_cbor_map_find((struct zt_text){NULL, 0}, "b", &value));
 }
 
-static void key_of_items_is_read_whole(void **state)
+TEST(key_of_items_is_read_whole)
 {
     static const uint8_t bytes[] = {0xA1, 0x82, 0x01, 0x02, 0x03};
     struct zt_cbor_reader reader;
     struct zt_cbor_item item;
     struct zt_cbor_walk walk;
 
-    (void)state;
     zt_cbor_reader_init(&reader, bytes, sizeof(bytes), 0, ZT_CBOR_ZT2, NULL);
-    assert_int_equal(zt_cbor_next(&reader, &item, NULL), ZT_OK);
+    assert_ok(zt_cbor_next(&reader, &item, NULL));
     walk = zt_cbor_enter(&reader, &item);
     assert_true(zt_cbor_more(&reader, &walk));
-    assert_int_equal(zt_cbor_key(&reader, &walk, &item, NULL), ZT_OK);
+    assert_ok(zt_cbor_key(&reader, &walk, &item, NULL));
     assert_int_equal(item.kind, ZT_CBOR_ARRAY);
     assert_int_equal(item.value, 3);
     assert_ptr_equal(item.bytes, bytes + 1);
     assert_int_equal(reader.position, 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zt2_accepts_deterministic_items),
-        cmocka_unit_test(zt2_refuses_nondeterministic_items),
-        cmocka_unit_test(zt2_refuses_items_outside_its_set),
-        cmocka_unit_test(lenient_profiles_accept_any_encoding),
-        cmocka_unit_test(lenient_profiles_refuse_broken_items),
-        cmocka_unit_test(equal_keys_are_found_in_any_order),
-        cmocka_unit_test(depth_is_counted_for_keys_and_values),
-        cmocka_unit_test(next_joins_a_chunked_text),
-        cmocka_unit_test(next_untagged_counts_tags_as_levels),
-        cmocka_unit_test(map_find_gives_the_value_of_a_text_key),
-        cmocka_unit_test(key_of_items_is_read_whole),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

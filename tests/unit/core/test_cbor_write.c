@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cbor/cbor_write.h"
-#include "support.h"
+#include "tests.h"
 
 static void assert_hex(struct zt_buffer *buffer, const char *wanted)
 {
@@ -19,7 +19,7 @@ static void assert_hex(struct zt_buffer *buffer, const char *wanted)
     buffer->length = 0;
 }
 
-static void heads_are_the_shortest(void **state)
+TEST(heads_are_the_shortest)
 {
     struct zt_buffer buffer = {0};
     static const struct {
@@ -38,7 +38,6 @@ static void heads_are_the_shortest(void **state)
         {UINT64_MAX, "1bffffffffffffffff"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         zt_cbor_put_uint(&buffer, cases[i].value);
         assert_hex(&buffer, cases[i].hex);
@@ -46,11 +45,10 @@ static void heads_are_the_shortest(void **state)
     zt_buffer_free(&buffer);
 }
 
-static void every_kind_is_written(void **state)
+TEST(every_kind_is_written)
 {
     struct zt_buffer buffer = {0};
 
-    (void)state;
     zt_cbor_put_map(&buffer, 1);
     zt_cbor_put_string(&buffer, "a");
     zt_cbor_put_array(&buffer, 2);
@@ -70,7 +68,7 @@ static void every_kind_is_written(void **state)
     zt_buffer_free(&buffer);
 }
 
-static void floats_are_as_short_as_their_value_allows(void **state)
+TEST(floats_are_as_short_as_their_value_allows)
 {
     struct zt_buffer buffer = {0};
     static const struct {
@@ -100,7 +98,6 @@ static void floats_are_as_short_as_their_value_allows(void **state)
         {2049.0, "fa45001000"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         zt_cbor_put_float(&buffer, cases[i].value);
         assert_hex(&buffer, cases[i].hex);
@@ -108,11 +105,10 @@ static void floats_are_as_short_as_their_value_allows(void **state)
     zt_buffer_free(&buffer);
 }
 
-static void a_buffer_that_failed_stays_failed(void **state)
+TEST(a_buffer_that_failed_stays_failed)
 {
     struct zt_buffer buffer = {0};
 
-    (void)state;
     zt_buffer_append(&buffer, "x", SIZE_MAX);
     assert_true(buffer.failed);
     zt_buffer_append(&buffer, "x", 1);
@@ -120,16 +116,4 @@ static void a_buffer_that_failed_stays_failed(void **state)
     assert_int_equal(buffer.length, 0);
     zt_buffer_free(&buffer);
     assert_false(buffer.failed);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heads_are_the_shortest),
-        cmocka_unit_test(every_kind_is_written),
-        cmocka_unit_test(floats_are_as_short_as_their_value_allows),
-        cmocka_unit_test(a_buffer_that_failed_stays_failed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include "base/little_endian.h"
 #include "handmade.h"
-#include "support.h"
+#include "tests.h"
 #include "zip_file.h"
 #include "zt/decode.h"
 #include "zt/digest.h"
@@ -66,12 +66,11 @@ static void assert_refused(struct changing_file *file, const char *rule, uint64_
 }
 
 /* Version 1.0 has a length of two bytes, 2.0 of four: the dictionary would begin past the end. */
-static void open_refuses_an_npy_header_that_shrinks(void **state)
+TEST(open_refuses_an_npy_header_that_shrinks)
 {
     struct changing_file file;
     struct bytes npy = {NULL, 0};
 
-    (void)state;
     bytes_append(&npy, "\x93NUMPY\1\0\1\0\n", 11);
     begin(&file, &npy);
     file.after.at[6] = 2;
@@ -118,16 +117,15 @@ static void seal(struct changing_file *file)
     zt_store_le32(file->before.at + 16, zt_crc32c(0, file->after.at + 20, DATA_TAG - 20));
 }
 
-static void open_reads_the_snapshot_unless_it_changes(void **state)
+TEST(open_reads_the_snapshot_unless_it_changes)
 {
     struct bytes snapshot = make_snapshot();
     struct changing_file file;
     struct zt_model *model = NULL;
 
-    (void)state;
     begin(&file, &snapshot);
     seal(&file);
-    assert_int_equal(zt_model_open(&file.source, &model, NULL), ZT_OK);
+    assert_ok(zt_model_open(&file.source, &model, NULL));
     assert_int_equal(model->object_count, 1);
     zt_model_free(model);
     bytes_free(&file.before);
@@ -135,12 +133,11 @@ static void open_reads_the_snapshot_unless_it_changes(void **state)
     bytes_free(&snapshot);
 }
 
-static void open_refuses_a_snapshot_whose_strings_grow(void **state)
+TEST(open_refuses_a_snapshot_whose_strings_grow)
 {
     struct bytes snapshot = make_snapshot();
     struct changing_file file;
 
-    (void)state;
     begin(&file, &snapshot);
     zt_store_le32(file.after.at + OFFSETS_AT + 4, 60000);
     seal(&file);
@@ -148,12 +145,11 @@ static void open_refuses_a_snapshot_whose_strings_grow(void **state)
     bytes_free(&snapshot);
 }
 
-static void open_refuses_a_snapshot_whose_records_grow(void **state)
+TEST(open_refuses_a_snapshot_whose_records_grow)
 {
     struct bytes snapshot = make_snapshot();
     struct changing_file file;
 
-    (void)state;
     begin(&file, &snapshot);
     file.after.at[RECORD_AT] = 63;
     seal(&file);
@@ -244,27 +240,24 @@ static void assert_table_refused(uint32_t stored_change, uint32_t decoded_length
     bytes_free(&frames);
 }
 
-static void a_second_walk_refuses_a_frame_that_outgrows_the_first(void **state)
+TEST(a_second_walk_refuses_a_frame_that_outgrows_the_first)
 {
-    (void)state;
     assert_table_refused(0, LONG_FRAME, LAST_ENTRY_FROM_END);
 }
 
-static void a_second_walk_refuses_a_frame_that_runs_into_the_table(void **state)
+TEST(a_second_walk_refuses_a_frame_that_runs_into_the_table)
 {
-    (void)state;
     assert_table_refused(1, FRAME_BYTES, LAST_ENTRY_FROM_END);
 }
 
 /* Only the sums show that it is gone. */
-static void a_second_walk_refuses_a_frame_that_is_gone(void **state)
+TEST(a_second_walk_refuses_a_frame_that_is_gone)
 {
     struct bytes frames = {NULL, 0};
     struct zt_component component = make_frames(&frames);
     struct changing_file file;
     struct zt_error error;
 
-    (void)state;
     begin(&file, &frames);
     zt_store_le32(file.after.at + frames.length - LAST_ENTRY_FROM_END + 4, 0);
     file.last_reading = LAST_TABLE_READING;
@@ -274,19 +267,4 @@ static void a_second_walk_refuses_a_frame_that_is_gone(void **state)
     bytes_free(&file.before);
     bytes_free(&file.after);
     bytes_free(&frames);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_refuses_an_npy_header_that_shrinks),
-        cmocka_unit_test(open_reads_the_snapshot_unless_it_changes),
-        cmocka_unit_test(open_refuses_a_snapshot_whose_strings_grow),
-        cmocka_unit_test(open_refuses_a_snapshot_whose_records_grow),
-        cmocka_unit_test(a_second_walk_refuses_a_frame_that_outgrows_the_first),
-        cmocka_unit_test(a_second_walk_refuses_a_frame_that_runs_into_the_table),
-        cmocka_unit_test(a_second_walk_refuses_a_frame_that_is_gone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Compressed texts, and which zstd frames every decoder accepts. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,17 +20,15 @@ static char *make_text(void)
     return text;
 }
 
-static void zstd_gives_the_text_back(void **state)
+TEST(zstd_gives_the_text_back)
 {
     char *text = make_text();
     char *back = malloc(TEXT_BYTES);
     uint8_t *coded;
     size_t length;
 
-    (void)state;
     for (size_t size = 0; size <= TEXT_BYTES; size = size * 700 + 1) {
-        assert_int_equal(zt_coding_encode(ZT_CODING_ZSTD, text, size, &coded, &length, NULL),
-                         ZT_OK);
+        assert_ok(zt_coding_encode(ZT_CODING_ZSTD, text, size, &coded, &length, NULL));
         assert_int_equal(ZSTD_decompress(back, TEXT_BYTES, coded, length), size);
         assert_memory_equal(back, text, size);
         free(coded);
@@ -39,7 +37,7 @@ static void zstd_gives_the_text_back(void **state)
     free(text);
 }
 
-static void gzip_gives_the_text_back(void **state)
+TEST(gzip_gives_the_text_back)
 {
     /* RFC 1952: ten bytes in front, a CRC and a length behind. */
     const size_t frame = 18;
@@ -48,20 +46,18 @@ static void gzip_gives_the_text_back(void **state)
     uint8_t *coded;
     size_t length, got;
 
-    (void)state;
     for (size_t size = 1; size <= TEXT_BYTES; size = size * 700 + 1) {
         struct zt_source *source = NULL;
         struct zt_inflate_stream *stream = NULL;
 
-        assert_int_equal(zt_coding_encode(ZT_CODING_GZIP, text, size, &coded, &length, NULL),
-                         ZT_OK);
+        assert_ok(zt_coding_encode(ZT_CODING_GZIP, text, size, &coded, &length, NULL));
         assert_memory_equal(coded, "\x1f\x8b\x08\0", 4);
         assert_int_equal(coded[length - 4] | coded[length - 3] << 8 | coded[length - 2] << 16,
                          size);
-        assert_int_equal(zt_source_from_memory(coded, length, &source, NULL), ZT_OK);
-        assert_int_equal(zt_inflate_stream_new(source, &stream, NULL), ZT_OK);
-        assert_int_equal(zt_inflate_stream_start(stream, 10, length - frame, size, NULL), ZT_OK);
-        assert_int_equal(zt_inflate_stream_read(stream, back, TEXT_BYTES, &got, NULL), ZT_OK);
+        source = memory_source(coded, length);
+        assert_ok(zt_inflate_stream_new(source, &stream, NULL));
+        assert_ok(zt_inflate_stream_start(stream, 10, length - frame, size, NULL));
+        assert_ok(zt_inflate_stream_read(stream, back, TEXT_BYTES, &got, NULL));
         assert_int_equal(got, size);
         assert_memory_equal(back, text, size);
         zt_inflate_stream_free(stream);
@@ -72,18 +68,16 @@ static void gzip_gives_the_text_back(void **state)
     free(text);
 }
 
-static void encoding_shrinks(void **state)
+TEST(encoding_shrinks)
 {
     char *text = make_text();
 
-    (void)state;
     for (int coding = ZT_CODING_ZSTD; coding <= ZT_CODING_GZIP; coding++) {
         uint8_t *coded;
         size_t length;
 
-        assert_int_equal(
-            zt_coding_encode((enum zt_coding)coding, text, TEXT_BYTES, &coded, &length, NULL),
-            ZT_OK);
+        assert_ok(
+            zt_coding_encode((enum zt_coding)coding, text, TEXT_BYTES, &coded, &length, NULL));
         assert_true(length < TEXT_BYTES / 10);
         free(coded);
     }
@@ -94,11 +88,10 @@ static void encoding_shrinks(void **state)
 
 static bool fits_in(const void *bytes, size_t all, const struct zt_component *stored)
 {
-    struct zt_source *source = NULL;
     bool fit = false;
+    struct zt_source *source = memory_source(bytes, all);
 
-    assert_int_equal(zt_source_from_memory(bytes, all, &source, NULL), ZT_OK);
-    assert_int_equal(zt_zstd_fits_all(source, stored, &fit, NULL), ZT_OK);
+    assert_ok(zt_zstd_fits_all(source, stored, &fit, NULL));
     zt_source_close(source);
     return fit;
 }
@@ -154,11 +147,10 @@ static struct made *new_made(void)
     return made;
 }
 
-static void ordinary_frames_fit(void **state)
+TEST(ordinary_frames_fit)
 {
     struct made *made = new_made();
 
-    (void)state;
     for (unsigned i = 0; i < 8; i++) {
         made->length = 0;
         add_frame(made, i < 4 ? 500000 : 5, 0, i & 1, i & 2);
@@ -168,12 +160,11 @@ static void ordinary_frames_fit(void **state)
     free(made);
 }
 
-static void all_frames_count(void **state)
+TEST(all_frames_count)
 {
     struct made *made = new_made();
     size_t first;
 
-    (void)state;
     add_frame(made, 3000, 0, true, false);
     memcpy(made->bytes + made->length, "\x5A\x2A\x4D\x18\x03\0\0\0abc", 11);
     made->length += 11;
@@ -187,7 +178,7 @@ static void all_frames_count(void **state)
     free(made);
 }
 
-static void large_windows_do_not_fit(void **state)
+TEST(large_windows_do_not_fit)
 {
     /* Magic, descriptor, window or content size, and an empty last block. */
     static const uint8_t eight[] = {0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x68, 1, 0, 0};
@@ -195,7 +186,6 @@ static void large_windows_do_not_fit(void **state)
     static const uint8_t single[] = {0x28, 0xB5, 0x2F, 0xFD, 0xA0, 0, 0, 0x80, 0, 1, 0, 0};
     static const uint8_t single_more[] = {0x28, 0xB5, 0x2F, 0xFD, 0xA0, 1, 0, 0x80, 0, 1, 0, 0};
 
-    (void)state;
     assert_true(fits(eight, sizeof(eight)));
     assert_false(fits(more, sizeof(more)));
     assert_true(fits(single, sizeof(single)));
@@ -205,22 +195,20 @@ static void large_windows_do_not_fit(void **state)
 static bool windows_fit(const void *bytes, size_t length)
 {
     const struct zt_component stored = {.length = length, .decoded_length = 1};
-    struct zt_source *source;
     bool fit = false;
+    struct zt_source *source = memory_source(bytes, length);
 
-    assert_int_equal(zt_source_from_memory(bytes, length, &source, NULL), ZT_OK);
-    assert_int_equal(zt_zstd_windows_fit(source, &stored, &fit, NULL), ZT_OK);
+    assert_ok(zt_zstd_windows_fit(source, &stored, &fit, NULL));
     zt_source_close(source);
     return fit;
 }
 
-static void windows_are_judged_whatever_else_is_wrong(void **state)
+TEST(windows_are_judged_whatever_else_is_wrong)
 {
     /* A frame of 8 MiB, then one of 9, cut behind its header. */
     static const uint8_t frames[] = {0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x68, 1,   0,
                                      0,    0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x69};
 
-    (void)state;
     assert_true(windows_fit(frames, 9));
     assert_true(windows_fit(frames, 8));
     assert_true(windows_fit(frames, 14));
@@ -230,25 +218,23 @@ static void windows_are_judged_whatever_else_is_wrong(void **state)
     assert_true(windows_fit("", 0));
 }
 
-static void dictionaries_do_not_fit(void **state)
+TEST(dictionaries_do_not_fit)
 {
     static const uint8_t none[] = {0x28, 0xB5, 0x2F, 0xFD, 0x01, 0x00, 0, 1, 0, 0};
     static const uint8_t named[] = {0x28, 0xB5, 0x2F, 0xFD, 0x01, 0x00, 9, 1, 0, 0};
     static const uint8_t wide[] = {0x28, 0xB5, 0x2F, 0xFD, 0x23, 0, 0, 0, 9, 1, 1, 0, 0};
 
-    (void)state;
     assert_true(fits(none, sizeof(none)));
     assert_false(fits(named, sizeof(named)));
     assert_false(fits(wide, sizeof(wide)));
 }
 
-static void what_is_no_run_of_whole_frames_does_not_fit(void **state)
+TEST(what_is_no_run_of_whole_frames_does_not_fit)
 {
     static const uint8_t reserved_bit[] = {0x28, 0xB5, 0x2F, 0xFD, 0x08, 0x00, 1, 0, 0};
     static const uint8_t reserved_block[] = {0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x00, 7, 0, 0};
     struct made *made = new_made();
 
-    (void)state;
     add_frame(made, 60, 0, true, true);
     for (size_t length = 0; length < made->length; length++)
         assert_false(fits(made->bytes, length));
@@ -268,13 +254,12 @@ static bool fits_as(const struct made *made, uint64_t decoded_length)
     return fits_in(made->bytes, made->length, &stored);
 }
 
-static void frames_that_state_another_length_do_not_fit(void **state)
+TEST(frames_that_state_another_length_do_not_fit)
 {
     static const size_t lengths[] = {5, 255, 256, 300, 70000, 500000};
     struct made *made = new_made();
     uint64_t sum = 0;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
         add_frame(made, lengths[i], 0, false, true);
         sum += lengths[i];
@@ -290,7 +275,7 @@ static void frames_that_state_another_length_do_not_fit(void **state)
     free(made);
 }
 
-static void stated_lengths_do_not_overflow(void **state)
+TEST(stated_lengths_do_not_overflow)
 {
     /* Magic, descriptor, window, content size of all ones, and an empty last block; twice. */
     static const uint8_t twice[] = {
@@ -298,25 +283,5 @@ static void stated_lengths_do_not_overflow(void **state)
         0x28, 0xB5, 0x2F, 0xFD, 0xC0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0, 0};
     const struct zt_component stored = {.length = sizeof(twice), .decoded_length = UINT64_MAX - 1};
 
-    (void)state;
     assert_false(fits_in(twice, sizeof(twice), &stored));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zstd_gives_the_text_back),
-        cmocka_unit_test(gzip_gives_the_text_back),
-        cmocka_unit_test(encoding_shrinks),
-        cmocka_unit_test(ordinary_frames_fit),
-        cmocka_unit_test(all_frames_count),
-        cmocka_unit_test(large_windows_do_not_fit),
-        cmocka_unit_test(windows_are_judged_whatever_else_is_wrong),
-        cmocka_unit_test(dictionaries_do_not_fit),
-        cmocka_unit_test(what_is_no_run_of_whole_frames_does_not_fit),
-        cmocka_unit_test(frames_that_state_another_length_do_not_fit),
-        cmocka_unit_test(stated_lengths_do_not_overflow),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

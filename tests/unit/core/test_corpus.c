@@ -5,11 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support.h"
+#include "tests.h"
 #include "zt/verify.h"
 
 static const char *corpus;
 static unsigned tried;
+
+static void find_corpus(void)
+{
+    corpus = getenv("ZT_CORPUS");
+    if (corpus == NULL || corpus[0] == '\0')
+        skip();
+}
 
 /* Whether a check of data, content or digest finds anything. */
 static bool fails_verification(const struct zt_model *model, struct zt_source *source)
@@ -44,7 +51,7 @@ static const char *outcome_of(const char *path, struct zt_error *error)
     const char *outcome;
 
     zt_error_clear(error);
-    assert_int_equal(zt_source_open_file(path, &source, error), ZT_OK);
+    assert_ok(zt_source_open_file(path, &source, error));
     status = zt_model_open(source, &model, error);
     outcome = "reject";
     if (status == ZT_DATA_SHARD) {
@@ -125,40 +132,25 @@ static unsigned golden_faults(const char *version)
     return faults;
 }
 
-static void corpus_files_end_as_expected(void **state)
+TEST(corpus_files_end_as_expected)
 {
     static const char *const folders[] = {"zt01-zt1", "zt2-conformance", "zt2-probe", "pt"};
     unsigned faults = 0;
 
-    (void)state;
+    find_corpus();
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
         faults += folder_faults(folders[i]);
     assert_int_equal(faults, 0);
     assert_true(tried > 0);
 }
 
-static void golden_files_open_and_verify(void **state)
+TEST(golden_files_open_and_verify)
 {
     static const char *const versions[] = {"v0.1", "v1.0", "v1.1", "v1.2", "v2", "mag"};
     unsigned faults = 0;
 
-    (void)state;
+    find_corpus();
     for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
         faults += golden_faults(versions[i]);
     assert_int_equal(faults, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corpus_files_end_as_expected),
-        cmocka_unit_test(golden_files_open_and_verify),
-    };
-
-    corpus = getenv("ZT_CORPUS");
-    if (corpus == NULL || corpus[0] == '\0') {
-        puts("skipped: no corpus");
-        return 0;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "bytes/cursor.h"
-#include "support.h"
+#include "tests.h"
 
 #define RULE "test §Bounds"
 /* Larger than the largest window. */
@@ -19,16 +19,14 @@ static uint8_t *make_bytes(size_t length)
     return bytes;
 }
 
-static void cursor_reads_a_file_through_windows(void **state)
+TEST(cursor_reads_a_file_through_windows)
 {
     static const size_t lengths[] = {1, 4096, 17, ZT_CURSOR_TAKE_MAX, 8};
     uint8_t *bytes = make_bytes(FILE_BYTES);
     struct zt_cursor cursor;
-    struct zt_source *source;
+    struct zt_source *source = memory_source(bytes, FILE_BYTES);
 
-    (void)state;
-    assert_int_equal(zt_source_from_memory(bytes, FILE_BYTES, &source, NULL), ZT_OK);
-    assert_int_equal(zt_cursor_open(&cursor, source, NULL), ZT_OK);
+    assert_ok(zt_cursor_open(&cursor, source, NULL));
     for (unsigned i = 0; zt_cursor_left(&cursor) > 0; i++) {
         uint64_t at = cursor.position;
         uint64_t length = lengths[i % 5];
@@ -36,7 +34,7 @@ static void cursor_reads_a_file_through_windows(void **state)
 
         if (length > zt_cursor_left(&cursor))
             length = zt_cursor_left(&cursor);
-        assert_int_equal(zt_cursor_take(&cursor, length, &taken, NULL), ZT_OK);
+        assert_ok(zt_cursor_take(&cursor, length, &taken, NULL));
         assert_memory_equal(taken, bytes + at, (size_t)length);
         assert_int_equal(cursor.position, at + length);
     }
@@ -45,27 +43,25 @@ static void cursor_reads_a_file_through_windows(void **state)
     free(bytes);
 }
 
-static void cursor_skips_without_reading(void **state)
+TEST(cursor_skips_without_reading)
 {
     uint8_t *bytes = make_bytes(FILE_BYTES);
     struct zt_cursor cursor;
-    struct zt_source *source;
     const uint8_t *taken;
+    struct zt_source *source = memory_source(bytes, FILE_BYTES);
 
-    (void)state;
-    assert_int_equal(zt_source_from_memory(bytes, FILE_BYTES, &source, NULL), ZT_OK);
-    assert_int_equal(zt_cursor_open(&cursor, source, NULL), ZT_OK);
-    assert_int_equal(zt_cursor_take(&cursor, 1, &taken, NULL), ZT_OK);
-    assert_int_equal(zt_cursor_skip(&cursor, FILE_BYTES - 3, NULL), ZT_OK);
-    assert_int_equal(zt_cursor_take(&cursor, 2, &taken, NULL), ZT_OK);
+    assert_ok(zt_cursor_open(&cursor, source, NULL));
+    assert_ok(zt_cursor_take(&cursor, 1, &taken, NULL));
+    assert_ok(zt_cursor_skip(&cursor, FILE_BYTES - 3, NULL));
+    assert_ok(zt_cursor_take(&cursor, 2, &taken, NULL));
     assert_memory_equal(taken, bytes + FILE_BYTES - 2, 2);
-    assert_int_equal(zt_cursor_take(&cursor, 0, &taken, NULL), ZT_OK);
+    assert_ok(zt_cursor_take(&cursor, 0, &taken, NULL));
     zt_cursor_close(&cursor);
     zt_source_close(source);
     free(bytes);
 }
 
-static void cursor_reads_numbers_and_borrows_from_memory(void **state)
+TEST(cursor_reads_numbers_and_borrows_from_memory)
 {
     static const uint8_t bytes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 'z'};
     struct zt_cursor cursor;
@@ -73,17 +69,16 @@ static void cursor_reads_numbers_and_borrows_from_memory(void **state)
     uint64_t wide;
     const uint8_t *taken;
 
-    (void)state;
     zt_cursor_over(&cursor, bytes, sizeof(bytes));
-    assert_int_equal(zt_cursor_u32(&cursor, &narrow, NULL), ZT_OK);
+    assert_ok(zt_cursor_u32(&cursor, &narrow, NULL));
     assert_true(narrow == 0x04030201);
-    assert_int_equal(zt_cursor_u64(&cursor, &wide, NULL), ZT_OK);
+    assert_ok(zt_cursor_u64(&cursor, &wide, NULL));
     assert_true(wide == 0x0C0B0A0908070605);
-    assert_int_equal(zt_cursor_take(&cursor, 1, &taken, NULL), ZT_OK);
+    assert_ok(zt_cursor_take(&cursor, 1, &taken, NULL));
     assert_ptr_equal(taken, bytes + 12);
 }
 
-static void cursor_fails_at_its_position_and_stays_there(void **state)
+TEST(cursor_fails_at_its_position_and_stays_there)
 {
     static const uint8_t bytes[10] = {0};
     struct zt_cursor cursor;
@@ -92,10 +87,9 @@ static void cursor_fails_at_its_position_and_stays_there(void **state)
     uint32_t narrow = 5;
     uint64_t wide = 5;
 
-    (void)state;
     zt_cursor_over(&cursor, bytes, sizeof(bytes));
     cursor.bounds_rule = RULE;
-    assert_int_equal(zt_cursor_skip(&cursor, 7, &error), ZT_OK);
+    assert_ok(zt_cursor_skip(&cursor, 7, &error));
     zt_cursor_take(&cursor, 4, &taken, &error);
     assert_failure(&error, ZT_INVALID, RULE, 7);
     assert_null(taken);
@@ -107,16 +101,4 @@ static void cursor_fails_at_its_position_and_stays_there(void **state)
     assert_failure(&error, ZT_INVALID, RULE, 7);
     assert_true(narrow == 5 && wide == 5);
     assert_int_equal(zt_cursor_left(&cursor), 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cursor_reads_a_file_through_windows),
-        cmocka_unit_test(cursor_skips_without_reading),
-        cmocka_unit_test(cursor_reads_numbers_and_borrows_from_memory),
-        cmocka_unit_test(cursor_fails_at_its_position_and_stays_there),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

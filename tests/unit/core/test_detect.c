@@ -1,7 +1,7 @@
 /* Detecting formats by content. */
 #include <string.h>
 
-#include "support.h"
+#include "tests.h"
 #include "zt/model.h"
 
 static enum zt_status open_bytes(const void *bytes, size_t length, struct zt_error *error)
@@ -11,14 +11,14 @@ static enum zt_status open_bytes(const void *bytes, size_t length, struct zt_err
     enum zt_status status;
 
     zt_error_clear(error);
-    assert_int_equal(zt_source_from_memory(bytes, length, &source, error), ZT_OK);
+    source = memory_source(bytes, length);
     status = zt_model_open(source, &model, error);
     assert_null(model);
     zt_source_close(source);
     return status;
 }
 
-static void open_names_formats_that_are_not_read(void **state)
+TEST(open_names_formats_that_are_not_read)
 {
     static const char tar[] = {[257] = 'u', 's', 't', 'a', 'r'};
     static const struct {
@@ -31,7 +31,6 @@ static void open_names_formats_that_are_not_read(void **state)
         {tar, sizeof(tar), "PyTorch wrote before 0.1.10"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct zt_error error;
 
@@ -40,27 +39,16 @@ static void open_names_formats_that_are_not_read(void **state)
     }
 }
 
-static void open_refuses_unknown_content(void **state)
+TEST(open_refuses_unknown_content)
 {
     static const char vectors[][16] = {"",          "Z", "ZTEN000", "ZTEN0002", "hello, world",
                                        "12345678{}"};
     static const size_t lengths[] = {0, 1, 7, 8, 12, 10};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         struct zt_error error;
 
         open_bytes(vectors[i], lengths[i], &error);
         assert_failure(&error, ZT_INVALID, "zt §Detection UnknownFormat", 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_names_formats_that_are_not_read),
-        cmocka_unit_test(open_refuses_unknown_content),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Digests: published vectors, spellings, unknown algorithms and impossible digests. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static void digest_of(enum zt_digest_algorithm algorithm, const void *bytes, siz
     struct zt_hasher *hasher = NULL;
     struct zt_digest digest;
 
-    assert_int_equal(zt_hasher_new(algorithm, &hasher), ZT_OK);
+    assert_ok(zt_hasher_new(algorithm, &hasher));
     /* In uneven pieces: an update must not depend on where the pieces end. */
     for (size_t at = 0, part = 1; at < length; at += part, part = part * 3 + 1) {
         part = part < length - at ? part : length - at;
@@ -32,9 +32,8 @@ static void assert_digest(enum zt_digest_algorithm algorithm, const char *input,
     assert_string_equal(text, expected);
 }
 
-static void hashers_give_the_published_vectors(void **state)
+TEST(hashers_give_the_published_vectors)
 {
-    (void)state;
     assert_digest(ZT_DIGEST_CRC32C, "", "crc32c:0x00000000");
     assert_digest(ZT_DIGEST_CRC32C, "123456789", "crc32c:0xE3069283");
     assert_digest(ZT_DIGEST_CRC32, "123456789", "crc32:cbf43926");
@@ -50,13 +49,12 @@ static void hashers_give_the_published_vectors(void **state)
                   "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f");
 }
 
-static void one_shot_functions_agree_with_the_hashers(void **state)
+TEST(one_shot_functions_agree_with_the_hashers)
 {
     static uint8_t bytes[100000];
     char text[ZT_DIGEST_TEXT_SIZE], expected[ZT_DIGEST_TEXT_SIZE];
     uint64_t words[2];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (uint8_t)(i * 31 + i / 251);
     snprintf(expected, sizeof(expected), "crc32c:0x%08X", zt_crc32c(0, bytes, sizeof(bytes)));
@@ -77,14 +75,13 @@ static void assert_same_digest(const char *spelling, const char *normal)
     struct zt_digest digest;
     char text[ZT_DIGEST_TEXT_SIZE];
 
-    assert_int_equal(zt_digest_parse(zt_text_from(spelling), &digest, NULL), ZT_OK);
+    assert_ok(zt_digest_parse(zt_text_from(spelling), &digest, NULL));
     zt_digest_format(&digest, text);
     assert_string_equal(text, normal);
 }
 
-static void parse_takes_every_spelling_of_crc32c(void **state)
+TEST(parse_takes_every_spelling_of_crc32c)
 {
-    (void)state;
     assert_same_digest("crc32c:0x0000ABCD", "crc32c:0x0000ABCD");
     assert_same_digest("crc32c:0X0000abcd", "crc32c:0x0000ABCD");
     assert_same_digest("crc32c:abcd", "crc32c:0x0000ABCD");
@@ -93,9 +90,8 @@ static void parse_takes_every_spelling_of_crc32c(void **state)
     assert_same_digest("crc32c:0", "crc32c:0x00000000");
 }
 
-static void parse_takes_hex_of_any_case(void **state)
+TEST(parse_takes_hex_of_any_case)
 {
-    (void)state;
     assert_same_digest("sha256:BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD",
                        "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     assert_same_digest("xxh3:78AF5F94892F3950", "xxh3:78af5f94892f3950");
@@ -114,7 +110,7 @@ static void assert_parse_fails(const char *text, enum zt_status status)
     assert_memory_equal(&before, &digest, sizeof(digest));
 }
 
-static void parse_calls_unknown_algorithms_unsupported(void **state)
+TEST(parse_calls_unknown_algorithms_unsupported)
 {
     static const char *const texts[] = {
         "",
@@ -127,12 +123,11 @@ static void parse_calls_unknown_algorithms_unsupported(void **state)
         "blake3:00",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         assert_parse_fails(texts[i], ZT_UNSUPPORTED);
 }
 
-static void parse_calls_impossible_digests_corrupt(void **state)
+TEST(parse_calls_impossible_digests_corrupt)
 {
     static const char *const texts[] = {
         "sha256:",
@@ -153,7 +148,6 @@ static void parse_calls_impossible_digests_corrupt(void **state)
     };
     enum zt_digest_algorithm algorithm;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         assert_parse_fails(texts[i], ZT_CORRUPT);
         assert_true(zt_digest_algorithm(zt_text_from(texts[i]), &algorithm));
@@ -163,13 +157,12 @@ static void parse_calls_impossible_digests_corrupt(void **state)
     assert_false(zt_digest_algorithm(zt_text_from("md5:00"), &algorithm));
 }
 
-static void equal_compares_algorithm_and_bytes(void **state)
+TEST(equal_compares_algorithm_and_bytes)
 {
     struct zt_digest a, b;
 
-    (void)state;
-    assert_int_equal(zt_digest_parse(zt_text_from("crc32c:0x01"), &a, NULL), ZT_OK);
-    assert_int_equal(zt_digest_parse(zt_text_from("crc32c:1"), &b, NULL), ZT_OK);
+    assert_ok(zt_digest_parse(zt_text_from("crc32c:0x01"), &a, NULL));
+    assert_ok(zt_digest_parse(zt_text_from("crc32c:1"), &b, NULL));
     assert_true(zt_digest_equal(&a, &b));
     for (unsigned i = 0; i < a.length_bytes; i++) {
         b = a;
@@ -182,19 +175,4 @@ static void equal_compares_algorithm_and_bytes(void **state)
     b = a;
     b.algorithm = ZT_DIGEST_CRC32;
     assert_false(zt_digest_equal(&a, &b));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hashers_give_the_published_vectors),
-        cmocka_unit_test(one_shot_functions_agree_with_the_hashers),
-        cmocka_unit_test(parse_takes_every_spelling_of_crc32c),
-        cmocka_unit_test(parse_takes_hex_of_any_case),
-        cmocka_unit_test(parse_calls_unknown_algorithms_unsupported),
-        cmocka_unit_test(parse_calls_impossible_digests_corrupt),
-        cmocka_unit_test(equal_compares_algorithm_and_bytes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Overlapping ranges of components, in models made by hand. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,37 +53,34 @@ static enum zt_status check(const struct range *ranges, uint32_t count, bool inc
     return zt_extents_check(&fixture.model, include_manifest, RULE, error);
 }
 
-static void accepts_disjoint_ranges_in_any_order(void **state)
+TEST(accepts_disjoint_ranges_in_any_order)
 {
     static const struct range ordered[] = {{0, 10, 0}, {10, 10, 0}, {30, 1, 0}};
     static const struct range shuffled[] = {
         {30, 1, 0}, {0, 10, 0}, {20, 10, 0}, {10, 10, 0}, {31, 5, 0}};
     struct zt_error error;
 
-    (void)state;
-    assert_int_equal(check(ordered, 3, true, &error), ZT_OK);
-    assert_int_equal(check(shuffled, 5, true, &error), ZT_OK);
-    assert_int_equal(check(NULL, 0, true, &error), ZT_OK);
+    assert_ok(check(ordered, 3, true, &error));
+    assert_ok(check(shuffled, 5, true, &error));
+    assert_ok(check(NULL, 0, true, &error));
 }
 
-static void accepts_identical_ranges(void **state)
+TEST(accepts_identical_ranges)
 {
     static const struct range ranges[] = {
         {10, 10, 0}, {0, 10, 0}, {10, 10, 0}, {0, 10, 0}, {10, 10, 0}};
     struct zt_error error;
 
-    (void)state;
-    assert_int_equal(check(ranges, 5, true, &error), ZT_OK);
+    assert_ok(check(ranges, 5, true, &error));
 }
 
-static void refuses_overlap_at_the_later_range(void **state)
+TEST(refuses_overlap_at_the_later_range)
 {
     static const struct range ordered[] = {{0, 11, 0}, {10, 10, 0}};
     static const struct range shuffled[] = {{40, 8, 0}, {10, 10, 0}, {19, 2, 0}, {0, 10, 0}};
     static const struct range nested[] = {{0, 100, 0}, {50, 1, 0}};
     struct zt_error error;
 
-    (void)state;
     assert_int_equal(check(ordered, 2, false, &error), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, RULE, 10);
     assert_string_equal(error.object, "b");
@@ -95,40 +92,37 @@ static void refuses_overlap_at_the_later_range(void **state)
     assert_failure(&error, ZT_INVALID, RULE, 50);
 }
 
-static void refuses_ranges_that_begin_together_and_end_apart(void **state)
+TEST(refuses_ranges_that_begin_together_and_end_apart)
 {
     static const struct range ranges[] = {{0, 10, 0}, {0, 10, 0}, {0, 9, 0}};
     struct zt_error error;
 
-    (void)state;
     assert_int_equal(check(ranges, 3, false, &error), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, RULE, 0);
 }
 
-static void sees_each_shard_by_itself(void **state)
+TEST(sees_each_shard_by_itself)
 {
     static const struct range apart[] = {{0, 10, 2}, {5, 10, 0}, {5, 8, 1}};
     static const struct range together[] = {{0, 10, 2}, {5, 10, 0}, {5, 8, 2}};
     struct zt_error error;
 
-    (void)state;
-    assert_int_equal(check(apart, 3, false, &error), ZT_OK);
+    assert_ok(check(apart, 3, false, &error));
     assert_int_equal(check(together, 3, false, &error), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, RULE, 5);
     assert_string_equal(error.object, "c");
 }
 
-static void empty_ranges_overlap_nothing(void **state)
+TEST(empty_ranges_overlap_nothing)
 {
     static const struct range ranges[] = {
         {0, 10, 0}, {5, 0, 0}, {5, 0, 0}, {10, 10, 0}, {1050, 0, 0}};
     struct zt_error error;
 
-    (void)state;
-    assert_int_equal(check(ranges, 5, true, &error), ZT_OK);
+    assert_ok(check(ranges, 5, true, &error));
 }
 
-static void the_manifest_is_a_range_of_the_own_file(void **state)
+TEST(the_manifest_is_a_range_of_the_own_file)
 {
     static const struct range into[] = {{990, 11, 0}};
     static const struct range inside[] = {{1001, 1, 0}};
@@ -136,62 +130,42 @@ static void the_manifest_is_a_range_of_the_own_file(void **state)
     static const struct range in_shard[] = {{990, 11, 1}};
     struct zt_error error;
 
-    (void)state;
     assert_int_equal(check(into, 1, true, &error), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, RULE, 1000);
     assert_string_equal(error.object, "a");
     assert_int_equal(check(inside, 1, true, &error), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, RULE, 1001);
-    assert_int_equal(check(into, 1, false, &error), ZT_OK);
-    assert_int_equal(check(same, 1, true, &error), ZT_OK);
-    assert_int_equal(check(in_shard, 1, true, &error), ZT_OK);
+    assert_ok(check(into, 1, false, &error));
+    assert_ok(check(same, 1, true, &error));
+    assert_ok(check(in_shard, 1, true, &error));
 }
 
-static void ends_past_64_bits_do_not_wrap(void **state)
+TEST(ends_past_64_bits_do_not_wrap)
 {
     static const struct range ranges[] = {{8, UINT64_MAX, 0}, {4, 2, 0}};
     static const struct range overlapping[] = {{8, UINT64_MAX, 0}, {UINT64_MAX - 1, 4, 0}};
     struct zt_error error;
 
-    (void)state;
-    assert_int_equal(check(ranges, 2, false, &error), ZT_OK);
+    assert_ok(check(ranges, 2, false, &error));
     assert_int_equal(check(overlapping, 2, false, &error), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, RULE, UINT64_MAX - 1);
 }
 
 /* A million ranges, shuffled by multiplication. If one is made longer, that one is found. */
-static void sorts_a_million_shuffled_ranges(void **state)
+TEST(sorts_a_million_shuffled_ranges)
 {
     enum { COUNT = 1000003 }; /* prime, so that each occurs once */
     struct zt_component *components = calloc(COUNT, sizeof(*components));
     struct zt_model model = {.components = components, .component_count = COUNT};
     struct zt_error error;
 
-    (void)state;
     assert_non_null(components);
     for (uint64_t i = 0; i < COUNT; i++)
         components[i] =
             (struct zt_component){.name = "", .offset = i * 765432 % COUNT * 64, .length = 64};
-    assert_int_equal(zt_extents_check(&model, true, RULE, &error), ZT_OK);
+    assert_ok(zt_extents_check(&model, true, RULE, &error));
     components[765].length = 65;
     assert_int_equal(zt_extents_check(&model, true, RULE, &error), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, RULE, components[765].offset + 64);
     free(components);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accepts_disjoint_ranges_in_any_order),
-        cmocka_unit_test(accepts_identical_ranges),
-        cmocka_unit_test(refuses_overlap_at_the_later_range),
-        cmocka_unit_test(refuses_ranges_that_begin_together_and_end_apart),
-        cmocka_unit_test(sees_each_shard_by_itself),
-        cmocka_unit_test(empty_ranges_overlap_nothing),
-        cmocka_unit_test(the_manifest_is_a_range_of_the_own_file),
-        cmocka_unit_test(ends_past_64_bits_do_not_wrap),
-        cmocka_unit_test(sorts_a_million_shuffled_ranges),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* File plans, and files read through them: every range equals that of the written file. */
-#include "support.h"
+#include "tests.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,22 +9,21 @@
 #include "container.h"
 #include "written.h"
 
-#define DENSE(dtype, at, length, shape)                                                      \
-    "{\"shape\":" shape ",\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"" dtype \
-    "\",\"offset\":" at ",\"length\":" length "}}}"
+#define DENSE(dtype, at, length, shape)                                                          \
+    "{'shape':" shape ",'format':'dense','components':{'data':{'dtype':'" dtype "','offset':" at \
+    ",'length':" length "}}}"
 /* "a" and "c" are the same bytes, "e" has no bytes. */
-#define FIVE                                                                                      \
-    "{\"version\":\"1.2.0\",\"attributes\":{\"steps\":7},\"objects\":{"                           \
-    "\"a\":" DENSE("f32", "64", "24", "[2,3]") ",\"b\":" DENSE(                                   \
-        "i32", "128", "300",                                                                      \
-        "[75,1]") ",\"c\":" DENSE("f32", "64", "24",                                              \
-                                  "[6]") ",\"d\":" DENSE("f16", "448", "2",                       \
-                                                         "[1]") ",\"e\":" DENSE("u8", "512", "0", \
-                                                                                "[0]") "}}"
+#define FIVE                                                                                \
+    "{'version':'1.2.0','attributes':{'steps':7},'objects':{"                               \
+    "'a':" DENSE("f32", "64", "24", "[2,3]") ",'b':" DENSE(                                 \
+        "i32", "128", "300",                                                                \
+        "[75,1]") ",'c':" DENSE("f32", "64", "24",                                          \
+                                "[6]") ",'d':" DENSE("f16", "448", "2",                     \
+                                                     "[1]") ",'e':" DENSE("u8", "512", "0", \
+                                                                          "[0]") "}}"
 #define DATA_LENGTH 512
 
-#define FILE_OF_TWO(object) \
-    "{\"version\":\"1.2.0\",\"objects\":{\"x\":" object ",\"y\":" object "}}"
+#define FILE_OF_TWO(object) "{'version':'1.2.0','objects':{'x':" object ",'y':" object "}}"
 
 static const enum zt_target targets[] = {ZT_TARGET_ZT1, ZT_TARGET_ZT2_CANONICAL,
                                          ZT_TARGET_SAFETENSORS, ZT_TARGET_NPZ};
@@ -62,14 +61,14 @@ static void pair_make(struct pair *pair, enum zt_target target)
     struct zt_conversion conversion;
 
     written_from_text(&pair->from, DATA_LENGTH, FIVE);
-    assert_int_equal(zt_model_project(pair->from.model, target, &pair->projection, &error), ZT_OK);
+    assert_ok(zt_model_project(pair->from.model, target, &pair->projection, &error));
     conversion = (struct zt_conversion){
         .projection = pair->projection, .source = pair->from.model, .files = &pair->from.source};
-    assert_int_equal(zt_fingerprints_take(&conversion, &fingerprints, &error), ZT_OK);
-    assert_int_equal(zt_file_plan_make(pair->projection, fingerprints, &pair->plan, &error), ZT_OK);
+    assert_ok(zt_fingerprints_take(&conversion, &fingerprints, &error));
+    assert_ok(zt_file_plan_make(pair->projection, fingerprints, &pair->plan, &error));
     free(fingerprints);
-    assert_int_equal(zt_file_plan_source(pair->plan, &bytes, &pair->source, &error), ZT_OK);
-    assert_int_equal(written_convert(&pair->from, target, NULL, &pair->file, &error), ZT_OK);
+    assert_ok(zt_file_plan_source(pair->plan, &bytes, &pair->source, &error));
+    assert_ok(written_convert(&pair->from, target, NULL, &pair->file, &error));
 }
 
 static void pair_free(struct pair *pair)
@@ -91,17 +90,15 @@ static void assert_range(struct pair *pair, uint64_t first, uint64_t end)
         return;
     bytes = malloc((size_t)(end - first));
     memset(bytes, 0xA5, (size_t)(end - first));
-    assert_int_equal(zt_source_read_at(pair->source, first, bytes, (size_t)(end - first), &error),
-                     ZT_OK);
+    assert_ok(zt_source_read_at(pair->source, first, bytes, (size_t)(end - first), &error));
     assert_memory_equal(bytes, pair->file.bytes + first, (size_t)(end - first));
     free(bytes);
 }
 
 /* --- claims --- */
 
-static void every_range_is_the_written_files(void **state)
+TEST(every_range_is_the_written_files)
 {
-    (void)state;
     for (size_t i = 0; i < TARGETS; i++) {
         struct pair pair = {0};
 
@@ -121,14 +118,13 @@ static void every_range_is_the_written_files(void **state)
     }
 }
 
-static void ranges_outside_are_refused(void **state)
+TEST(ranges_outside_are_refused)
 {
     struct pair pair = {0};
     uint8_t byte;
 
-    (void)state;
     pair_make(&pair, ZT_TARGET_ZT1);
-    assert_int_equal(zt_source_read_at(pair.source, pair.file.length, &byte, 0, &error), ZT_OK);
+    assert_ok(zt_source_read_at(pair.source, pair.file.length, &byte, 0, &error));
     assert_int_equal(zt_source_read_at(pair.source, pair.file.length, &byte, 1, &error), ZT_IO);
     assert_int_equal(zt_source_read_at(pair.source, UINT64_MAX, &byte, 1, &error), ZT_IO);
     assert_null(zt_source_map(pair.source));
@@ -136,12 +132,11 @@ static void ranges_outside_are_refused(void **state)
     pair_free(&pair);
 }
 
-static void a_failing_component_fails_the_read(void **state)
+TEST(a_failing_component_fails_the_read)
 {
     struct pair pair = {0};
     uint8_t bytes[512];
 
-    (void)state;
     pair_make(&pair, ZT_TARGET_ZT1);
     pair.reads = 2;
     assert_int_equal(zt_source_read_at(pair.source, 0, bytes, sizeof(bytes), &error), ZT_IO);
@@ -149,7 +144,7 @@ static void a_failing_component_fails_the_read(void **state)
     pair_free(&pair);
 }
 
-static void digests_are_taken_over_only_from_the_trusted(void **state)
+TEST(digests_are_taken_over_only_from_the_trusted)
 {
     struct written plain = {0};
     struct written digested = {0};
@@ -158,24 +153,23 @@ static void digests_are_taken_over_only_from_the_trusted(void **state)
     struct zt_fingerprint read;
     struct zt_conversion conversion;
 
-    (void)state;
     written_from_text(&plain, DATA_LENGTH, FIVE);
     written_make(&digested, &plain, ZT_TARGET_ZT1, NULL);
-    assert_int_equal(zt_model_project(digested.model, ZT_TARGET_ZT1, &projection, &error), ZT_OK);
+    assert_ok(zt_model_project(digested.model, ZT_TARGET_ZT1, &projection, &error));
     conversion = (struct zt_conversion){.projection = projection,
                                         .source = digested.model,
                                         .files = &digested.source,
                                         .trusted = true};
-    assert_int_equal(zt_fingerprint_take(&conversion, 1, &taken, &error), ZT_OK);
+    assert_ok(zt_fingerprint_take(&conversion, 1, &taken, &error));
     conversion.trusted = false;
-    assert_int_equal(zt_fingerprint_take(&conversion, 1, &read, &error), ZT_OK);
+    assert_ok(zt_fingerprint_take(&conversion, 1, &read, &error));
     assert_true(zt_digest_equal(&taken.digest, &read.digest));
     assert_int_equal(taken.length, read.length);
     /* A changed byte is noticed if the data is read, not if it is trusted. */
     digested.bytes.bytes[digested.model->components[1].offset] ^= 1;
     assert_int_equal(zt_fingerprint_take(&conversion, 1, &read, &error), ZT_CORRUPT);
     conversion.trusted = true;
-    assert_int_equal(zt_fingerprint_take(&conversion, 1, &read, &error), ZT_OK);
+    assert_ok(zt_fingerprint_take(&conversion, 1, &read, &error));
     assert_true(zt_digest_equal(&taken.digest, &read.digest));
     zt_projection_free(projection);
     written_free(&digested);
@@ -184,16 +178,15 @@ static void digests_are_taken_over_only_from_the_trusted(void **state)
 
 /* --- plans --- */
 
-static void a_plan_finds_every_position(void **state)
+TEST(a_plan_finds_every_position)
 {
     struct written from = {0};
     struct zt_projection *made = NULL;
     struct zt_file_plan *plan = NULL;
 
-    (void)state;
     written_plain(&from);
-    assert_int_equal(zt_model_project(from.model, ZT_TARGET_MAG, &made, &error), ZT_OK);
-    assert_int_equal(zt_file_plan_make(made, NULL, &plan, &error), ZT_OK);
+    assert_ok(zt_model_project(from.model, ZT_TARGET_MAG, &made, &error));
+    assert_ok(zt_file_plan_make(made, NULL, &plan, &error));
     for (uint64_t offset = 0; offset < plan->length; offset++) {
         size_t found = zt_file_plan_find(plan, offset);
 
@@ -208,20 +201,17 @@ static void a_plan_finds_every_position(void **state)
     written_free(&from);
 }
 
-static void a_plan_has_a_bound(void **state)
+TEST(a_plan_has_a_bound)
 {
-    static const char manifest[] =
-        FILE_OF_TWO("{\"shape\":[4611686018427387904],\"format\":\"dense\",\"components\":{"
-                    "\"data\":{\"dtype\":\"u8\","
-                    "\"offset\":64,\"length\":9,\"encoding\":\"zstd\",\"uncompressed_length\":"
-                    "4611686018427387904}}}");
+    static const char manifest[] = FILE_OF_TWO(
+        "{'shape':[4611686018427387904],'format':'dense','components':{'data':{'dtype':'u8','"
+        "offset':64,'length':9,'encoding':'zstd','uncompressed_length':4611686018427387904}}}");
     struct written written = {0};
     struct zt_projection *made = NULL;
     struct zt_file_plan *plan = NULL;
 
-    (void)state;
     written_from_text(&written, 64, manifest);
-    assert_int_equal(zt_model_project(written.model, ZT_TARGET_SAFETENSORS, &made, &error), ZT_OK);
+    assert_ok(zt_model_project(written.model, ZT_TARGET_SAFETENSORS, &made, &error));
     assert_int_equal(zt_file_plan_make(made, NULL, &plan, &error), ZT_LIMIT);
     assert_string_equal(error.object, "y");
     assert_null(plan);
@@ -241,12 +231,12 @@ static enum zt_status plan_almost_all(enum zt_target target, uint64_t missing)
     enum zt_status status;
 
     snprintf(manifest, sizeof(manifest),
-             "{\"version\":\"1.2.0\",\"objects\":{\"x\":{\"shape\":[%" PRIu64
-             "],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"bool\",\"offset\":64,"
-             "\"length\":9,\"encoding\":\"zstd\",\"uncompressed_length\":%" PRIu64 "}}}}}",
+             "{'version':'1.2.0','objects':{'x':{'shape':[%" PRIu64
+             "],'format':'dense','components':{'data':{'dtype':'bool','offset':64,'length':9,'"
+             "encoding':'zstd','uncompressed_length':%" PRIu64 "}}}}}",
              length, length);
     written_from_text(&written, 64, manifest);
-    assert_int_equal(zt_model_project(written.model, target, &made, &error), ZT_OK);
+    assert_ok(zt_model_project(written.model, target, &made, &error));
     zt_target_fingerprint(target, &fingerprint.digest.algorithm);
     zt_error_clear(&error);
     status = zt_file_plan_make(made, &fingerprint, &plan, &error);
@@ -259,13 +249,12 @@ static enum zt_status plan_almost_all(enum zt_target target, uint64_t missing)
 }
 
 /* The component fits alone, but not with its padding and the format's own bytes. */
-static void a_plan_of_almost_the_bound_is_refused(void **state)
+TEST(a_plan_of_almost_the_bound_is_refused)
 {
     static const enum zt_target all[] = {ZT_TARGET_ZT1, ZT_TARGET_ZT2_CANONICAL,
                                          ZT_TARGET_MAG, ZT_TARGET_SAFETENSORS,
                                          ZT_TARGET_NPZ, ZT_TARGET_NPY};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
         bool fits = false;
 
@@ -281,7 +270,7 @@ static void a_plan_of_almost_the_bound_is_refused(void **state)
 }
 
 /* A streamed conversion equals the plan made from the same fingerprints. */
-static void a_stream_and_a_plan_of_zt1_are_the_same(void **state)
+TEST(a_stream_and_a_plan_of_zt1_are_the_same)
 {
     struct written from = {0};
     struct zt_conversion conversion;
@@ -291,14 +280,13 @@ static void a_stream_and_a_plan_of_zt1_are_the_same(void **state)
     struct zt_buffer bytes = {0};
     const struct zt_piece *end;
 
-    (void)state;
     written_plain(&from);
-    assert_int_equal(zt_model_project(from.model, ZT_TARGET_ZT1, &made, &error), ZT_OK);
+    assert_ok(zt_model_project(from.model, ZT_TARGET_ZT1, &made, &error));
     conversion =
         (struct zt_conversion){.projection = made, .source = from.model, .files = &from.source};
-    assert_int_equal(zt_fingerprints_take(&conversion, &fingerprints, &error), ZT_OK);
-    assert_int_equal(zt_file_plan_make(made, fingerprints, &plan, &error), ZT_OK);
-    assert_int_equal(written_convert(&from, ZT_TARGET_ZT1, NULL, &bytes, &error), ZT_OK);
+    assert_ok(zt_fingerprints_take(&conversion, &fingerprints, &error));
+    assert_ok(zt_file_plan_make(made, fingerprints, &plan, &error));
+    assert_ok(written_convert(&from, ZT_TARGET_ZT1, NULL, &bytes, &error));
     assert_true(plan->length == bytes.length);
     end = &plan->pieces[plan->piece_count - 1];
     assert_memory_equal(bytes.bytes + end->offset, plan->added + end->added_at,
@@ -308,20 +296,4 @@ static void a_stream_and_a_plan_of_zt1_are_the_same(void **state)
     zt_file_plan_free(plan);
     zt_projection_free(made);
     written_free(&from);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plan_finds_every_position),
-        cmocka_unit_test(a_plan_has_a_bound),
-        cmocka_unit_test(a_plan_of_almost_the_bound_is_refused),
-        cmocka_unit_test(a_stream_and_a_plan_of_zt1_are_the_same),
-        cmocka_unit_test(every_range_is_the_written_files),
-        cmocka_unit_test(ranges_outside_are_refused),
-        cmocka_unit_test(a_failing_component_fails_the_read),
-        cmocka_unit_test(digests_are_taken_over_only_from_the_trusted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

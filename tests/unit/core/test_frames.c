@@ -1,5 +1,5 @@
 /* The seekable encoding: its table's rules one by one, its frames one by one and all together. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,9 +37,7 @@ static void finish(struct stream *stream, uint64_t decoded_length)
                                               .length = stream->stored.length - 64,
                                               .decoded_length = decoded_length};
     zt_source_close(stream->source);
-    assert_int_equal(
-        zt_source_from_memory(stream->stored.at, stream->stored.length, &stream->source, NULL),
-        ZT_OK);
+    stream->source = memory_source(stream->stored.at, stream->stored.length);
 }
 
 static void make(struct stream *stream, size_t length)
@@ -117,7 +115,7 @@ static size_t entry_at(const struct stream *stream, size_t index)
     return table_at(stream) + 8 + 8 * index;
 }
 
-static void streams_decode_in_steps_of_any_size(void **state)
+TEST(streams_decode_in_steps_of_any_size)
 {
     static const size_t lengths[] = {0, 1, CHUNK, CHUNK + 1, 3 * CHUNK, PLAIN_SIZE};
     static uint8_t out[2 * PLAIN_SIZE];
@@ -125,11 +123,10 @@ static void streams_decode_in_steps_of_any_size(void **state)
     struct zt_error error;
     size_t got;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
         make(&stream, lengths[i]);
         for (size_t step = 1; step <= PLAIN_SIZE; step = step * 7 + 1) {
-            assert_int_equal(decode(&stream, out, step, &got, &error), ZT_OK);
+            assert_ok(decode(&stream, out, step, &got, &error));
             assert_int_equal(got, lengths[i]);
             assert_memory_equal(out, plain, got);
         }
@@ -137,19 +134,18 @@ static void streams_decode_in_steps_of_any_size(void **state)
     }
 }
 
-static void each_frame_decodes_on_its_own(void **state)
+TEST(each_frame_decodes_on_its_own)
 {
     struct stream stream;
     struct zt_frames frames;
     uint8_t out[CHUNK];
     uint64_t total = 0;
 
-    (void)state;
     make(&stream, PLAIN_SIZE);
-    assert_int_equal(zt_frames_read(&stream.component, stream.source, &frames, NULL), ZT_OK);
+    assert_ok(zt_frames_read(&stream.component, stream.source, &frames, NULL));
     assert_int_equal(frames.count, (PLAIN_SIZE + CHUNK - 1) / CHUNK);
     for (uint32_t i = frames.count; i-- > 0;) {
-        assert_int_equal(zt_frame_decode(&frames.frames[i], stream.source, out, NULL), ZT_OK);
+        assert_ok(zt_frame_decode(&frames.frames[i], stream.source, out, NULL));
         assert_memory_equal(out, plain + frames.frames[i].decoded_offset,
                             frames.frames[i].decoded_length);
         total += frames.frames[i].decoded_length;
@@ -160,22 +156,36 @@ static void each_frame_decodes_on_its_own(void **state)
     drop(&stream);
 }
 
-static void empty_stream_is_a_table_alone(void **state)
+TEST(empty_stream_is_a_table_alone)
 {
     struct stream stream;
     struct zt_frames frames;
 
-    (void)state;
     make(&stream, 0);
     assert_int_equal(stream.component.length, 17);
-    assert_int_equal(zt_frames_read(&stream.component, stream.source, &frames, NULL), ZT_OK);
+    assert_ok(zt_frames_read(&stream.component, stream.source, &frames, NULL));
     assert_int_equal(frames.count, 0);
     zt_frames_free(&frames);
     drop(&stream);
 }
 
+/* Appends a seek table of one entry; checksum may be NULL. */
+static void append_table(struct stream *stream, uint32_t stored, uint32_t decoded,
+                         const uint32_t *checksum)
+{
+    bytes_append_u32(&stream->stored, 0x184D2A5E);
+    bytes_append_u32(&stream->stored, (checksum != NULL ? 12 : 8) + 9);
+    bytes_append_u32(&stream->stored, stored);
+    bytes_append_u32(&stream->stored, decoded);
+    if (checksum != NULL)
+        bytes_append_u32(&stream->stored, *checksum);
+    bytes_append_u32(&stream->stored, 1);
+    bytes_append(&stream->stored, checksum != NULL ? "\x80" : "", 1);
+    bytes_append_u32(&stream->stored, 0x8F92EAB1);
+}
+
 /* The column of checksums is allowed and skipped. */
-static void table_may_have_checksums(void **state)
+TEST(table_may_have_checksums)
 {
     struct stream stream;
     size_t before = 64;
@@ -183,32 +193,23 @@ static void table_may_have_checksums(void **state)
     size_t got;
     struct zt_error error;
 
-    (void)state;
     memset(&stream, 0, sizeof(stream));
     bytes_append(&stream.stored, plain, 64);
     bytes_append_zstd(&stream.stored, plain, 100, true);
     before = stream.stored.length - before;
-    bytes_append_u32(&stream.stored, 0x184D2A5E);
-    bytes_append_u32(&stream.stored, 12 + 9);
-    bytes_append_u32(&stream.stored, (uint32_t)before);
-    bytes_append_u32(&stream.stored, 100);
-    bytes_append_u32(&stream.stored, 0x12345678);
-    bytes_append_u32(&stream.stored, 1);
-    bytes_append(&stream.stored, "\x80", 1);
-    bytes_append_u32(&stream.stored, 0x8F92EAB1);
+    append_table(&stream, (uint32_t)before, 100, &(uint32_t){0x12345678});
     finish(&stream, 100);
-    assert_int_equal(decode(&stream, out, 100, &got, &error), ZT_OK);
+    assert_ok(decode(&stream, out, 100, &got, &error));
     assert_int_equal(got, 100);
     assert_memory_equal(out, plain, 100);
     drop(&stream);
 }
 
-static void table_refuses_wrong_bounds(void **state)
+TEST(table_refuses_wrong_bounds)
 {
     struct stream stream;
     size_t end;
 
-    (void)state;
     make(&stream, PLAIN_SIZE);
     end = stream.stored.length;
     stream.stored.at[end - 1] ^= 1;
@@ -232,11 +233,10 @@ static void table_refuses_wrong_bounds(void **state)
     drop(&stream);
 }
 
-static void table_refuses_streams_that_are_too_short(void **state)
+TEST(table_refuses_streams_that_are_too_short)
 {
     struct stream stream;
 
-    (void)state;
     make(&stream, 0);
     for (size_t length = 0; length < 17; length++) {
         stream.stored.length = 64 + length;
@@ -245,12 +245,11 @@ static void table_refuses_streams_that_are_too_short(void **state)
     drop(&stream);
 }
 
-static void table_refuses_wrong_entries(void **state)
+TEST(table_refuses_wrong_entries)
 {
     struct stream stream;
     uint32_t first, last;
 
-    (void)state;
     make(&stream, PLAIN_SIZE);
     /* Frames that are not equal. */
     put_u32(&stream, entry_at(&stream, 5) + 4, CHUNK - 1);
@@ -282,11 +281,10 @@ static void table_refuses_wrong_entries(void **state)
 }
 
 /* A frame that so few bytes cannot fill is rejected by the table's rules, before decoding. */
-static void table_refuses_impossible_ratios(void **state)
+TEST(table_refuses_impossible_ratios)
 {
     struct stream stream;
 
-    (void)state;
     make(&stream, 1);
     assert_int_equal(get_u32(&stream, stream.stored.length - 17), stream.component.length - 25);
     put_u32(&stream, stream.stored.length - 13, 16 << 20);
@@ -309,11 +307,10 @@ static void assert_decoding_fails(struct stream *stream, uint64_t offset)
 
 /* Two frames with the border between them misplaced in the table: one entry is too long by what the
  * other is too short. */
-static void frames_must_give_what_the_table_says(void **state)
+TEST(frames_must_give_what_the_table_says)
 {
     struct stream stream;
 
-    (void)state;
     make(&stream, 2 * CHUNK - 100);
     /* Both lengths made equal: the sum stays. */
     put_u32(&stream, stream.stored.length - 21, CHUNK - 50);
@@ -322,11 +319,10 @@ static void frames_must_give_what_the_table_says(void **state)
     drop(&stream);
 }
 
-static void frames_must_have_a_checksum_and_keep_it(void **state)
+TEST(frames_must_have_a_checksum_and_keep_it)
 {
     struct stream stream;
 
-    (void)state;
     make(&stream, PLAIN_SIZE);
     stream.stored.at[64 + 4] &= (uint8_t)~0x04;
     assert_decoding_fails(&stream, 64);
@@ -336,55 +332,40 @@ static void frames_must_have_a_checksum_and_keep_it(void **state)
     drop(&stream);
 }
 
-static void entry_must_be_one_frame(void **state)
+TEST(entry_must_be_one_frame)
 {
     struct stream stream;
     size_t first, both;
 
-    (void)state;
     memset(&stream, 0, sizeof(stream));
     bytes_append(&stream.stored, plain, 64);
     bytes_append_zstd(&stream.stored, plain, 60, true);
     first = stream.stored.length;
     bytes_append_zstd(&stream.stored, plain + 60, 40, true);
     both = stream.stored.length - 64;
-    bytes_append_u32(&stream.stored, 0x184D2A5E);
-    bytes_append_u32(&stream.stored, 8 + 9);
-    bytes_append_u32(&stream.stored, (uint32_t)both);
-    bytes_append_u32(&stream.stored, 100);
-    bytes_append_u32(&stream.stored, 1);
-    bytes_append(&stream.stored, "", 1);
-    bytes_append_u32(&stream.stored, 0x8F92EAB1);
+    append_table(&stream, (uint32_t)both, 100, NULL);
     stream.component.decoded_length = 100;
     assert_decoding_fails(&stream, first);
     drop(&stream);
 }
 
-static void entry_must_not_be_a_skippable_frame(void **state)
+TEST(entry_must_not_be_a_skippable_frame)
 {
     struct stream stream;
 
-    (void)state;
     make(&stream, 0);
     stream.stored.length = 64;
     bytes_append(&stream.stored, "\x50\x2A\x4D\x18\x05\0\0\0hello", 13);
-    bytes_append_u32(&stream.stored, 0x184D2A5E);
-    bytes_append_u32(&stream.stored, 8 + 9);
-    bytes_append_u32(&stream.stored, 13);
-    bytes_append_u32(&stream.stored, 0);
-    bytes_append_u32(&stream.stored, 1);
-    bytes_append(&stream.stored, "", 1);
-    bytes_append_u32(&stream.stored, 0x8F92EAB1);
+    append_table(&stream, 13, 0, NULL);
     assert_decoding_fails(&stream, 64);
     drop(&stream);
 }
 
-static void frames_are_for_the_seekable_encoding_only(void **state)
+TEST(frames_are_for_the_seekable_encoding_only)
 {
     struct stream stream;
     struct zt_frames frames;
 
-    (void)state;
     make(&stream, 100);
     stream.component.encoding = ZT_ENCODING_ZSTD;
     assert_int_equal(zt_frames_read(&stream.component, stream.source, &frames, NULL),
@@ -393,7 +374,7 @@ static void frames_are_for_the_seekable_encoding_only(void **state)
 }
 
 /* More entries than one batch of the table. */
-static void long_tables_are_walked_whole(void **state)
+TEST(long_tables_are_walked_whole)
 {
     struct stream stream;
     struct zt_frames frames;
@@ -401,39 +382,18 @@ static void long_tables_are_walked_whole(void **state)
     struct zt_error error;
     size_t got;
 
-    (void)state;
     make(&stream, 0);
     stream.stored.length = 64;
     bytes_append_seekable(&stream.stored, plain, 5000, 7);
     finish(&stream, 5000);
-    assert_int_equal(zt_frames_read(&stream.component, stream.source, &frames, NULL), ZT_OK);
+    assert_ok(zt_frames_read(&stream.component, stream.source, &frames, NULL));
     assert_int_equal(frames.count, 715);
     assert_true(frames.frames[714].decoded_offset == 714 * 7);
     zt_frames_free(&frames);
-    assert_int_equal(decode(&stream, out, 4096, &got, &error), ZT_OK);
+    assert_ok(decode(&stream, out, 4096, &got, &error));
     assert_int_equal(got, 5000);
     assert_memory_equal(out, plain, 5000);
     drop(&stream);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(streams_decode_in_steps_of_any_size),
-        cmocka_unit_test(each_frame_decodes_on_its_own),
-        cmocka_unit_test(empty_stream_is_a_table_alone),
-        cmocka_unit_test(table_may_have_checksums),
-        cmocka_unit_test(table_refuses_wrong_bounds),
-        cmocka_unit_test(table_refuses_streams_that_are_too_short),
-        cmocka_unit_test(table_refuses_wrong_entries),
-        cmocka_unit_test(table_refuses_impossible_ratios),
-        cmocka_unit_test(frames_must_give_what_the_table_says),
-        cmocka_unit_test(frames_must_have_a_checksum_and_keep_it),
-        cmocka_unit_test(entry_must_be_one_frame),
-        cmocka_unit_test(entry_must_not_be_a_skippable_frame),
-        cmocka_unit_test(frames_are_for_the_seekable_encoding_only),
-        cmocka_unit_test(long_tables_are_walked_whole),
-    };
-
-    return cmocka_run_group_tests(tests, fill_plain, NULL);
-}
+AROUND_ALL_TESTS(fill_plain, NULL)

@@ -1,12 +1,13 @@
 /* Seekable frames as a source: every start and end, how often each frame is decoded, and several
  * threads. */
-#include "support.h"
+#include "tests.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "handmade.h"
+#include "sources.h"
 #include "zt/decode.h"
 
 #define PLAIN_SIZE 5000
@@ -24,38 +25,6 @@ static int fill_plain(void **state)
     return 0;
 }
 
-/* A file that counts the bytes read from it, from one thread. */
-struct counting_source {
-    struct zt_source base;
-    struct zt_source *inner;
-    uint64_t bytes;
-};
-
-static uint64_t counting_size(const struct zt_source *source)
-{
-    return zt_source_size(((const struct counting_source *)source)->inner);
-}
-
-static enum zt_status counting_read_at(struct zt_source *source, uint64_t offset, void *buffer,
-                                       size_t length, struct zt_error *error)
-{
-    struct counting_source *counting = (struct counting_source *)source;
-
-    counting->bytes += length;
-    return zt_source_read_at(counting->inner, offset, buffer, length, error);
-}
-
-static const uint8_t *counting_map(struct zt_source *source)
-{
-    (void)source;
-    return NULL;
-}
-
-static void counting_close(struct zt_source *source)
-{
-    (void)source;
-}
-
 struct stream {
     struct bytes stored;
     struct zt_component component;
@@ -65,10 +34,6 @@ struct stream {
 /* The stream begins at 64, as components never begin at 0. */
 static void make(struct stream *stream, size_t length)
 {
-    static const struct zt_source_ops ops = {.size = counting_size,
-                                             .read_at = counting_read_at,
-                                             .map = counting_map,
-                                             .close = counting_close};
     static const uint8_t head[64] = {0};
 
     memset(stream, 0, sizeof(*stream));
@@ -79,10 +44,8 @@ static void make(struct stream *stream, size_t length)
                                               .offset = 64,
                                               .length = stream->stored.length - 64,
                                               .decoded_length = length};
-    stream->file.base.ops = &ops;
-    assert_int_equal(
-        zt_source_from_memory(stream->stored.at, stream->stored.length, &stream->file.inner, NULL),
-        ZT_OK);
+    stream->file.base.ops = &counting_source_ops;
+    stream->file.inner = memory_source(stream->stored.at, stream->stored.length);
 }
 
 static void drop(struct stream *stream)
@@ -95,8 +58,7 @@ static struct zt_source *open_frames(struct stream *stream)
 {
     struct zt_source *source = NULL;
 
-    assert_int_equal(zt_frames_source(&stream->component, &stream->file.base, &source, NULL),
-                     ZT_OK);
+    assert_ok(zt_frames_source(&stream->component, &stream->file.base, &source, NULL));
     return source;
 }
 
@@ -106,19 +68,18 @@ static void assert_reads(struct zt_source *source, uint64_t offset, size_t lengt
 
     assert_non_null(got);
     got[length] = 0x5A;
-    assert_int_equal(zt_source_read_at(source, offset, got, length, NULL), ZT_OK);
+    assert_ok(zt_source_read_at(source, offset, got, length, NULL));
     assert_memory_equal(got, plain + offset, length);
     assert_int_equal(got[length], 0x5A);
     free(got);
 }
 
-static void every_border_of_frames_reads_right(void **state)
+TEST(every_border_of_frames_reads_right)
 {
     static const size_t lengths[] = {0, 1, 2, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, PLAIN_SIZE};
     struct stream stream;
     struct zt_source *source;
 
-    (void)state;
     make(&stream, PLAIN_SIZE);
     source = open_frames(&stream);
     assert_true(zt_source_size(source) == PLAIN_SIZE);
@@ -136,16 +97,15 @@ static void every_border_of_frames_reads_right(void **state)
     drop(&stream);
 }
 
-static void only_frames_touched_are_decoded(void **state)
+TEST(only_frames_touched_are_decoded)
 {
     struct stream stream;
     struct zt_source *source;
     struct zt_frames frames;
     uint64_t before;
 
-    (void)state;
     make(&stream, PLAIN_SIZE);
-    assert_int_equal(zt_frames_read(&stream.component, &stream.file.base, &frames, NULL), ZT_OK);
+    assert_ok(zt_frames_read(&stream.component, &stream.file.base, &frames, NULL));
     source = open_frames(&stream);
     before = stream.file.bytes;
     assert_reads(source, 3 * CHUNK + 5, CHUNK);
@@ -161,13 +121,12 @@ static void only_frames_touched_are_decoded(void **state)
     drop(&stream);
 }
 
-static void reader_going_forward_decodes_each_frame_once(void **state)
+TEST(reader_going_forward_decodes_each_frame_once)
 {
     static const size_t steps[] = {1,     100,       CHUNK / 2, CHUNK - 1,
                                    CHUNK, CHUNK + 1, 3 * CHUNK, PLAIN_SIZE};
     struct stream stream;
 
-    (void)state;
     make(&stream, PLAIN_SIZE);
     for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
         struct zt_source *source = open_frames(&stream);
@@ -183,36 +142,34 @@ static void reader_going_forward_decodes_each_frame_once(void **state)
     drop(&stream);
 }
 
-static void reading_past_the_end_fails(void **state)
+TEST(reading_past_the_end_fails)
 {
     struct stream stream;
     struct zt_source *source;
     uint8_t got[4];
 
-    (void)state;
     make(&stream, 10);
     source = open_frames(&stream);
     assert_int_equal(zt_source_read_at(source, 8, got, 3, NULL), ZT_IO);
     assert_int_equal(zt_source_read_at(source, UINT64_MAX, got, 3, NULL), ZT_IO);
-    assert_int_equal(zt_source_read_at(source, 10, got, 0, NULL), ZT_OK);
+    assert_ok(zt_source_read_at(source, 10, got, 0, NULL));
     zt_source_close(source);
     drop(&stream);
     make(&stream, 0);
     source = open_frames(&stream);
     assert_true(zt_source_size(source) == 0);
-    assert_int_equal(zt_source_read_at(source, 0, got, 0, NULL), ZT_OK);
+    assert_ok(zt_source_read_at(source, 0, got, 0, NULL));
     assert_int_equal(zt_source_read_at(source, 0, got, 1, NULL), ZT_IO);
     zt_source_close(source);
     drop(&stream);
 }
 
-static void broken_table_makes_no_source(void **state)
+TEST(broken_table_makes_no_source)
 {
     struct stream stream;
     struct zt_source *source = NULL;
     struct zt_error error;
 
-    (void)state;
     make(&stream, PLAIN_SIZE);
     stream.stored.at[stream.stored.length - 1] ^= 1;
     assert_int_equal(zt_frames_source(&stream.component, &stream.file.base, &source, &error),
@@ -226,7 +183,7 @@ static void broken_table_makes_no_source(void **state)
 }
 
 /* A frame that does not decode is not kept, and the other frames remain readable. */
-static void broken_frame_fails_every_time_and_alone(void **state)
+TEST(broken_frame_fails_every_time_and_alone)
 {
     struct stream stream;
     struct zt_source *source;
@@ -234,9 +191,8 @@ static void broken_frame_fails_every_time_and_alone(void **state)
     struct zt_error error;
     uint8_t got[CHUNK];
 
-    (void)state;
     make(&stream, PLAIN_SIZE);
-    assert_int_equal(zt_frames_read(&stream.component, &stream.file.base, &frames, NULL), ZT_OK);
+    assert_ok(zt_frames_read(&stream.component, &stream.file.base, &frames, NULL));
     stream.stored.at[frames.frames[3].stored_offset - 1] ^= 0x80;
     source = open_frames(&stream);
     assert_reads(source, 3 * CHUNK + 1, 5);
@@ -278,17 +234,16 @@ static void *read_here_and_there(void *argument)
     return NULL;
 }
 
-static void several_threads_read_at_once(void **state)
+TEST(several_threads_read_at_once)
 {
     struct stream stream;
     struct zt_source *source = NULL;
     struct reader readers[THREADS];
     pthread_t threads[THREADS];
 
-    (void)state;
     make(&stream, PLAIN_SIZE);
     /* Not the one that counts, which is for one thread. */
-    assert_int_equal(zt_frames_source(&stream.component, stream.file.inner, &source, NULL), ZT_OK);
+    assert_ok(zt_frames_source(&stream.component, stream.file.inner, &source, NULL));
     for (unsigned i = 0; i < THREADS; i++) {
         readers[i] = (struct reader){.source = source, .seed = i};
         assert_int_equal(pthread_create(&threads[i], NULL, read_here_and_there, &readers[i]), 0);
@@ -301,17 +256,4 @@ static void several_threads_read_at_once(void **state)
     drop(&stream);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_border_of_frames_reads_right),
-        cmocka_unit_test(only_frames_touched_are_decoded),
-        cmocka_unit_test(reader_going_forward_decodes_each_frame_once),
-        cmocka_unit_test(reading_past_the_end_fails),
-        cmocka_unit_test(broken_table_makes_no_source),
-        cmocka_unit_test(broken_frame_fails_every_time_and_alone),
-        cmocka_unit_test(several_threads_read_at_once),
-    };
-
-    return cmocka_run_group_tests(tests, fill_plain, NULL);
-}
+AROUND_ALL_TESTS(fill_plain, NULL)

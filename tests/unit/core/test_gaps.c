@@ -1,6 +1,6 @@
 /* Gaps: which ranges are reported, which of them are padding, and bytes of padding that are not
  * zero. */
-#include "support.h"
+#include "tests.h"
 
 #include <string.h>
 
@@ -34,7 +34,7 @@ static enum zt_status walk(const struct zt_model *model, const uint8_t *bytes, s
 
     found.count = 0;
     zt_error_clear(&error);
-    assert_int_equal(zt_source_from_memory(bytes, length, &source, NULL), ZT_OK);
+    source = memory_source(bytes, length);
     status = zt_gaps_walk(model, source, take, &found, &error);
     zt_source_close(source);
     return status;
@@ -64,76 +64,68 @@ static void walk_zt2(const char *manifest, uint64_t dirty_at)
     zt2_file_make(&file, ZT2_MANIFEST_AT, manifest);
     if (dirty_at != ZT_NO_OFFSET)
         file.bytes[dirty_at] = 1;
-    assert_int_equal(zt2_file_open(&file, &model, &error), ZT_OK);
-    assert_int_equal(walk(model, file.bytes, file.length), ZT_OK);
+    assert_ok(zt2_file_open(&file, &model, &error));
+    assert_ok(walk(model, file.bytes, file.length));
     zt_model_free(model);
     zt2_file_free(&file);
 }
 
-#define PLACED(name, place) \
-    "\"" name "\":{\"parts\":{\"data\":{\"blob\":" place ",\"dtype\":\"u8\"}},"
-#define OF_EIGHT "\"shape\":[8],\"layout\":\"dense\"}"
-#define OF_4096  "\"shape\":[4096],\"layout\":\"dense\"}"
+#define PLACED(name, place) "'" name "':{'parts':{'data':{'blob':" place ",'dtype':'u8'}},"
+#define OF_EIGHT            "'shape':[8],'layout':'dense'}"
+#define OF_4096             "'shape':[4096],'layout':'dense'}"
 
-static void walk_reports_padding_before_aligned_ranges(void **state)
+TEST(walk_reports_padding_before_aligned_ranges)
 {
-    (void)state;
-    walk_zt2("{\"objects\":{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[4096,4096]")
-                 OF_4096 "," PLACED("c", "[8192,4096]") OF_4096 "}}",
+    walk_zt2("{'objects':{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[4096,4096]") OF_4096
+             "," PLACED("c", "[8192,4096]") OF_4096 "}}",
              ZT_NO_OFFSET);
     assert_int_equal(found.count, 2);
     assert_gap(0, 8, 4088, true, ZT_NO_OFFSET);
     assert_gap(1, 12296, 4088, true, ZT_NO_OFFSET);
 }
 
-static void walk_finds_the_first_byte_of_padding_that_is_not_zero(void **state)
+TEST(walk_finds_the_first_byte_of_padding_that_is_not_zero)
 {
-    (void)state;
-    walk_zt2("{\"objects\":{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[4096,4096]")
-                 OF_4096 "," PLACED("c", "[8192,4096]") OF_4096 "}}",
+    walk_zt2("{'objects':{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[4096,4096]") OF_4096
+             "," PLACED("c", "[8192,4096]") OF_4096 "}}",
              ZT2_MANIFEST_AT - 1);
     assert_int_equal(found.count, 2);
     assert_gap(0, 8, 4088, true, ZT_NO_OFFSET);
     assert_gap(1, 12296, 4088, true, ZT2_MANIFEST_AT - 1);
 }
 
-static void walk_reports_bytes_that_no_object_refers_to(void **state)
+TEST(walk_reports_bytes_that_no_object_refers_to)
 {
-    (void)state;
-    walk_zt2("{\"objects\":{" PLACED("a", "[4096,8]") OF_EIGHT "}}", 8192);
+    walk_zt2("{'objects':{" PLACED("a", "[4096,8]") OF_EIGHT "}}", 8192);
     assert_int_equal(found.count, 2);
     assert_gap(1, 4104, ZT2_MANIFEST_AT - 4104, false, ZT_NO_OFFSET);
 }
 
-static void walk_takes_a_shared_blob_once(void **state)
+TEST(walk_takes_a_shared_blob_once)
 {
-    (void)state;
-    walk_zt2("{\"objects\":{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[12288,8]")
-                 OF_EIGHT "}}",
+    walk_zt2("{'objects':{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[12288,8]") OF_EIGHT
+             "}}",
              ZT_NO_OFFSET);
     assert_int_equal(found.count, 2);
     assert_gap(0, 8, 12280, false, ZT_NO_OFFSET);
     assert_gap(1, 12296, 4088, true, ZT_NO_OFFSET);
 }
 
-static void walk_ignores_ranges_in_shards(void **state)
+TEST(walk_ignores_ranges_in_shards)
 {
-    (void)state;
-    walk_zt2("{\"shards\":{\"s\":{\"size\":9000,\"digest\":\"sha256:00\"}},\"objects\":{\"a\":{"
-             "\"parts\":{\"data\":{"
-             "\"blob\":[4096,8],\"dtype\":\"u8\",\"shard\":\"s\"}}," OF_EIGHT "}}",
+    walk_zt2("{'shards':{'s':{'size':9000,'digest':'sha256:00'}},'objects':{'a':{'parts':{'data':{'"
+             "blob':[4096,8],'dtype':'u8','shard':'s'}}," OF_EIGHT "}}",
              ZT_NO_OFFSET);
     assert_int_equal(found.count, 1);
     assert_gap(0, 8, ZT2_MANIFEST_AT - 8, false, ZT_NO_OFFSET);
 }
 
-static void walk_reports_padding_that_cannot_be_read(void **state)
+TEST(walk_reports_padding_that_cannot_be_read)
 {
     struct zt_model *model = NULL;
 
-    (void)state;
-    zt2_file_make(&file, ZT2_MANIFEST_AT, "{\"objects\":{" PLACED("a", "[4096,8]") OF_EIGHT "}}");
-    assert_int_equal(zt2_file_open(&file, &model, &error), ZT_OK);
+    zt2_file_make(&file, ZT2_MANIFEST_AT, "{'objects':{" PLACED("a", "[4096,8]") OF_EIGHT "}}");
+    assert_ok(zt2_file_open(&file, &model, &error));
     assert_int_equal(walk(model, file.bytes, 100), ZT_IO);
     assert_int_equal(error.status, ZT_IO);
     assert_int_equal(found.count, 0);
@@ -147,20 +139,18 @@ static void walk_container(const struct container *container)
 {
     struct zt_model *model = NULL;
 
-    assert_int_equal(container_open(container, container->length, &model, &error), ZT_OK);
-    assert_int_equal(walk(model, container->bytes, container->length), ZT_OK);
+    assert_ok(container_open(container, container->length, &model, &error));
+    assert_ok(walk(model, container->bytes, container->length));
     zt_model_free(model);
 }
 
-static void walk_reports_bytes_before_a_version_1_manifest(void **state)
+TEST(walk_reports_bytes_before_a_version_1_manifest)
 {
     static const char manifest[] =
-        "{\"version\":\"1.2.0\",\"objects\":{\"a\":{\"shape\":[8],\"format\":\"dense\","
-        "\"components\":"
-        "{\"data\":{\"dtype\":\"u8\",\"offset\":64,\"length\":8,\"encoding\":\"raw\"}}}}}";
+        "{'version':'1.2.0','objects':{'a':{'shape':[8],'format':'dense','components':{'data':{'"
+        "dtype':'u8','offset':64,'length':8,'encoding':'raw'}}}}}";
     struct container container = {0};
 
-    (void)state;
     container_make(&container, CONTAINER_ZT1, 8, manifest);
     container.bytes[63] = 0xab;
     walk_container(&container);
@@ -191,9 +181,8 @@ static void walk_gguf(unsigned alignment, size_t data_length)
     container_free(&container);
 }
 
-static void walk_uses_the_alignment_of_a_gguf_file(void **state)
+TEST(walk_uses_the_alignment_of_a_gguf_file)
 {
-    (void)state;
     walk_gguf(32, 24);
     for (unsigned i = 0; i < found.count; i++)
         assert_true(found.gaps[i].is_padding);
@@ -206,20 +195,4 @@ static void walk_uses_the_alignment_of_a_gguf_file(void **state)
     walk_gguf(64, 64);
     assert_true(found.gaps[found.count - 1].is_padding);
     assert_int_equal(found.gaps[found.count - 1].length, 40);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(walk_reports_padding_before_aligned_ranges),
-        cmocka_unit_test(walk_finds_the_first_byte_of_padding_that_is_not_zero),
-        cmocka_unit_test(walk_reports_bytes_that_no_object_refers_to),
-        cmocka_unit_test(walk_takes_a_shared_blob_once),
-        cmocka_unit_test(walk_ignores_ranges_in_shards),
-        cmocka_unit_test(walk_reports_padding_that_cannot_be_read),
-        cmocka_unit_test(walk_reports_bytes_before_a_version_1_manifest),
-        cmocka_unit_test(walk_uses_the_alignment_of_a_gguf_file),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Views with strides, of every kind, compared with a loop over their elements. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,9 +137,9 @@ static void assert_decodes_to(const struct zt_component *component, struct zt_so
     uint64_t total = 0;
     size_t length = 1;
 
-    assert_int_equal(zt_decoder_open(component, source, &decoder, &error), ZT_OK);
+    assert_ok(zt_decoder_open(component, source, &decoder, &error));
     while (length > 0) {
-        assert_int_equal(zt_decoder_read(decoder, buffer, capacity, &length, &error), ZT_OK);
+        assert_ok(zt_decoder_read(decoder, buffer, capacity, &length, &error));
         assert_true(total + length <= component->decoded_length);
         assert_memory_equal(buffer, expected + total, length);
         total += length;
@@ -205,8 +205,7 @@ static void try_view(const struct view *view, const struct kind *kind, bool big_
         component.encoding = storing == STORED ? ZT_ENCODING_STRIDED : ZT_ENCODING_DEFLATE;
         component.offset = storage->at + (storing == STORED ? view->offset * width : 0);
         component.length = storing == STORED ? span_of(view) * width : storage->length;
-        assert_int_equal(
-            zt_source_from_memory(storage->file.at, storage->file.length, &source, NULL), ZT_OK);
+        source = memory_source(storage->file.at, storage->file.length);
         assert_false(zt_component_is_plain(&component));
         for (size_t i = 0; i < sizeof(capacities) / sizeof(*capacities); i++)
             assert_decodes_to(&component, source, expected, capacities[i]);
@@ -226,11 +225,10 @@ static void try_kind(const struct view *view, const struct kind *kind,
     }
 }
 
-static void every_view_decodes_to_its_elements_in_row_major_order(void **state)
+TEST(every_view_decodes_to_its_elements_in_row_major_order)
 {
     struct storage storages[STORINGS];
 
-    (void)state;
     for (enum storing storing = STORED; storing < STORINGS; storing++)
         make_storage(storing, &storages[storing]);
     for (size_t view = 0; view < VIEW_COUNT; view++)
@@ -265,16 +263,15 @@ static void assert_large(uint64_t row_stride, uint64_t column_stride)
         stored[i] = i * 11400714819323198485u;
     for (uint64_t i = 0; i < (uint64_t)WIDE * WIDE; i++)
         expected[i] = stored[i / WIDE * row_stride + i % WIDE * column_stride];
-    assert_int_equal(zt_source_from_memory(stored, component.length, &source, NULL), ZT_OK);
+    source = memory_source(stored, component.length);
     assert_decodes_to(&component, source, (const uint8_t *)expected, 4096);
     zt_source_close(source);
     free(expected);
     free(stored);
 }
 
-static void views_of_several_blocks_decode(void **state)
+TEST(views_of_several_blocks_decode)
 {
-    (void)state;
     assert_large(WIDE, 1);
     assert_large(1, WIDE);
     assert_large(1, 1);
@@ -286,7 +283,7 @@ static void views_of_several_blocks_decode(void **state)
 
 /* --- what cannot be read --- */
 
-static void overlaps_in_a_large_deflated_storage_are_refused(void **state)
+TEST(overlaps_in_a_large_deflated_storage_are_refused)
 {
     const uint64_t shape[] = {(uint64_t)57 << 20, 2};
     const uint64_t strides[] = {1, 1};
@@ -299,11 +296,9 @@ static void overlaps_in_a_large_deflated_storage_are_refused(void **state)
                                            .length = 100000,
                                            .decoded_length = (uint64_t)114 << 20};
     struct zt_decoder *decoder = NULL;
-    struct zt_source *source;
     struct zt_error error;
+    struct zt_source *source = memory_source("", 0);
 
-    (void)state;
-    assert_int_equal(zt_source_from_memory("", 0, &source, NULL), ZT_OK);
     assert_int_equal(zt_decoder_open(&component, source, &decoder, &error), ZT_LIMIT);
     assert_int_equal(error.offset, 7);
     assert_non_null(strstr(error.message, "overlap"));
@@ -312,7 +307,7 @@ static void overlaps_in_a_large_deflated_storage_are_refused(void **state)
 }
 
 /* A storage that ends before the view does. */
-static void a_view_past_the_end_of_a_deflated_storage_is_corrupt(void **state)
+TEST(a_view_past_the_end_of_a_deflated_storage_is_corrupt)
 {
     const uint64_t shape[] = {STORAGE_BYTES};
     const struct zt_arrangement arrangement = {
@@ -329,12 +324,10 @@ static void a_view_past_the_end_of_a_deflated_storage_is_corrupt(void **state)
     uint8_t buffer[STORAGE_BYTES];
     size_t length = 1;
 
-    (void)state;
     make_storage(DEFLATED, &storage);
     component.offset = storage.at;
     component.length = storage.length;
-    assert_int_equal(zt_source_from_memory(storage.file.at, storage.file.length, &source, NULL),
-                     ZT_OK);
+    source = memory_source(storage.file.at, storage.file.length);
     status = zt_decoder_open(&component, source, &decoder, &error);
     while (status == ZT_OK && length > 0)
         status = zt_decoder_read(decoder, buffer, sizeof(buffer), &length, &error);
@@ -342,16 +335,4 @@ static void a_view_past_the_end_of_a_deflated_storage_is_corrupt(void **state)
     zt_decoder_close(decoder);
     zt_source_close(source);
     bytes_free(&storage.file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_view_decodes_to_its_elements_in_row_major_order),
-        cmocka_unit_test(views_of_several_blocks_decode),
-        cmocka_unit_test(overlaps_in_a_large_deflated_storage_are_refused),
-        cmocka_unit_test(a_view_past_the_end_of_a_deflated_storage_is_corrupt),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/gguf.h"
+#include "base/little_endian.h"
+#include "formats/gguf/gguf.h"
 #include "gguf_file.h"
-#include "support.h"
-#include "zt/attributes.h"
+#include "sources.h"
+#include "tests.h"
+#include "zip_file.h"
 
 static const uint64_t dims[] = {256, 2, 1, 1, 1};
 
 /* --- tensors --- */
 
-static void open_reads_tensors(void **state)
+TEST(open_reads_tensors)
 {
     struct gguf_file file = {0};
     struct container container = {0};
@@ -20,7 +22,6 @@ static void open_reads_tensors(void **state)
     const struct zt_object *object;
     const struct zt_component *part;
 
-    (void)state;
     gguf_begin(&file);
     gguf_put_tensor(&file, "w", 2, (const uint64_t[2]){3, 2}, 0);
     gguf_put_offset(&file, 32);
@@ -40,7 +41,7 @@ static void open_reads_tensors(void **state)
     assert_int_equal(model->manifest_length, container.manifest_length);
     assert_int_equal(model->attributes.length, 0);
     assert_int_equal(model->object_count, 4);
-    object = zt_model_find(model, (struct zt_text){"w", 1});
+    object = zt_model_find(model, zt_text_from("w"));
     assert_non_null(object);
     assert_string_equal(object->format, "dense");
     assert_int_equal(object->layout, ZT_LAYOUT_DENSE);
@@ -54,7 +55,7 @@ static void open_reads_tensors(void **state)
     assert_int_equal(part->offset, data + 32);
     assert_int_equal(part->length, 24);
     assert_int_equal(part->decoded_length, 24);
-    object = zt_model_find(model, (struct zt_text){"s", 1});
+    object = zt_model_find(model, zt_text_from("s"));
     assert_int_equal(object->rank, 0);
     assert_int_equal(zt_object_components(model, object)->dtype, ZT_F64);
     assert_int_equal(zt_object_components(model, object)->offset, data);
@@ -71,7 +72,6 @@ static void check_type(uint32_t number, const char *layout, unsigned elements, u
     struct gguf_file file = {0};
     struct container container = {0};
     char wanted[64];
-    char text[64] = "";
     uint64_t shape[2] = {elements, 3};
     struct zt_model *model;
     const struct zt_object *object;
@@ -89,16 +89,14 @@ static void check_type(uint32_t number, const char *layout, unsigned elements, u
         assert_int_equal(model->components[0].dtype, ZT_U8);
         snprintf(wanted, sizeof(wanted), "{\"block_bytes\":%u,\"elems_per_block\":%u}", bytes,
                  elements);
-        zt_attributes_write_json(
-            (struct zt_text){(const char *)object->attributes, object->attributes_length},
-            gguf_append_text, text, NULL);
-        assert_string_equal(text, wanted);
+        assert_json((struct zt_text){(const char *)object->attributes, object->attributes_length},
+                    wanted);
     }
     zt_model_free(model);
     container_free(&container);
 }
 
-static void open_reads_every_type(void **state)
+TEST(open_reads_every_type)
 {
     static const struct {
         uint32_t number;
@@ -143,16 +141,14 @@ static void open_reads_every_type(void **state)
         {42, "gguf.q2_0/1", 64, 18},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         check_type(types[i].number, types[i].layout, types[i].elements, types[i].bytes);
 }
 
-static void open_refuses_types_that_were_removed(void **state)
+TEST(open_refuses_types_that_were_removed)
 {
     static const uint32_t numbers[] = {4, 5, 31, 32, 33, 36, 37, 38, 43, 1000, UINT32_MAX};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         struct gguf_file file = {0};
 
@@ -176,9 +172,8 @@ static void refuse_tensor(unsigned rank, const uint64_t *shape, uint32_t type, c
     gguf_assert_refused(&file, 64, rule, 24 + 8 + 1);
 }
 
-static void open_refuses_impossible_shapes(void **state)
+TEST(open_refuses_impossible_shapes)
 {
-    (void)state;
     refuse_tensor(5, dims, 0, "gguf §Tensor Rank");
     refuse_tensor(4, (const uint64_t[4]){0, 1ull << 32, 1ull << 32, 1}, 0, "gguf §Tensor Shape");
     refuse_tensor(1, (const uint64_t[1]){1ull << 62}, 0, "gguf §Tensor Shape");
@@ -187,7 +182,7 @@ static void open_refuses_impossible_shapes(void **state)
     refuse_tensor(0, NULL, 8, "gguf §Tensor Shape");
 }
 
-static void open_refuses_tensors_that_are_not_there(void **state)
+TEST(open_refuses_tensors_that_are_not_there)
 {
     static const struct {
         uint64_t offset;
@@ -198,7 +193,6 @@ static void open_refuses_tensors_that_are_not_there(void **state)
         {~31ull, "gguf §Data BlobBounds"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct gguf_file file = {0};
         uint64_t at;
@@ -211,12 +205,11 @@ static void open_refuses_tensors_that_are_not_there(void **state)
     }
 }
 
-static void open_refuses_tensors_that_overlap(void **state)
+TEST(open_refuses_tensors_that_overlap)
 {
     struct gguf_file file = {0};
     struct container container = {0};
 
-    (void)state;
     gguf_begin(&file);
     gguf_put_tensor(&file, "b", 1, (const uint64_t[1]){33}, 24);
     gguf_put_offset(&file, 0);
@@ -227,14 +220,13 @@ static void open_refuses_tensors_that_overlap(void **state)
     container_free(&container);
 }
 
-static void open_refuses_names(void **state)
+TEST(open_refuses_names)
 {
     static char long_name[1026];
     const char *const names[] = {"", "\xff", long_name};
     struct gguf_file file;
     uint64_t second;
 
-    (void)state;
     memset(long_name, 'n', sizeof(long_name) - 1);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         file = (struct gguf_file){0};
@@ -256,19 +248,18 @@ static void open_refuses_names(void **state)
 
 /* --- the head, and lies --- */
 
-static void open_refuses_versions(void **state)
+TEST(open_refuses_versions)
 {
     static const struct {
         uint32_t version;
         enum zt_status status;
-        const char *says;
+        const char *has_text;
     } cases[] = {{1, ZT_UNSUPPORTED, "version 1"},
                  {0x03000000, ZT_UNSUPPORTED, "big-endian"},
                  {0x02000000, ZT_UNSUPPORTED, "big-endian"},
                  {0, ZT_INVALID, "version 0"},
                  {4, ZT_INVALID, "version 4"}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct gguf_file file = {0};
         struct container container = {0};
@@ -282,7 +273,7 @@ static void open_refuses_versions(void **state)
             container.bytes[4 + j] = (uint8_t)(cases[i].version >> 8 * j);
         container_open(&container, container.length, &model, &error);
         assert_failure(&error, cases[i].status, "gguf §Header Version", 4);
-        assert_non_null(strstr(error.message, cases[i].says));
+        assert_non_null(strstr(error.message, cases[i].has_text));
         assert_null(model);
         container_free(&container);
     }
@@ -312,26 +303,19 @@ static void make_whole(struct container *container, uint64_t places[5])
     gguf_finish(&file, 64, 576, container);
 }
 
-static void put_le64(uint8_t *bytes, uint64_t value)
-{
-    for (unsigned i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(value >> 8 * i);
-}
-
-static void open_refuses_wrong_lengths_and_counts(void **state)
+TEST(open_refuses_wrong_lengths_and_counts)
 {
     static const uint64_t lies[] = {UINT64_MAX, 1ull << 63, 1ull << 40, 4096};
     uint64_t places[5];
     struct container container = {0};
 
-    (void)state;
     make_whole(&container, places);
     for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
         for (unsigned j = 0; j < 5; j++) {
             uint8_t kept[8];
 
             memcpy(kept, container.bytes + places[j], 8);
-            put_le64(container.bytes + places[j], lies[i]);
+            zt_store_le64(container.bytes + places[j], lies[i]);
             container_assert_refused(
                 &container, j < 4 ? "gguf §Metadata Bounds" : "gguf §Tensor Bounds", places[j]);
             memcpy(container.bytes + places[j], kept, 8);
@@ -340,7 +324,7 @@ static void open_refuses_wrong_lengths_and_counts(void **state)
             uint8_t kept[8];
 
             memcpy(kept, container.bytes + at, 8);
-            put_le64(container.bytes + at, lies[i]);
+            zt_store_le64(container.bytes + at, lies[i]);
             container_assert_refused(&container, "gguf §Header Counts", at);
             memcpy(container.bytes + at, kept, 8);
         }
@@ -348,103 +332,48 @@ static void open_refuses_wrong_lengths_and_counts(void **state)
     container_free(&container);
 }
 
-static void open_refuses_every_prefix(void **state)
+TEST(open_survives_prefixes_and_flipped_bits)
 {
     uint64_t places[5];
     struct container container = {0};
     struct zt_model *model = NULL;
     struct zt_error error;
 
-    (void)state;
     make_whole(&container, places);
-    for (size_t length = 0; length < container.length; length++) {
-        zt_error_clear(&error);
-        assert_int_equal(container_open(&container, length, &model, &error), ZT_INVALID);
-        assert_non_null(error.rule);
-        assert_null(model);
-    }
+    bytes_assert_survive(&(struct bytes){container.bytes, container.length}, 0,
+                         container.manifest_length);
     container_open(&container, 23, &model, &error);
     assert_failure(&error, ZT_INVALID, "gguf §Header FileTooSmall", 0);
     container_free(&container);
 }
 
-static void open_survives_every_flipped_bit(void **state)
+TEST(open_refuses_headers_above_1_gib)
 {
-    uint64_t places[5];
-    struct container container = {0};
-
-    (void)state;
-    make_whole(&container, places);
-    for (size_t bit = 0; bit < container.manifest_length * 8; bit++) {
-        struct zt_model *model = NULL;
-        struct zt_error error;
-
-        zt_error_clear(&error);
-        container.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        if (container_open(&container, container.length, &model, &error) == ZT_OK) {
-            for (uint32_t i = 0; i < model->component_count; i++) {
-                assert_true(model->components[i].offset >= model->manifest_length);
-                assert_true(model->components[i].offset <= container.length);
-                assert_true(model->components[i].length <=
-                            container.length - model->components[i].offset);
-            }
-            zt_model_free(model);
-        } else {
-            assert_true(error.rule != NULL || error.status == ZT_UNSUPPORTED);
-            assert_null(model);
-        }
-        container.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-    }
-    container_free(&container);
-}
-
-/* A source of 3 GiB that is a head, one key and its string's length, and zeros. */
-static const uint8_t huge_head[] =
-    "GGUF\3\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0k\10\0\0\0"
-    "\0\0\0\200\0\0\0\0";
-
-static uint64_t huge_size(const struct zt_source *source)
-{
-    (void)source;
-    return 3ull << 30;
-}
-
-static enum zt_status huge_read(struct zt_source *source, uint64_t offset, void *buffer,
-                                size_t length, struct zt_error *error)
-{
-    (void)source, (void)error;
-    memset(buffer, 0, length);
-    if (offset < sizeof(huge_head)) {
-        size_t left = sizeof(huge_head) - (size_t)offset;
-
-        memcpy(buffer, huge_head + offset, left < length ? left : length);
-    }
-    return ZT_OK;
-}
-
-static void open_refuses_headers_above_1_gib(void **state)
-{
-    static const struct zt_source_ops ops = {.size = huge_size, .read_at = huge_read};
-    struct zt_source source = {&ops};
+    /* A head, one key and its string's length, and zeros. */
+    static const char head[] =
+        "GGUF\3\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0k\10\0\0\0"
+        "\0\0\0\200\0\0\0\0";
+    struct sparse_source source = {.base = {&sparse_source_ops},
+                                   .size = 3ull << 30,
+                                   .head = head,
+                                   .head_length = sizeof(head)};
     struct zt_model *model = NULL;
     struct zt_error error;
 
-    (void)state;
     zt_error_clear(&error);
-    zt_model_open(&source, &model, &error);
+    zt_model_open(&source.base, &model, &error);
     assert_failure(&error, ZT_INVALID, "gguf §Header HeaderTooLarge", 0);
     assert_null(model);
 }
 
 /* The window over the file is refilled many times, and long strings reach past it. */
-static void open_reads_headers_larger_than_the_window(void **state)
+TEST(open_reads_headers_larger_than_the_window)
 {
     static char text[300001];
     struct gguf_file file = {0};
     struct container container = {0};
     struct zt_model *model;
 
-    (void)state;
     memset(text, 't', sizeof(text) - 1);
     gguf_begin(&file);
     gguf_put_key(&file, "long", GGUF_STRING), gguf_put_string(&file, text);
@@ -460,25 +389,4 @@ static void open_reads_headers_larger_than_the_window(void **state)
     assert_int_equal(model->components[0].offset, container.length - 256);
     zt_model_free(model);
     container_free(&container);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_reads_tensors),
-        cmocka_unit_test(open_reads_every_type),
-        cmocka_unit_test(open_refuses_types_that_were_removed),
-        cmocka_unit_test(open_refuses_impossible_shapes),
-        cmocka_unit_test(open_refuses_tensors_that_are_not_there),
-        cmocka_unit_test(open_refuses_tensors_that_overlap),
-        cmocka_unit_test(open_refuses_names),
-        cmocka_unit_test(open_refuses_versions),
-        cmocka_unit_test(open_refuses_wrong_lengths_and_counts),
-        cmocka_unit_test(open_refuses_every_prefix),
-        cmocka_unit_test(open_survives_every_flipped_bit),
-        cmocka_unit_test(open_refuses_headers_above_1_gib),
-        cmocka_unit_test(open_reads_headers_larger_than_the_window),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,16 @@
 /* GGUF: keys and values, read and refused. */
 #include <string.h>
 
-#include "formats/gguf.h"
+#include "formats/gguf/gguf.h"
 #include "gguf_file.h"
-#include "support.h"
-#include "zt/attributes.h"
+#include "tests.h"
 
-static void open_reads_every_value(void **state)
+TEST(open_reads_every_value)
 {
     struct gguf_file file = {0};
     struct container container = {0};
-    char text[512] = "";
     struct zt_model *model;
 
-    (void)state;
     gguf_begin(&file);
     gguf_put_key(&file, "u8", GGUF_U8), gguf_put(&file, 255, 1);
     gguf_put_key(&file, "i8", GGUF_I8), gguf_put(&file, 0x80, 1);
@@ -37,9 +34,8 @@ static void open_reads_every_value(void **state)
     gguf_finish(&file, 32, 0, &container);
     model = container_model(&container);
     assert_int_equal(model->manifest_length, container.length);
-    zt_attributes_write_json(model->attributes, gguf_append_text, text, NULL);
-    assert_string_equal(
-        text,
+    assert_json(
+        model->attributes,
         "{\"u8\":255,\"i8\":-128,\"u16\":65535,\"i16\":-1,\"u32\":4294967295,\"i32\":5,\"f32\":"
         "0.10000000149011612,\"bool\":true,\"string\":\"\xc3\xa9\",\"u64\":18446744073709551615,"
         "\"i64\":-9223372036854775808,\"f64\":0.1,\"tokens\":[\"a\",\"_w\"],"
@@ -50,12 +46,11 @@ static void open_reads_every_value(void **state)
 
 /* Names of every length, so that the header ends at every distance from the next multiple, and on
  * one. */
-static void open_aligns_data_as_the_file_says(void **state)
+TEST(open_aligns_data_as_the_file_says)
 {
     char name[] = "12345678";
     struct container container = {0};
 
-    (void)state;
     for (unsigned length = 1; length <= 8; length++) {
         struct gguf_file file = {0};
         struct zt_model *model;
@@ -74,7 +69,7 @@ static void open_aligns_data_as_the_file_says(void **state)
     container_free(&container);
 }
 
-static void open_refuses_alignments(void **state)
+TEST(open_refuses_alignments)
 {
     static const struct {
         enum gguf_value type;
@@ -82,7 +77,6 @@ static void open_refuses_alignments(void **state)
     } cases[] = {{GGUF_U32, 0},  {GGUF_U32, 4},  {GGUF_U32, 24},         {GGUF_U32, 33},
                  {GGUF_U64, 32}, {GGUF_I32, 32}, {GGUF_U32, 0xFFFFFFFF}, {GGUF_F32, 0x42000000}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct gguf_file file = {0};
         uint64_t at;
@@ -95,14 +89,13 @@ static void open_refuses_alignments(void **state)
     }
 }
 
-static void open_refuses_keys(void **state)
+TEST(open_refuses_keys)
 {
     static char long_key[65537];
     const char *const keys[] = {"", "\xff", long_key};
     struct gguf_file file;
     uint64_t second;
 
-    (void)state;
     memset(long_key, 'k', sizeof(long_key) - 1);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         file = (struct gguf_file){0};
@@ -119,11 +112,10 @@ static void open_refuses_keys(void **state)
     gguf_assert_refused(&file, 0, "gguf §Metadata DuplicateKey", second);
 }
 
-static void open_refuses_values(void **state)
+TEST(open_refuses_values)
 {
     struct gguf_file file = {0};
 
-    (void)state;
     gguf_begin(&file);
     gguf_put_key(&file, "k", GGUF_VALUE_COUNT), gguf_put(&file, 0, 8);
     gguf_assert_refused(&file, 0, "gguf §Metadata ValueType", 24 + 9);
@@ -144,12 +136,11 @@ static void put_nested(struct gguf_file *file, unsigned levels)
     gguf_put(file, GGUF_U8, 4), gguf_put(file, 0, 8);
 }
 
-static void open_refuses_arrays_deeper_than_32(void **state)
+TEST(open_refuses_arrays_deeper_than_32)
 {
     struct gguf_file file = {0};
     struct container container = {0};
 
-    (void)state;
     put_nested(&file, GGUF_DEPTH_MAX);
     gguf_finish(&file, 32, 0, &container);
     zt_model_free(container_model(&container));
@@ -158,18 +149,4 @@ static void open_refuses_arrays_deeper_than_32(void **state)
     gguf_assert_refused(&file, 0, "gguf §Metadata Depth", 24 + 9 + 4 + 12 * GGUF_DEPTH_MAX);
     put_nested(&file, 100000);
     gguf_assert_refused(&file, 0, "gguf §Metadata Depth", 24 + 9 + 4 + 12 * GGUF_DEPTH_MAX);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_reads_every_value),
-        cmocka_unit_test(open_aligns_data_as_the_file_says),
-        cmocka_unit_test(open_refuses_alignments),
-        cmocka_unit_test(open_refuses_keys),
-        cmocka_unit_test(open_refuses_values),
-        cmocka_unit_test(open_refuses_arrays_deeper_than_32),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,8 @@
 
 #include "base/memory.h"
 #include "join/index.h"
-#include "support.h"
+#include "sources.h"
+#include "tests.h"
 
 /* Reads a text; ^ in it is left out, and *out_mark becomes its position. */
 static enum zt_status read_marked(const char *text, struct zt_index **out_index, uint64_t *out_mark,
@@ -13,13 +14,14 @@ static enum zt_status read_marked(const char *text, struct zt_index **out_index,
 {
     char *bytes = strdup(text);
     char *mark = strchr(bytes, '^');
+
     struct zt_source *source;
     enum zt_status status;
 
     *out_mark = mark != NULL ? (uint64_t)(mark - bytes) : 0;
     if (mark != NULL)
         memmove(mark, mark + 1, strlen(mark));
-    assert_int_equal(zt_source_from_memory(bytes, strlen(bytes), &source, error), ZT_OK);
+    source = memory_source(bytes, strlen(bytes));
     status = zt_index_read(source, out_index, error);
     zt_source_close(source);
     free(bytes);
@@ -49,7 +51,7 @@ static void assert_refused(const char *text, const char *rule)
     assert_null(index);
 }
 
-static void index_names_parts_and_tensors(void **state)
+TEST(index_names_parts_and_tensors)
 {
     struct zt_index *index = read_good(
         "{\n  \"metadata\": {\"total_parameters\": 7, \"total_size\": 28},\n  \"weight_map\": {"
@@ -60,7 +62,6 @@ static void index_names_parts_and_tensors(void **state)
     const struct zt_index_entry *entry;
     uint64_t total = 0;
 
-    (void)state;
     assert_int_equal(count, 2);
     assert_true(zt_text_is(parts[0], "m-00001-of-00002.safetensors"));
     assert_true(zt_text_is(parts[1], "m-00002-of-00002.safetensors"));
@@ -76,7 +77,7 @@ static void index_names_parts_and_tensors(void **state)
     zt_index_free(index);
 }
 
-static void total_size_is_a_whole_number_or_none(void **state)
+TEST(total_size_is_a_whole_number_or_none)
 {
     static const struct {
         const char *metadata;
@@ -90,13 +91,14 @@ static void total_size_is_a_whole_number_or_none(void **state)
         {"{\"total_size\": [28]}", false},
         {"{\"total_size\": 99999999999999999999}", false},
         {"{\"total_size\": null}", false},
+        {"{\"loss\": NaN, \"total_size\": 28, \"best\": [-Infinity, Infinity]}", true},
+        {"{\"total_size\": NaN}", false},
         {"{}", false},
         {"null", false},
         {"\"a\\n\"", false},
         {"[]", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct zt_index *index;
         char text[128];
@@ -111,9 +113,8 @@ static void total_size_is_a_whole_number_or_none(void **state)
     }
 }
 
-static void index_refuses_what_is_no_index(void **state)
+TEST(index_refuses_what_is_no_index)
 {
-    (void)state;
     assert_refused("", "index §Json JsonSyntax");
     assert_refused("\xef\xbb\xbf{\"weight_map\":{\"a\":\"p\"}}", "index §Json JsonSyntax");
     assert_refused("{\"weight_map\":{\"a\":\"p\"}^", "index §Json JsonSyntax");
@@ -129,9 +130,8 @@ static void index_refuses_what_is_no_index(void **state)
     assert_refused("{\"weight_map\":{\"a\":^null}}", "index §Json Schema");
 }
 
-static void index_refuses_what_is_named_twice(void **state)
+TEST(index_refuses_what_is_named_twice)
 {
-    (void)state;
     assert_refused("{\"weight_map\":{\"a\":\"p\",\"b\":\"p\",\"^\\u0061\":\"p\"}}",
                    "index §Json DuplicateKey");
     assert_refused("{\"weight_map\":{\"a\":\"p\"},\"^weight_map\":{\"b\":\"p\"}}",
@@ -142,14 +142,30 @@ static void index_refuses_what_is_named_twice(void **state)
                    "index §Json DuplicateKey");
 }
 
-static void index_refuses_files_that_are_not_beside_it(void **state)
+TEST(index_refuses_files_that_are_not_beside_it)
 {
     static const char *const names[] = {
-        "",       ".",       "..",      "../p",     "/p",   "a/p",
-        "a\\\\p", "..\\\\p", ".hidden", "p\\u0000", "p\\n", "model.safetensors.index.json",
+        "",
+        ".",
+        "..",
+        "../p",
+        "/p",
+        "a/",
+        "a/../p",
+        "a/.",
+        "a\\\\p",
+        "..\\\\p",
+        ".hidden",
+        "p\\u0000",
+        "p\\n",
+        "./..",
+        ".a/p",
+        "a/.b/p",
+        "./a/../",
+        "//p",
+        "a/model.safetensors.index.json",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char text[128];
 
@@ -158,22 +174,37 @@ static void index_refuses_files_that_are_not_beside_it(void **state)
     }
 }
 
-static void index_refuses_a_name_longer_than_files_have(void **state)
+TEST(index_names_parts_by_their_shortest_paths)
+{
+    struct zt_index *index =
+        read_good("{\"weight_map\":{\"a\":\"./p\",\"b\":\"p\",\"c\":\"././/p\","
+                  "\"d\":\"sub/./q\",\"e\":\"./sub//q\",\"f\":\"sub/r/s\"}}");
+    size_t count = 0;
+    const struct zt_text *parts = zt_index_parts(index, &count);
+
+    assert_int_equal(count, 3);
+    assert_true(zt_text_is(parts[0], "p"));
+    assert_true(zt_text_is(parts[1], "sub/q"));
+    assert_true(zt_text_is(parts[2], "sub/r/s"));
+    assert_int_equal(zt_index_find(index, zt_text_from("c"))->part, 0);
+    assert_int_equal(zt_index_find(index, zt_text_from("e"))->part, 1);
+    zt_index_free(index);
+}
+
+TEST(index_refuses_a_name_longer_than_files_have)
 {
     char text[400];
 
-    (void)state;
     snprintf(text, sizeof(text), "{\"weight_map\":{\"a\":\"%0255d\"}}", 1);
     zt_index_free(read_good(text));
     snprintf(text, sizeof(text), "{\"weight_map\":{\"a\":^\"%0256d\"}}", 1);
     assert_refused(text, "index §Parts FileName");
 }
 
-static void index_refuses_deep_nesting(void **state)
+TEST(index_refuses_deep_nesting)
 {
     char text[400] = "{\"weight_map\":{\"a\":\"p\"},\"x\":";
 
-    (void)state;
     for (unsigned i = 0; i < 63; i++)
         strcat(text, "[");
     strcat(text, "^[");
@@ -182,35 +213,15 @@ static void index_refuses_deep_nesting(void **state)
 
 /* --- bounds --- */
 
-/* A source that says how long it is, and cannot be read. */
-static uint64_t stated_size(const struct zt_source *source)
+TEST(index_of_a_gigabyte_is_refused_unread)
 {
-    (void)source;
-    return (uint64_t)1 << 30;
-}
-
-static enum zt_status never_read(struct zt_source *source, uint64_t offset, void *buffer,
-                                 size_t length, struct zt_error *error)
-{
-    (void)source;
-    (void)offset;
-    (void)buffer;
-    (void)length;
-    (void)error;
-    fail_msg("it is read");
-    return ZT_IO;
-}
-
-static void index_of_a_gigabyte_is_refused_unread(void **state)
-{
-    static const struct zt_source_ops ops = {.size = stated_size, .read_at = never_read};
-    struct zt_source source = {&ops};
+    struct sparse_source source = {.base = {&sparse_source_ops}, .size = (uint64_t)1 << 30};
     struct zt_index *index = NULL;
     struct zt_error error;
 
-    (void)state;
-    assert_int_equal(zt_index_read(&source, &index, &error), ZT_LIMIT);
+    assert_int_equal(zt_index_read(&source.base, &index, &error), ZT_LIMIT);
     assert_null(index);
+    assert_int_equal(source.read_bytes, 0);
 }
 
 static struct zt_index *read_of_parts(unsigned parts, enum zt_status *out_status)
@@ -227,21 +238,19 @@ static struct zt_index *read_of_parts(unsigned parts, enum zt_status *out_status
         zt_buffer_append(&text, entry, strlen(entry));
     }
     zt_buffer_append(&text, "}}", 2);
-    assert_int_equal(zt_source_from_memory((const char *)text.bytes, text.length, &source, &error),
-                     ZT_OK);
+    source = memory_source((const char *)text.bytes, text.length);
     *out_status = zt_index_read(source, &index, &error);
     zt_source_close(source);
     zt_buffer_free(&text);
     return index;
 }
 
-static void index_names_at_most_as_many_parts_as_can_be_opened(void **state)
+TEST(index_names_at_most_as_many_parts_as_can_be_opened)
 {
     enum zt_status status;
     struct zt_index *index = read_of_parts(ZT_PARTS_MAX, &status);
 
-    (void)state;
-    assert_int_equal(status, ZT_OK);
+    assert_ok(status);
     assert_int_equal(index->part_count, ZT_PARTS_MAX);
     for (uint32_t i = 0; i < index->part_count; i++) {
         assert_int_equal(zt_index_part(index, index->parts[i]), i);
@@ -255,7 +264,7 @@ static void index_names_at_most_as_many_parts_as_can_be_opened(void **state)
 
 /* --- names of parts --- */
 
-static void part_names_state_number_and_count(void **state)
+TEST(part_names_state_number_and_count)
 {
     static const struct {
         const char *name;
@@ -278,7 +287,6 @@ static void part_names_state_number_and_count(void **state)
         {"", 0, 0, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         size_t stem = 0;
         uint32_t number = 0;
@@ -290,22 +298,4 @@ static void part_names_state_number_and_count(void **state)
         assert_int_equal(number, cases[i].number);
         assert_int_equal(count, cases[i].count);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(index_names_parts_and_tensors),
-        cmocka_unit_test(total_size_is_a_whole_number_or_none),
-        cmocka_unit_test(index_refuses_what_is_no_index),
-        cmocka_unit_test(index_refuses_what_is_named_twice),
-        cmocka_unit_test(index_refuses_files_that_are_not_beside_it),
-        cmocka_unit_test(index_refuses_a_name_longer_than_files_have),
-        cmocka_unit_test(index_refuses_deep_nesting),
-        cmocka_unit_test(index_of_a_gigabyte_is_refused_unread),
-        cmocka_unit_test(index_names_at_most_as_many_parts_as_can_be_opened),
-        cmocka_unit_test(part_names_state_number_and_count),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

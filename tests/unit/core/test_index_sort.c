@@ -1,5 +1,5 @@
 /* Sorting indices: orders, stability, and cost. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ static void assert_sorts(uint32_t count)
 {
     uint32_t *index = NULL;
 
-    assert_int_equal(zt_index_make(count, &by_key, &index), ZT_OK);
+    assert_ok(zt_index_make(count, &by_key, &index));
     for (uint32_t i = 1; i < count; i++) {
         assert_true(keys[index[i - 1]] <= keys[index[i]]);
         if (keys[index[i - 1]] == keys[index[i]])
@@ -34,9 +34,8 @@ static void assert_sorts(uint32_t count)
     free(index);
 }
 
-static void any_order_is_sorted_stably(void **state)
+TEST(any_order_is_sorted_stably)
 {
-    (void)state;
     for (uint32_t count = 0; count < 300; count++) {
         for (uint32_t i = 0; i < count; i++)
             keys[i] = i * 2654435761u >> 24;
@@ -53,9 +52,8 @@ static void any_order_is_sorted_stably(void **state)
     assert_sorts(COUNT_MAX);
 }
 
-static void ascending_entries_cost_one_comparison_each(void **state)
+TEST(ascending_entries_cost_one_comparison_each)
 {
-    (void)state;
     for (uint32_t i = 0; i < COUNT_MAX; i++)
         keys[i] = i / 3;
     comparisons = 0;
@@ -63,9 +61,8 @@ static void ascending_entries_cost_one_comparison_each(void **state)
     assert_true(comparisons < COUNT_MAX);
 }
 
-static void a_few_runs_cost_a_few_comparisons_each(void **state)
+TEST(a_few_runs_cost_a_few_comparisons_each)
 {
-    (void)state;
     for (uint32_t i = 0; i < COUNT_MAX; i++)
         keys[i] = i % (COUNT_MAX / 8);
     comparisons = 0;
@@ -73,28 +70,15 @@ static void a_few_runs_cost_a_few_comparisons_each(void **state)
     assert_true(comparisons < 5 * COUNT_MAX);
 }
 
-static void part_of_an_index_can_be_sorted(void **state)
+TEST(part_of_an_index_can_be_sorted)
 {
     uint32_t index[] = {5, 3, 1, 4};
 
-    (void)state;
     for (uint32_t i = 0; i < 6; i++)
         keys[i] = i;
-    assert_int_equal(zt_index_sort(index, 3, &by_key), ZT_OK);
+    assert_ok(zt_index_sort(index, 3, &by_key));
     assert_int_equal(index[0], 1);
     assert_int_equal(index[1], 3);
     assert_int_equal(index[2], 5);
     assert_int_equal(index[3], 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_order_is_sorted_stably),
-        cmocka_unit_test(ascending_entries_cost_one_comparison_each),
-        cmocka_unit_test(a_few_runs_cost_a_few_comparisons_each),
-        cmocka_unit_test(part_of_an_index_can_be_sorted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

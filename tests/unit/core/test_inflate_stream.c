@@ -1,5 +1,5 @@
 /* Deflated streams that end where they must, and streams that do not. */
-#include "support.h"
+#include "tests.h"
 
 #include <string.h>
 
@@ -19,8 +19,8 @@ static size_t inflate_all(const uint8_t *bytes, size_t length, uint64_t expected
     size_t got = 1;
 
     zt_error_clear(error);
-    assert_int_equal(zt_source_from_memory(bytes, length, &source, NULL), ZT_OK);
-    assert_int_equal(zt_inflate_stream_new(source, &stream, NULL), ZT_OK);
+    source = memory_source(bytes, length);
+    assert_ok(zt_inflate_stream_new(source, &stream, NULL));
     if (zt_inflate_stream_start(stream, 0, length, expected, error) == ZT_OK)
         while (got > 0 && zt_inflate_stream_read(stream, out, sizeof(out), &got, error) == ZT_OK)
             total += got;
@@ -29,22 +29,20 @@ static size_t inflate_all(const uint8_t *bytes, size_t length, uint64_t expected
     return total;
 }
 
-static void read_gives_what_was_deflated(void **state)
+TEST(read_gives_what_was_deflated)
 {
     struct zt_error error;
 
-    (void)state;
     assert_int_equal(inflate_all(hello, sizeof(hello), 5, &error), 5);
-    assert_int_equal(error.status, ZT_OK);
+    assert_ok(error.status);
     assert_int_equal(inflate_all((const uint8_t *)"\3", 2, 0, &error), 0);
-    assert_int_equal(error.status, ZT_OK);
+    assert_ok(error.status);
 }
 
-static void read_refuses_more_bytes_than_declared(void **state)
+TEST(read_refuses_more_bytes_than_declared)
 {
     struct zt_error error;
 
-    (void)state;
     /* The last byte declared is not given either. */
     assert_int_equal(inflate_all(hello, sizeof(hello), 4, &error), 2);
     assert_failure(&error, ZT_CORRUPT, "zip §Deflate Length", 0);
@@ -52,42 +50,38 @@ static void read_refuses_more_bytes_than_declared(void **state)
     assert_failure(&error, ZT_CORRUPT, "zip §Deflate Length", 0);
 }
 
-static void read_refuses_fewer_bytes_than_declared(void **state)
+TEST(read_refuses_fewer_bytes_than_declared)
 {
     struct zt_error error;
 
-    (void)state;
     assert_int_equal(inflate_all(hello, sizeof(hello), 6, &error), 4);
     assert_failure(&error, ZT_CORRUPT, "zip §Deflate Length", 0);
 }
 
-static void read_refuses_bytes_after_the_end(void **state)
+TEST(read_refuses_bytes_after_the_end)
 {
     uint8_t bytes[sizeof(hello) + 1] = {0};
     struct zt_error error;
 
-    (void)state;
     memcpy(bytes, hello, sizeof(hello));
     assert_int_equal(inflate_all(bytes, sizeof(bytes), 5, &error), 4);
     assert_failure(&error, ZT_CORRUPT, "zip §Deflate Stream", 0);
 }
 
-static void read_refuses_every_prefix(void **state)
+TEST(read_refuses_every_prefix)
 {
     struct zt_error error;
 
-    (void)state;
     for (size_t length = 1; length < sizeof(hello); length++) {
         inflate_all(hello, length, 5, &error);
         assert_failure(&error, ZT_CORRUPT, "zip §Deflate Stream", 0);
     }
 }
 
-static void start_refuses_what_deflate_cannot_give(void **state)
+TEST(start_refuses_what_deflate_cannot_give)
 {
     struct zt_error error;
 
-    (void)state;
     assert_true(zt_inflate_ratio_possible(10, 10320));
     assert_false(zt_inflate_ratio_possible(10, 10321));
     assert_true(zt_inflate_ratio_possible(0, 0));
@@ -95,18 +89,4 @@ static void start_refuses_what_deflate_cannot_give(void **state)
     assert_false(zt_inflate_ratio_possible(10, UINT64_MAX));
     inflate_all(hello, sizeof(hello), 10321, &error);
     assert_failure(&error, ZT_CORRUPT, "zip §Deflate Ratio", 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(read_gives_what_was_deflated),
-        cmocka_unit_test(read_refuses_more_bytes_than_declared),
-        cmocka_unit_test(read_refuses_fewer_bytes_than_declared),
-        cmocka_unit_test(read_refuses_bytes_after_the_end),
-        cmocka_unit_test(read_refuses_every_prefix),
-        cmocka_unit_test(start_refuses_what_deflate_cannot_give),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,7 @@
 
 #include "gguf_file.h"
 #include "safetensors_file.h"
-#include "support.h"
-#include "zt/attributes.h"
+#include "tests.h"
 #include "zt/join.h"
 
 #define PARTS_MAX 4
@@ -24,10 +23,8 @@ static void add_file(struct fixture *fixture, const char *name)
 {
     const size_t at = fixture->count++;
     const struct container *file = &fixture->files[at];
-    struct zt_source *source;
-    struct zt_error error;
+    struct zt_source *source = memory_source(file->bytes, file->length);
 
-    assert_int_equal(zt_source_from_memory(file->bytes, file->length, &source, &error), ZT_OK);
     fixture->parts[at] = (struct zt_part){zt_text_from(name), container_model(file), source};
 }
 
@@ -42,8 +39,8 @@ static void set_index(struct fixture *fixture, const char *text)
 {
     struct zt_error error;
 
-    assert_int_equal(zt_source_from_memory(text, strlen(text), &fixture->own, &error), ZT_OK);
-    assert_int_equal(zt_index_read(fixture->own, &fixture->index, &error), ZT_OK);
+    fixture->own = memory_source(text, strlen(text));
+    assert_ok(zt_index_read(fixture->own, &fixture->index, &error));
 }
 
 static void free_all(struct fixture *fixture)
@@ -125,7 +122,7 @@ static const struct zt_component *data_of(const struct zt_model *model, const ch
     return zt_object_components(model, object);
 }
 
-static void joined_model_has_the_tensors_of_all_parts(void **state)
+TEST(joined_model_has_the_tensors_of_all_parts)
 {
     struct fixture fixture = {0};
     uint64_t sizes[2];
@@ -133,7 +130,6 @@ static void joined_model_has_the_tensors_of_all_parts(void **state)
     struct zt_model *model;
     const struct zt_object *object;
 
-    (void)state;
     add_two(&fixture);
     set_index(&fixture,
               "{\"weight_map\":{\"a\":\"" SECOND "\",\"b\":\"" FIRST "\",\"c\":\"" SECOND "\"}}\n");
@@ -175,12 +171,11 @@ static void joined_model_has_the_tensors_of_all_parts(void **state)
     zt_model_free(model);
 }
 
-static void empty_name_is_a_text_of_no_bytes(void **state)
+TEST(empty_name_is_a_text_of_no_bytes)
 {
     struct fixture fixture = {0};
     struct zt_model *model;
 
-    (void)state;
     add_safetensors(&fixture, "p", "{" TENSOR("", 0, 4) "}", 4);
     set_index(&fixture, "{\"weight_map\":{\"\":\"p\"}}");
     model = joined(&fixture);
@@ -208,21 +203,19 @@ static uint64_t hash_of(const char *index, const char *metadata)
     return hash;
 }
 
-static void hash_covers_the_index_and_every_part(void **state)
+TEST(hash_covers_the_index_and_every_part)
 {
     const uint64_t hash = hash_of("{\"weight_map\":{\"a\":\"p\"}}", "1");
 
-    (void)state;
     assert_true(hash == hash_of("{\"weight_map\":{\"a\":\"p\"}}", "1"));
     assert_true(hash != hash_of("{\"weight_map\":{\"a\":\"p\"}}", "2"));
     assert_true(hash != hash_of("{\"weight_map\":{\"a\":\"p\"} }", "1"));
 }
 
-static void join_refuses_parts_that_the_index_does_not_describe(void **state)
+TEST(join_refuses_parts_that_the_index_does_not_describe)
 {
     struct fixture fixture = {0};
 
-    (void)state;
     add_two(&fixture);
     set_index(&fixture,
               "{\"weight_map\":{\"a\":\"" FIRST "\",\"b\":\"" FIRST "\",\"c\":\"" SECOND "\"}}");
@@ -253,12 +246,11 @@ static void put_split(struct gguf_file *file, uint64_t number, uint64_t count, u
     gguf_put(file, tensors, 4);
 }
 
-static void join_refuses_other_formats(void **state)
+TEST(join_refuses_other_formats)
 {
     struct fixture fixture = {0};
     struct gguf_file file = {0};
 
-    (void)state;
     gguf_begin(&file);
     gguf_finish(&file, 32, 0, &fixture.files[0]);
     add_file(&fixture, "p");
@@ -295,13 +287,11 @@ static void add_gguf(struct fixture *fixture, const struct split *split)
     add_file(fixture, split->name);
 }
 
-static void split_gguf_is_joined_by_its_numbers(void **state)
+TEST(split_gguf_is_joined_by_its_numbers)
 {
     struct fixture fixture = {0};
     struct zt_model *model;
-    char json[64] = "";
 
-    (void)state;
     add_gguf(&fixture, &(struct split){"m-00001-of-00003.gguf", 0, 3, 2, NULL});
     add_gguf(&fixture, &(struct split){"m-00003-of-00003.gguf", 2, 3, 2, "a"});
     add_gguf(&fixture, &(struct split){"m-00002-of-00003.gguf", 1, 3, 2, "b"});
@@ -317,17 +307,15 @@ static void split_gguf_is_joined_by_its_numbers(void **state)
     assert_memory_equal(model->shards[1].name, "m-00003", 7);
     assert_int_equal(data_of(model, "b")->shard, 1);
     assert_int_equal(data_of(model, "a")->shard, 2);
-    zt_attributes_write_json(model->attributes, gguf_append_text, json, NULL);
-    assert_string_equal(json, "{\"general.name\":\"joined\"}");
+    assert_json(model->attributes, "{\"general.name\":\"joined\"}");
     zt_model_free(model);
 }
 
-static void tensors_of_the_first_part_are_in_the_own_file(void **state)
+TEST(tensors_of_the_first_part_are_in_the_own_file)
 {
     struct fixture fixture = {0};
     struct zt_model *model;
 
-    (void)state;
     add_gguf(&fixture, &(struct split){"any", 0, 2, 2, "a"});
     add_gguf(&fixture, &(struct split){"other", 1, 2, 2, "b"});
     model = joined(&fixture);
@@ -351,9 +339,8 @@ static void refuse_splits(const struct split *splits, size_t count, const char *
     (const struct split[]){__VA_ARGS__}, \
         sizeof((struct split[]){__VA_ARGS__}) / sizeof(struct split)
 
-static void join_refuses_splits_that_do_not_belong_together(void **state)
+TEST(join_refuses_splits_that_do_not_belong_together)
 {
-    (void)state;
     refuse_splits(SPLITS({"p1", 0, 2, 2, "a"}), "gguf §Split MissingPart", "", "part 2 of 2|p1");
     refuse_splits(SPLITS({"p1", 0, 2, 2, "a"}, {"p2", 0, 2, 2, "b"}), "gguf §Split ExtraPart", "",
                   "part p2");
@@ -384,11 +371,37 @@ static bool has_split(const struct split *split, struct zt_gguf_split *out_split
     return has;
 }
 
-static void only_one_of_several_is_a_split(void **state)
+static void check_name(const struct split *split, const char *name, const char *rule)
+{
+    struct fixture fixture = {0};
+    struct zt_error error = {.status = ZT_OK};
+
+    add_gguf(&fixture, split);
+    assert_int_equal(zt_gguf_check_name(fixture.parts[0].model, zt_text_from(name), &error),
+                     rule != NULL ? ZT_INVALID : ZT_OK);
+    if (rule != NULL)
+        assert_string_equal(error.rule, rule);
+    free_all(&fixture);
+}
+
+TEST(a_part_is_named_as_that_part)
+{
+    const struct split first = {"p", 0, 2, 9, NULL};
+
+    check_name(&first, "m-00001-of-00002.gguf", NULL);
+    check_name(&first, "m.v1-00001-of-00002.GGUF", NULL);
+    check_name(&first, "m-00002-of-00002.gguf", "gguf §Split PartName");
+    check_name(&first, "m-00001-of-00003.gguf", "gguf §Split PartName");
+    check_name(&first, "m.gguf", "gguf §Split PartName");
+    check_name(&first, "m", "gguf §Split PartName");
+    check_name(&(struct split){"p", 0, 1, 9, NULL}, "m.gguf", NULL);
+    check_name(&(struct split){"p", 0, 0, 9, NULL}, "m.gguf", NULL);
+}
+
+TEST(only_one_of_several_is_a_split)
 {
     struct zt_gguf_split split = {0};
 
-    (void)state;
     assert_true(has_split(&(struct split){"p", 4, 5, 9, NULL}, &split));
     assert_int_equal(split.number, 4);
     assert_int_equal(split.count, 5);
@@ -399,33 +412,14 @@ static void only_one_of_several_is_a_split(void **state)
     assert_false(has_split(&(struct split){"p", 0, 5, (uint32_t)-1, NULL}, &split));
 }
 
-static void parts_are_bounded(void **state)
+TEST(parts_are_bounded)
 {
     struct fixture fixture = {0};
     struct zt_model *model = NULL;
     struct zt_error error;
 
-    (void)state;
     add_gguf(&fixture, &(struct split){"p", 0, ZT_PARTS_MAX + 1, 1, "a"});
     assert_int_equal(join(&fixture, &model, &error), ZT_LIMIT);
     assert_null(model);
     free_all(&fixture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(joined_model_has_the_tensors_of_all_parts),
-        cmocka_unit_test(empty_name_is_a_text_of_no_bytes),
-        cmocka_unit_test(hash_covers_the_index_and_every_part),
-        cmocka_unit_test(join_refuses_parts_that_the_index_does_not_describe),
-        cmocka_unit_test(join_refuses_other_formats),
-        cmocka_unit_test(split_gguf_is_joined_by_its_numbers),
-        cmocka_unit_test(tensors_of_the_first_part_are_in_the_own_file),
-        cmocka_unit_test(join_refuses_splits_that_do_not_belong_together),
-        cmocka_unit_test(only_one_of_several_is_a_split),
-        cmocka_unit_test(parts_are_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

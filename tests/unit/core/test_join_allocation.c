@@ -1,16 +1,15 @@
 /* Memory that runs out while an index is read and parts are joined: the n-th allocation fails, for
  * every n. Nothing leaks. */
-#include "allocation.h"
+#include "survives.h"
 
 #include <string.h>
 
 #include "gguf_file.h"
 #include "safetensors_file.h"
-#include "support.h"
+#include "tests.h"
 #include "zt/join.h"
 
-#define CALLS_MAX 5000
-#define U8(name)  "{\"" name "\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}"
+#define U8(name) "{\"" name "\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}"
 
 /* Two parts, and the text of their index; NULL for GGUF. */
 struct model_files {
@@ -25,8 +24,7 @@ static void open_parts(struct model_files *files)
         const struct container *container = &files->containers[i];
         struct zt_source *source;
 
-        assert_int_equal(zt_source_from_memory(container->bytes, container->length, &source, NULL),
-                         ZT_OK);
+        source = memory_source(container->bytes, container->length);
         files->parts[i] = (struct zt_part){zt_text_from(i == 0 ? "p2" : "p1"),
                                            container_model(container), source};
     }
@@ -41,8 +39,9 @@ static void close_parts(struct model_files *files)
     }
 }
 
-static enum zt_status join_by_index(const struct model_files *files)
+static enum zt_status join_by_index(void *context)
 {
+    const struct model_files *files = context;
     struct zt_source *own = NULL;
     struct zt_index *index = NULL;
     struct zt_model *model = NULL;
@@ -59,8 +58,9 @@ static enum zt_status join_by_index(const struct model_files *files)
     return status;
 }
 
-static enum zt_status join_split(const struct model_files *files)
+static enum zt_status join_split(void *context)
 {
+    const struct model_files *files = context;
     struct zt_model *model = NULL;
     struct zt_error error;
     enum zt_status status =
@@ -71,41 +71,14 @@ static enum zt_status join_split(const struct model_files *files)
     return status;
 }
 
-static void assert_survives(const struct model_files *files,
-                            enum zt_status (*join)(const struct model_files *files))
-{
-    assert_int_equal(join(files), ZT_OK);
-#ifndef ZT_SANITIZED
-    for (long n = 0; n < CALLS_MAX; n++) {
-        const long before = allocation_outstanding();
-        enum zt_status status;
-        bool met;
-
-        allocation_fail(n);
-        status = join(files);
-        met = allocation_end();
-        assert_int_equal(allocation_outstanding(), before);
-        if (!met) {
-            assert_int_equal(status, ZT_OK);
-            assert_true(n > 5);
-            return;
-        }
-        /* What only gives memory back may fail. */
-        assert_true(status == ZT_NO_MEMORY || status == ZT_OK);
-    }
-    fail_msg("more allocations than expected");
-#endif
-}
-
-static void joining_by_an_index_survives_failing_allocations(void **state)
+TEST(joining_by_an_index_survives_failing_allocations)
 {
     struct model_files files = {.index = "{\"weight_map\":{\"b\":\"p1\",\"a\":\"p2\"}}"};
 
-    (void)state;
     safetensors_make(&files.containers[0], U8("a"), 4);
     safetensors_make(&files.containers[1], U8("b"), 4);
     open_parts(&files);
-    assert_survives(&files, join_by_index);
+    assert_survives(join_by_index, &files);
     close_parts(&files);
 }
 
@@ -125,24 +98,13 @@ static void make_split(struct container *container, uint64_t number, const char 
     gguf_finish(&file, 32, 34, container);
 }
 
-static void joining_a_split_survives_failing_allocations(void **state)
+TEST(joining_a_split_survives_failing_allocations)
 {
     struct model_files files = {.index = NULL};
 
-    (void)state;
     make_split(&files.containers[0], 0, "b");
     make_split(&files.containers[1], 1, "a");
     open_parts(&files);
-    assert_survives(&files, join_split);
+    assert_survives(join_split, &files);
     close_parts(&files);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(joining_by_an_index_survives_failing_allocations),
-        cmocka_unit_test(joining_a_split_survives_failing_allocations),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,10 @@
 /* .mag of version 300: header, JSON manifest, data. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "zip_file.h"
-#include "zt/attributes.h"
 
 #define HEADER  44
 #define DATA_AT 1024
@@ -32,22 +31,15 @@ static void make(struct bytes *bytes, const char *manifest)
         bytes_append(bytes, "", 1);
 }
 
-static void collect(void *context, const char *text, size_t length)
-{
-    strncat(context, text, length);
-}
-
-static void open_reads_tensors_and_metadata(void **state)
+TEST(open_reads_tensors_and_metadata)
 {
     struct bytes bytes = {NULL, 0};
     struct zt_model *model = NULL;
-    char json[256] = "";
     const struct zt_component *a;
     const struct zt_component *b;
 
-    (void)state;
     make(&bytes, ROOT(B "," A));
-    assert_int_equal(bytes_open(&bytes, bytes.length, &model, NULL), ZT_OK);
+    model = bytes_model(&bytes);
     assert_string_equal(model->version.bytes, "300");
     assert_int_equal(model->object_count, 2);
     a = zt_object_components(model, &model->objects[0]);
@@ -58,29 +50,25 @@ static void open_reads_tensors_and_metadata(void **state)
     assert_int_equal(b->offset, DATA_AT + 64);
     assert_int_equal(b->logical, ZT_LOGICAL_F8_E4M3FN);
     assert_int_equal(model->objects[1].rank, 0);
-    assert_int_equal(zt_attributes_write_json(model->attributes, collect, json, NULL), ZT_OK);
-    assert_string_equal(json, "{\"lr\":0.5,\"n\":-7,\"l\":[1,null,\"x\"]}");
+    assert_json(model->attributes, "{\"lr\":0.5,\"n\":-7,\"l\":[1,null,\"x\"]}");
     zt_model_free(model);
     bytes_free(&bytes);
 }
 
-static void metadata_may_hold_what_python_writes_for_non_finite_numbers(void **state)
+TEST(metadata_may_hold_what_python_writes_for_non_finite_numbers)
 {
     /* {"a": [NaN, Infinity, -Infinity]}, each as a half */
     static const char attributes[] = "\xA1\x61"
                                      "a\x83\xF9\x7E\x00\xF9\x7C\x00\xF9\xFC\x00";
     struct bytes bytes = {NULL, 0};
     struct zt_model *model = NULL;
-    char json[64] = "";
 
-    (void)state;
     make(&bytes, "{\"manifest_ver\":1,\"usr_metadata\":{\"a\":[NaN,Infinity,-Infinity]},\"seed\":"
                  "NaN,\"tensor_map\":{" A "," B "}}");
-    assert_int_equal(bytes_open(&bytes, bytes.length, &model, NULL), ZT_OK);
+    model = bytes_model(&bytes);
     assert_int_equal(model->attributes.length, sizeof(attributes) - 1);
     assert_memory_equal(model->attributes.bytes, attributes, sizeof(attributes) - 1);
-    assert_int_equal(zt_attributes_write_json(model->attributes, collect, json, NULL), ZT_OK);
-    assert_string_equal(json, "{\"a\":[null,null,null]}");
+    assert_json(model->attributes, "{\"a\":[null,null,null]}");
     zt_model_free(model);
     bytes_free(&bytes);
 }
@@ -103,7 +91,7 @@ static void refused(const char *marked, const char *rule)
 #define ENTRY(shape, id, offset, bytes) \
     "{\"shape\":" shape ",\"dtype_id\":" id ",\"offset\":" offset ",\"nbytes\":" bytes "}"
 
-static void open_refuses_manifests_that_are_wrong(void **state)
+TEST(open_refuses_manifests_that_are_wrong)
 {
     static const char *const cases[][2] = {
         {"^[]", "mag §Manifest Schema"},
@@ -129,18 +117,16 @@ static void open_refuses_manifests_that_are_wrong(void **state)
         {ROOT("^\"a\":" ENTRY("[]", "0", "18446744073709551615", "4")), "mag §Tensors DataBounds"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         refused(cases[i][0], cases[i][1]);
 }
 
-static void open_refuses_wrong_names_and_overlapping_data(void **state)
+TEST(open_refuses_wrong_names_and_overlapping_data)
 {
     struct bytes bytes = {NULL, 0};
     struct zt_model *model;
     struct zt_error error;
 
-    (void)state;
     make(&bytes, ROOT(A "," A));
     model = NULL;
     assert_int_equal(bytes_open(&bytes, bytes.length, &model, &error), ZT_INVALID);
@@ -150,7 +136,7 @@ static void open_refuses_wrong_names_and_overlapping_data(void **state)
     bytes_free(&bytes);
 }
 
-static void open_refuses_headers_with_wrong_numbers(void **state)
+TEST(open_refuses_headers_with_wrong_numbers)
 {
     static const struct {
         size_t at;
@@ -168,7 +154,6 @@ static void open_refuses_headers_with_wrong_numbers(void **state)
         {36, UINT64_MAX, "mag §Snapshot DataEnd", 36},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct bytes bytes = {NULL, 0};
 
@@ -179,37 +164,11 @@ static void open_refuses_headers_with_wrong_numbers(void **state)
     }
 }
 
-static void open_refuses_prefixes_and_survives_flipped_bits(void **state)
+TEST(open_refuses_prefixes_and_survives_flipped_bits)
 {
     struct bytes bytes = {NULL, 0};
-    struct zt_model *model = NULL;
 
-    (void)state;
     make(&bytes, ROOT(A "," B));
-    for (size_t length = 4; length < bytes.length; length++)
-        assert_int_equal(bytes_open(&bytes, length, &model, NULL), ZT_INVALID);
-    for (size_t bit = 32; bit < (HEADER + sizeof(ROOT(A "," B))) * 8; bit++) {
-        bytes.at[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        bytes_open(&bytes, bytes.length, &model, NULL);
-        for (uint32_t i = 0; model != NULL && i < model->component_count; i++)
-            assert_true(model->components[i].length <= bytes.length - model->components[i].offset);
-        zt_model_free(model);
-        model = NULL;
-        bytes.at[bit / 8] ^= (uint8_t)(1u << bit % 8);
-    }
+    bytes_assert_survive(&bytes, 4, HEADER + sizeof(ROOT(A "," B)));
     bytes_free(&bytes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_reads_tensors_and_metadata),
-        cmocka_unit_test(metadata_may_hold_what_python_writes_for_non_finite_numbers),
-        cmocka_unit_test(open_refuses_manifests_that_are_wrong),
-        cmocka_unit_test(open_refuses_wrong_names_and_overlapping_data),
-        cmocka_unit_test(open_refuses_headers_with_wrong_numbers),
-        cmocka_unit_test(open_refuses_prefixes_and_survives_flipped_bits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,27 +5,27 @@
 
 #include "model/locate.h"
 #include "model/model_build.h"
-#include "support.h"
+#include "tests.h"
 
 static const char manifest[] = "the manifest's bytes, long enough for a few names: b a a";
 
 static void begin(struct zt_builder *builder, struct zt_source **source)
 {
-    assert_int_equal(zt_source_from_memory(manifest, sizeof(manifest) - 1, source, NULL), ZT_OK);
-    assert_int_equal(zt_builder_init(builder, *source, 4, sizeof(manifest) - 5, NULL), ZT_OK);
+    assert_ok(zt_source_from_memory(manifest, sizeof(manifest) - 1, source, NULL));
+    assert_ok(zt_builder_init(builder, *source, 4, sizeof(manifest) - 5, NULL));
 }
 
 static struct zt_object *add_object(struct zt_builder *builder, const char *name)
 {
     struct zt_object *object;
 
-    assert_int_equal(zt_builder_object(builder, &object, NULL), ZT_OK);
+    assert_ok(zt_builder_object(builder, &object, NULL));
     object->name = name;
     object->name_length = (uint32_t)strlen(name);
     return object;
 }
 
-static void finish_sorts_any_order_and_finds_every_name(void **state)
+TEST(finish_sorts_any_order_and_finds_every_name)
 {
     enum { COUNT = 10000 };
     char(*names)[16] = calloc(COUNT, sizeof(*names));
@@ -33,7 +33,6 @@ static void finish_sorts_any_order_and_finds_every_name(void **state)
     struct zt_source *source;
     struct zt_model *model;
 
-    (void)state;
     begin(&builder, &source);
     builder.budget_bytes = 16 << 20;
     for (unsigned i = 0; i < COUNT; i++) {
@@ -42,16 +41,15 @@ static void finish_sorts_any_order_and_finds_every_name(void **state)
         /* In no order, with names of several lengths; the dimension identifies each. */
         snprintf(names[i], sizeof(names[i]), "%u", i * 7919u % COUNT);
         add_object(&builder, names[i]);
-        assert_int_equal(zt_builder_dimension(&builder, i * 7919u % COUNT, NULL), ZT_OK);
-        assert_int_equal(zt_builder_component(&builder, &component, NULL), ZT_OK);
+        assert_ok(zt_builder_dimension(&builder, i * 7919u % COUNT, NULL));
+        assert_ok(zt_builder_component(&builder, &component, NULL));
         component->name = "data";
         component->name_length = 4;
         component->offset = i * 7919u % COUNT;
     }
-    assert_int_equal(zt_builder_finish(&builder, "rule", &model, NULL), ZT_OK);
+    assert_ok(zt_builder_finish(&builder, "rule", &model, NULL));
     for (unsigned i = 0; i < COUNT; i++) {
-        const struct zt_object *object =
-            zt_model_find(model, (struct zt_text){names[i], strlen(names[i])});
+        const struct zt_object *object = zt_model_find(model, zt_text_from(names[i]));
 
         assert_non_null(object);
         assert_int_equal(zt_object_shape(model, object)[0], i * 7919u % COUNT);
@@ -69,7 +67,7 @@ static void finish_sorts_any_order_and_finds_every_name(void **state)
     free(names);
 }
 
-static void finish_refuses_the_second_of_two_equal_names(void **state)
+TEST(finish_refuses_the_second_of_two_equal_names)
 {
     struct zt_builder builder;
     struct zt_source *source;
@@ -78,7 +76,6 @@ static void finish_refuses_the_second_of_two_equal_names(void **state)
     const char *copy;
     size_t last;
 
-    (void)state;
     begin(&builder, &source);
     copy = (const char *)builder.model->storage->manifest;
     last = builder.model->manifest_length - 1;
@@ -95,18 +92,15 @@ static void finish_refuses_the_second_of_two_equal_names(void **state)
     zt_source_close(source);
 }
 
-static void growing_past_the_budget_is_a_limit(void **state)
+TEST(growing_past_the_budget_is_a_limit)
 {
     struct zt_builder builder;
     struct zt_source *source;
     struct zt_object *object;
     struct zt_error error;
-    enum zt_status status;
-    unsigned count;
+    enum zt_status status = ZT_OK;
+    unsigned count = 0;
 
-    (void)state;
-    status = ZT_OK;
-    count = 0;
     begin(&builder, &source);
     builder.budget_bytes = builder.held_bytes + 64 * sizeof(*object);
     while (status == ZT_OK && count < 1000) {
@@ -119,13 +113,12 @@ static void growing_past_the_budget_is_a_limit(void **state)
     zt_source_close(source);
 }
 
-static void only_texts_of_the_manifest_have_a_position(void **state)
+TEST(only_texts_of_the_manifest_have_a_position)
 {
     struct zt_builder builder;
     struct zt_source *source;
     const uint8_t *bytes;
 
-    (void)state;
     begin(&builder, &source);
     bytes = builder.model->storage->manifest;
     assert_true(zt_manifest_position(builder.model, bytes) == 4);
@@ -138,27 +131,24 @@ static void only_texts_of_the_manifest_have_a_position(void **state)
     zt_source_close(source);
 }
 
-static void init_reports_an_unreadable_source(void **state)
+TEST(init_reports_an_unreadable_source)
 {
     struct zt_builder builder;
-    struct zt_source *source;
     struct zt_error error;
+    struct zt_source *source = memory_source(manifest, 4);
 
-    (void)state;
-    assert_int_equal(zt_source_from_memory(manifest, 4, &source, NULL), ZT_OK);
     assert_int_equal(zt_builder_init(&builder, source, 0, 5, &error), ZT_IO);
     assert_null(builder.model);
     zt_source_close(source);
 }
 
-static void arena_keeps_its_budget(void **state)
+TEST(arena_keeps_its_budget)
 {
     struct zt_arena arena;
     struct zt_error error;
     void *bytes = NULL;
     size_t taken;
 
-    (void)state;
     zt_arena_init(&arena, 100000);
     taken = 0;
     while (zt_arena_take(&arena, 100, &bytes, &error) == ZT_OK) {
@@ -175,11 +165,10 @@ static void arena_keeps_its_budget(void **state)
 
 /* --- errors --- */
 
-static void fail_fills_the_whole_error(void **state)
+TEST(fail_fills_the_whole_error)
 {
     struct zt_error error;
 
-    (void)state;
     memset(&error, 0x55, sizeof(error));
     assert_int_equal(zt_fail(&error, ZT_CORRUPT, "rule", 7, "%d of %s", 3, "four"), ZT_CORRUPT);
     assert_failure(&error, ZT_CORRUPT, "rule", 7);
@@ -190,24 +179,22 @@ static void fail_fills_the_whole_error(void **state)
     assert_int_equal(zt_fail(NULL, ZT_IO, NULL, 0, "nobody asks"), ZT_IO);
 }
 
-static void fail_may_quote_the_error_that_it_replaces(void **state)
+TEST(fail_may_quote_the_error_that_it_replaces)
 {
     struct zt_error error;
 
-    (void)state;
     zt_fail(&error, ZT_INVALID, "rule", 7, "too long");
-    zt_error_at(&error, (struct zt_text){"w", 1}, (struct zt_text){"data", 4});
+    zt_error_at(&error, zt_text_from("w"), zt_text_from("data"));
     zt_fail(&error, ZT_CORRUPT, NULL, 0, "%s.%s: %s", error.object, error.component, error.message);
     assert_string_equal(error.message, "w.data: too long");
     assert_string_equal(error.object, "");
 }
 
-static void texts_of_errors_are_cut_between_characters(void **state)
+TEST(texts_of_errors_are_cut_between_characters)
 {
     struct zt_error error;
     char text[3000];
 
-    (void)state;
     for (size_t i = 0; i + 1 < sizeof(text); i += 2)
         memcpy(text + i, "\xC3\xA9", 2);
     text[2999] = '\0';
@@ -223,31 +210,12 @@ static void texts_of_errors_are_cut_between_characters(void **state)
     assert_int_equal(strlen(error.component), ZT_ERROR_NAME_MAX);
 }
 
-static void every_status_has_a_name(void **state)
+TEST(every_status_has_a_name)
 {
-    (void)state;
     assert_string_equal(zt_status_name(ZT_OK), "ok");
     assert_string_equal(zt_status_name(ZT_INVALID), "invalid");
     assert_string_equal(zt_status_name(ZT_NOT_FOUND), "not-found");
     for (int i = ZT_OK; i <= ZT_STALE; i++)
         assert_string_not_equal(zt_status_name((enum zt_status)i), "unknown");
     assert_string_equal(zt_status_name((enum zt_status)99), "unknown");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finish_sorts_any_order_and_finds_every_name),
-        cmocka_unit_test(finish_refuses_the_second_of_two_equal_names),
-        cmocka_unit_test(growing_past_the_budget_is_a_limit),
-        cmocka_unit_test(only_texts_of_the_manifest_have_a_position),
-        cmocka_unit_test(init_reports_an_unreadable_source),
-        cmocka_unit_test(arena_keeps_its_budget),
-        cmocka_unit_test(fail_fills_the_whole_error),
-        cmocka_unit_test(fail_may_quote_the_error_that_it_replaces),
-        cmocka_unit_test(texts_of_errors_are_cut_between_characters),
-        cmocka_unit_test(every_status_has_a_name),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,15 +99,14 @@ static void assert_type_is_read(size_t type, unsigned field)
     }
     assert_int_equal(part->encoding, is_integers(field) ? ZT_ENCODING_VARINT : ZT_ENCODING_RAW);
     assert_int_equal(part->decoded_length, length);
-    assert_int_equal(decode(&opened, 64, got, &error), ZT_OK);
+    assert_ok(decode(&opened, 64, got, &error));
     assert_memory_equal(got, plain, length);
     close_model(&opened);
     bytes_free(&tensor);
 }
 
-static void types_are_read_from_raw_and_from_typed_data(void **state)
+TEST(types_are_read_from_raw_and_from_typed_data)
 {
-    (void)state;
     for (size_t i = 0; i < TYPE_COUNT; i++) {
         assert_type_is_read(i, 9);
         if (types[i].typed_field != 0)
@@ -115,11 +114,10 @@ static void types_are_read_from_raw_and_from_typed_data(void **state)
     }
 }
 
-static void types_are_refused_in_each_others_fields(void **state)
+TEST(types_are_refused_in_each_others_fields)
 {
     static const unsigned fields[] = {4, 5, 6, 7, 10, 11};
 
-    (void)state;
     for (size_t i = 0; i < TYPE_COUNT; i++)
         for (size_t j = 0; j < sizeof(fields) / sizeof(fields[0]); j++) {
             struct bytes tensor = {0};
@@ -135,7 +133,7 @@ static void types_are_refused_in_each_others_fields(void **state)
         }
 }
 
-static void fields_may_come_in_any_order_and_unknown_ones_are_passed_over(void **state)
+TEST(fields_may_come_in_any_order_and_unknown_ones_are_passed_over)
 {
     static const char tensor[] = "\x62\x03"
                                  "doc" RAW "\xfd\xff\xff\xff\x0f"
@@ -144,7 +142,6 @@ static void fields_may_come_in_any_order_and_unknown_ones_are_passed_over(void *
                                  "12345678";
     struct opened opened;
 
-    (void)state;
     open_tensor(&opened, tensor, sizeof(tensor) - 1);
     assert_int_equal(only_part(&opened)->offset, MESSAGE_AT + 5 + 2);
     assert_int_equal(only_part(&opened)->length, 8);
@@ -153,11 +150,10 @@ static void fields_may_come_in_any_order_and_unknown_ones_are_passed_over(void *
     close_model(&opened);
 }
 
-static void tensors_of_no_elements_and_of_no_dimensions_are_read(void **state)
+TEST(tensors_of_no_elements_and_of_no_dimensions_are_read)
 {
     struct opened opened;
 
-    (void)state;
     open_tensor(&opened, "\x08\0" F32 NAME, 7);
     assert_int_equal(only_part(&opened)->length, 0);
     close_model(&opened);
@@ -167,11 +163,10 @@ static void tensors_of_no_elements_and_of_no_dimensions_are_read(void **state)
     close_model(&opened);
 }
 
-static void a_graph_without_initializers_is_a_model_without_objects(void **state)
+TEST(a_graph_without_initializers_is_a_model_without_objects)
 {
     struct opened opened = {0};
 
-    (void)state;
     bytes_append(&opened.bytes, "\x08\x0a\x3a\0", 4);
     open_model(&opened);
     assert_int_equal(opened.model->object_count, 0);
@@ -180,9 +175,8 @@ static void a_graph_without_initializers_is_a_model_without_objects(void **state
 
 /* --- the wire format --- */
 
-static void open_refuses_broken_fields(void **state)
+TEST(open_refuses_broken_fields)
 {
-    (void)state;
     REFUSE(HEAD "\x4a\x08\1\2\3\4\5\6\7", "Wire Bounds", 9);
     REFUSE(HEAD "\x4a" ALL_ONES "\1", "Wire Bounds", 18);
     REFUSE(HEAD "\x4a\xff\xff\xff\xff\x07", "Wire Bounds", 13);
@@ -205,13 +199,13 @@ static void open_refuses_broken_fields(void **state)
     REFUSE(HEAD "\x67", "Wire Tag", 7);
 }
 
-static void open_refuses_known_fields_of_another_wire_type(void **state)
+TEST(open_refuses_known_fields_of_another_wire_type)
 {
-    (void)state;
     REFUSE(DIMS "\x12\1\1" NAME RAW, "Wire Type", 2);
     REFUSE("\x0d\0\0\0\0", "Wire Type", 0);
-    REFUSE(HEAD "\x25\0\0\0\0", "Wire Type", 7);
-    REFUSE(DIMS I32 NAME "\x28\1", "Wire Type", 7);
+    REFUSE(HEAD "\x21\0\0\0\0\0\0\0\0", "Wire Type", 7);
+    REFUSE(DIMS I32 NAME "\x2d\0\0\0\0", "Wire Type", 7);
+    REFUSE(DIMS I32 NAME "\x28\1", "Tensor DataLength", 9);
     REFUSE(HEAD "\x48\1", "Wire Type", 7);
     REFUSE(HEAD "\x40\1", "Wire Type", 7);
     REFUSE(HEAD "\x18\1", "Wire Type", 7);
@@ -221,9 +215,8 @@ static void open_refuses_known_fields_of_another_wire_type(void **state)
 
 /* --- the tensor --- */
 
-static void open_refuses_tensors_that_lack_something(void **state)
+TEST(open_refuses_tensors_that_lack_something)
 {
-    (void)state;
     REFUSE("", "Tensor Name", ITSELF);
     REFUSE(DIMS F32 RAW, "Tensor Name", ITSELF);
     REFUSE(DIMS NAME RAW, "Tensor Type", ITSELF);
@@ -234,9 +227,8 @@ static void open_refuses_tensors_that_lack_something(void **state)
     REFUSE("\x08\0" F32 NAME "\x4a\1\1", "Tensor DataLength", 9);
 }
 
-static void open_refuses_what_comes_twice_in_a_tensor(void **state)
+TEST(open_refuses_what_comes_twice_in_a_tensor)
 {
-    (void)state;
     REFUSE(HEAD NAME RAW, "Tensor Repeated", 7);
     REFUSE(HEAD F32 RAW, "Tensor Repeated", 7);
     REFUSE(HEAD RAW RAW, "Tensor Repeated", 17);
@@ -245,9 +237,8 @@ static void open_refuses_what_comes_twice_in_a_tensor(void **state)
     REFUSE(HEAD "\x70\0\x70\0" RAW, "Tensor Repeated", 9);
 }
 
-static void open_refuses_texts_segments_and_unknown_types(void **state)
+TEST(open_refuses_texts_segments_and_unknown_types)
 {
-    (void)state;
     REFUSE(DIMS "\x10\x08" NAME "\x32\1x", "Tensor Type", 2);
     REFUSE(HEAD "\x32\1x", "Tensor Data", 7);
     REFUSE(DIMS "\x10\0" NAME RAW, "Tensor Type", 2);
@@ -257,13 +248,12 @@ static void open_refuses_texts_segments_and_unknown_types(void **state)
     REFUSE(HEAD "\x70\2" RAW, "Tensor Location", 7);
 }
 
-static void open_refuses_names_that_cannot_be(void **state)
+TEST(open_refuses_names_that_cannot_be)
 {
     struct bytes tensor = {0};
     struct bytes model = {0};
     char name[1025];
 
-    (void)state;
     REFUSE(DIMS F32 "\x42\0" RAW, "Tensor Name", 6);
     REFUSE(DIMS F32 "\x42\1\xff" RAW, "Tensor Name", 6);
     REFUSE(DIMS F32 "\x42\3a\0b" RAW, "Tensor Name", 6);
@@ -277,11 +267,10 @@ static void open_refuses_names_that_cannot_be(void **state)
     bytes_free(&tensor);
 }
 
-static void open_refuses_shapes_that_cannot_be(void **state)
+TEST(open_refuses_shapes_that_cannot_be)
 {
     struct bytes tensor = {0};
 
-    (void)state;
     REFUSE("\x08" ALL_ONES "\1" F32 NAME RAW, "Tensor Shape", 0);
     REFUSE(DIMS "\x08" ALL_ONES "\1" F32 NAME RAW, "Tensor Shape", 2);
     /* Beside a dimension of 0, where the product overflows nothing. */
@@ -299,11 +288,10 @@ static void open_refuses_shapes_that_cannot_be(void **state)
 
 /* --- graph and model --- */
 
-static void open_refuses_a_second_graph_and_sparse_initializers(void **state)
+TEST(open_refuses_a_second_graph_and_sparse_initializers)
 {
     struct bytes model = {0};
 
-    (void)state;
     bytes_append(&model, "\x08\x0a\x3a\0\x3a\0", 6);
     bytes_assert_refused(&model, "onnx §Model Graph", 4);
     bytes_free(&model);
@@ -313,14 +301,12 @@ static void open_refuses_a_second_graph_and_sparse_initializers(void **state)
 }
 
 /* As when the file changes after it was detected. */
-static void open_refuses_a_message_without_a_graph(void **state)
+TEST(open_refuses_a_message_without_a_graph)
 {
-    struct zt_source *source = NULL;
     struct zt_model *model = NULL;
     struct zt_error error;
+    struct zt_source *source = memory_source("\x08\x0a", 2);
 
-    (void)state;
-    assert_int_equal(zt_source_from_memory("\x08\x0a", 2, &source, NULL), ZT_OK);
     assert_int_equal(onnx_open(source, &model, &error), ZT_INVALID);
     assert_string_equal(error.rule, "onnx §Model Graph");
     assert_int_equal(error.offset, 0);
@@ -328,13 +314,12 @@ static void open_refuses_a_message_without_a_graph(void **state)
     zt_source_close(source);
 }
 
-static void open_refuses_a_name_that_occurs_twice(void **state)
+TEST(open_refuses_a_name_that_occurs_twice)
 {
     static const char one[] = HEAD RAW;
     struct bytes graph = {0};
     struct bytes model = {0};
 
-    (void)state;
     put_field(&graph, 5, one, sizeof(one) - 1);
     put_field(&graph, 5, one, sizeof(one) - 1);
     put_model(&model, &graph);
@@ -344,12 +329,11 @@ static void open_refuses_a_name_that_occurs_twice(void **state)
     bytes_free(&graph);
 }
 
-static void every_prefix_of_a_message_is_refused(void **state)
+TEST(every_prefix_of_a_message_is_refused)
 {
     static const char tensor[] = DIMS I32 NAME "\x2a\2\1\2";
     struct bytes model = {0};
 
-    (void)state;
     put_tensor_model(&model, tensor, sizeof(tensor) - 1);
     for (size_t length = 0; length < model.length; length++) {
         struct zt_model *opened = NULL;
@@ -366,7 +350,7 @@ static void every_prefix_of_a_message_is_refused(void **state)
 
 /* --- detection --- */
 
-static void content_that_is_no_model_stays_of_no_known_format(void **state)
+TEST(content_that_is_no_model_stays_of_no_known_format)
 {
     static const struct text contents[] = {
         TEXT("hello, world\n"),
@@ -388,7 +372,6 @@ static void content_that_is_no_model_stays_of_no_known_format(void **state)
         TEXT("\x08\x0a\x12\x7fpt\x3a\0"),
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++) {
         struct bytes bytes = {0};
 
@@ -398,11 +381,10 @@ static void content_that_is_no_model_stays_of_no_known_format(void **state)
     }
 }
 
-static void garbage_is_of_no_known_format(void **state)
+TEST(garbage_is_of_no_known_format)
 {
     uint64_t seed = 1;
 
-    (void)state;
     for (int i = 0; i < 2000; i++) {
         uint8_t garbage[256];
         struct bytes bytes = {garbage, sizeof(garbage)};
@@ -415,30 +397,4 @@ static void garbage_is_of_no_known_format(void **state)
         garbage[0] |= 0xc0;
         bytes_assert_refused(&bytes, "zt §Detection UnknownFormat", 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(types_are_read_from_raw_and_from_typed_data),
-        cmocka_unit_test(types_are_refused_in_each_others_fields),
-        cmocka_unit_test(fields_may_come_in_any_order_and_unknown_ones_are_passed_over),
-        cmocka_unit_test(tensors_of_no_elements_and_of_no_dimensions_are_read),
-        cmocka_unit_test(a_graph_without_initializers_is_a_model_without_objects),
-        cmocka_unit_test(open_refuses_broken_fields),
-        cmocka_unit_test(open_refuses_known_fields_of_another_wire_type),
-        cmocka_unit_test(open_refuses_tensors_that_lack_something),
-        cmocka_unit_test(open_refuses_what_comes_twice_in_a_tensor),
-        cmocka_unit_test(open_refuses_texts_segments_and_unknown_types),
-        cmocka_unit_test(open_refuses_names_that_cannot_be),
-        cmocka_unit_test(open_refuses_shapes_that_cannot_be),
-        cmocka_unit_test(open_refuses_a_second_graph_and_sparse_initializers),
-        cmocka_unit_test(open_refuses_a_message_without_a_graph),
-        cmocka_unit_test(open_refuses_a_name_that_occurs_twice),
-        cmocka_unit_test(every_prefix_of_a_message_is_refused),
-        cmocka_unit_test(content_that_is_no_model_stays_of_no_known_format),
-        cmocka_unit_test(garbage_is_of_no_known_format),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

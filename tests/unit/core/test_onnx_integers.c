@@ -12,7 +12,7 @@ static uint64_t nth_integer(size_t n)
     return (n % 7 == 0 ? UINT64_MAX : (uint64_t)0x9e3779b97f4a7c15) >> (n * 5 % 64);
 }
 
-static void integers_stream_in_pieces_of_any_length(void **state)
+TEST(integers_stream_in_pieces_of_any_length)
 {
     static const size_t pieces[] = {1, 3, 7, 8, 13, 4096, 1 << 20};
     uint8_t *got = malloc(MANY * 8);
@@ -21,7 +21,6 @@ static void integers_stream_in_pieces_of_any_length(void **state)
     struct opened opened;
     struct zt_error error;
 
-    (void)state;
     assert_non_null(got);
     data.at = malloc(MANY * 10);
     for (size_t i = 0; i < MANY; i++) {
@@ -38,7 +37,7 @@ static void integers_stream_in_pieces_of_any_length(void **state)
     open_tensor(&opened, tensor.at, tensor.length);
     for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
         memset(got, 0xee, MANY * 8);
-        assert_int_equal(decode(&opened, pieces[i], got, &error), ZT_OK);
+        assert_ok(decode(&opened, pieces[i], got, &error));
         for (size_t n = 0; n < MANY; n++) {
             uint64_t value;
 
@@ -52,7 +51,7 @@ static void integers_stream_in_pieces_of_any_length(void **state)
     free(got);
 }
 
-static void negative_integers_are_ten_bytes_of_which_the_low_ones_count(void **state)
+TEST(negative_integers_are_ten_bytes_of_which_the_low_ones_count)
 {
     static const char tensor[] = DIMS I32 NAME "\x2a\x14" ALL_ONES "\1"
                                                "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\1";
@@ -60,21 +59,19 @@ static void negative_integers_are_ten_bytes_of_which_the_low_ones_count(void **s
     struct zt_error error;
     int32_t got[2];
 
-    (void)state;
     open_tensor(&opened, tensor, sizeof(tensor) - 1);
-    assert_int_equal(decode(&opened, sizeof(got), (uint8_t *)got, &error), ZT_OK);
+    assert_ok(decode(&opened, sizeof(got), (uint8_t *)got, &error));
     assert_int_equal(got[0], -1);
     assert_int_equal(got[1], -2);
     close_model(&opened);
 }
 
-static void integers_that_changed_after_opening_are_corrupt(void **state)
+TEST(integers_that_changed_after_opening_are_corrupt)
 {
     static const struct {
         uint8_t first, second;
     } cases[] = {{0x81, 1}, {1, 0x81}, {0x81, 0x81}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         static const char tensor[] = DIMS I32 NAME "\x2a\2\1\2";
         struct opened opened;
@@ -90,14 +87,13 @@ static void integers_that_changed_after_opening_are_corrupt(void **state)
     }
 }
 
-static void integers_left_over_after_opening_are_corrupt(void **state)
+TEST(integers_left_over_after_opening_are_corrupt)
 {
     static const char tensor[] = DIMS I32 NAME "\x2a\3\x81\1\2";
     struct opened opened;
     struct zt_error error;
     uint8_t got[8];
 
-    (void)state;
     open_tensor(&opened, tensor, sizeof(tensor) - 1);
     opened.bytes.at[MESSAGE_AT + 9] = 1;
     assert_int_equal(decode(&opened, 8, got, &error), ZT_CORRUPT);
@@ -105,26 +101,12 @@ static void integers_left_over_after_opening_are_corrupt(void **state)
     close_model(&opened);
 }
 
-static void integers_are_counted_when_the_file_is_opened(void **state)
+TEST(integers_are_counted_when_the_file_is_opened)
 {
-    (void)state;
     REFUSE(DIMS I32 NAME "\x2a\1\1", "Tensor DataLength", 9);
     REFUSE(DIMS I32 NAME "\x2a\3\1\1\1", "Tensor DataLength", 9);
     REFUSE(DIMS I32 NAME "\x2a\0", "Tensor DataLength", 9);
     REFUSE(DIMS I32 NAME "\x2a\2\1\x80", "Wire Bounds", 10);
     REFUSE(DIMS I32 NAME "\x2a\x0b\1" ALL_ONES "\2", "Wire Varint", 10);
     REFUSE(DIMS I32 NAME "\x2a\x0c\1" ALL_ONES "\x81\0", "Wire Varint", 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(integers_stream_in_pieces_of_any_length),
-        cmocka_unit_test(negative_integers_are_ten_bytes_of_which_the_low_ones_count),
-        cmocka_unit_test(integers_that_changed_after_opening_are_corrupt),
-        cmocka_unit_test(integers_left_over_after_opening_are_corrupt),
-        cmocka_unit_test(integers_are_counted_when_the_file_is_opened),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,12 @@ struct refused {
         "\x80\x02" before rest, sizeof("" before rest) + 1, sizeof("" before) + 1, "pt §" rule \
     }
 
+/* The same with a head of its own, at an offset of the whole. */
+#define RAW(text, offset, rule)                        \
+    {                                                  \
+        "" text, sizeof(text) - 1, offset, "pt §" rule \
+    }
+
 static void assert_stops(const struct refused *refused, bool is_torchscript)
 {
     uint8_t *copy = malloc(refused->length);
@@ -44,9 +50,113 @@ static void assert_stops(const struct refused *refused, bool is_torchscript)
     for (size_t i = 0; i < sizeof(cases) / sizeof((cases)[0]); i++) \
     assert_stops(&(cases)[i], is_torchscript)
 
+/* --- opcodes --- */
+
+TEST(the_machine_stops_at_what_it_does_not_know)
+{
+    static const struct refused cases[] = {
+        AT("", "0.", "Pickle Opcode"),
+        AT("N", "2.", "Pickle Opcode"),
+        AT("(", "ios\nsystem\n.", "Pickle Opcode"),
+        AT("", "\xff.", "Pickle Opcode"),
+        AT("", "cos\nsystem\n.", "Pickle Name"),
+        AT("", "ctorch.storage\n_load_from_bytes\n.", "Pickle Name"),
+        AT("", "c__torch__\nM\n)\x81.", "Pickle Name"),
+        RAW("\x80\x04\x8c\x02os\x8c\x06system\x93.", 14, "Pickle Name"),
+        RAW("\x80\x06N.", 0, "Pickle Protocol"),
+        RAW("\x80\x01N.", 0, "Pickle Protocol"),
+        /* Protocol 1, as torch.save writes it: with INT for a bool. */
+        RAW("}q\0X\x01\0\0\0aI00\ns.", 0, "Pickle Protocol"),
+        AT("N", "\x80\x02.", "Pickle Protocol"),
+    };
+
+    ASSERT_ALL_STOP(cases, false);
+}
+
+TEST(the_machine_stops_at_a_broken_stack)
+{
+    static const struct refused cases[] = {
+        AT("", "\x85.", "Pickle Stack"),
+        AT("N(", "\x85.", "Pickle Stack"),
+        AT("", "t.", "Pickle Stack"),
+        AT("}(N", "u.", "Pickle Stack"),
+        AT("](N", "u.", "Pickle Stack"),
+        AT("}N", "a.", "Pickle Type"),
+        AT("NN", ".", "Pickle Stop"),
+        AT("N(", ".", "Pickle Stop"),
+        AT("", ".", "Pickle Stop"),
+        AT("", "h\0.", "Pickle Memo"),
+        AT("Nq\x01", "h\0.", "Pickle Memo"),
+        AT("N", "r\xff\xff\xff\xff.", "Pickle Memo"),
+        AT("N", "r\x09\0\0\0.", "Pickle Memo"),
+        AT("NN", "R.", "Pickle Call"),
+        AT("}}", "b.", "Pickle Call"),
+        AT("ctorch\ndevice\n]\x85", "R.", "Pickle Call"),
+        AT("ctorch\nTensor\n)", "R.", "Pickle Call"),
+        AT("", "Ix\n.", "Pickle Argument"),
+        RAW("\x80\x04\x95\xff\0\0\0\0\0\0\0N.", 2, "Pickle Truncated"),
+    };
+
+    ASSERT_ALL_STOP(cases, false);
+}
+
+TEST(machine_needs_every_byte_of_a_pickle)
+{
+    static const char whole[] = "\x80\x02}" TEXT("\x01", "w") PLAIN "s.";
+
+    for (size_t length = 0; length < sizeof(whole) - 1; length++) {
+        uint8_t *copy = malloc(length + 1);
+        struct pickle machine;
+        pickle_value value;
+
+        assert_non_null(copy);
+        memcpy(copy, whole, length);
+        pickle_init(&machine, copy, length, 0);
+        assert_int_equal(pickle_run(&machine, &value, NULL), ZT_INVALID);
+        pickle_free(&machine);
+        free(copy);
+    }
+}
+
+TEST(machine_reads_integers_of_every_width)
+{
+#define INTEGER(text, magnitude, negative)                                \
+    {                                                                     \
+        "\x80\x02" text ".", sizeof("\x80\x02" text), magnitude, negative \
+    }
+    static const struct {
+        const char *pickle;
+        size_t length;
+        uint64_t magnitude;
+        bool negative;
+    } cases[] = {
+        INTEGER("K\xff", 255, false),
+        INTEGER("M\0\x01", 256, false),
+        INTEGER("J\xff\xff\xff\xff", 1, true),
+        INTEGER("\x8a\0", 0, false),
+        INTEGER("\x8a\x08\0\0\0\0\0\0\0\x80", (uint64_t)1 << 63, true),
+        INTEGER("\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\0", UINT64_MAX, false),
+        INTEGER("I-17\n", 17, true),
+        INTEGER("I139813769770160\n", 139813769770160, false),
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct pickle machine;
+        pickle_value value = 0;
+        bool negative;
+
+        pickle_init(&machine, (const uint8_t *)cases[i].pickle, cases[i].length, 0);
+        assert_ok(pickle_run(&machine, &value, NULL));
+        assert_int_equal(pickle_kind_of(value), PICKLE_INTEGER);
+        assert_true(pickle_magnitude(&machine, value, &negative) == cases[i].magnitude);
+        assert_int_equal(negative, cases[i].negative);
+        pickle_free(&machine);
+    }
+}
+
 /* --- calls --- */
 
-static void calls_take_their_arguments_and_no_others(void **state)
+TEST(calls_take_their_arguments_and_no_others)
 {
     static const struct refused cases[] = {
         AT(ORDERED "K\x01\x85", "R.", "Pickle Call"),
@@ -69,11 +179,10 @@ static void calls_take_their_arguments_and_no_others(void **state)
         AT("", "ctorch._utils\n_rebuild_wrapper_subclass\n.", "Pickle Name"),
     };
 
-    (void)state;
     ASSERT_ALL_STOP(cases, false);
 }
 
-static void names_of_torchscript_have_no_dots(void **state)
+TEST(names_of_torchscript_have_no_dots)
 {
     static const struct refused cases[] = {
         AT("", "c__torch__.m\nM.x\n.", "Pickle Name"),
@@ -83,26 +192,24 @@ static void names_of_torchscript_have_no_dots(void **state)
         AT("ctorch.jit._pickle\nbuild_intlist\n)", "R.", "Pickle Call"),
     };
 
-    (void)state;
     ASSERT_ALL_STOP(cases, true);
 }
 
-static void frames_end_within_the_pickle(void **state)
+TEST(frames_end_within_the_pickle)
 {
     static const struct refused longer = AT("", "\x95\x03\0\0\0\0\0\0\0N.", "Pickle Truncated");
     static const char whole[] = "\x80\x04\x95\x02\0\0\0\0\0\0\0N.";
     struct pickle machine;
     pickle_value value = 0;
 
-    (void)state;
     assert_stops(&longer, false);
     pickle_init(&machine, (const uint8_t *)whole, sizeof(whole) - 1, 0);
-    assert_int_equal(pickle_run(&machine, &value, NULL), ZT_OK);
+    assert_ok(pickle_run(&machine, &value, NULL));
     pickle_free(&machine);
 }
 
 /* Marks take as many words as bytes; the memo, as many as its highest number says. */
-static void values_take_no_more_than_their_budget(void **state)
+TEST(values_take_no_more_than_their_budget)
 {
     const size_t length = 400000;
     const size_t put_at = 300000;
@@ -111,9 +218,9 @@ static void values_take_no_more_than_their_budget(void **state)
     struct zt_error error;
     pickle_value value;
 
-    (void)state;
     assert_non_null(bytes);
     memset(bytes, '(', length);
+    memcpy(bytes, "\x80\x02", 2);
     bytes[put_at - 1] = 'N';
     bytes[put_at] = 'r';
     bytes_put_le(bytes + put_at + 1, length - 1, 4);
@@ -139,7 +246,7 @@ static void values_take_no_more_than_their_budget(void **state)
     "(" ONES ONES ONES ONES ONES ONES ONES ONES "K\x01" \
     "t"
 
-static void storages_and_shapes_are_numbers_that_fit(void **state)
+TEST(storages_and_shapes_are_numbers_that_fit)
 {
     static const struct refused cases[] = {
         AT("(" TEXT("\x07", "storage") "ctorch\nFloatStorage\n" TEXT("\x01", "0")
@@ -167,11 +274,10 @@ static void storages_and_shapes_are_numbers_that_fit(void **state)
         AT(V3 UNTYPED "K\0))" HOOKS "ctorch\nfloat4_e2m1fn_x2\nt", "R.", "Tensor Shape"),
     };
 
-    (void)state;
     ASSERT_ALL_STOP(cases, false);
 }
 
-static void tensors_are_made_of_what_torch_gives(void **state)
+TEST(tensors_are_made_of_what_torch_gives)
 {
     static const struct refused cases[] = {
         AT(REBUILD FLOAT_STORAGE "K\0))N" ORDERED ")Rt", "R.", "Pickle Call"),
@@ -201,7 +307,6 @@ static void tensors_are_made_of_what_torch_gives(void **state)
            "R.", "Pickle Call"),
     };
 
-    (void)state;
     ASSERT_ALL_STOP(cases, false);
 }
 
@@ -213,7 +318,7 @@ static void tensors_are_made_of_what_torch_gives(void **state)
     "(ctorch\nper_channel_affine\n" LINE("Double", "\x02", "K\x02\x85") \
         LINE("Long", "\x02", "K\x02\x85") axis "t"
 
-static void quantizers_say_one_scale_or_one_for_each_slice(void **state)
+TEST(quantizers_say_one_scale_or_one_for_each_slice)
 {
     static const struct refused cases[] = {
         AT(QTENSOR("QInt8") "N" HOOKS "t", "R.", "Tensor Quantizer"),
@@ -232,7 +337,6 @@ static void quantizers_say_one_scale_or_one_for_each_slice(void **state)
         AT(QTENSOR("Byte") PER_TENSOR HOOKS "t", "R.", "Tensor Dtype"),
     };
 
-    (void)state;
     ASSERT_ALL_STOP(cases, false);
 }
 
@@ -248,7 +352,7 @@ static void quantizers_say_one_scale_or_one_for_each_slice(void **state)
 #define THREE(class) LINE(class, "\x03", "K\x03\x85")
 #define TWO(class)   LINE(class, "\x02", "K\x02\x85")
 
-static void sparse_tensors_have_parts_that_fit(void **state)
+TEST(sparse_tensors_have_parts_that_fit)
 {
     static const struct refused cases[] = {
         AT("ctorch._utils\n_rebuild_sparse_tensor\n(N)t", "R.", "Pickle Call"),
@@ -271,22 +375,5 @@ static void sparse_tensors_have_parts_that_fit(void **state)
         AT(CSR(THREE("Long") TWO("Long") TWO("Float") "K\x02\x85"), "R.", "Tensor Sparse"),
     };
 
-    (void)state;
     ASSERT_ALL_STOP(cases, false);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_take_their_arguments_and_no_others),
-        cmocka_unit_test(names_of_torchscript_have_no_dots),
-        cmocka_unit_test(frames_end_within_the_pickle),
-        cmocka_unit_test(values_take_no_more_than_their_budget),
-        cmocka_unit_test(storages_and_shapes_are_numbers_that_fit),
-        cmocka_unit_test(tensors_are_made_of_what_torch_gives),
-        cmocka_unit_test(quantizers_say_one_scale_or_one_for_each_slice),
-        cmocka_unit_test(sparse_tensors_have_parts_that_fit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

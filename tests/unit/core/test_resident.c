@@ -1,7 +1,7 @@
 /* Reading from mappings: the same bytes as by read, and a file that is cut short is an error, not
  * the end of the program. cmocka handles SIGBUS itself from the start of each test, so each test
  * allows mapped reading again. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static int setup(void **state)
     assert_true(file.descriptor >= 0);
     unlink(path);
     assert_true(pwrite(file.descriptor, file.bytes, FILE_BYTES, 0) == (ssize_t)FILE_BYTES);
-    assert_int_equal(zt_source_from_descriptor(dup(file.descriptor), &file.source, NULL), ZT_OK);
+    assert_ok(zt_source_from_descriptor(dup(file.descriptor), &file.source, NULL));
     *state = &file;
     return 0;
 }
@@ -49,10 +49,11 @@ static int teardown(void **state)
     return 0;
 }
 
+AROUND_EACH_TEST(setup, teardown)
+
 /* What was written a moment ago is in the page cache. */
-static void a_written_file_is_resident(void **state)
+TEST_ON(struct file *file, a_written_file_is_resident)
 {
-    struct file *file = *state;
     const uint8_t *bytes;
 
     zt_source_allow_mapped();
@@ -77,9 +78,8 @@ static enum zt_status touch_byte(struct file *file, const uint8_t *mapping, uint
                            (void *)(uintptr_t)(mapping + offset), error);
 }
 
-static void touching_what_was_cut_off_fails_and_the_next_touch_succeeds(void **state)
+TEST_ON(struct file *file, touching_what_was_cut_off_fails_and_the_next_touch_succeeds)
 {
-    struct file *file = *state;
     const uint8_t *bytes;
 
     zt_source_allow_mapped();
@@ -87,14 +87,13 @@ static void touching_what_was_cut_off_fails_and_the_next_touch_succeeds(void **s
     assert_int_equal(ftruncate(file->descriptor, 8192), 0);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(touch_byte(file, bytes, FILE_BYTES - 1, NULL), ZT_IO);
-        assert_int_equal(touch_byte(file, bytes, 8191, NULL), ZT_OK);
+        assert_ok(touch_byte(file, bytes, 8191, NULL));
     }
 }
 
 /* As when the disk fails within the bytes. */
-static void touching_a_missing_page_fails_although_the_last_byte_is_there(void **state)
+TEST_ON(struct file *file, touching_a_missing_page_fails_although_the_last_byte_is_there)
 {
-    struct file *file = *state;
     uint8_t *bytes;
 
     zt_source_allow_mapped();
@@ -105,9 +104,8 @@ static void touching_a_missing_page_fails_although_the_last_byte_is_there(void *
 }
 
 /* The rest of the page can be touched, and is zeros. */
-static void touching_the_page_within_which_a_file_was_cut_off_fails_as_reading_does(void **state)
+TEST_ON(struct file *file, touching_the_page_within_which_a_file_was_cut_off_fails_as_reading_does)
 {
-    struct file *file = *state;
     struct zt_error by_touching;
     struct zt_error by_reading;
     const uint8_t *bytes;
@@ -118,10 +116,10 @@ static void touching_the_page_within_which_a_file_was_cut_off_fails_as_reading_d
     assert_int_equal(ftruncate(file->descriptor, 8192 - 50), 0);
     assert_int_equal(touch_byte(file, bytes, 8191, &by_touching), ZT_IO);
     assert_int_equal(zt_source_read_at(file->source, 8092, all, 100, &by_reading), ZT_IO);
-    assert_string_equal(by_touching.message, "the file was cut short to 8142 bytes");
+    assert_string_equal(by_touching.message, "the file was truncated to 8142 bytes");
     assert_string_equal(by_reading.message, by_touching.message);
     assert_true(by_touching.offset == 8142 && by_reading.offset == 8142);
-    assert_int_equal(touch_byte(file, bytes, 8192 - 51, NULL), ZT_OK);
+    assert_ok(touch_byte(file, bytes, 8192 - 51, NULL));
 }
 
 static enum zt_status hash(struct zt_source *source, enum zt_digest_algorithm algorithm,
@@ -130,7 +128,7 @@ static enum zt_status hash(struct zt_source *source, enum zt_digest_algorithm al
     struct zt_hashing hashing = {.source = source};
     enum zt_status status = zt_hashing_start(&hashing, algorithm, 4096, NULL);
 
-    assert_int_equal(status, ZT_OK);
+    assert_ok(status);
     status = zt_hashing_run(&hashing, offset, length, NULL);
     if (status == ZT_OK)
         zt_hasher_finish(hashing.hasher, out_digest);
@@ -138,12 +136,11 @@ static enum zt_status hash(struct zt_source *source, enum zt_digest_algorithm al
     return status;
 }
 
-static void a_digest_from_the_mapping_is_that_of_the_bytes(void **state)
+TEST_ON(struct file *file, a_digest_from_the_mapping_is_that_of_the_bytes)
 {
     static const enum zt_digest_algorithm algorithms[] = {ZT_DIGEST_SHA256, ZT_DIGEST_XXH3,
                                                           ZT_DIGEST_CRC32C};
     static const uint64_t lengths[] = {0, 1, 131071, 131072, 1 << 20, (1 << 20) + 1, 3000001};
-    struct file *file = *state;
 
     zt_source_allow_mapped();
     for (size_t i = 0; i < 3; i++)
@@ -152,31 +149,29 @@ static void a_digest_from_the_mapping_is_that_of_the_bytes(void **state)
             struct zt_digest expected;
             struct zt_digest got;
 
-            assert_int_equal(zt_hasher_new(algorithms[i], &hasher), ZT_OK);
+            assert_ok(zt_hasher_new(algorithms[i], &hasher));
             zt_hasher_update(hasher, file->bytes + 77, (size_t)lengths[j]);
             zt_hasher_finish(hasher, &expected);
             zt_hasher_free(hasher);
-            assert_int_equal(hash(file->source, algorithms[i], 77, lengths[j], &got), ZT_OK);
+            assert_ok(hash(file->source, algorithms[i], 77, lengths[j], &got));
             assert_true(zt_digest_equal(&got, &expected));
         }
 }
 
-static void hashing_a_file_that_was_cut_short_is_an_error(void **state)
+TEST_ON(struct file *file, hashing_a_file_that_was_cut_short_is_an_error)
 {
-    struct file *file = *state;
     struct zt_digest digest;
 
     zt_source_allow_mapped();
     assert_non_null(zt_source_map(file->source));
     assert_int_equal(ftruncate(file->descriptor, FILE_BYTES / 2), 0);
     assert_int_equal(hash(file->source, ZT_DIGEST_SHA256, 0, FILE_BYTES, &digest), ZT_IO);
-    assert_int_equal(hash(file->source, ZT_DIGEST_SHA256, 0, FILE_BYTES / 2, &digest), ZT_OK);
+    assert_ok(hash(file->source, ZT_DIGEST_SHA256, 0, FILE_BYTES / 2, &digest));
 }
 
 /* Every page of what is hashed is still there, so all of it is taken from the mapping. */
-static void hashing_a_file_that_was_cut_short_within_a_page_is_an_error(void **state)
+TEST_ON(struct file *file, hashing_a_file_that_was_cut_short_within_a_page_is_an_error)
 {
-    struct file *file = *state;
     struct zt_digest digest;
 
     zt_source_allow_mapped();
@@ -184,14 +179,14 @@ static void hashing_a_file_that_was_cut_short_within_a_page_is_an_error(void **s
     assert_int_equal(ftruncate(file->descriptor, FILE_BYTES - 1), 0);
     assert_non_null(zt_source_resident(file->source, 0, FILE_BYTES));
     assert_int_equal(hash(file->source, ZT_DIGEST_SHA256, 0, FILE_BYTES, &digest), ZT_IO);
-    assert_int_equal(hash(file->source, ZT_DIGEST_SHA256, 0, FILE_BYTES - 1, &digest), ZT_OK);
+    assert_ok(hash(file->source, ZT_DIGEST_SHA256, 0, FILE_BYTES - 1, &digest));
 }
 
 static struct zt_component whole_file(struct file *file, char text[ZT_DIGEST_TEXT_SIZE])
 {
     struct zt_digest digest;
 
-    assert_int_equal(hash(file->source, ZT_DIGEST_SHA256, 0, FILE_BYTES, &digest), ZT_OK);
+    assert_ok(hash(file->source, ZT_DIGEST_SHA256, 0, FILE_BYTES, &digest));
     zt_digest_format(&digest, text);
     return (struct zt_component){.name = "data",
                                  .name_length = 4,
@@ -205,17 +200,15 @@ static struct zt_component whole_file(struct file *file, char text[ZT_DIGEST_TEX
 }
 
 /* Its bytes are not corrupt, they are not there: callers remember a verdict. */
-static void a_file_that_was_cut_short_within_a_page_has_no_verdict(void **state)
+TEST_ON(struct file *file, a_file_that_was_cut_short_within_a_page_has_no_verdict)
 {
-    struct file *file = *state;
     const struct zt_model model = {.format = ZT_FORMAT_ZT2};
     struct zt_component_check check = {.verdict = ZT_VERDICT_UNSUPPORTED};
     char text[ZT_DIGEST_TEXT_SIZE];
     struct zt_component component = whole_file(file, text);
 
     zt_source_allow_mapped();
-    assert_int_equal(zt_component_check(&model, &component, file->source, NULL, &check, NULL),
-                     ZT_OK);
+    assert_ok(zt_component_check(&model, &component, file->source, NULL, &check, NULL));
     assert_int_equal(check.verdict, ZT_VERDICT_VERIFIED);
     check.verdict = ZT_VERDICT_UNSUPPORTED;
     assert_int_equal(ftruncate(file->descriptor, FILE_BYTES - 1), 0);
@@ -224,9 +217,8 @@ static void a_file_that_was_cut_short_within_a_page_has_no_verdict(void **state)
     assert_int_equal(check.verdict, ZT_VERDICT_UNSUPPORTED);
 }
 
-static void a_shard_that_was_cut_short_within_a_page_is_not_called_corrupt(void **state)
+TEST_ON(struct file *file, a_shard_that_was_cut_short_within_a_page_is_not_called_corrupt)
 {
-    struct file *file = *state;
     char text[ZT_DIGEST_TEXT_SIZE];
     const struct zt_component whole = whole_file(file, text);
     const struct zt_shard shard = {.name = "shard",
@@ -235,7 +227,7 @@ static void a_shard_that_was_cut_short_within_a_page_is_not_called_corrupt(void 
                                    .digest_length = whole.digest_length};
 
     zt_source_allow_mapped();
-    assert_int_equal(zt_shard_check_digest(&shard, file->source, NULL, NULL), ZT_OK);
+    assert_ok(zt_shard_check_digest(&shard, file->source, NULL, NULL));
     assert_int_equal(ftruncate(file->descriptor, FILE_BYTES - 1), 0);
     assert_int_equal(zt_shard_check_digest(&shard, file->source, NULL, NULL), ZT_IO);
 }
@@ -248,14 +240,12 @@ static void open_slice(struct file *file, const char *text, uint64_t base,
     const struct zt_slice_tensor tensor = {shape, 2, ZT_U8, ZT_LOGICAL_NONE};
 
     zt_source_allow_mapped();
-    assert_int_equal(zt_slice_parse(&tensor, (struct zt_text){text, strlen(text)}, out_slice, NULL),
-                     ZT_SLICE_FITS);
-    assert_int_equal(zt_slice_source(out_slice, file->source, base, out_source, NULL), ZT_OK);
+    assert_int_equal(zt_slice_parse(&tensor, zt_text_from(text), out_slice, NULL), ZT_SLICE_FITS);
+    assert_ok(zt_slice_source(out_slice, file->source, base, out_source, NULL));
 }
 
-static void a_slice_from_the_mapping_has_its_bytes(void **state)
+TEST_ON(struct file *file, a_slice_from_the_mapping_has_its_bytes)
 {
-    struct file *file = *state;
     struct zt_source *source;
     struct zt_slice slice;
     uint8_t *got;
@@ -267,7 +257,7 @@ static void a_slice_from_the_mapping_has_its_bytes(void **state)
         const size_t length =
             slice.length - offset < 200003 ? (size_t)(slice.length - offset) : 200003;
 
-        assert_int_equal(zt_source_read_at(source, offset, got, length, NULL), ZT_OK);
+        assert_ok(zt_source_read_at(source, offset, got, length, NULL));
         for (size_t i = 0; i < length; i++)
             assert_int_equal(got[i],
                              file->bytes[(offset + i) / 513 * 4096 + 100 + (offset + i) % 513]);
@@ -293,9 +283,8 @@ static void expect_slice(struct file *file, const char *text, uint64_t base,
 
 /* All that is missing is the last byte, the first of its page. The runs that are looked up in the
  * page cache end a few bytes before it, so copying meets the missing page. */
-static void a_slice_of_a_file_that_was_cut_short_is_an_error(void **state)
+TEST_ON(struct file *file, a_slice_of_a_file_that_was_cut_short_is_an_error)
 {
-    struct file *file = *state;
     const uint64_t base = 4096 - 612;
 
     expect_slice(file, ":,100:613", base, ZT_OK);
@@ -305,34 +294,10 @@ static void a_slice_of_a_file_that_was_cut_short_is_an_error(void **state)
 }
 
 /* Nothing that is copied is missing from the mapping. */
-static void a_slice_of_a_file_that_was_cut_short_within_a_page_is_an_error(void **state)
+TEST_ON(struct file *file, a_slice_of_a_file_that_was_cut_short_within_a_page_is_an_error)
 {
-    struct file *file = *state;
-
     expect_slice(file, ":,100:613", 0, ZT_OK);
     assert_int_equal(ftruncate(file->descriptor, 1022 * 4096 + 612), 0);
     expect_slice(file, ":,100:613", 0, ZT_IO);
     expect_slice(file, ":,100:612", 0, ZT_OK);
-}
-
-#define ON_FILE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON_FILE(a_written_file_is_resident),
-        ON_FILE(touching_what_was_cut_off_fails_and_the_next_touch_succeeds),
-        ON_FILE(touching_the_page_within_which_a_file_was_cut_off_fails_as_reading_does),
-        ON_FILE(touching_a_missing_page_fails_although_the_last_byte_is_there),
-        ON_FILE(a_digest_from_the_mapping_is_that_of_the_bytes),
-        ON_FILE(hashing_a_file_that_was_cut_short_is_an_error),
-        ON_FILE(hashing_a_file_that_was_cut_short_within_a_page_is_an_error),
-        ON_FILE(a_file_that_was_cut_short_within_a_page_has_no_verdict),
-        ON_FILE(a_shard_that_was_cut_short_within_a_page_is_not_called_corrupt),
-        ON_FILE(a_slice_from_the_mapping_has_its_bytes),
-        ON_FILE(a_slice_of_a_file_that_was_cut_short_is_an_error),
-        ON_FILE(a_slice_of_a_file_that_was_cut_short_within_a_page_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

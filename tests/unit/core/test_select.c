@@ -1,6 +1,6 @@
 /* Selections: the objects that are wanted, whole or cut; and the parts that they are made of, from
  * any position. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +10,13 @@
 #include "zt/component_view.h"
 #include "zt/select.h"
 
-#define DENSE(dtype, at, length, shape)                                                      \
-    "{\"shape\":" shape ",\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"" dtype \
-    "\",\"offset\":" at ",\"length\":" length "}}}"
-#define FILE_OF(objects) \
-    "{\"version\":\"1.2.0\",\"attributes\":{\"steps\":7},\"objects\":{" objects "}}"
-#define THREE                                                           \
-    FILE_OF("\"a\":" DENSE("f32", "64", "96", "[4,6]") ",\"b\":" DENSE( \
-        "u8", "192", "8", "[8]") ",\"c\":" DENSE("i16", "256", "64", "[2,4,4]"))
+#define DENSE(dtype, at, length, shape)                                                          \
+    "{'shape':" shape ",'format':'dense','components':{'data':{'dtype':'" dtype "','offset':" at \
+    ",'length':" length "}}}"
+#define FILE_OF(objects) "{'version':'1.2.0','attributes':{'steps':7},'objects':{" objects "}}"
+#define THREE                                                       \
+    FILE_OF("'a':" DENSE("f32", "64", "96", "[4,6]") ",'b':" DENSE( \
+        "u8", "192", "8", "[8]") ",'c':" DENSE("i16", "256", "64", "[2,4,4]"))
 #define DATA_LENGTH 512
 
 static struct zt_error error;
@@ -60,7 +59,7 @@ static void assert_refused(const char *manifest, struct zt_cut cut, enum zt_stat
 
 /* --- objects --- */
 
-static void only_wanted_objects_are_there(void **state)
+TEST(only_wanted_objects_are_there)
 {
     const bool wanted[] = {true, false, true};
     const struct zt_choice choice = {wanted, NULL, NULL, false};
@@ -68,13 +67,12 @@ static void only_wanted_objects_are_there(void **state)
     const struct zt_model *model;
     const struct zt_object *last;
 
-    (void)state;
-    assert_int_equal(choose(&chosen, THREE, &choice), ZT_OK);
+    assert_ok(choose(&chosen, THREE, &choice));
     model = chosen.selection.model;
     assert_int_equal(model->object_count, 2);
     assert_int_equal(model->component_count, 2);
-    assert_null(zt_model_find(model, (struct zt_text){"b", 1}));
-    last = zt_model_find(model, (struct zt_text){"c", 1});
+    assert_null(zt_model_find(model, zt_text_from("b")));
+    last = zt_model_find(model, zt_text_from("c"));
     assert_non_null(last);
     assert_int_equal(zt_object_shape(model, last)[2], 4);
     assert_int_equal(zt_object_components(model, last)->offset, 256);
@@ -85,29 +83,27 @@ static void only_wanted_objects_are_there(void **state)
     chosen_free(&chosen);
 }
 
-static void nothing_chosen_is_an_empty_model(void **state)
+TEST(nothing_chosen_is_an_empty_model)
 {
     const bool wanted[] = {false, false, false};
     const struct zt_choice choice = {wanted, NULL, NULL, false};
     struct chosen chosen;
 
-    (void)state;
-    assert_int_equal(choose(&chosen, THREE, &choice), ZT_OK);
+    assert_ok(choose(&chosen, THREE, &choice));
     assert_int_equal(chosen.selection.model->object_count, 0);
     chosen_free(&chosen);
 }
 
 /* --- cuts --- */
 
-static void one_run_stays_where_it_lies(void **state)
+TEST(one_run_stays_where_it_lies)
 {
     const struct zt_cut cut = {1, 2, 0};
     const struct zt_choice choice = {NULL, &cut, NULL, false};
     struct chosen chosen;
     const struct zt_component *parts;
 
-    (void)state;
-    assert_int_equal(choose(&chosen, THREE, &choice), ZT_OK);
+    assert_ok(choose(&chosen, THREE, &choice));
     parts = chosen.selection.model->components;
     assert_int_equal(chosen.verdict, ZT_SLICE_FITS);
     assert_int_equal(chosen.selection.cuts.piece_count, 0);
@@ -121,7 +117,7 @@ static void one_run_stays_where_it_lies(void **state)
     chosen_free(&chosen);
 }
 
-static void many_runs_get_a_place_in_the_file_of_cuts(void **state)
+TEST(many_runs_get_a_place_in_the_file_of_cuts)
 {
     const bool wanted[] = {true, false, true};
     const struct zt_cut cut = {1, 2, -1};
@@ -129,8 +125,7 @@ static void many_runs_get_a_place_in_the_file_of_cuts(void **state)
     struct chosen chosen;
     const struct zt_component *parts;
 
-    (void)state;
-    assert_int_equal(choose(&chosen, THREE, &choice), ZT_OK);
+    assert_ok(choose(&chosen, THREE, &choice));
     parts = chosen.selection.model->components;
     assert_int_equal(chosen.selection.cuts.piece_count, 2);
     assert_int_equal(chosen.selection.cuts.length, 48 + 32);
@@ -140,7 +135,7 @@ static void many_runs_get_a_place_in_the_file_of_cuts(void **state)
     chosen_free(&chosen);
 }
 
-static void each_object_has_an_axis_of_its_own(void **state)
+TEST(each_object_has_an_axis_of_its_own)
 {
     const struct zt_cut cut = {1, 2, 0};
     const int64_t axes[] = {0, ZT_AXIS_NONE, -1};
@@ -148,8 +143,7 @@ static void each_object_has_an_axis_of_its_own(void **state)
     struct chosen chosen;
     const struct zt_component *parts;
 
-    (void)state;
-    assert_int_equal(choose(&chosen, THREE, &choice), ZT_OK);
+    assert_ok(choose(&chosen, THREE, &choice));
     parts = chosen.selection.model->components;
     assert_int_equal(parts[0].offset, 64 + 48);
     assert_int_equal(parts[1].offset, 192);
@@ -159,26 +153,21 @@ static void each_object_has_an_axis_of_its_own(void **state)
     chosen_free(&chosen);
 }
 
-static void what_cannot_be_cut_is_named(void **state)
+TEST(what_cannot_be_cut_is_named)
 {
-    (void)state;
     assert_refused(
-        FILE_OF("\"a\":" DENSE("u8", "64", "6", "[6]") ",\"x\":" DENSE("u8", "128", "8", "[8]")),
+        FILE_OF("'a':" DENSE("u8", "64", "6", "[6]") ",'x':" DENSE("u8", "128", "8", "[8]")),
         (struct zt_cut){0, 3, 0}, ZT_ARGUMENT, ZT_SLICE_NOT_DIVISIBLE);
-    assert_refused(FILE_OF("\"x\":" DENSE("u8", "64", "1", "[]")), (struct zt_cut){0, 1, 0},
+    assert_refused(FILE_OF("'x':" DENSE("u8", "64", "1", "[]")), (struct zt_cut){0, 1, 0},
                    ZT_ARGUMENT, ZT_SLICE_OUT_OF_RANGE);
-    assert_refused(FILE_OF("\"x\":" DENSE("u8", "64", "6", "[6]")), (struct zt_cut){0, 2, 1},
+    assert_refused(FILE_OF("'x':" DENSE("u8", "64", "6", "[6]")), (struct zt_cut){0, 2, 1},
                    ZT_ARGUMENT, ZT_SLICE_OUT_OF_RANGE);
-    assert_refused(
-        FILE_OF(
-            "\"x\":{\"shape\":[6],\"format\":\"own\",\"components\":{\"data\":{\"dtype\":\"u8\","
-            "\"offset\":64,\"length\":6}}}"),
-        (struct zt_cut){0, 2, 0}, ZT_UNSUPPORTED, ZT_SLICE_FITS);
-    assert_refused(
-        FILE_OF(
-            "\"x\":{\"shape\":[6],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"u8\","
-            "\"type\":\"own\",\"offset\":64,\"length\":6}}}"),
-        (struct zt_cut){0, 2, 0}, ZT_UNSUPPORTED, ZT_SLICE_FITS);
+    assert_refused(FILE_OF("'x':{'shape':[6],'format':'own','components':{'data':{'dtype':'u8','"
+                           "offset':64,'length':6}}}"),
+                   (struct zt_cut){0, 2, 0}, ZT_UNSUPPORTED, ZT_SLICE_FITS);
+    assert_refused(FILE_OF("'x':{'shape':[6],'format':'dense','components':{'data':{'dtype':'u8','"
+                           "type':'own','offset':64,'length':6}}}"),
+                   (struct zt_cut){0, 2, 0}, ZT_UNSUPPORTED, ZT_SLICE_FITS);
 }
 
 /* --- parts --- */
@@ -191,15 +180,14 @@ static void assert_part(const struct zt_component_view *part, const uint8_t *exp
     for (size_t first = 0; first < length; first++) {
         for (size_t end = first; end <= length; end++) {
             memset(bytes, 0xA5, sizeof(bytes));
-            assert_int_equal(zt_component_view_read(part, first, bytes, end - first, &error),
-                             ZT_OK);
+            assert_ok(zt_component_view_read(part, first, bytes, end - first, &error));
             assert_memory_equal(bytes, expected + first, end - first);
             assert_int_equal(bytes[end - first], 0xA5);
         }
     }
 }
 
-static void a_cut_part_is_gathered_from_anywhere(void **state)
+TEST(a_cut_part_is_gathered_from_anywhere)
 {
     const struct zt_cut cut = {1, 2, 1};
     struct written from = {0};
@@ -207,7 +195,6 @@ static void a_cut_part_is_gathered_from_anywhere(void **state)
     uint8_t expected[48];
     struct zt_component_view part;
 
-    (void)state;
     written_from_text(&from, DATA_LENGTH, THREE);
     zt_object_cut(from.model, &from.model->objects[0], &cut, false, &slice);
     part = (struct zt_component_view){.source = from.source, .base = 64, .cut = &slice};
@@ -218,7 +205,7 @@ static void a_cut_part_is_gathered_from_anywhere(void **state)
     written_free(&from);
 }
 
-static void integers_become_wider_from_anywhere(void **state)
+TEST(integers_become_wider_from_anywhere)
 {
     const struct zt_component from = {.dtype = ZT_I16};
     const struct zt_component to = {.dtype = ZT_U64};
@@ -226,16 +213,15 @@ static void integers_become_wider_from_anywhere(void **state)
     uint8_t expected[32] = {0};
     struct zt_component_view part = {.base = 0};
 
-    (void)state;
     for (size_t i = 0; i < 4; i++)
         memcpy(expected + i * 8, words + i * 2, 2);
-    assert_int_equal(zt_source_from_memory(words, sizeof(words), &part.source, &error), ZT_OK);
+    part.source = memory_source(words, sizeof(words));
     part.widening = zt_widening_of(&(struct zt_origin){.change = ZT_CHANGE_INDEX}, &from, &to);
     assert_part(&part, expected, sizeof(expected));
     zt_source_close(part.source);
 }
 
-static void more_integers_than_a_block_become_wider(void **state)
+TEST(more_integers_than_a_block_become_wider)
 {
     const struct zt_component from = {.dtype = ZT_U8};
     const struct zt_component to = {.dtype = ZT_U32};
@@ -243,18 +229,17 @@ static void more_integers_than_a_block_become_wider(void **state)
     uint8_t wide[39990];
     struct zt_component_view part = {.base = 0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(words); i++)
         words[i] = (uint8_t)(i * 7 + 1);
-    assert_int_equal(zt_source_from_memory(words, sizeof(words), &part.source, &error), ZT_OK);
+    part.source = memory_source(words, sizeof(words));
     part.widening = zt_widening_of(&(struct zt_origin){.change = ZT_CHANGE_INDEX}, &from, &to);
-    assert_int_equal(zt_component_view_read(&part, 5, wide, sizeof(wide), &error), ZT_OK);
+    assert_ok(zt_component_view_read(&part, 5, wide, sizeof(wide), &error));
     for (size_t i = 0; i < sizeof(wide); i++)
         assert_int_equal(wide[i], (i + 5) % 4 == 0 ? words[(i + 5) / 4] : 0);
     zt_source_close(part.source);
 }
 
-static void negative_integers_are_refused_when_met(void **state)
+TEST(negative_integers_are_refused_when_met)
 {
     const struct zt_component from = {.dtype = ZT_I8};
     const struct zt_component to = {.dtype = ZT_U32};
@@ -262,28 +247,9 @@ static void negative_integers_are_refused_when_met(void **state)
     uint8_t wide[8];
     struct zt_component_view part = {.base = 0};
 
-    (void)state;
-    assert_int_equal(zt_source_from_memory(words, sizeof(words), &part.source, &error), ZT_OK);
+    part.source = memory_source(words, sizeof(words));
     part.widening = zt_widening_of(&(struct zt_origin){.change = ZT_CHANGE_INDEX}, &from, &to);
-    assert_int_equal(zt_component_view_read(&part, 0, wide, 4, &error), ZT_OK);
+    assert_ok(zt_component_view_read(&part, 0, wide, 4, &error));
     assert_int_equal(zt_component_view_read(&part, 0, wide, 5, &error), ZT_INVALID);
     zt_source_close(part.source);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_wanted_objects_are_there),
-        cmocka_unit_test(nothing_chosen_is_an_empty_model),
-        cmocka_unit_test(one_run_stays_where_it_lies),
-        cmocka_unit_test(many_runs_get_a_place_in_the_file_of_cuts),
-        cmocka_unit_test(each_object_has_an_axis_of_its_own),
-        cmocka_unit_test(what_cannot_be_cut_is_named),
-        cmocka_unit_test(a_cut_part_is_gathered_from_anywhere),
-        cmocka_unit_test(integers_become_wider_from_anywhere),
-        cmocka_unit_test(more_integers_than_a_block_become_wider),
-        cmocka_unit_test(negative_integers_are_refused_when_met),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

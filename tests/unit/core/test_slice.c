@@ -1,6 +1,6 @@
 /* Slices: every text for small shapes, compared with a naive implementation, for bytes and half
  * bytes. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -122,11 +122,6 @@ static void lay_out(const struct zt_slice *slice, unsigned loop, uint64_t at, st
         lay_out(slice, loop + 1, at + i * slice->loops[loop].stride_bytes, out);
 }
 
-static struct zt_text text_of(const char *text)
-{
-    return (struct zt_text){text, strlen(text)};
-}
-
 /* The number of runs if each is as long as possible: elements that are contiguous. */
 static unsigned count_runs(const struct chosen *chosen)
 {
@@ -230,11 +225,11 @@ static void check(const uint64_t *shape, unsigned rank, const char *text,
         const struct zt_slice_tensor tensor = {shape, rank, types[i].dtype, types[i].logical};
         struct zt_slice slice;
 
-        assert_int_equal(zt_slice_parse(&tensor, text_of(text), &slice, NULL), ZT_SLICE_FITS);
+        assert_int_equal(zt_slice_parse(&tensor, zt_text_from(text), &slice, NULL), ZT_SLICE_FITS);
         assert_bytes(&slice, &chosen, types[i].width);
         assert_merged(&slice);
         if (i == 0)
-            assert_half_bytes(&tensor, text_of(text), &chosen, elements);
+            assert_half_bytes(&tensor, zt_text_from(text), &chosen, elements);
     }
 }
 
@@ -261,12 +256,11 @@ static void check_all_choices(const uint64_t *shape, unsigned rank)
     }
 }
 
-static void every_slice_of_small_tensors_matches_the_oracle(void **state)
+TEST(every_slice_of_small_tensors_matches_the_oracle)
 {
     static const uint64_t shapes[][RANK_TRIED] = {{4, 3, 2}, {2, 3, 2}, {3, 1, 3},
                                                   {1, 2, 1}, {2, 0, 3}, {2, 2, 2}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
         /* All combinations for the largest shape would take a minute; at rank 2 all are tried. */
         for (unsigned rank = 1; rank <= (i == 0 ? 2 : 3); rank++)
@@ -275,13 +269,12 @@ static void every_slice_of_small_tensors_matches_the_oracle(void **state)
 }
 
 /* Every start:stop and every index in three dimensions, each in one spelling. */
-static void every_box_of_the_largest_small_tensor_matches_the_oracle(void **state)
+TEST(every_box_of_the_largest_small_tensor_matches_the_oracle)
 {
     static const uint64_t shape[] = {4, 3, 2};
     static struct choice choices[RANK_TRIED][ITEMS_MAX];
     unsigned counts[RANK_TRIED];
 
-    (void)state;
     memset(choices, 0, sizeof(choices));
     for (unsigned i = 0; i < RANK_TRIED; i++) {
         unsigned count = 0;
@@ -304,14 +297,4 @@ static void every_box_of_the_largest_small_tensor_matches_the_oracle(void **stat
         snprintf(text, sizeof(text), "%s,%s,%s", chosen[0]->text, chosen[1]->text, chosen[2]->text);
         check(shape, 3, text, chosen);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_slice_of_small_tensors_matches_the_oracle),
-        cmocka_unit_test(every_box_of_the_largest_small_tensor_matches_the_oracle),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,11 @@
 /* Slices as sources: small ones at every position, large ones across windows, failures. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "sources.h"
 #include "zt/slice.h"
 
 /* Where the tensor's bytes begin in its source. */
@@ -13,8 +14,7 @@
 static void parse(const struct zt_slice_tensor *tensor, const char *text,
                   struct zt_slice *out_slice)
 {
-    assert_int_equal(zt_slice_parse(tensor, (struct zt_text){text, strlen(text)}, out_slice, NULL),
-                     ZT_SLICE_FITS);
+    assert_int_equal(zt_slice_parse(tensor, zt_text_from(text), out_slice, NULL), ZT_SLICE_FITS);
 }
 
 static uint8_t *make_bytes(size_t length)
@@ -59,7 +59,7 @@ static void assert_reads(struct zt_source *source, const uint8_t *expected, uint
 
     assert_non_null(got);
     got[length] = 0x5A;
-    assert_int_equal(zt_source_read_at(source, offset, got, length, NULL), ZT_OK);
+    assert_ok(zt_source_read_at(source, offset, got, length, NULL));
     assert_memory_equal(got, expected + offset, length);
     assert_int_equal(got[length], 0x5A);
     free(got);
@@ -76,7 +76,7 @@ static void assert_every_read(const struct zt_slice_tensor *tensor, const char *
 
     parse(tensor, text, &slice);
     expected = expect(&slice, bytes + BASE);
-    assert_int_equal(zt_slice_source(&slice, whole, BASE, &source, NULL), ZT_OK);
+    assert_ok(zt_slice_source(&slice, whole, BASE, &source, NULL));
     assert_true(zt_source_size(source) == slice.length);
     assert_null(zt_source_map(source));
     assert_int_equal(zt_source_descriptor(source), -1);
@@ -87,7 +87,7 @@ static void assert_every_read(const struct zt_slice_tensor *tensor, const char *
     free(expected);
 }
 
-static void reads_are_right_at_every_position_and_length(void **state)
+TEST(reads_are_right_at_every_position_and_length)
 {
     static const uint64_t shape[] = {4, 3, 2, 4};
     static const struct {
@@ -104,14 +104,13 @@ static void reads_are_right_at_every_position_and_length(void **state)
     uint8_t *bytes = make_bytes(BASE + 96 * 16 + 5);
     struct zt_source *whole;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
         const struct zt_slice_tensor tensor = {shape, 4, types[i].dtype, types[i].logical};
         uint64_t length;
 
-        assert_int_equal(zt_element_bytes(tensor.dtype, tensor.logical, 96, &length), ZT_OK);
+        assert_ok(zt_element_bytes(tensor.dtype, tensor.logical, 96, &length));
         /* Exactly as long as the tensor: reading ahead must stop at its end. */
-        assert_int_equal(zt_source_from_memory(bytes, BASE + (size_t)length, &whole, NULL), ZT_OK);
+        whole = memory_source(bytes, BASE + (size_t)length);
         for (size_t j = 0; j < sizeof(texts) / sizeof(*texts); j++)
             assert_every_read(&tensor, texts[j], whole, bytes);
         if (zt_element_bits(tensor.dtype, tensor.logical) >= 8)
@@ -203,33 +202,22 @@ static void assert_listed(const struct zt_source *source, const uint8_t *bytes,
     }
 }
 
-static void slices_across_windows_read_right(void **state)
+TEST(slices_across_windows_read_right)
 {
     static const struct {
         uint64_t shape[3];
         const char *text;
-    } cases[] = {
-        {{1000, 100, 10}, ":,:,3"},
-        {{1000, 100, 10}, ":,7:9,:"},
-        {{1000, 100, 10}, "1:999,1:99,1:9"},
-        {{1000, 100, 10}, ":,5,5"},
-        {{1000, 100, 10}, ":,3:90,2"},
-        {{10, 2, 50000}, ":,1,:40000"},
-        {{10, 2, 50000}, ":,1,100:5100"},
-        {{100, 10, 1000}, ":,2:8,10:900"},
-        {{100, 10, 1000}, ":,9,990:"},
-        {{2, 500000, 1}, ":,1:499999"},
-        {{500000, 1, 2}, ":,:,1"},
-        {{20, 5, 8192}, ":,1:4,:7"},
-        {{20, 5, 8192}, ":,:,4095:8191"},
-        {{20, 5, 8192}, ":,1:,1:8000"},
-        {{7, 11, 12289}, ":,3:9,4096:12289"},
-    };
+    } cases[] = {{{1000, 100, 10}, ":,:,3"},          {{1000, 100, 10}, ":,7:9,:"},
+                 {{1000, 100, 10}, "1:999,1:99,1:9"}, {{1000, 100, 10}, ":,5,5"},
+                 {{1000, 100, 10}, ":,3:90,2"},       {{10, 2, 50000}, ":,1,:40000"},
+                 {{10, 2, 50000}, ":,1,100:5100"},    {{100, 10, 1000}, ":,2:8,10:900"},
+                 {{100, 10, 1000}, ":,9,990:"},       {{2, 500000, 1}, ":,1:499999"},
+                 {{500000, 1, 2}, ":,:,1"},           {{20, 5, 8192}, ":,1:4,:7"},
+                 {{20, 5, 8192}, ":,:,4095:8191"},    {{20, 5, 8192}, ":,1:,1:8000"},
+                 {{7, 11, 12289}, ":,3:9,4096:12289"}};
     uint8_t *bytes = make_bytes(BASE + 1000000);
-    struct zt_source *whole;
+    struct zt_source *whole = memory_source(bytes, BASE + 1000000);
 
-    (void)state;
-    assert_int_equal(zt_source_from_memory(bytes, BASE + 1000000, &whole, NULL), ZT_OK);
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         const struct zt_slice_tensor tensor = {cases[i].shape, 3, ZT_U8, ZT_LOGICAL_NONE};
         struct zt_slice slice;
@@ -238,7 +226,7 @@ static void slices_across_windows_read_right(void **state)
 
         parse(&tensor, cases[i].text, &slice);
         expected = expect(&slice, bytes + BASE);
-        assert_int_equal(zt_slice_source(&slice, whole, BASE, &source, NULL), ZT_OK);
+        assert_ok(zt_slice_source(&slice, whole, BASE, &source, NULL));
         assert_reads(source, expected, 0, (size_t)slice.length);
         assert_steps(source, expected, 65536);
         assert_steps(source, expected, 4099);
@@ -253,52 +241,10 @@ static void slices_across_windows_read_right(void **state)
 
 /* --- how much of the tensor is read --- */
 
-struct counting_source {
-    struct zt_source base;
-    struct zt_source *inner;
-    uint64_t reads;
-    uint64_t bytes;
-    uint64_t failing_from; /* reads that end past it fail */
-};
-
-static uint64_t counting_size(const struct zt_source *source)
-{
-    return zt_source_size(((const struct counting_source *)source)->inner);
-}
-
-static enum zt_status counting_read_at(struct zt_source *source, uint64_t offset, void *buffer,
-                                       size_t length, struct zt_error *error)
-{
-    struct counting_source *counting = (struct counting_source *)source;
-
-    counting->reads++;
-    counting->bytes += length;
-    if (offset + length > counting->failing_from)
-        return zt_fail(error, ZT_IO, NULL, offset, "no more");
-    return zt_source_read_at(counting->inner, offset, buffer, length, error);
-}
-
-static const uint8_t *counting_map(struct zt_source *source)
-{
-    (void)source;
-    fail_msg("a slice is taken from a mapping");
-    return NULL;
-}
-
-static void counting_close(struct zt_source *source)
-{
-    zt_source_close(((struct counting_source *)source)->inner);
-}
-
 static void count_over(struct counting_source *counting, const uint8_t *bytes, size_t length)
 {
-    static const struct zt_source_ops ops = {.size = counting_size,
-                                             .read_at = counting_read_at,
-                                             .map = counting_map,
-                                             .close = counting_close};
-
-    *counting = (struct counting_source){.base = {&ops}, .failing_from = UINT64_MAX};
-    assert_int_equal(zt_source_from_memory(bytes, length, &counting->inner, NULL), ZT_OK);
+    *counting = (struct counting_source){.base = {&counting_source_ops},
+                                         .inner = memory_source(bytes, length)};
 }
 
 static void assert_cost(const uint64_t *shape, const char *text, uint64_t reads, uint64_t bytes)
@@ -313,24 +259,23 @@ static void assert_cost(const uint64_t *shape, const char *text, uint64_t reads,
 
     count_over(&counting, data, size);
     parse(&tensor, text, &slice);
-    assert_int_equal(zt_slice_source(&slice, &counting.base, 0, &source, NULL), ZT_OK);
+    assert_ok(zt_slice_source(&slice, &counting.base, 0, &source, NULL));
     got = malloc(slice.length);
     assert_non_null(got);
-    assert_int_equal(zt_source_read_at(source, 0, got, (size_t)slice.length, NULL), ZT_OK);
+    assert_ok(zt_source_read_at(source, 0, got, (size_t)slice.length, NULL));
     if (counting.reads > reads || counting.bytes > bytes)
         fail_msg("%s takes %d reads of %d bytes", text, (int)counting.reads, (int)counting.bytes);
     free(got);
     zt_source_close(source);
-    counting_close(&counting.base);
+    zt_source_close(counting.inner);
     free(data);
 }
 
-static void near_runs_are_read_together_and_far_ones_alone(void **state)
+TEST(near_runs_are_read_together_and_far_ones_alone)
 {
     static const uint64_t near[] = {100000, 8, 1}, far[] = {100, 10000, 1},
                           large[] = {4, 200000, 1}, clusters[] = {4, 400, 512};
 
-    (void)state;
     /* A window at a time, and nothing after the last run. */
     assert_cost(near, ":,:4", 800000 / 65536 + 1, 800000 + 13 * 8);
     assert_cost(near, ":10,:4", 1, 76);
@@ -341,7 +286,7 @@ static void near_runs_are_read_together_and_far_ones_alone(void **state)
     assert_cost(clusters, ":,:150,:16", 8, (uint64_t)4 * (149 * 512 + 16));
 }
 
-static void reading_past_the_end_fails(void **state)
+TEST(reading_past_the_end_fails)
 {
     static const uint64_t shape[] = {4, 3};
     const struct zt_slice_tensor tensor = {shape, 2, ZT_U8, ZT_LOGICAL_NONE};
@@ -352,28 +297,27 @@ static void reading_past_the_end_fails(void **state)
     struct zt_source *source;
     struct zt_error error;
 
-    (void)state;
     count_over(&counting, bytes, 12);
     parse(&tensor, ":,:2", &slice);
-    assert_int_equal(zt_slice_source(&slice, &counting.base, 0, &source, NULL), ZT_OK);
+    assert_ok(zt_slice_source(&slice, &counting.base, 0, &source, NULL));
     assert_int_equal(zt_source_read_at(source, 1, got, 8, &error), ZT_IO);
     assert_int_equal(zt_source_read_at(source, 9, got, 0, &error), ZT_IO);
     assert_int_equal(zt_source_read_at(source, UINT64_MAX, got, 2, &error), ZT_IO);
-    assert_int_equal(zt_source_read_at(source, 8, got, 0, &error), ZT_OK);
+    assert_ok(zt_source_read_at(source, 8, got, 0, &error));
     assert_int_equal(counting.reads, 0);
     /* Errors of the tensor's source are passed on, from windows and from single runs. */
     counting.failing_from = 8;
     assert_int_equal(zt_source_read_at(source, 0, got, 8, &error), ZT_IO);
     assert_string_equal(error.message, "no more");
     assert_int_equal(zt_source_read_at(source, 7, got, 1, &error), ZT_IO);
-    assert_int_equal(zt_source_read_at(source, 0, got, 4, &error), ZT_OK);
+    assert_ok(zt_source_read_at(source, 0, got, 4, &error));
     zt_source_close(source);
-    counting_close(&counting.base);
+    zt_source_close(counting.inner);
     free(bytes);
 }
 
 /* The file was mapped when it was complete: touching the mapping now would end the process. */
-static void file_cut_short_fails_without_a_signal(void **state)
+TEST(file_cut_short_fails_without_a_signal)
 {
     static const uint64_t shape[] = {1000, 1000};
     const struct zt_slice_tensor tensor = {shape, 2, ZT_U8, ZT_LOGICAL_NONE};
@@ -384,32 +328,18 @@ static void file_cut_short_fails_without_a_signal(void **state)
     uint8_t *got = malloc(10000);
     struct zt_error error;
 
-    (void)state;
     assert_non_null(got);
     assert_true(descriptor >= 0);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(ftruncate(descriptor, 1000000), 0);
-    assert_int_equal(zt_source_from_descriptor(descriptor, &whole, NULL), ZT_OK);
+    assert_ok(zt_source_from_descriptor(descriptor, &whole, NULL));
     assert_non_null(zt_source_map(whole));
     parse(&tensor, ":,:10", &slice);
-    assert_int_equal(zt_slice_source(&slice, whole, 0, &source, NULL), ZT_OK);
-    assert_int_equal(zt_source_read_at(source, 0, got, 10000, NULL), ZT_OK);
+    assert_ok(zt_slice_source(&slice, whole, 0, &source, NULL));
+    assert_ok(zt_source_read_at(source, 0, got, 10000, NULL));
     assert_int_equal(ftruncate(descriptor, 5000), 0);
     assert_int_equal(zt_source_read_at(source, 0, got, 10000, &error), ZT_IO);
     zt_source_close(source);
     zt_source_close(whole);
     free(got);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_are_right_at_every_position_and_length),
-        cmocka_unit_test(slices_across_windows_read_right),
-        cmocka_unit_test(near_runs_are_read_together_and_far_ones_alone),
-        cmocka_unit_test(reading_past_the_end_fails),
-        cmocka_unit_test(file_cut_short_fails_without_a_signal),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Slices and shards: equivalent spellings, and the verdict of each that is refused. NPY heads. */
-#include "support.h"
+#include "tests.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,30 +8,24 @@
 
 #include "zt/slice.h"
 
-static struct zt_text text_of(const char *text)
-{
-    return (struct zt_text){text, strlen(text)};
-}
-
 /* --- equivalent spellings --- */
 
 static void assert_same(const struct zt_slice_tensor *tensor, const char *text, const char *other)
 {
     struct zt_slice first, second;
 
-    assert_int_equal(zt_slice_parse(tensor, text_of(text), &first, NULL), ZT_SLICE_FITS);
-    assert_int_equal(zt_slice_parse(tensor, text_of(other), &second, NULL), ZT_SLICE_FITS);
+    assert_int_equal(zt_slice_parse(tensor, zt_text_from(text), &first, NULL), ZT_SLICE_FITS);
+    assert_int_equal(zt_slice_parse(tensor, zt_text_from(other), &second, NULL), ZT_SLICE_FITS);
     assert_memory_equal(&first, &second, sizeof(first));
 }
 
-static void omitted_dimensions_are_whole(void **state)
+TEST(omitted_dimensions_are_whole)
 {
     static const uint64_t shape[] = {4, 3, 5, 2};
     const struct zt_slice_tensor tensor = {shape, 4, ZT_F32, ZT_LOGICAL_NONE};
     const struct zt_slice_tensor scalar = {shape, 0, ZT_F32, ZT_LOGICAL_NONE};
     struct zt_slice slice;
 
-    (void)state;
     assert_same(&tensor, "1", "1,:,:,:");
     assert_same(&tensor, "...", ":");
     assert_same(&tensor, "...,1", ":,:,:,1");
@@ -41,19 +35,19 @@ static void omitted_dimensions_are_whole(void **state)
     assert_same(&tensor, "...,1,2,3,0", "1,2,3,0");
     assert_same(&tensor, "-0:2,-0", "0:2,0");
     assert_same(&tensor, "001", "1");
-    assert_int_equal(zt_slice_parse(&scalar, text_of("..."), &slice, NULL), ZT_SLICE_FITS);
+    assert_int_equal(zt_slice_parse(&scalar, zt_text_from("..."), &slice, NULL), ZT_SLICE_FITS);
     assert_int_equal(slice.rank, 0);
     assert_int_equal(slice.length, 4);
     assert_int_equal(slice.run_bytes, 4);
-    assert_int_equal(zt_slice_parse(&scalar, text_of(":"), &slice, NULL), ZT_SLICE_OUT_OF_RANGE);
+    assert_int_equal(zt_slice_parse(&scalar, zt_text_from(":"), &slice, NULL),
+                     ZT_SLICE_OUT_OF_RANGE);
 }
 
-static void bounds_of_any_size_are_clipped(void **state)
+TEST(bounds_of_any_size_are_clipped)
 {
     static const uint64_t shape[] = {4, 3};
     const struct zt_slice_tensor tensor = {shape, 2, ZT_F32, ZT_LOGICAL_NONE};
 
-    (void)state;
     assert_same(&tensor, "1:9223372036854775808", "1:");
     assert_same(&tensor, "1:18446744073709551616", "1:");
     assert_same(&tensor, "-99999999999999999999999999999999:2", ":2");
@@ -72,7 +66,7 @@ static void assert_refused(const struct zt_slice_tensor *tensor, const char *tex
 
     memset(&slice, 0xA5, sizeof(slice));
     before = slice;
-    if (zt_slice_parse(tensor, text_of(text), &slice, &error) != verdict)
+    if (zt_slice_parse(tensor, zt_text_from(text), &slice, &error) != verdict)
         fail_msg("\"%s\" is taken otherwise", text);
     assert_memory_equal(&slice, &before, sizeof(slice));
     assert_int_equal(error.status, ZT_ARGUMENT);
@@ -81,7 +75,7 @@ static void assert_refused(const struct zt_slice_tensor *tensor, const char *tex
     assert_true(error.message[0] != '\0');
 }
 
-static void malformed_texts_are_reported(void **state)
+TEST(malformed_texts_are_reported)
 {
     static const uint64_t shape[] = {40, 30, 20};
     const struct zt_slice_tensor tensor = {shape, 3, ZT_F32, ZT_LOGICAL_NONE};
@@ -101,7 +95,6 @@ static void malformed_texts_are_reported(void **state)
         "9,9,9,9,x", "99,",      "99,99,99,99,", "\xE2\x88\x92,1",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         assert_refused(&tensor, texts[i], ZT_SLICE_MALFORMED);
     /* A NUL does not end the text. */
@@ -109,7 +102,7 @@ static void malformed_texts_are_reported(void **state)
                      ZT_SLICE_MALFORMED);
 }
 
-static void indices_outside_are_reported(void **state)
+TEST(indices_outside_are_reported)
 {
     static const uint64_t shape[] = {4, 0, UINT64_MAX};
     const struct zt_slice_tensor tensor = {shape, 3, ZT_F32, ZT_LOGICAL_NONE};
@@ -128,55 +121,52 @@ static void indices_outside_are_reported(void **state)
         "4,:",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         assert_refused(&tensor, texts[i], ZT_SLICE_OUT_OF_RANGE);
 }
 
-static void tensors_past_64_bits_are_out_of_range(void **state)
+TEST(tensors_past_64_bits_are_out_of_range)
 {
     static const uint64_t shape[] = {UINT64_C(1) << 40, UINT64_C(1) << 40};
     static const uint64_t wide[] = {UINT64_C(1) << 62};
     const struct zt_slice_tensor tensor = {shape, 2, ZT_U8, ZT_LOGICAL_NONE};
     const struct zt_slice_tensor words = {wide, 1, ZT_F64, ZT_LOGICAL_NONE};
 
-    (void)state;
     assert_refused(&tensor, "0", ZT_SLICE_OUT_OF_RANGE);
     assert_refused(&words, "0", ZT_SLICE_OUT_OF_RANGE);
 }
 
 /* If one dimension is 0, the others may be of any size. */
-static void empty_tensors_of_any_shape_are_sliced(void **state)
+TEST(empty_tensors_of_any_shape_are_sliced)
 {
     static const uint64_t shape[] = {UINT64_MAX, 0, UINT64_MAX - 1};
     const struct zt_slice_tensor tensor = {shape, 3, ZT_F64, ZT_LOGICAL_COMPLEX128};
     struct zt_slice slice;
 
-    (void)state;
-    assert_int_equal(zt_slice_parse(&tensor, text_of("1:,...,-3:"), &slice, NULL), ZT_SLICE_FITS);
+    assert_int_equal(zt_slice_parse(&tensor, zt_text_from("1:,...,-3:"), &slice, NULL),
+                     ZT_SLICE_FITS);
     assert_int_equal(slice.length, 0);
     assert_int_equal(slice.rank, 3);
     assert_true(slice.shape[0] == UINT64_MAX - 1);
     assert_true(slice.shape[2] == 3);
     assert_true(zt_slice_is_contiguous(&slice));
-    assert_int_equal(zt_slice_parse(&tensor, text_of("5,:,7"), &slice, NULL), ZT_SLICE_FITS);
+    assert_int_equal(zt_slice_parse(&tensor, zt_text_from("5,:,7"), &slice, NULL), ZT_SLICE_FITS);
     assert_int_equal(slice.rank, 1);
     assert_int_equal(slice.shape[0], 0);
 }
 
-static void tensors_of_64_dimensions_are_sliced(void **state)
+TEST(tensors_of_64_dimensions_are_sliced)
 {
     uint64_t shape[ZT_SLICE_RANK_MAX];
     const struct zt_slice_tensor tensor = {shape, ZT_SLICE_RANK_MAX, ZT_U8, ZT_LOGICAL_NONE};
     char text[4 * ZT_SLICE_RANK_MAX] = "";
     struct zt_slice slice;
 
-    (void)state;
     for (unsigned i = 0; i < ZT_SLICE_RANK_MAX; i++) {
         shape[i] = i % 2 == 0 ? 3 : 1;
         strcat(text, i == 0 ? ":2" : ",:2");
     }
-    assert_int_equal(zt_slice_parse(&tensor, text_of(text), &slice, NULL), ZT_SLICE_FITS);
+    assert_int_equal(zt_slice_parse(&tensor, zt_text_from(text), &slice, NULL), ZT_SLICE_FITS);
     assert_int_equal(slice.rank, ZT_SLICE_RANK_MAX);
     assert_true(slice.length == UINT64_C(1) << 32);
     assert_int_equal(slice.run_bytes, 2);
@@ -187,12 +177,11 @@ static void tensors_of_64_dimensions_are_sliced(void **state)
 
 /* --- shards --- */
 
-static void shards_equal_their_slices(void **state)
+TEST(shards_equal_their_slices)
 {
     static const uint64_t shape[] = {4, 6, 2};
     const struct zt_slice_tensor tensor = {shape, 3, ZT_F32, ZT_LOGICAL_NONE};
 
-    (void)state;
     for (int64_t axis = -3; axis < 3; axis++) {
         unsigned dimension = (unsigned)(axis < 0 ? axis + 3 : axis);
 
@@ -210,7 +199,7 @@ static void shards_equal_their_slices(void **state)
                     continue;
                 snprintf(text, sizeof(text), "%.*s%" PRIu64 ":%" PRIu64, 2 * (int)dimension, ":,:,",
                          part * each, (part + 1) * each);
-                assert_int_equal(zt_slice_parse(&tensor, text_of(text), &slice, NULL),
+                assert_int_equal(zt_slice_parse(&tensor, zt_text_from(text), &slice, NULL),
                                  ZT_SLICE_FITS);
                 assert_memory_equal(&shard, &slice, sizeof(slice));
             }
@@ -233,7 +222,7 @@ static void assert_no_shard(const struct zt_slice_tensor *tensor, uint64_t part,
     assert_true(error.offset == ZT_NO_OFFSET);
 }
 
-static void impossible_shards_are_reported(void **state)
+TEST(impossible_shards_are_reported)
 {
     static const uint64_t shape[] = {6, 4, 0};
     const struct zt_slice_tensor tensor = {shape, 2, ZT_F32, ZT_LOGICAL_NONE};
@@ -242,7 +231,6 @@ static void impossible_shards_are_reported(void **state)
     const struct zt_slice_tensor halves = {shape, 1, ZT_U8, ZT_LOGICAL_F4_E2M1};
     struct zt_slice slice;
 
-    (void)state;
     assert_no_shard(&tensor, 0, 0, 0, ZT_SLICE_MALFORMED);
     assert_no_shard(&tensor, 2, 2, 0, ZT_SLICE_MALFORMED);
     assert_no_shard(&tensor, UINT64_MAX, 1, 0, ZT_SLICE_MALFORMED);
@@ -270,7 +258,7 @@ static void assert_npy(enum zt_dtype dtype, enum zt_logical logical, unsigned ra
     uint8_t *head = NULL;
     size_t length = 0;
 
-    assert_int_equal(zt_npy_head(&tensor, &head, &length, NULL), ZT_OK);
+    assert_ok(zt_npy_head(&tensor, &head, &length, NULL));
     assert_int_equal(length % 64, 0);
     assert_memory_equal(head, "\x93NUMPY\x01\x00", 8);
     assert_int_equal((size_t)head[8] + 256u * head[9], length - 10);
@@ -281,7 +269,7 @@ static void assert_npy(enum zt_dtype dtype, enum zt_logical logical, unsigned ra
     free(head);
 }
 
-static void npy_heads_name_type_and_shape(void **state)
+TEST(npy_heads_name_type_and_shape)
 {
     static const uint64_t shape[] = {4};
     const struct zt_slice_tensor halves = {shape, 1, ZT_U8, ZT_LOGICAL_F4_E2M1};
@@ -292,7 +280,6 @@ static void npy_heads_name_type_and_shape(void **state)
     size_t length = 7;
     struct zt_error error;
 
-    (void)state;
     assert_npy(ZT_F32, ZT_LOGICAL_NONE, 0,
                "{'descr': '<f4', 'fortran_order': False, 'shape': (), }");
     assert_npy(ZT_U8, ZT_LOGICAL_NONE, 2,
@@ -311,22 +298,4 @@ static void npy_heads_name_type_and_shape(void **state)
     assert_int_equal(zt_npy_head(&unknown, &head, &length, &error), ZT_UNSUPPORTED);
     assert_null(head);
     assert_int_equal(length, 7);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(omitted_dimensions_are_whole),
-        cmocka_unit_test(bounds_of_any_size_are_clipped),
-        cmocka_unit_test(malformed_texts_are_reported),
-        cmocka_unit_test(indices_outside_are_reported),
-        cmocka_unit_test(tensors_past_64_bits_are_out_of_range),
-        cmocka_unit_test(empty_tensors_of_any_shape_are_sliced),
-        cmocka_unit_test(tensors_of_64_dimensions_are_sliced),
-        cmocka_unit_test(shards_equal_their_slices),
-        cmocka_unit_test(impossible_shards_are_reported),
-        cmocka_unit_test(npy_heads_name_type_and_shape),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Slices of views as runs of the file, compared with slices of the decoded view. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,14 +48,12 @@ static void subject_open(struct subject *subject, const struct view *view)
                                                .length = span * 4,
                                                .decoded_length = elements * 4};
     subject->tensor = (struct zt_slice_tensor){view->shape, view->rank, ZT_F32, ZT_LOGICAL_NONE};
-    assert_int_equal(zt_source_from_memory(subject->file, FILE_BYTES, &subject->source, NULL),
-                     ZT_OK);
-    assert_int_equal(zt_decoder_open(&subject->component, subject->source, &decoder, NULL), ZT_OK);
-    assert_int_equal(zt_decoder_read(decoder, subject->decoded, FILE_BYTES, &length, NULL), ZT_OK);
+    subject->source = memory_source(subject->file, FILE_BYTES);
+    assert_ok(zt_decoder_open(&subject->component, subject->source, &decoder, NULL));
+    assert_ok(zt_decoder_read(decoder, subject->decoded, FILE_BYTES, &length, NULL));
     assert_int_equal(length, elements * 4);
     zt_decoder_close(decoder);
-    assert_int_equal(
-        zt_source_from_memory(subject->decoded, length, &subject->decoded_source, NULL), ZT_OK);
+    subject->decoded_source = memory_source(subject->decoded, length);
 }
 
 static void subject_close(struct subject *subject)
@@ -69,8 +67,8 @@ static void read_slice(const struct zt_slice *slice, struct zt_source *source, u
 {
     struct zt_source *gathered;
 
-    assert_int_equal(zt_slice_source(slice, source, base, &gathered, NULL), ZT_OK);
-    assert_int_equal(zt_source_read_at(gathered, 0, out, (size_t)slice->length, NULL), ZT_OK);
+    assert_ok(zt_slice_source(slice, source, base, &gathered, NULL));
+    assert_ok(zt_source_read_at(gathered, 0, out, (size_t)slice->length, NULL));
     zt_source_close(gathered);
 }
 
@@ -93,7 +91,7 @@ static bool is_in_file(const struct subject *subject, const char *text)
     return true;
 }
 
-static void slices_that_ascend_are_runs_of_the_file(void **state)
+TEST(slices_that_ascend_are_runs_of_the_file)
 {
     static const struct {
         struct view view;
@@ -110,7 +108,6 @@ static void slices_that_ascend_are_runs_of_the_file(void **state)
         {{2, {20, 5}, {1, 1}}, {"3", ":,2"}, {"..."}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct subject *subject = calloc(1, sizeof(*subject));
 
@@ -125,12 +122,11 @@ static void slices_that_ascend_are_runs_of_the_file(void **state)
     }
 }
 
-static void converted_bytes_are_never_in_the_file(void **state)
+TEST(converted_bytes_are_never_in_the_file)
 {
     static const struct view view = {2, {20, 30}, {50, 1}};
     struct subject *subject = calloc(1, sizeof(*subject));
 
-    (void)state;
     assert_non_null(subject);
     subject_open(subject, &view);
     subject->component.big_endian = 1;
@@ -147,14 +143,4 @@ static void converted_bytes_are_never_in_the_file(void **state)
     assert_false(is_in_file(subject, "3"));
     subject_close(subject);
     free(subject);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slices_that_ascend_are_runs_of_the_file),
-        cmocka_unit_test(converted_bytes_are_never_in_the_file),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

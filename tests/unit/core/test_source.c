@@ -1,5 +1,5 @@
 /* Sources: whole reads or ZT_IO, regular files only, one mapping for all threads. */
-#include "support.h"
+#include "tests.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,11 +31,11 @@ static void assert_reads(struct zt_source *source)
     struct zt_error error;
 
     assert_int_equal(zt_source_size(source), 16);
-    assert_int_equal(zt_source_read_at(source, 0, buffer, 16, &error), ZT_OK);
+    assert_ok(zt_source_read_at(source, 0, buffer, 16, &error));
     assert_memory_equal(buffer, content, 16);
-    assert_int_equal(zt_source_read_at(source, 10, buffer, 6, &error), ZT_OK);
+    assert_ok(zt_source_read_at(source, 10, buffer, 6, &error));
     assert_memory_equal(buffer, "abcdef", 6);
-    assert_int_equal(zt_source_read_at(source, 16, buffer, 0, &error), ZT_OK);
+    assert_ok(zt_source_read_at(source, 16, buffer, 0, &error));
     assert_memory_equal(zt_source_map(source), content, 16);
     assert_ptr_equal(zt_source_map(source), zt_source_map(source));
 }
@@ -51,12 +51,10 @@ static void assert_refuses(struct zt_source *source, uint64_t offset, size_t len
     assert_true(error.offset == offset);
 }
 
-static void memory_source_fails_past_its_end(void **state)
+TEST(memory_source_fails_past_its_end)
 {
-    struct zt_source *source = NULL;
+    struct zt_source *source = memory_source(content, 16);
 
-    (void)state;
-    assert_int_equal(zt_source_from_memory(content, 16, &source, NULL), ZT_OK);
     assert_reads(source);
     assert_int_equal(zt_source_descriptor(source), -1);
     assert_refuses(source, 16, 1);
@@ -66,14 +64,13 @@ static void memory_source_fails_past_its_end(void **state)
     zt_source_close(NULL);
 }
 
-static void file_source_fails_past_its_end(void **state)
+TEST(file_source_fails_past_its_end)
 {
     char path[64];
     struct zt_source *source = NULL;
 
-    (void)state;
     close(make_file(path));
-    assert_int_equal(zt_source_open_file(path, &source, NULL), ZT_OK);
+    assert_ok(zt_source_open_file(path, &source, NULL));
     unlink(path);
     assert_reads(source);
     assert_true(zt_source_descriptor(source) >= 0);
@@ -84,7 +81,7 @@ static void file_source_fails_past_its_end(void **state)
     zt_source_close(source);
 }
 
-static void file_source_reports_a_file_cut_short(void **state)
+TEST(file_source_reports_a_file_cut_short)
 {
     char path[64];
     struct zt_source *source = NULL;
@@ -92,8 +89,7 @@ static void file_source_reports_a_file_cut_short(void **state)
     char buffer[16];
     struct zt_error error;
 
-    (void)state;
-    assert_int_equal(zt_source_from_descriptor(descriptor, &source, NULL), ZT_OK);
+    assert_ok(zt_source_from_descriptor(descriptor, &source, NULL));
     unlink(path);
     assert_int_equal(ftruncate(descriptor, 4), 0);
     assert_int_equal(zt_source_size(source), 16);
@@ -102,16 +98,15 @@ static void file_source_reports_a_file_cut_short(void **state)
     zt_source_close(source);
 }
 
-static void empty_file_has_size_zero_and_no_map(void **state)
+TEST(empty_file_has_size_zero_and_no_map)
 {
     char path[64];
     struct zt_source *source = NULL;
     int descriptor = make_file(path);
 
-    (void)state;
     unlink(path);
     assert_int_equal(ftruncate(descriptor, 0), 0);
-    assert_int_equal(zt_source_from_descriptor(descriptor, &source, NULL), ZT_OK);
+    assert_ok(zt_source_from_descriptor(descriptor, &source, NULL));
     assert_int_equal(zt_source_size(source), 0);
     assert_null(zt_source_map(source));
     zt_source_close(source);
@@ -130,11 +125,10 @@ static void assert_not_opened(const char *path, int os_error)
     assert_null(source);
 }
 
-static void open_refuses_anything_but_regular_files(void **state)
+TEST(open_refuses_anything_but_regular_files)
 {
     char path[64];
 
-    (void)state;
     close(make_file(path));
     unlink(path);
     assert_not_opened(path, ENOENT);
@@ -145,13 +139,12 @@ static void open_refuses_anything_but_regular_files(void **state)
     assert_not_opened("/dev/null", EINVAL);
 }
 
-static void refused_descriptor_stays_open(void **state)
+TEST(refused_descriptor_stays_open)
 {
     int pipes[2];
     struct zt_source *source = NULL;
     struct zt_error error;
 
-    (void)state;
     assert_int_equal(pipe(pipes), 0);
     assert_int_equal(zt_source_from_descriptor(pipes[0], &source, &error), ZT_IO);
     assert_true(fcntl(pipes[0], F_GETFD) >= 0);
@@ -164,16 +157,15 @@ static void *map_it(void *source)
     return (void *)(uintptr_t)zt_source_map(source);
 }
 
-static void threads_that_map_at_once_get_one_mapping(void **state)
+TEST(threads_that_map_at_once_get_one_mapping)
 {
     char path[64];
     struct zt_source *source = NULL;
     pthread_t threads[8];
     void *maps[8];
 
-    (void)state;
     close(make_file(path));
-    assert_int_equal(zt_source_open_file(path, &source, NULL), ZT_OK);
+    assert_ok(zt_source_open_file(path, &source, NULL));
     unlink(path);
     for (int i = 0; i < 8; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, map_it, source), 0);
@@ -182,19 +174,4 @@ static void threads_that_map_at_once_get_one_mapping(void **state)
     for (int i = 0; i < 8; i++)
         assert_ptr_equal(maps[i], zt_source_map(source));
     zt_source_close(source);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_source_fails_past_its_end),
-        cmocka_unit_test(file_source_fails_past_its_end),
-        cmocka_unit_test(file_source_reports_a_file_cut_short),
-        cmocka_unit_test(empty_file_has_size_zero_and_no_map),
-        cmocka_unit_test(open_refuses_anything_but_regular_files),
-        cmocka_unit_test(refused_descriptor_stays_open),
-        cmocka_unit_test(threads_that_map_at_once_get_one_mapping),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Statistics and previews of elements in memory, against sums that are made one by one. */
-#include "support.h"
+#include "tests.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,9 +15,7 @@ static struct zt_elements open_elements(const void *values, uint64_t count, enum
 {
     struct zt_elements elements = {.count = count, .dtype = dtype};
 
-    assert_int_equal(zt_source_from_memory(values, (size_t)count * zt_dtype_width(dtype),
-                                           &elements.source, NULL),
-                     ZT_OK);
+    elements.source = memory_source(values, (size_t)count * zt_dtype_width(dtype));
     return elements;
 }
 
@@ -28,7 +26,7 @@ static struct zt_tally tally_of(const struct zt_elements *elements)
     for (uint64_t piece = 0; piece < zt_elements_pieces(elements); piece++) {
         struct zt_tally next;
 
-        assert_int_equal(zt_tally_piece(elements, piece, &next, NULL), ZT_OK);
+        assert_ok(zt_tally_piece(elements, piece, &next, NULL));
         zt_tally_merge(&all, &next, zt_number_kind(elements->dtype));
     }
     return all;
@@ -39,7 +37,7 @@ static void count_bins(const struct zt_elements *elements, const struct zt_axis 
 {
     memset(counts, 0, axis->bins * sizeof(*counts));
     for (uint64_t piece = 0; piece < zt_elements_pieces(elements); piece++)
-        assert_int_equal(zt_histogram_piece(elements, piece, axis, counts, NULL), ZT_OK);
+        assert_ok(zt_histogram_piece(elements, piece, axis, counts, NULL));
 }
 
 static double *make_values(void)
@@ -58,7 +56,7 @@ static double *make_values(void)
     return values;
 }
 
-static void moments_are_of_the_finite_elements(void **state)
+TEST(moments_are_of_the_finite_elements)
 {
     double *values = make_values();
     struct zt_elements elements = open_elements(values, COUNT, ZT_F64);
@@ -66,7 +64,6 @@ static void moments_are_of_the_finite_elements(void **state)
     long double sum = 0;
     long double squares = 0;
 
-    (void)state;
     assert_true(zt_elements_pieces(&elements) > 2);
     for (size_t i = 0; i < COUNT; i++)
         sum += isfinite(values[i]) ? (long double)values[i] : 0;
@@ -84,7 +81,7 @@ static void moments_are_of_the_finite_elements(void **state)
 }
 
 /* The slow way: the last bin whose lower edge is not above the value. */
-static void each_element_is_in_the_bin_of_its_edges(void **state)
+TEST(each_element_is_in_the_bin_of_its_edges)
 {
     double *values = make_values();
     struct zt_elements elements = open_elements(values, COUNT, ZT_F64);
@@ -93,7 +90,6 @@ static void each_element_is_in_the_bin_of_its_edges(void **state)
     uint64_t counts[ZT_BINS_MAX];
     uint64_t expected[ZT_BINS_MAX];
 
-    (void)state;
     assert_non_null(axis);
     for (unsigned bins = 1; bins <= ZT_BINS_MAX; bins = bins * 3 + 1) {
         assert_true(zt_axis_make(&tally, ZT_NUMBER_REAL, bins, axis));
@@ -118,14 +114,13 @@ static void each_element_is_in_the_bin_of_its_edges(void **state)
     free(values);
 }
 
-static void integers_beyond_doubles_are_exact(void **state)
+TEST(integers_beyond_doubles_are_exact)
 {
     const int64_t values[] = {INT64_MAX, INT64_MIN, (INT64_C(1) << 53) + 1};
     const uint64_t naturals[] = {UINT64_MAX - 1, UINT64_MAX - 2};
     struct zt_elements elements = open_elements(values, 3, ZT_I64);
     struct zt_tally tally = tally_of(&elements);
 
-    (void)state;
     assert_true(tally.min.integer == INT64_MIN && tally.max.integer == INT64_MAX);
     assert_true(zt_tally_abs_max(&tally, ZT_NUMBER_INTEGER).natural == UINT64_C(1) << 63);
     zt_source_close(elements.source);
@@ -135,7 +130,7 @@ static void integers_beyond_doubles_are_exact(void **state)
     zt_source_close(elements.source);
 }
 
-static void equal_elements_have_a_range_of_one(void **state)
+TEST(equal_elements_have_a_range_of_one)
 {
     const uint8_t values[] = {7, 7, 7};
     struct zt_elements elements = open_elements(values, 3, ZT_U8);
@@ -144,7 +139,6 @@ static void equal_elements_have_a_range_of_one(void **state)
     struct zt_axis axis;
     uint64_t counts[2];
 
-    (void)state;
     assert_true(zt_axis_make(&tally, ZT_NUMBER_NATURAL, 2, &axis));
     assert_true(axis.edges[0] == 6.5 && axis.edges[1] == 7 && axis.edges[2] == 7.5);
     count_bins(&elements, &axis, counts);
@@ -154,37 +148,57 @@ static void equal_elements_have_a_range_of_one(void **state)
     zt_source_close(elements.source);
 }
 
-static void a_short_source_is_an_error(void **state)
+/* The squares of one piece do not fit in a double, those of the other are 0. */
+TEST(pieces_of_any_magnitude_are_merged)
+{
+    double *values = malloc(COUNT * sizeof(*values));
+    struct zt_elements elements;
+    struct zt_tally tally;
+    uint64_t large = 0;
+
+    assert_non_null(values);
+    for (size_t i = 0; i < COUNT; i++) {
+        const bool is_large = i >= COUNT / 2;
+
+        large += is_large;
+        values[i] = (i % 2 == 0 ? 1 : -1) * (is_large ? 1e308 : 1e-308);
+    }
+    elements = open_elements(values, COUNT, ZT_F64);
+    tally = tally_of(&elements);
+    assert_true(fabs(zt_tally_std(&tally) / (1e308 * sqrt((double)large / COUNT)) - 1) <= 1e-12);
+    assert_true(fabs(zt_tally_mean(&tally, ZT_NUMBER_REAL)) <= 1e292);
+    zt_source_close(elements.source);
+    free(values);
+}
+
+TEST(a_short_source_is_an_error)
 {
     const float values[] = {1, 2, 3};
     struct zt_elements elements = open_elements(values, 3, ZT_F32);
     struct zt_tally tally = {.finite = 99};
 
-    (void)state;
     elements.count = 4;
     assert_int_equal(zt_tally_piece(&elements, 0, &tally, NULL), ZT_IO);
     assert_int_equal(tally.finite, 99);
     zt_source_close(elements.source);
 }
 
-static void a_preview_reduces_blocks(void **state)
+TEST(a_preview_reduces_blocks)
 {
     const float values[] = {1, 2, -9, NAN, 4, INFINITY, 3, NAN, NAN};
-    const uint64_t shape[] = {3, 3};
+    const struct zt_slice_tensor matrix = {.shape = (uint64_t[]){3, 3}, .rank = 2};
     const double expected[][4] = {{7.0 / 3, -9, 3, NAN}, {4, 9, 3, NAN}, {1, -9, 3, NAN}};
     struct zt_elements elements = open_elements(values, 9, ZT_F32);
     struct zt_preview preview;
     double cells[4];
 
-    (void)state;
-    assert_true(zt_preview_plan(shape, 2, NULL, 0, 2, 2, &preview));
+    assert_true(zt_preview_plan(&matrix, NULL, 0, 2, 2, &preview));
     assert_true(preview.out_rows == 2 && preview.out_cols == 2 && preview.block_rows == 2);
     for (int reduction = 0; reduction < 3; reduction++) {
         preview.reduction = (enum zt_reduction)reduction;
         for (uint32_t row = 0; row < 2; row++)
-            assert_int_equal(
-                zt_preview_row(&preview, &elements, row, NULL, NULL, cells + (size_t)2 * row, NULL),
-                ZT_OK);
+            assert_ok(zt_preview_row(&preview, &elements, row, &(struct zt_cancellation){0},
+                                     cells + (size_t)2 * row, NULL));
         for (int i = 0; i < 4; i++)
             assert_true(cells[i] == expected[reduction][i] ||
                         (isnan(cells[i]) && isnan(expected[reduction][i])));
@@ -200,57 +214,40 @@ static bool count_down(void *context)
 }
 
 /* A row may be all of a large tensor. */
-static void a_row_of_a_preview_can_be_given_up(void **state)
+TEST(a_row_of_a_preview_can_be_given_up)
 {
     const size_t count = (size_t)9 << 20;
-    const uint64_t shape[] = {count};
+    const struct zt_slice_tensor vector = {.shape = (uint64_t[]){count}, .rank = 1};
     float *values = calloc(count, sizeof(*values));
     struct zt_elements elements = open_elements(values, count, ZT_F32);
     struct zt_preview preview;
     double cell = -1;
     int left = 2;
+    const struct zt_cancellation cancellation = {count_down, &left};
 
-    (void)state;
     values[count - 1] = (float)count;
-    assert_true(zt_preview_plan(shape, 1, NULL, 0, 1, 1, &preview));
+    assert_true(zt_preview_plan(&vector, NULL, 0, 1, 1, &preview));
     preview.reduction = ZT_REDUCE_MEAN;
-    assert_int_equal(zt_preview_row(&preview, &elements, 0, count_down, &left, &cell, NULL),
+    assert_int_equal(zt_preview_row(&preview, &elements, 0, &cancellation, &cell, NULL),
                      ZT_ARGUMENT);
     assert_true(cell == -1 && left == -1);
     left = 3;
-    assert_int_equal(zt_preview_row(&preview, &elements, 0, count_down, &left, &cell, NULL), ZT_OK);
+    assert_ok(zt_preview_row(&preview, &elements, 0, &cancellation, &cell, NULL));
     assert_true(cell == 1 && left == 0);
     zt_source_close(elements.source);
     free(values);
 }
 
-static void a_preview_has_an_index_for_each_leading_axis(void **state)
+TEST(a_preview_has_an_index_for_each_leading_axis)
 {
-    const uint64_t shape[] = {2, 3, 4, 5};
+    const struct zt_slice_tensor tensor = {.shape = (uint64_t[]){2, 3, 4, 5}, .rank = 4};
     const int64_t places[] = {-1, 2, 0};
     struct zt_preview preview;
 
-    (void)state;
-    assert_true(zt_preview_plan(shape, 4, places, 2, 9, 9, &preview));
+    assert_true(zt_preview_plan(&tensor, places, 2, 9, 9, &preview));
     assert_true(preview.first == 100 && preview.count == 20);
-    assert_false(zt_preview_plan(shape, 4, places, 3, 9, 9, &preview));
-    assert_false(zt_preview_plan(shape, 4, (int64_t[]){2}, 1, 9, 9, &preview));
-    assert_false(zt_preview_plan(shape, 4, (int64_t[]){-3}, 1, 9, 9, &preview));
-    assert_false(zt_preview_plan(shape, 4, (int64_t[]){INT64_MIN}, 1, 9, 9, &preview));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(moments_are_of_the_finite_elements),
-        cmocka_unit_test(each_element_is_in_the_bin_of_its_edges),
-        cmocka_unit_test(integers_beyond_doubles_are_exact),
-        cmocka_unit_test(equal_elements_have_a_range_of_one),
-        cmocka_unit_test(a_short_source_is_an_error),
-        cmocka_unit_test(a_preview_reduces_blocks),
-        cmocka_unit_test(a_row_of_a_preview_can_be_given_up),
-        cmocka_unit_test(a_preview_has_an_index_for_each_leading_axis),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    assert_false(zt_preview_plan(&tensor, places, 3, 9, 9, &preview));
+    assert_false(zt_preview_plan(&tensor, (int64_t[]){2}, 1, 9, 9, &preview));
+    assert_false(zt_preview_plan(&tensor, (int64_t[]){-3}, 1, 9, 9, &preview));
+    assert_false(zt_preview_plan(&tensor, (int64_t[]){INT64_MIN}, 1, 9, 9, &preview));
 }

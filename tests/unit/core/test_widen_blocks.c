@@ -1,7 +1,7 @@
 /* Dequantizing GGUF's blocks: which objects can be, that any bits can be, and that both instruction
  * sets agree. The values of most types are compared with those of the package gguf by
  * tests/interop; the others are checked here. */
-#include "support.h"
+#include "tests.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -86,9 +86,8 @@ static const struct zt_widener *find(const char *type, unsigned elements, unsign
     return zt_widener_find(describe(&described, type, elements, bytes), &data);
 }
 
-static void every_type_of_blocks_is_found_by_its_layout(void **state)
+TEST(every_type_of_blocks_is_found_by_its_layout)
 {
-    (void)state;
     for (size_t i = 0; i < KIND_COUNT; i++) {
         const struct kind *kind = &kinds[i];
         const struct zt_widener *widener = find(kind->name, kind->elements, kind->bytes);
@@ -99,13 +98,12 @@ static void every_type_of_blocks_is_found_by_its_layout(void **state)
     }
 }
 
-static void other_types_and_other_sizes_are_not_dequantized(void **state)
+TEST(other_types_and_other_sizes_are_not_dequantized)
 {
     const struct zt_component data = {.name = "data", .name_length = 4, .dtype = ZT_U8};
     struct zt_object bare = {
         .format = "gguf.q4_0/1", .format_length = 11, .layout = ZT_LAYOUT_GGUF};
 
-    (void)state;
     assert_null(find("q8_1", 32, 36));
     assert_null(find("q8_k", 256, 292));
     assert_null(find("q4_0x", 32, 18));
@@ -133,11 +131,10 @@ static void assert_same(const float *left, const float *right, size_t count)
 }
 
 /* Blocks of any bits at an odd address, right before the end of an allocation. */
-static void any_bits_are_widened_alike_by_both_instruction_sets(void **state)
+TEST(any_bits_are_widened_alike_by_both_instruction_sets)
 {
     uint64_t seed = 23;
 
-    (void)state;
     for (size_t i = 0; i < KIND_COUNT; i++) {
         const size_t bytes = (size_t)BLOCKS_TRIED * kinds[i].bytes;
         const size_t elements = (size_t)BLOCKS_TRIED * kinds[i].elements;
@@ -157,41 +154,26 @@ static void any_bits_are_widened_alike_by_both_instruction_sets(void **state)
     }
 }
 
-static void signs_of_q1_0_are_the_bits_from_the_lowest_on(void **state)
+TEST(signs_of_q1_0_are_the_bits_from_the_lowest_on)
 {
     static const uint8_t block[18] = {0x00, 0x42, 0x05, [17] = 0x80};
     float values[128];
 
-    (void)state;
     zt_widen_blocks(find("q1_0", 128, 18), block, 1, values);
     for (unsigned i = 0; i < 128; i++)
         assert_true(values[i] == (i == 0 || i == 2 || i == 127 ? 3.0F : -3.0F));
 }
 
-static void codes_of_q2_0_are_one_less(void **state)
+TEST(codes_of_q2_0_are_one_less)
 {
     static const uint8_t block[18] = {0x00, 0x42, 0xe4, [17] = 0x1b};
     static const float ascending[] = {-3, 0, 3, 6};
     float values[64];
 
-    (void)state;
     zt_widen_blocks(find("q2_0", 64, 18), block, 1, values);
     for (unsigned i = 0; i < 4; i++) {
         assert_true(values[i] == ascending[i]);
         assert_true(values[4 + i] == -3);
         assert_true(values[60 + i] == ascending[3 - i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_of_blocks_is_found_by_its_layout),
-        cmocka_unit_test(other_types_and_other_sizes_are_not_dequantized),
-        cmocka_unit_test(any_bits_are_widened_alike_by_both_instruction_sets),
-        cmocka_unit_test(signs_of_q1_0_are_the_bits_from_the_lowest_on),
-        cmocka_unit_test(codes_of_q2_0_are_one_less),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

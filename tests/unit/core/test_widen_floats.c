@@ -1,6 +1,6 @@
 /* Widening of small floats: every value of each type, compared with its sign, exponent and fraction
  * put together by ldexp; and widened sources, read in every way. */
-#include "support.h"
+#include "tests.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,9 +20,8 @@ static const struct zt_widener *widener_of(enum zt_dtype dtype, enum zt_logical 
     return zt_widener_find(&object, &component);
 }
 
-static void only_small_floats_and_f32_are_widened(void **state)
+TEST(only_small_floats_and_f32_are_widened)
 {
-    (void)state;
     for (int dtype = 0; dtype < ZT_DTYPE_COUNT; dtype++)
         for (int logical = 0; logical < ZT_LOGICAL_COUNT; logical++) {
             const bool is_plain = logical == ZT_LOGICAL_NONE && dtype >= ZT_F32 && dtype <= ZT_BF16;
@@ -34,12 +33,11 @@ static void only_small_floats_and_f32_are_widened(void **state)
         }
 }
 
-static void other_layouts_and_parts_are_not_widened(void **state)
+TEST(other_layouts_and_parts_are_not_widened)
 {
     struct zt_object object = {.layout = ZT_LAYOUT_SPARSE_CSR};
     struct zt_component component = {.name = "values", .name_length = 6, .dtype = ZT_F16};
 
-    (void)state;
     assert_null(zt_widener_find(&object, &component));
     object.layout = ZT_LAYOUT_DENSE;
     assert_null(zt_widener_find(&object, &component));
@@ -120,12 +118,11 @@ static size_t all_codes(const struct form *form, uint8_t out_codes[2 * HALVES])
     return count;
 }
 
-static void every_value_of_each_type_is_exact(void **state)
+TEST(every_value_of_each_type_is_exact)
 {
     static uint8_t codes[2 * HALVES];
     static float values[HALVES];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         const struct zt_widener *widener = widener_of(forms[i].dtype, forms[i].logical);
         const size_t count = all_codes(&forms[i], codes);
@@ -139,14 +136,13 @@ static void every_value_of_each_type_is_exact(void **state)
 }
 
 /* The NaNs of IEEE 754's formats are their leading bits. */
-static void payloads_of_nans_are_kept(void **state)
+TEST(payloads_of_nans_are_kept)
 {
     static const uint8_t half[] = {0x01, 0xfe};
     static const uint8_t signaling[] = {0x01, 0x7c};
     static const uint8_t bfloat[] = {0x85, 0xff};
     float value;
 
-    (void)state;
     zt_widen_blocks(widener_of(ZT_F16, ZT_LOGICAL_NONE), half, 1, &value);
     assert_int_equal(bits_of(value), 0xffc02000);
     zt_widen_blocks(widener_of(ZT_F16, ZT_LOGICAL_NONE), signaling, 1, &value);
@@ -155,12 +151,11 @@ static void payloads_of_nans_are_kept(void **state)
     assert_int_equal(bits_of(value), 0xff850000);
 }
 
-static void exponents_are_powers_of_two(void **state)
+TEST(exponents_are_powers_of_two)
 {
     uint8_t codes[256];
     float values[256];
 
-    (void)state;
     for (unsigned i = 0; i < 256; i++)
         codes[i] = (uint8_t)i;
     zt_widen_blocks(widener_of(ZT_U8, ZT_LOGICAL_F8_E8M0), codes, 256, values);
@@ -169,14 +164,13 @@ static void exponents_are_powers_of_two(void **state)
     assert_true(isnan(values[255]));
 }
 
-static void halves_of_bytes_are_two_values(void **state)
+TEST(halves_of_bytes_are_two_values)
 {
     static const float magnitudes[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
     const struct zt_widener *widener = widener_of(ZT_U8, ZT_LOGICAL_F4_E2M1);
     uint8_t codes[256];
     float values[512];
 
-    (void)state;
     assert_int_equal(zt_widener_elements(widener), 2);
     assert_int_equal(zt_widener_bytes(widener), 1);
     for (unsigned i = 0; i < 256; i++)
@@ -190,12 +184,11 @@ static void halves_of_bytes_are_two_values(void **state)
     }
 }
 
-static void f32_passes_unchanged(void **state)
+TEST(f32_passes_unchanged)
 {
     static const uint8_t bytes[] = {1, 0, 0x80, 0x7f, 0xdb, 0x0f, 0x49, 0x40};
     uint8_t values[sizeof(bytes)];
 
-    (void)state;
     zt_widen_blocks(widener_of(ZT_F32, ZT_LOGICAL_NONE), bytes, 2, (float *)(void *)values);
     assert_memory_equal(values, bytes, sizeof(bytes));
 }
@@ -212,12 +205,12 @@ static void assert_reads(struct zt_source *source, const uint8_t *whole, size_t 
     struct zt_error error;
 
     for (size_t shift = 0; shift < 2; shift++) {
-        assert_int_equal(zt_source_read_at(source, offset, buffer + shift, length, &error), ZT_OK);
+        assert_ok(zt_source_read_at(source, offset, buffer + shift, length, &error));
         assert_memory_equal(buffer + shift, whole + offset, length);
     }
 }
 
-static void sources_read_alike_from_any_place(void **state)
+TEST(sources_read_alike_from_any_place)
 {
     static uint8_t stored[LEAD_BYTES + 2 * HALVES];
     static float values[HALVES];
@@ -227,11 +220,10 @@ static void sources_read_alike_from_any_place(void **state)
     struct zt_source *source;
     struct zt_error error;
 
-    (void)state;
     all_codes(&forms[0], stored + LEAD_BYTES);
     zt_widen_blocks(widener, stored + LEAD_BYTES, HALVES, values);
-    assert_int_equal(zt_source_from_memory(stored, sizeof(stored), &memory, &error), ZT_OK);
-    assert_int_equal(zt_widened_open(widener, memory, LEAD_BYTES, HALVES, &source, &error), ZT_OK);
+    memory = memory_source(stored, sizeof(stored));
+    assert_ok(zt_widened_open(widener, memory, LEAD_BYTES, HALVES, &source, &error));
     assert_int_equal(zt_source_size(source), sizeof(values));
     assert_reads(source, whole, 0, sizeof(values));
     for (size_t offset = 0; offset < 9; offset++)
@@ -245,55 +237,32 @@ static void sources_read_alike_from_any_place(void **state)
     zt_source_close(memory);
 }
 
-static void an_odd_last_half_byte_is_cut(void **state)
+TEST(an_odd_last_half_byte_is_cut)
 {
     static const uint8_t stored[] = {0x21, 0xf3};
     static const float expected[] = {0.5F, 1, 1.5F};
-    struct zt_source *memory;
     struct zt_source *source;
     struct zt_error error;
     float values[3];
+    struct zt_source *memory = memory_source(stored, sizeof(stored));
 
-    (void)state;
-    assert_int_equal(zt_source_from_memory(stored, sizeof(stored), &memory, &error), ZT_OK);
-    assert_int_equal(
-        zt_widened_open(widener_of(ZT_U8, ZT_LOGICAL_F4_E2M1), memory, 0, 3, &source, &error),
-        ZT_OK);
-    assert_int_equal(zt_source_read_at(source, 0, values, sizeof(values), &error), ZT_OK);
+    assert_ok(
+        zt_widened_open(widener_of(ZT_U8, ZT_LOGICAL_F4_E2M1), memory, 0, 3, &source, &error));
+    assert_ok(zt_source_read_at(source, 0, values, sizeof(values), &error));
     assert_memory_equal(values, expected, sizeof(expected));
     assert_int_equal(zt_source_read_at(source, 8, values, 8, &error), ZT_IO);
     zt_source_close(source);
     zt_source_close(memory);
 }
 
-static void more_elements_than_fit_are_refused(void **state)
+TEST(more_elements_than_fit_are_refused)
 {
-    struct zt_source *memory;
     struct zt_source *source;
     struct zt_error error;
+    struct zt_source *memory = memory_source("", 0);
 
-    (void)state;
-    assert_int_equal(zt_source_from_memory("", 0, &memory, &error), ZT_OK);
     assert_int_equal(zt_widened_open(widener_of(ZT_F16, ZT_LOGICAL_NONE), memory, 0,
                                      UINT64_MAX / 4 + 1, &source, &error),
                      ZT_LIMIT);
     zt_source_close(memory);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_small_floats_and_f32_are_widened),
-        cmocka_unit_test(other_layouts_and_parts_are_not_widened),
-        cmocka_unit_test(every_value_of_each_type_is_exact),
-        cmocka_unit_test(payloads_of_nans_are_kept),
-        cmocka_unit_test(exponents_are_powers_of_two),
-        cmocka_unit_test(halves_of_bytes_are_two_values),
-        cmocka_unit_test(f32_passes_unchanged),
-        cmocka_unit_test(sources_read_alike_from_any_place),
-        cmocka_unit_test(an_odd_last_half_byte_is_cut),
-        cmocka_unit_test(more_elements_than_fit_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

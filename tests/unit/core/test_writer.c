@@ -1,5 +1,5 @@
 /* The writer's own rules: components out of turn, lengths that lie, sinks that fail. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,8 +41,8 @@ static struct zt_writer *begun(enum zt_target target)
 
     memset(&state_, 0, sizeof(state_));
     sink = failing_sink(&state_);
-    assert_int_equal(zt_model_project(plain.model, target, &projection, &error), ZT_OK);
-    assert_int_equal(zt_writer_begin(projection, NULL, &sink, &writer, &error), ZT_OK);
+    assert_ok(zt_model_project(plain.model, target, &projection, &error));
+    assert_ok(zt_writer_begin(projection, NULL, &sink, &writer, &error));
     return writer;
 }
 
@@ -53,11 +53,10 @@ static void abandon(struct zt_writer *writer)
     zt_buffer_free(&state_.bytes);
 }
 
-static void refuses_more_bytes_than_declared(void **state)
+TEST(refuses_more_bytes_than_declared)
 {
     static const uint8_t bytes[25];
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct zt_writer *writer = begun(i == 0 ? ZT_TARGET_ZT1 : ZT_TARGET_SAFETENSORS);
         uint32_t next;
@@ -65,7 +64,7 @@ static void refuses_more_bytes_than_declared(void **state)
 
         assert_true(zt_writer_next(writer, &next));
         assert_int_equal(next, 0);
-        assert_int_equal(zt_writer_component(writer, next, &error), ZT_OK);
+        assert_ok(zt_writer_component(writer, next, &error));
         length = zt_writer_length(writer);
         assert_int_equal(zt_writer_append(writer, bytes, 25, &error), ZT_ARGUMENT);
         assert_string_equal(error.object, "a");
@@ -77,18 +76,17 @@ static void refuses_more_bytes_than_declared(void **state)
     }
 }
 
-static void refuses_fewer_bytes_than_declared(void **state)
+TEST(refuses_fewer_bytes_than_declared)
 {
     static const uint8_t bytes[25];
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         struct zt_writer *writer = begun(i < 2 ? ZT_TARGET_ZT1 : ZT_TARGET_SAFETENSORS);
         uint32_t next;
 
         assert_true(zt_writer_next(writer, &next));
-        assert_int_equal(zt_writer_component(writer, next, &error), ZT_OK);
-        assert_int_equal(zt_writer_append(writer, bytes, 23, &error), ZT_OK);
+        assert_ok(zt_writer_component(writer, next, &error));
+        assert_ok(zt_writer_append(writer, bytes, 23, &error));
         assert_true(zt_writer_next(writer, &next));
         assert_int_equal(i % 2 == 0 ? zt_writer_component(writer, next, &error)
                                     : zt_writer_finish(writer, &error),
@@ -98,18 +96,17 @@ static void refuses_fewer_bytes_than_declared(void **state)
     }
 }
 
-static void refuses_a_component_out_of_turn_or_twice(void **state)
+TEST(refuses_a_component_out_of_turn_or_twice)
 {
     static const uint8_t bytes[24];
     struct zt_writer *writer = begun(ZT_TARGET_SAFETENSORS);
 
-    (void)state;
     assert_int_equal(zt_writer_component(writer, 1, &error), ZT_ARGUMENT);
     assert_string_equal(error.object, "b");
     abandon(writer);
     writer = begun(ZT_TARGET_ZT1);
-    assert_int_equal(zt_writer_component(writer, 2, &error), ZT_OK);
-    assert_int_equal(zt_writer_append(writer, bytes, 24, &error), ZT_OK);
+    assert_ok(zt_writer_component(writer, 2, &error));
+    assert_ok(zt_writer_append(writer, bytes, 24, &error));
     assert_int_equal(zt_writer_component(writer, 2, &error), ZT_ARGUMENT);
     abandon(writer);
     writer = begun(ZT_TARGET_ZT1);
@@ -120,53 +117,50 @@ static void refuses_a_component_out_of_turn_or_twice(void **state)
     abandon(writer);
 }
 
-static void refuses_to_finish_without_a_component(void **state)
+TEST(refuses_to_finish_without_a_component)
 {
     struct zt_writer *writer = begun(ZT_TARGET_ZT1);
 
-    (void)state;
     assert_int_equal(zt_writer_finish(writer, &error), ZT_ARGUMENT);
     assert_string_equal(error.object, "a");
     abandon(writer);
 }
 
-static void refuses_options_that_the_target_lacks(void **state)
+TEST(refuses_options_that_the_target_lacks)
 {
     const struct zt_writer_options zstd = {.zstd = true};
     const struct zt_writer_options level = {.zstd = true, .zstd_level = 23};
     struct zt_writer *writer = NULL;
 
-    (void)state;
     sink = failing_sink(&state_);
-    assert_int_equal(zt_model_project(plain.model, ZT_TARGET_NPZ, &projection, &error), ZT_OK);
+    assert_ok(zt_model_project(plain.model, ZT_TARGET_NPZ, &projection, &error));
     assert_int_equal(zt_writer_begin(projection, &zstd, &sink, &writer, &error), ZT_ARGUMENT);
     assert_int_equal(zt_writer_begin(projection, NULL, &sink, &writer, &error),
                      ZT_ARGUMENT); /* no CRCs */
     zt_projection_free(projection);
-    assert_int_equal(zt_model_project(plain.model, ZT_TARGET_ZT1, &projection, &error), ZT_OK);
+    assert_ok(zt_model_project(plain.model, ZT_TARGET_ZT1, &projection, &error));
     assert_int_equal(zt_writer_begin(projection, &level, &sink, &writer, &error), ZT_ARGUMENT);
     zt_projection_free(projection);
     assert_null(writer);
 }
 
 /* Components in any order, in pieces of any size: the bytes are found again. */
-static void zt1_takes_components_in_any_order(void **state)
+TEST(zt1_takes_components_in_any_order)
 {
     static const uint32_t order[] = {3, 1, 0, 2};
     struct zt_writer *writer = begun(ZT_TARGET_ZT1);
     struct written made = {0};
     uint8_t bytes[1024];
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         char name[2] = {(char)('a' + order[i]), 0};
         size_t length = written_decode(&plain, name, "data", bytes, sizeof(bytes));
 
-        assert_int_equal(zt_writer_component(writer, order[i], &error), ZT_OK);
+        assert_ok(zt_writer_component(writer, order[i], &error));
         for (size_t at = 0; at < length; at++)
-            assert_int_equal(zt_writer_append(writer, bytes + at, 1, &error), ZT_OK);
+            assert_ok(zt_writer_append(writer, bytes + at, 1, &error));
     }
-    assert_int_equal(zt_writer_finish(writer, &error), ZT_OK);
+    assert_ok(zt_writer_finish(writer, &error));
     assert_true(zt_writer_length(writer) == state_.bytes.length);
     written_open(&made, state_.bytes);
     memset(&state_, 0, sizeof(state_));
@@ -177,19 +171,18 @@ static void zt1_takes_components_in_any_order(void **state)
 
 /* --- sinks that fail --- */
 
-static void a_sink_that_fails_at_any_call_ends_it(void **state)
+TEST(a_sink_that_fails_at_any_call_ends_it)
 {
     const struct zt_writer_options zstd = {.zstd = true};
     struct zt_source *files[] = {plain.source};
 
-    (void)state;
     for (size_t i = 0; i < TARGETS; i++) {
         struct zt_conversion conversion = {.source = plain.model, .files = files};
         struct zt_projection *made = NULL;
         enum zt_status status = ZT_IO;
         unsigned call = 0;
 
-        assert_int_equal(zt_model_project(plain.model, targets[i], &made, &error), ZT_OK);
+        assert_ok(zt_model_project(plain.model, targets[i], &made, &error));
         conversion.projection = made;
         if (targets[i] == ZT_TARGET_ZT2)
             conversion.options = zstd;
@@ -208,39 +201,24 @@ static void a_sink_that_fails_at_any_call_ends_it(void **state)
 }
 
 /* The writer checks this itself: no conversion has checked the content before. */
-static void zt1_refuses_a_length_that_breaks_the_layout(void **state)
+TEST(zt1_refuses_a_length_that_breaks_the_layout)
 {
     struct written written = {0};
     struct zt_writer *writer = NULL;
     static const uint8_t bytes[16];
 
-    (void)state;
     written_unknown_length(&written, 2);
     sink = failing_sink(&state_);
-    assert_int_equal(zt_model_project(written.model, ZT_TARGET_ZT1, &projection, &error), ZT_OK);
-    assert_int_equal(zt_writer_begin(projection, NULL, &sink, &writer, &error), ZT_OK);
-    assert_int_equal(zt_writer_component(writer, 0, &error), ZT_OK);
-    assert_int_equal(zt_writer_append(writer, bytes, 16, &error), ZT_OK);
-    assert_int_equal(zt_writer_component(writer, 1, &error), ZT_OK);
-    assert_int_equal(zt_writer_append(writer, bytes, 3, &error), ZT_OK);
+    assert_ok(zt_model_project(written.model, ZT_TARGET_ZT1, &projection, &error));
+    assert_ok(zt_writer_begin(projection, NULL, &sink, &writer, &error));
+    assert_ok(zt_writer_component(writer, 0, &error));
+    assert_ok(zt_writer_append(writer, bytes, 16, &error));
+    assert_ok(zt_writer_component(writer, 1, &error));
+    assert_ok(zt_writer_append(writer, bytes, 3, &error));
     assert_int_equal(zt_writer_finish(writer, &error), ZT_INVALID);
     assert_string_equal(error.object, "x");
     abandon(writer);
     written_free(&written);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_more_bytes_than_declared),
-        cmocka_unit_test(refuses_fewer_bytes_than_declared),
-        cmocka_unit_test(refuses_a_component_out_of_turn_or_twice),
-        cmocka_unit_test(refuses_to_finish_without_a_component),
-        cmocka_unit_test(refuses_options_that_the_target_lacks),
-        cmocka_unit_test(zt1_takes_components_in_any_order),
-        cmocka_unit_test(a_sink_that_fails_at_any_call_ends_it),
-        cmocka_unit_test(zt1_refuses_a_length_that_breaks_the_layout),
-    };
-
-    return cmocka_run_group_tests(tests, make_plain, free_plain);
-}
+AROUND_ALL_TESTS(make_plain, free_plain)

@@ -3,11 +3,9 @@
 #ifndef CREDENTIAL_WORLD_H
 #define CREDENTIAL_WORLD_H
 
-#include "support.h"
+#include "tests.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -192,6 +190,7 @@ static inline int begin(void **state)
     char path[512];
 
     (void)state;
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
     clear_environment();
     strcpy(home, folder);
     if (mkdtemp(home) == NULL)
@@ -221,7 +220,7 @@ static inline int end(void **state)
 
 /* A server's, but a hundred times as fast. */
 static const struct credentials_pace quick = {
-    .look_ms = 20, .again_ms = 50, .just_renewed_ms = 1000, .refusal_every_ms = 6000};
+    .check_interval_ms = 20, .again_ms = 50, .just_renewed_ms = 1000, .refusal_every_ms = 6000};
 
 static inline enum zt_status find(void)
 {
@@ -243,7 +242,7 @@ static inline void assert_has(const char *source, const char *key, const char *s
 static inline void assert_found(const char *source, const char *key, const char *secret,
                                 const char *token)
 {
-    assert_int_equal(find(), ZT_OK);
+    assert_ok(find());
     assert_has(source, key, secret, token);
 }
 
@@ -309,7 +308,5 @@ static inline const char *assumed(const char *key, const char *expiration)
              key, expiration);
     return text;
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 #endif

@@ -4,14 +4,10 @@
 #ifndef FAKE_REMOTE_H
 #define FAKE_REMOTE_H
 
-#include "support.h"
+#include "remote_calls.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "remote/remote.h"
 #include "store/s3/bucket.h"
 
 #define FAKE_OBJECTS 16
@@ -163,37 +159,6 @@ static inline void fake_serve(struct remote_exchange *exchange)
 
 /* --- remote.h --- */
 
-enum zt_status remote_start(const struct remote_options *options, struct remote **out_remote,
-                            struct zt_error *error)
-{
-    (void)options;
-    (void)out_remote;
-    return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "not in tests");
-}
-
-void remote_stop(struct remote *remote)
-{
-    (void)remote;
-}
-
-void remote_load(struct remote *remote, struct remote_load *out_load)
-{
-    (void)remote;
-    *out_load = (struct remote_load){0, 0, 0};
-}
-
-void remote_exchange_init(struct remote_exchange *exchange)
-{
-    memset(exchange, 0, sizeof(*exchange));
-    exchange->head.content_length = UINT64_MAX;
-}
-
-void remote_exchange_free(struct remote_exchange *exchange)
-{
-    free(exchange->answer);
-    exchange->answer = NULL;
-}
-
 enum zt_status remote_run(struct remote *remote, struct remote_exchange *exchange)
 {
     (void)remote;
@@ -208,12 +173,6 @@ enum zt_status remote_run(struct remote *remote, struct remote_exchange *exchang
                  exchange->fields[i].name, exchange->fields[i].value);
     fake_serve(exchange);
     return exchange->status;
-}
-
-void remote_begin(struct remote *remote, struct remote_exchange *exchange)
-{
-    (void)remote_run(remote, exchange);
-    exchange->done(exchange);
 }
 
 /* A bucket "b" of this store. */

@@ -3,7 +3,7 @@
 #ifndef FAR_SOURCE_H
 #define FAR_SOURCE_H
 
-#include "support.h"
+#include "tests.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -29,15 +29,16 @@ struct far_source {
     bool is_here[FAR_BLOCKS];
     unsigned pins[FAR_BLOCKS];
     unsigned held;
-    uint64_t asked_end; /* behind the furthest byte that was to be brought */
-    unsigned advised;
-    bool advice_brings;
-    bool punches;
-    unsigned delay_ms;    /* of each pin that has to bring something */
-    enum zt_status fails; /* with this, what is not here and lies behind fails_at */
-    uint64_t fails_at;
-    bool has_no_room; /* behind full_at */
-    uint64_t full_at;
+    /* Tests set these while a worker may still be reading ahead for the test before. */
+    atomic_uint_fast64_t asked_end; /* behind the furthest byte that was to be brought */
+    atomic_uint advised;
+    atomic_bool advice_brings;
+    atomic_bool punches;
+    atomic_uint delay_ms;          /* of each pin that has to bring something */
+    _Atomic(enum zt_status) fails; /* with this, what is not here and lies behind fails_at */
+    atomic_uint_fast64_t fails_at;
+    atomic_bool has_no_room; /* behind full_at */
+    atomic_uint_fast64_t full_at;
     atomic_uint reads;
     atomic_uint waits;
     atomic_bool waited_on_a_loop;
@@ -214,7 +215,7 @@ static inline struct far_source *far_open(const uint8_t *bytes, uint64_t length)
     far->bytes = bytes;
     far->length = length;
     pthread_mutex_init(&far->lock, NULL);
-    assert_int_equal(zt_source_from_descriptor(descriptor, &far->view, NULL), ZT_OK);
+    assert_ok(zt_source_from_descriptor(descriptor, &far->view, NULL));
     return far;
 }
 
@@ -229,10 +230,15 @@ static inline void far_set(struct far_source *far, bool is_here)
     if (is_here)
         far_bring(far, 0, far->length);
     pthread_mutex_unlock(&far->lock);
-    far->punches = far->advice_brings = far->has_no_room = false;
+    far->punches = false;
+    far->advice_brings = false;
+    far->has_no_room = false;
     far->fails = ZT_OK;
-    far->fails_at = far->full_at = far->asked_end = 0;
-    far->delay_ms = far->advised = 0;
+    far->fails_at = 0;
+    far->full_at = 0;
+    far->asked_end = 0;
+    far->delay_ms = 0;
+    far->advised = 0;
     atomic_store(&far->reads, 0);
     atomic_store(&far->waits, 0);
 }

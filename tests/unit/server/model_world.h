@@ -2,13 +2,10 @@
 #ifndef MODEL_WORLD_H
 #define MODEL_WORLD_H
 
-#include "support.h"
+#include "tests.h"
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +14,8 @@
 #include "catalog/catalog.h"
 #include "container.h"
 #include "derived/decoded.h"
+#include "derived/manifest_json.h"
+#include "digests/file_hashes.h"
 #include "verify/verifier.h"
 #include "zt/digest.h"
 
@@ -33,15 +32,21 @@ static inline void world_start(struct world *world)
 
     memset(server, 0, sizeof(*server));
     server->config = &world->config;
-    assert_int_equal(store_local_open(world->root, 0, &server->store, NULL), ZT_OK);
+    assert_ok(store_local_open(world->root, 0, &server->store, NULL));
     server->workers = workers_start(2);
+    server->hash_queue = hash_queue_new(server, 1);
+    assert_non_null(server->hash_queue);
+    server->hashes = file_hashes_new(server);
+    assert_non_null(server->hashes);
     server->verifier = verifier_new(server);
     server->decoded = decoded_cache_new(server);
+    server->manifests = manifest_memo_new();
     observer = verifier_observer(server->verifier);
     server->catalog = catalog_new(server, &observer);
     assert_non_null(server->workers);
     assert_non_null(server->verifier);
     assert_non_null(server->decoded);
+    assert_non_null(server->manifests);
     assert_non_null(server->catalog);
 }
 
@@ -92,9 +97,12 @@ static inline void world_stop(struct world *world)
     verifier_stop(server->verifier);
     decoded_cache_stop(server->decoded);
     workers_stop(server->workers);
+    hash_queue_free(server->hash_queue);
     catalog_free(server->catalog);
     decoded_cache_free(server->decoded);
+    memo_free(server->manifests);
     verifier_free(server->verifier);
+    file_hashes_free(server->hashes);
     server->store->ops->close(server->store);
 }
 
@@ -168,7 +176,7 @@ static inline void world_digest(const uint8_t *bytes, size_t length,
     struct zt_hasher *hasher = NULL;
     struct zt_digest digest;
 
-    assert_int_equal(zt_hasher_new(ZT_DIGEST_SHA256, &hasher), ZT_OK);
+    assert_ok(zt_hasher_new(ZT_DIGEST_SHA256, &hasher));
     zt_hasher_update(hasher, bytes, length);
     zt_hasher_finish(hasher, &digest);
     zt_hasher_free(hasher);
@@ -203,6 +211,13 @@ static inline void world_model(const struct world *world, const char *path, bool
     container_make(&container, CONTAINER_ZT1, 256, manifest);
     world_write(world, path, container.bytes, container.length);
     container_free(&container);
+}
+
+/* Makes a model and lets the catalog see it. */
+static inline void world_add(struct world *world, const char *path, bool sound)
+{
+    world_model(world, path, sound);
+    generation_release(catalog_update(world->server.catalog, path));
 }
 
 /* --- waiting --- */
@@ -274,6 +289,6 @@ static inline void pause_ms(long milliseconds)
     nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000}, NULL);
 }
 
-#define WORLD_TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
+#define WITH_MODELS(name) TEST_IN_WORLD(name, world_set_up, world_tear_down)
 
 #endif

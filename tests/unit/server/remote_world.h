@@ -2,7 +2,7 @@
 #ifndef REMOTE_WORLD_H
 #define REMOTE_WORLD_H
 
-#include "support.h"
+#include "tests.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -249,7 +249,7 @@ static inline struct remote *start_remote(unsigned connections)
     const struct remote_options options = {.connections = connections};
     struct remote *remote;
 
-    assert_int_equal(remote_start(&options, &remote, NULL), ZT_OK);
+    assert_ok(remote_start(&options, &remote, NULL));
     return remote;
 }
 
@@ -268,6 +268,15 @@ static inline void ask_range(struct remote_exchange *exchange, uint64_t first, u
     exchange->has_range = true;
     exchange->range_first = first;
     exchange->range_last = last;
+}
+
+/* Ends an exchange, its client and its service. */
+static inline void end_exchange(struct remote_exchange *exchange, struct remote *remote,
+                                struct service *service)
+{
+    remote_exchange_free(exchange);
+    remote_stop(remote);
+    service_stop(service);
 }
 
 #endif

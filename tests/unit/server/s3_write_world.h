@@ -12,6 +12,7 @@
 #include "base/workers.h"
 #include "store/s3/s3_listing.h"
 #include "store/s3_write/s3_multipart.h"
+#include "store/staging.h"
 
 /* For all that is done under a claim. */
 #define CLAIM_MS    25000
@@ -34,11 +35,12 @@ static uint8_t content[LARGE_BYTES];
 static inline void open_staging(struct world *world)
 {
     char path[96];
-    struct zt_error error;
 
     snprintf(path, sizeof(path), "%s/uploads", world->folder);
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_int_equal(store_local_open(path, 0, &world->writing.staging, &error), ZT_OK);
+    world->writing.staging_folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    staging_init(&world->writing.staging, world->writing.staging_folder);
+    world->store.base.staging = &world->writing.staging;
     world->writing.journal = open(world->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(world->writing.journal >= 0);
 }
@@ -69,8 +71,7 @@ static inline int set_up(void **state)
     pthread_mutex_init(&world->writing.lock, NULL);
     pthread_cond_init(&world->writing.changed, NULL);
     open_staging(world);
-    assert_int_equal(
-        cache_open(&(struct cache_options){.folder = world->folder}, &store->cache, &error), ZT_OK);
+    assert_ok(cache_open(&(struct cache_options){.folder = world->folder}, &store->cache, &error));
     *state = world;
     return 0;
 }
@@ -83,7 +84,8 @@ static inline int tear_down(void **state)
     s3_keeper_stop(&world->store);
     cache_close(world->store.cache);
     s3_listing_free(world->store.listing);
-    world->writing.staging->ops->close(world->writing.staging);
+    staging_end(&world->writing.staging);
+    close(world->writing.staging_folder);
     close(world->writing.journal);
     for (size_t i = 0; i < SHELF_OBJECTS; i++)
         free(shelf.objects[i].bytes);
@@ -98,7 +100,7 @@ static inline void probe(struct world *world)
 {
     struct zt_error error;
 
-    assert_int_equal(s3_probe(&world->store, &error), ZT_OK);
+    assert_ok(s3_probe(&world->store, &error));
 }
 
 static inline struct store_claim *claim_ok(struct world *world)
@@ -106,33 +108,32 @@ static inline struct store_claim *claim_ok(struct world *world)
     struct store_claim *claim = NULL;
     struct zt_error error;
 
-    assert_int_equal(
-        s3_claim(&world->store.base, zt_text_from("m"), clock_ms() + CLAIM_MS, &claim, &error),
-        ZT_OK);
+    assert_ok(
+        s3_claim(&world->store.base, zt_text_from("m"), clock_ms() + CLAIM_MS, &claim, &error));
     return claim;
 }
 
-static inline struct stored_upload *received(struct world *world, size_t length, uint8_t digest[32])
+static inline struct staged_file *received(struct world *world, size_t length, uint8_t digest[32])
 {
-    struct stored_upload *upload = NULL;
+    struct staged_file *upload = NULL;
     struct zt_error error;
     char sha256[S3_SHA256_SIZE];
 
-    assert_int_equal(s3_create(&world->store.base, length, &upload, &error), ZT_OK);
-    assert_int_equal(s3_write_at(upload, 0, content, length, &error), ZT_OK);
-    assert_int_equal(s3_hash_bytes(content, length, sha256, &error), ZT_OK);
+    assert_ok(staging_create(world->store.base.staging, length, &upload, &error));
+    assert_ok(staged_file_write_at(upload, 0, content, length, &error));
+    assert_ok(s3_hash_bytes(content, length, sha256, &error));
     for (size_t i = 0; i < 32; i++)
         assert_int_equal(sscanf(sha256 + 2 * i, "%2hhx", &digest[i]), 1);
     return upload;
 }
 
-static inline struct stored_upload *upload_of(struct world *world, size_t length)
+static inline struct staged_file *upload_of(struct world *world, size_t length)
 {
     uint8_t digest[32];
-    struct stored_upload *upload = received(world, length, digest);
+    struct staged_file *upload = received(world, length, digest);
     struct zt_error error;
 
-    assert_int_equal(s3_prepare(upload, "m.zt", digest, &error), ZT_OK);
+    assert_ok(s3_prepare(&world->store.base, upload, "m.zt", digest, &error));
     return upload;
 }
 
@@ -140,15 +141,15 @@ static inline struct stored_upload *upload_of(struct world *world, size_t length
 static inline enum zt_status publish(struct world *world, size_t length,
                                      const struct store_expected *expected)
 {
-    struct stored_upload *upload = upload_of(world, length);
+    struct staged_file *upload = upload_of(world, length);
     struct store_claim *claim = claim_ok(world);
     struct zt_error error;
-    const enum zt_status status = s3_publish(upload, "m.zt", expected, &error);
+    const enum zt_status status = s3_publish(&world->store.base, upload, "m.zt", expected, &error);
 
     assert_true(claim->has_published == (status == ZT_OK));
     s3_release(claim);
     if (status != ZT_OK)
-        s3_abandon(upload);
+        staged_file_close(upload);
     assert_int_equal(shelf_count(S3_CLAIMS_PREFIX), 0);
     return status;
 }
@@ -168,5 +169,7 @@ static inline struct store_expected expect_shelf(void)
     return (struct store_expected){
         STORE_EXPECTS_VERSION, bucket_identity(object->etag, object->length, object->modified_s)};
 }
+
+#define WITH_S3(name) TEST_IN_WORLD(name, set_up, tear_down)
 
 #endif

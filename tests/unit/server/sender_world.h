@@ -3,7 +3,7 @@
 #ifndef SENDER_WORLD_H
 #define SENDER_WORLD_H
 
-#include "support.h"
+#include "tests.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -337,6 +337,6 @@ static inline int free_bytes(void **state)
     return 0;
 }
 
-#define ON_A_LOOP(test) cmocka_unit_test_setup_teardown(test, start, stop)
+#define ON_LOOPS(name) TEST_WITH(name, start, stop)
 
 #endif

@@ -2,16 +2,13 @@
 #ifndef SIGNED_TOKENS_H
 #define SIGNED_TOKENS_H
 
-#include "support.h"
+#include "tests.h"
 
 #include <openssl/core_names.h>
 #include <openssl/ecdsa.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rsa.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define TOKEN_SIZE 16384
 #define RS256      "{\"alg\":\"RS256\",\"kid\":\"r\"}"

@@ -2,7 +2,7 @@
 #ifndef STORE_WORLD_H
 #define STORE_WORLD_H
 
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static inline int set_up(void **state)
     assert_non_null(mkdtemp(world->root));
     command(world, "mkdir root outside");
     strcat(world->root, "/root");
-    assert_int_equal(store_local_open(world->root, 0, &world->store, NULL), ZT_OK);
+    assert_ok(store_local_open(world->root, 0, &world->store, NULL));
     *state = world;
     return 0;
 }
@@ -73,7 +73,7 @@ static inline void assert_lists(const struct world *world, const char *expected)
     char *words[64];
     size_t count = 0;
 
-    assert_int_equal(world->store->ops->list(world->store, collect, list, NULL), ZT_OK);
+    assert_ok(world->store->ops->list(world->store, collect, list, NULL));
     for (char *word = strtok(list, " "); word != NULL; word = strtok(NULL, " "))
         words[count++] = word;
     qsort(words, count, sizeof(words[0]), compare_words);
@@ -97,13 +97,12 @@ static inline enum zt_status open_path(const struct world *world, const char *pa
     }
     memset(out_bytes, 0, 16);
     assert_true(zt_source_size(source) < 16);
-    assert_int_equal(zt_source_read_at(source, 0, out_bytes, (size_t)zt_source_size(source), NULL),
-                     ZT_OK);
+    assert_ok(zt_source_read_at(source, 0, out_bytes, (size_t)zt_source_size(source), NULL));
     assert_int_equal(identity.size_bytes, zt_source_size(source));
     zt_source_close(source);
     return ZT_OK;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define WITH_STORE(name) TEST_IN_WORLD(name, set_up, tear_down)
 
 #endif

@@ -1,5 +1,6 @@
 /* Who a request comes from: tokens, certificates, and what is remembered of JSON Web Tokens. */
 #include "signed_tokens.h"
+#include "tests.h"
 
 #include "access/access.h"
 #include "access/jwks.h"
@@ -90,19 +91,19 @@ static int64_t now_s(void)
     return clock_wall_ns() / CLOCK_NS_PER_S;
 }
 
-static void each_proof_finds_its_client(void **state)
+AROUND_ALL_TESTS(setup, teardown)
+
+TEST(each_proof_finds_its_client)
 {
-    (void)state;
     assert_client("one", no_names, "one");
     assert_client(NULL, web_names, "web");
     assert_client(token_until("pod-1", now_s() + 1000), NULL, "pods");
 }
 
-static void reasons_of_refusals_are_told_apart(void **state)
+TEST(reasons_of_refusals_are_told_apart)
 {
     static const char *const strangers[] = {"stranger", NULL};
 
-    (void)state;
     assert_refused(NULL, no_names, ACCESS_UNNAMED_CERTIFICATE);
     assert_refused(NULL, NULL, ACCESS_NO_CREDENTIALS);
     assert_refused(NULL, strangers, ACCESS_UNKNOWN_CERTIFICATE);
@@ -115,28 +116,25 @@ static void reasons_of_refusals_are_told_apart(void **state)
     access_of_test.audience = audience;
 }
 
-static void token_counts_rather_than_the_certificate(void **state)
+TEST(token_counts_rather_than_the_certificate)
 {
-    (void)state;
     assert_client("one", web_names, "one");
     assert_refused("two", web_names, ACCESS_UNKNOWN_TOKEN);
 }
 
-static void certificates_count_only_if_the_server_asks_for_them(void **state)
+TEST(certificates_count_only_if_the_server_asks_for_them)
 {
-    (void)state;
     access_of_test.has_certificates = false;
     assert_refused(NULL, web_names, ACCESS_NO_CREDENTIALS);
     access_of_test.has_certificates = true;
 }
 
-static void without_a_tokens_file_any_certificate_may_read_and_write(void **state)
+TEST(without_a_tokens_file_any_certificate_may_read_and_write)
 {
     struct grants *grants = access_of_test.grants;
     enum access_failure failure;
     const struct grant *grant;
 
-    (void)state;
     access_of_test.grants = NULL;
     grant = identify(NULL, web_names, NULL, &failure);
     assert_non_null(grant);
@@ -147,7 +145,7 @@ static void without_a_tokens_file_any_certificate_may_read_and_write(void **stat
     access_of_test.grants = grants;
 }
 
-static void valid_token_is_remembered_until_it_expires(void **state)
+TEST(valid_token_is_remembered_until_it_expires)
 {
     struct token_memory *memory = token_memory_new();
     const char *token = token_until("pod-1", now_s() + 1000);
@@ -155,7 +153,6 @@ static void valid_token_is_remembered_until_it_expires(void **state)
     struct token_hash hash;
     const struct grant *grant;
 
-    (void)state;
     assert_true(token_hash_make(zt_text_from(token), &hash));
     assert_null(token_memory_find(memory, &hash, now_s()));
     grant = identify(token, NULL, memory, &failure);
@@ -166,21 +163,20 @@ static void valid_token_is_remembered_until_it_expires(void **state)
     token_memory_free(memory);
 }
 
-static void refused_tokens_are_not_remembered(void **state)
+TEST(refused_tokens_are_not_remembered)
 {
     struct token_memory *memory = token_memory_new();
     const char *token = token_until("job-1", now_s() + 1000);
     enum access_failure failure;
     struct token_hash hash;
 
-    (void)state;
     assert_true(token_hash_make(zt_text_from(token), &hash));
     assert_null(identify(token, NULL, memory, &failure));
     assert_null(token_memory_find(memory, &hash, now_s()));
     token_memory_free(memory);
 }
 
-static void memory_tells_tokens_of_one_place_apart(void **state)
+TEST(memory_tells_tokens_of_one_place_apart)
 {
     struct token_memory *memory = token_memory_new();
     const struct grant first = {.name = "first"};
@@ -188,7 +184,6 @@ static void memory_tells_tokens_of_one_place_apart(void **state)
     const struct token_hash one = {{7, 1, 2, 3}};
     const struct token_hash other = {{7, 1, 2, 4}};
 
-    (void)state;
     token_memory_keep(memory, &one, &first, 100);
     assert_null(token_memory_find(memory, &other, 50));
     token_memory_keep(memory, &other, &second, 100);
@@ -197,20 +192,4 @@ static void memory_tells_tokens_of_one_place_apart(void **state)
     assert_null(token_memory_find(memory, &other, 100));
     assert_null(token_memory_find(NULL, &other, 50));
     token_memory_free(memory);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_proof_finds_its_client),
-        cmocka_unit_test(reasons_of_refusals_are_told_apart),
-        cmocka_unit_test(token_counts_rather_than_the_certificate),
-        cmocka_unit_test(certificates_count_only_if_the_server_asks_for_them),
-        cmocka_unit_test(without_a_tokens_file_any_certificate_may_read_and_write),
-        cmocka_unit_test(valid_token_is_remembered_until_it_expires),
-        cmocka_unit_test(refused_tokens_are_not_remembered),
-        cmocka_unit_test(memory_tells_tokens_of_one_place_apart),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,11 +1,11 @@
 /* Limits on connections: of the process, by descriptors, and for each address. */
-#include "support.h"
+#include "tests.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <string.h>
 #include <sys/resource.h>
 
+#include "disk/open_files.h"
 #include "http/limits/admission.h"
 
 static void set_descriptors(rlim_t count)
@@ -23,12 +23,11 @@ static unsigned limit_of(int64_t connections)
 
     config_defaults(&config);
     config.limits.connections = connections;
-    return admission_limit(&config);
+    return open_files_for_connections(&config);
 }
 
-static void a_connection_takes_one_descriptor(void **state)
+TEST(a_connection_takes_one_descriptor)
 {
-    (void)state;
     set_descriptors(4096);
     assert_int_equal(limit_of(200), 200);
     assert_int_equal(limit_of(3072), 3072);
@@ -36,24 +35,21 @@ static void a_connection_takes_one_descriptor(void **state)
     assert_int_equal(limit_of(INT64_MAX), 3072);
 }
 
-static void few_descriptors_leave_half_to_connections(void **state)
+TEST(few_descriptors_leave_half_to_connections)
 {
-    (void)state;
     set_descriptors(100);
     assert_int_equal(limit_of(1000), 50);
     assert_int_equal(limit_of(7), 7);
     set_descriptors(4096);
 }
 
-static void there_is_room_for_one(void **state)
+TEST(there_is_room_for_one)
 {
-    (void)state;
     assert_int_equal(limit_of(0), 1);
 }
 
-static void connections_over_the_limit_take_no_places(void **state)
+TEST(connections_over_the_limit_take_no_places)
 {
-    (void)state;
     assert_true(admission_enter(2));
     assert_true(admission_enter(2));
     assert_false(admission_enter(2));
@@ -70,11 +66,10 @@ static void connections_over_the_limit_take_no_places(void **state)
     admission_leave(true);
 }
 
-static void the_surplus_is_bounded(void **state)
+TEST(the_surplus_is_bounded)
 {
     unsigned count = 0;
 
-    (void)state;
     for (; admission_is_open(2); count++)
         admission_enter(2);
     assert_int_equal(count, 2 + ADMISSION_SURPLUS);
@@ -119,9 +114,8 @@ static void leave(const char *text)
     admission_leave_address((const struct sockaddr *)&address);
 }
 
-static void each_address_has_its_own_count(void **state)
+TEST(each_address_has_its_own_count)
 {
-    (void)state;
     assert_true(enter("192.0.2.1", 2));
     assert_true(enter("192.0.2.1", 2));
     assert_false(enter("192.0.2.1", 2));
@@ -136,9 +130,8 @@ static void each_address_has_its_own_count(void **state)
     leave("2001:db8::1");
 }
 
-static void an_address_that_left_begins_again(void **state)
+TEST(an_address_that_left_begins_again)
 {
-    (void)state;
     for (unsigned i = 0; i < 10; i++) {
         assert_true(enter("192.0.2.7", 1));
         assert_false(enter("192.0.2.7", 1));
@@ -146,9 +139,8 @@ static void an_address_that_left_begins_again(void **state)
     }
 }
 
-static void a_mapped_address_is_the_address(void **state)
+TEST(a_mapped_address_is_the_address)
 {
-    (void)state;
     assert_true(enter("192.0.2.9", 1));
     assert_false(enter("::ffff:192.0.2.9", 1));
     leave("::ffff:192.0.2.9");
@@ -156,11 +148,10 @@ static void a_mapped_address_is_the_address(void **state)
     leave("192.0.2.9");
 }
 
-static void many_addresses_share_the_table(void **state)
+TEST(many_addresses_share_the_table)
 {
     char text[32];
 
-    (void)state;
     for (unsigned i = 0; i < 5000; i++) {
         snprintf(text, sizeof(text), "10.0.%u.%u", i / 250, i % 250);
         assert_true(enter(text, 1));
@@ -170,21 +161,4 @@ static void many_addresses_share_the_table(void **state)
         assert_false(enter(text, 1));
         leave(text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_connection_takes_one_descriptor),
-        cmocka_unit_test(few_descriptors_leave_half_to_connections),
-        cmocka_unit_test(there_is_room_for_one),
-        cmocka_unit_test(connections_over_the_limit_take_no_places),
-        cmocka_unit_test(the_surplus_is_bounded),
-        cmocka_unit_test(each_address_has_its_own_count),
-        cmocka_unit_test(an_address_that_left_begins_again),
-        cmocka_unit_test(a_mapped_address_is_the_address),
-        cmocka_unit_test(many_addresses_share_the_table),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

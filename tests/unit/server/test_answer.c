@@ -1,12 +1,15 @@
 /* Answers: which bytes of a representation, under which fields. */
 #include "exchange_world.h"
 
-static void whole_answers_carry_every_field(void **state)
+AROUND_ALL_TESTS(open_exchange, NULL)
+
+AROUND_EACH_TEST(NULL, free_last)
+
+TEST(whole_answers_carry_every_field)
 {
-    struct request *request = ask(METHOD_GET, "/bytes");
+    struct request *request = ask_next(METHOD_GET, "/bytes");
     const struct answer *answer = answer_of(request);
 
-    (void)state;
     assert_int_equal(answer->status, 200);
     assert_body(answer, HEAD_TEXT TAIL_TEXT);
     assert_int_equal(steps_run, 2);
@@ -19,22 +22,19 @@ static void whole_answers_carry_every_field(void **state)
     assert_string_equal(field_of(answer, "ZT-Dtype"), "f32");
     assert_int_equal(strncmp(field_of(answer, "Repr-Digest"), "sha-256=:", 9), 0);
     assert_string_equal(field_of(answer, "X-Request-Id"), "");
-    request_free(request);
 }
 
-static void head_has_the_length_and_no_body(void **state)
+TEST(head_has_the_length_and_no_body)
 {
-    struct request *request = ask(METHOD_HEAD, "/bytes");
+    struct request *request = ask_next(METHOD_HEAD, "/bytes");
     const struct answer *answer = answer_with(request, "Range", "bytes=0-1");
 
-    (void)state;
     assert_int_equal(answer->status, 200);
     assert_true(answer->content_length == 20);
     assert_int_equal(answer->segment_count, 0);
-    request_free(request);
 }
 
-static void ranges_cut_across_segments(void **state)
+TEST(ranges_cut_across_segments)
 {
     static const struct {
         const char *range;
@@ -51,75 +51,61 @@ static void ranges_cut_across_segments(void **state)
         {"bytes=5-999", "bytes 5-19/20", "56789" TAIL_TEXT},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct request *request = ask(METHOD_GET, "/bytes");
-        const struct answer *answer = answer_with(request, "Range", cases[i].range);
+        const struct answer *answer = get("/bytes", "Range", cases[i].range);
 
         assert_int_equal(answer->status, 206);
         assert_string_equal(field_of(answer, "Content-Range"), cases[i].content_range);
         assert_string_not_equal(field_of(answer, "Repr-Digest"), "");
         assert_body(answer, cases[i].body);
-        request_free(request);
     }
 }
 
-static void ranges_past_the_end_are_416(void **state)
+TEST(ranges_past_the_end_are_416)
 {
-    struct request *request = ask(METHOD_GET, "/bytes");
-    const struct answer *answer = answer_with(request, "Range", "bytes=20-");
+    const struct answer *answer = get("/bytes", "Range", "bytes=20-");
 
-    (void)state;
     assert_int_equal(answer->status, 416);
     assert_string_equal(field_of(answer, "Content-Range"), "bytes */20");
     assert_string_equal(field_of(answer, "Content-Type"), "application/problem+json");
     assert_string_equal(field_of(answer, "ETag"), "");
-    request_free(request);
 }
 
-static void malformed_ranges_get_the_whole(void **state)
+TEST(malformed_ranges_get_the_whole)
 {
     static const char *const ranges[] = {"bytes=", "bytes=5-4", "lines=0-1", "bytes=a-b",
                                          "bytes=0-1,x"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-        struct request *request = ask(METHOD_GET, "/bytes");
-        const struct answer *answer = answer_with(request, "Range", ranges[i]);
+        const struct answer *answer = get("/bytes", "Range", ranges[i]);
 
         assert_int_equal(answer->status, 200);
         assert_body(answer, HEAD_TEXT TAIL_TEXT);
-        request_free(request);
     }
 }
 
-static void ranges_that_meet_are_one(void **state)
+TEST(ranges_that_meet_are_one)
 {
     static const char *const ranges[] = {"bytes=8-9,10-11", "bytes=10-11,8-10", "bytes=8-11,99-",
                                          "bytes=9-9,8-11,-0"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-        struct request *request = ask(METHOD_GET, "/bytes");
-        const struct answer *answer = answer_with(request, "Range", ranges[i]);
+        const struct answer *answer = get("/bytes", "Range", ranges[i]);
 
         assert_int_equal(answer->status, 206);
         assert_string_equal(field_of(answer, "Content-Range"), "bytes 8-11/20");
         assert_string_equal(field_of(answer, "Content-Type"), "application/octet-stream");
         assert_body(answer, "89ab");
-        request_free(request);
     }
 }
 
-static void several_ranges_become_parts(void **state)
+TEST(several_ranges_become_parts)
 {
     static const char type[] = "multipart/byteranges; boundary=";
-    struct request *request = ask(METHOD_GET, "/bytes");
-    const struct answer *answer = answer_with(request, "Range", "bytes=15-, 9-10,0-0");
+    const struct answer *answer = get("/bytes", "Range", "bytes=15-, 9-10,0-0");
     const char *boundary = field_of(answer, "Content-Type") + strlen(type);
     char expected[1024];
 
-    (void)state;
     assert_int_equal(answer->status, 206);
     assert_int_equal(strncmp(field_of(answer, "Content-Type"), type, strlen(type)), 0);
     assert_string_equal(field_of(answer, "Content-Range"), "");
@@ -136,77 +122,44 @@ static void several_ranges_become_parts(void **state)
         "\r\n--%s--\r\n",
         boundary, boundary, boundary, boundary);
     assert_body(answer, expected);
-    request_free(request);
 }
 
-static void head_and_unchanged_answers_have_no_parts(void **state)
+TEST(head_and_unchanged_answers_have_no_parts)
 {
-    struct request *request = ask(METHOD_HEAD, "/bytes");
+    struct request *request = ask_next(METHOD_HEAD, "/bytes");
     const struct answer *answer = answer_with(request, "Range", "bytes=0-1,5-6");
 
-    (void)state;
     assert_int_equal(answer->status, 200);
     assert_true(answer->content_length == 20);
-    request_free(request);
-    request = ask(METHOD_GET, "/bytes");
+    request = ask_next(METHOD_GET, "/bytes");
     add(request, "If-None-Match", ETAG);
     answer = answer_with(request, "Range", "bytes=0-1,5-6");
     assert_int_equal(answer->status, 304);
     assert_string_equal(field_of(answer, "Content-Type"), "");
-    request_free(request);
-    request = ask(METHOD_GET, "/corrupt");
-    assert_int_equal(answer_with(request, "Range", "bytes=0-1,5-6")->status, 500);
-    request_free(request);
+    assert_int_equal(get("/corrupt", "Range", "bytes=0-1,5-6")->status, 500);
 }
 
-static void if_range_of_another_version_gets_the_whole(void **state)
+TEST(if_range_of_another_version_gets_the_whole)
 {
-    struct request *request = ask(METHOD_GET, "/bytes");
+    struct request *request = ask_next(METHOD_GET, "/bytes");
     const struct answer *answer;
 
-    (void)state;
     add(request, "If-Range", "\"other\"");
     answer = answer_with(request, "Range", "bytes=0-1");
     assert_int_equal(answer->status, 200);
-    request_free(request);
-    request = ask(METHOD_GET, "/bytes");
+    request = ask_next(METHOD_GET, "/bytes");
     add(request, "If-Range", ETAG);
     answer = answer_with(request, "Range", "bytes=0-1");
     assert_int_equal(answer->status, 206);
-    request_free(request);
 }
 
-static void not_modified_has_a_length_only_if_it_is_known(void **state)
+TEST(not_modified_has_a_length_only_if_it_is_known)
 {
-    struct request *request = ask(METHOD_GET, "/unknown");
+    struct request *request = ask_next(METHOD_GET, "/unknown");
 
-    (void)state;
     assert_true(answer_with(request, "If-None-Match", ETAG)->content_length ==
                 ANSWER_LENGTH_UNKNOWN);
-    request_free(request);
-    request = ask(METHOD_GET, "/unknown");
+    request = ask_next(METHOD_GET, "/unknown");
     add(request, "X-Foretold", "1");
     assert_true(answer_with(request, "If-None-Match", ETAG)->content_length == 77);
-    request_free(request);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_answers_carry_every_field),
-        cmocka_unit_test(head_has_the_length_and_no_body),
-        cmocka_unit_test(ranges_cut_across_segments),
-        cmocka_unit_test(ranges_past_the_end_are_416),
-        cmocka_unit_test(malformed_ranges_get_the_whole),
-        cmocka_unit_test(ranges_that_meet_are_one),
-        cmocka_unit_test(several_ranges_become_parts),
-        cmocka_unit_test(head_and_unchanged_answers_have_no_parts),
-        cmocka_unit_test(if_range_of_another_version_gets_the_whole),
-        cmocka_unit_test(not_modified_has_a_length_only_if_it_is_known),
-    };
-
-    config_defaults(&config);
-    if (zt_source_from_memory(TAIL_TEXT, 10, &tail, NULL) != ZT_OK)
-        return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Authorization: Bearer. */
-#include "support.h"
+#include "tests.h"
 
 #include "http/fields/authorization.h"
 
@@ -32,9 +32,8 @@ static void assert_kind(const char *value, enum authorization expected)
     assert_null(found.bytes);
 }
 
-static void token_is_found_whatever_the_case_of_the_scheme(void **state)
+TEST(token_is_found_whatever_the_case_of_the_scheme)
 {
-    (void)state;
     assert_token("Bearer abc", "abc");
     assert_token("bearer abc", "abc");
     assert_token("BEARER abc", "abc");
@@ -42,15 +41,14 @@ static void token_is_found_whatever_the_case_of_the_scheme(void **state)
     assert_token("  Bearer abc \t ", "abc");
 }
 
-static void token_may_have_every_character_of_its_alphabet(void **state)
+TEST(token_may_have_every_character_of_its_alphabet)
 {
-    (void)state;
     assert_token("Bearer azAZ09-._~+/", "azAZ09-._~+/");
     assert_token("Bearer a==", "a==");
     assert_token("Bearer eyJ.eyJ.sig", "eyJ.eyJ.sig");
 }
 
-static void malformed_token_is_no_token(void **state)
+TEST(malformed_token_is_no_token)
 {
     static const char *const values[] = {
         "Bearer",    "Bearer ",    "Bearer a b",   "Bearer =",     "Bearer a=b",
@@ -59,52 +57,34 @@ static void malformed_token_is_no_token(void **state)
         "=Bearer a", ",",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
         assert_kind(values[i], AUTHORIZATION_MALFORMED);
 }
 
-static void other_schemes_are_told_apart(void **state)
+TEST(other_schemes_are_told_apart)
 {
-    (void)state;
     assert_kind("Basic dXNlcjpwYXNz", AUTHORIZATION_OTHER);
     assert_kind("Bearerx abc", AUTHORIZATION_OTHER);
     assert_kind("Digest username=\"a\"", AUTHORIZATION_OTHER);
     assert_kind("abc", AUTHORIZATION_OTHER);
 }
 
-static void repeated_field_is_malformed_even_if_both_are_equal(void **state)
+TEST(repeated_field_is_malformed_even_if_both_are_equal)
 {
     const struct header_field fields[] = {field_of("Authorization", "Bearer a"),
                                           field_of("authorization", "Bearer a")};
     struct zt_text token;
 
-    (void)state;
     assert_int_equal(authorization_read(fields, 2, &token), AUTHORIZATION_MALFORMED);
     assert_int_equal(authorization_read(fields, 1, &token), AUTHORIZATION_BEARER);
     assert_int_equal(authorization_read(fields, 0, &token), AUTHORIZATION_ABSENT);
 }
 
-static void field_of_a_longer_name_is_another_field(void **state)
+TEST(field_of_a_longer_name_is_another_field)
 {
     const struct header_field fields[] = {field_of("Authorization-Info", "Bearer a"),
                                           field_of("Proxy-Authorization", "Bearer a")};
     struct zt_text token;
 
-    (void)state;
     assert_int_equal(authorization_read(fields, 2, &token), AUTHORIZATION_ABSENT);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(token_is_found_whatever_the_case_of_the_scheme),
-        cmocka_unit_test(token_may_have_every_character_of_its_alphabet),
-        cmocka_unit_test(malformed_token_is_no_token),
-        cmocka_unit_test(other_schemes_are_told_apart),
-        cmocka_unit_test(repeated_field_is_malformed_even_if_both_are_equal),
-        cmocka_unit_test(field_of_a_longer_name_is_another_field),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* The small pieces of server/base: processors, mailbox, recency, records, threads. */
-#include "support.h"
+#include "tests.h"
 
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/mailbox.h"
@@ -42,20 +39,19 @@ static unsigned allowed(const struct text_file *files, unsigned mask_count)
         mask_count);
 }
 
-static void without_groups_the_mask_decides(void **state)
+TEST(without_groups_the_mask_decides)
 {
     static const struct text_file none[] = {{NULL, NULL}};
     static const struct text_file unlimited[] = {{"/proc/self/cgroup", "0::/a\n"},
                                                  {"/sys/fs/cgroup/a/cpu.max", "max 100000\n"},
                                                  {NULL, NULL}};
 
-    (void)state;
     assert_int_equal(allowed(none, 8), 8);
     assert_int_equal(allowed(none, 0), 1);
     assert_int_equal(allowed(unlimited, 8), 8);
 }
 
-static void a_quota_of_version_2_is_rounded_up(void **state)
+TEST(a_quota_of_version_2_is_rounded_up)
 {
     static const struct {
         const char *text;
@@ -72,7 +68,6 @@ static void a_quota_of_version_2_is_rounded_up(void **state)
                   {"100000 0\n", 16},
                   {"999999999999999999999 1\n", 16}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(quotas) / sizeof(quotas[0]); i++) {
         const struct text_file files[] = {{"/proc/self/cgroup", "0::/a\n"},
                                           {"/sys/fs/cgroup/a/cpu.max", quotas[i].text},
@@ -82,7 +77,7 @@ static void a_quota_of_version_2_is_rounded_up(void **state)
     }
 }
 
-static void the_least_quota_on_the_way_up_counts(void **state)
+TEST(the_least_quota_on_the_way_up_counts)
 {
     static const struct text_file files[] = {{"/proc/self/cgroup", "0::/a/b/c\n"},
                                              {"/sys/fs/cgroup/a/b/c/cpu.max", "max 100000\n"},
@@ -93,13 +88,12 @@ static void the_least_quota_on_the_way_up_counts(void **state)
                                                  {"/sys/fs/cgroup/cpu.max", "50000 100000\n"},
                                                  {NULL, NULL}};
 
-    (void)state;
     assert_int_equal(allowed(files, 16), 3);
     assert_int_equal(allowed(files, 2), 2);
     assert_int_equal(allowed(container, 16), 1);
 }
 
-static void a_quota_of_version_1_is_found_by_its_controller(void **state)
+TEST(a_quota_of_version_1_is_found_by_its_controller)
 {
     static const struct text_file files[] = {
         {"/proc/self/cgroup", "9:name=cpu:/x\n3:cpuset:/x\n2:cpuacct,cpu:/docker/1\n0::/\n"},
@@ -114,17 +108,15 @@ static void a_quota_of_version_1_is_found_by_its_controller(void **state)
         {"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"},
         {NULL, NULL}};
 
-    (void)state;
     assert_int_equal(allowed(files, 16), 3);
     assert_int_equal(allowed(unlimited, 16), 16);
 }
 
-static void strange_group_files_limit_nothing(void **state)
+TEST(strange_group_files_limit_nothing)
 {
     static const char *const texts[] = {
         "", "\n\n", "0:", "0::", "::/", ":::::", "1:cpu", "1:cpu:x\n"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         const struct text_file files[] = {{"/proc/self/cgroup", texts[i]}, {NULL, NULL}};
 
@@ -132,11 +124,10 @@ static void strange_group_files_limit_nothing(void **state)
     }
 }
 
-static void the_count_is_within_the_mask_and_stays(void **state)
+TEST(the_count_is_within_the_mask_and_stays)
 {
     cpu_set_t set;
 
-    (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
     assert_in_range(processors_count(), 1, (unsigned)CPU_COUNT(&set));
     assert_int_equal(processors_count(), processors_count());
@@ -174,13 +165,12 @@ static bool is_ringing(const struct mailbox *mailbox, int timeout_ms)
     return poll(&waited, 1, timeout_ms) == 1;
 }
 
-static void mail_of_every_sender_arrives_once_and_in_order(void **state)
+TEST(mail_of_every_sender_arrives_once_and_in_order)
 {
     pthread_t threads[SENDERS];
     unsigned next[SENDERS] = {0};
     unsigned received = 0;
 
-    (void)state;
     assert_true(mailbox_open(&shared));
     for (uintptr_t i = 0; i < SENDERS; i++)
         assert_int_equal(thread_start(&threads[i], "sender", send_letters, (void *)i), 0);
@@ -202,11 +192,10 @@ static void mail_of_every_sender_arrives_once_and_in_order(void **state)
     assert_int_equal(shared.descriptor, -1);
 }
 
-static void a_ring_wakes_without_mail(void **state)
+TEST(a_ring_wakes_without_mail)
 {
     struct mailbox mailbox;
 
-    (void)state;
     assert_true(mailbox_open(&mailbox));
     assert_false(is_ringing(&mailbox, 0));
     mailbox_ring(&mailbox);
@@ -220,14 +209,13 @@ static void a_ring_wakes_without_mail(void **state)
 
 /* --- recency --- */
 
-static void the_list_is_in_order_of_last_use(void **state)
+TEST(the_list_is_in_order_of_last_use)
 {
     struct recency list = {0};
     struct recency_link links[4];
     static const int wanted[] = {1, 3, 0};
     const struct recency_link *at;
 
-    (void)state;
     for (size_t i = 0; i < 4; i++)
         recency_add(&list, &links[i]);
     assert_ptr_equal(list.oldest, &links[0]);
@@ -284,11 +272,10 @@ static bool read_sample(const uint8_t *bytes, size_t length)
     return good;
 }
 
-static void a_record_reads_as_written_and_no_other_way(void **state)
+TEST(a_record_reads_as_written_and_no_other_way)
 {
     struct record_writer writer = {0};
 
-    (void)state;
     write_sample(&writer);
     assert_false(writer.failed);
     assert_true(read_sample(writer.bytes, writer.length));
@@ -303,11 +290,10 @@ static void a_record_reads_as_written_and_no_other_way(void **state)
     assert_null(writer.bytes);
 }
 
-static void a_record_stops_at_its_limit(void **state)
+TEST(a_record_stops_at_its_limit)
 {
     struct record_writer writer = {.limit_bytes = 16};
 
-    (void)state;
     record_write_uint(&writer, 1, 8);
     record_write_uint(&writer, 2, 8);
     assert_false(writer.failed);
@@ -320,12 +306,11 @@ static void a_record_stops_at_its_limit(void **state)
     record_writer_free(&writer);
 }
 
-static void a_number_put_earlier_can_be_set(void **state)
+TEST(a_number_put_earlier_can_be_set)
 {
     struct record_writer writer = {0};
     struct record_reader reader;
 
-    (void)state;
     record_write_uint(&writer, 0, 4);
     record_write_bytes(&writer, "body", 4);
     record_overwrite_uint(&writer, 0, writer.length, 4);
@@ -342,14 +327,13 @@ static void *read_mask(void *argument)
     return NULL;
 }
 
-static void threads_start_with_signals_blocked_and_leave_the_starter_alone(void **state)
+TEST(threads_start_with_signals_blocked_and_leave_the_starter_alone)
 {
     sigset_t before;
     sigset_t inside;
     sigset_t after;
     pthread_t thread;
 
-    (void)state;
     sigemptyset(&inside);
     pthread_sigmask(SIG_SETMASK, NULL, &before);
     assert_int_equal(thread_start(&thread, "fifteen letters", read_mask, &inside), 0);
@@ -362,34 +346,11 @@ static void threads_start_with_signals_blocked_and_leave_the_starter_alone(void 
     assert_int_equal(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
 }
 
-static void clocks_agree_on_their_units(void **state)
+TEST(clocks_agree_on_their_units)
 {
     const int64_t begun_ns = clock_ns();
 
-    (void)state;
     assert_in_range(clock_ms() - begun_ns / CLOCK_NS_PER_MS, 0, 10000);
     assert_in_range(clock_ms() + 100 - clock_coarse_ms(), 0, 10000);
     assert_in_range(clock_wall_ns() / CLOCK_NS_PER_S - (int64_t)time(NULL) + 1, 0, 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_groups_the_mask_decides),
-        cmocka_unit_test(a_quota_of_version_2_is_rounded_up),
-        cmocka_unit_test(the_least_quota_on_the_way_up_counts),
-        cmocka_unit_test(a_quota_of_version_1_is_found_by_its_controller),
-        cmocka_unit_test(strange_group_files_limit_nothing),
-        cmocka_unit_test(the_count_is_within_the_mask_and_stays),
-        cmocka_unit_test(mail_of_every_sender_arrives_once_and_in_order),
-        cmocka_unit_test(a_ring_wakes_without_mail),
-        cmocka_unit_test(the_list_is_in_order_of_last_use),
-        cmocka_unit_test(a_record_reads_as_written_and_no_other_way),
-        cmocka_unit_test(a_record_stops_at_its_limit),
-        cmocka_unit_test(a_number_put_earlier_can_be_set),
-        cmocka_unit_test(threads_start_with_signals_blocked_and_leave_the_starter_alone),
-        cmocka_unit_test(clocks_agree_on_their_units),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,5 @@
 /* By which address a client reached the server: its own fields, or those of a trusted proxy. */
-#include "support.h"
-
-#include <string.h>
+#include "tests.h"
 
 #include "access/access.h"
 #include "http/exchange/base_url.h"
@@ -75,7 +73,9 @@ static void assert_url(const char *peer, struct fields fields, const char *expec
     assert_url_of("/v1/models", peer, fields, expected);
 }
 
-static void the_host_of_a_request_is_taken_as_it_is(void **state)
+AROUND_ALL_TESTS(load_proxies, free_proxies)
+
+TEST(the_host_of_a_request_is_taken_as_it_is)
 {
     static const struct {
         const char *host;
@@ -96,40 +96,36 @@ static void the_host_of_a_request_is_taken_as_it_is(void **state)
         {NULL, NULL},
     };
 
-    (void)state;
     clear();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_url("192.0.2.1", (struct fields){.host = cases[i].host}, cases[i].url);
 }
 
-static void a_target_in_absolute_form_decides(void **state)
+TEST(a_target_in_absolute_form_decides)
 {
     const struct fields fields = {.host = "other"};
 
-    (void)state;
     clear();
     assert_url_of("http://example.org:81/v1/models", "192.0.2.1", fields, "http://example.org:81");
     /* What a client says there of the scheme says nothing about the connection. */
     assert_url_of("https://example.org/", "192.0.2.1", fields, "http://example.org");
 }
 
-static void the_servers_own_scheme_follows_its_certificate(void **state)
+TEST(the_servers_own_scheme_follows_its_certificate)
 {
-    (void)state;
     clear();
     strcpy(config.tls.cert, "c.pem");
     assert_url("192.0.2.1", (struct fields){.host = "a"}, "https://a");
 }
 
-static void the_base_path_is_at_the_end(void **state)
+TEST(the_base_path_is_at_the_end)
 {
-    (void)state;
     clear();
     strcpy(config.base_path, "/models");
     assert_url("192.0.2.1", (struct fields){.host = "a"}, "http://a/models");
 }
 
-static void a_trusted_proxy_states_scheme_and_host(void **state)
+TEST(a_trusted_proxy_states_scheme_and_host)
 {
     static const struct {
         struct fields fields;
@@ -156,31 +152,15 @@ static void a_trusted_proxy_states_scheme_and_host(void **state)
         {{"in", "host=\"out.example", "https", "out.example"}, "http://in"},
     };
 
-    (void)state;
     clear();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_url("10.1.2.3", cases[i].fields, cases[i].url);
 }
 
-static void others_may_say_what_they_like(void **state)
+TEST(others_may_say_what_they_like)
 {
-    (void)state;
     clear();
     assert_url("192.0.2.1",
                (struct fields){"in", "proto=https;host=evil.example", "https", "evil.example"},
                "http://in");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_host_of_a_request_is_taken_as_it_is),
-        cmocka_unit_test(a_target_in_absolute_form_decides),
-        cmocka_unit_test(the_servers_own_scheme_follows_its_certificate),
-        cmocka_unit_test(the_base_path_is_at_the_end),
-        cmocka_unit_test(a_trusted_proxy_states_scheme_and_host),
-        cmocka_unit_test(others_may_say_what_they_like),
-    };
-
-    return cmocka_run_group_tests(tests, load_proxies, free_proxies);
 }

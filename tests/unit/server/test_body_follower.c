@@ -1,14 +1,16 @@
 /* The follower: every byte reaches the sink once and in order, whichever way it comes, and the
  * digests of a body are those of its bytes. */
 #include "model_world.h"
+#include "tests.h"
 
+#include "store/staging.h"
 #include "upload/shared/body_follower.h"
 
 #define BODY_BYTES ((size_t)5 << 20)
 
 struct body {
     struct body_follower follower;
-    struct stored_upload *stored;
+    struct staged_file *stored;
     uint8_t *bytes;
     size_t taken;
     size_t fails_at; /* the sink fails when it has taken so many; SIZE_MAX: never */
@@ -45,9 +47,8 @@ static struct body *begin(struct world *world)
     for (size_t i = 0; i < BODY_BYTES; i++)
         body->bytes[i] = (uint8_t)(i * 31 >> 3);
     body->fails_at = SIZE_MAX;
-    assert_int_equal(
-        world->server.store->ops->create(world->server.store, UINT64_MAX, &body->stored, NULL),
-        ZT_OK);
+    assert_int_equal(staging_create(world->server.store->staging, UINT64_MAX, &body->stored, NULL),
+                     ZT_OK);
     body_follower_init(&body->follower, body, note_freed);
     body->follower.workers = world->server.workers;
     body->follower.store = world->server.store;
@@ -57,115 +58,144 @@ static struct body *begin(struct world *world)
     return body;
 }
 
-static void end(struct world *world, struct body *body)
+static void end(struct body *body)
 {
     body_follower_release(&body->follower);
     for (unsigned i = 0; i < 5000 && !atomic_load(&body->is_freed); i++)
         pause_ms(1);
     assert_true(atomic_load(&body->is_freed));
-    world->server.store->ops->abandon(body->stored);
+    staged_file_close(body->stored);
     free(body->bytes);
     free(body);
 }
 
-static void write_piece(const struct world *world, struct body *body, size_t at, size_t length)
+static void write_piece(struct body *body, size_t at, size_t length)
 {
-    assert_int_equal(
-        world->server.store->ops->write_at(body->stored, 100 + at, body->bytes + at, length, NULL),
-        ZT_OK);
+    assert_int_equal(staged_file_write_at(body->stored, 100 + at, body->bytes + at, length, NULL),
+                     ZT_OK);
 }
 
-static void written_bytes_reach_the_sink_once_and_in_order(void **state)
+AROUND_EACH_TEST(world_set_up, world_tear_down)
+
+TEST_ON(struct world *world, written_bytes_reach_the_sink_once_and_in_order)
 {
-    struct world *world = *state;
     struct body *body = begin(world);
     struct zt_error error;
 
     for (size_t at = 0; at < BODY_BYTES; at += 1 << 16) {
-        write_piece(world, body, at, 1 << 16);
+        write_piece(body, at, 1 << 16);
         body_follower_advance(&body->follower, 1 << 16);
     }
     assert_int_equal(body_follower_finish(&body->follower, &error), ZT_OK);
     assert_int_equal(body->taken, BODY_BYTES);
     assert_int_equal(body_follower_finish(&body->follower, &error), ZT_OK);
     assert_int_equal(body->taken, BODY_BYTES);
-    end(world, body);
+    end(body);
 }
 
-static void given_bytes_follow_those_that_are_read_back(void **state)
+/* As a worker does that writes a piece. */
+static void take_piece(struct body *body, size_t at, size_t length)
 {
-    struct world *world = *state;
+    const struct body_piece piece = {body->bytes + at, length, at, false};
+
+    write_piece(body, at, length);
+    body_follower_take(&body->follower, &piece);
+}
+
+TEST_ON(struct world *world, given_bytes_follow_those_that_are_read_back)
+{
     struct body *body = begin(world);
+    const struct body_piece first = {body->bytes, 1000, 0, true};
     struct zt_error error;
 
-    write_piece(world, body, 0, 1000);
-    body_follower_advance(&body->follower, 1000);
-    body_follower_take(&body->follower, 1000, body->bytes + 1000, 500);
+    write_piece(body, 0, 1000);
+    body_follower_take(&body->follower, &first);
+    assert_int_equal(body->taken, 0);
+    take_piece(body, 1000, 500);
     assert_int_equal(body->taken, 1500);
-    body_follower_take(&body->follower, 1500, body->bytes + 1500, 500);
-    body_follower_count(&body->follower, 1000);
+    take_piece(body, 1500, 500);
+    assert_int_equal(body->taken, 2000);
     assert_int_equal(body_follower_finish(&body->follower, &error), ZT_OK);
     assert_int_equal(body->taken, 2000);
-    end(world, body);
+    end(body);
 }
 
-static void given_bytes_that_were_read_back_are_not_taken_twice(void **state)
+TEST_ON(struct world *world, offered_bytes_reach_the_sink_once_and_in_order)
 {
-    struct world *world = *state;
     struct body *body = begin(world);
+    const size_t length = 1 << 19;
     struct zt_error error;
 
-    write_piece(world, body, 0, 1000);
-    body_follower_count(&body->follower, 1000);
+    take_piece(body, 0, 1000);
+    for (size_t at = 1000; at + length <= BODY_BYTES; at += length) {
+        const struct body_piece piece = {body->bytes + at, length, at, false};
+
+        body_follower_offer(&body->follower, &piece);
+        if (at / length % 2 == 0)
+            pause_ms(5);
+        write_piece(body, at, length);
+        body_follower_take(&body->follower, &piece);
+        assert_int_equal(body->taken, at + length);
+    }
     assert_int_equal(body_follower_finish(&body->follower, &error), ZT_OK);
-    body_follower_take(&body->follower, 0, body->bytes, 1000);
-    assert_int_equal(body->taken, 1000);
-    end(world, body);
+    end(body);
 }
 
-static void failed_sink_gets_nothing_more(void **state)
+/* After the withdrawal its memory is another's. */
+TEST_ON(struct world *world, withdrawn_piece_is_not_used)
 {
-    struct world *world = *state;
+    struct body *body = begin(world);
+    struct body_piece piece = {body->bytes, 1 << 19, 0, false};
+    size_t taken;
+
+    body_follower_offer(&body->follower, &piece);
+    body_follower_withdraw(&body->follower);
+    taken = body->taken;
+    pause_ms(20);
+    assert_int_equal(body->taken, taken);
+    end(body);
+}
+
+TEST_ON(struct world *world, failed_sink_gets_nothing_more)
+{
     struct body *body = begin(world);
     struct zt_error error;
 
     body->fails_at = 1000;
-    write_piece(world, body, 0, 2000);
+    write_piece(body, 0, 2000);
     body_follower_advance(&body->follower, 2000);
     assert_int_equal(body_follower_finish(&body->follower, &error), ZT_CORRUPT);
     assert_int_equal(body_follower_finish(&body->follower, &error), ZT_CORRUPT);
     assert_string_equal(error.message, "enough");
     assert_int_equal(body->taken, 2000);
-    end(world, body);
+    end(body);
 }
 
-static void failure_to_read_can_be_repeated(void **state)
+TEST_ON(struct world *world, failure_to_read_can_be_repeated)
 {
-    struct world *world = *state;
     struct body *body = begin(world);
     struct zt_error error;
 
     body_follower_advance(&body->follower, 2000);
     assert_int_not_equal(body_follower_finish(&body->follower, &error), ZT_OK);
     assert_int_equal(body->taken, 0);
-    write_piece(world, body, 0, 2000);
+    write_piece(body, 0, 2000);
     assert_int_equal(body_follower_finish(&body->follower, &error), ZT_OK);
     assert_int_equal(body->taken, 2000);
-    end(world, body);
+    end(body);
 }
 
-static void stopped_follower_reads_nothing(void **state)
+TEST_ON(struct world *world, stopped_follower_reads_nothing)
 {
-    struct world *world = *state;
     struct body *body = begin(world);
     struct zt_error error;
 
-    write_piece(world, body, 0, 2000);
+    write_piece(body, 0, 2000);
     body_follower_advance(&body->follower, 2000);
     body_follower_stop(&body->follower);
     assert_int_equal(body_follower_finish(&body->follower, &error), ZT_IO);
     assert_int_equal(body->taken, 0);
-    end(world, body);
+    end(body);
 }
 
 static void count_work(void *context)
@@ -176,9 +206,8 @@ static void count_work(void *context)
     atomic_fetch_add(&body->works, 1);
 }
 
-static void one_job_runs_at_a_time_and_keeps_the_owner(void **state)
+TEST_ON(struct world *world, one_job_runs_at_a_time_and_keeps_the_owner)
 {
-    struct world *world = *state;
     struct body *body = begin(world);
 
     assert_true(body_follower_run(&body->follower, count_work, body));
@@ -188,19 +217,18 @@ static void one_job_runs_at_a_time_and_keeps_the_owner(void **state)
         pause_ms(1);
     assert_true(atomic_load(&body->is_freed));
     assert_int_equal(atomic_load(&body->works), 1);
-    world->server.store->ops->abandon(body->stored);
+    staged_file_close(body->stored);
     free(body->bytes);
     free(body);
 }
 
 /* --- digests --- */
 
-static void digests_agree_with_fields_that_state_them(void **state)
+TEST(digests_agree_with_fields_that_state_them)
 {
     struct byte_digests digests = {.hashers = {NULL}};
     struct digest_field field = {.has_sha256 = true, .has_sha512 = true};
 
-    (void)state;
     assert_true(byte_digests_init(&digests, true, true));
     assert_int_equal(byte_digests_take(&digests, "ab", 2, NULL), ZT_OK);
     byte_digests_update(&digests, "c", 1);
@@ -219,27 +247,4 @@ static void digests_agree_with_fields_that_state_them(void **state)
     field.has_sha256 = false;
     assert_true(byte_digests_agree(&digests, &field));
     byte_digests_free(&digests);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(written_bytes_reach_the_sink_once_and_in_order,
-                                        world_set_up, world_tear_down),
-        cmocka_unit_test_setup_teardown(given_bytes_follow_those_that_are_read_back, world_set_up,
-                                        world_tear_down),
-        cmocka_unit_test_setup_teardown(given_bytes_that_were_read_back_are_not_taken_twice,
-                                        world_set_up, world_tear_down),
-        cmocka_unit_test_setup_teardown(failed_sink_gets_nothing_more, world_set_up,
-                                        world_tear_down),
-        cmocka_unit_test_setup_teardown(failure_to_read_can_be_repeated, world_set_up,
-                                        world_tear_down),
-        cmocka_unit_test_setup_teardown(stopped_follower_reads_nothing, world_set_up,
-                                        world_tear_down),
-        cmocka_unit_test_setup_teardown(one_job_runs_at_a_time_and_keeps_the_owner, world_set_up,
-                                        world_tear_down),
-        cmocka_unit_test(digests_agree_with_fields_that_state_them),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

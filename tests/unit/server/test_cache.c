@@ -1,39 +1,35 @@
 /* The block cache: what is fetched, how often, and what a source of it promises. */
 #include "cache_world.h"
+#include "tests.h"
+
+#include "base/clock.h"
 
 #define BIG (200 * MIB + 12345)
 
-static void test_a_read_fetches_its_block_once(void **state)
-{
-    struct world world;
-    struct zt_source *source;
+AROUND_EACH_TEST(world_begin, world_end)
 
-    (void)state;
-    world_begin(&world, 0);
-    source = world_open(&world, 1, BIG);
+TEST(a_read_fetches_its_block_once)
+{
+    struct zt_source *source = world_open(1, BIG);
+
     assert_int_equal(zt_source_size(source), BIG);
     assert_null(zt_source_map(source));
     assert_int_equal(zt_source_descriptor(source), -1);
-    assert_true(zt_source_is_elsewhere(source));
+    assert_true(zt_source_is_remote(source));
     for (size_t i = 0; i < 10; i++)
         assert_int_equal(world_read(source, 1, 5 * MIB + i * 1000, 4096), ZT_OK);
     assert_int_equal(atomic_load(&world.fetches), 1);
     assert_int_equal(atomic_load(&world.fetched_blocks), 1);
-    zt_source_close(source);
-    world_end(&world);
 }
 
-static void test_sizes_at_the_edges(void **state)
+TEST(sizes_at_the_edges)
 {
     static const uint64_t sizes[] = {0,       1,       4095,     MIB - 1,     MIB,
                                      MIB + 1, 8 * MIB, 64 * MIB, 64 * MIB + 1};
-    struct world world;
 
-    (void)state;
-    world_begin(&world, 0);
     for (uint64_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         for (int round = 0; round < 2; round++) {
-            struct zt_source *source = world_open(&world, 100 + i, sizes[i]);
+            struct zt_source *source = world_open(100 + i, sizes[i]);
             uint8_t byte;
 
             assert_int_equal(zt_source_size(source), sizes[i]);
@@ -45,20 +41,15 @@ static void test_sizes_at_the_edges(void **state)
             zt_source_advise(source, 0, UINT64_MAX);
             if (sizes[i] > 0)
                 assert_int_equal(world_read(source, 100 + i, sizes[i] - 1, 1), ZT_OK);
-            zt_source_close(source);
+            world_close(source);
         }
     assert_int_equal(atomic_load(&world.fetched_blocks), 1 + 1 + 1 + 1 + 2 + 8 + 64 + 65);
-    world_end(&world);
 }
 
-static void test_absent_blocks_come_in_few_fetches(void **state)
+TEST(absent_blocks_come_in_few_fetches)
 {
-    struct world world;
-    struct zt_source *source;
+    struct zt_source *source = world_open(1, BIG);
 
-    (void)state;
-    world_begin(&world, 0);
-    source = world_open(&world, 1, BIG);
     assert_int_equal(world_read(source, 1, 0, 64 * MIB), ZT_OK);
     /* The first has one block; runs end where multiples of 8 blocks do. */
     assert_int_equal(atomic_load(&world.fetches), 9);
@@ -69,8 +60,6 @@ static void test_absent_blocks_come_in_few_fetches(void **state)
     atomic_store(&world.fetches, 0);
     assert_int_equal(world_read(source, 1, 96 * MIB, 8 * MIB), ZT_OK);
     assert_int_equal(atomic_load(&world.fetches), 2);
-    zt_source_close(source);
-    world_end(&world);
 }
 
 static void free_origin(struct cache_origin *origin)
@@ -78,16 +67,13 @@ static void free_origin(struct cache_origin *origin)
     free(origin);
 }
 
-static void test_what_is_longer_than_any_file_is_not_opened(void **state)
+TEST(what_is_longer_than_any_file_is_not_opened)
 {
     const uint8_t key[CACHE_KEY_BYTES] = {1};
     struct cache_origin *origin;
     struct zt_source *source = NULL;
-    struct world world;
     struct zt_error error;
 
-    (void)state;
-    world_begin(&world, 0);
     for (unsigned i = 46; i < 64; i++) {
         origin = calloc(1, sizeof(*origin));
         assert_non_null(origin);
@@ -96,42 +82,31 @@ static void test_what_is_longer_than_any_file_is_not_opened(void **state)
             cache_file_open(world.cache, key, (UINT64_C(1) << i) + 1, origin, &source, &error),
             ZT_LIMIT);
     }
-    assert_int_equal(world_figures(&world).files, 0);
-    world_end(&world);
+    assert_int_equal(world_figures().files, 0);
 }
 
 /* --- pins --- */
 
-static void test_a_pin_without_wait_brings_nothing(void **state)
+TEST(a_pin_without_wait_brings_nothing)
 {
-    struct world world;
-    struct zt_source *source;
+    struct zt_source *source = world_open(1, BIG);
     struct zt_pin pin = {0};
 
-    (void)state;
-    world_begin(&world, 0);
-    source = world_open(&world, 1, BIG);
     assert_int_equal(zt_source_pin(source, MIB - 10, 20, false, &pin, NULL), ZT_UNAVAILABLE);
     assert_null(pin.view);
     assert_int_equal(world_read(source, 1, 0, 1), ZT_OK);
     /* The second block is still missing. */
-    assert_int_equal(zt_source_pin(source, MIB - 10, 20, false, &pin, NULL), ZT_UNAVAILABLE);
-    world_becomes_unpinned(&world);
+    assert_int_equal(world_pin(source, MIB - 10, 20, false), ZT_UNAVAILABLE);
+    world_becomes_unpinned();
     assert_int_equal(atomic_load(&world.fetches), 1);
-    zt_source_close(source);
-    world_end(&world);
 }
 
-static void test_a_pin_with_wait_brings_its_range(void **state)
+TEST(a_pin_with_wait_brings_its_range)
 {
-    struct world world;
-    struct zt_source *source;
+    struct zt_source *source = world_open(1, BIG);
     struct zt_pin pin = {0};
     struct zt_pin second = {0};
 
-    (void)state;
-    world_begin(&world, 0);
-    source = world_open(&world, 1, BIG);
     assert_int_equal(zt_source_pin(source, 60 * MIB + 5, 70 * MIB, true, &pin, NULL), ZT_OK);
     assert_int_equal(zt_source_size(pin.view), BIG);
     assert_non_null(zt_source_map(pin.view));
@@ -140,14 +115,12 @@ static void test_a_pin_with_wait_brings_its_range(void **state)
     assert_true(world_is(1, 60 * MIB + 5, zt_source_map(pin.view) + 60 * MIB + 5, MIB));
     assert_int_equal(zt_source_pin(source, 60 * MIB + 5, 70 * MIB, false, &second, NULL), ZT_OK);
     assert_ptr_equal(second.view, pin.view);
-    assert_int_equal(world_figures(&world).pinned_bytes, 3 * 64 * MIB);
+    assert_int_equal(world_figures().pinned_bytes, 3 * 64 * MIB);
     zt_pin_release(&pin);
-    assert_int_equal(world_figures(&world).pinned_bytes, 3 * 64 * MIB);
+    assert_int_equal(world_figures().pinned_bytes, 3 * 64 * MIB);
     zt_pin_release(&second);
-    world_becomes_unpinned(&world);
+    world_becomes_unpinned();
     assert_int_equal(zt_source_pin(source, BIG - 1, 2, true, &pin, NULL), ZT_IO);
-    zt_source_close(source);
-    world_end(&world);
 }
 
 /* --- two who want the same --- */
@@ -200,129 +173,105 @@ static void await_waiting(struct reader *readers, size_t count)
             usleep(1000);
 }
 
-static void test_many_readers_share_a_fetch(void **state)
+TEST(many_readers_share_a_fetch)
 {
-    struct world world;
     struct zt_source *sources[2];
     struct reader readers[40];
 
-    (void)state;
-    world_begin(&world, 0);
-    sources[0] = world_open(&world, 1, BIG);
-    sources[1] = world_open(&world, 1, BIG);
-    world_hold(&world, true);
+    sources[0] = world_open(1, BIG);
+    sources[1] = world_open(1, BIG);
+    world_hold(true);
     for (size_t i = 0; i < 40; i++)
         readers[i] =
             (struct reader){.source = sources[i % 2], .offset = 7 * MIB + i * 100, .length = 5000};
     begin_reading(readers, 40);
     await_waiting(readers, 40);
-    world_hold(&world, false);
+    world_hold(false);
     for (size_t i = 0; i < 40; i++) {
         pthread_join(readers[i].thread, NULL);
         assert_int_equal(readers[i].status, ZT_OK);
     }
     assert_int_equal(atomic_load(&world.fetches), 1);
-    zt_source_close(sources[0]);
+    world_close(sources[0]);
     assert_int_equal(world_read(sources[1], 1, 9 * MIB, 100), ZT_OK);
-    zt_source_close(sources[1]);
-    world_end(&world);
 }
 
-static void test_leaving_stops_no_fetch(void **state)
+TEST(leaving_stops_no_fetch)
 {
-    struct world world;
     struct zt_source *source;
     uint8_t key[CACHE_KEY_BYTES];
 
-    (void)state;
-    world_begin(&world, 0);
     world_key(1, key);
     assert_false(cache_knows(world.cache, key));
-    source = world_open(&world, 1, BIG);
-    world_hold(&world, true);
+    source = world_open(1, BIG);
+    world_hold(true);
     zt_source_advise(source, 0, 4 * MIB);
-    zt_source_close(source);
+    world_close(source);
     assert_int_equal(atomic_load(&world.origins), 1);
-    world_hold(&world, false);
+    world_hold(false);
     while (atomic_load(&world.origins) > 0)
         usleep(1000);
     assert_true(cache_knows(world.cache, key));
-    source = world_open(&world, 1, BIG);
+    source = world_open(1, BIG);
     assert_int_equal(world_read(source, 1, 0, 4 * MIB), ZT_OK);
     /* One block, because it was the first, and the next three. */
     assert_int_equal(atomic_load(&world.fetched_blocks), 4);
-    zt_source_close(source);
-    world_end(&world);
 }
 
 /* --- reading ahead --- */
 
-static void test_advice_is_bounded(void **state)
+TEST(advice_is_bounded)
 {
-    struct world world;
-    struct zt_source *source;
+    const int64_t begun_ms = clock_ms();
+    struct zt_source *source = world_open(1, BIG);
 
-    (void)state;
-    world_begin(&world, 0);
-    source = world_open(&world, 1, BIG);
-    world_hold(&world, true);
+    world_hold(true);
     zt_source_advise(source, 0, BIG);
-    assert_int_equal(world_figures(&world).fetches_running, 9);
+    assert_int_equal(world_figures().fetches_running, 9);
     assert_int_equal(atomic_load(&world.running_mib), 64);
     zt_source_advise(source, 64 * MIB, BIG);
     /* What is left of 128 MiB is for those who wait. */
     assert_in_range(atomic_load(&world.running_mib), 80, 96);
-    world_hold(&world, false);
+    world_hold(false);
     assert_int_equal(world_read(source, 1, 0, BIG), ZT_OK);
-    assert_in_range(atomic_load(&world.most_running_mib), 80, 128);
-    zt_source_close(source);
-    world_end(&world);
+    /* On a busy machine some may seem to hang, and others begin beside them. */
+    assert_in_range(atomic_load(&world.most_running_mib), 80,
+                    clock_ms() - begun_ms < 1000 ? 128 : 256);
 }
 
-static void test_who_waits_goes_before_advice(void **state)
+TEST(who_waits_goes_before_advice_and_past_what_hangs)
 {
-    struct world world;
-    struct zt_source *source;
-    struct reader readers[30];
+    struct zt_source *source = world_open(1, 600 * MIB);
+    struct reader readers[40];
     unsigned before;
 
-    (void)state;
-    world_begin(&world, 0);
-    source = world_open(&world, 1, 600 * MIB);
-    world_hold(&world, true);
-    for (size_t i = 0; i < 30; i++)
+    world_hold(true);
+    for (size_t i = 0; i < 40; i++)
         readers[i] = (struct reader){.source = source, .offset = i * 8 * MIB, .length = 8 * MIB};
-    begin_reading(readers, 30);
-    /* A thread also sleeps where it waits for a lock: fetches say that the readers came as far as
-       they may. */
-    while (atomic_load(&world.running_mib) <= 120)
+    begin_reading(readers, 40);
+    /* 128 MiB at once, and as much again when those have hung for a second. */
+    while (atomic_load(&world.running_mib) <= 248)
         usleep(1000);
-    await_waiting(readers, 30);
+    await_waiting(readers, 40);
     before = atomic_load(&world.fetches);
     zt_source_advise(source, 400 * MIB, 64 * MIB);
     assert_int_equal(atomic_load(&world.fetches), before);
-    world_hold(&world, false);
-    for (size_t i = 0; i < 30; i++) {
+    world_hold(false);
+    for (size_t i = 0; i < 40; i++) {
         pthread_join(readers[i].thread, NULL);
         assert_int_equal(readers[i].status, ZT_OK);
     }
-    assert_in_range(atomic_load(&world.most_running_mib), 120, 128);
-    zt_source_close(source);
-    world_end(&world);
+    assert_in_range(atomic_load(&world.most_running_mib), 249, 256);
 }
 
 /* --- failures --- */
 
-static void test_failures_of_the_store_reach_whoever_waits(void **state)
+TEST(failures_of_the_store_reach_whoever_waits)
 {
-    struct world world;
-    struct zt_source *source;
+    struct zt_source *source = world_open(1, BIG);
     struct zt_pin pin = {0};
     struct zt_error error;
 
-    (void)state;
-    world_begin(&world, 0);
-    source = world_open(&world, 1, BIG);
     atomic_store(&world.fail_status, ZT_UNAVAILABLE);
     atomic_store(&world.fail, 1);
     assert_int_equal(world_read(source, 1, 0, 100), ZT_UNAVAILABLE);
@@ -331,53 +280,25 @@ static void test_failures_of_the_store_reach_whoever_waits(void **state)
     atomic_store(&world.fail, 1);
     assert_int_equal(zt_source_pin(source, 3 * MIB, 100, true, &pin, &error), ZT_STALE);
     assert_int_equal(error.status, ZT_STALE);
-    world_becomes_unpinned(&world);
+    world_becomes_unpinned();
     assert_int_equal(world_read(source, 1, 3 * MIB, 100), ZT_OK);
-    zt_source_close(source);
-    world_end(&world);
 }
 
-static void test_what_is_forgotten_is_fetched_anew(void **state)
+TEST(what_is_forgotten_is_fetched_anew)
 {
-    struct world world;
-    struct zt_source *source;
+    struct zt_source *source = world_open(1, BIG);
     uint8_t byte;
     uint8_t wrong;
     struct zt_error error;
 
-    (void)state;
-    world_begin(&world, 0);
-    source = world_open(&world, 1, BIG);
     assert_int_equal(world_read(source, 1, 2 * MIB, 4096), ZT_OK);
     atomic_store(&world.spoil, 1);
     assert_int_equal(zt_source_read_at(source, MIB / 2, &wrong, 1, &error), ZT_OK);
     world_fill(1, MIB / 2, &byte, 1);
     assert_int_not_equal(wrong, byte);
-    assert_true(zt_source_forget(source, MIB / 2, 1));
+    assert_true(zt_source_invalidate(source, MIB / 2, 1));
     assert_int_equal(world_read(source, 1, 0, (size_t)MIB), ZT_OK);
     assert_int_equal(atomic_load(&world.fetches), 3);
     assert_int_equal(world_read(source, 1, 2 * MIB, (size_t)MIB), ZT_OK);
     assert_int_equal(atomic_load(&world.fetches), 3);
-    zt_source_close(source);
-    world_end(&world);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_read_fetches_its_block_once),
-        cmocka_unit_test(test_sizes_at_the_edges),
-        cmocka_unit_test(test_absent_blocks_come_in_few_fetches),
-        cmocka_unit_test(test_what_is_longer_than_any_file_is_not_opened),
-        cmocka_unit_test(test_a_pin_without_wait_brings_nothing),
-        cmocka_unit_test(test_a_pin_with_wait_brings_its_range),
-        cmocka_unit_test(test_many_readers_share_a_fetch),
-        cmocka_unit_test(test_leaving_stops_no_fetch),
-        cmocka_unit_test(test_advice_is_bounded),
-        cmocka_unit_test(test_who_waits_goes_before_advice),
-        cmocka_unit_test(test_failures_of_the_store_reach_whoever_waits),
-        cmocka_unit_test(test_what_is_forgotten_is_fetched_anew),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * small limit, wrong fetches and failures, against the bytes that are known. And a pool of workers
  * of which all wait. */
 #include "cache_world.h"
+#include "tests.h"
 
 #include "base/clock.h"
 #include "base/workers.h"
@@ -15,7 +16,6 @@ static const uint64_t sizes[VERSIONS] = {1,        MIB - 1,  5 * MIB,      17 * 
 
 struct actor {
     pthread_t thread;
-    struct world *world;
     uint64_t random;
     int64_t until_ms;
     unsigned reads;
@@ -79,26 +79,25 @@ static void pin_some(struct actor *actor, struct zt_source *source, uint64_t ver
 
 static void act(struct actor *actor, struct zt_source *source, uint64_t version)
 {
-    struct world *world = actor->world;
     uint8_t key[CACHE_KEY_BYTES];
 
     world_key(version, key);
     switch (next_random(actor) % 24) {
     case 0:
-        cache_set_limit(world->cache, (20 + next_random(actor) % 150) * MIB);
+        cache_set_limit(world.cache, (20 + next_random(actor) % 150) * MIB);
         break;
     case 1:
-        cache_retire(world->cache, key);
+        cache_retire(world.cache, key);
         break;
     case 2:
-        atomic_store(&world->fail_status, next_random(actor) % 2 == 0 ? ZT_UNAVAILABLE : ZT_STALE);
-        atomic_store(&world->fail, 1);
+        atomic_store(&world.fail_status, next_random(actor) % 2 == 0 ? ZT_UNAVAILABLE : ZT_STALE);
+        atomic_store(&world.fail, 1);
         break;
     case 3:
         zt_source_advise(source, next_random(actor) % zt_source_size(source), 20 * MIB);
         break;
     case 4:
-        (void)world_figures(world);
+        (void)world_figures();
         break;
     case 5:
     case 6:
@@ -119,24 +118,23 @@ static void *live(void *argument)
 
     while (clock_ms() < actor->until_ms) {
         uint64_t version = next_random(actor) % VERSIONS;
-        struct zt_source *source = world_open(actor->world, version, sizes[version]);
+        struct zt_source *source = world_open(version, sizes[version]);
         uint64_t count = next_random(actor) % 20;
 
         for (uint64_t i = 0; i < count && clock_ms() < actor->until_ms; i++)
             act(actor, source, version);
-        zt_source_close(source);
+        world_close(source);
     }
     return NULL;
 }
 
-static void run_actors(struct world *world, uint64_t seed, int64_t run_ms)
+static void run_actors(uint64_t seed, int64_t run_ms)
 {
     struct actor actors[ACTORS];
     unsigned done = 0;
 
     for (size_t i = 0; i < ACTORS; i++) {
-        actors[i] = (struct actor){
-            .world = world, .random = seed * 100 + i, .until_ms = clock_ms() + run_ms};
+        actors[i] = (struct actor){.random = seed * 100 + i, .until_ms = clock_ms() + run_ms};
         pthread_create(&actors[i].thread, NULL, live, &actors[i]);
     }
     for (size_t i = 0; i < ACTORS; i++) {
@@ -150,7 +148,7 @@ static void run_actors(struct world *world, uint64_t seed, int64_t run_ms)
 }
 
 /* Flips bytes of whatever lies in the folder. */
-static void damage(struct world *world, uint64_t seed)
+static void damage(uint64_t seed)
 {
     struct actor actor = {.random = seed * 7777};
     char path[160];
@@ -160,7 +158,7 @@ static void damage(struct world *world, uint64_t seed)
             struct stat facts;
             int file;
 
-            world_path(world, version, half == 0 ? "blocks" : "index", path);
+            world_path(version, half == 0 ? "blocks" : "index", path);
             file = open(path, O_RDWR);
             if (file < 0)
                 continue;
@@ -187,23 +185,22 @@ static uint64_t seed_of_run(void)
     return seed;
 }
 
-static void test_no_byte_is_ever_wrong(void **state)
+AROUND_EACH_TEST(world_begin, world_end)
+
+TEST(no_byte_is_ever_wrong)
 {
     uint64_t seed = seed_of_run();
-    struct world world;
 
-    (void)state;
-    world_begin(&world, 150 * MIB);
+    cache_set_limit(world.cache, 150 * MIB);
     atomic_store(&world.delay_us, 300);
-    run_actors(&world, seed, RUN_MS / 2);
-    world_stop(&world);
+    run_actors(seed, RUN_MS / 2);
+    world_stop();
     for (unsigned i = 1; i < 4; i++) {
-        damage(&world, seed + i);
-        world_start(&world, 150 * MIB);
-        run_actors(&world, seed + i, RUN_MS / 6);
-        world_stop(&world);
+        damage(seed + i);
+        world_start(150 * MIB);
+        run_actors(seed + i, RUN_MS / 6);
+        world_stop();
     }
-    world_end(&world);
 }
 
 /* --- all workers wait --- */
@@ -232,23 +229,20 @@ static void serve(struct job *job)
     atomic_fetch_add(request->done, 1);
 }
 
-static void test_four_workers_serve_a_hundred_who_wait(void **state)
+TEST(four_workers_serve_a_hundred_who_wait)
 {
-    struct world world;
     struct workers *workers = workers_start(4);
     struct request requests[100] = {0};
     struct cache_options options = {.workers = workers};
     struct zt_source *source;
     atomic_int done = 0;
 
-    (void)state;
-    world_begin(&world, 0);
-    world_stop(&world);
+    world_stop();
     options.folder = world.folder;
     assert_int_equal(cache_open(&options, &world.cache, NULL), ZT_OK);
     atomic_store(&world.delay_us, 500);
-    source = world_open(&world, 1, 500 * MIB);
-    world_hold(&world, true);
+    source = world_open(1, 500 * MIB);
+    world_hold(true);
     for (unsigned i = 0; i < 100; i++) {
         requests[i] = (struct request){.job.run = serve,
                                        .source = source,
@@ -260,23 +254,11 @@ static void test_four_workers_serve_a_hundred_who_wait(void **state)
     }
     usleep(20000);
     assert_int_equal(atomic_load(&done), 0);
-    world_hold(&world, false);
+    world_hold(false);
     for (int i = 0; i < 30000 && atomic_load(&done) < 100; i++)
         usleep(1000);
     assert_int_equal(atomic_load(&done), 100);
     workers_stop(workers);
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(requests[i].status, ZT_OK);
-    zt_source_close(source);
-    world_end(&world);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_byte_is_ever_wrong),
-        cmocka_unit_test(test_four_workers_serve_a_hundred_who_wait),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

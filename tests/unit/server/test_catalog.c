@@ -1,5 +1,6 @@
 /* The catalog: which file a name stands for, and following changes. */
 #include "model_world.h"
+#include "tests.h"
 
 #include <errno.h>
 #include <sys/resource.h>
@@ -18,9 +19,24 @@ static void assert_comes(struct world *world, const char *name, bool there)
     fail_msg("%s did not %s", name, there ? "come" : "go");
 }
 
-static void find_waits_for_the_first_scan(void **state)
+static struct rlimit limit_before;
+
+static int set_up(void **state)
 {
-    struct world *world = *state;
+    return getrlimit(RLIMIT_NOFILE, &limit_before) == 0 ? world_set_up(state) : -1;
+}
+
+/* Some tests leave few descriptors. */
+static int tear_down(void **state)
+{
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit_before), 0);
+    return world_tear_down(state);
+}
+
+AROUND_EACH_TEST(set_up, tear_down)
+
+TEST_ON(struct world *world, find_waits_for_the_first_scan)
+{
     struct generation *found;
 
     world_model(world, "m.zt", true);
@@ -72,9 +88,8 @@ static void note_loaded(void *context, const char *const *paths, size_t count)
     note(context, "loaded", paths[0]);
 }
 
-static void observers_learn_what_is_opened_shown_and_dropped(void **state)
+TEST_ON(struct world *world, observers_learn_what_is_opened_shown_and_dropped)
 {
-    struct world *world = *state;
     struct seen seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
     const struct catalog_observer observer = {.context = &seen,
                                               .opened = note_opened,
@@ -102,9 +117,8 @@ static void observers_learn_what_is_opened_shown_and_dropped(void **state)
     catalog_free(catalog);
 }
 
-static void names_stand_for_the_first_extension(void **state)
+TEST_ON(struct world *world, names_stand_for_the_first_extension)
 {
-    struct world *world = *state;
     struct generation *found;
     struct generation *other;
     struct flag flag;
@@ -115,8 +129,7 @@ static void names_stand_for_the_first_extension(void **state)
     found = world_find(world, "m");
     assert_string_equal(found->path, "m.safetensors");
     generation_release(found);
-    world_model(world, "m.zt", true);
-    generation_release(catalog_update(world->server.catalog, "m.zt"));
+    world_add(world, "m.zt", true);
     found = world_find(world, "m");
     assert_string_equal(found->path, "m.zt");
     assert_int_equal(
@@ -127,9 +140,8 @@ static void names_stand_for_the_first_extension(void **state)
     generation_release(found);
 }
 
-static void files_that_did_not_change_keep_their_generation(void **state)
+TEST_ON(struct world *world, files_that_did_not_change_keep_their_generation)
 {
-    struct world *world = *state;
     struct generation *before;
     struct generation *after;
 
@@ -148,9 +160,8 @@ static void files_that_did_not_change_keep_their_generation(void **state)
     generation_release(before);
 }
 
-static void files_changed_in_place_are_never_served_as_before(void **state)
+TEST_ON(struct world *world, files_changed_in_place_are_never_served_as_before)
 {
-    struct world *world = *state;
     struct generation *before;
     struct generation *after;
 
@@ -167,9 +178,8 @@ static void files_changed_in_place_are_never_served_as_before(void **state)
     generation_release(before);
 }
 
-static void removed_models_stay_readable_while_they_are_held(void **state)
+TEST_ON(struct world *world, removed_models_stay_readable_while_they_are_held)
 {
-    struct world *world = *state;
     struct generation *held;
     uint8_t byte;
 
@@ -185,9 +195,8 @@ static void removed_models_stay_readable_while_they_are_held(void **state)
     generation_release(held);
 }
 
-static void unreadable_files_are_listed_with_their_error(void **state)
+TEST_ON(struct world *world, unreadable_files_are_listed_with_their_error)
 {
-    struct world *world = *state;
     struct generation *found;
 
     world_command(world, "echo nonsense > m.zt; touch e.zt");
@@ -202,9 +211,8 @@ static void unreadable_files_are_listed_with_their_error(void **state)
     generation_release(found);
 }
 
-static void data_shards_are_found_by_path_only(void **state)
+TEST_ON(struct world *world, data_shards_are_found_by_path_only)
 {
-    struct world *world = *state;
     struct generation *found;
     struct generation *list[2];
     struct flag flag;
@@ -225,9 +233,8 @@ static void data_shards_are_found_by_path_only(void **state)
     assert_int_equal(world_list(world, (struct world_bounds){"", ""}, 2, list, &more), 0);
 }
 
-static void changes_are_noticed_without_a_request(void **state)
+TEST_ON(struct world *world, changes_are_noticed_without_a_request)
 {
-    struct world *world = *state;
     struct store *store = world->server.store;
     int descriptor = store->ops->watch(store);
 
@@ -250,15 +257,12 @@ static void changes_are_noticed_without_a_request(void **state)
     fail_msg("the new model was not noticed");
 }
 
-static void more_models_than_descriptors_are_all_served(void **state)
+TEST_ON(struct world *world, more_models_than_descriptors_are_all_served)
 {
-    struct world *world = *state;
-    struct rlimit before;
     struct rlimit few;
     char name[16];
 
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    few = (struct rlimit){120, before.rlim_max};
+    few = (struct rlimit){120, limit_before.rlim_max};
     world_model(world, "m.zt", true);
     world_command(world, "for i in $(seq 1 400); do ln m.zt m$i.zt; done");
     world_stop(world);
@@ -279,18 +283,15 @@ static void more_models_than_descriptors_are_all_served(void **state)
     world_command(world, "rm m7.zt");
     generation_release(catalog_update(world->server.catalog, "m7.zt"));
     assert_null(world_find(world, "m7"));
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 /* A world of count models, m0.zt and on, in which the process may have so few descriptors. */
 static void few_descriptors(struct world *world, rlim_t descriptors, unsigned count)
 {
     struct rlimit few = {descriptors, 0};
-    struct rlimit before;
     char name[16];
 
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    few.rlim_max = before.rlim_max;
+    few.rlim_max = limit_before.rlim_max;
     for (unsigned i = 0; i < count; i++) {
         snprintf(name, sizeof(name), "m%u.zt", i);
         world_model(world, name, true);
@@ -313,14 +314,11 @@ static struct generation *find_number(struct world *world, unsigned number)
     return found;
 }
 
-static void what_is_asked_for_often_stays_open(void **state)
+TEST_ON(struct world *world, what_is_asked_for_often_stays_open)
 {
-    struct world *world = *state;
-    struct rlimit before;
     size_t most;
     struct generation *hot;
 
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     few_descriptors(world, 120, 200);
     hot = find_number(world, 0);
     generation_release(hot);
@@ -332,7 +330,6 @@ static void what_is_asked_for_often_stays_open(void **state)
         generation_release(find_number(world, 0));
     }
     assert_true(most < 60);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 static bool see_none(void *context, const char *path, const struct file_identity *identity)
@@ -344,17 +341,14 @@ static bool see_none(void *context, const char *path, const struct file_identity
     return false;
 }
 
-static void a_process_without_descriptors_keeps_what_it_knows(void **state)
+TEST_ON(struct world *world, a_process_without_descriptors_keeps_what_it_knows)
 {
-    struct world *world = *state;
-    struct rlimit before;
     struct generation *found;
     struct generation *list[40];
     bool more;
     int taken[128];
     int count = 0;
 
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     few_descriptors(world, 120, 40);
     while (count < 128 && (taken[count] = open("/dev/null", O_RDONLY)) >= 0)
         count++;
@@ -380,17 +374,13 @@ static void a_process_without_descriptors_keeps_what_it_knows(void **state)
     }
     while (count > 0)
         close(taken[--count]);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-static void those_who_wait_hold_no_files_open(void **state)
+TEST_ON(struct world *world, those_who_wait_hold_no_files_open)
 {
-    struct world *world = *state;
-    struct rlimit before;
     struct generation *held[100];
     size_t most;
 
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     few_descriptors(world, 120, 100);
     for (unsigned i = 0; i < 100; i++) {
         held[i] = find_number(world, i);
@@ -405,16 +395,11 @@ static void those_who_wait_hold_no_files_open(void **state)
         parking_release_idle(held[i]);
     }
     assert_true(catalog_open_files(world->server.catalog, &most) <= most + 1);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 /* Of the same length and with the same time, whether it replaces the file or is written into it. */
-static void a_parked_file_that_changed_is_not_taken_for_the_old_one(void **state)
+TEST_ON(struct world *world, a_parked_file_that_changed_is_not_taken_for_the_old_one)
 {
-    struct world *world = *state;
-    struct rlimit before;
-
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     few_descriptors(world, 120, 100);
     for (unsigned i = 0; i < 2; i++) {
         struct generation *known = find_number(world, i);
@@ -446,7 +431,6 @@ static void a_parked_file_that_changed_is_not_taken_for_the_old_one(void **state
         generation_release(found);
         parking_release_idle(known);
     }
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 struct asker {
@@ -471,9 +455,8 @@ static void *ask_on(void *argument)
     return NULL;
 }
 
-static void readers_scans_and_updates_may_come_together(void **state)
+TEST_ON(struct world *world, readers_scans_and_updates_may_come_together)
 {
-    struct world *world = *state;
     atomic_bool stop = false;
     struct asker asker = {world, &stop};
     pthread_t threads[2];
@@ -492,27 +475,4 @@ static void readers_scans_and_updates_may_come_together(void **state)
     atomic_store(&stop, true);
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WORLD_TEST(find_waits_for_the_first_scan),
-        WORLD_TEST(observers_learn_what_is_opened_shown_and_dropped),
-        WORLD_TEST(names_stand_for_the_first_extension),
-        WORLD_TEST(files_that_did_not_change_keep_their_generation),
-        WORLD_TEST(files_changed_in_place_are_never_served_as_before),
-        WORLD_TEST(removed_models_stay_readable_while_they_are_held),
-        WORLD_TEST(unreadable_files_are_listed_with_their_error),
-        WORLD_TEST(data_shards_are_found_by_path_only),
-        WORLD_TEST(more_models_than_descriptors_are_all_served),
-        WORLD_TEST(what_is_asked_for_often_stays_open),
-        WORLD_TEST(a_process_without_descriptors_keeps_what_it_knows),
-        WORLD_TEST(those_who_wait_hold_no_files_open),
-        WORLD_TEST(a_parked_file_that_changed_is_not_taken_for_the_old_one),
-        WORLD_TEST(changes_are_noticed_without_a_request),
-        WORLD_TEST(readers_scans_and_updates_may_come_together),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,11 @@
 /* The catalog: lists of models, in order, in pages, and with a filter. */
 #include "model_world.h"
+#include "tests.h"
 
-static void lists_come_in_order_and_in_pages(void **state)
+AROUND_EACH_TEST(world_set_up, world_tear_down)
+
+TEST_ON(struct world *world, lists_come_in_order_and_in_pages)
 {
-    struct world *world = *state;
     static const char *const names[] = {"a", "a-b", "a/b", "a/c", "b"};
     struct generation *found[8];
     char after[64] = "";
@@ -36,9 +38,8 @@ static bool is_even(const void *context, struct zt_text name)
     return (name.bytes[name.length - 1] - '0') % 2 == 0;
 }
 
-static void lists_with_a_filter_count_only_what_passes(void **state)
+TEST_ON(struct world *world, lists_with_a_filter_count_only_what_passes)
 {
-    struct world *world = *state;
     struct catalog_page page = {.prefix = text_of("m"), .filter = {is_even, NULL}, .limit = 2};
     struct generation *found[8];
     struct catalog_page_end end;
@@ -73,9 +74,8 @@ static bool is_wanted(const void *context, struct zt_text name)
 }
 
 /* And never at only some of the files of a name, of which each has two here. */
-static void a_list_looks_at_so_many_names_at_a_time(void **state)
+TEST_ON(struct world *world, a_list_looks_at_so_many_names_at_a_time)
 {
-    struct world *world = *state;
     struct counting_filter filter = {"c", 0};
     struct catalog_page page = {
         .prefix = text_of(""), .filter = {is_wanted, &filter}, .limit = 8, .looks = 3};
@@ -108,15 +108,4 @@ static void a_list_looks_at_so_many_names_at_a_time(void **state)
     assert_int_equal(catalog_list(world->server.catalog, &page, found, &end), 0);
     assert_true(end.more);
     assert_null(end.reached);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WORLD_TEST(lists_come_in_order_and_in_pages),
-        WORLD_TEST(lists_with_a_filter_count_only_what_passes),
-        WORLD_TEST(a_list_looks_at_so_many_names_at_a_time),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

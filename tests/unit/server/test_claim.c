@@ -1,15 +1,14 @@
 /* Claims of a resumable upload: one holder, and only a body that is still arriving gives way. */
-#include "support.h"
+#include "tests.h"
 
 #include "upload/tus/claim.h"
 
-static void one_request_holds_the_claim(void **state)
+TEST(one_request_holds_the_claim)
 {
     struct claim claim;
     uint64_t first;
     uint64_t second;
 
-    (void)state;
     claim_init(&claim);
     first = claim_take(&claim);
     assert_int_not_equal(first, 0);
@@ -25,13 +24,12 @@ static void one_request_holds_the_claim(void **state)
     claim_free(&claim);
 }
 
-static void arriving_body_gives_way_to_the_end_only(void **state)
+TEST(arriving_body_gives_way_to_the_end_only)
 {
     struct claim claim;
     uint64_t body;
     uint64_t end;
 
-    (void)state;
     claim_init(&claim);
     body = claim_take_for_body(&claim);
     assert_int_not_equal(body, 0);
@@ -46,12 +44,11 @@ static void arriving_body_gives_way_to_the_end_only(void **state)
     claim_free(&claim);
 }
 
-static void whole_body_gives_way_no_longer(void **state)
+TEST(whole_body_gives_way_no_longer)
 {
     struct claim claim;
     uint64_t body;
 
-    (void)state;
     claim_init(&claim);
     body = claim_take_for_body(&claim);
     assert_true(claim_begin_store(&claim, body));
@@ -63,53 +60,38 @@ static void whole_body_gives_way_no_longer(void **state)
     claim_free(&claim);
 }
 
-static void only_a_silent_body_loses_its_claim(void **state)
+TEST(only_a_silent_body_loses_its_claim)
 {
     struct claim claim;
     uint64_t body;
 
-    (void)state;
     claim_init(&claim);
     body = claim_take_for_body(&claim);
     claim_end_silent(&claim);
     assert_true(claim_begin_store(&claim, body));
-    claim.heard_ms -= 60000;
+    claim.last_progress_ms -= 60000;
     claim_end_silent(&claim);
     claim_end_store(&claim, body);
     claim_end_silent(&claim);
     assert_true(claim_begin_store(&claim, body));
     claim_end_store(&claim, body);
-    claim.heard_ms -= 60000;
+    claim.last_progress_ms -= 60000;
     claim_end_silent(&claim);
     assert_false(claim_begin_store(&claim, body));
     claim_free(&claim);
 }
 
-static void silence_ends_no_publication(void **state)
+TEST(silence_ends_no_publication)
 {
     struct claim claim;
     uint64_t body;
 
-    (void)state;
     claim_init(&claim);
     body = claim_take_for_body(&claim);
     assert_true(claim_confirm(&claim, body));
-    claim.heard_ms -= 60000;
+    claim.last_progress_ms -= 60000;
     claim_end_silent(&claim);
     assert_int_equal(claim_take(&claim), 0);
     claim_end(&claim, body);
     claim_free(&claim);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_request_holds_the_claim),
-        cmocka_unit_test(arriving_body_gives_way_to_the_end_only),
-        cmocka_unit_test(whole_body_gives_way_no_longer),
-        cmocka_unit_test(only_a_silent_body_loses_its_claim),
-        cmocka_unit_test(silence_ends_no_publication),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,7 @@
 /* The connections of a loop and their deadlines, with clocks of the test's own and a pair of
  * sockets instead of a client. */
-#include "support.h"
+#include "tests.h"
 
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -44,7 +43,7 @@ static int close_connection(void **state)
     (void)state;
     connection->request = NULL;
     connections_remove(&connections, connection);
-    assert_null(connections.first);
+    connections_end(&connections);
     close(descriptor);
     close(client);
     return 0;
@@ -83,25 +82,25 @@ static void assert_answered_408(void)
     assert_non_null(strstr(text, "\r\nConnection: close\r\n"));
     assert_non_null(strstr(text, "\r\nX-Request-Id: the-id\r\n"));
     assert_non_null(strstr(text, "\"code\":\"timeout\""));
-    assert_true(connection->timed_out);
+    assert_int_equal(connection->result, RESULT_TIMED_OUT);
 }
 
-static void a_header_that_takes_too_long_ends_the_connection(void **state)
+AROUND_EACH_TEST(open_connection, close_connection)
+
+TEST(a_header_that_takes_too_long_ends_the_connection)
 {
-    (void)state;
     assert_true(connection_awaits_client(connection));
     assert_true(connections_due_ms(&connections) == START_MS + 10000);
     connections_cut_due(&connections, START_MS + 9999);
     assert_null(received());
     connections_cut_due(&connections, START_MS + 10000);
     assert_string_equal(received(), "");
-    assert_true(connection->timed_out);
+    assert_int_equal(connection->result, RESULT_TIMED_OUT);
     assert_true(connections_due_ms(&connections) == UINT64_MAX);
 }
 
-static void the_least_rate_holds_after_the_grace(void **state)
+TEST(the_least_rate_holds_after_the_grace)
 {
-    (void)state;
     begin_body();
     assert_true(piece(1, 5000));
     assert_true(piece(6000, 6000));
@@ -111,17 +110,15 @@ static void the_least_rate_holds_after_the_grace(void **state)
 }
 
 /* A rate that is a thousand times too small would pass. */
-static void a_body_just_below_the_least_rate_is_cut(void **state)
+TEST(a_body_just_below_the_least_rate_is_cut)
 {
-    (void)state;
     begin_body();
     assert_false(piece(9990, 10000));
     assert_answered_408();
 }
 
-static void a_cut_body_is_answered_once(void **state)
+TEST(a_cut_body_is_answered_once)
 {
-    (void)state;
     begin_body();
     assert_false(piece(10, 10000));
     assert_answered_408();
@@ -131,9 +128,8 @@ static void a_cut_body_is_answered_once(void **state)
     assert_null(received());
 }
 
-static void a_body_that_stops_gets_408(void **state)
+TEST(a_body_that_stops_gets_408)
 {
-    (void)state;
     begin_body();
     assert_true(connections_due_ms(&connections) == START_MS + 60000);
     connections_cut_due(&connections, START_MS + 60000);
@@ -142,9 +138,8 @@ static void a_body_that_stops_gets_408(void **state)
     assert_true(connection_has_unread(connection));
 }
 
-static void a_body_whose_bytes_lie_unread_is_spared_once(void **state)
+TEST(a_body_whose_bytes_lie_unread_is_spared_once)
 {
-    (void)state;
     begin_body();
     assert_int_equal(send(client, "x", 1, MSG_NOSIGNAL), 1);
     connections_cut_due(&connections, START_MS + 60000);
@@ -154,9 +149,8 @@ static void a_body_whose_bytes_lie_unread_is_spared_once(void **state)
     assert_answered_408();
 }
 
-static void each_piece_of_a_body_may_be_spared(void **state)
+TEST(each_piece_of_a_body_may_be_spared)
 {
-    (void)state;
     begin_body();
     assert_int_equal(send(client, "x", 1, MSG_NOSIGNAL), 1);
     connections_cut_due(&connections, START_MS + 60000);
@@ -167,9 +161,8 @@ static void each_piece_of_a_body_may_be_spared(void **state)
     assert_answered_408();
 }
 
-static void a_header_that_lies_unread_is_spared_once(void **state)
+TEST(a_header_that_lies_unread_is_spared_once)
 {
-    (void)state;
     assert_int_equal(send(client, "GET", 3, MSG_NOSIGNAL), 3);
     connections_cut_due(&connections, START_MS + 10000);
     assert_null(received());
@@ -178,27 +171,24 @@ static void a_header_that_lies_unread_is_spared_once(void **state)
 }
 
 /* Its bytes are left unread on purpose. */
-static void a_connection_that_lingers_is_not_spared(void **state)
+TEST(a_connection_that_lingers_is_not_spared)
 {
-    (void)state;
     assert_int_equal(send(client, "GET", 3, MSG_NOSIGNAL), 3);
-    connection->lingers = true;
+    connection_enter(connection, CONNECTION_REFUSED);
     connections_cut_due(&connections, START_MS + 10000);
     assert_string_equal(received(), "");
 }
 
-static void a_whole_body_has_its_own_limit(void **state)
+TEST(a_whole_body_has_its_own_limit)
 {
-    (void)state;
     begin_body();
     assert_true(piece(1 << 30, 600000));
     assert_false(piece(1 << 30, 600001));
     assert_answered_408();
 }
 
-static void the_clock_stops_while_a_body_is_paused(void **state)
+TEST(the_clock_stops_while_a_body_is_paused)
 {
-    (void)state;
     begin_body();
     connections_body_pause(connection, START_MS + 1000);
     connections_body_pause(connection, START_MS + 50000);
@@ -210,34 +200,29 @@ static void the_clock_stops_while_a_body_is_paused(void **state)
     assert_false(piece(10000, 111000));
 }
 
-static void what_a_client_sent_is_unread(void **state)
+TEST(what_a_client_sent_is_unread)
 {
-    (void)state;
     assert_false(connection_has_unread(connection));
     assert_int_equal(send(client, "x", 1, 0), 1);
     assert_true(connection_has_unread(connection));
 }
 
-static void a_connection_is_gone_when_its_client_is(void **state)
+TEST(a_connection_is_gone_when_its_client_is)
 {
-    (void)state;
     assert_false(connection_is_gone(connection));
     shutdown(client, SHUT_RDWR);
     assert_true(connection_is_gone(connection));
 }
 
-static void a_deserted_connection_counts_as_gone(void **state)
+TEST(a_deserted_connection_counts_as_gone)
 {
-    (void)state;
-    atomic_store(&connection->deserted, true);
+    atomic_store(&connection->is_deserted, true);
     assert_true(connection_is_gone(connection));
 }
 
-static void sockets_that_are_not_tcp_have_no_counts(void **state)
+TEST(sockets_that_are_not_tcp_have_no_counts)
 {
-    (void)state;
     assert_int_equal(connection_sent(connection), 0);
-    assert_int_equal(connection_received(connection), 0);
     assert_false(connection_is_established(connection));
 }
 
@@ -252,11 +237,10 @@ static void assert_refused(void)
     assert_string_equal(received(), "");
 }
 
-static void one_connection_too_many_may_send_its_request_first(void **state)
+TEST(one_connection_too_many_may_send_its_request_first)
 {
-    (void)state;
-    connections_turn_away(&connections, connection, START_MS);
-    assert_true(connection->surplus);
+    connections_refuse(&connections, connection, START_MS);
+    assert_true(connection->is_surplus);
     assert_null(received());
     connection_refuse(connection);
     assert_refused();
@@ -266,10 +250,9 @@ static void one_connection_too_many_may_send_its_request_first(void **state)
     assert_string_equal(received(), "");
 }
 
-static void a_silent_client_that_was_turned_away_is_refused_and_cut_soon(void **state)
+TEST(a_silent_client_that_was_turned_away_is_refused_and_cut_soon)
 {
-    (void)state;
-    connections_turn_away(&connections, connection, START_MS);
+    connections_refuse(&connections, connection, START_MS);
     assert_true(connections_due_ms(&connections) == START_MS + 2000);
     connections_cut_due(&connections, START_MS + 1999);
     assert_null(received());
@@ -280,10 +263,9 @@ static void a_silent_client_that_was_turned_away_is_refused_and_cut_soon(void **
     assert_true(connections_due_ms(&connections) == UINT64_MAX);
 }
 
-static void the_header_of_one_connection_too_many_gets_no_more_time(void **state)
+TEST(the_header_of_one_connection_too_many_gets_no_more_time)
 {
-    (void)state;
-    connections_turn_away(&connections, connection, START_MS);
+    connections_refuse(&connections, connection, START_MS);
     connection->request = &request;
     connections_header_begin(&connections, connection, START_MS + 1000);
     assert_true(connections_due_ms(&connections) == START_MS + 2000);
@@ -291,11 +273,10 @@ static void the_header_of_one_connection_too_many_gets_no_more_time(void **state
     assert_string_equal(received(), "");
 }
 
-static void connections_leave_the_list_in_any_order(void **state)
+TEST(connections_leave_the_list_in_any_order)
 {
     struct connection *more[4];
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++)
         more[i] = connections_add(&connections, -1, START_MS + i);
     connections_remove(&connections, more[1]);
@@ -319,9 +300,8 @@ static void reconfigure(int64_t header_s, int64_t idle_s)
     connections_configure(&connections, &config);
 }
 
-static void changed_times_hold_for_what_has_begun(void **state)
+TEST(changed_times_hold_for_what_has_begun)
 {
-    (void)state;
     reconfigure(3, 60);
     assert_true(connections_due_ms(&connections) == START_MS + 3000);
     reconfigure(20, 60);
@@ -331,12 +311,11 @@ static void changed_times_hold_for_what_has_begun(void **state)
     assert_true(connections_due_ms(&connections) == START_MS + 5000);
 }
 
-static void changed_times_keep_the_order_of_deadlines(void **state)
+TEST(changed_times_keep_the_order_of_deadlines)
 {
     struct connection *later = connections_add(&connections, -1, START_MS + 4000);
     struct connection *last;
 
-    (void)state;
     reconfigure(1, 60);
     last = connections_add(&connections, -1, START_MS + 4500);
     assert_true(connection->deadline.due_ms == START_MS + 1000);
@@ -346,9 +325,8 @@ static void changed_times_keep_the_order_of_deadlines(void **state)
     connections_remove(&connections, last);
 }
 
-static void a_header_after_the_first_gets_its_own_time(void **state)
+TEST(a_header_after_the_first_gets_its_own_time)
 {
-    (void)state;
     connections_header_begin(&connections, connection, START_MS + 9000);
     assert_true(connections_due_ms(&connections) == START_MS + 10000);
     connections_idle_begin(&connections, connection, START_MS + 9500);
@@ -357,9 +335,8 @@ static void a_header_after_the_first_gets_its_own_time(void **state)
     assert_true(connections_due_ms(&connections) == START_MS + 79000);
 }
 
-static void a_reader_that_takes_nothing_is_cut(void **state)
+TEST(a_reader_that_takes_nothing_is_cut)
 {
-    (void)state;
     connections_answer_begin(&connections, connection, START_MS);
     assert_false(connection_awaits_client(connection));
     connections_cut_due(&connections, START_MS + 2000);
@@ -367,18 +344,17 @@ static void a_reader_that_takes_nothing_is_cut(void **state)
     assert_null(received());
     connections_cut_due(&connections, START_MS + 63000);
     assert_string_equal(received(), "");
-    assert_true(connection->timed_out);
+    assert_int_equal(connection->result, RESULT_TIMED_OUT);
 }
 
-static void a_reader_that_the_server_keeps_waiting_is_not_cut(void **state)
+TEST(a_reader_that_the_server_keeps_waiting_is_not_cut)
 {
-    (void)state;
     connections_answer_begin(&connections, connection, START_MS);
     connections_cut_due(&connections, START_MS + 2000);
-    connection->suspended = true;
+    connection_enter(connection, CONNECTION_WAITING);
     connections_cut_due(&connections, START_MS + 63000);
     connections_cut_due(&connections, START_MS + 65000);
-    connection->suspended = false;
+    connection_enter(connection, CONNECTION_LIBRARY);
     connections_cut_due(&connections, START_MS + 67000);
     assert_null(received());
     connections_cut_due(&connections, START_MS + 126000);
@@ -387,9 +363,8 @@ static void a_reader_that_the_server_keeps_waiting_is_not_cut(void **state)
     assert_string_equal(received(), "");
 }
 
-static void idle_connections_end_soon_while_draining(void **state)
+TEST(idle_connections_end_soon_while_draining)
 {
-    (void)state;
     connections_drain(&connections, START_MS + 1);
     assert_true(connections_due_ms(&connections) == START_MS + 1001);
     connections_header_begin(&connections, connection, START_MS + 2);
@@ -399,7 +374,7 @@ static void idle_connections_end_soon_while_draining(void **state)
     assert_string_equal(received(), "");
 }
 
-static void deadlines_are_taken_in_order_and_can_move(void **state)
+TEST(deadlines_are_taken_in_order_and_can_move)
 {
     struct deadlines fast = {.time_ms = 10};
     struct deadlines slow = {.time_ms = 1000};
@@ -407,7 +382,6 @@ static void deadlines_are_taken_in_order_and_can_move(void **state)
     struct deadline b = {0};
     struct deadline c = {0};
 
-    (void)state;
     deadline_clear(&a);
     deadline_set(&a, &fast, 0);
     deadline_set(&b, &fast, 5);
@@ -421,40 +395,4 @@ static void deadlines_are_taken_in_order_and_can_move(void **state)
     assert_null(deadlines_take_due(&fast, UINT64_MAX));
     assert_ptr_equal(deadlines_take_due(&slow, 1007), &c);
     assert_true(deadlines_due_ms(&slow) == UINT64_MAX);
-}
-
-#define CONNECTED(test) cmocka_unit_test_setup_teardown(test, open_connection, close_connection)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CONNECTED(a_header_that_takes_too_long_ends_the_connection),
-        CONNECTED(the_least_rate_holds_after_the_grace),
-        CONNECTED(a_body_just_below_the_least_rate_is_cut),
-        CONNECTED(a_cut_body_is_answered_once),
-        CONNECTED(a_body_that_stops_gets_408),
-        CONNECTED(a_body_whose_bytes_lie_unread_is_spared_once),
-        CONNECTED(each_piece_of_a_body_may_be_spared),
-        CONNECTED(a_header_that_lies_unread_is_spared_once),
-        CONNECTED(a_connection_that_lingers_is_not_spared),
-        CONNECTED(a_whole_body_has_its_own_limit),
-        CONNECTED(the_clock_stops_while_a_body_is_paused),
-        CONNECTED(what_a_client_sent_is_unread),
-        CONNECTED(a_connection_is_gone_when_its_client_is),
-        CONNECTED(a_deserted_connection_counts_as_gone),
-        CONNECTED(sockets_that_are_not_tcp_have_no_counts),
-        CONNECTED(one_connection_too_many_may_send_its_request_first),
-        CONNECTED(a_silent_client_that_was_turned_away_is_refused_and_cut_soon),
-        CONNECTED(the_header_of_one_connection_too_many_gets_no_more_time),
-        CONNECTED(connections_leave_the_list_in_any_order),
-        CONNECTED(changed_times_hold_for_what_has_begun),
-        CONNECTED(changed_times_keep_the_order_of_deadlines),
-        CONNECTED(a_header_after_the_first_gets_its_own_time),
-        CONNECTED(a_reader_that_takes_nothing_is_cut),
-        CONNECTED(a_reader_that_the_server_keeps_waiting_is_not_cut),
-        CONNECTED(idle_connections_end_soon_while_draining),
-        cmocka_unit_test(deadlines_are_taken_in_order_and_can_move),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,5 @@
 /* Repositories that are remembered until something is committed to them. */
-#include "support.h"
-
-#include <stdio.h>
+#include "tests.h"
 
 #include "hub/created_repos.h"
 #include "hub/hub_names.h"
@@ -18,11 +16,10 @@ static void add_numbered(struct created_repos *created, unsigned number)
     assert_int_equal(created_repos_add(created, name, &error), ZT_OK);
 }
 
-static void the_oldest_is_forgotten_first(void **state)
+TEST(the_oldest_is_forgotten_first)
 {
     struct created_repos *created = created_repos_new();
 
-    (void)state;
     assert_non_null(created);
     for (unsigned i = 0; i < MANY; i++) {
         add_numbered(created, i);
@@ -37,11 +34,10 @@ static void the_oldest_is_forgotten_first(void **state)
     created_repos_free(created);
 }
 
-static void one_that_is_too_old_is_forgotten(void **state)
+TEST(one_that_is_too_old_is_forgotten)
 {
     struct created_repos *created = created_repos_new();
 
-    (void)state;
     assert_non_null(created);
     assert_false(created_repos_has(created, "org/r1", LONG_MS));
     add_numbered(created, 1);
@@ -49,14 +45,4 @@ static void one_that_is_too_old_is_forgotten(void **state)
     assert_false(created_repos_has(created, "org/r1", 0));
     assert_false(created_repos_has(created, "org/r", LONG_MS));
     created_repos_free(created);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_oldest_is_forgotten_first),
-        cmocka_unit_test(one_that_is_too_old_is_forgotten),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,14 @@
 /* Credentials: from where they come, and what mistakes get. How they are renewed:
  * test_credential_renewal.c. */
 #include "credential_world.h"
+#include "tests.h"
+
+AROUND_EACH_TEST(begin, end)
 
 /* --- environment --- */
 
-static void environment_comes_first(void **state)
+TEST(environment_comes_first)
 {
-    (void)state;
     setenv("AWS_ACCESS_KEY_ID", "K", 1);
     setenv("AWS_SECRET_ACCESS_KEY", "S/+=", 1);
     put_file(".aws/credentials",
@@ -19,9 +21,8 @@ static void environment_comes_first(void **state)
     assert_int_equal(asked(), 0);
 }
 
-static void half_a_pair_is_refused(void **state)
+TEST(half_a_pair_is_refused)
 {
-    (void)state;
     setenv("AWS_ACCESS_KEY_ID", "K", 1);
     assert_refused("AWS_ACCESS_KEY_ID is set, AWS_SECRET_ACCESS_KEY is not");
     unsetenv("AWS_ACCESS_KEY_ID");
@@ -31,15 +32,14 @@ static void half_a_pair_is_refused(void **state)
     assert_refused("AWS_SECRET_ACCESS_KEY is set, AWS_ACCESS_KEY_ID is not");
 }
 
-static void what_cannot_be_sent_is_refused_and_not_shown(void **state)
+TEST(what_cannot_be_sent_is_refused_and_not_shown)
 {
     char text[CREDENTIALS_SECRET_SIZE + 1];
 
-    (void)state;
     setenv("AWS_ACCESS_KEY_ID", "K", 1);
     setenv("AWS_SECRET_ACCESS_KEY", "secret\r\nx-amz-evil: 1", 1);
     assert_refused("AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN: the secret access "
-                   "key has blanks, control characters or letters beyond ASCII");
+                   "key has spaces, control characters or non-ASCII letters");
     memset(text, 's', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
     setenv("AWS_SECRET_ACCESS_KEY", text, 1);
@@ -70,9 +70,8 @@ static const char profiles[] = "# comment\r\n"
                                "[role]\n"
                                "role_arn=x";
 
-static void profile_is_read_from_the_home_folder(void **state)
+TEST(profile_is_read_from_the_home_folder)
 {
-    (void)state;
     put_file(".aws/credentials", profiles);
     assert_found("profile", "DK", "D=S#1", "");
     credentials_free(credentials);
@@ -80,9 +79,8 @@ static void profile_is_read_from_the_home_folder(void **state)
     assert_found("profile", "WK", "WS", "WT");
 }
 
-static void profile_is_read_from_a_named_file(void **state)
+TEST(profile_is_read_from_a_named_file)
 {
-    (void)state;
     setenv("AWS_SHARED_CREDENTIALS_FILE", put_file("named", profiles), 1);
     assert_found("profile", "DK", "D=S#1", "");
     credentials_free(credentials);
@@ -90,11 +88,10 @@ static void profile_is_read_from_a_named_file(void **state)
     assert_found("profile", "DK", "D=S#1", "");
 }
 
-static void mistakes_about_profiles_name_the_variable(void **state)
+TEST(mistakes_about_profiles_name_the_variable)
 {
     char message[512];
 
-    (void)state;
     setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere/x", 1);
     assert_refused("AWS_SHARED_CREDENTIALS_FILE: /nowhere/x: No such file or directory");
     setenv("AWS_SHARED_CREDENTIALS_FILE", put_file("named", "[other]\n"), 1);
@@ -115,9 +112,8 @@ static void mistakes_about_profiles_name_the_variable(void **state)
 
 /* --- anonymous --- */
 
-static void nobody_is_anonymous(void **state)
+TEST(nobody_is_anonymous)
 {
-    (void)state;
     assert_found("anonymous", "", "", "");
     assert_false(credentials_refused(credentials));
     put_file(".aws/credentials", "[work]\naws_access_key_id=WK\n");
@@ -128,9 +124,8 @@ static void nobody_is_anonymous(void **state)
 
 /* --- web identity --- */
 
-static void web_identity_asks_the_token_service_of_the_region(void **state)
+TEST(web_identity_asks_the_token_service_of_the_region)
 {
-    (void)state;
     set_web_identity(" \n aa.bb-c_+/= \r\n");
     PLAY({"POST https://sts.eu-west-1.amazonaws.com/" FORM
           "ztserve&WebIdentityToken=aa.bb-c_%2B%2F%3D",
@@ -140,9 +135,8 @@ static void web_identity_asks_the_token_service_of_the_region(void **state)
     assert_true(world.times_ms[0] > 0 && world.times_ms[0] <= 10000);
 }
 
-static void web_identity_asks_the_named_service(void **state)
+TEST(web_identity_asks_the_named_service)
 {
-    (void)state;
     set_web_identity("a");
     setenv("AWS_ROLE_SESSION_NAME", "me@here", 1);
     setenv("AWS_ENDPOINT_URL", "http://engine:8000", 1);
@@ -159,9 +153,8 @@ static void web_identity_asks_the_named_service(void **state)
     assert_played();
 }
 
-static void mistakes_about_web_identity_name_the_variable(void **state)
+TEST(mistakes_about_web_identity_name_the_variable)
 {
-    (void)state;
     set_web_identity("a");
     unsetenv("AWS_ROLE_ARN");
     assert_refused("AWS_WEB_IDENTITY_TOKEN_FILE is set, AWS_ROLE_ARN is not");
@@ -169,7 +162,8 @@ static void mistakes_about_web_identity_name_the_variable(void **state)
     assert_refused("AWS_ROLE_ARN is not the name of a role");
     setenv("AWS_ROLE_ARN", "x", 1);
     setenv("AWS_ROLE_SESSION_NAME", "x", 1);
-    assert_refused("AWS_ROLE_SESSION_NAME has not 2 to 64 characters of A-Z, a-z, 0-9 and _=,.@+-");
+    assert_refused(
+        "AWS_ROLE_SESSION_NAME does not have 2 to 64 characters of A-Z, a-z, 0-9 and _=,.@+-");
     unsetenv("AWS_ROLE_SESSION_NAME");
     setenv("AWS_ENDPOINT_URL_STS", "http://user:password@host", 1);
     assert_refused("AWS_ENDPOINT_URL_STS is not an address such as https://host:port/path");
@@ -182,16 +176,14 @@ static void mistakes_about_web_identity_name_the_variable(void **state)
     assert_int_equal(asked(), 0);
 }
 
-static void role_alone_says_nothing(void **state)
+TEST(role_alone_says_nothing)
 {
-    (void)state;
     setenv("AWS_ROLE_ARN", "x", 1);
     assert_found("anonymous", "", "", "");
 }
 
-static void refusal_of_the_token_service_is_told(void **state)
+TEST(refusal_of_the_token_service_is_told)
 {
-    (void)state;
     set_web_identity("a");
     PLAY({"", 403,
           "<ErrorResponse><Error><Code>AccessDenied</Code><Message>secret</Message></Error>"
@@ -204,7 +196,7 @@ static void refusal_of_the_token_service_is_told(void **state)
     assert_refused("AWS_ROLE_ARN, AWS_WEB_IDENTITY_TOKEN_FILE: the token service at "
                    "https://sts.eu-west-1.amazonaws.com answered 400");
     assert_refused("AWS_ROLE_ARN, AWS_WEB_IDENTITY_TOKEN_FILE: no access key id");
-    assert_refused("AWS_ROLE_ARN, AWS_WEB_IDENTITY_TOKEN_FILE: the answer has no credentials");
+    assert_refused("AWS_ROLE_ARN, AWS_WEB_IDENTITY_TOKEN_FILE: the response has no credentials");
     for (unsigned i = 0; i < 2; i++)
         assert_refused("AWS_ROLE_ARN, AWS_WEB_IDENTITY_TOKEN_FILE: the expiration is not a time "
                        "such as 2026-01-31T23:59:59Z");
@@ -216,9 +208,8 @@ static const char container_answer[] =
     "{\"RoleArn\":\"x\",\"AccessKeyId\":\"CK\",\"SecretAccessKey\":\"CS\",\"Token\":\"CT\","
     "\"Expiration\":\"2999-01-01T00:00:00.123+01:00\"}";
 
-static void container_is_asked_at_its_address(void **state)
+TEST(container_is_asked_at_its_address)
 {
-    (void)state;
     setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://169.254.170.23/v1/credentials?a=b", 1);
     setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "plain", 1);
     setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", put_file("token", "Basic x\n"), 1);
@@ -228,20 +219,18 @@ static void container_is_asked_at_its_address(void **state)
     assert_played();
 }
 
-static void relative_path_is_of_the_usual_address(void **state)
+TEST(relative_path_is_of_the_usual_address)
 {
-    (void)state;
     setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/credentials/1", 1);
     PLAY({"GET http://169.254.170.2/v2/credentials/1", 200, container_answer});
     assert_found("container", "CK", "CS", "CT");
     assert_played();
 }
 
-static void mistakes_about_containers_name_the_variable(void **state)
+TEST(mistakes_about_containers_name_the_variable)
 {
-    (void)state;
     setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://169.254.170.20/", 1);
-    assert_refused("AWS_CONTAINER_CREDENTIALS_FULL_URI has to begin with https://, or name this "
+    assert_refused("AWS_CONTAINER_CREDENTIALS_FULL_URI must begin with https://, or name this "
                    "machine, 169.254.170.2 or 169.254.170.23");
     setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "ftp://x", 1);
     assert_refused("AWS_CONTAINER_CREDENTIALS_FULL_URI is not an address such as "
@@ -253,17 +242,16 @@ static void mistakes_about_containers_name_the_variable(void **state)
     assert_refused("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not a path that begins with /");
 }
 
-static void hostile_answers_of_containers_are_refused(void **state)
+TEST(hostile_answers_of_containers_are_refused)
 {
-    (void)state;
     setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/", 1);
     PLAY({"", 200, "[]"}, {"", 200, "{\"AccessKeyId\":1}"}, {"", 200, ""},
          {"", 200, "{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"b\\r\\nc\"}"}, {"", 401, "x"});
-    assert_refused("AWS_CONTAINER_CREDENTIALS: the answer has no credentials");
-    assert_refused("AWS_CONTAINER_CREDENTIALS: the answer has no credentials");
-    assert_refused("AWS_CONTAINER_CREDENTIALS: the answer has no credentials");
-    assert_refused("AWS_CONTAINER_CREDENTIALS: the secret access key has blanks, control "
-                   "characters or letters beyond ASCII");
+    assert_refused("AWS_CONTAINER_CREDENTIALS: the response has no credentials");
+    assert_refused("AWS_CONTAINER_CREDENTIALS: the response has no credentials");
+    assert_refused("AWS_CONTAINER_CREDENTIALS: the response has no credentials");
+    assert_refused("AWS_CONTAINER_CREDENTIALS: the secret access key has spaces, control "
+                   "characters or non-ASCII letters");
     assert_refused("AWS_CONTAINER_CREDENTIALS: the container's credential service at "
                    "http://169.254.170.2 answered 401");
 }
@@ -273,9 +261,8 @@ static void hostile_answers_of_containers_are_refused(void **state)
 #define METADATA "http://169.254.169.254/latest/"
 #define ROLES    METADATA "meta-data/iam/security-credentials/"
 
-static void instance_is_asked_with_a_token(void **state)
+TEST(instance_is_asked_with_a_token)
 {
-    (void)state;
     unsetenv("AWS_EC2_METADATA_DISABLED");
     PLAY({"PUT " METADATA "api/token x-aws-ec2-metadata-token-ttl-seconds: 21600", 200, "tok=="},
          {"GET " ROLES " x-aws-ec2-metadata-token: tok==", 200, "role-1\nother"},
@@ -285,9 +272,8 @@ static void instance_is_asked_with_a_token(void **state)
     assert_int_equal(world.times_ms[0], 1000);
 }
 
-static void instance_without_a_role_is_anonymous(void **state)
+TEST(instance_without_a_role_is_anonymous)
 {
-    (void)state;
     setenv("AWS_EC2_METADATA_DISABLED", "false", 1);
     setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://[fd00:ec2::254]:80/", 1);
     PLAY({"PUT http://[fd00:ec2::254]:80/latest/api/token "
@@ -300,12 +286,11 @@ static void instance_without_a_role_is_anonymous(void **state)
     assert_played();
 }
 
-static void other_services_at_that_address_are_no_instance(void **state)
+TEST(other_services_at_that_address_are_no_instance)
 {
     static const struct reply others[] = {
         {"", 0, ""}, {"", 404, ""}, {"", 200, ""}, {"", 200, "a b"}, {"", 200, "a\001"}};
 
-    (void)state;
     unsetenv("AWS_EC2_METADATA_DISABLED");
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         world.used = 0;
@@ -321,15 +306,14 @@ static void other_services_at_that_address_are_no_instance(void **state)
     assert_int_equal(asked(), 2);
 }
 
-static void silence_at_that_address_costs_few_seconds(void **state)
+TEST(silence_at_that_address_ends)
 {
     const int64_t begun_ms = clock_ms();
 
-    (void)state;
     unsetenv("AWS_EC2_METADATA_DISABLED");
     PLAY({"", 1, ""});
     assert_found("anonymous", "", "", "");
-    assert_true(clock_ms() - begun_ms < 4000);
+    assert_true(clock_ms() - begun_ms < 30000);
 }
 
 /* --- files --- */
@@ -344,11 +328,10 @@ static void note_file(void *context, const char *path)
     snprintf(seen[files++], sizeof(seen[0]), "%s", path);
 }
 
-static void files_that_are_read_again_are_named(void **state)
+TEST(files_that_are_read_again_are_named)
 {
     char path[512];
 
-    (void)state;
     files = 0;
     snprintf(path, sizeof(path), "%s/.aws/credentials", home);
     credentials_files(note_file, NULL);
@@ -363,34 +346,4 @@ static void files_that_are_read_again_are_named(void **state)
     assert_string_equal(seen[0], "/x");
     assert_string_equal(seen[1], "/y");
     assert_string_equal(seen[2], "/z");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(environment_comes_first),
-        TEST(half_a_pair_is_refused),
-        TEST(what_cannot_be_sent_is_refused_and_not_shown),
-        TEST(profile_is_read_from_the_home_folder),
-        TEST(profile_is_read_from_a_named_file),
-        TEST(mistakes_about_profiles_name_the_variable),
-        TEST(nobody_is_anonymous),
-        TEST(web_identity_asks_the_token_service_of_the_region),
-        TEST(web_identity_asks_the_named_service),
-        TEST(mistakes_about_web_identity_name_the_variable),
-        TEST(role_alone_says_nothing),
-        TEST(refusal_of_the_token_service_is_told),
-        TEST(container_is_asked_at_its_address),
-        TEST(relative_path_is_of_the_usual_address),
-        TEST(mistakes_about_containers_name_the_variable),
-        TEST(hostile_answers_of_containers_are_refused),
-        TEST(instance_is_asked_with_a_token),
-        TEST(instance_without_a_role_is_anonymous),
-        TEST(other_services_at_that_address_are_no_instance),
-        TEST(silence_at_that_address_costs_few_seconds),
-        TEST(files_that_are_read_again_are_named),
-    };
-
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* DELETE of a model: its files, its shards, and what is left alone. */
+#include "tests.h"
 #include "upload_request.h"
 
 #include "zt2_file.h"
@@ -10,10 +11,10 @@ static void assert_deletes(struct world *world)
     assert_status(world, to_ask("DELETE", TARGET), 204);
 }
 
-static void model_is_gone_from_disk_and_catalog(void **state)
-{
-    struct world *world = *state;
+AROUND_EACH_TEST(uploads_set_up, uploads_tear_down)
 
+TEST_ON(struct world *world, model_is_gone_from_disk_and_catalog)
+{
     world_model(world, "m.zt", true);
     assert_deletes(world);
     assert_exists(world, "m.zt", false);
@@ -22,10 +23,8 @@ static void model_is_gone_from_disk_and_catalog(void **state)
 }
 
 /* The one whose extension comes later would appear as soon as the other is gone. */
-static void other_files_of_the_name_stay(void **state)
+TEST_ON(struct world *world, other_files_of_the_name_stay)
 {
-    struct world *world = *state;
-
     world_model(world, "m.zt", true);
     world_write(world, "m.safetensors", "x", 1);
     world_write(world, "m.npy", "x", 1);
@@ -39,19 +38,15 @@ static void other_files_of_the_name_stay(void **state)
     assert_exists(world, "mm.zt", true);
 }
 
-static void corrupt_models_can_be_removed(void **state)
+TEST_ON(struct world *world, corrupt_models_can_be_removed)
 {
-    struct world *world = *state;
-
     world_write(world, "m.zt", "x", 1);
     assert_deletes(world);
     assert_exists(world, "m.zt", false);
 }
 
-static void read_only_comes_before_the_name(void **state)
+TEST_ON(struct world *world, read_only_comes_before_the_name)
 {
-    struct world *world = *state;
-
     world_model(world, "m.zt", true);
     world->config.writable = false;
     assert_refused(world, to_ask("DELETE", "/v1/models/.m"), 403, "read-only");
@@ -61,9 +56,8 @@ static void read_only_comes_before_the_name(void **state)
     assert_exists(world, "m.zt", true);
 }
 
-static void preconditions_protect_the_model(void **state)
+TEST_ON(struct world *world, preconditions_protect_the_model)
 {
-    struct world *world = *state;
     struct generation *current;
 
     world_model(world, "m.zt", true);
@@ -83,15 +77,14 @@ static void preconditions_protect_the_model(void **state)
 }
 
 /* A precondition says nothing about a model that does not exist: 404 tells more. */
-static void absent_model_is_404_whatever_the_precondition(void **state)
+TEST(absent_model_is_404_whatever_the_precondition)
 {
     assert_fails_after_body(*state, with_field(to_ask("DELETE", TARGET), "If-Match", "*"), 404,
                             "model-not-found");
 }
 
-static void open_readers_keep_their_bytes(void **state)
+TEST_ON(struct world *world, open_readers_keep_their_bytes)
 {
-    struct world *world = *state;
     struct generation *reader;
     struct zt_error error;
     char first[16];
@@ -137,10 +130,8 @@ static void write_sharded(const struct world *world, const char *name)
     zt2_file_free(&shard);
 }
 
-static void shards_go_with_their_model(void **state)
+TEST_ON(struct world *world, shards_go_with_their_model)
 {
-    struct world *world = *state;
-
     write_sharded(world, "m");
     world_wait_loaded(world);
     assert_deletes(world);
@@ -148,10 +139,8 @@ static void shards_go_with_their_model(void **state)
     assert_exists(world, "m-w.zt", false);
 }
 
-static void shard_that_a_model_uses_is_not_removed_by_its_own_name(void **state)
+TEST_ON(struct world *world, shard_that_a_model_uses_is_not_removed_by_its_own_name)
 {
-    struct world *world = *state;
-
     write_sharded(world, "m");
     world_wait_loaded(world);
     assert_fails_after_body(world, to_ask("DELETE", "/v1/models/m-w"), 409, "conflict");
@@ -163,10 +152,8 @@ static void shard_that_a_model_uses_is_not_removed_by_its_own_name(void **state)
 }
 
 /* It is a model of its own, to be removed by its own name. */
-static void model_named_like_a_shard_stays(void **state)
+TEST_ON(struct world *world, model_named_like_a_shard_stays)
 {
-    struct world *world = *state;
-
     write_sharded(world, "m");
     world_model(world, "m-w.zt", true);
     world_wait_loaded(world);
@@ -175,9 +162,8 @@ static void model_named_like_a_shard_stays(void **state)
 }
 
 /* Something else took the shard's name: it has the right length at most by chance. */
-static void data_shard_of_another_length_stays(void **state)
+TEST_ON(struct world *world, data_shard_of_another_length_stays)
 {
-    struct world *world = *state;
     struct zt2_file longer = {0};
 
     write_sharded(world, "m");
@@ -188,23 +174,4 @@ static void data_shard_of_another_length_stays(void **state)
     world_wait_loaded(world);
     assert_deletes(world);
     assert_exists(world, "m-w.zt", true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        UPLOAD_TEST(model_is_gone_from_disk_and_catalog),
-        UPLOAD_TEST(other_files_of_the_name_stay),
-        UPLOAD_TEST(corrupt_models_can_be_removed),
-        UPLOAD_TEST(read_only_comes_before_the_name),
-        UPLOAD_TEST(preconditions_protect_the_model),
-        UPLOAD_TEST(absent_model_is_404_whatever_the_precondition),
-        UPLOAD_TEST(open_readers_keep_their_bytes),
-        UPLOAD_TEST(shards_go_with_their_model),
-        UPLOAD_TEST(shard_that_a_model_uses_is_not_removed_by_its_own_name),
-        UPLOAD_TEST(model_named_like_a_shard_stays),
-        UPLOAD_TEST(data_shard_of_another_length_stays),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,8 @@
 /* Digest fields and the structured fields they are written as. */
-#include "support.h"
+#include "tests.h"
 
 #include "http/fields/digest_fields.h"
 #include "http/fields/structured.h"
-
-#include <string.h>
 
 /* SHA-256 and SHA-512 of nothing. */
 #define SHA256 "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
@@ -15,22 +13,20 @@ static const uint8_t sha256_bytes[32] = {
     0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24,
     0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55};
 
-static void a_digest_is_written_as_a_byte_sequence(void **state)
+TEST(a_digest_is_written_as_a_byte_sequence)
 {
     char text[DIGEST_FIELD_SIZE];
 
-    (void)state;
     digest_field_format(sha256_bytes, text);
     assert_string_equal(text, "sha-256=:" SHA256 ":");
 }
 
-static void a_written_digest_is_read_back(void **state)
+TEST(a_written_digest_is_read_back)
 {
     uint8_t bytes[32];
     char text[DIGEST_FIELD_SIZE];
     struct digest_field field;
 
-    (void)state;
     for (unsigned i = 0; i < 32; i++)
         bytes[i] = (uint8_t)(255 - i * 7);
     digest_field_format(bytes, text);
@@ -40,11 +36,10 @@ static void a_written_digest_is_read_back(void **state)
     assert_memory_equal(field.sha256, bytes, 32);
 }
 
-static void both_algorithms_are_read_and_others_skipped(void **state)
+TEST(both_algorithms_are_read_and_others_skipped)
 {
     struct digest_field field;
 
-    (void)state;
     assert_true(
         digest_field_parse("md5=:AAAA:, sha-512=:" SHA512 ":;q=1 ,\tsha-256=:" SHA256 ":", &field));
     assert_true(field.has_sha256);
@@ -58,17 +53,16 @@ static void both_algorithms_are_read_and_others_skipped(void **state)
     assert_true(digest_field_parse("", &field));
 }
 
-static void padding_may_be_left_out(void **state)
+TEST(padding_may_be_left_out)
 {
     struct digest_field field;
 
-    (void)state;
     assert_true(
         digest_field_parse("sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU:", &field));
     assert_memory_equal(field.sha256, sha256_bytes, 32);
 }
 
-static void a_malformed_field_is_refused(void **state)
+TEST(a_malformed_field_is_refused)
 {
     static const char *const texts[] = {"sha-256=" SHA256,
                                         "sha-256=:" SHA256,
@@ -103,7 +97,6 @@ static void a_malformed_field_is_refused(void **state)
                                         "x=1234567890123.1",
                                         "=1"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct digest_field field = {.has_sha256 = true, .sha256 = {42}};
 
@@ -112,9 +105,8 @@ static void a_malformed_field_is_refused(void **state)
     }
 }
 
-static void wanted_digests_have_a_weight(void **state)
+TEST(wanted_digests_have_a_weight)
 {
-    (void)state;
     assert_int_equal(digest_field_wants_sha256(NULL), 0);
     assert_int_equal(digest_field_wants_sha256("sha-256=10"), 10);
     assert_int_equal(digest_field_wants_sha256("sha-512=3, sha-256=1, unixsum=0"), 1);
@@ -123,24 +115,22 @@ static void wanted_digests_have_a_weight(void **state)
     assert_int_equal(digest_field_wants_sha256("sha-256=1, sha-256=2"), 2);
 }
 
-static void malformed_wishes_are_ignored(void **state)
+TEST(malformed_wishes_are_ignored)
 {
     static const char *const texts[] = {
         "",           "sha-256",     "sha-256=11", "sha-256=-1",   "sha-256=1.0",
         "sha-256=ok", "sha-256=10,", "10",         "sha-256=10 5", "sha-256:10"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_int_equal(digest_field_wants_sha256(texts[i]), 0);
 }
 
-static void members_have_a_key_and_a_kind(void **state)
+TEST(members_have_a_key_and_a_kind)
 {
     struct structured_reader reader;
     struct structured_member member;
     uint8_t bytes[2];
 
-    (void)state;
     structured_begin(&reader, "  a=-12;x=\"y\", *b.c=:AQI=:");
     assert_int_equal(structured_next(&reader, &member), STRUCTURED_MEMBER);
     assert_int_equal(member.kind, STRUCTURED_INTEGER);
@@ -151,20 +141,4 @@ static void members_have_a_key_and_a_kind(void **state)
     assert_true(structured_decode(member.text, bytes, 2));
     assert_memory_equal(bytes, "\x01\x02", 2);
     assert_int_equal(structured_next(&reader, &member), STRUCTURED_END);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_digest_is_written_as_a_byte_sequence),
-        cmocka_unit_test(a_written_digest_is_read_back),
-        cmocka_unit_test(both_algorithms_are_read_and_others_skipped),
-        cmocka_unit_test(padding_may_be_left_out),
-        cmocka_unit_test(a_malformed_field_is_refused),
-        cmocka_unit_test(wanted_digests_have_a_weight),
-        cmocka_unit_test(malformed_wishes_are_ignored),
-        cmocka_unit_test(members_have_a_key_and_a_kind),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

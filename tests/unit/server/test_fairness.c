@@ -1,9 +1,8 @@
 /* How clients share the workers: they take turns, and none occupies all threads. */
-#include "support.h"
+#include "tests.h"
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <string.h>
 
 #include "base/job_queue.h"
 #include "base/workers.h"
@@ -31,13 +30,12 @@ static struct job job_for(uint64_t client)
     return (struct job){.client = client};
 }
 
-static void clients_take_turns_however_many_jobs_one_has(void **state)
+TEST(clients_take_turns_however_many_jobs_one_has)
 {
     struct job_queue queue;
     struct job hostile[100];
     struct job other[2];
 
-    (void)state;
     job_queue_init(&queue);
     for (unsigned i = 0; i < 100; i++) {
         hostile[i] = job_for(HOSTILE);
@@ -57,13 +55,12 @@ static void clients_take_turns_however_many_jobs_one_has(void **state)
     assert_int_equal(queue.length, 0);
 }
 
-static void a_client_that_may_not_run_is_passed_over(void **state)
+TEST(a_client_that_may_not_run_is_passed_over)
 {
     struct job_queue queue;
     struct job first = job_for(HOSTILE);
     struct job second = job_for(OTHER);
 
-    (void)state;
     job_queue_init(&queue);
     job_queue_put(&queue, &first);
     job_queue_put(&queue, &second);
@@ -72,13 +69,12 @@ static void a_client_that_may_not_run_is_passed_over(void **state)
     assert_ptr_equal(job_queue_take(&queue, any, NULL), &first);
 }
 
-static void more_clients_than_lines_lose_no_job(void **state)
+TEST(more_clients_than_lines_lose_no_job)
 {
     static struct job jobs[3 * JOB_LINES];
     struct job_queue queue;
     unsigned taken = 0;
 
-    (void)state;
     job_queue_init(&queue);
     for (unsigned i = 0; i < 3 * JOB_LINES; i++) {
         jobs[i] = job_for(i + 1);
@@ -91,13 +87,12 @@ static void more_clients_than_lines_lose_no_job(void **state)
     assert_int_equal(taken, 3 * JOB_LINES);
 }
 
-static void what_is_put_back_comes_before_its_clients_others(void **state)
+TEST(what_is_put_back_comes_before_its_clients_others)
 {
     struct job_queue queue;
     struct job first = job_for(OTHER);
     struct job second = job_for(OTHER);
 
-    (void)state;
     job_queue_init(&queue);
     job_queue_put(&queue, &first);
     job_queue_put(&queue, &second);
@@ -111,13 +106,12 @@ static void what_is_put_back_comes_before_its_clients_others(void **state)
     assert_ptr_equal(job_queue_take(&queue, any, NULL), &first);
 }
 
-static void a_job_moves_only_where_its_turn_comes_sooner(void **state)
+TEST(a_job_moves_only_where_its_turn_comes_sooner)
 {
     struct job_queue queue;
     struct job hostile[4];
     struct job other[2];
 
-    (void)state;
     job_queue_init(&queue);
     for (unsigned i = 0; i < 4; i++) {
         hostile[i] = job_for(HOSTILE);
@@ -197,12 +191,11 @@ static void await(sem_t *semaphore)
 }
 
 /* The test ends only if every kind of job of another client runs while the gate is closed. */
-static void one_client_cannot_occupy_all_threads(void **state)
+TEST(one_client_cannot_occupy_all_threads)
 {
     struct scene scene;
     struct gated ordinary, lengthy;
 
-    (void)state;
     scene_begin(&scene, 5);
     for (unsigned i = 0; i < 16; i++)
         workers_submit_long(scene.workers, &scene.hostile[i].job);
@@ -220,14 +213,13 @@ static void one_client_cannot_occupy_all_threads(void **state)
 }
 
 /* The test ends only if the other client's jobs run while the gate is closed. */
-static void even_of_the_fewest_threads_one_is_left_to_others_for_each_kind(void **state)
+TEST(even_of_the_fewest_threads_one_is_left_to_others_for_each_kind)
 {
     static void (*const submit[])(struct workers *, struct job *) = {
         workers_submit_idle, workers_submit_long, workers_submit};
     struct gated others[3];
     struct scene scene;
 
-    (void)state;
     for (unsigned kind = 0; kind < 3; kind++) {
         scene_begin(&scene, 1);
         for (unsigned i = 0; i < 32; i++)
@@ -241,12 +233,11 @@ static void even_of_the_fewest_threads_one_is_left_to_others_for_each_kind(void 
     }
 }
 
-static void whoever_joins_a_queued_job_does_not_wait_for_its_clients_others(void **state)
+TEST(whoever_joins_a_queued_job_does_not_wait_for_its_clients_others)
 {
     struct scene scene;
     struct gated wanted;
 
-    (void)state;
     scene_begin(&scene, 5);
     for (unsigned i = 0; i < 31; i++)
         workers_submit_long(scene.workers, &scene.hostile[i].job);
@@ -259,12 +250,11 @@ static void whoever_joins_a_queued_job_does_not_wait_for_its_clients_others(void
     scene_end(&scene);
 }
 
-static void one_client_cannot_fill_the_queue(void **state)
+TEST(one_client_cannot_fill_the_queue)
 {
     static struct gated jobs[600];
     struct scene scene;
 
-    (void)state;
     scene_begin(&scene, 4);
     for (unsigned i = 0; i < 3; i++)
         workers_submit(scene.workers, &scene.hostile[i].job);
@@ -280,21 +270,4 @@ static void one_client_cannot_fill_the_queue(void **state)
     assert_false(workers_refuse(scene.workers, OTHER));
     assert_false(workers_are_overloaded(scene.workers));
     scene_end(&scene);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clients_take_turns_however_many_jobs_one_has),
-        cmocka_unit_test(a_client_that_may_not_run_is_passed_over),
-        cmocka_unit_test(more_clients_than_lines_lose_no_job),
-        cmocka_unit_test(what_is_put_back_comes_before_its_clients_others),
-        cmocka_unit_test(a_job_moves_only_where_its_turn_comes_sooner),
-        cmocka_unit_test(one_client_cannot_occupy_all_threads),
-        cmocka_unit_test(even_of_the_fewest_threads_one_is_left_to_others_for_each_kind),
-        cmocka_unit_test(whoever_joins_a_queued_job_does_not_wait_for_its_clients_others),
-        cmocka_unit_test(one_client_cannot_fill_the_queue),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
 /* SHA-256 of whole files: found, remembered by version, kept across restarts, forgotten. */
+#include "tests.h"
 #include "tree_world.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "tree/hash_table.h"
+#include "digests/hash_table.h"
 
 /* sha256sum of "one\n" and "two\n". */
 #define SHA256_ONE "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"
@@ -14,11 +15,11 @@
 /* Longer than any of this takes. */
 #define PATIENCE_S 60
 
-static void assert_is(const uint8_t sha256[FILE_SHA256_BYTES], const char *expected)
+static void assert_is(const uint8_t sha256[SHA256_BYTES], const char *expected)
 {
-    char text[2 * FILE_SHA256_BYTES + 1];
+    char text[2 * SHA256_BYTES + 1];
 
-    for (size_t i = 0; i < FILE_SHA256_BYTES; i++)
+    for (size_t i = 0; i < SHA256_BYTES; i++)
         snprintf(text + 2 * i, 3, "%02x", sha256[i]);
     assert_string_equal(text, expected);
 }
@@ -26,7 +27,7 @@ static void assert_is(const uint8_t sha256[FILE_SHA256_BYTES], const char *expec
 static bool is_known(const struct world *world, const char *path)
 {
     const struct file_identity identity = identity_of(world, path);
-    uint8_t sha256[FILE_SHA256_BYTES];
+    uint8_t sha256[SHA256_BYTES];
 
     return file_hashes_find(world->server.hashes, path, &identity, sha256);
 }
@@ -34,7 +35,7 @@ static bool is_known(const struct world *world, const char *path)
 static void assert_known(const struct world *world, const char *path, const char *expected)
 {
     const struct file_identity identity = identity_of(world, path);
-    uint8_t sha256[FILE_SHA256_BYTES];
+    uint8_t sha256[SHA256_BYTES];
 
     assert_true(file_hashes_find(world->server.hashes, path, &identity, sha256));
     assert_is(sha256, expected);
@@ -55,17 +56,25 @@ static void wait_for(const struct world *world, const char *path)
 }
 
 static enum zt_status compute(const struct world *world, const char *path,
-                              uint8_t out_sha256[FILE_SHA256_BYTES])
+                              uint8_t out_sha256[SHA256_BYTES])
 {
     const struct file_identity identity = identity_of(world, path);
 
     return file_hashes_compute(world->server.hashes, path, &identity, out_sha256, NULL);
 }
 
-static void wanted_files_are_found_in_the_background(void **state)
+static void assert_computed(const struct world *world, const char *path, const char *expected)
 {
-    struct world *world = *state;
+    uint8_t sha256[SHA256_BYTES];
 
+    assert_int_equal(compute(world, path, sha256), ZT_OK);
+    assert_is(sha256, expected);
+}
+
+AROUND_EACH_TEST(set_up, tear_down)
+
+TEST_ON(struct world *world, wanted_files_are_found_in_the_background)
+{
     command(world, "echo one > a; echo two > b; : > empty; head -c 5000000 /dev/zero > big");
     assert_false(is_known(world, "a"));
     want(world, "big");
@@ -82,9 +91,8 @@ static void wanted_files_are_found_in_the_background(void **state)
     assert_false(is_known(world, "b"));
 }
 
-static void a_listing_can_have_them_found(void **state)
+TEST_ON(struct world *world, a_listing_can_have_them_found)
 {
-    struct world *world = *state;
     struct tree_listing *tree;
 
     command(world, "mkdir d; echo one > d/a; echo two > d/b");
@@ -99,16 +107,14 @@ static void a_listing_can_have_them_found(void **state)
     tree_listing_release(tree);
 }
 
-static void a_version_is_known_by_path_and_identity(void **state)
+TEST_ON(struct world *world, a_version_is_known_by_path_and_identity)
 {
-    struct world *world = *state;
     struct file_identity identity;
-    uint8_t sha256[FILE_SHA256_BYTES];
+    uint8_t sha256[SHA256_BYTES];
 
     command(world, "echo one > a");
     identity = identity_of(world, "a");
-    assert_int_equal(compute(world, "a", sha256), ZT_OK);
-    assert_is(sha256, SHA256_ONE);
+    assert_computed(world, "a", SHA256_ONE);
     assert_true(file_hashes_find(world->server.hashes, "a", &identity, sha256));
     assert_false(file_hashes_find(world->server.hashes, "b", &identity, sha256));
     identity.changed_ns++;
@@ -120,13 +126,10 @@ static void a_version_is_known_by_path_and_identity(void **state)
 }
 
 /* Same length, same modification time: only the time of the status change tells. */
-static void a_file_that_is_changed_in_place_is_another_version(void **state)
+TEST_ON(struct world *world, a_file_that_is_changed_in_place_is_another_version)
 {
-    struct world *world = *state;
-    uint8_t sha256[FILE_SHA256_BYTES];
-
     command(world, "echo one > a; touch -r a ../state/stamp");
-    assert_int_equal(compute(world, "a", sha256), ZT_OK);
+    assert_computed(world, "a", SHA256_ONE);
     restart(world);
     assert_known(world, "a", SHA256_ONE);
     command(world, "printf two | dd of=a conv=notrunc status=none; touch -r ../state/stamp a; "
@@ -134,15 +137,13 @@ static void a_file_that_is_changed_in_place_is_another_version(void **state)
     assert_false(is_known(world, "a"));
     restart(world);
     assert_false(is_known(world, "a"));
-    assert_int_equal(compute(world, "a", sha256), ZT_OK);
-    assert_is(sha256, SHA256_TWO);
+    assert_computed(world, "a", SHA256_TWO);
 }
 
-static void what_is_found_outlives_the_process(void **state)
+TEST_ON(struct world *world, what_is_found_outlives_the_process)
 {
-    struct world *world = *state;
     struct file_identity identity;
-    uint8_t sha256[FILE_SHA256_BYTES];
+    uint8_t sha256[SHA256_BYTES];
 
     command(world, "echo one > a; echo two > b");
     want(world, "a");
@@ -177,18 +178,16 @@ static void find_saved(const struct world *world, char out_path[512])
     assert_true(out_path[0] != '\0');
 }
 
-static void a_damaged_record_ends_what_is_read(void **state)
+TEST_ON(struct world *world, a_damaged_record_ends_what_is_read)
 {
-    struct world *world = *state;
-    uint8_t sha256[FILE_SHA256_BYTES];
     char path[512];
     struct stat info;
     int file;
 
     command(world, "echo one > a; echo two > b");
-    assert_int_equal(compute(world, "a", sha256), ZT_OK);
+    assert_computed(world, "a", SHA256_ONE);
     restart(world);
-    assert_int_equal(compute(world, "b", sha256), ZT_OK);
+    assert_computed(world, "b", SHA256_TWO);
     end(world);
     find_saved(world, path);
     file = open(path, O_RDWR | O_CLOEXEC);
@@ -199,50 +198,44 @@ static void a_damaged_record_ends_what_is_read(void **state)
     begin(world);
     assert_known(world, "a", SHA256_ONE);
     assert_false(is_known(world, "b"));
-    assert_int_equal(compute(world, "b", sha256), ZT_OK);
+    assert_computed(world, "b", SHA256_TWO);
     restart(world);
     assert_known(world, "a", SHA256_ONE);
     assert_known(world, "b", SHA256_TWO);
 }
 
-static void a_torn_or_foreign_file_is_replaced(void **state)
+TEST_ON(struct world *world, a_torn_or_foreign_file_is_replaced)
 {
-    struct world *world = *state;
-    uint8_t sha256[FILE_SHA256_BYTES];
     char path[512];
 
     command(world, "echo one > a");
-    assert_int_equal(compute(world, "a", sha256), ZT_OK);
+    assert_computed(world, "a", SHA256_ONE);
     end(world);
     find_saved(world, path);
     assert_int_equal(truncate(path, 30), 0);
     begin(world);
     assert_false(is_known(world, "a"));
-    assert_int_equal(compute(world, "a", sha256), ZT_OK);
+    assert_computed(world, "a", SHA256_ONE);
     restart(world);
     assert_known(world, "a", SHA256_ONE);
 }
 
-static void without_a_state_folder_they_last_as_long_as_the_process(void **state)
+TEST_ON(struct world *world, without_a_state_folder_they_last_as_long_as_the_process)
 {
-    struct world *world = *state;
-    uint8_t sha256[FILE_SHA256_BYTES];
-
     end(world);
     strcpy(world->config.state.dir, "/dev/null/nowhere");
     begin(world);
     command(world, "echo one > a");
-    assert_int_equal(compute(world, "a", sha256), ZT_OK);
+    assert_computed(world, "a", SHA256_ONE);
     assert_known(world, "a", SHA256_ONE);
     restart(world);
     assert_false(is_known(world, "a"));
 }
 
-static void files_that_cannot_be_read_may_be_wanted_again(void **state)
+TEST_ON(struct world *world, files_that_cannot_be_read_may_be_wanted_again)
 {
-    struct world *world = *state;
     struct file_identity identity;
-    uint8_t sha256[FILE_SHA256_BYTES];
+    uint8_t sha256[SHA256_BYTES];
 
     command(world, "echo one > a");
     identity = identity_of(world, "a");
@@ -309,11 +302,10 @@ static void wait_until_released(int opened)
     assert_int_equal(made_state.opened, opened);
 }
 
-static void what_is_made_is_hashed_as_a_file_is(void **state)
+TEST_ON(struct world *world, what_is_made_is_hashed_as_a_file_is)
 {
-    struct world *world = *state;
     const struct file_identity identity = {.size_bytes = 4, .inode = 7};
-    uint8_t sha256[FILE_SHA256_BYTES];
+    uint8_t sha256[SHA256_BYTES];
 
     made_state.opened = 0;
     want_made(world, "a/view", &identity, 4);
@@ -324,11 +316,10 @@ static void what_is_made_is_hashed_as_a_file_is(void **state)
     assert_true(file_hashes_find(world->server.hashes, "a/view", &identity, sha256));
 }
 
-static void what_is_made_is_not_kept_if_it_is_another(void **state)
+TEST_ON(struct world *world, what_is_made_is_not_kept_if_it_is_another)
 {
-    struct world *world = *state;
     const struct file_identity identity = {.size_bytes = 4, .inode = 7};
-    uint8_t sha256[FILE_SHA256_BYTES];
+    uint8_t sha256[SHA256_BYTES];
 
     made_state.opened = 0;
     want_made(world, "shorter", &identity, 3);
@@ -344,10 +335,9 @@ static void what_is_made_is_not_kept_if_it_is_another(void **state)
     assert_true(file_hashes_find(world->server.hashes, "changed", &identity, sha256));
 }
 
-static void a_server_that_stops_finds_no_more(void **state)
+TEST_ON(struct world *world, a_server_that_stops_finds_no_more)
 {
-    struct world *world = *state;
-    uint8_t sha256[FILE_SHA256_BYTES];
+    uint8_t sha256[SHA256_BYTES];
 
     command(world, "head -c 9000000 /dev/zero > big");
     atomic_store(&world->server.draining, true);
@@ -356,19 +346,44 @@ static void a_server_that_stops_finds_no_more(void **state)
     assert_false(is_known(world, "big"));
 }
 
+/* --- answers --- */
+
+TEST_ON(struct world *world, answers_are_known_by_target_and_tag_until_the_restart)
+{
+    struct file_hashes *hashes = world->server.hashes;
+    uint8_t sha256[SHA256_BYTES] = {7};
+    uint8_t found[SHA256_BYTES];
+
+    assert_false(answer_hashes_find(hashes, "/a", "\"tag\"", found));
+    answer_hashes_keep(hashes, "/a", "\"tag\"", sha256);
+    assert_true(answer_hashes_find(hashes, "/a", "\"tag\"", found));
+    assert_memory_equal(found, sha256, sizeof(sha256));
+    assert_false(answer_hashes_find(hashes, "/a", "\"tag2\"", found));
+    assert_false(answer_hashes_find(hashes, "/b", "\"tag\"", found));
+    assert_false(answer_hashes_find(hashes, "/", "\"tag\"", found));
+    restart(world);
+    assert_false(answer_hashes_find(world->server.hashes, "/a", "\"tag\"", found));
+    /* A file that is written from the start does not have them either. */
+    command(world, "echo one > a");
+    answer_hashes_keep(world->server.hashes, "/a", "\"tag\"", sha256);
+    assert_int_equal(compute(world, "a", found), ZT_OK);
+    restart(world);
+    assert_known(world, "a", SHA256_ONE);
+    assert_false(answer_hashes_find(world->server.hashes, "/a", "\"tag\"", found));
+}
+
 static struct hash_key key_of(uint64_t number)
 {
     return (struct hash_key){{number * 3, number}};
 }
 
-static void the_table_forgets_what_was_not_asked_for_longest(void **state)
+TEST(the_table_forgets_what_was_not_asked_for_longest)
 {
     struct hash_table table = {.buckets = NULL};
     const struct hash_key first = key_of(0);
     const struct hash_key second = key_of(1);
     const struct hash_key last = key_of(HASHES_MAX);
 
-    (void)state;
     assert_null(hash_table_find(&table, &first));
     for (uint64_t i = 0; i < HASHES_MAX; i++) {
         const struct hash_key key = key_of(i);
@@ -386,25 +401,4 @@ static void the_table_forgets_what_was_not_asked_for_longest(void **state)
     assert_null(hash_table_find(&table, &last));
     hash_table_free(&table);
     assert_null(hash_table_find(&table, &first));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(wanted_files_are_found_in_the_background),
-        TEST(a_listing_can_have_them_found),
-        TEST(a_version_is_known_by_path_and_identity),
-        TEST(a_file_that_is_changed_in_place_is_another_version),
-        TEST(what_is_found_outlives_the_process),
-        TEST(a_damaged_record_ends_what_is_read),
-        TEST(a_torn_or_foreign_file_is_replaced),
-        TEST(without_a_state_folder_they_last_as_long_as_the_process),
-        TEST(files_that_cannot_be_read_may_be_wanted_again),
-        TEST(what_is_made_is_hashed_as_a_file_is),
-        TEST(what_is_made_is_not_kept_if_it_is_another),
-        TEST(a_server_that_stops_finds_no_more),
-        cmocka_unit_test(the_table_forgets_what_was_not_asked_for_longest),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

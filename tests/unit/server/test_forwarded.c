@@ -1,7 +1,5 @@
 /* Forwarded and X-Forwarded-For: the rightmost address that is not a trusted proxy's. */
-#include "support.h"
-
-#include <string.h>
+#include "tests.h"
 
 #include "http/fields/forwarded.h"
 
@@ -35,7 +33,7 @@ static void assert_client(const char *forwarded, const char *x_forwarded_for, co
     }
 }
 
-static void the_rightmost_untrusted_address_is_the_client(void **state)
+TEST(the_rightmost_untrusted_address_is_the_client)
 {
     static const struct expected cases[] = {
         {"192.0.2.1", "192.0.2.1"},
@@ -61,13 +59,12 @@ static void the_rightmost_untrusted_address_is_the_client(void **state)
         {"<script>", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_client(NULL, cases[i].field, cases[i].client);
     assert_client(NULL, NULL, NULL);
 }
 
-static void the_standard_field_says_the_same(void **state)
+TEST(the_standard_field_says_the_same)
 {
     static const struct expected cases[] = {
         {"for=192.0.2.1", "192.0.2.1"},
@@ -92,28 +89,15 @@ static void the_standard_field_says_the_same(void **state)
         {"", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_client(cases[i].field, NULL, cases[i].client);
 }
 
-static void both_fields_must_agree(void **state)
+TEST(both_fields_must_agree)
 {
-    (void)state;
     assert_client("for=192.0.2.1", "192.0.2.1", "192.0.2.1");
     assert_client("for=192.0.2.1, for=10.0.0.1", "198.51.100.7, 192.0.2.1", "192.0.2.1");
     assert_client("for=198.51.100.7", "192.0.2.1", NULL);
     assert_client("nonsense", "192.0.2.1", NULL);
     assert_client("for=192.0.2.1", "nonsense", NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_rightmost_untrusted_address_is_the_client),
-        cmocka_unit_test(the_standard_field_says_the_same),
-        cmocka_unit_test(both_fields_must_agree),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,16 @@
 /* Generations of readable and unreadable files, their tags and side tables. */
 #include "model_world.h"
+#include "tests.h"
 
 static struct generation *open_path(const struct world *world, const char *path)
 {
     return generation_open(&world->server, path, NULL);
 }
 
-static void generation_of_a_model_has_name_format_and_tag(void **state)
+AROUND_EACH_TEST(world_set_up, world_tear_down)
+
+TEST_ON(struct world *world, generation_of_a_model_has_name_format_and_tag)
 {
-    struct world *world = *state;
     struct generation *generation;
     char derived[64];
 
@@ -33,9 +35,8 @@ static void generation_of_a_model_has_name_format_and_tag(void **state)
     generation_release(NULL);
 }
 
-static void tags_follow_the_version_of_the_file(void **state)
+TEST_ON(struct world *world, tags_follow_the_version_of_the_file)
 {
-    struct world *world = *state;
     struct generation *first;
     struct generation *same;
     struct generation *other;
@@ -64,9 +65,8 @@ static void tags_follow_the_version_of_the_file(void **state)
     generation_release(first);
 }
 
-static void renamed_files_are_unwritten_but_not_the_same(void **state)
+TEST_ON(struct world *world, renamed_files_are_unwritten_but_not_the_same)
 {
-    struct world *world = *state;
     struct generation *generation;
 
     world_model(world, "m.zt", true);
@@ -105,9 +105,8 @@ static struct side_table *counted_new(unsigned *freed)
     return &table->base;
 }
 
-static void the_first_side_table_is_kept_and_freed_with_the_generation(void **state)
+TEST_ON(struct world *world, the_first_side_table_is_kept_and_freed_with_the_generation)
 {
-    struct world *world = *state;
     struct generation *generation;
     struct side_table *first;
     unsigned freed = 0;
@@ -125,9 +124,8 @@ static void the_first_side_table_is_kept_and_freed_with_the_generation(void **st
     assert_int_equal(freed, 2);
 }
 
-static void times_of_the_future_are_now(void **state)
+TEST_ON(struct world *world, times_of_the_future_are_now)
 {
-    struct world *world = *state;
     struct generation *generation;
     time_t before = time(NULL);
 
@@ -140,9 +138,8 @@ static void times_of_the_future_are_now(void **state)
     generation_release(generation);
 }
 
-static void unreadable_files_are_generations_with_an_error(void **state)
+TEST_ON(struct world *world, unreadable_files_are_generations_with_an_error)
 {
-    struct world *world = *state;
     struct generation *generation;
 
     world_command(world, "echo nonsense > m.gguf");
@@ -157,18 +154,15 @@ static void unreadable_files_are_generations_with_an_error(void **state)
     generation_release(generation);
 }
 
-static void missing_files_have_no_generation(void **state)
+TEST_ON(struct world *world, missing_files_have_no_generation)
 {
-    struct world *world = *state;
-
     assert_null(open_path(world, "missing.zt"));
     assert_null(open_path(world, "../m.zt"));
     assert_null(open_path(world, "name-without-extension"));
 }
 
-static void replaced_files_stay_as_they_were_while_they_are_held(void **state)
+TEST_ON(struct world *world, replaced_files_stay_as_they_were_while_they_are_held)
 {
-    struct world *world = *state;
     struct generation *generation;
     uint8_t before[16];
     uint8_t after[16];
@@ -180,20 +174,4 @@ static void replaced_files_stay_as_they_were_while_they_are_held(void **state)
     assert_int_equal(zt_source_read_at(generation->source, 64, after, 16, NULL), ZT_OK);
     assert_memory_equal(before, after, 16);
     generation_release(generation);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WORLD_TEST(generation_of_a_model_has_name_format_and_tag),
-        WORLD_TEST(tags_follow_the_version_of_the_file),
-        WORLD_TEST(renamed_files_are_unwritten_but_not_the_same),
-        WORLD_TEST(the_first_side_table_is_kept_and_freed_with_the_generation),
-        WORLD_TEST(times_of_the_future_are_now),
-        WORLD_TEST(unreadable_files_are_generations_with_an_error),
-        WORLD_TEST(missing_files_have_no_generation),
-        WORLD_TEST(replaced_files_stay_as_they_were_while_they_are_held),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,17 @@
 /* Hrefs: percent-encoding of names and paths. */
-#include <string.h>
 
 #include "http/fields/uri.h"
-#include "support.h"
+#include "tests.h"
 
 static struct zt_text text(const char *string)
 {
     return (struct zt_text){string, strlen(string)};
 }
 
-static void a_segment_escapes_all_but_unreserved_characters(void **state)
+TEST(a_segment_escapes_all_but_unreserved_characters)
 {
     struct href href;
 
-    (void)state;
     href_init(&href);
     href_segment(&href, text("aZ09-._~"));
     assert_string_equal(href.text, "aZ09-._~");
@@ -26,11 +24,10 @@ static void a_segment_escapes_all_but_unreserved_characters(void **state)
     href_free(&href);
 }
 
-static void a_name_of_dots_is_not_a_dot_segment(void **state)
+TEST(a_name_of_dots_is_not_a_dot_segment)
 {
     struct href href;
 
-    (void)state;
     href_init(&href);
     href_segment(&href, text(".."));
     href_plain(&href, "/");
@@ -41,24 +38,22 @@ static void a_name_of_dots_is_not_a_dot_segment(void **state)
     href_free(&href);
 }
 
-static void a_path_keeps_its_slashes(void **state)
+TEST(a_path_keeps_its_slashes)
 {
     struct href href;
 
-    (void)state;
     href_init(&href);
     href_path(&href, text("a b/c+d.zt"));
     assert_string_equal(href.text, "a%20b/c%2Bd.zt");
     href_free(&href);
 }
 
-static void a_cut_href_continues_after_what_is_kept(void **state)
+TEST(a_cut_href_continues_after_what_is_kept)
 {
     struct href href;
     char name[3000];
     size_t length;
 
-    (void)state;
     href_init(&href);
     href_model(&href, text("org/model"));
     assert_string_equal(href.text, "/v1/models/org%2Fmodel");
@@ -71,16 +66,4 @@ static void a_cut_href_continues_after_what_is_kept(void **state)
     href_plain(&href, "/x");
     assert_string_equal(href.text, "/v1/models/org%2Fmodel/x");
     href_free(&href);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_segment_escapes_all_but_unreserved_characters),
-        cmocka_unit_test(a_name_of_dots_is_not_a_dot_segment),
-        cmocka_unit_test(a_path_keeps_its_slashes),
-        cmocka_unit_test(a_cut_href_continues_after_what_is_kept),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

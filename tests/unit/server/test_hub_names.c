@@ -1,8 +1,5 @@
 /* Names of repositories and revisions, as the Hub's clients check and write them. */
-#include "support.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "tests.h"
 
 #include "hub/hub_names.h"
 
@@ -11,7 +8,7 @@ static bool is_valid(const char *name)
     return hub_repo_is_valid(zt_text_from(name));
 }
 
-static void names_of_repositories(void **state)
+TEST(names_of_repositories)
 {
     static const char *const valid[] = {"a",    "a/b",   "A-1_x.y/b.c-d", "_a_/_",
                                         "a.b",  "a-.b",  "0/1.5B",        "git/gitx",
@@ -34,7 +31,6 @@ static void names_of_repositories(void **state)
                                           "spaces",  "kernels/a",
                                           "v1",      "v1/a"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(valid) / sizeof(valid[0]); i++)
         if (!is_valid(valid[i]))
             fail_msg("%s is refused", valid[i]);
@@ -45,11 +41,10 @@ static void names_of_repositories(void **state)
     assert_false(hub_repo_is_valid((struct zt_text){NULL, 0}));
 }
 
-static void lengths_of_names(void **state)
+TEST(lengths_of_names)
 {
     char name[2 * 97 + 2];
 
-    (void)state;
     memset(name, 'a', sizeof(name));
     name[96] = '/';
     name[96 + 1 + 96] = '\0';
@@ -63,7 +58,7 @@ static void lengths_of_names(void **state)
     assert_false(is_valid(name));
 }
 
-static void meanings_of_revisions(void **state)
+TEST(meanings_of_revisions)
 {
     static const char commit[] = "0123456789abcdef0123456789abcdef01234567";
     static const char *const unknown[] = {"",
@@ -79,7 +74,6 @@ static void meanings_of_revisions(void **state)
                                           "0123456789ABCDEF0123456789abcdef01234567",
                                           "g123456789abcdef0123456789abcdef01234567"};
 
-    (void)state;
     assert_int_equal(hub_revision_of(zt_text_from("main")), HUB_REVISION_NOW);
     assert_int_equal(hub_revision_of(zt_text_from("HEAD")), HUB_REVISION_NOW);
     assert_int_equal(hub_revision_of(zt_text_from("refs/heads/main")), HUB_REVISION_NOW);
@@ -99,9 +93,8 @@ static void assert_split(const char *raw, const char *revision, const char *path
                  (int)out_path.length, out_path.bytes);
 }
 
-static void revisions_before_paths(void **state)
+TEST(revisions_before_paths)
 {
-    (void)state;
     assert_split("main", "main", "");
     assert_split("main/", "main", "");
     assert_split("main/a", "main", "a");
@@ -116,16 +109,4 @@ static void revisions_before_paths(void **state)
     assert_split("refs", "refs", "");
     assert_split("refsx/a", "refsx", "a");
     assert_split("", "", "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_repositories),
-        cmocka_unit_test(lengths_of_names),
-        cmocka_unit_test(meanings_of_revisions),
-        cmocka_unit_test(revisions_before_paths),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

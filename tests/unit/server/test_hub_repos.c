@@ -1,4 +1,5 @@
 /* Versions of repositories: their commits, and who lists a repository while others ask for it. */
+#include "tests.h"
 #include "tree_world.h"
 
 #include <pthread.h>
@@ -8,8 +9,9 @@
 
 #define NO_COMMIT "0000000000000000000000000000000000000000"
 
-static enum hub_found find_in(struct hub_repos *repos, const char *name, const char *revision,
-                              struct hub_lookup *out_lookup)
+static struct hub_repos *repos;
+
+static enum hub_found find_in(const char *name, const char *revision, struct hub_lookup *out_lookup)
 {
     *out_lookup =
         (struct hub_lookup){.name = zt_text_from(name), .revision = zt_text_from(revision)};
@@ -35,45 +37,42 @@ static void assert_commit(const struct hub_version *version, const char *names, 
 
 #define EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-static void a_commit_names_paths_and_bytes(void **state)
+static int begin_repos(void **state)
+{
+    set_up(state);
+    repos = hub_repos_new(&((struct world *)*state)->server);
+    return 0;
+}
+
+static int end_repos(void **state)
+{
+    hub_repos_free(repos);
+    return tear_down(state);
+}
+
+AROUND_EACH_TEST(begin_repos, end_repos)
+
+TEST_ON(struct world *world, a_commit_names_paths_and_bytes)
 {
     static const char names[] = "a/b\0" EMPTY "\0"
                                 "a0\0" EMPTY;
-    struct world *world = *state;
-    struct hub_repos *repos = hub_repos_new(&world->server);
     struct hub_lookup lookup;
     struct hub_lookup pinned;
 
     command(world, "mkdir -p o/m/a; touch o/m/a/b o/m/a0 o/m/.hidden");
-    assert_int_equal(find_in(repos, "o/m", "main", &lookup), HUB_FOUND);
+    assert_int_equal(find_in("o/m", "main", &lookup), HUB_FOUND);
     assert_int_equal(lookup.version->count, 2);
     assert_false(lookup.version->is_provisional);
     assert_commit(lookup.version, names, sizeof(names));
-    assert_int_equal(find_in(repos, "o/m", lookup.version->commit, &pinned), HUB_FOUND);
+    assert_int_equal(find_in("o/m", lookup.version->commit, &pinned), HUB_FOUND);
     assert_ptr_equal(pinned.version, lookup.version);
     hub_version_release(pinned.version);
-    assert_int_equal(find_in(repos, "o/m", lookup.version->provisional, &pinned), HUB_FOUND);
+    assert_int_equal(find_in("o/m", lookup.version->provisional, &pinned), HUB_FOUND);
     hub_version_release(pinned.version);
     hub_version_release(lookup.version);
-    hub_repos_free(repos);
 }
 
-static void a_large_file_makes_a_commit_provisional(void **state)
-{
-    struct world *world = *state;
-    struct hub_repos *repos = hub_repos_new(&world->server);
-    struct hub_lookup lookup;
-
-    command(world, "mkdir -p o/m; truncate -s 2M o/m/large");
-    assert_int_equal(find_in(repos, "o/m", "main", &lookup), HUB_FOUND);
-    assert_true(lookup.version->is_provisional);
-    assert_string_equal(lookup.version->commit, lookup.version->provisional);
-    assert_int_equal(lookup.version->files[0].etag[0], 'v');
-    hub_version_release(lookup.version);
-    hub_repos_free(repos);
-}
-
-static enum hub_found find_patiently(struct hub_repos *repos, struct hub_lookup *out_lookup)
+static enum hub_found find_patiently(struct hub_lookup *out_lookup)
 {
     *out_lookup = (struct hub_lookup){
         .name = zt_text_from("o/m"), .revision = zt_text_from("main"), .may_take_long = true};
@@ -81,80 +80,71 @@ static enum hub_found find_patiently(struct hub_repos *repos, struct hub_lookup 
     return out_lookup->found;
 }
 
-static void who_can_wait_gets_the_commit_that_stays(void **state)
+TEST_ON(struct world *world, who_can_wait_gets_the_commit_that_stays)
 {
-    struct world *world = *state;
-    struct hub_repos *repos = hub_repos_new(&world->server);
     struct hub_lookup first;
     struct hub_lookup second;
 
     command(world, "mkdir -p o/m; truncate -s 2M o/m/large");
-    assert_int_equal(find_in(repos, "o/m", "main", &first), HUB_FOUND);
+    assert_int_equal(find_in("o/m", "main", &first), HUB_FOUND);
+    assert_true(first.version->is_provisional);
+    assert_string_equal(first.version->commit, first.version->provisional);
+    assert_int_equal(first.version->files[0].etag[0], 'v');
     assert_true(first.version->can_be_final);
-    assert_int_equal(find_patiently(repos, &second), HUB_FOUND);
+    assert_int_equal(find_patiently(&second), HUB_FOUND);
     assert_false(second.version->is_provisional);
     assert_false(second.version->can_be_final);
     assert_string_equal(second.version->provisional, first.version->commit);
     hub_version_release(first.version);
-    assert_int_equal(find_in(repos, "o/m", "main", &first), HUB_FOUND);
+    assert_int_equal(find_in("o/m", "main", &first), HUB_FOUND);
     assert_ptr_equal(first.version, second.version);
     hub_version_release(first.version);
     hub_version_release(second.version);
-    hub_repos_free(repos);
 }
 
-static void nobody_waits_for_too_much(void **state)
+TEST_ON(struct world *world, nobody_waits_for_too_much)
 {
-    struct world *world = *state;
-    struct hub_repos *repos = hub_repos_new(&world->server);
     struct hub_lookup lookup;
 
     command(world, "mkdir -p o/m; truncate -s 2M o/m/a; truncate -s 64M o/m/b; echo >> o/m/b");
-    assert_int_equal(find_in(repos, "o/m", "main", &lookup), HUB_FOUND);
+    assert_int_equal(find_in("o/m", "main", &lookup), HUB_FOUND);
     assert_true(lookup.version->is_provisional);
     assert_false(lookup.version->can_be_final);
     hub_version_release(lookup.version);
-    hub_repos_free(repos);
 }
 
-static void nobody_waits_twice_in_vain(void **state)
+TEST_ON(struct world *world, nobody_waits_twice_in_vain)
 {
-    struct world *world = *state;
-    struct hub_repos *repos = hub_repos_new(&world->server);
     struct hub_lookup lookup;
 
     command(world, "mkdir -p o/m; truncate -s 2M o/m/large");
     /* So nothing can be hashed. */
     atomic_store(&world->server.draining, true);
-    assert_int_equal(find_patiently(repos, &lookup), HUB_FOUND);
+    assert_int_equal(find_patiently(&lookup), HUB_FOUND);
     assert_true(lookup.version->is_provisional);
     hub_version_release(lookup.version);
     hub_repos_changed(repos);
-    assert_int_equal(find_in(repos, "o/m", "main", &lookup), HUB_FOUND);
+    assert_int_equal(find_in("o/m", "main", &lookup), HUB_FOUND);
     assert_true(lookup.version->is_provisional);
     assert_false(lookup.version->can_be_final);
     hub_version_release(lookup.version);
-    hub_repos_free(repos);
 }
 
-static void what_is_not_there(void **state)
+TEST_ON(struct world *world, what_is_not_there)
 {
-    struct world *world = *state;
-    struct hub_repos *repos = hub_repos_new(&world->server);
     struct hub_lookup lookup;
 
     command(world, "mkdir -p o/m; touch o/m/a");
-    assert_int_equal(find_in(repos, "o/none", "main", &lookup), HUB_NO_REPO);
+    assert_int_equal(find_in("o/none", "main", &lookup), HUB_NO_REPO);
     assert_null(lookup.version);
-    assert_int_equal(find_in(repos, "../root", "main", &lookup), HUB_NO_REPO);
-    assert_int_equal(find_in(repos, "o", "main", &lookup), HUB_NO_REPO);
-    assert_int_equal(find_in(repos, "o/m", "dev", &lookup), HUB_NO_REVISION);
+    assert_int_equal(find_in("../root", "main", &lookup), HUB_NO_REPO);
+    assert_int_equal(find_in("o", "main", &lookup), HUB_NO_REPO);
+    assert_int_equal(find_in("o/m", "dev", &lookup), HUB_NO_REVISION);
     assert_non_null(lookup.version);
     hub_version_release(lookup.version);
-    assert_int_equal(find_in(repos, "o/m", NO_COMMIT, &lookup), HUB_NO_REVISION);
+    assert_int_equal(find_in("o/m", NO_COMMIT, &lookup), HUB_NO_REVISION);
     assert_non_null(lookup.version);
     hub_version_release(lookup.version);
-    hub_repos_free(repos);
 }
 
 /* --- a list that takes long --- */
@@ -202,19 +192,18 @@ static void wake(struct waiter *waiter)
     wakes++;
 }
 
-static void *list(void *repos)
+static void *list(void *unused)
 {
     struct hub_lookup lookup;
 
-    assert_int_equal(find_in(repos, "o/m", "main", &lookup), HUB_FOUND);
+    (void)unused;
+    assert_int_equal(find_in("o/m", "main", &lookup), HUB_FOUND);
     hub_version_release(lookup.version);
     return NULL;
 }
 
-static void others_go_on_while_one_lists(void **state)
+TEST_ON(struct world *world, others_go_on_while_one_lists)
 {
-    struct world *world = *state;
-    struct hub_repos *repos = hub_repos_new(&world->server);
     struct waiter waiter = {.wake = wake};
     struct store_ops ops = *world->server.store->ops;
     struct hub_lookup first;
@@ -223,20 +212,20 @@ static void others_go_on_while_one_lists(void **state)
     pthread_t thread;
 
     command(world, "mkdir -p o/m; touch o/m/a");
-    assert_int_equal(find_in(repos, "o/m", "main", &first), HUB_FOUND);
+    assert_int_equal(find_in("o/m", "main", &first), HUB_FOUND);
     command(world, "touch o/m/b");
     hub_repos_changed(repos);
     real_ops = world->server.store->ops;
     ops.walk = slow_walk;
     world->server.store->ops = &ops;
-    assert_int_equal(pthread_create(&thread, NULL, list, repos), 0);
+    assert_int_equal(pthread_create(&thread, NULL, list, NULL), 0);
     wait_for_walk(1);
 
     /* What is remembered needs no list. */
-    assert_int_equal(find_in(repos, "o/m", first.version->commit, &pinned), HUB_FOUND);
+    assert_int_equal(find_in("o/m", first.version->commit, &pinned), HUB_FOUND);
     assert_ptr_equal(pinned.version, first.version);
     hub_version_release(pinned.version);
-    assert_int_equal(find_in(repos, "o/m", "main", &waiting), HUB_BUSY);
+    assert_int_equal(find_in("o/m", "main", &waiting), HUB_BUSY);
     assert_null(waiting.version);
     assert_true(hub_repos_wait(repos, &waiting, &waiter));
 
@@ -258,20 +247,4 @@ static void others_go_on_while_one_lists(void **state)
     hub_version_release(waiting.version);
     hub_version_release(first.version);
     world->server.store->ops = real_ops;
-    hub_repos_free(repos);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_commit_names_paths_and_bytes),
-        TEST(a_large_file_makes_a_commit_provisional),
-        TEST(who_can_wait_gets_the_commit_that_stays),
-        TEST(nobody_waits_for_too_much),
-        TEST(nobody_waits_twice_in_vain),
-        TEST(what_is_not_there),
-        TEST(others_go_on_while_one_lists),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

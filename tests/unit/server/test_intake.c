@@ -1,12 +1,9 @@
-/* Long bodies read past the library: a socket of the test's own, and tasks that count and can be
- * held up. */
-#include "support.h"
+/* Long bodies read past the library: a socket of the test's own, and a receiver that counts and can
+ * be held up. */
+#include "tests.h"
 
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,8 +27,7 @@ static struct request *request;
 static struct connection connection;
 static int client;
 static uint8_t *body;
-static atomic_ullong stored;
-static atomic_ullong digested;
+static atomic_ullong received;
 static atomic_bool held_up;
 static unsigned pauses;
 static bool too_slow;
@@ -39,33 +35,22 @@ static unsigned endings;
 static bool ended_whole;
 static bool ended_malformed;
 
-/* --- the operation's tasks, on workers --- */
+/* --- the receiver, on a worker --- */
 
-static void check_piece(const struct body_piece *piece, atomic_ullong *count)
+static void receive(struct request *of, const struct body_piece *piece)
 {
+    assert_ptr_equal(of, request);
     while (atomic_load(&held_up))
         usleep(1000);
-    assert_true(piece->length > 0 && piece->offset == atomic_load(count));
+    assert_false(piece->on_loop);
+    assert_true(piece->length > 0 && piece->offset == atomic_load(&received));
     assert_memory_equal(piece->bytes, body + piece->offset, piece->length);
-    atomic_fetch_add(count, piece->length);
+    atomic_fetch_add(&received, piece->length);
 }
 
-static void store(struct request *of, const struct body_piece *piece)
-{
-    assert_ptr_equal(of, request);
-    check_piece(piece, &stored);
-}
-
-static void digest(struct request *of, const struct body_piece *piece)
-{
-    assert_ptr_equal(of, request);
-    check_piece(piece, &digested);
-}
-
-static const struct operation operation = {.store = store, .digest = digest};
-static const struct operation keeping = {.store = store, .digest = digest, .keeps_parts = true};
-static unsigned chunk_round;
-static unsigned part_round;
+static const struct body_receiver receiver = {.receive = receive, .on_workers = true};
+static const struct body_receiver keeping = {
+    .receive = receive, .on_workers = true, .keeps_parts = true};
 
 /* --- what the connection is told --- */
 
@@ -117,9 +102,8 @@ static int start(void **state)
     request = request_new(&server, &mailbox, "/");
     assert_non_null(request);
     request->connection = &connection;
-    request_state(request)->operation = &operation;
-    atomic_store(&stored, 0);
-    atomic_store(&digested, 0);
+    request->receiver = &receiver;
+    atomic_store(&received, 0);
     atomic_store(&held_up, false);
     pauses = 0;
     endings = 0;
@@ -138,6 +122,12 @@ static int stop(void **state)
     if (client >= 0)
         close(client);
     return 0;
+}
+
+static void start_again(void)
+{
+    stop(NULL);
+    start(NULL);
 }
 
 /* One round of a loop; waits at most so long. */
@@ -185,35 +175,39 @@ static void *send_body(void *length)
     return NULL;
 }
 
-static void every_piece_reaches_both_tasks_in_order(void **state)
+TEST(every_piece_reaches_the_receiver_in_order)
 {
     size_t length = BODY_BYTES;
     pthread_t sender;
 
-    (void)state;
     assert_true(intake_begin(set, request, BODY_BYTES));
     assert_int_equal(pthread_create(&sender, NULL, send_body, &length), 0);
     run_until_ended(1);
     pthread_join(sender, NULL);
     assert_true(ended_whole);
-    assert_true(atomic_load(&stored) == BODY_BYTES && atomic_load(&digested) == BODY_BYTES);
+    assert_true(atomic_load(&received) == BODY_BYTES);
     assert_true(request_state(request)->body_received == BODY_BYTES);
 }
 
-static void bytes_after_the_body_are_left_alone(void **state)
+static void assert_next_is_left(void)
 {
-    size_t length = 1000;
     char next[8];
 
-    (void)state;
+    assert_int_equal(recv(connection.descriptor, next, sizeof(next), MSG_DONTWAIT), 4);
+    assert_memory_equal(next, "NEXT", 4);
+}
+
+TEST(bytes_after_the_body_are_left_alone)
+{
+    size_t length = 1000;
+
     send_body(&length);
     assert_int_equal(send(client, "NEXT", 4, MSG_NOSIGNAL), 4);
     assert_true(intake_begin(set, request, length));
     run_until_ended(1);
     assert_true(ended_whole);
-    assert_true(atomic_load(&stored) == length);
-    assert_int_equal(recv(connection.descriptor, next, sizeof(next), MSG_DONTWAIT), 4);
-    assert_memory_equal(next, "NEXT", 4);
+    assert_true(atomic_load(&received) == length);
+    assert_next_is_left();
 }
 
 static void *send_chunks(void *size)
@@ -233,28 +227,29 @@ static void *send_chunks(void *size)
     return NULL;
 }
 
-static void chunks_of_any_size_reach_both_tasks_in_order(void **state)
+TEST(chunks_of_any_size_reach_the_receiver_in_order)
 {
     static const size_t sizes[] = {1 << 20, 65536, 1000, 524288, 524287, 4096};
-    const size_t size = sizes[chunk_round++ % (sizeof(sizes) / sizeof(sizes[0]))];
-    pthread_t sender;
-    char next[8];
 
-    (void)state;
-    chunks_begin(&request_state(request)->chunks);
-    assert_true(intake_begin(set, request, INTAKE_CHUNKED));
-    assert_int_equal(pthread_create(&sender, NULL, send_chunks, (void *)(uintptr_t)&size), 0);
-    run_until_ended(1);
-    pthread_join(sender, NULL);
-    assert_true(ended_whole);
-    assert_true(atomic_load(&stored) == BODY_BYTES && atomic_load(&digested) == BODY_BYTES);
-    assert_int_equal(recv(connection.descriptor, next, sizeof(next), MSG_DONTWAIT), 4);
-    assert_memory_equal(next, "NEXT", 4);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        size_t size = sizes[i];
+        pthread_t sender;
+
+        print_message("chunks of %zu\n", size);
+        chunks_begin(&request_state(request)->chunks);
+        assert_true(intake_begin(set, request, INTAKE_CHUNKED));
+        assert_int_equal(pthread_create(&sender, NULL, send_chunks, &size), 0);
+        run_until_ended(1);
+        pthread_join(sender, NULL);
+        assert_true(ended_whole);
+        assert_true(atomic_load(&received) == BODY_BYTES);
+        assert_next_is_left();
+        start_again();
+    }
 }
 
-static void a_malformed_chunk_ends_its_body(void **state)
+TEST(a_malformed_chunk_ends_its_body)
 {
-    (void)state;
     chunks_begin(&request_state(request)->chunks);
     assert_int_equal(send(client, "5\r\nhelloNEXT", 12, MSG_NOSIGNAL), 12);
     assert_true(intake_begin(set, request, INTAKE_CHUNKED));
@@ -262,72 +257,66 @@ static void a_malformed_chunk_ends_its_body(void **state)
     assert_true(ended_malformed && !ended_whole);
 }
 
-/* Only if the operation says so. */
-static void parts_of_a_piece_are_stored_soon(void **state)
+static void receive_all(size_t length)
 {
-    size_t length = 1000;
-
-    (void)state;
-    request_state(request)->operation = &keeping;
-    send_body(&length);
-    assert_true(intake_begin(set, request, BODY_BYTES));
-    for (unsigned i = 0;
-         i < WAIT_S * 100 && (atomic_load(&digested) < length || atomic_load(&stored) < length);
-         i++) {
+    for (unsigned i = 0; i < WAIT_S * 100 && atomic_load(&received) < length; i++) {
         turn(10);
         intake_store_parts(set, (uint64_t)clock_coarse_ms());
     }
-    assert_true(atomic_load(&stored) == length && atomic_load(&digested) == length);
+    assert_true(atomic_load(&received) == length);
+}
+
+/* Only if the receiver says so. */
+TEST(parts_of_a_piece_are_received_soon)
+{
+    size_t length = 1000;
+
+    request->receiver = &keeping;
+    send_body(&length);
+    assert_true(intake_begin(set, request, BODY_BYTES));
+    receive_all(length);
     assert_int_equal(endings, 0);
     assert_int_equal(send(client, body + length, 10, MSG_NOSIGNAL), 10);
     close(client);
     client = -1;
     run_until_ended(1);
     assert_false(ended_whole);
-    assert_true(atomic_load(&stored) == length + 10 && atomic_load(&digested) == length + 10);
+    assert_true(atomic_load(&received) == length + 10);
 }
 
 /* As many parts as a slow client makes of it, however short it is. */
-static void a_body_that_comes_in_parts_stays_in_its_memory(void **state)
+TEST(a_body_that_comes_in_parts_stays_in_its_memory)
 {
     static const size_t lengths[] = {1000, 300000, 1040000};
-    const size_t length = lengths[part_round++];
-    const size_t slice = length / 7 + 1;
-    size_t sent = 0;
 
-    (void)state;
-    request_state(request)->operation = &keeping;
-    assert_true(intake_begin(set, request, length));
-    while (sent < length) {
-        const size_t more = length - sent < slice ? length - sent : slice;
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        const size_t slice = lengths[i] / 7 + 1;
 
-        for (size_t done = 0; done < more;) {
-            const ssize_t now = send(client, body + sent, more - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+        request->receiver = &keeping;
+        assert_true(intake_begin(set, request, lengths[i]));
+        for (size_t sent = 0; sent < lengths[i];) {
+            const size_t end = sent + slice < lengths[i] ? sent + slice : lengths[i];
 
-            if (now > 0) {
-                done += (size_t)now;
-                sent += (size_t)now;
+            while (sent < end) {
+                const ssize_t now =
+                    send(client, body + sent, end - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+                sent += now > 0 ? (size_t)now : 0;
+                turn(0);
             }
-            turn(0);
+            receive_all(sent);
         }
-        for (unsigned i = 0;
-             i < WAIT_S * 100 && (atomic_load(&digested) < sent || atomic_load(&stored) < sent);
-             i++) {
-            turn(10);
-            intake_store_parts(set, (uint64_t)clock_coarse_ms());
-        }
-        assert_true(atomic_load(&stored) == sent && atomic_load(&digested) == sent);
+        run_until_ended(1);
+        assert_true(ended_whole);
+        start_again();
     }
-    run_until_ended(1);
-    assert_true(ended_whole);
 }
 
-static void nothing_is_read_while_workers_cannot_keep_up(void **state)
+TEST(nothing_is_read_while_workers_cannot_keep_up)
 {
     size_t length = BODY_BYTES;
     pthread_t sender;
 
-    (void)state;
     atomic_store(&held_up, true);
     assert_true(intake_begin(set, request, BODY_BYTES));
     assert_int_equal(pthread_create(&sender, NULL, send_body, &length), 0);
@@ -342,15 +331,14 @@ static void nothing_is_read_while_workers_cannot_keep_up(void **state)
     run_until_ended(1);
     pthread_join(sender, NULL);
     assert_true(ended_whole);
-    assert_true(atomic_load(&digested) == BODY_BYTES);
+    assert_true(atomic_load(&received) == BODY_BYTES);
 }
 
-static void a_client_that_leaves_ends_its_body(void **state)
+TEST(a_client_that_leaves_ends_its_body)
 {
     size_t length = BODY_BYTES / 2;
     pthread_t sender;
 
-    (void)state;
     assert_true(intake_begin(set, request, BODY_BYTES));
     assert_int_equal(pthread_create(&sender, NULL, send_body, &length), 0);
     for (unsigned i = 0; i < 2000 && request_state(request)->body_received < length; i++)
@@ -362,26 +350,24 @@ static void a_client_that_leaves_ends_its_body(void **state)
     assert_false(ended_whole);
 }
 
-static void a_client_that_takes_too_long_ends_its_body(void **state)
+TEST(a_client_that_takes_too_long_ends_its_body)
 {
     size_t length = 1000;
 
-    (void)state;
     too_slow = true;
     send_body(&length);
     assert_true(intake_begin(set, request, BODY_BYTES));
     run_until_ended(1);
     assert_false(ended_whole);
-    assert_true(atomic_load(&stored) == 0);
+    assert_true(atomic_load(&received) == 0);
 }
 
 /* The workers are at a piece when the client leaves. */
-static void a_body_ends_after_its_workers(void **state)
+TEST(a_body_ends_after_its_workers)
 {
     size_t length = RING_BYTES;
     pthread_t sender;
 
-    (void)state;
     atomic_store(&held_up, true);
     assert_true(intake_begin(set, request, BODY_BYTES));
     assert_int_equal(pthread_create(&sender, NULL, send_body, &length), 0);
@@ -398,20 +384,19 @@ static void a_body_ends_after_its_workers(void **state)
     assert_false(ended_whole);
 }
 
-static void only_so_many_bodies_are_taken(void **state)
+TEST(only_so_many_bodies_are_taken)
 {
     struct connection more[MOST] = {0};
     struct request *requests[MOST];
     int pairs[MOST][2];
 
-    (void)state;
     assert_true(intake_begin(set, request, BODY_BYTES));
     for (unsigned i = 0; i < MOST; i++) {
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i]), 0);
         more[i].descriptor = pairs[i][0];
         requests[i] = request_new(&server, &mailbox, "/");
         requests[i]->connection = &more[i];
-        request_state(requests[i])->operation = &operation;
+        requests[i]->receiver = &receiver;
         assert_int_equal(intake_begin(set, requests[i], BODY_BYTES), i < MOST - 1);
     }
     for (unsigned i = 0; i < MOST; i++)
@@ -441,31 +426,6 @@ static int free_body(void **state)
     free(body);
     return 0;
 }
+AROUND_ALL_TESTS(make_body, free_body)
 
-#define ON_A_LOOP(test) cmocka_unit_test_setup_teardown(test, start, stop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON_A_LOOP(every_piece_reaches_both_tasks_in_order),
-        ON_A_LOOP(bytes_after_the_body_are_left_alone),
-        ON_A_LOOP(chunks_of_any_size_reach_both_tasks_in_order),
-        ON_A_LOOP(chunks_of_any_size_reach_both_tasks_in_order),
-        ON_A_LOOP(chunks_of_any_size_reach_both_tasks_in_order),
-        ON_A_LOOP(chunks_of_any_size_reach_both_tasks_in_order),
-        ON_A_LOOP(chunks_of_any_size_reach_both_tasks_in_order),
-        ON_A_LOOP(chunks_of_any_size_reach_both_tasks_in_order),
-        ON_A_LOOP(a_malformed_chunk_ends_its_body),
-        ON_A_LOOP(parts_of_a_piece_are_stored_soon),
-        ON_A_LOOP(a_body_that_comes_in_parts_stays_in_its_memory),
-        ON_A_LOOP(a_body_that_comes_in_parts_stays_in_its_memory),
-        ON_A_LOOP(a_body_that_comes_in_parts_stays_in_its_memory),
-        ON_A_LOOP(nothing_is_read_while_workers_cannot_keep_up),
-        ON_A_LOOP(a_client_that_leaves_ends_its_body),
-        ON_A_LOOP(a_client_that_takes_too_long_ends_its_body),
-        ON_A_LOOP(a_body_ends_after_its_workers),
-        ON_A_LOOP(only_so_many_bodies_are_taken),
-    };
-
-    return cmocka_run_group_tests(tests, make_body, free_body);
-}
+AROUND_EACH_TEST(start, stop)

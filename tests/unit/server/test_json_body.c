@@ -1,53 +1,54 @@
 /* A short JSON text as a body: gathered from pieces, within its bound. */
-#include "support.h"
+#include "tests.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "http/exchange/json_body.h"
+#include "http/exchange/request_state.h"
 
-#include "upload/writer/json_body.h"
-
-static void pieces_make_one_text(void **state)
+static struct request *begin(void)
 {
-    struct json_body body = {.bytes = NULL};
-    struct zt_text text;
+    static struct server server;
+    struct request *request = request_new(&server, NULL, "/");
 
-    (void)state;
-    assert_int_equal(json_body_text(&body).length, 0);
-    json_body_receive(&body, "{\"a\"", 4);
-    json_body_receive(&body, "", 0);
-    json_body_receive(&body, ": 1}", 4);
-    text = json_body_text(&body);
-    assert_true(zt_text_is(text, "{\"a\": 1}"));
-    json_body_free(&body);
+    assert_non_null(request);
+    assert_false(json_body_refuse(request));
+    return request;
 }
 
-static void text_of_the_greatest_length_is_kept_and_one_byte_more_is_not(void **state)
+static void send_piece(struct request *request, const char *bytes, size_t length)
 {
-    struct json_body body = {.bytes = NULL};
+    const struct body_piece piece = {.bytes = bytes, .length = length, .on_loop = true};
+
+    request->receiver->receive(request, &piece);
+}
+
+TEST(pieces_make_one_text)
+{
+    struct request *request = begin();
+
+    assert_int_equal(json_body_text(request).length, 0);
+    send_piece(request, "{\"a\"", 4);
+    send_piece(request, "", 0);
+    send_piece(request, ": 1}", 4);
+    assert_true(zt_text_is(json_body_text(request), "{\"a\": 1}"));
+    assert_false(json_body_refuse_received(request));
+    request_free(request);
+}
+
+TEST(text_of_the_greatest_length_is_kept_and_one_byte_more_is_not)
+{
+    struct request *request = begin();
     char *piece = malloc(JSON_BODY_MAX);
 
-    (void)state;
     assert_non_null(piece);
     memset(piece, 'x', JSON_BODY_MAX);
-    json_body_receive(&body, piece, JSON_BODY_MAX - 1);
-    json_body_receive(&body, piece, 1);
-    assert_false(body.too_long);
-    assert_int_equal(json_body_text(&body).length, JSON_BODY_MAX);
-    json_body_receive(&body, piece, 1);
-    assert_true(body.too_long);
-    json_body_receive(&body, piece, 1);
-    assert_int_equal(body.length, JSON_BODY_MAX);
-    assert_false(body.failed);
+    send_piece(request, piece, JSON_BODY_MAX - 1);
+    send_piece(request, piece, 1);
+    assert_false(json_body_refuse_received(request));
+    assert_int_equal(json_body_text(request).length, JSON_BODY_MAX);
+    send_piece(request, piece, 1);
+    send_piece(request, piece, 1);
+    assert_true(json_body_refuse_received(request));
+    assert_int_equal(request->reply.status, 413);
     free(piece);
-    json_body_free(&body);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_make_one_text),
-        cmocka_unit_test(text_of_the_greatest_length_is_kept_and_one_byte_more_is_not),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    request_free(request);
 }

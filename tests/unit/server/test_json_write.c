@@ -1,12 +1,10 @@
 /* JSON as it is written: commas, escapes, exact integers, both layouts. */
-#include "support.h"
+#include "tests.h"
 
 #include "base/json_write.h"
 #include "zt/utf8.h"
 
-#include <string.h>
-
-static void assert_json(struct json *json, const char *expected)
+static void assert_written(struct json *json, const char *expected)
 {
     assert_false(json->failed);
     assert_int_equal(json->length, strlen(expected));
@@ -32,78 +30,71 @@ static void write_sample(struct json *json)
     json_object_end(json);
 }
 
-static void compact_text_has_no_space(void **state)
+TEST(compact_text_has_no_space)
 {
     struct json json;
 
-    (void)state;
     json_init(&json, false);
     write_sample(&json);
-    assert_json(&json, "{\"a\":[1,null,[]],\"b\":{},\"c\":{\"x\":1}}\n");
+    assert_written(&json, "{\"a\":[1,null,[]],\"b\":{},\"c\":{\"x\":1}}\n");
 }
 
-static void pretty_text_is_indented(void **state)
+TEST(pretty_text_is_indented)
 {
     struct json json;
 
-    (void)state;
     json_init(&json, true);
     write_sample(&json);
-    assert_json(&json, "{\n  \"a\": [\n    1,\n    null,\n    []\n  ],\n  \"b\": {},\n  \"c\": "
-                       "{\"x\":1}\n}\n");
+    assert_written(&json, "{\n  \"a\": [\n    1,\n    null,\n    []\n  ],\n  \"b\": {},\n  \"c\": "
+                          "{\"x\":1}\n}\n");
 }
 
-static void strings_are_escaped(void **state)
+TEST(strings_are_escaped)
 {
     struct json json;
 
-    (void)state;
     json_init(&json, false);
     json_text(&json, (struct zt_text){"a\"b\\c\n\r\t\b\f\x01\x1f\0z\x7f", 15});
-    assert_json(&json, "\"a\\\"b\\\\c\\n\\r\\t\\b\\f\\u0001\\u001f\\u0000z\x7f\"");
+    assert_written(&json, "\"a\\\"b\\\\c\\n\\r\\t\\b\\f\\u0001\\u001f\\u0000z\x7f\"");
 }
 
-static void characters_stay_as_they_are(void **state)
+TEST(characters_stay_as_they_are)
 {
     struct json json;
 
-    (void)state;
     json_init(&json, false);
     json_put_string(&json, "é€𝄞");
-    assert_json(&json, "\"é€𝄞\"");
+    assert_written(&json, "\"é€𝄞\"");
 }
 
-static void bytes_that_are_no_text_are_replaced(void **state)
+TEST(bytes_that_are_no_text_are_replaced)
 {
     struct json json;
 
-    (void)state;
     json_init(&json, false);
     json_put_string(&json, "a\xff"
                            "b\xc3");
-    assert_json(&json, "\"a\xEF\xBF\xBD"
-                       "b\xEF\xBF\xBD\"");
+    assert_written(&json, "\"a\xEF\xBF\xBD"
+                          "b\xEF\xBF\xBD\"");
 }
 
-static void integers_are_exact(void **state)
+TEST(integers_are_exact)
 {
     struct json json;
 
-    (void)state;
     json_init(&json, false);
     json_array_begin(&json);
     json_uint(&json, 0);
     json_uint(&json, UINT64_C(9007199254740993));
     json_uint(&json, UINT64_MAX);
     json_array_end(&json);
-    assert_json(&json, "[0,9007199254740993,18446744073709551615]\n");
+    assert_written(&json, "[0,9007199254740993,18446744073709551615]\n");
 }
 
-static void long_texts_grow(void **state)
+TEST(long_texts_grow)
 {
     struct json json;
 
-    (void)state;
     json_init(&json, false);
     json_array_begin(&json);
     for (unsigned i = 0; i < 100000; i++)
@@ -116,12 +107,11 @@ static void long_texts_grow(void **state)
     assert_null(json.text);
 }
 
-static void a_growth_past_all_memory_fails_and_stays_failed(void **state)
+TEST(a_growth_past_all_memory_fails_and_stays_failed)
 {
     struct json json;
     size_t length;
 
-    (void)state;
     json_init(&json, false);
     json_put_string(&json, "x");
     json_raw(&json, "", SIZE_MAX - 2);
@@ -133,7 +123,7 @@ static void a_growth_past_all_memory_fails_and_stays_failed(void **state)
     assert_false(json.failed);
 }
 
-static void only_well_formed_utf8_is_valid(void **state)
+TEST(only_well_formed_utf8_is_valid)
 {
     static const char *const good[] = {"",
                                        "abc",
@@ -157,27 +147,9 @@ static void only_well_formed_utf8_is_valid(void **state)
                                       "\xFF",
                                       "a\xE1\x80z"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         assert_true(zt_utf8_valid(good[i], strlen(good[i])));
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_false(zt_utf8_valid(bad[i], strlen(bad[i])));
     assert_false(zt_utf8_valid("\xC3\xA9", 1));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(compact_text_has_no_space),
-        cmocka_unit_test(pretty_text_is_indented),
-        cmocka_unit_test(strings_are_escaped),
-        cmocka_unit_test(characters_stay_as_they_are),
-        cmocka_unit_test(bytes_that_are_no_text_are_replaced),
-        cmocka_unit_test(integers_are_exact),
-        cmocka_unit_test(long_texts_grow),
-        cmocka_unit_test(a_growth_past_all_memory_fails_and_stays_failed),
-        cmocka_unit_test(only_well_formed_utf8_is_valid),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

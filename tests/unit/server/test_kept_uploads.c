@@ -1,8 +1,12 @@
 /* The table of uploads that outlive their request: found by id, ended once, also while others look
  * and expire. */
+#include "tests.h"
 #include "upload_world.h"
 
-#include <stdio.h>
+#include <dirent.h>
+
+#include "base/clock.h"
+#include "store/staging.h"
 
 #define THREADS 4
 #define ROUNDS  20000
@@ -26,9 +30,9 @@ static enum kept_opened open_none(struct server *server, const char *id,
     return KEPT_NOT_OURS;
 }
 
-static time_t expires(struct kept_upload *upload)
+static int64_t left_ms(struct kept_upload *upload)
 {
-    return atomic_load(&((struct plain *)upload)->expires_now) ? 0 : time(NULL) + 60;
+    return atomic_load(&((struct plain *)upload)->expires_now) ? 0 : 60000;
 }
 
 static bool end(struct kept_upload *upload)
@@ -44,7 +48,7 @@ static void free_plain(struct kept_upload *upload)
 
 static const struct kept_kind plain_kind = {.kind = UPLOAD_KIND_WRITER,
                                             .open = open_none,
-                                            .expires = expires,
+                                            .left_ms = left_ms,
                                             .end = end,
                                             .free = free_plain};
 
@@ -61,12 +65,13 @@ static struct plain *new_plain(struct world *world)
 
 /* --- tests --- */
 
-static void every_first_byte_has_a_list(void **state)
+AROUND_EACH_TEST(uploads_set_up, uploads_tear_down)
+
+TEST(every_first_byte_has_a_list)
 {
     bool used[256] = {false};
     char id[UPLOAD_ID_SIZE];
 
-    (void)state;
     for (unsigned byte = 0; byte < 256; byte++) {
         sprintf(id, "%02x%030d", byte, 0);
         assert_false(used[kept_uploads_list_of(id)]);
@@ -74,9 +79,8 @@ static void every_first_byte_has_a_list(void **state)
     }
 }
 
-static void upload_is_found_by_its_id_and_kind_until_it_is_dropped(void **state)
+TEST_ON(struct world *world, upload_is_found_by_its_id_and_kind_until_it_is_dropped)
 {
-    struct world *world = *state;
     struct kept_uploads *kept = world->server.kept;
     struct plain *plain = new_plain(world);
     struct zt_text id = {plain->kept.entry.id, UPLOAD_ID_SIZE - 1};
@@ -92,9 +96,8 @@ static void upload_is_found_by_its_id_and_kind_until_it_is_dropped(void **state)
     kept_upload_release(plain);
 }
 
-static void a_client_has_only_so_many(void **state)
+TEST_ON(struct world *world, a_client_has_only_so_many)
 {
-    struct world *world = *state;
     struct plain *one = new_plain(world);
     struct plain *other = new_plain(world);
 
@@ -103,15 +106,14 @@ static void a_client_has_only_so_many(void **state)
     strcpy(other->kept.entry.client, "a");
     assert_true(kept_uploads_add(&one->kept));
     assert_false(kept_uploads_add(&other->kept));
-    kept_uploads_forget(&one->kept);
+    kept_uploads_remove(&one->kept);
     assert_true(kept_uploads_add(&other->kept));
     kept_upload_release(one);
     kept_upload_release(other);
 }
 
-static void only_expired_uploads_that_can_be_ended_are_removed(void **state)
+TEST_ON(struct world *world, only_expired_uploads_that_can_be_ended_are_removed)
 {
-    struct world *world = *state;
     struct plain *young = new_plain(world);
     struct plain *old = new_plain(world);
     struct plain *busy = new_plain(world);
@@ -130,34 +132,55 @@ static void only_expired_uploads_that_can_be_ended_are_removed(void **state)
         kept_upload_release(all[i]);
 }
 
-static struct plain *finish_one(struct world *world)
+static unsigned count_descriptors(void)
+{
+    DIR *stream = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    assert_non_null(stream);
+    while (readdir(stream) != NULL)
+        count++;
+    closedir(stream);
+    return count;
+}
+
+TEST_ON(struct world *world, an_outcome_keeps_its_place_and_no_descriptor)
+{
+    struct store *store = world->server.store;
+    struct plain *plain = new_plain(world);
+    const unsigned before = count_descriptors();
+
+    assert_int_equal(staging_folder_make(store->staging, plain->kept.entry.id, NULL), ZT_OK);
+    assert_true(kept_uploads_add(&plain->kept));
+    kept_uploads_finish(&plain->kept);
+    assert_int_equal(count_descriptors(), before);
+    assert_true(plain->kept.is_listed);
+    world_command(world, "test $(ls .ztserve-uploads | wc -l) = 1");
+    kept_uploads_drop(&plain->kept);
+    world_command(world, "test $(ls .ztserve-uploads | wc -l) = 0");
+    assert_int_equal(count_descriptors(), before);
+    kept_upload_release(plain);
+}
+
+/* The time of day may jump; only what an earlier process noted is counted by it. */
+TEST(times_before_this_process_are_counted_by_the_time_of_day)
+{
+    const int64_t now_ms = clock_ms();
+
+    assert_true(kept_upload_ms_of(time(NULL) - 60) <= now_ms - 59000);
+    assert_true(kept_upload_ms_of(time(NULL) - 60) >= now_ms - 62000);
+    assert_true(kept_upload_ms_of(time(NULL) + 3600) >= now_ms);
+}
+
+TEST_ON(struct world *world, an_upload_expires_by_the_monotonic_clock)
 {
     struct plain *plain = new_plain(world);
 
-    assert_true(kept_uploads_add(&plain->kept));
-    kept_uploads_finish(&plain->kept);
-    return plain;
-}
-
-static void only_so_many_outcomes_keep_their_places(void **state)
-{
-    struct world *world = *state;
-    struct plain *kept[256];
-    struct plain *other;
-
-    for (size_t i = 0; i < 256; i++) {
-        kept[i] = finish_one(world);
-        assert_true(kept[i]->kept.is_outcome_kept);
-    }
-    other = finish_one(world);
-    assert_false(other->kept.is_outcome_kept);
-    kept_upload_release(other);
-    kept_uploads_drop(&kept[0]->kept);
-    other = finish_one(world);
-    assert_true(other->kept.is_outcome_kept);
-    kept_upload_release(other);
-    for (size_t i = 0; i < 256; i++)
-        kept_upload_release(kept[i]);
+    atomic_store(&plain->kept.entry.active, (time_t)1);
+    assert_true(kept_upload_left_ms(&plain->kept, 60) > 0);
+    atomic_fetch_sub(&plain->kept.entry.touched_ms, 60000);
+    assert_true(kept_upload_left_ms(&plain->kept, 60) <= 0);
+    kept_upload_release(plain);
 }
 
 /* --- many at once, all in one list --- */
@@ -211,9 +234,8 @@ static void *find_and_expire(void *context)
     return NULL;
 }
 
-static void search_and_expiry_beside_removal_free_each_once(void **state)
+TEST_ON(struct world *world, search_and_expiry_beside_removal_free_each_once)
 {
-    struct world *world = *state;
     struct plain *other = new_plain(world);
     pthread_t threads[THREADS];
 
@@ -233,44 +255,17 @@ static void search_and_expiry_beside_removal_free_each_once(void **state)
 
 /* --- places on disk --- */
 
-static void place_that_no_kind_can_continue_is_removed(void **state)
+TEST_ON(struct world *world, place_that_no_kind_can_continue_is_removed)
 {
-    struct world *world = *state;
-
     world_command(world, "mkdir -p .ztserve-uploads/0123456789abcdef0123456789abcdef");
     uploads_restart(world);
     world_command(world, "test -z \"$(ls .ztserve-uploads)\"");
 }
 
-static void read_only_server_leaves_places_alone(void **state)
+TEST_ON(struct world *world, read_only_server_leaves_places_alone)
 {
-    struct world *world = *state;
-
     world->config.writable = false;
     world_command(world, "mkdir -p .ztserve-uploads/0123456789abcdef0123456789abcdef");
     uploads_restart(world);
     world_command(world, "test -d .ztserve-uploads/0123456789abcdef0123456789abcdef");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_first_byte_has_a_list),
-        cmocka_unit_test_setup_teardown(upload_is_found_by_its_id_and_kind_until_it_is_dropped,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(a_client_has_only_so_many, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(only_expired_uploads_that_can_be_ended_are_removed,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(only_so_many_outcomes_keep_their_places, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(search_and_expiry_beside_removal_free_each_once,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(place_that_no_kind_can_continue_is_removed, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(read_only_server_leaves_places_alone, uploads_set_up,
-                                        uploads_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

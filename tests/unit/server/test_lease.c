@@ -1,5 +1,5 @@
 /* Versions of access and the leases of loops. */
-#include "support.h"
+#include "tests.h"
 
 #include "access/lease.h"
 
@@ -27,12 +27,11 @@ static void deliver(struct mailbox *mailbox)
     }
 }
 
-static void lease_holds_its_version_until_its_last_use_ends(void **state)
+TEST(lease_holds_its_version_until_its_last_use_ends)
 {
     struct access *access = load();
     struct lease *lease = lease_new(access);
 
-    (void)state;
     assert_int_equal(atomic_load(&access->holders), 2);
     assert_ptr_equal(lease_use(lease), lease);
     lease_end(lease);
@@ -42,7 +41,7 @@ static void lease_holds_its_version_until_its_last_use_ends(void **state)
     access_release(access);
 }
 
-static void sent_lease_replaces_the_current_one_and_old_requests_keep_theirs(void **state)
+TEST(sent_lease_replaces_the_current_one_and_old_requests_keep_theirs)
 {
     struct access *old = load();
     struct access *new = load();
@@ -50,7 +49,6 @@ static void sent_lease_replaces_the_current_one_and_old_requests_keep_theirs(voi
     struct lease *request = lease_use(current);
     struct mailbox mailbox;
 
-    (void)state;
     assert_true(mailbox_open(&mailbox));
     lease_send(lease_new(new), &mailbox, &current);
     assert_ptr_equal(current->access, old);
@@ -65,14 +63,4 @@ static void sent_lease_replaces_the_current_one_and_old_requests_keep_theirs(voi
     mailbox_close(&mailbox);
     access_release(old);
     access_release(new);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lease_holds_its_version_until_its_last_use_ends),
-        cmocka_unit_test(sent_lease_replaces_the_current_one_and_old_requests_keep_theirs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

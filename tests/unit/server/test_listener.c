@@ -1,5 +1,5 @@
 /* Listening sockets. */
-#include "support.h"
+#include "tests.h"
 
 #include <netinet/in.h>
 #include <string.h>
@@ -30,11 +30,10 @@ static unsigned port_of(int descriptor)
     return ntohs(bound.sin_port);
 }
 
-static void port_zero_is_the_same_for_all(void **state)
+TEST(port_zero_is_the_same_for_all)
 {
     int sockets[3];
 
-    (void)state;
     assert_int_equal(open_sockets("127.0.0.1:0", 3, sockets, address), 0);
     assert_true(port_of(sockets[0]) > 0);
     assert_int_equal(port_of(sockets[0]), port_of(sockets[1]));
@@ -44,13 +43,12 @@ static void port_zero_is_the_same_for_all(void **state)
         close(sockets[i]);
 }
 
-static void a_port_in_use_is_an_error(void **state)
+TEST(a_port_in_use_is_an_error)
 {
     int first[2];
     int second[2];
     char taken[LISTENER_ADDRESS_SIZE];
 
-    (void)state;
     assert_int_equal(open_sockets("127.0.0.1:0", 2, first, taken), 0);
     assert_int_equal(open_sockets(taken, 2, second, address), -1);
     assert_non_null(strstr(error, taken));
@@ -59,32 +57,18 @@ static void a_port_in_use_is_an_error(void **state)
     close(first[1]);
 }
 
-static void an_address_of_another_machine_is_an_error(void **state)
+TEST(an_address_of_another_machine_is_an_error)
 {
     int sockets[1];
 
-    (void)state;
     assert_int_equal(open_sockets("192.0.2.1:8080", 1, sockets, address), -1);
     assert_non_null(strstr(error, "192.0.2.1:8080"));
 }
 
-static void a_malformed_address_is_an_error(void **state)
+TEST(a_malformed_address_is_an_error)
 {
     int sockets[1];
 
-    (void)state;
     assert_int_equal(open_sockets("127.0.0.1", 1, sockets, address), -1);
     assert_true(strlen(error) > 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(port_zero_is_the_same_for_all),
-        cmocka_unit_test(a_port_in_use_is_an_error),
-        cmocka_unit_test(an_address_of_another_machine_is_an_error),
-        cmocka_unit_test(a_malformed_address_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* The table of `ls`, for models that no readable file produces. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,21 +20,11 @@ static void assert_listed(const struct zt_model *model, const char *expected)
     free(text);
 }
 
-static void a_format_without_a_version_leaves_no_blank(void **state)
+TEST(a_format_without_a_version_leaves_no_blank)
 {
     struct zt_model model = {.format_name = "npz", .version = {"", 0}, .file_size = 1};
 
-    (void)state;
     assert_listed(&model, "0 objects, 0 components, 1 byte, npz\n");
     model.version = (struct zt_text){"1\x1b", 2};
     assert_listed(&model, "0 objects, 0 components, 1 byte, npz 1\\u001b\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_format_without_a_version_leaves_no_blank),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* The log: text from a client can neither forge a line nor break a line's JSON. */
-#include "support.h"
+#include "tests.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -11,13 +11,14 @@
 static char written[16384];
 
 /* Runs a function with standard error in a file, and keeps what it wrote. */
-static void capture(void (*speak)(void))
+static void capture_at(enum log_level level, enum log_format format, void (*speak)(void))
 {
     FILE *file = tmpfile();
     const int saved = dup(STDERR_FILENO);
     size_t length;
 
     assert_non_null(file);
+    log_configure(level, format);
     dup2(fileno(file), STDERR_FILENO);
     speak();
     dup2(saved, STDERR_FILENO);
@@ -26,6 +27,11 @@ static void capture(void (*speak)(void))
     length = fread(written, 1, sizeof(written) - 1, file);
     written[length] = '\0';
     fclose(file);
+}
+
+static void capture(enum log_format format, void (*speak)(void))
+{
+    capture_at(LOG_LEVEL_INFO, format, speak);
 }
 
 static void speak_of_newlines(void)
@@ -127,39 +133,31 @@ static void speak_of_cuts(void)
     log_request(&line);
 }
 
-static void control_characters_are_escaped(void **state)
+TEST(control_characters_are_escaped)
 {
-    (void)state;
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-    capture(speak_of_newlines);
+    capture(LOG_FORMAT_TEXT, speak_of_newlines);
     assert_non_null(strstr(written, "warn first\\u000asecond\\u000d\\u0009\\u001b[31m\\u007f\n"));
     assert_ptr_equal(strchr(written, '\n'), written + strlen(written) - 1);
 }
 
-static void json_escapes_quotes_and_bytes_that_are_no_text(void **state)
+TEST(json_escapes_quotes_and_bytes_that_are_no_text)
 {
-    (void)state;
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
-    capture(speak_of_quotes);
+    capture(LOG_FORMAT_JSON, speak_of_quotes);
     assert_non_null(
         strstr(written, "\"message\":\"a \\\"quoted\\\" \\\\ \xc3\xa9 \\u00ff \\u009b\"}\n"));
     assert_memory_equal(written, "{\"time\":\"2", 10);
 }
 
-static void long_lines_are_cut_and_still_end(void **state)
+TEST(long_lines_are_cut_and_still_end)
 {
-    (void)state;
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
-    capture(speak_long);
+    capture(LOG_FORMAT_JSON, speak_long);
     assert_true(strlen(written) <= 4096);
     assert_string_equal(written + strlen(written) - 6, "...\"}\n");
 }
 
-static void requests_are_logged_with_their_members(void **state)
+TEST(requests_are_logged_with_their_members)
 {
-    (void)state;
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
-    capture(speak_of_a_request);
+    capture(LOG_FORMAT_JSON, speak_of_a_request);
     assert_non_null(
         strstr(written,
                "\"level\":\"info\",\"message\":\"request\",\"request_id\":\"id\",\"trace_id\":\"\","
@@ -182,17 +180,14 @@ static void speak_of_a_client(void)
                                            .model = {"a/b\0c", 5}});
 }
 
-static void clients_are_logged_and_cannot_forge_members(void **state)
+TEST(clients_are_logged_and_cannot_forge_members)
 {
-    (void)state;
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
-    capture(speak_of_a_client);
+    capture(LOG_FORMAT_JSON, speak_of_a_client);
     assert_non_null(strstr(
         written, "\"duration_ms\":0.000,\"client\":\"10.0.0.1\",\"forwarded\":\"2001:db8::1\","
                  "\"user\":\"ci\",\"model\":\"a/b\\u0000c\",\"code\":\"internal\","
                  "\"user_agent\":\"x\\\" status=\\\"200\\u000a\\u00ff\"}\n"));
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-    capture(speak_of_a_client);
+    capture(LOG_FORMAT_TEXT, speak_of_a_client);
     assert_non_null(strstr(written,
                            " ms id client=\"10.0.0.1\" forwarded=\"2001:db8::1\" user=\"ci\" "
                            "model=\"a/b\\u0000c\" code=\"internal\" "
@@ -211,18 +206,15 @@ static void speak_of_forged_targets(void)
     speak_of_a_target("A B\"", "/\\%41%zz\x7f\t\n\xc3\xa9\xff~!");
 }
 
-static void targets_cannot_forge_members_of_a_text_line(void **state)
+TEST(targets_cannot_forge_members_of_a_text_line)
 {
-    (void)state;
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-    capture(speak_of_forged_targets);
+    capture(LOG_FORMAT_TEXT, speak_of_forged_targets);
     assert_non_null(
         strstr(written, " info GET /v1%20200%201%20bytes%200.010%20ms%20client=%226.6.6.6%22 0 0 "
                         "bytes 0.000 ms id\n"));
     assert_non_null(
         strstr(written, " info A%20B%22 /%5C%41%zz%7F%09%0A%C3%A9%FF~! 0 0 bytes 0.000 ms id\n"));
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
-    capture(speak_of_forged_targets);
+    capture(LOG_FORMAT_JSON, speak_of_forged_targets);
     assert_non_null(
         strstr(written, "\"path\":\"/v1 200 1 bytes 0.010 ms client=\\\"6.6.6.6\\\"\","));
 }
@@ -245,15 +237,12 @@ static void speak_of_format_controls(void)
                                            .user_agent = CONTROLS CHARACTER});
 }
 
-static void format_controls_are_escaped(void **state)
+TEST(format_controls_are_escaped)
 {
-    (void)state;
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-    capture(speak_of_format_controls);
+    capture(LOG_FORMAT_TEXT, speak_of_format_controls);
     assert_non_null(strstr(written, " warn " ESCAPED CHARACTER "\n"));
     assert_non_null(strstr(written, " user_agent=\"" ESCAPED CHARACTER "\"\n"));
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
-    capture(speak_of_format_controls);
+    capture(LOG_FORMAT_JSON, speak_of_format_controls);
     assert_non_null(strstr(written, "\"message\":\"" ESCAPED CHARACTER "\"}\n"));
     assert_non_null(strstr(written, "\"path\":\"/" ESCAPED "\","));
     assert_non_null(strstr(written, "\"user_agent\":\"" ESCAPED CHARACTER "\"}\n"));
@@ -265,14 +254,12 @@ static void speak_of_tokens(void)
     speak_of_a_target("GET", "/a?access_token=&my_access_token=1&access_tokens=2&access_token");
 }
 
-static void tokens_in_targets_are_not_logged(void **state)
+TEST(tokens_in_targets_are_not_logged)
 {
     static const enum log_format formats[] = {LOG_FORMAT_TEXT, LOG_FORMAT_JSON};
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
-        log_configure(LOG_LEVEL_INFO, formats[i]);
-        capture(speak_of_tokens);
+        capture(formats[i], speak_of_tokens);
         assert_null(strstr(written, "s3cret"));
         assert_non_null(strstr(written, "/a?access_token=***&b=1&ACCESS_token=***&c"));
         assert_non_null(strstr(written, "&my_access_token=1&access_tokens=2&access_token"));
@@ -289,11 +276,9 @@ static void speak_of_a_long_target(void)
     speak_of_a_target("GET", path);
 }
 
-static void long_targets_are_cut(void **state)
+TEST(long_targets_are_cut)
 {
-    (void)state;
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-    capture(speak_of_a_long_target);
+    capture(LOG_FORMAT_TEXT, speak_of_a_long_target);
     assert_true(strlen(written) > 1024 && strlen(written) < 1200);
     assert_non_null(strstr(written, "... 0 0 bytes 0.000 ms id\n"));
 }
@@ -317,39 +302,32 @@ static void speak_at_length(void)
                                            .cut = {"timeout", "answer", 1, 2}});
 }
 
-static void long_requests_stay_one_line_of_json(void **state)
+TEST(long_requests_stay_one_line_of_json)
 {
-    (void)state;
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
-    capture(speak_at_length);
+    capture(LOG_FORMAT_JSON, speak_at_length);
     assert_true(strlen(written) <= 4096);
     assert_non_null(strstr(written, ",\"user_agent\":\"\\\""));
     assert_string_equal(strstr(written, "\"done_bytes\""), "\"done_bytes\":1,\"total_bytes\":2}\n");
 }
 
-static void cut_requests_are_logged_with_their_progress(void **state)
+TEST(cut_requests_are_logged_with_their_progress)
 {
-    (void)state;
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
-    capture(speak_of_cuts);
+    capture(LOG_FORMAT_JSON, speak_of_cuts);
     assert_non_null(strstr(
         written, "\"duration_ms\":0.000,\"cut\":true,\"end\":\"timeout\",\"during\":\"answer\","
                  "\"done_bytes\":12,\"total_bytes\":34}\n"));
     assert_non_null(
         strstr(written, "\"end\":\"client gone\",\"during\":\"body\",\"done_bytes\":5}\n"));
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-    capture(speak_of_cuts);
+    capture(LOG_FORMAT_TEXT, speak_of_cuts);
     assert_non_null(strstr(written, " id cut after 12 of 34 bytes of the answer: timeout\n"));
     assert_non_null(strstr(written, " id cut after 5 bytes of the body: client gone\n"));
 }
 
-static void levels_below_the_configured_are_silent(void **state)
+TEST(levels_below_the_configured_are_silent)
 {
-    (void)state;
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_JSON);
-    capture(speak_of_quotes);
+    capture_at(LOG_LEVEL_ERROR, LOG_FORMAT_JSON, speak_of_quotes);
     assert_string_equal(written, "");
-    capture(speak_of_a_request);
+    capture_at(LOG_LEVEL_ERROR, LOG_FORMAT_JSON, speak_of_a_request);
     assert_string_equal(written, "");
 }
 
@@ -362,54 +340,25 @@ static unsigned lines_written(void)
     return count;
 }
 
-static void requests_wait_for_the_end_of_a_turn(void **state)
+TEST(requests_wait_for_the_end_of_a_turn)
 {
-    (void)state;
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-    capture(speak_of_a_request_that_waits);
+    capture(LOG_FORMAT_TEXT, speak_of_a_request_that_waits);
     assert_string_equal(written, "");
-    capture(speak_of_a_request_that_is_flushed);
+    capture(LOG_FORMAT_TEXT, speak_of_a_request_that_is_flushed);
     assert_int_equal(lines_written(), 1);
 }
 
-static void lines_keep_their_order(void **state)
+TEST(lines_keep_their_order)
 {
-    (void)state;
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-    capture(speak_of_a_request_and_a_warning);
+    capture(LOG_FORMAT_TEXT, speak_of_a_request_and_a_warning);
     assert_int_equal(lines_written(), 2);
     assert_true(strstr(written, "GET") < strstr(written, "after it"));
 }
 
-static void no_gathered_line_is_lost_or_torn(void **state)
+TEST(no_gathered_line_is_lost_or_torn)
 {
-    (void)state;
-    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-    capture(speak_of_many_requests);
+    capture(LOG_FORMAT_TEXT, speak_of_many_requests);
     assert_int_equal(lines_written(), 100);
     for (const char *at = written; *at != '\0'; at = strchr(at, '\n') + 1)
         assert_int_equal(strcspn(at, "\n"), strcspn(written, "\n"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_wait_for_the_end_of_a_turn),
-        cmocka_unit_test(lines_keep_their_order),
-        cmocka_unit_test(no_gathered_line_is_lost_or_torn),
-        cmocka_unit_test(control_characters_are_escaped),
-        cmocka_unit_test(json_escapes_quotes_and_bytes_that_are_no_text),
-        cmocka_unit_test(long_lines_are_cut_and_still_end),
-        cmocka_unit_test(requests_are_logged_with_their_members),
-        cmocka_unit_test(clients_are_logged_and_cannot_forge_members),
-        cmocka_unit_test(targets_cannot_forge_members_of_a_text_line),
-        cmocka_unit_test(format_controls_are_escaped),
-        cmocka_unit_test(tokens_in_targets_are_not_logged),
-        cmocka_unit_test(long_targets_are_cut),
-        cmocka_unit_test(long_requests_stay_one_line_of_json),
-        cmocka_unit_test(cut_requests_are_logged_with_their_progress),
-        cmocka_unit_test(levels_below_the_configured_are_silent),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,10 @@
 /* Event loops: what they answer, refuse and never run, and files of any length. */
 #include "loop_world.h"
 
-static void connections_continue_after_an_answer(void **state)
+ON_LOOPS(connections_continue_after_an_answer)
 {
     int client = connect_client();
 
-    (void)state;
     send_text(client, "GET /text HTTP/1.1\r\n" HOST "\r\nGET /text HTTP/1.1\r\n" HOST
                       "\r\nGET /none HTTP/1.1\r\n" HOST "\r\n");
     assert_false(receive_all(client, 300, NULL));
@@ -33,7 +32,7 @@ static void ask_and_smuggle(const char *method, const char *head)
     close(client);
 }
 
-static void smuggled_requests_never_run(void **state)
+ON_LOOPS(smuggled_requests_never_run)
 {
     static const char *const heads[] = {
         "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -54,7 +53,6 @@ static void smuggled_requests_never_run(void **state)
         "Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
         for (size_t j = 0; j < 3; j++) {
             ask_and_smuggle(methods[j], heads[i]);
@@ -66,20 +64,18 @@ static void smuggled_requests_never_run(void **state)
 
 /* The space is not part of the value. libmicrohttpd 1.0 removes it; earlier releases leave it
  * there, and framing.c refuses the request. */
-static void spaces_after_the_coding_hide_no_request(void **state)
+ON_LOOPS(spaces_after_the_coding_hide_no_request)
 {
-    (void)state;
     for (size_t j = 0; j < 3; j++)
         ask_and_smuggle(methods[j], "Transfer-Encoding: chunked \r\n\r\n0\r\n\r\n");
     assert_int_equal(atomic_load(&smuggled), 0);
 }
 
-static void refusals_reach_clients_that_keep_sending(void **state)
+ON_LOOPS(refusals_reach_clients_that_keep_sending)
 {
     static char piece[65536];
     int client = connect_client();
 
-    (void)state;
     send_text(client, "PUT /refused HTTP/1.1\r\n" HOST "Content-Length: 67108864\r\n\r\n");
     for (unsigned i = 0; i < 1024; i++)
         for (size_t sent = 0; sent < sizeof(piece);) {
@@ -93,11 +89,10 @@ static void refusals_reach_clients_that_keep_sending(void **state)
     close(client);
 }
 
-static void refusals_come_instead_of_100_continue(void **state)
+ON_LOOPS(refusals_come_instead_of_100_continue)
 {
     int client = connect_client();
 
-    (void)state;
     send_text(client,
               "PUT /refused HTTP/1.1\r\n" HOST "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n");
     assert_true(receive_all(client, 5000, NULL));
@@ -109,13 +104,12 @@ static void assert_file_part(size_t first, size_t length)
 {
     static uint8_t expected[FILE_BYTES];
 
-    assert_int_equal(zt_source_read_at(file, first, expected, length, NULL), ZT_OK);
+    assert_ok(zt_source_read_at(file, first, expected, length, NULL));
     assert_memory_equal(body(), expected, length);
 }
 
-static void files_come_whole_warm_and_cold(void **state)
+ON_LOOPS(files_come_whole_warm_and_cold)
 {
-    (void)state;
     for (unsigned cold = 0; cold < 2; cold++) {
         if (cold)
             posix_fadvise(zt_source_descriptor(file), 0, 0, POSIX_FADV_DONTNEED);
@@ -129,9 +123,8 @@ static void files_come_whole_warm_and_cold(void **state)
     }
 }
 
-static void uncapped_send_buffers_get_the_same_bytes(void **state)
+TEST(uncapped_send_buffers_get_the_same_bytes)
 {
-    (void)state;
     config.limits.send_buffer_bytes = 0;
     assert_int_equal(start(NULL), 0);
     assert_true(fetch("/file", "") > FILE_BYTES);
@@ -142,12 +135,11 @@ static void uncapped_send_buffers_get_the_same_bytes(void **state)
     config.threads = LOOPS;
 }
 
-static void files_cut_short_end_only_their_connection(void **state)
+ON_LOOPS(files_cut_short_end_only_their_connection)
 {
     int client = connect_client();
     size_t length;
 
-    (void)state;
     send_text(client, "GET /file HTTP/1.1\r\n" HOST "\r\n");
     assert_int_equal(recv(client, reply, 1, MSG_WAITALL), 1);
     assert_int_equal(truncate(file_path, 100), 0);
@@ -159,19 +151,4 @@ static void files_cut_short_end_only_their_connection(void **state)
     assert_int_equal(strncmp(reply, "HTTP/1.1 200", 12), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON_A_LOOP(connections_continue_after_an_answer),
-        ON_A_LOOP(smuggled_requests_never_run),
-        ON_A_LOOP(spaces_after_the_coding_hide_no_request),
-        ON_A_LOOP(refusals_reach_clients_that_keep_sending),
-        ON_A_LOOP(refusals_come_instead_of_100_continue),
-        ON_A_LOOP(files_come_whole_warm_and_cold),
-        cmocka_unit_test(uncapped_send_buffers_get_the_same_bytes),
-        /* Last: it spoils the file. */
-        ON_A_LOOP(files_cut_short_end_only_their_connection),
-    };
-
-    return cmocka_run_group_tests(tests, make_file, remove_file);
-}
+AROUND_ALL_TESTS(make_file, remove_file)

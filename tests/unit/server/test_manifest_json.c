@@ -5,7 +5,7 @@
 
 #include "container.h"
 #include "derived/manifest_json.h"
-#include "support.h"
+#include "tests.h"
 
 #define DENSE(rest) "{\"shape\":[2,4],\"format\":\"dense\"" rest "}"
 #define DATA(rest) \
@@ -39,215 +39,189 @@ static const struct manifest_source served = {.name = {"org/m", 5},
 static char *write_text(const struct zt_model *model, const struct manifest_source *source,
                         const struct manifest_selection *selection)
 {
-    struct json json;
+    struct json written;
     char *copy;
 
-    json_init(&json, false);
-    manifest_write(&json, model, source, selection);
-    assert_false(json.failed);
-    copy = strndup(json.text, json.length);
-    json_free(&json);
+    json_init(&written, false);
+    manifest_write(&written, model, source, selection);
+    assert_false(written.failed);
+    copy = strndup(written.text, written.length);
+    json_free(&written);
     return copy;
 }
 
-static void assert_has(const char *text_, const char *part)
+static char *json;
+
+static int free_json(void **state)
 {
-    if (strstr(text_, part) == NULL)
-        fail_msg("%s is not in %s", part, text_);
+    (void)state;
+    free(json);
+    json = NULL;
+    return 0;
 }
 
-static void assert_lacks(const char *text_, const char *part)
+AROUND_EACH_TEST(NULL, free_json)
+
+/* Leaves the JSON of a selection in json. */
+static void write_selection(const char *manifest, const struct manifest_selection *selection)
 {
-    if (strstr(text_, part) != NULL)
-        fail_msg("%s is in %s", part, text_);
+    struct zt_model *model = open_text(CONTAINER_ZT1, manifest);
+
+    free(json);
+    json = write_text(model, &served, selection);
+    zt_model_free(model);
 }
 
-static void a_whole_manifest_has_the_shape_of_the_contract(void **state)
+static void assert_has(const char *part)
+{
+    if (strstr(json, part) == NULL)
+        fail_msg("%s is not in %s", part, json);
+}
+
+static void assert_lacks(const char *part)
+{
+    if (strstr(json, part) != NULL)
+        fail_msg("%s is in %s", part, json);
+}
+
+TEST(a_whole_manifest_has_the_shape_of_the_contract)
 {
     struct zt_model *model;
-    char *json;
     char size[32];
 
-    (void)state;
     model = open_text(
         CONTAINER_ZT1,
         "{\"version\":\"1.2.0\",\"attributes\":{\"framework\":\"x\"},\"objects\":{\"a/b\":" DENSE(
             "," DATA(",\"digest\":\"sha256:00\"")) "}}");
     json = write_text(model, &served, NULL);
     snprintf(size, sizeof(size), "\"size\":%llu", (unsigned long long)model->file_size);
-    assert_has(json, "{\"name\":\"org/m\",\"source\":{\"format\":\"zt\",\"version\":\"1.2.0\",");
-    assert_has(json, size);
-    assert_has(json, "\"modified\":\"2026-11-20T09:29:59Z\",\"etag\":\"\\\"tag\\\"\",\"href\":\"/"
-                     "files/org/m.zt\"}");
+    assert_has("{\"name\":\"org/m\",\"source\":{\"format\":\"zt\",\"version\":\"1.2.0\",");
+    assert_has(size);
+    assert_has("\"modified\":\"2026-11-20T09:29:59Z\",\"etag\":\"\\\"tag\\\"\",\"href\":\"/"
+               "files/org/m.zt\"}");
     assert_has(
-        json,
         "\"attributes\":{\"framework\":\"x\"},\"objects\":{\"a/b\":"
         "{\"shape\":[2,4],\"format\":\"dense\",\"attributes\":{},\"components\":{\"data\":"
         "{\"dtype\":\"f32\",\"type\":\"f32\",\"offset\":64,\"length\":32,\"encoding\":\"raw\","
         "\"uncompressed_length\":32,\"digest\":\"sha256:00\","
         "\"href\":\"/v1/models/org%2Fm/objects/a%2Fb/data\"}}}}}");
-    free(json);
     zt_model_free(model);
 }
 
-static void version_0_1_is_shown_in_the_same_words(void **state)
+TEST(version_0_1_is_shown_in_the_same_words)
 {
     struct zt_model *model;
-    char *json;
 
-    (void)state;
     model = open_text(
         CONTAINER_ZT01,
         "[{\"name\":\"w\",\"offset\":64,\"size\":32,\"dtype\":\"float32\",\"shape\":[2,4],"
         "\"layout\":\"dense\",\"encoding\":\"raw\",\"data_endianness\":\"little\"}]");
     json = write_text(model, &served, NULL);
-    assert_has(json, "\"version\":\"0.1.0\"");
-    assert_has(json, "\"w\":{\"shape\":[2,4],\"format\":\"dense\"");
-    assert_has(json, "\"data\":{\"dtype\":\"f32\",\"type\":\"f32\"");
-    free(json);
+    assert_has("\"version\":\"0.1.0\"");
+    assert_has("\"w\":{\"shape\":[2,4],\"format\":\"dense\"");
+    assert_has("\"data\":{\"dtype\":\"f32\",\"type\":\"f32\"");
     zt_model_free(model);
 }
 
-static void what_the_file_does_not_state_is_omitted(void **state)
+TEST(what_the_file_does_not_state_is_omitted)
 {
     struct zt_model *model;
-    char *json;
 
-    (void)state;
     model =
         open_text(CONTAINER_ZT1,
                   "{\"version\":\"1.2.0\",\"objects\":{\"a\":{\"shape\":[8],\"format\":\"other\","
                   "\"components\":{"
                   "\"x\":{\"dtype\":\"u8\",\"offset\":64,\"length\":8,\"encoding\":\"lz9\"}}}}}");
     json = write_text(model, &(struct manifest_source){.name = {"m", 1}}, NULL);
-    assert_has(json, "\"encoding\":\"lz9\"}");
-    assert_lacks(json, "digest");
-    assert_lacks(json, "href");
-    assert_lacks(json, "etag");
-    free(json);
+    assert_has("\"encoding\":\"lz9\"}");
+    assert_lacks("digest");
+    assert_lacks("href");
+    assert_lacks("etag");
     zt_model_free(model);
 }
 
-static void each_component_has_its_own_href(void **state)
+TEST(each_component_has_its_own_href)
 {
-    struct zt_model *model;
-    char *json;
-
-    (void)state;
-    model = open_text(CONTAINER_ZT1, "{\"version\":\"1.2.0\",\"objects\":{\"a\":{\"shape\":[8],"
-                                     "\"format\":\"other\",\"components\":{"
-                                     "\"x\":{\"dtype\":\"u8\",\"offset\":64,\"length\":8},"
-                                     "\"y\":{\"dtype\":\"u8\",\"offset\":64,\"length\":8}}}}}");
-    json = write_text(model, &served, NULL);
-    assert_has(json, "\"href\":\"/v1/models/org%2Fm/objects/a/x\"");
-    assert_has(json, "\"href\":\"/v1/models/org%2Fm/objects/a/y\"");
-    free(json);
-    zt_model_free(model);
+    write_selection("{\"version\":\"1.2.0\",\"objects\":{\"a\":{\"shape\":[8],"
+                    "\"format\":\"other\",\"components\":{"
+                    "\"x\":{\"dtype\":\"u8\",\"offset\":64,\"length\":8},"
+                    "\"y\":{\"dtype\":\"u8\",\"offset\":64,\"length\":8}}}}}",
+                    NULL);
+    assert_has("\"href\":\"/v1/models/org%2Fm/objects/a/x\"");
+    assert_has("\"href\":\"/v1/models/org%2Fm/objects/a/y\"");
 }
 
 /* "\0" stands for U+0000; the reader accepts both names. */
-static void names_that_no_url_can_hold_have_no_href(void **state)
+TEST(names_that_are_empty_or_hold_nul_have_hrefs)
 {
     static const char object[] =
         "{\"shape\":[8],\"format\":\"other\",\"components\":{\"%s\":{\"dtype\":\"u8\","
         "\"offset\":64,\"length\":8},\"reached\":{\"dtype\":\"u8\",\"offset\":64,\"length\":8}}}";
-    static const char *const odd[] = {"", "a\\0b"};
+    static const char *const uppercase[] = {"", "a\\0b"};
+    static const char *const hrefs[] = {"/objects//\"", "/objects/a%00b/a%00b\""};
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+    for (size_t i = 0; i < sizeof(uppercase) / sizeof(uppercase[0]); i++) {
         char of_component[512];
         char manifest[2048];
         struct zt_model *model;
-        char *json;
-        char *reference;
 
-        snprintf(of_component, sizeof(of_component), object, odd[i]);
+        snprintf(of_component, sizeof(of_component), object, uppercase[i]);
         snprintf(manifest, sizeof(manifest),
-                 "{\"version\":\"1.2.0\",\"objects\":{\"%s\":%s,\"x\":%s}}", odd[i], of_component,
-                 of_component);
+                 "{\"version\":\"1.2.0\",\"objects\":{\"%s\":%s,\"x\":%s}}", uppercase[i],
+                 of_component, of_component);
         model = open_text(CONTAINER_ZT1, manifest);
-        json = write_text(model, &served, NULL);
-        reference = strstr(json, "\"href\":\"/v1/");
-        assert_non_null(reference);
-        assert_has(reference, "/objects/x/reached\"");
-        assert_lacks(reference + 1, "\"href\"");
         free(json);
+        json = write_text(model, &served, NULL);
+        assert_has("/objects/x/reached\"");
+        assert_has(hrefs[i]);
         zt_model_free(model);
     }
 }
 
-static struct zt_model *open_four(void)
-{
-    return open_text(CONTAINER_ZT1,
-                     "{\"version\":\"1.2.0\",\"objects\":{"
-                     "\"a.b\":" DENSE("," DATA("")) ",\"a.w\":" DENSE("," DATA(
-                         "")) ",\"ab\":" DENSE("," DATA("")) ",\"b.w\":" DENSE("," DATA("")) "}}");
-}
+#define FOUR                                                                              \
+    "{\"version\":\"1.2.0\",\"objects\":{\"a.b\":" DENSE("," DATA("")) ",\"a.w\":" DENSE( \
+        "," DATA("")) ",\"ab\":" DENSE("," DATA("")) ",\"b.w\":" DENSE("," DATA("")) "}}"
 
-static void a_prefix_selects_the_objects_that_start_with_it(void **state)
+TEST(a_selection_has_the_objects_of_its_prefix_that_match_any_glob)
 {
-    struct zt_model *model;
-    char *json;
-
-    (void)state;
-    model = open_four();
-    json = write_text(model, &served, &(struct manifest_selection){.prefix = text("a.")});
-    assert_has(json, "\"a.b\":");
-    assert_has(json, "\"a.w\":");
-    assert_lacks(json, "\"ab\":");
-    assert_lacks(json, "\"b.w\":");
-    free(json);
-    json = write_text(model, &served, &(struct manifest_selection){.prefix = text("z")});
-    assert_has(json, "\"objects\":{}}");
-    free(json);
-    zt_model_free(model);
-}
-
-static void any_of_several_globs_selects_within_the_prefix(void **state)
-{
+    static const char *const names[] = {"\"a.b\":", "\"a.w\":", "\"ab\":", "\"b.w\":"};
     const struct zt_text globs[] = {text("*.w"), text("ab")};
-    struct zt_model *model;
-    char *json;
+    const struct {
+        const char *prefix;
+        size_t match_count;
+        bool has[4];
+    } rows[] = {
+        {"a.", 0, {true, true, false, false}},
+        {"z", 0, {false, false, false, false}},
+        {"", 2, {false, true, true, true}},
+        {"b", 2, {false, false, false, true}},
+    };
 
-    (void)state;
-    model = open_four();
-    json = write_text(model, &served,
-                      &(struct manifest_selection){.matches = globs, .match_count = 2});
-    assert_lacks(json, "\"a.b\":");
-    assert_has(json, "\"a.w\":");
-    assert_has(json, "\"ab\":");
-    assert_has(json, "\"b.w\":");
-    free(json);
-    json = write_text(
-        model, &served,
-        &(struct manifest_selection){.matches = globs, .match_count = 2, .prefix = text("b")});
-    assert_lacks(json, "\"a.w\":");
-    assert_has(json, "\"b.w\":");
-    free(json);
-    zt_model_free(model);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        write_selection(FOUR, &(struct manifest_selection){.prefix = text(rows[i].prefix),
+                                                           .matches = globs,
+                                                           .match_count = rows[i].match_count});
+        for (size_t j = 0; j < 4; j++)
+            if ((strstr(json, names[j]) != NULL) != rows[i].has[j])
+                fail_msg("prefix \"%s\", %zu globs: %s", rows[i].prefix, rows[i].match_count, json);
+    }
+    write_selection(FOUR, &(struct manifest_selection){.prefix = text("z")});
+    assert_has("\"objects\":{}}");
 }
 
-static void fields_prune_objects(void **state)
+TEST(fields_prune_objects)
 {
-    struct zt_model *model;
     unsigned fields;
-    char *json;
 
-    (void)state;
-    model = open_four();
     assert_true(manifest_fields_parse(text("shape,format"), &fields));
-    json = write_text(model, &served,
-                      &(struct manifest_selection){.fields = fields, .prefix = text("ab")});
-    assert_has(json, "\"objects\":{\"ab\":{\"shape\":[2,4],\"format\":\"dense\"}}}");
-    free(json);
-    zt_model_free(model);
+    write_selection(FOUR, &(struct manifest_selection){.fields = fields, .prefix = text("ab")});
+    assert_has("\"objects\":{\"ab\":{\"shape\":[2,4],\"format\":\"dense\"}}}");
 }
 
-static void unknown_fields_are_rejected(void **state)
+TEST(unknown_fields_are_rejected)
 {
     unsigned fields = 77;
 
-    (void)state;
     assert_false(manifest_fields_parse(text(""), &fields));
     assert_false(manifest_fields_parse(text("shape,"), &fields));
     assert_false(manifest_fields_parse(text("shape,shap"), &fields));
@@ -257,19 +231,18 @@ static void unknown_fields_are_rejected(void **state)
     assert_int_equal(fields, MANIFEST_COMPONENTS | MANIFEST_ATTRIBUTES);
 }
 
-static void times_before_1970_round_down(void **state)
+TEST(times_before_1970_round_down)
 {
-    struct json json;
+    struct json written;
 
-    (void)state;
-    json_init(&json, false);
-    manifest_write_time(&json, -1);
-    assert_int_equal(json.length, strlen("\"1969-12-31T23:59:59Z\""));
-    assert_memory_equal(json.text, "\"1969-12-31T23:59:59Z\"", json.length);
-    json_free(&json);
+    json_init(&written, false);
+    manifest_write_time(&written, -1);
+    assert_int_equal(written.length, strlen("\"1969-12-31T23:59:59Z\""));
+    assert_memory_equal(written.text, "\"1969-12-31T23:59:59Z\"", written.length);
+    json_free(&written);
 }
 
-static void a_name_repeated_too_often_is_reported_as_too_long(void **state)
+TEST(a_name_repeated_too_often_is_reported_as_too_long)
 {
     enum { COMPONENTS = 3000, NAME = 40000 };
     struct zt_buffer manifest = {0};
@@ -277,9 +250,8 @@ static void a_name_repeated_too_often_is_reported_as_too_long(void **state)
     struct container container = {0};
     struct zt_model *model;
     struct zt_error error;
-    struct json json;
+    struct json written;
 
-    (void)state;
     memset(name, '/', sizeof(name));
     zt_cbor_put_map(&manifest, 2);
     zt_cbor_put_string(&manifest, "version");
@@ -310,32 +282,13 @@ static void a_name_repeated_too_often_is_reported_as_too_long(void **state)
     model = NULL;
     container_make_bytes(&container, CONTAINER_ZT1, 128, &manifest);
     zt_buffer_free(&manifest);
-    assert_int_equal(container_open(&container, container.length, &model, &error), ZT_OK);
-    json_init(&json, false);
-    manifest_write(&json, model, &served, NULL);
-    assert_true(json.failed);
-    assert_true(json.too_long);
-    assert_true(json.length < 64 * container.manifest_length + (8 << 20));
-    json_free(&json);
+    assert_ok(container_open(&container, container.length, &model, &error));
+    json_init(&written, false);
+    manifest_write(&written, model, &served, NULL);
+    assert_true(written.failed);
+    assert_true(written.too_long);
+    assert_true(written.length < 64 * container.manifest_length + (8 << 20));
+    json_free(&written);
     zt_model_free(model);
     container_free(&container);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_whole_manifest_has_the_shape_of_the_contract),
-        cmocka_unit_test(version_0_1_is_shown_in_the_same_words),
-        cmocka_unit_test(what_the_file_does_not_state_is_omitted),
-        cmocka_unit_test(each_component_has_its_own_href),
-        cmocka_unit_test(names_that_no_url_can_hold_have_no_href),
-        cmocka_unit_test(a_prefix_selects_the_objects_that_start_with_it),
-        cmocka_unit_test(any_of_several_globs_selects_within_the_prefix),
-        cmocka_unit_test(fields_prune_objects),
-        cmocka_unit_test(unknown_fields_are_rejected),
-        cmocka_unit_test(times_before_1970_round_down),
-        cmocka_unit_test(a_name_repeated_too_often_is_reported_as_too_long),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Counters and gauges: they add up over threads, also over those that have ended, and their text is
  * in the exposition format. */
-#include "support.h"
+#include "tests.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -39,12 +39,11 @@ static void run_threads(void)
     pthread_barrier_destroy(&barrier);
 }
 
-static void counts_of_ended_threads_remain(void **state)
+TEST(counts_of_ended_threads_remain)
 {
     const uint64_t before = metric_value(METRIC_SENT_BYTES);
     uint64_t sums[CELLS] = {0};
 
-    (void)state;
     run_threads();
     /* New threads take over the memory of those that have ended. */
     run_threads();
@@ -67,11 +66,10 @@ static const char *written_by(void (*write)(FILE *stream))
     return text;
 }
 
-static void gauges_appear_once_they_are_set(void **state)
+TEST(gauges_appear_once_they_are_set)
 {
     const char *text = written_by(metrics_write);
 
-    (void)state;
     assert_null(strstr(text, "ztserve_config_last_reload_success_timestamp_seconds"));
     metric_set(METRIC_RELOAD_TIME, 1800000000);
     text = written_by(metrics_write);
@@ -80,12 +78,11 @@ static void gauges_appear_once_they_are_set(void **state)
                            "ztserve_config_last_reload_success_timestamp_seconds 1800000000\n"));
 }
 
-static void lines_of_a_family_stand_together(void **state)
+TEST(lines_of_a_family_stand_together)
 {
     const char *text = written_by(metrics_write);
     const char *family = strstr(text, "# HELP ztserve_connections_refused_total ");
 
-    (void)state;
     assert_non_null(family);
     assert_non_null(strstr(family, "\n# TYPE ztserve_connections_refused_total counter\n"
                                    "ztserve_connections_refused_total{reason=\"limit\"} 0\n"
@@ -99,22 +96,9 @@ static void write_durations(FILE *stream)
     metrics_write_seconds(stream, "long", "a=\"b\"", UINT64_C(12345678901234567890));
 }
 
-static void durations_are_written_in_seconds(void **state)
+TEST(durations_are_written_in_seconds)
 {
     const char *text = written_by(write_durations);
 
-    (void)state;
     assert_string_equal(text, "short 0.000000001\nlong{a=\"b\"} 12345678901.234567890\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_of_ended_threads_remain),
-        cmocka_unit_test(gauges_appear_once_they_are_set),
-        cmocka_unit_test(lines_of_a_family_stand_together),
-        cmocka_unit_test(durations_are_written_in_seconds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* multipart/byteranges bodies, read back part by part. */
-#include "support.h"
+#include "tests.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,9 +56,8 @@ static char *gather(const struct multipart *multipart)
         if (segment->kind == SEGMENT_MEMORY)
             memcpy(body + at, segment->bytes, segment->length);
         else
-            assert_int_equal(zt_source_read_at(segment->source, segment->offset, body + at,
-                                               segment->length, NULL),
-                             ZT_OK);
+            assert_ok(zt_source_read_at(segment->source, segment->offset, body + at,
+                                        segment->length, NULL));
         at += segment->length;
     }
     assert_true(at == multipart->length);
@@ -98,11 +97,10 @@ static void check_body(const struct request *request, const struct range_set *se
     free(body);
 }
 
-static void parts_hold_the_ranges_bytes(void **state)
+TEST(parts_hold_the_ranges_bytes)
 {
     uint64_t seed = 11;
 
-    (void)state;
     for (unsigned i = 0; i < 300; i++) {
         struct request *request = ask();
         struct multipart multipart;
@@ -123,14 +121,13 @@ static void parts_hold_the_ranges_bytes(void **state)
     }
 }
 
-static void boundaries_differ(void **state)
+TEST(boundaries_differ)
 {
     const struct range_set set = {.ranges = {{0, 1}, {5, 1}}, .count = 2};
     struct request *request = ask();
     struct multipart first;
     struct multipart second;
 
-    (void)state;
     assert_true(multipart_make(request, &set, &first));
     assert_true(multipart_make(request, &set, &second));
     assert_string_not_equal(first.media_type, second.media_type);
@@ -138,7 +135,7 @@ static void boundaries_differ(void **state)
     request_free(request);
 }
 
-static void parts_have_the_coding_and_only_a_known_type(void **state)
+TEST(parts_have_the_coding_and_only_a_known_type)
 {
     static const char head[] =
         "\r\nContent-Encoding: zstd\r\nContent-Range: bytes 5-5/10000\r\n\r\n";
@@ -147,7 +144,6 @@ static void parts_have_the_coding_and_only_a_known_type(void **state)
     struct multipart multipart;
     char *body;
 
-    (void)state;
     request->reply.media_type = NULL;
     request->reply.coding = "zstd";
     assert_true(multipart_make(request, &set, &multipart));
@@ -158,18 +154,13 @@ static void parts_have_the_coding_and_only_a_known_type(void **state)
     request_free(request);
 }
 
-int main(void)
+static int make_source(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_hold_the_ranges_bytes),
-        cmocka_unit_test(boundaries_differ),
-        cmocka_unit_test(parts_have_the_coding_and_only_a_known_type),
-    };
-
+    (void)state;
     for (size_t i = 0; i < LENGTH; i++)
         flat[i] = (uint8_t)(i * 2654435761u >> 13);
     config_defaults(&config);
-    if (zt_source_from_memory(flat, LENGTH, &source, NULL) != ZT_OK)
-        return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return zt_source_from_memory(flat, LENGTH, &source, NULL);
 }
+
+AROUND_ALL_TESTS(make_source, NULL)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "support.h"
+#include "tests.h"
 
 static const char *nearest_of(const char *text)
 {
@@ -15,9 +15,8 @@ static const char *nearest_of(const char *text)
     return nearest.word;
 }
 
-static void a_slip_of_the_keyboard_finds_its_word(void **state)
+TEST(a_slip_of_the_keyboard_finds_its_word)
 {
-    (void)state;
     assert_string_equal(nearest_of("verfy"), "verify");
     assert_string_equal(nearest_of("vreify"), "verify");
     assert_string_equal(nearest_of("covnert"), "convert");
@@ -26,32 +25,19 @@ static void a_slip_of_the_keyboard_finds_its_word(void **state)
     assert_string_equal(nearest_of("slices"), "slice");
 }
 
-static void the_beginning_of_a_word_finds_it(void **state)
+TEST(the_beginning_of_a_word_finds_it)
 {
-    (void)state;
     assert_string_equal(nearest_of("comp"), "completion");
     assert_string_equal(nearest_of("con"), "convert");
 }
 
-static void what_resembles_nothing_finds_nothing(void **state)
+TEST(what_resembles_nothing_finds_nothing)
 {
     static char long_text[200];
 
-    (void)state;
     memset(long_text, 'v', sizeof(long_text) - 1);
     assert_null(nearest_of("frobnicate"));
     assert_null(nearest_of("xy"));
     assert_null(nearest_of(""));
     assert_null(nearest_of(long_text));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slip_of_the_keyboard_finds_its_word),
-        cmocka_unit_test(the_beginning_of_a_word_finds_it),
-        cmocka_unit_test(what_resembles_nothing_finds_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

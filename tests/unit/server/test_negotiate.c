@@ -1,5 +1,5 @@
 /* Content negotiation: weights, stars, and members that are skipped. */
-#include "support.h"
+#include "tests.h"
 
 #include "http/fields/negotiate.h"
 
@@ -10,17 +10,15 @@ static enum coding choose(const char *field)
     return negotiate_coding(field, all, 3);
 }
 
-static void absent_and_empty_fields_give_identity(void **state)
+TEST(absent_and_empty_fields_give_identity)
 {
-    (void)state;
     assert_int_equal(choose(NULL), CODING_IDENTITY);
     assert_int_equal(choose(""), CODING_IDENTITY);
     assert_int_equal(choose(" , ,"), CODING_IDENTITY);
 }
 
-static void highest_weight_wins(void **state)
+TEST(highest_weight_wins)
 {
-    (void)state;
     assert_int_equal(choose("gzip"), CODING_GZIP);
     assert_int_equal(choose("zstd;q=0.5, gzip;q=0.501"), CODING_GZIP);
     assert_int_equal(choose("zstd;q=0.1,gzip;q=0.09"), CODING_ZSTD);
@@ -30,11 +28,10 @@ static void highest_weight_wins(void **state)
     assert_int_equal(choose("br, deflate"), CODING_IDENTITY);
 }
 
-static void equal_weights_are_decided_by_the_offer(void **state)
+TEST(equal_weights_are_decided_by_the_offer)
 {
     static const enum coding others[] = {CODING_IDENTITY, CODING_GZIP};
 
-    (void)state;
     assert_int_equal(choose("gzip, zstd"), CODING_ZSTD);
     assert_int_equal(choose("identity, gzip"), CODING_GZIP);
     assert_int_equal(choose("*"), CODING_ZSTD);
@@ -42,20 +39,18 @@ static void equal_weights_are_decided_by_the_offer(void **state)
     assert_int_equal(negotiate_coding("gzip;q=0.2", others, 2), CODING_GZIP);
 }
 
-static void star_is_what_is_not_named(void **state)
+TEST(star_is_what_is_not_named)
 {
-    (void)state;
     assert_int_equal(choose("zstd;q=0, *"), CODING_GZIP);
     assert_int_equal(choose("zstd;q=0.2, *;q=0.3"), CODING_GZIP);
     assert_int_equal(choose("*;q=0.3, identity;q=0.4"), CODING_IDENTITY);
     assert_int_equal(choose("*;q=0, gzip;q=0.1"), CODING_GZIP);
 }
 
-static void refusing_everything_leaves_none(void **state)
+TEST(refusing_everything_leaves_none)
 {
     static const enum coding plain[] = {CODING_IDENTITY};
 
-    (void)state;
     assert_int_equal(choose("*;q=0"), CODING_NONE);
     assert_int_equal(choose("identity;q=0"), CODING_NONE);
     assert_int_equal(choose("br, identity;q=0"), CODING_NONE);
@@ -68,9 +63,8 @@ static void refusing_everything_leaves_none(void **state)
     assert_int_equal(negotiate_coding("zstd", plain, 1), CODING_IDENTITY);
 }
 
-static void names_are_read_in_any_case(void **state)
+TEST(names_are_read_in_any_case)
 {
-    (void)state;
     assert_int_equal(choose("GZip;Q=1"), CODING_GZIP);
     assert_int_equal(choose("ZSTD"), CODING_ZSTD);
     assert_int_equal(choose("x-gzip"), CODING_GZIP);
@@ -78,9 +72,8 @@ static void names_are_read_in_any_case(void **state)
     assert_int_equal(choose("Identity;q=0"), CODING_NONE);
 }
 
-static void malformed_members_are_skipped(void **state)
+TEST(malformed_members_are_skipped)
 {
-    (void)state;
     assert_int_equal(choose("zstd;q=2, gzip"), CODING_GZIP);
     assert_int_equal(choose("zstd;q=1.001, gzip"), CODING_GZIP);
     assert_int_equal(choose("zstd;q=0.1234, gzip;q=0.1"), CODING_GZIP);
@@ -95,9 +88,8 @@ static void malformed_members_are_skipped(void **state)
     assert_int_equal(choose("identity;q=0x, *;q=0"), CODING_NONE);
 }
 
-static void weights_are_read_to_the_last_digit(void **state)
+TEST(weights_are_read_to_the_last_digit)
 {
-    (void)state;
     assert_int_equal(choose("zstd;q=1., gzip;q=0.999"), CODING_ZSTD);
     assert_int_equal(choose("zstd;q=0.998, gzip;q=0.999"), CODING_GZIP);
     assert_int_equal(choose("zstd;q=0., gzip;q=0.001"), CODING_GZIP);
@@ -105,9 +97,8 @@ static void weights_are_read_to_the_last_digit(void **state)
     assert_int_equal(choose("zstd\t; \tq=0.2 , gzip;q=0.3"), CODING_GZIP);
 }
 
-static void first_of_two_members_counts(void **state)
+TEST(first_of_two_members_counts)
 {
-    (void)state;
     assert_int_equal(choose("zstd;q=0, zstd, gzip;q=0.1"), CODING_GZIP);
 }
 
@@ -116,9 +107,8 @@ static unsigned weight_of(const char *accept, bool explicit_only)
     return negotiate_media_type(accept, "application/x-npy", explicit_only);
 }
 
-static void media_type_takes_the_closest_range(void **state)
+TEST(media_type_takes_the_closest_range)
 {
-    (void)state;
     assert_int_equal(weight_of(NULL, false), 1000);
     assert_int_equal(weight_of("", false), 0);
     assert_int_equal(weight_of("application/x-npy", false), 1000);
@@ -130,40 +120,18 @@ static void media_type_takes_the_closest_range(void **state)
     assert_int_equal(weight_of("application/x-npy2", false), 0);
 }
 
-static void stars_do_not_name_a_media_type(void **state)
+TEST(stars_do_not_name_a_media_type)
 {
-    (void)state;
     assert_int_equal(weight_of("*/*", true), 0);
     assert_int_equal(weight_of("application/*", true), 0);
     assert_int_equal(weight_of("*/*, application/x-npy;q=0.7", true), 700);
 }
 
-static void parameters_of_a_media_type_are_skipped(void **state)
+TEST(parameters_of_a_media_type_are_skipped)
 {
-    (void)state;
     assert_int_equal(weight_of("application/x-npy;v=\"1,\\\"2;q=0.1\";q=0.5", true), 500);
     assert_int_equal(
         weight_of("text/html;level=\"a, application/x-npy\", application/x-npy;q=0.4", true), 400);
     assert_int_equal(weight_of("application, /x-npy, application/, application/x-npy;q=0.6", true),
                      600);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(absent_and_empty_fields_give_identity),
-        cmocka_unit_test(highest_weight_wins),
-        cmocka_unit_test(equal_weights_are_decided_by_the_offer),
-        cmocka_unit_test(star_is_what_is_not_named),
-        cmocka_unit_test(refusing_everything_leaves_none),
-        cmocka_unit_test(names_are_read_in_any_case),
-        cmocka_unit_test(malformed_members_are_skipped),
-        cmocka_unit_test(weights_are_read_to_the_last_digit),
-        cmocka_unit_test(first_of_two_members_counts),
-        cmocka_unit_test(media_type_takes_the_closest_range),
-        cmocka_unit_test(stars_do_not_name_a_media_type),
-        cmocka_unit_test(parameters_of_a_media_type_are_skipped),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Which pages may write, and under which names requests may come. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void assert_verdicts(const struct origin_rules *rules, bool is_write, con
 #define ASSERT_VERDICTS(rules, is_write, rows) \
     assert_verdicts(rules, is_write, rows, sizeof(rows) / sizeof(rows[0]))
 
-static void a_write_of_a_foreign_page_is_recognised(void **state)
+TEST(a_write_of_a_foreign_page_is_recognised)
 {
     static const struct row rows[] = {
         {NULL, NULL, "localhost:8080", ORIGIN_ACCEPTED},
@@ -52,37 +52,36 @@ static void a_write_of_a_foreign_page_is_recognised(void **state)
         {"http://localhost", NULL, "localhost", ORIGIN_ACCEPTED},
         {"https://localhost", NULL, "localhost:443", ORIGIN_ACCEPTED},
         {"http://[::1]:8080", NULL, "[::1]:8080", ORIGIN_ACCEPTED},
-        {"http://localhost:3000", "same-site", "localhost:8080", ORIGIN_FOREIGN_PAGE},
-        {"http://evil.example", NULL, "localhost:8080", ORIGIN_FOREIGN_PAGE},
-        {"http://evil.example", "cross-site", "localhost:8080", ORIGIN_FOREIGN_PAGE},
-        {"http://localhost:8080.evil.example", NULL, "localhost:8080", ORIGIN_FOREIGN_PAGE},
-        {"http://localhost:80801", NULL, "localhost:8080", ORIGIN_FOREIGN_PAGE},
-        {"null", NULL, "localhost:8080", ORIGIN_FOREIGN_PAGE},
-        {"", NULL, "localhost:8080", ORIGIN_FOREIGN_PAGE},
-        {"http://", NULL, "localhost:8080", ORIGIN_FOREIGN_PAGE},
+        {"http://localhost:3000", "same-site", "localhost:8080", ORIGIN_CROSS_SITE},
+        {"http://evil.example", NULL, "localhost:8080", ORIGIN_CROSS_SITE},
+        {"http://evil.example", "cross-site", "localhost:8080", ORIGIN_CROSS_SITE},
+        {"http://localhost:8080.evil.example", NULL, "localhost:8080", ORIGIN_CROSS_SITE},
+        {"http://localhost:80801", NULL, "localhost:8080", ORIGIN_CROSS_SITE},
+        {"null", NULL, "localhost:8080", ORIGIN_CROSS_SITE},
+        {"", NULL, "localhost:8080", ORIGIN_CROSS_SITE},
+        {"http://", NULL, "localhost:8080", ORIGIN_CROSS_SITE},
         {"http://", NULL, "", ORIGIN_FOREIGN_HOST},
-        {"file://localhost:8080", NULL, "localhost:8080", ORIGIN_FOREIGN_PAGE},
-        {"http://localhost:8080, http://evil.example", NULL, "localhost:8080", ORIGIN_FOREIGN_PAGE},
-        {NULL, "cross-site", "localhost:8080", ORIGIN_FOREIGN_PAGE},
-        {"http://localhost:8080", "cross-site", "localhost:8080", ORIGIN_FOREIGN_PAGE},
-        {"http://localhost:8080", NULL, NULL, ORIGIN_FOREIGN_PAGE},
+        {"file://localhost:8080", NULL, "localhost:8080", ORIGIN_CROSS_SITE},
+        {"http://localhost:8080, http://evil.example", NULL, "localhost:8080", ORIGIN_CROSS_SITE},
+        {NULL, "cross-site", "localhost:8080", ORIGIN_CROSS_SITE},
+        {"http://localhost:8080", "cross-site", "localhost:8080", ORIGIN_CROSS_SITE},
+        {"http://localhost:8080", NULL, NULL, ORIGIN_CROSS_SITE},
     };
     const struct origin_rules rules = rules_with("", "");
 
-    (void)state;
     ASSERT_VERDICTS(&rules, true, rows);
 }
 
-static void listed_pages_may_write_and_all_with_a_star(void **state)
+TEST(listed_pages_may_write_and_all_with_a_star)
 {
     static const struct row listed[] = {
         {"https://a.example", "cross-site", "localhost", ORIGIN_ACCEPTED},
         {"https://b.example:8443", NULL, "localhost", ORIGIN_ACCEPTED},
-        {"https://b.example", NULL, "localhost", ORIGIN_FOREIGN_PAGE},
-        {"http://a.example", NULL, "localhost", ORIGIN_FOREIGN_PAGE},
-        {"https://a.exampl", NULL, "localhost", ORIGIN_FOREIGN_PAGE},
-        {"https://a.example,https://b.example:8443", NULL, "localhost", ORIGIN_FOREIGN_PAGE},
-        {NULL, "cross-site", "localhost", ORIGIN_FOREIGN_PAGE},
+        {"https://b.example", NULL, "localhost", ORIGIN_CROSS_SITE},
+        {"http://a.example", NULL, "localhost", ORIGIN_CROSS_SITE},
+        {"https://a.exampl", NULL, "localhost", ORIGIN_CROSS_SITE},
+        {"https://a.example,https://b.example:8443", NULL, "localhost", ORIGIN_CROSS_SITE},
+        {NULL, "cross-site", "localhost", ORIGIN_CROSS_SITE},
     };
     static const struct row any[] = {
         {"https://evil.example", "cross-site", "localhost", ORIGIN_ACCEPTED},
@@ -90,26 +89,24 @@ static void listed_pages_may_write_and_all_with_a_star(void **state)
     };
     struct origin_rules rules = rules_with("https://a.example,https://b.example:8443", "");
 
-    (void)state;
     ASSERT_VERDICTS(&rules, true, listed);
     rules = rules_with("*", "");
     ASSERT_VERDICTS(&rules, true, any);
 }
 
-static void pages_without_tls_are_foreign_to_a_server_with_it(void **state)
+TEST(pages_without_tls_are_foreign_to_a_server_with_it)
 {
     static const struct row rows[] = {
         {"https://localhost:8080", NULL, "localhost:8080", ORIGIN_ACCEPTED},
-        {"http://localhost:8080", NULL, "localhost:8080", ORIGIN_FOREIGN_PAGE},
+        {"http://localhost:8080", NULL, "localhost:8080", ORIGIN_CROSS_SITE},
     };
     struct origin_rules rules = rules_with("", "");
 
-    (void)state;
     rules.has_tls = true;
     ASSERT_VERDICTS(&rules, true, rows);
 }
 
-static void a_read_is_never_refused_because_of_its_page(void **state)
+TEST(a_read_is_never_refused_because_of_its_page)
 {
     static const struct row rows[] = {
         {"http://evil.example", "cross-site", "localhost", ORIGIN_ACCEPTED},
@@ -117,11 +114,10 @@ static void a_read_is_never_refused_because_of_its_page(void **state)
     };
     const struct origin_rules rules = rules_with("", "");
 
-    (void)state;
     ASSERT_VERDICTS(&rules, false, rows);
 }
 
-static void a_write_on_loopback_must_use_a_local_name(void **state)
+TEST(a_write_on_loopback_must_use_a_local_name)
 {
     static const struct row rows[] = {
         {NULL, NULL, "localhost", ORIGIN_ACCEPTED},
@@ -150,17 +146,15 @@ static void a_write_on_loopback_must_use_a_local_name(void **state)
     };
     const struct origin_rules rules = rules_with("", "");
 
-    (void)state;
     ASSERT_VERDICTS(&rules, true, rows);
 }
 
-static void with_tokens_or_on_another_address_any_host_may_be_named(void **state)
+TEST(with_tokens_or_on_another_address_any_host_may_be_named)
 {
     static const struct row rows[] = {{NULL, NULL, "models.example.org", ORIGIN_ACCEPTED}};
     struct config config;
     struct origin_rules rules;
 
-    (void)state;
     config_defaults(&config);
     origin_rules_load(&config, true, &rules);
     ASSERT_VERDICTS(&rules, true, rows);
@@ -169,7 +163,7 @@ static void with_tokens_or_on_another_address_any_host_may_be_named(void **state
     ASSERT_VERDICTS(&rules, true, rows);
 }
 
-static void listed_hosts_are_the_only_ones_for_reads_too(void **state)
+TEST(listed_hosts_are_the_only_ones_for_reads_too)
 {
     static const struct row rows[] = {
         {NULL, NULL, "models.example.org", ORIGIN_ACCEPTED},
@@ -186,22 +180,6 @@ static void listed_hosts_are_the_only_ones_for_reads_too(void **state)
     };
     const struct origin_rules rules = rules_with("", "models.example.org,other.example:8443,[::1]");
 
-    (void)state;
     ASSERT_VERDICTS(&rules, false, rows);
     ASSERT_VERDICTS(&rules, true, rows);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_write_of_a_foreign_page_is_recognised),
-        cmocka_unit_test(listed_pages_may_write_and_all_with_a_star),
-        cmocka_unit_test(pages_without_tls_are_foreign_to_a_server_with_it),
-        cmocka_unit_test(a_read_is_never_refused_because_of_its_page),
-        cmocka_unit_test(a_write_on_loopback_must_use_a_local_name),
-        cmocka_unit_test(with_tokens_or_on_another_address_any_host_may_be_named),
-        cmocka_unit_test(listed_hosts_are_the_only_ones_for_reads_too),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

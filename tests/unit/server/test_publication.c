@@ -2,24 +2,25 @@
  * name one wins. */
 #include "upload_world.h"
 
+#include "store/staging.h"
+#include "upload/shared/current_model.h"
 #include "upload/shared/publication.h"
 #include "zt2_file.h"
 
 #define FILE_MAX 4096
 
 /* A stored upload with these bytes. */
-static struct stored_upload *store_bytes(struct world *world, const void *bytes, size_t length)
+static struct staged_file *store_bytes(struct world *world, const void *bytes, size_t length)
 {
-    const struct store_ops *ops = world->server.store->ops;
-    struct stored_upload *stored;
+    struct staged_file *stored;
 
-    assert_int_equal(ops->create(world->server.store, length, &stored, NULL), ZT_OK);
-    assert_int_equal(ops->write_at(stored, 0, bytes, length, NULL), ZT_OK);
+    assert_ok(staging_create(world->server.store->staging, length, &stored, NULL));
+    assert_ok(staged_file_write_at(stored, 0, bytes, length, NULL));
     return stored;
 }
 
 /* One with a model; sound: all its digests are right. */
-static struct stored_upload *store_model(struct world *world, bool sound)
+static struct staged_file *store_model(struct world *world, bool sound)
 {
     uint8_t bytes[FILE_MAX];
     size_t length = world_model_bytes(world, sound, bytes, sizeof(bytes));
@@ -27,7 +28,7 @@ static struct stored_upload *store_model(struct world *world, bool sound)
     return store_bytes(world, bytes, length);
 }
 
-static struct publication publication_of(struct world *world, struct stored_upload *stored)
+static struct publication publication_of(struct world *world, struct staged_file *stored)
 {
     return (struct publication){
         .server = &world->server, .stored = stored, .name = "m", .published = {.sha256 = {9}}};
@@ -42,25 +43,24 @@ static void write_safetensors(const struct world *world)
     world_write(world, "m.safetensors", bytes, 8 + sizeof(head) - 1 + 2);
 }
 
-static void assert_refused(struct world *world, struct publication *publication,
-                           enum problem problem)
+static void assert_refused(struct publication *publication, enum problem problem)
 {
-    struct stored_upload *stored = publication->stored;
+    struct staged_file *stored = publication->stored;
     struct failure failure = {.is_set = false};
 
     assert_false(publication_run(publication, &failure));
     assert_true(failure.is_set);
     assert_int_equal(failure.problem, problem);
     assert_ptr_equal(publication->stored, stored);
-    world->server.store->ops->abandon(stored);
+    staged_file_close(stored);
 }
 
-static void published_model_is_visible_at_once(void **state)
+WITH_UPLOADS(published_model_is_visible_at_once)
 {
-    struct world *world = *state;
     struct publication publication = publication_of(world, store_model(world, true));
     struct failure failure = {.is_set = false};
     struct generation *current;
+    uint8_t sha256[SHA256_BYTES];
 
     assert_true(publication_run(&publication, &failure));
     assert_false(failure.is_set);
@@ -70,37 +70,37 @@ static void published_model_is_visible_at_once(void **state)
     assert_non_null(current);
     assert_string_equal(current->path, "m.zt");
     assert_string_equal(current->etag, publication.published.etag);
-    assert_true(atomic_load(&current->has_file_sha256));
-    assert_int_equal(current->file_sha256[0], 9);
+    assert_true(file_hashes_find(world->server.hashes, "m.zt", &current->identity, sha256));
+    assert_int_equal(sha256[0], 9);
     generation_release(current);
 }
 
 static struct world *replaced_in;
-static enum zt_status (*real_publish)(struct stored_upload *upload, const char *path,
-                                      const struct store_expected *expected,
+static enum zt_status (*real_publish)(struct store *store, struct staged_file *upload,
+                                      const char *path, const struct store_expected *expected,
                                       struct zt_error *error);
 
 /* Another program writes another model over the one that was just published. */
-static enum zt_status publish_and_replace(struct stored_upload *upload, const char *path,
-                                          const struct store_expected *expected,
+static enum zt_status publish_and_replace(struct store *store, struct staged_file *upload,
+                                          const char *path, const struct store_expected *expected,
                                           struct zt_error *error)
 {
-    enum zt_status status = real_publish(upload, path, expected, error);
+    enum zt_status status = real_publish(store, upload, path, expected, error);
 
     pause_ms(30);
     world_model(replaced_in, path, false);
     return status;
 }
 
-static void what_was_found_is_not_believed_of_another_file(void **state)
+WITH_UPLOADS(what_was_found_is_not_believed_of_another_file)
 {
-    struct world *world = *state;
     struct publication publication = publication_of(world, store_model(world, true));
     struct store *store = world->server.store;
     const struct store_ops *ops = store->ops;
     struct store_ops replacing = *ops;
     struct failure failure = {.is_set = false};
     struct generation *current;
+    uint8_t sha256[SHA256_BYTES];
 
     replaced_in = world;
     real_publish = ops->publish;
@@ -110,15 +110,14 @@ static void what_was_found_is_not_believed_of_another_file(void **state)
     store->ops = ops;
     current = model_find_current(&world->server, "m");
     assert_non_null(current);
-    assert_false(atomic_load(&current->has_file_sha256));
+    assert_false(file_hashes_find(world->server.hashes, "m.zt", &current->identity, sha256));
     for (uint32_t i = 0; i < current->model->component_count; i++)
         assert_int_not_equal(atomic_load(&current->states[i]), COMPONENT_VERIFIED);
     generation_release(current);
 }
 
-static void replacing_removes_the_file_of_another_format(void **state)
+WITH_UPLOADS(replacing_removes_the_file_of_another_format)
 {
-    struct world *world = *state;
     struct publication publication = publication_of(world, store_model(world, true));
     struct failure failure = {.is_set = false};
 
@@ -128,40 +127,38 @@ static void replacing_removes_the_file_of_another_format(void **state)
     world_command(world, "test -f m.zt && test ! -e m.safetensors");
 }
 
-static void failed_preconditions_change_nothing(void **state)
+WITH_UPLOADS(failed_preconditions_change_nothing)
 {
-    struct world *world = *state;
     struct publication publication = publication_of(world, store_model(world, true));
 
     write_safetensors(world);
     publication.preconditions.if_none_match = "*";
-    assert_refused(world, &publication, PROBLEM_PRECONDITION_FAILED);
+    assert_refused(&publication, PROBLEM_PRECONDITION_FAILED);
     publication = publication_of(world, store_model(world, true));
     publication.preconditions.if_match = "\"another\"";
-    assert_refused(world, &publication, PROBLEM_PRECONDITION_FAILED);
+    assert_refused(&publication, PROBLEM_PRECONDITION_FAILED);
     world_command(world, "test ! -e m.zt && test -f m.safetensors");
 }
 
-static void wrong_digest_and_broken_file_are_refused(void **state)
+WITH_UPLOADS(wrong_digest_and_broken_file_are_refused)
 {
-    struct world *world = *state;
     struct publication publication = publication_of(world, store_model(world, false));
 
-    assert_refused(world, &publication, PROBLEM_DIGEST_MISMATCH);
+    assert_refused(&publication, PROBLEM_DIGEST_MISMATCH);
     publication = publication_of(world, store_bytes(world, "ZTEN not a model", 16));
-    assert_refused(world, &publication, PROBLEM_INVALID_MODEL);
+    assert_refused(&publication, PROBLEM_INVALID_MODEL);
     world_command(world, "test ! -e m.zt");
 }
 
 /* --- shards --- */
 
 /* A model whose table of shards has "w", of an unknown kind of digest. */
-static struct stored_upload *store_sharded(struct world *world)
+static struct staged_file *store_sharded(struct world *world)
 {
     static const char manifest[] =
         "{\"shards\":{\"w\":{\"size\":4152,\"digest\":\"blake3:00\"}},\"objects\":{}}";
     struct zt2_file file = {0};
-    struct stored_upload *stored;
+    struct staged_file *stored;
 
     zt2_file_make(&file, ZT2_MANIFEST_AT, manifest);
     stored = store_bytes(world, file.bytes, file.length);
@@ -174,15 +171,14 @@ static bool is_the_context(const void *context, struct zt_text name)
     return zt_text_is(name, context);
 }
 
-static void shards_that_the_client_may_not_use_are_refused(void **state)
+WITH_UPLOADS(shards_that_the_client_may_not_use_are_refused)
 {
-    struct world *world = *state;
     struct publication publication = publication_of(world, store_sharded(world));
     struct failure failure = {.is_set = false};
     uint64_t counted = access_failures(ACCESS_MODEL);
 
     publication.covers = (struct name_filter){is_the_context, "m"};
-    assert_refused(world, &publication, PROBLEM_FORBIDDEN);
+    assert_refused(&publication, PROBLEM_FORBIDDEN);
     assert_int_equal(access_failures(ACCESS_MODEL), counted + 1);
     world_command(world, "test ! -e m.zt");
     publication = publication_of(world, store_sharded(world));
@@ -192,25 +188,23 @@ static void shards_that_the_client_may_not_use_are_refused(void **state)
     assert_true(publication_run(&publication, &failure));
 }
 
-static void shards_are_those_beside_a_name_with_dots_and_folders(void **state)
+WITH_UPLOADS(shards_are_those_beside_a_name_with_dots_and_folders)
 {
-    struct world *world = *state;
     struct publication publication = publication_of(world, store_sharded(world));
     struct failure failure = {.is_set = false};
 
     publication.name = "a.b/m-1.5";
     publication.covers = (struct name_filter){is_the_context, "a.b/m-1-w"};
-    assert_refused(world, &publication, PROBLEM_FORBIDDEN);
+    assert_refused(&publication, PROBLEM_FORBIDDEN);
     publication = publication_of(world, store_sharded(world));
     publication.name = "a.b/m-1.5";
     publication.covers = (struct name_filter){is_the_context, "a.b/m-1.5-w"};
     assert_true(publication_run(&publication, &failure));
 }
 
-static void nothing_is_said_about_the_file_of_a_refused_shard(void **state)
+WITH_UPLOADS(nothing_is_said_about_the_file_of_a_refused_shard)
 {
     static const char *const expected = "shard w: this client may not use a file of this name";
-    struct world *world = *state;
 
     for (unsigned exists = 0; exists < 2; exists++) {
         struct publication publication = publication_of(world, store_sharded(world));
@@ -221,17 +215,16 @@ static void nothing_is_said_about_the_file_of_a_refused_shard(void **state)
         publication.covers = (struct name_filter){is_the_context, "m"};
         assert_false(publication_run(&publication, &failure));
         assert_string_equal(failure.error.message, expected);
-        world->server.store->ops->abandon(publication.stored);
+        staged_file_close(publication.stored);
     }
 }
 
-static void folder_of_the_files_name_is_a_conflict(void **state)
+WITH_UPLOADS(folder_of_the_files_name_is_a_conflict)
 {
-    struct world *world = *state;
     struct publication publication = publication_of(world, store_model(world, true));
 
     world_command(world, "mkdir m.zt");
-    assert_refused(world, &publication, PROBLEM_CONFLICT);
+    assert_refused(&publication, PROBLEM_CONFLICT);
 }
 
 /* --- two at once --- */
@@ -251,10 +244,8 @@ static void *create(void *context)
     return NULL;
 }
 
-static void of_two_that_only_create_exactly_one_wins(void **state)
+WITH_UPLOADS(of_two_that_only_create_exactly_one_wins)
 {
-    struct world *world = *state;
-
     for (unsigned round = 0; round < 20; round++) {
         struct creator creators[2];
         pthread_t threads[2];
@@ -272,7 +263,7 @@ static void of_two_that_only_create_exactly_one_wins(void **state)
         for (unsigned i = 0; i < 2; i++) {
             if (!creators[i].published)
                 assert_int_equal(creators[i].failure.problem, PROBLEM_PRECONDITION_FAILED);
-            world->server.store->ops->abandon(creators[i].publication.stored);
+            staged_file_close(creators[i].publication.stored);
         }
         world_command(world, "rm m.zt");
         generation_release(model_find_current(&world->server, "m"));
@@ -280,73 +271,81 @@ static void of_two_that_only_create_exactly_one_wins(void **state)
 }
 
 struct locked {
+    struct world *world;
     const char *name;
     atomic_bool is_taken;
 };
 
+static void hold_name(struct publish_lock *lock, struct world *world, const char *name)
+{
+    struct failure failure = {.is_set = false};
+
+    assert_true(publish_lock_take(lock, &world->server, name, &failure));
+}
+
 static void *take_and_release(void *context)
 {
     struct locked *locked = context;
-    struct name_lock lock = {.name = locked->name};
+    struct publish_lock lock;
 
-    name_lock_take(&lock);
+    hold_name(&lock, locked->world, locked->name);
     atomic_store(&locked->is_taken, true);
-    name_lock_release(&lock);
+    publish_lock_release(&lock);
     return NULL;
 }
 
-static void lock_of_a_name_holds_back_that_name_only(void **state)
+WITH_UPLOADS(hold_of_a_name_holds_back_that_name_only)
 {
-    struct name_lock lock = {.name = "m"};
-    struct name_lock other = {.name = "n"};
-    struct locked locked = {.name = "m"};
+    struct publish_lock lock;
+    struct publish_lock other;
+    struct locked locked = {.world = world, .name = "m"};
     pthread_t thread;
 
-    (void)state;
-    name_lock_take(&lock);
-    name_lock_take(&other);
+    hold_name(&lock, world, "m");
+    hold_name(&other, world, "n");
     assert_int_equal(pthread_create(&thread, NULL, take_and_release, &locked), 0);
     pause_ms(30);
     assert_false(atomic_load(&locked.is_taken));
-    name_lock_release(&other);
+    publish_lock_release(&other);
     pause_ms(10);
     assert_false(atomic_load(&locked.is_taken));
-    name_lock_release(&lock);
+    publish_lock_release(&lock);
     pthread_join(thread, NULL);
     assert_true(atomic_load(&locked.is_taken));
 }
 
-static void waiting_for_another_name_misses_no_release(void **state)
+WITH_UPLOADS(waiting_for_another_name_misses_no_release)
 {
-    struct name_lock m = {.name = "m"};
-    struct name_lock n = {.name = "n"};
-    struct locked locked[] = {{.name = "m"}, {.name = "m"}, {.name = "m"}, {.name = "n"}};
+    struct publish_lock m;
+    struct publish_lock n;
+    struct locked locked[] = {{.world = world, .name = "m"},
+                              {.world = world, .name = "m"},
+                              {.world = world, .name = "m"},
+                              {.world = world, .name = "n"}};
     pthread_t threads[4];
 
-    (void)state;
-    name_lock_take(&m);
-    name_lock_take(&n);
+    hold_name(&m, world, "m");
+    hold_name(&n, world, "n");
     for (unsigned i = 0; i < 4; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, take_and_release, &locked[i]), 0);
         pause_ms(10);
     }
-    name_lock_release(&n);
+    publish_lock_release(&n);
     for (unsigned i = 0; i < 2000 && !atomic_load(&locked[3].is_taken); i++)
         pause_ms(1);
     assert_true(atomic_load(&locked[3].is_taken));
-    name_lock_release(&m);
+    publish_lock_release(&m);
     for (unsigned i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
 }
 
 /* --- failures --- */
 
-static void first_failure_is_kept(void **state)
+TEST(first_failure_is_kept)
 {
     struct failure failure = {.is_set = false};
     struct zt_error error = {.status = ZT_LIMIT};
 
-    (void)state;
     assert_false(failure_of_store(&failure, &error));
     assert_int_equal(failure.problem, PROBLEM_INSUFFICIENT_STORAGE);
     assert_false(failure_refuse(&failure, PROBLEM_CONFLICT, "%d", 5));
@@ -359,35 +358,4 @@ static void first_failure_is_kept(void **state)
     assert_false(failure_no_memory(&failure, "a test"));
     assert_int_equal(failure.problem, PROBLEM_INTERNAL);
     assert_string_equal(failure.error.message, "no memory for a test");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(published_model_is_visible_at_once, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(what_was_found_is_not_believed_of_another_file,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(replacing_removes_the_file_of_another_format,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(failed_preconditions_change_nothing, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(wrong_digest_and_broken_file_are_refused, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(shards_that_the_client_may_not_use_are_refused,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(shards_are_those_beside_a_name_with_dots_and_folders,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(nothing_is_said_about_the_file_of_a_refused_shard,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(folder_of_the_files_name_is_a_conflict, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(of_two_that_only_create_exactly_one_wins, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test(lock_of_a_name_holds_back_that_name_only),
-        cmocka_unit_test(waiting_for_another_name_misses_no_release),
-        cmocka_unit_test(first_failure_is_kept),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

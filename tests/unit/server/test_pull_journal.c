@@ -1,5 +1,5 @@
 /* What is remembered of a pull: which pieces of which version of which file. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static int begin(void **state)
     piece_map_set(&map, 1, PIECE_HERE);
     piece_map_set(&map, 9, PIECE_FLYING);
     piece_map_set(&map, 10, PIECE_HERE);
-    assert_int_equal(pull_journal_write(&journal, &map, NULL, &error), ZT_OK);
+    assert_ok(pull_journal_write(&journal, &map, NULL, &error));
     piece_map_init(&map, SIZE);
     return 0;
 }
@@ -39,9 +39,10 @@ static int end(void **state)
     return 0;
 }
 
-static void pieces_that_were_there_are_there_again(void **state)
+#define PREPARED(name) TEST_WITH(name, begin, end)
+
+PREPARED(pieces_that_were_there_are_there_again)
 {
-    (void)state;
     pull_journal_read(&journal, &map);
     assert_int_equal(map.here, 2);
     assert_int_equal(piece_map_bytes(&map), 65536 + 5);
@@ -50,9 +51,8 @@ static void pieces_that_were_there_are_there_again(void **state)
     assert_false(piece_map_has(&map, 9 * 65536, 1));
 }
 
-static void another_version_url_or_size_has_none(void **state)
+PREPARED(another_version_url_or_size_has_none)
 {
-    (void)state;
     strcpy(file.etag, "\"v2\"");
     pull_journal_read(&journal, &map);
     assert_int_equal(map.here, 0);
@@ -67,14 +67,13 @@ static void another_version_url_or_size_has_none(void **state)
 }
 
 /* As after a crash of the machine: only what was synced counts. */
-static void another_boot_has_what_was_synced(void **state)
+PREPARED(another_boot_has_what_was_synced)
 {
     char text[4096] = "";
     char *boot;
     FILE *stream = fopen(path, "r+");
     size_t length;
 
-    (void)state;
     assert_non_null(stream);
     length = fread(text, 1, sizeof(text) - 1, stream);
     boot = strstr(text, "\"boot\":\"");
@@ -88,13 +87,12 @@ static void another_boot_has_what_was_synced(void **state)
 }
 
 /* The line's end says nothing, so a journal that lacks it alone is whole. */
-static void every_prefix_of_a_journals_object_is_none(void **state)
+PREPARED(every_prefix_of_a_journals_object_is_none)
 {
     FILE *stream = fopen(path, "r");
     char text[4096];
     size_t length;
 
-    (void)state;
     assert_non_null(stream);
     length = fread(text, 1, sizeof(text), stream);
     fclose(stream);
@@ -107,12 +105,11 @@ static void every_prefix_of_a_journals_object_is_none(void **state)
     }
 }
 
-static void the_next_run_begins_where_it_is_wanted_and_wraps(void **state)
+PREPARED(the_next_run_begins_where_it_is_wanted_and_wraps)
 {
     uint32_t first;
     uint32_t past;
 
-    (void)state;
     pull_journal_read(&journal, &map);
     assert_true(piece_map_find(&map, 0, 1 << 20, &first, &past));
     assert_int_equal(first, 0);
@@ -124,25 +121,9 @@ static void the_next_run_begins_where_it_is_wanted_and_wraps(void **state)
     assert_int_equal(first, 0);
 }
 
-static void the_largest_file_has_a_bounded_number_of_pieces(void **state)
+TEST(the_largest_file_has_a_bounded_number_of_pieces)
 {
-    (void)state;
     piece_map_init(&map, UINT64_C(1) << 60);
     assert_in_range(map.count, 1, PIECES_MAX);
     assert_int_equal(piece_map_end(&map, map.count - 1), UINT64_C(1) << 60);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(pieces_that_were_there_are_there_again, begin, end),
-        cmocka_unit_test_setup_teardown(another_version_url_or_size_has_none, begin, end),
-        cmocka_unit_test_setup_teardown(another_boot_has_what_was_synced, begin, end),
-        cmocka_unit_test_setup_teardown(every_prefix_of_a_journals_object_is_none, begin, end),
-        cmocka_unit_test_setup_teardown(the_next_run_begins_where_it_is_wanted_and_wraps, begin,
-                                        end),
-        cmocka_unit_test(the_largest_file_has_a_bounded_number_of_pieces),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,11 +48,12 @@ static void assert_nothing_left(struct world *world, unsigned descriptors)
     assert_exists(world, "m.zt", false);
 }
 
+#define PREPARED(name) TEST_IN_WORLD(name, set_up, uploads_tear_down)
+
 /* --- success --- */
 
-static void new_model_is_answered_with_its_place_tag_and_digest(void **state)
+PREPARED(new_model_is_answered_with_its_place_tag_and_digest)
 {
-    struct world *world = *state;
     struct answered answered = assert_status(world, put(), 201);
     struct generation *current = world_find(world, "m");
 
@@ -64,9 +65,8 @@ static void new_model_is_answered_with_its_place_tag_and_digest(void **state)
     generation_release(current);
 }
 
-static void location_escapes_the_slashes_of_the_name(void **state)
+PREPARED(location_escapes_the_slashes_of_the_name)
 {
-    struct world *world = *state;
     struct answered answered =
         assert_status(world, with_body(to_ask("PUT", "/v1/models/a%2Fb"), bytes, length), 201);
 
@@ -74,9 +74,8 @@ static void location_escapes_the_slashes_of_the_name(void **state)
     assert_exists(world, "a/b.zt", true);
 }
 
-static void second_put_replaces_the_model(void **state)
+PREPARED(second_put_replaces_the_model)
 {
-    struct world *world = *state;
     char first[128];
     struct answered answered = assert_status(world, put(), 201);
 
@@ -88,20 +87,17 @@ static void second_put_replaces_the_model(void **state)
     assert_status(world, put_with("If-Match", value_of(&answered, "ETag")), 204);
 }
 
-static void file_of_another_format_is_replaced_too(void **state)
+PREPARED(file_of_another_format_is_replaced_too)
 {
-    struct world *world = *state;
-
     world_write(world, "m.npy", "x", 1);
     assert_status(world, put(), 204);
     assert_exists(world, "m.npy", false);
     assert_exists(world, "m.zt", true);
 }
 
-static void bytes_arrive_whole_however_they_are_cut(void **state)
+PREPARED(bytes_arrive_whole_however_they_are_cut)
 {
     static const size_t pieces[] = {1, 7, 64, MODEL_MAX};
-    struct world *world = *state;
 
     for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++)
         for (int on_workers = 0; on_workers < 2; on_workers++) {
@@ -116,14 +112,13 @@ static void bytes_arrive_whole_however_they_are_cut(void **state)
         }
 }
 
-static void chunked_body_needs_no_length(void **state)
+PREPARED(chunked_body_needs_no_length)
 {
-    assert_status(*state, put_chunked(), 201);
+    assert_status(world, put_chunked(), 201);
 }
 
-static void nothing_is_visible_before_the_last_byte(void **state)
+PREPARED(nothing_is_visible_before_the_last_byte)
 {
-    struct world *world = *state;
     struct sending_request sending;
 
     sending_begin(world, &sending, put());
@@ -139,41 +134,27 @@ static void nothing_is_visible_before_the_last_byte(void **state)
 
 /* --- bodies that end early, or are too long --- */
 
-static void cut_body_leaves_nothing(void **state)
+PREPARED(cut_body_leaves_nothing)
 {
-    struct world *world = *state;
     const size_t ends[] = {0, 1, length / 2, length};
     unsigned before = open_descriptors();
 
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+    for (size_t i = 0; i < 2 * sizeof(ends) / sizeof(ends[0]); i++) {
         struct sending_request sending;
+        struct asked asked = put();
 
-        sending_begin(world, &sending, put());
+        asked.on_workers = i % 2 == 1;
+        asked.piece_bytes = asked.on_workers ? 16 : 0;
+        sending_begin(world, &sending, asked);
         assert_false(sending.is_early);
-        sending_until(&sending, ends[i]);
+        sending_until(&sending, ends[i / 2]);
         sending_cut(&sending);
         assert_nothing_left(world, before);
     }
 }
 
-static void cut_body_on_workers_leaves_nothing(void **state)
+PREPARED(chunked_body_past_the_limit_is_refused)
 {
-    struct world *world = *state;
-    unsigned before = open_descriptors();
-    struct asked asked = put();
-    struct sending_request sending;
-
-    asked.piece_bytes = 16;
-    asked.on_workers = true;
-    sending_begin(world, &sending, asked);
-    sending_until(&sending, 128);
-    sending_cut(&sending);
-    assert_nothing_left(world, before);
-}
-
-static void chunked_body_past_the_limit_is_refused(void **state)
-{
-    struct world *world = *state;
     struct asked asked = put_chunked();
     unsigned before = open_descriptors();
 
@@ -189,9 +170,8 @@ static void chunked_body_past_the_limit_is_refused(void **state)
 
 /* A full disk should not wait for a slow client. While a worker hashes, the next piece tries
  * again. */
-static void stored_bytes_of_a_refused_body_are_removed_while_the_rest_arrives(void **state)
+PREPARED(stored_bytes_of_a_refused_body_are_removed_while_the_rest_arrives)
 {
-    struct world *world = *state;
     unsigned before = open_descriptors();
     struct sending_request sending;
     struct asked asked = put_chunked();
@@ -214,19 +194,16 @@ static void stored_bytes_of_a_refused_body_are_removed_while_the_rest_arrives(vo
 
 /* --- digests --- */
 
-static void right_digests_are_accepted(void **state)
+PREPARED(right_digests_are_accepted)
 {
-    struct world *world = *state;
-
     assert_status(world, put_with("Content-Digest", digest), 201);
     assert_status(world, put_with("Repr-Digest", digest), 204);
 }
 
-static void wrong_digest_of_either_field_is_refused(void **state)
+PREPARED(wrong_digest_of_either_field_is_refused)
 {
     static const char *const names[] = {"Content-Digest", "Repr-Digest"};
     static const char *const values[] = {WRONG_DIGEST, SHA512};
-    struct world *world = *state;
     unsigned before = open_descriptors();
 
     for (size_t i = 0; i < 4; i++)
@@ -235,18 +212,16 @@ static void wrong_digest_of_either_field_is_refused(void **state)
     assert_nothing_left(world, before);
 }
 
-static void one_wrong_digest_among_right_ones_is_refused(void **state)
+PREPARED(one_wrong_digest_among_right_ones_is_refused)
 {
-    struct world *world = *state;
     char both[256];
 
     snprintf(both, sizeof(both), "%s, %s", digest, SHA512);
     assert_fails_after_body(world, put_with("Repr-Digest", both), 422, "digest-mismatch");
 }
 
-static void digest_stated_in_the_file_is_checked(void **state)
+PREPARED(digest_stated_in_the_file_is_checked)
 {
-    struct world *world = *state;
     uint8_t unsound[MODEL_MAX];
     size_t count = world_model_bytes(world, false, unsound, sizeof(unsound));
     struct answered answered = ask(world, with_body(to_ask("PUT", TARGET), unsound, count));
@@ -260,9 +235,8 @@ static void digest_stated_in_the_file_is_checked(void **state)
 
 /* --- bodies that are no models --- */
 
-static void every_shortened_model_is_invalid_and_leaves_nothing(void **state)
+PREPARED(every_shortened_model_is_invalid_and_leaves_nothing)
 {
-    struct world *world = *state;
     unsigned before = open_descriptors();
 
     for (size_t shorter = 1; shorter < length; shorter += 37)
@@ -271,9 +245,8 @@ static void every_shortened_model_is_invalid_and_leaves_nothing(void **state)
     assert_nothing_left(world, before);
 }
 
-static void invalid_model_leaves_the_earlier_one(void **state)
+PREPARED(invalid_model_leaves_the_earlier_one)
 {
-    struct world *world = *state;
     struct answered answered = assert_status(world, put(), 201);
     char etag[128];
     struct generation *current;
@@ -289,9 +262,8 @@ static void invalid_model_leaves_the_earlier_one(void **state)
 
 /* --- preconditions at publication --- */
 
-static void model_that_appears_during_the_upload_fails_if_none_match(void **state)
+PREPARED(model_that_appears_during_the_upload_fails_if_none_match)
 {
-    struct world *world = *state;
     struct sending_request sending;
     struct answered answered;
 
@@ -305,9 +277,8 @@ static void model_that_appears_during_the_upload_fails_if_none_match(void **stat
     assert_exists(world, "m.zt", false);
 }
 
-static void model_that_changes_during_the_upload_fails_if_match(void **state)
+PREPARED(model_that_changes_during_the_upload_fails_if_match)
 {
-    struct world *world = *state;
     struct sending_request sending;
     struct answered answered = assert_status(world, put(), 201);
     char etag[128];
@@ -322,9 +293,8 @@ static void model_that_changes_during_the_upload_fails_if_match(void **state)
     assert_problem(&answered, 412, "precondition-failed");
 }
 
-static void of_two_that_only_create_one_wins(void **state)
+PREPARED(of_two_that_only_create_one_wins)
 {
-    struct world *world = *state;
     struct sending_request first;
     struct sending_request second;
     struct answered answered;
@@ -336,34 +306,4 @@ static void of_two_that_only_create_one_wins(void **state)
     assert_int_equal(sending_end(&second).status, 201);
     answered = sending_end(&first);
     assert_problem(&answered, 412, "precondition-failed");
-}
-
-#define PUT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, uploads_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        PUT_TEST(new_model_is_answered_with_its_place_tag_and_digest),
-        PUT_TEST(location_escapes_the_slashes_of_the_name),
-        PUT_TEST(second_put_replaces_the_model),
-        PUT_TEST(file_of_another_format_is_replaced_too),
-        PUT_TEST(bytes_arrive_whole_however_they_are_cut),
-        PUT_TEST(chunked_body_needs_no_length),
-        PUT_TEST(nothing_is_visible_before_the_last_byte),
-        PUT_TEST(cut_body_leaves_nothing),
-        PUT_TEST(cut_body_on_workers_leaves_nothing),
-        PUT_TEST(chunked_body_past_the_limit_is_refused),
-        PUT_TEST(stored_bytes_of_a_refused_body_are_removed_while_the_rest_arrives),
-        PUT_TEST(right_digests_are_accepted),
-        PUT_TEST(wrong_digest_of_either_field_is_refused),
-        PUT_TEST(one_wrong_digest_among_right_ones_is_refused),
-        PUT_TEST(digest_stated_in_the_file_is_checked),
-        PUT_TEST(every_shortened_model_is_invalid_and_leaves_nothing),
-        PUT_TEST(invalid_model_leaves_the_earlier_one),
-        PUT_TEST(model_that_appears_during_the_upload_fails_if_none_match),
-        PUT_TEST(model_that_changes_during_the_upload_fails_if_match),
-        PUT_TEST(of_two_that_only_create_one_wins),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

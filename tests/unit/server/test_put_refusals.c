@@ -41,8 +41,10 @@ static void assert_accepted(struct world *world, const char *target)
     assert_status(world, put_to(target, NULL, NULL), 201);
 }
 
+#define PREPARED(name) TEST_IN_WORLD(name, set_up, uploads_tear_down)
+
 /* Each request has one fault fewer than the one before it. */
-static void refusals_come_in_the_order_of_the_contract(void **state)
+PREPARED(refusals_come_in_the_order_of_the_contract)
 {
     static const struct {
         unsigned status;
@@ -71,7 +73,6 @@ static void refusals_come_in_the_order_of_the_contract(void **state)
         {412, "precondition-failed", {"If-None-Match", "*", NULL}, MAX_BYTES + 1},
         {413, "too-large", {NULL}, MAX_BYTES + 1},
     };
-    struct world *world = *state;
 
     world_model(world, "m.zt", true);
     world_wait_loaded(world);
@@ -85,13 +86,12 @@ static void refusals_come_in_the_order_of_the_contract(void **state)
     }
 }
 
-static void names_that_are_not_models_are_refused_before_the_precondition(void **state)
+PREPARED(names_that_are_not_models_are_refused_before_the_precondition)
 {
     static const char *const targets[] = {
         "/v1/models/.hidden", "/v1/models/a%2F%2Fb", "/v1/models/a%2F..%2Fb", "/v1/models/a%20b",
         "/v1/models/%2Fa",    "/v1/models/a%2F",     "/v1/models/%C3%A9",     "/v1/models/-a",
     };
-    struct world *world = *state;
     unsigned before = entries_of(world, ".");
 
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
@@ -100,9 +100,8 @@ static void names_that_are_not_models_are_refused_before_the_precondition(void *
 }
 
 /* 255 bytes are a model's name, but ".zt" has to fit as well. */
-static void last_part_of_a_name_fits_with_its_extension(void **state)
+PREPARED(last_part_of_a_name_fits_with_its_extension)
 {
-    struct world *world = *state;
     char name[253 + 1] = "";
     char target[300];
 
@@ -114,53 +113,45 @@ static void last_part_of_a_name_fits_with_its_extension(void **state)
     assert_accepted(world, target);
 }
 
-static void identity_is_the_only_content_coding(void **state)
+PREPARED(identity_is_the_only_content_coding)
 {
-    struct world *world = *state;
-
     assert_refused(world, put_with("Content-Encoding", "zstd"), 415, "unsupported-media-type");
     assert_refused(world, put_with("Content-Encoding", "identity, gzip"), 415,
                    "unsupported-media-type");
     assert_status(world, put_with("Content-Encoding", "Identity"), 201);
 }
 
-static void malformed_digest_fields_are_refused(void **state)
+PREPARED(malformed_digest_fields_are_refused)
 {
     static const char *const names[] = {"Content-Digest", "Repr-Digest"};
     static const char *const values[] = {"=x", "sha-256=abc", "sha-256=:AAAA:", "sha-256=:!:"};
-    struct world *world = *state;
 
     for (size_t i = 0; i < 2; i++)
         for (size_t j = 0; j < sizeof(values) / sizeof(values[0]); j++)
             assert_refused(world, put_with(names[i], values[j]), 400, "invalid-request");
 }
 
-static void unknown_digest_algorithms_are_ignored(void **state)
+PREPARED(unknown_digest_algorithms_are_ignored)
 {
-    assert_status(*state, put_with("Repr-Digest", "md5=:AAAA:"), 201);
+    assert_status(world, put_with("Repr-Digest", "md5=:AAAA:"), 201);
 }
 
 /* Ignored, it would let a write through that the client meant to prevent. */
-static void malformed_if_none_match_is_refused(void **state)
+PREPARED(malformed_if_none_match_is_refused)
 {
-    struct world *world = *state;
-
     assert_refused(world, put_with("If-None-Match", "tag"), 400, "invalid-request");
     assert_refused(world, put_with("If-None-Match", "\"a\", *"), 400, "invalid-request");
 }
 
-static void malformed_if_match_matches_nothing(void **state)
+PREPARED(malformed_if_match_matches_nothing)
 {
-    struct world *world = *state;
-
     world_model(world, "m.zt", true);
     world_wait_loaded(world);
     assert_refused(world, put_with("If-Match", "tag"), 412, "precondition-failed");
 }
 
-static void preconditions_are_checked_against_the_catalog(void **state)
+PREPARED(preconditions_are_checked_against_the_catalog)
 {
-    struct world *world = *state;
     struct generation *current;
 
     world_model(world, "m.zt", true);
@@ -177,46 +168,39 @@ static void preconditions_are_checked_against_the_catalog(void **state)
 }
 
 /* What only a scan can tell is left to publication, which waits for nothing in the loop. */
-static void unknown_names_are_checked_at_publication(void **state)
+PREPARED(unknown_names_are_checked_at_publication)
 {
-    struct world *world = *state;
-
     world_model(world, "m.zt", true);
     assert_fails_after_body(world, put_with("If-None-Match", "*"), 412, "precondition-failed");
 }
 
-static void body_is_required(void **state)
+PREPARED(body_is_required)
 {
-    assert_refused(*state, to_ask("PUT", TARGET), 411, "length-required");
+    assert_refused(world, to_ask("PUT", TARGET), 411, "length-required");
 }
 
 /* An empty body is a body, and no model. */
-static void declared_length_of_0_is_a_body(void **state)
+PREPARED(declared_length_of_0_is_a_body)
 {
-    assert_fails_after_body(*state, with_body(to_ask("PUT", TARGET), "", 0), 422, "invalid-model");
+    assert_fails_after_body(world, with_body(to_ask("PUT", TARGET), "", 0), 422, "invalid-model");
 }
 
-static void lengths_up_to_the_limit_are_taken(void **state)
+PREPARED(lengths_up_to_the_limit_are_taken)
 {
-    struct world *world = *state;
-
     world->config.upload.max_bytes = (int64_t)length;
     assert_accepted(world, TARGET);
     world->config.upload.max_bytes = (int64_t)length - 1;
     assert_refused(world, put_with(NULL, NULL), 413, "too-large");
 }
 
-static void length_beyond_the_disk_is_refused(void **state)
+PREPARED(length_beyond_the_disk_is_refused)
 {
-    struct world *world = *state;
-
     world->config.upload.max_bytes = INT64_MAX;
     assert_refused(world, put_beyond_the_disk(), 507, "insufficient-storage");
 }
 
-static void refused_requests_leave_nothing_registered(void **state)
+PREPARED(refused_requests_leave_nothing_registered)
 {
-    struct world *world = *state;
     unsigned before = open_descriptors();
 
     world->config.upload.max_bytes = INT64_MAX;
@@ -224,29 +208,4 @@ static void refused_requests_leave_nothing_registered(void **state)
     assert_descriptors(before);
     assert_string_equal(assert_status(world, to_ask("GET", "/v1/uploads"), 200).body,
                         "{\"uploads\":[]}\n");
-}
-
-#define PUT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, uploads_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        PUT_TEST(refusals_come_in_the_order_of_the_contract),
-        PUT_TEST(names_that_are_not_models_are_refused_before_the_precondition),
-        PUT_TEST(last_part_of_a_name_fits_with_its_extension),
-        PUT_TEST(identity_is_the_only_content_coding),
-        PUT_TEST(malformed_digest_fields_are_refused),
-        PUT_TEST(unknown_digest_algorithms_are_ignored),
-        PUT_TEST(malformed_if_none_match_is_refused),
-        PUT_TEST(malformed_if_match_matches_nothing),
-        PUT_TEST(preconditions_are_checked_against_the_catalog),
-        PUT_TEST(unknown_names_are_checked_at_publication),
-        PUT_TEST(body_is_required),
-        PUT_TEST(declared_length_of_0_is_a_body),
-        PUT_TEST(lengths_up_to_the_limit_are_taken),
-        PUT_TEST(length_beyond_the_disk_is_refused),
-        PUT_TEST(refused_requests_leave_nothing_registered),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* The Range field: its grammar, what is satisfiable, and merging. */
-#include "support.h"
+#include "tests.h"
 
 #include "http/fields/ranges.h"
 
@@ -31,9 +31,8 @@ static void assert_ranges(const char *field, uint64_t length, const char *expect
     assert_string_equal(text, expected);
 }
 
-static void one_range_is_cut_to_the_length(void **state)
+TEST(one_range_is_cut_to_the_length)
 {
-    (void)state;
     assert_ranges("bytes=0-0", 100, "0+1");
     assert_ranges("bytes=0-99", 100, "0+100");
     assert_ranges("bytes=0-100", 100, "0+100");
@@ -44,9 +43,8 @@ static void one_range_is_cut_to_the_length(void **state)
     assert_ranges("bytes=-101", 100, "0+100");
 }
 
-static void the_unit_is_case_insensitive(void **state)
+TEST(the_unit_is_case_insensitive)
 {
-    (void)state;
     assert_ranges("Bytes=0-1", 100, "0+2");
     assert_ranges("BYTES=0-1", 100, "0+2");
     assert_ranges("items=0-1", 100, "ABSENT");
@@ -55,7 +53,7 @@ static void the_unit_is_case_insensitive(void **state)
     assert_ranges("byte=0-1", 100, "ABSENT");
 }
 
-static void malformed_fields_count_as_absent(void **state)
+TEST(malformed_fields_count_as_absent)
 {
     static const char *const fields[] = {
         "",           "bytes",       "bytes=",      "bytes=,",       "bytes= , ",
@@ -64,15 +62,13 @@ static void malformed_fields_count_as_absent(void **state)
         "bytes=+0-1", "bytes=0x0-1", "bytes=1.0-2", "bytes=0-1,a-b", "bytes=5-4,0-1",
         "bytes=0-1,-"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         assert_ranges(fields[i], 100, "ABSENT");
     assert_ranges(NULL, 100, "ABSENT");
 }
 
-static void ranges_outside_are_dropped_or_unsatisfiable(void **state)
+TEST(ranges_outside_are_dropped_or_unsatisfiable)
 {
-    (void)state;
     assert_ranges("bytes=100-", 100, "416");
     assert_ranges("bytes=100-200", 100, "416");
     assert_ranges("bytes=-0", 100, "416");
@@ -81,18 +77,16 @@ static void ranges_outside_are_dropped_or_unsatisfiable(void **state)
     assert_ranges("bytes=-0,-5", 100, "95+5");
 }
 
-static void an_empty_representation_satisfies_suffixes_only(void **state)
+TEST(an_empty_representation_satisfies_suffixes_only)
 {
-    (void)state;
     assert_ranges("bytes=0-", 0, "416");
     assert_ranges("bytes=0-0", 0, "416");
     assert_ranges("bytes=-0", 0, "416");
     assert_ranges("bytes=-5", 0, "ABSENT");
 }
 
-static void numbers_of_any_length_saturate(void **state)
+TEST(numbers_of_any_length_saturate)
 {
-    (void)state;
     assert_ranges("bytes=0-99999999999999999999999999", 100, "0+100");
     assert_ranges("bytes=99999999999999999999999999-", 100, "416");
     assert_ranges("bytes=-99999999999999999999999999", 100, "0+100");
@@ -103,17 +97,15 @@ static void numbers_of_any_length_saturate(void **state)
     assert_ranges("bytes=00000000000000000000000001-2", 100, "1+2");
 }
 
-static void lists_may_hold_space_and_empty_elements(void **state)
+TEST(lists_may_hold_space_and_empty_elements)
 {
-    (void)state;
     assert_ranges("bytes=0-1, 10-11", 100, "0+2 10+2");
     assert_ranges("bytes= 0-1 ,\t10-11 ", 100, "0+2 10+2");
     assert_ranges("bytes=,,0-1,,10-11,", 100, "0+2 10+2");
 }
 
-static void overlapping_and_adjacent_ranges_merge_in_order_asked(void **state)
+TEST(overlapping_and_adjacent_ranges_merge_in_order_asked)
 {
-    (void)state;
     assert_ranges("bytes=0-4,5-9", 100, "0+10");
     assert_ranges("bytes=5-9,0-4", 100, "0+10");
     assert_ranges("bytes=0-4,6-9", 100, "0+5 6+4");
@@ -124,12 +116,11 @@ static void overlapping_and_adjacent_ranges_merge_in_order_asked(void **state)
     assert_ranges("bytes=7-7,7-7", 100, "7+1");
 }
 
-static void more_than_64_ranges_count_as_absent(void **state)
+TEST(more_than_64_ranges_count_as_absent)
 {
     char field[2048] = "bytes=";
     struct range_set set;
 
-    (void)state;
     for (unsigned i = 0; i < RANGES_MAX; i++)
         sprintf(field + strlen(field), "%u-%u,", i * 10, i * 10);
     assert_int_equal(ranges_parse(field, 1000, &set), RANGES_SATISFIABLE);
@@ -139,30 +130,11 @@ static void more_than_64_ranges_count_as_absent(void **state)
     assert_ranges(field, 1000, "ABSENT");
 }
 
-static void ranges_outside_count_towards_the_bound(void **state)
+TEST(ranges_outside_count_towards_the_bound)
 {
     char field[1024] = "bytes=";
 
-    (void)state;
     for (unsigned i = 0; i <= RANGES_MAX; i++)
         strcat(field, "9999-,");
     assert_ranges(field, 100, "ABSENT");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_range_is_cut_to_the_length),
-        cmocka_unit_test(the_unit_is_case_insensitive),
-        cmocka_unit_test(malformed_fields_count_as_absent),
-        cmocka_unit_test(ranges_outside_are_dropped_or_unsatisfiable),
-        cmocka_unit_test(an_empty_representation_satisfies_suffixes_only),
-        cmocka_unit_test(numbers_of_any_length_saturate),
-        cmocka_unit_test(lists_may_hold_space_and_empty_elements),
-        cmocka_unit_test(overlapping_and_adjacent_ranges_merge_in_order_asked),
-        cmocka_unit_test(more_than_64_ranges_count_as_absent),
-        cmocka_unit_test(ranges_outside_count_towards_the_bound),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

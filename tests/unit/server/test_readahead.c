@@ -1,11 +1,10 @@
 /* Answers that workers read ahead, for many clients and for those that leave. */
 #include "sender_world.h"
 
-static void clients_that_leave_free_everything(void **state)
+ON_LOOPS(clients_that_leave_free_everything)
 {
     int clients[CLIENTS];
 
-    (void)state;
     for (unsigned i = 0; i < CLIENTS; i++)
         clients[i] = ask("/fake", "");
     wait_until_held(CLIENTS);
@@ -17,11 +16,10 @@ static void clients_that_leave_free_everything(void **state)
     assert_true(becomes_free(10000));
 }
 
-static void clients_that_leave_in_a_read_are_freed_after_it(void **state)
+ON_LOOPS(clients_that_leave_in_a_read_are_freed_after_it)
 {
     int clients[CLIENTS];
 
-    (void)state;
     atomic_store(&delay_ms, 30);
     for (unsigned i = 0; i < CLIENTS; i++)
         clients[i] = ask("/fake", "");
@@ -61,12 +59,11 @@ static bool read_some(struct reader *reader)
     return got > 0;
 }
 
-static void many_clients_get_their_own_bytes(void **state)
+ON_LOOPS(many_clients_get_their_own_bytes)
 {
     struct reader readers[CLIENTS] = {0};
     unsigned open = CLIENTS;
 
-    (void)state;
     for (unsigned i = 0; i < CLIENTS; i++) {
         char range[80];
 
@@ -86,11 +83,10 @@ static void many_clients_get_their_own_bytes(void **state)
 }
 
 /* They hold the whole budget of windows. */
-static void stalled_clients_do_not_hold_up_others(void **state)
+ON_LOOPS(stalled_clients_do_not_hold_up_others)
 {
     int clients[4 * CLIENTS];
 
-    (void)state;
     for (unsigned i = 0; i < 4 * CLIENTS; i++)
         clients[i] = ask("/fake", "");
     wait_until_held(4 * CLIENTS);
@@ -101,13 +97,12 @@ static void stalled_clients_do_not_hold_up_others(void **state)
     assert_true(becomes_free(10000));
 }
 
-static void stopping_in_the_middle_frees_everything(void **state)
+TEST(stopping_in_the_middle_frees_everything)
 {
     int clients[CLIENTS];
     struct timespec before;
     struct timespec after;
 
-    (void)state;
     for (unsigned round = 0; round < 4; round++) {
         assert_int_equal(start(NULL), 0);
         atomic_store(&delay_ms, round * 10);
@@ -124,13 +119,12 @@ static void stopping_in_the_middle_frees_everything(void **state)
 }
 
 /* Filling a whole window with them would take seconds. */
-static void stopping_ends_a_fill_between_two_reads(void **state)
+TEST(stopping_ends_a_fill_between_two_reads)
 {
     struct timespec before;
     struct timespec after;
     int client;
 
-    (void)state;
     assert_int_equal(start(NULL), 0);
     atomic_store(&delay_ms, 200);
     client = ask("/fake-parts?n=1000", "");
@@ -143,11 +137,10 @@ static void stopping_ends_a_fill_between_two_reads(void **state)
     close(client);
 }
 
-static void slow_clients_are_cut_and_slow_disks_are_not(void **state)
+TEST(slow_clients_are_cut_and_slow_disks_are_not)
 {
     int client;
 
-    (void)state;
     config.limits.idle_timeout_s = 1;
     assert_int_equal(start(NULL), 0);
     client = ask("/fake", "");
@@ -161,17 +154,4 @@ static void slow_clients_are_cut_and_slow_disks_are_not(void **state)
     config.threads = LOOPS;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON_A_LOOP(clients_that_leave_free_everything),
-        ON_A_LOOP(clients_that_leave_in_a_read_are_freed_after_it),
-        ON_A_LOOP(many_clients_get_their_own_bytes),
-        cmocka_unit_test(stopping_in_the_middle_frees_everything),
-        ON_A_LOOP(stalled_clients_do_not_hold_up_others),
-        cmocka_unit_test(stopping_ends_a_fill_between_two_reads),
-        cmocka_unit_test(slow_clients_are_cut_and_slow_disks_are_not),
-    };
-
-    return cmocka_run_group_tests(tests, make_bytes, free_bytes);
-}
+AROUND_ALL_TESTS(make_bytes, free_bytes)

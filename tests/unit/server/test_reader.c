@@ -1,5 +1,5 @@
 /* Clients that take their answers too slowly, as a pure function of what was taken and when. */
-#include "support.h"
+#include "tests.h"
 
 #include "http/limits/reader.h"
 
@@ -19,34 +19,32 @@ static bool look(uint64_t taken_bytes, uint64_t owed_ms)
     return reader_is_too_slow(&reader, &limits, (struct reader_progress){taken_bytes, owed_ms});
 }
 
-static void a_reader_at_the_least_rate_is_left_alone(void **state)
+#define PREPARED(name) TEST_WITH(name, begin, NULL)
+
+PREPARED(a_reader_at_the_least_rate_is_left_alone)
 {
-    (void)state;
     for (uint64_t s = 1; s < 100; s++)
         assert_false(look(s * 1000, s * 1000));
 }
 
-static void a_reader_below_the_least_rate_is_cut_after_the_grace(void **state)
+PREPARED(a_reader_below_the_least_rate_is_cut_after_the_grace)
 {
-    (void)state;
     assert_false(look(0, 1000));
     assert_false(look(4000, 6000));
     assert_false(look(9000, 10999));
     assert_true(look(9999, 11000));
 }
 
-static void a_reader_that_was_fast_may_not_trickle(void **state)
+PREPARED(a_reader_that_was_fast_may_not_trickle)
 {
-    (void)state;
     assert_false(look(0, 1000));
     assert_false(look(1000000000, 11000));
     assert_false(look(1000001000, 20000));
     assert_true(look(1000002000, 21000));
 }
 
-static void a_pause_within_the_grace_is_forgiven(void **state)
+PREPARED(a_pause_within_the_grace_is_forgiven)
 {
-    (void)state;
     assert_false(look(0, 1000));
     assert_false(look(0, 10000));
     assert_false(look(10000, 11000));
@@ -54,37 +52,33 @@ static void a_pause_within_the_grace_is_forgiven(void **state)
     assert_false(look(20000, 21000));
 }
 
-static void time_in_which_nothing_is_owed_does_not_count(void **state)
+PREPARED(time_in_which_nothing_is_owed_does_not_count)
 {
-    (void)state;
     for (unsigned i = 0; i < 1000; i++)
         assert_false(look(5, 1000));
 }
 
-static void a_reader_that_takes_nothing_is_cut(void **state)
+PREPARED(a_reader_that_takes_nothing_is_cut)
 {
     const struct reader_limits stall_only = {.stall_ms = 60000, .grace_ms = 10000};
 
-    (void)state;
     for (uint64_t s = 1; s < 61; s++)
         assert_false(
             reader_is_too_slow(&reader, &stall_only, (struct reader_progress){7, s * 1000}));
     assert_true(reader_is_too_slow(&reader, &stall_only, (struct reader_progress){7, 61000}));
 }
 
-static void without_a_least_rate_a_byte_a_minute_is_enough(void **state)
+PREPARED(without_a_least_rate_a_byte_a_minute_is_enough)
 {
     const struct reader_limits stall_only = {.stall_ms = 60000, .grace_ms = 10000};
 
-    (void)state;
     for (uint64_t minute = 1; minute < 100; minute++)
         assert_false(reader_is_too_slow(&reader, &stall_only,
                                         (struct reader_progress){minute, minute * 60000}));
 }
 
-static void a_clock_that_starts_again_begins_a_new_measurement(void **state)
+PREPARED(a_clock_that_starts_again_begins_a_new_measurement)
 {
-    (void)state;
     assert_false(look(0, 500000));
     assert_false(look(0, 100));
     assert_false(look(0, 0));
@@ -95,21 +89,19 @@ static void a_clock_that_starts_again_begins_a_new_measurement(void **state)
 
 static bool gets_nothing(uint64_t taken_bytes, uint64_t owed_ms, uint64_t now_ms)
 {
-    return reader_gets_nothing(&reader, &limits, (struct reader_progress){taken_bytes, owed_ms},
-                               now_ms);
+    return reader_is_starved(&reader, &limits, (struct reader_progress){taken_bytes, owed_ms},
+                             now_ms);
 }
 
-static void an_answer_of_which_nothing_more_comes_is_noticed(void **state)
+PREPARED(an_answer_of_which_nothing_more_comes_is_noticed)
 {
-    (void)state;
     assert_false(gets_nothing(5000, 100, 1000));
     assert_false(gets_nothing(5000, 100, 60999));
     assert_true(gets_nothing(5000, 100, 61000));
 }
 
-static void an_answer_of_which_something_is_owed_or_taken_goes_on(void **state)
+PREPARED(an_answer_of_which_something_is_owed_or_taken_goes_on)
 {
-    (void)state;
     for (uint64_t i = 1; i < 100; i++) {
         assert_false(gets_nothing(5000 + i / 2, 100, i * 59000));
         assert_false(look(5000 + i / 2, 100));
@@ -119,31 +111,11 @@ static void an_answer_of_which_something_is_owed_or_taken_goes_on(void **state)
         assert_false(gets_nothing(5000, 100 + i / 2, i * 59000));
 }
 
-static void an_answer_that_the_server_keeps_waiting_goes_on(void **state)
+PREPARED(an_answer_that_the_server_keeps_waiting_goes_on)
 {
-    (void)state;
     assert_false(gets_nothing(5000, 100, 1000));
     assert_false(gets_nothing(5000, 100, 0));
     assert_false(gets_nothing(5000, 100, 1000000));
     assert_false(gets_nothing(5000, 100, 1059999));
     assert_true(gets_nothing(5000, 100, 1060000));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_reader_at_the_least_rate_is_left_alone, begin),
-        cmocka_unit_test_setup(a_reader_below_the_least_rate_is_cut_after_the_grace, begin),
-        cmocka_unit_test_setup(a_reader_that_was_fast_may_not_trickle, begin),
-        cmocka_unit_test_setup(a_pause_within_the_grace_is_forgiven, begin),
-        cmocka_unit_test_setup(time_in_which_nothing_is_owed_does_not_count, begin),
-        cmocka_unit_test_setup(a_reader_that_takes_nothing_is_cut, begin),
-        cmocka_unit_test_setup(without_a_least_rate_a_byte_a_minute_is_enough, begin),
-        cmocka_unit_test_setup(a_clock_that_starts_again_begins_a_new_measurement, begin),
-        cmocka_unit_test_setup(an_answer_of_which_nothing_more_comes_is_noticed, begin),
-        cmocka_unit_test_setup(an_answer_of_which_something_is_owed_or_taken_goes_on, begin),
-        cmocka_unit_test_setup(an_answer_that_the_server_keeps_waiting_goes_on, begin),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

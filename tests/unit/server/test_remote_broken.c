@@ -39,9 +39,9 @@ static void assert_mended(const char *broken, enum after after)
     struct outcome outcome;
 
     ask_into(steps, 2, &outcome);
-    assert_int_equal(outcome.exchange.status, ZT_OK);
+    assert_ok(outcome.exchange.status);
     assert_int_equal(outcome.exchange.failure, REMOTE_FAILURE_NONE);
-    assert_int_equal(outcome.exchange.error.status, ZT_OK);
+    assert_ok(outcome.exchange.error.status);
     assert_int_equal(outcome.requests, 2);
     assert_int_equal(outcome.exchange.tried, 2);
     assert_memory_equal(outcome.into, "0123456789", LENGTH);
@@ -59,9 +59,8 @@ static void assert_broken(const char *broken)
     assert_int_equal(outcome.requests, 1);
 }
 
-static void short_body_is_fetched_again(void **state)
+TEST(short_body_is_fetched_again)
 {
-    (void)state;
     assert_mended(PART "01234", THEN_CLOSE);
     assert_mended(PART, THEN_CLOSE);
     /* It says so itself. */
@@ -75,18 +74,16 @@ static void short_body_is_fetched_again(void **state)
                   THEN_KEEP);
 }
 
-static void broken_connection_is_made_again(void **state)
+TEST(broken_connection_is_made_again)
 {
-    (void)state;
     assert_mended(NULL, THEN_CLOSE);
     assert_mended(NULL, THEN_RESET);
     assert_mended("HTTP/1.1 206 P\r\nContent-Le", THEN_RESET);
     assert_mended(PART "0123", THEN_RESET);
 }
 
-static void long_body_is_broken(void **state)
+TEST(long_body_is_broken)
 {
-    (void)state;
     assert_broken("HTTP/1.1 206 P\r\nContent-Length: 11\r\nContent-Range: bytes 20-29/100\r\n\r\n"
                   "01234567890");
     assert_broken("HTTP/1.1 206 P\r\nTransfer-Encoding: chunked\r\n"
@@ -95,7 +92,7 @@ static void long_body_is_broken(void **state)
     assert_broken("HTTP/1.1 206 P\r\nContent-Range: bytes 20-29/100\r\n\r\n01234567890");
 }
 
-static void another_part_is_broken(void **state)
+TEST(another_part_is_broken)
 {
     static const char *const ranges[] = {"bytes 21-30/100",
                                          "bytes 0-9/100",
@@ -110,7 +107,6 @@ static void another_part_is_broken(void **state)
                                          ""};
     char answer[256];
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
         snprintf(answer, sizeof(answer),
                  "HTTP/1.1 206 P\r\nContent-Length: 10\r\nContent-Range: %s\r\n\r\n0123456789",
@@ -120,9 +116,8 @@ static void another_part_is_broken(void **state)
     assert_broken("HTTP/1.1 206 P\r\nContent-Length: 10\r\n\r\n0123456789");
 }
 
-static void whole_object_is_no_part_of_it(void **state)
+TEST(whole_object_is_no_part_of_it)
 {
-    (void)state;
     assert_broken("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789");
     assert_broken("HTTP/1.1 200 OK\r\nContent-Length: 10\r\nContent-Range: bytes 20-29/100\r\n\r\n"
                   "0123456789");
@@ -130,11 +125,10 @@ static void whole_object_is_no_part_of_it(void **state)
     assert_broken("HTTP/1.1 203 N\r\nContent-Length: 10\r\n\r\n0123456789");
 }
 
-static void malformed_header_is_asked_for_again(void **state)
+TEST(malformed_header_is_asked_for_again)
 {
     char *giant = malloc(200001);
 
-    (void)state;
     assert_mended("HTTP/1.1 206 P\r\nContent-Length: 10\r\nContent-Length: 11\r\n"
                   "Content-Range: bytes 20-29/100\r\n\r\n0123456789",
                   THEN_CLOSE);
@@ -159,25 +153,22 @@ static void malformed_header_is_asked_for_again(void **state)
     free(giant);
 }
 
-static void part_of_what_was_asked_for_whole_is_broken(void **state)
+TEST(part_of_what_was_asked_for_whole_is_broken)
 {
     const struct step steps[] = {{GOOD, THEN_KEEP, 0, 0}};
     struct remote_exchange exchange;
     struct service service;
     struct remote *remote = start_remote(2);
 
-    (void)state;
     SERVICE_START(&service, steps);
     exchange_with(&exchange, &service);
     assert_int_equal(remote_run(remote, &exchange), ZT_UNAVAILABLE);
     assert_int_equal(exchange.failure, REMOTE_FAILURE_BROKEN);
     assert_int_equal(exchange.tried, 1);
-    remote_exchange_free(&exchange);
-    remote_stop(remote);
-    service_stop(&service);
+    end_exchange(&exchange, remote, &service);
 }
 
-static void body_beyond_its_limit_is_broken(void **state)
+TEST(body_beyond_its_limit_is_broken)
 {
     const struct step steps[] = {
         {"HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n", THEN_KEEP, 0, 1001},
@@ -187,7 +178,6 @@ static void body_beyond_its_limit_is_broken(void **state)
     struct service service;
     struct remote *remote = start_remote(2);
 
-    (void)state;
     SERVICE_START(&service, steps);
     for (unsigned i = 0; i < 4; i++) {
         exchange_with(&exchange, &service);
@@ -209,7 +199,7 @@ static bool refuse(struct remote_exchange *exchange)
     return false;
 }
 
-static void refused_header_ends_the_exchange(void **state)
+TEST(refused_header_ends_the_exchange)
 {
     const struct step steps[] = {{"HTTP/1.1 503 S\r\nContent-Length: 0\r\n\r\n", THEN_KEEP, 0, 0},
                                  {"HTTP/1.1 206 P\r\nETag: \"other\"\r\nContent-Length: 10\r\n"
@@ -219,7 +209,6 @@ static void refused_header_ends_the_exchange(void **state)
     struct service service;
     struct remote *remote = start_remote(2);
 
-    (void)state;
     SERVICE_START(&service, steps);
     exchange_with(&exchange, &service);
     ask_range(&exchange, 20, 29);
@@ -229,12 +218,10 @@ static void refused_header_ends_the_exchange(void **state)
     assert_string_equal(exchange.head.etag, "\"other\"");
     assert_int_equal(service.request_count, 2);
     assert_null(exchange.answer);
-    remote_exchange_free(&exchange);
-    remote_stop(remote);
-    service_stop(&service);
+    end_exchange(&exchange, remote, &service);
 }
 
-static void kept_connection_that_was_closed_is_no_failure(void **state)
+TEST(kept_connection_that_was_closed_is_no_failure)
 {
     /* Without saying so in the header. */
     const struct step steps[] = {{GOOD, THEN_CLOSE, 0, 0}};
@@ -242,34 +229,15 @@ static void kept_connection_that_was_closed_is_no_failure(void **state)
     struct service service;
     struct remote *remote = start_remote(1);
 
-    (void)state;
     SERVICE_START(&service, steps);
     for (unsigned i = 0; i < 10; i++) {
         exchange_with(&exchange, &service);
         ask_range(&exchange, 20, 29);
-        assert_int_equal(remote_run(remote, &exchange), ZT_OK);
+        assert_ok(remote_run(remote, &exchange));
         assert_string_equal(exchange.answer, "0123456789");
         assert_int_equal(exchange.tried, 1);
         remote_exchange_free(&exchange);
     }
     remote_stop(remote);
     service_stop(&service);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(short_body_is_fetched_again),
-        cmocka_unit_test(broken_connection_is_made_again),
-        cmocka_unit_test(long_body_is_broken),
-        cmocka_unit_test(another_part_is_broken),
-        cmocka_unit_test(whole_object_is_no_part_of_it),
-        cmocka_unit_test(malformed_header_is_asked_for_again),
-        cmocka_unit_test(part_of_what_was_asked_for_whole_is_broken),
-        cmocka_unit_test(body_beyond_its_limit_is_broken),
-        cmocka_unit_test(refused_header_ends_the_exchange),
-        cmocka_unit_test(kept_connection_that_was_closed_is_no_failure),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

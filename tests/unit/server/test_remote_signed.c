@@ -35,22 +35,43 @@ bool credentials_refused(struct credentials *credentials)
 
 /* --- signatures --- */
 
-static void run_signed(const struct step *steps, unsigned count, struct credentials *credentials,
-                       struct service *service, struct remote_exchange *exchange,
-                       const char *method)
+static struct remote_exchange exchange;
+static struct service service;
+
+/* So long for all tries; 0: one try. */
+static void run_for(unsigned time_ms, const struct step *steps, unsigned count,
+                    struct credentials *credentials, const char *method)
 {
     struct remote *remote = start_remote(2);
     struct signer *signer = signer_new(credentials, "here", "s3");
 
-    service_start(service, steps, count);
-    exchange_with(exchange, service);
-    exchange->method = method;
-    exchange->signer = signer;
-    exchange->tries = 1;
-    remote_run(remote, exchange);
-    remote_exchange_free(exchange);
+    service_start(&service, steps, count);
+    exchange_with(&exchange, &service);
+    exchange.method = method;
+    exchange.signer = signer;
+    if (time_ms != 0)
+        exchange.time_ms = time_ms;
+    else
+        exchange.tries = 1;
+    remote_run(remote, &exchange);
+    remote_exchange_free(&exchange);
     remote_stop(remote);
     signer_free(signer);
+}
+
+static int stop_service(void **state)
+{
+    (void)state;
+    service_stop(&service);
+    return 0;
+}
+
+AROUND_EACH_TEST(NULL, stop_service)
+
+static void run_signed(const struct step *steps, unsigned count, struct credentials *credentials,
+                       const char *method)
+{
+    run_for(0, steps, count, credentials, method);
 }
 
 #define SKEWED_AT(date)                                              \
@@ -58,140 +79,89 @@ static void run_signed(const struct step *steps, unsigned count, struct credenti
     "<Error><Code>RequestTimeTooSkewed</Code><Message/></Error>"
 #define SKEWED SKEWED_AT("Fri, 01 Jan 2038 00:00:00 GMT")
 
-static void clock_of_the_service_is_used_once(void **state)
+TEST(clock_of_the_service_is_used_once)
 {
     const struct step steps[] = {{SKEWED, THEN_CLOSE, 0, 0}};
     struct credentials credentials = {.is_available = true};
-    struct remote_exchange exchange;
-    struct service service;
 
-    (void)state;
-    run_signed(steps, 1, &credentials, &service, &exchange, "GET");
-    assert_int_equal(exchange.status, ZT_OK);
+    run_signed(steps, 1, &credentials, "GET");
+    assert_ok(exchange.status);
     assert_int_equal(exchange.head.status, 403);
     assert_int_equal(service.request_count, 2);
     assert_non_null(strstr(service.requests[1], "\r\nx-amz-date: 20380101T0000"));
-    service_stop(&service);
 }
 
-static void service_without_a_steady_clock_is_asked_once_more(void **state)
+TEST(service_without_a_steady_clock_is_asked_once_more)
 {
     const struct step steps[] = {{SKEWED, THEN_KEEP, 0, 0},
                                  {SKEWED_AT("Sat, 01 Jan 2028 00:00:00 GMT"), THEN_KEEP, 0, 0},
                                  {SKEWED, THEN_KEEP, 0, 0},
                                  {OK_HELLO, THEN_KEEP, 0, 0}};
     struct credentials credentials = {.is_available = true};
-    struct remote_exchange exchange;
-    struct service service;
 
-    (void)state;
-    run_signed(steps, 4, &credentials, &service, &exchange, "GET");
+    run_signed(steps, 4, &credentials, "GET");
     assert_int_equal(exchange.head.status, 403);
     assert_int_equal(service.request_count, 2);
-    service_stop(&service);
 }
 
-static void clock_is_corrected_after_head_which_cannot_say_why(void **state)
+TEST(clock_is_corrected_after_head_which_cannot_say_why)
 {
     const struct step steps[] = {
         {"HTTP/1.1 403 F\r\nDate: Fri, 01 Jan 2038 00:00:00 GMT\r\n\r\n", THEN_KEEP, 0, 0},
         {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", THEN_KEEP, 0, 0}};
     struct credentials credentials = {.is_available = true};
-    struct remote_exchange exchange;
-    struct service service;
 
-    (void)state;
-    run_signed(steps, 2, &credentials, &service, &exchange, "HEAD");
+    run_signed(steps, 2, &credentials, "HEAD");
     assert_int_equal(exchange.head.status, 200);
     assert_int_equal(service.request_count, 2);
-    service_stop(&service);
 }
 
-static void refused_credentials_are_renewed_once(void **state)
+TEST(refused_credentials_are_renewed_once)
 {
     const struct step steps[] = {
         {"HTTP/1.1 403 F\r\nContent-Length: 2\r\n\r\nno", THEN_KEEP, 0, 0}};
     struct credentials credentials = {.is_available = true, .has_others = true, .renewed_after = 1};
-    struct remote_exchange exchange;
-    struct service service;
 
-    (void)state;
-    run_signed(steps, 1, &credentials, &service, &exchange, "GET");
-    assert_int_equal(exchange.status, ZT_OK);
+    run_signed(steps, 1, &credentials, "GET");
+    assert_ok(exchange.status);
     assert_int_equal(exchange.head.status, 403);
     assert_int_equal(service.request_count, 2);
     assert_int_equal(atomic_load(&credentials.refusals), 1);
     assert_non_null(strstr(service.requests[0], "Credential=OLD/"));
     assert_non_null(strstr(service.requests[1], "Credential=NEW/"));
-    service_stop(&service);
 }
 
-static void renewal_that_takes_a_while_is_waited_for(void **state)
+TEST(renewal_that_takes_a_while_is_waited_for)
 {
     const struct step steps[] = {{"HTTP/1.1 400 B\r\nContent-Length: 2\r\n\r\nno", THEN_KEEP, 0, 0},
                                  {OK_HELLO, THEN_KEEP, 0, 0}};
     struct credentials credentials = {.is_available = true, .has_others = true, .renewed_after = 4};
-    struct remote_exchange exchange;
-    struct service service;
 
-    (void)state;
-    run_signed(steps, 2, &credentials, &service, &exchange, "GET");
+    run_signed(steps, 2, &credentials, "GET");
     assert_int_equal(exchange.head.status, 200);
     assert_int_equal(service.request_count, 2);
     assert_non_null(strstr(service.requests[1], "Credential=NEW/"));
-    service_stop(&service);
 }
 
-static void refusal_that_no_renewal_mends_is_told_in_time(void **state)
+TEST(refusal_that_no_renewal_mends_ends_in_time)
 {
     const struct step steps[] = {
         {"HTTP/1.1 403 F\r\nContent-Length: 2\r\n\r\nno", THEN_KEEP, 0, 0}};
     struct credentials credentials = {.is_available = true, .has_others = true};
-    struct remote *remote = start_remote(2);
-    struct signer *signer = signer_new(&credentials, "here", "s3");
-    struct remote_exchange exchange;
-    struct service service;
 
-    (void)state;
-    service_start(&service, steps, 1);
-    exchange_with(&exchange, &service);
-    exchange.signer = signer;
-    exchange.time_ms = 1000;
-    assert_int_equal(remote_run(remote, &exchange), ZT_OK);
+    run_for(1000, steps, 1, &credentials, "GET");
+    assert_ok(exchange.status);
     assert_int_equal(exchange.head.status, 403);
     assert_int_equal(service.request_count, 2);
-    remote_exchange_free(&exchange);
-    remote_stop(remote);
-    signer_free(signer);
-    service_stop(&service);
 }
 
-static void without_credentials_nothing_is_sent(void **state)
+TEST(without_credentials_nothing_is_sent)
 {
     const struct step steps[] = {{OK_HELLO, THEN_KEEP, 0, 0}};
     struct credentials credentials = {.is_available = false};
-    struct remote_exchange exchange;
-    struct service service;
 
-    (void)state;
-    run_signed(steps, 1, &credentials, &service, &exchange, "GET");
+    run_signed(steps, 1, &credentials, "GET");
     assert_int_equal(exchange.status, ZT_UNAVAILABLE);
     assert_int_equal(exchange.failure, REMOTE_FAILURE_CREDENTIALS);
     assert_int_equal(service.request_count, 0);
-    service_stop(&service);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clock_of_the_service_is_used_once),
-        cmocka_unit_test(service_without_a_steady_clock_is_asked_once_more),
-        cmocka_unit_test(clock_is_corrected_after_head_which_cannot_say_why),
-        cmocka_unit_test(refused_credentials_are_renewed_once),
-        cmocka_unit_test(renewal_that_takes_a_while_is_waited_for),
-        cmocka_unit_test(refusal_that_no_renewal_mends_is_told_in_time),
-        cmocka_unit_test(without_credentials_nothing_is_sent),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

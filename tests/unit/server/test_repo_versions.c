@@ -1,5 +1,5 @@
 /* Which versions of a repository are remembered, and which are forgotten first. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,12 +47,11 @@ static struct hub_version *find(struct repo_versions *versions, const char *comm
     return repo_versions_find(versions, zt_text_from(commit));
 }
 
-static void what_is_asked_for_stays(void **state)
+TEST(what_is_asked_for_stays)
 {
     struct repo_versions versions;
     struct hub_version *put_versions[3 * REPO_VERSIONS_MAX];
 
-    (void)state;
     begin(&versions);
     for (int i = 0; i < 3 * REPO_VERSIONS_MAX; i++) {
         put_versions[i] = put(&versions, i, 3, true);
@@ -73,14 +72,13 @@ static void what_is_asked_for_stays(void **state)
     }
 }
 
-static void very_many_files(void **state)
+TEST(very_many_files)
 {
     struct repo_versions versions;
     struct hub_version *small;
     struct hub_version *large;
     struct hub_version *larger;
 
-    (void)state;
     begin(&versions);
     small = put(&versions, 0, 10, true);
     large = put(&versions, 1, REPO_FILES_MAX - 12, true);
@@ -101,13 +99,12 @@ static void very_many_files(void **state)
     hub_version_release(larger);
 }
 
-static void the_same_files_with_more_hashes(void **state)
+TEST(the_same_files_with_more_hashes)
 {
     struct repo_versions versions;
     struct hub_version *first = version_of("p", "p", 1);
     struct hub_version *hashed = version_of("p", "c", 1);
 
-    (void)state;
     begin(&versions);
     repo_versions_put(&versions, first, true);
     repo_versions_put(&versions, hashed, true);
@@ -121,13 +118,12 @@ static void the_same_files_with_more_hashes(void **state)
 }
 
 /* The same bytes in other files: what is found is what is there. */
-static void the_youngest_of_one_commit(void **state)
+TEST(the_youngest_of_one_commit)
 {
     struct repo_versions versions;
     struct hub_version *old = version_of("p", "c", 1);
     struct hub_version *young = version_of("q", "c", 1);
 
-    (void)state;
     begin(&versions);
     repo_versions_put(&versions, old, true);
     repo_versions_put(&versions, young, true);
@@ -139,14 +135,13 @@ static void the_youngest_of_one_commit(void **state)
     hub_version_release(young);
 }
 
-static void stated_commits_of_the_same_files(void **state)
+TEST(stated_commits_of_the_same_files)
 {
     struct repo_versions versions;
     struct hub_version *one = version_of("p", "c", 1);
     struct hub_version *other = version_of("p", "d", 1);
     struct hub_version *grown = version_of("q", "c", 2);
 
-    (void)state;
     begin(&versions);
     one->is_stated = other->is_stated = grown->is_stated = true;
     repo_versions_put(&versions, one, true);
@@ -163,17 +158,4 @@ static void stated_commits_of_the_same_files(void **state)
     hub_version_release(one);
     hub_version_release(other);
     hub_version_release(grown);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_asked_for_stays),
-        cmocka_unit_test(very_many_files),
-        cmocka_unit_test(the_same_files_with_more_hashes),
-        cmocka_unit_test(the_youngest_of_one_commit),
-        cmocka_unit_test(stated_commits_of_the_same_files),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Representations of many segments, cut to ranges, beside the same bytes in one piece. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static int set_up(void **state)
     assert_non_null(segments);
     for (size_t i = 0; i < (size_t)SEGMENTS * 7; i++)
         flat[i] = (uint8_t)(i * 2654435761u >> 13);
-    assert_int_equal(zt_source_from_memory(flat, (size_t)SEGMENTS * 7, &source, NULL), ZT_OK);
+    assert_ok(zt_source_from_memory(flat, (size_t)SEGMENTS * 7, &source, NULL));
     for (size_t i = 0; i < SEGMENTS; i++) {
         segments[i].kind = i % 2 == 0 ? SEGMENT_MEMORY : SEGMENT_SOURCE;
         segments[i].length = 1 + i * 31 % 7;
@@ -75,11 +75,10 @@ static void check_cut(uint64_t first, uint64_t length, uint64_t start)
     free(cut);
 }
 
-static void ranges_are_cut_out_exactly(void **state)
+TEST(ranges_are_cut_out_exactly)
 {
     uint64_t seed = 7;
 
-    (void)state;
     for (unsigned i = 0; i < 20000; i++) {
         uint64_t first;
         uint64_t left;
@@ -94,21 +93,19 @@ static void ranges_are_cut_out_exactly(void **state)
     }
 }
 
-static void the_ends_are_cut_out_exactly(void **state)
+TEST(the_ends_are_cut_out_exactly)
 {
-    (void)state;
     check_cut(0, representation.length, 0);
     check_cut(0, 1, 0);
     check_cut(representation.length - 1, 1, 9);
     check_cut(1, representation.length - 2, 0);
 }
 
-static void one_segment_is_cut(void **state)
+TEST(one_segment_is_cut)
 {
     struct representation small;
     struct segment cut;
 
-    (void)state;
     representation_init(&small);
     representation_memory(&small, "0123456789", 10);
     assert_int_equal(representation_count(&small, 3, 4), 1);
@@ -117,13 +114,4 @@ static void one_segment_is_cut(void **state)
     assert_true(cut.start == 100 && cut.length == 4);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges_are_cut_out_exactly),
-        cmocka_unit_test(the_ends_are_cut_out_exactly),
-        cmocka_unit_test(one_segment_is_cut),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+AROUND_ALL_TESTS(set_up, tear_down)

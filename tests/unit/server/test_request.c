@@ -4,14 +4,13 @@
 #include "http/exchange/exchange.h"
 #include "http/exchange/trace.h"
 
-static void valid_request_ids_come_back(void **state)
+TEST(valid_request_ids_come_back)
 {
     static const char *const sane[] = {"a", "Az09._-"};
-    static const char *const odd[] = {"", "a b", "a\"b", "\xc3\xa9"};
+    static const char *const uppercase[] = {"", "a b", "a\"b", "\xc3\xa9"};
     char longest[REQUEST_ID_SIZE + 1];
     struct request *request;
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         request = ask(METHOD_GET, "/healthz");
         assert_string_equal(field_of(answer_with(request, "X-Request-Id", sane[i]), "X-Request-Id"),
@@ -21,7 +20,7 @@ static void valid_request_ids_come_back(void **state)
     memset(longest, 'a', sizeof(longest) - 1);
     longest[sizeof(longest) - 1] = '\0';
     for (size_t i = 0; i < 5; i++) {
-        const char *id = i < 4 ? odd[i] : longest;
+        const char *id = i < 4 ? uppercase[i] : longest;
 
         request = ask(METHOD_GET, "/healthz");
         assert_string_equal(field_of(answer_with(request, "X-Request-Id", id), "X-Request-Id"), "");
@@ -34,11 +33,10 @@ static void valid_request_ids_come_back(void **state)
     }
 }
 
-static void traces_are_read_when_well_formed(void **state)
+TEST(traces_are_read_when_well_formed)
 {
     struct request *request = ask(METHOD_GET, "/healthz");
 
-    (void)state;
     answer_with(request, "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     assert_string_equal(request_state(request)->trace_id, "0af7651916cd43dd8448eb211c80319c");
     request_free(request);
@@ -52,12 +50,11 @@ static void traces_are_read_when_well_formed(void **state)
     request_free(request);
 }
 
-static void queries_are_decoded(void **state)
+TEST(queries_are_decoded)
 {
     struct request *request = ask(METHOD_GET, "/bytes?a=1&b=%2F+x&a=2&c&=d&%61=3&e=");
     struct zt_text value;
 
-    (void)state;
     assert_true(request_query(request, "a", 0, &value));
     assert_int_equal(value.length, 1);
     assert_memory_equal(value.bytes, "1", 1);
@@ -78,17 +75,48 @@ static void queries_are_decoded(void **state)
 static unsigned released[3];
 static unsigned release_count;
 
+static void assert_value(struct request *request, const char *name, unsigned nth,
+                         const char *wanted)
+{
+    struct zt_text value;
+
+    assert_true(request_query(request, name, nth, &value));
+    assert_true(zt_text_is(value, wanted));
+}
+
+/* Each value is looked for behind the last one only, so the cost of reading all is linear. */
+TEST(values_of_one_name_are_read_from_where_the_last_was)
+{
+    struct request *request = ask(METHOD_GET, "/query?a=0&b=x&a=1&%61=2&b=y&a=3");
+    const struct query_cursor *cursor = &request_state(request)->query;
+    struct zt_text value;
+
+    assert_value(request, "a", 0, "0");
+    assert_string_equal(cursor->position, "&b=x&a=1&%61=2&b=y&a=3");
+    assert_value(request, "a", 1, "1");
+    assert_string_equal(cursor->position, "&%61=2&b=y&a=3");
+    assert_value(request, "a", 3, "3");
+    assert_null(cursor->position);
+    assert_value(request, "a", 2, "2");
+    assert_value(request, "b", 1, "y");
+    assert_value(request, "a", 1, "1");
+    assert_false(request_query(request, "a", 4, &value));
+    assert_false(request_query(request, "c", 0, &value));
+    assert_value(request, "a", 0, "0");
+    assert_value(request, "a", 0, "0");
+    request_free(request);
+}
+
 static void note_release(void *thing)
 {
     released[release_count++] = *(const unsigned *)thing;
 }
 
-static void held_things_are_released_in_reverse(void **state)
+TEST(held_things_are_released_in_reverse)
 {
     static unsigned things[3] = {0, 1, 2};
     struct request *request = ask(METHOD_GET, "/bytes");
 
-    (void)state;
     release_count = 0;
     for (unsigned i = 0; i < 3; i++)
         request_hold(request, &things[i], note_release);
@@ -100,11 +128,10 @@ static void held_things_are_released_in_reverse(void **state)
     assert_int_equal(released[2], 0);
 }
 
-static void repeated_fields_are_joined(void **state)
+TEST(repeated_fields_are_joined)
 {
     struct request *request = ask(METHOD_GET, "/bytes");
 
-    (void)state;
     add(request, "If-None-Match", "\"a\"");
     add(request, "Accept", "x");
     add(request, "if-none-match", "\"b\"");
@@ -113,12 +140,11 @@ static void repeated_fields_are_joined(void **state)
     request_free(request);
 }
 
-static void memory_is_aligned_and_apart(void **state)
+TEST(memory_is_aligned_and_apart)
 {
     struct request *request = ask(METHOD_GET, "/bytes");
     unsigned char *pieces[60];
 
-    (void)state;
     /* From the request's own memory into pieces of the heap. */
     for (unsigned i = 0; i < 60; i++) {
         pieces[i] = request_allocate(request, i + 1);
@@ -134,11 +160,10 @@ static void memory_is_aligned_and_apart(void **state)
     request_free(request);
 }
 
-static void texts_of_any_length_are_printed_whole(void **state)
+TEST(texts_of_any_length_are_printed_whole)
 {
     struct request *request = ask(METHOD_GET, "/bytes");
 
-    (void)state;
     for (int length = 1; length < 3000; length += 37) {
         const char *text = request_print(request, "%0*d.", length, 7);
 
@@ -148,12 +173,11 @@ static void texts_of_any_length_are_printed_whole(void **state)
     request_free(request);
 }
 
-static void header_fields_past_the_limit_are_not_taken(void **state)
+TEST(header_fields_past_the_limit_are_not_taken)
 {
     struct request *request = request_new(&server, NULL, "/bytes");
     const struct header_field field = {"A", "b", 1, 1};
 
-    (void)state;
     for (unsigned i = 0; i < REQUEST_FIELDS_MAX; i++)
         assert_true(request_add_header(request, field));
     assert_false(request_add_header(request, field));
@@ -181,7 +205,7 @@ static void note_resumed(struct request *request)
 
 static const struct transport transport = {note_resumed, is_gone, is_gone, NULL};
 
-static void only_reading_is_abandoned_with_its_client(void **state)
+TEST(only_reading_is_abandoned_with_its_client)
 {
     static const struct {
         enum method method;
@@ -189,7 +213,6 @@ static void only_reading_is_abandoned_with_its_client(void **state)
     } cases[] = {{METHOD_GET, true},   {METHOD_HEAD, true},    {METHOD_PUT, false},
                  {METHOD_POST, false}, {METHOD_DELETE, false}, {METHOD_PATCH, false}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct request *request = ask(cases[i].method, "/bytes");
         const struct waiter *waiter = request_waiter(request);
@@ -205,13 +228,12 @@ static void only_reading_is_abandoned_with_its_client(void **state)
     }
 }
 
-static void a_woken_request_comes_by_mail(void **state)
+TEST(a_woken_request_comes_by_mail)
 {
     struct mailbox mailbox;
     struct request *request;
     struct mail *mail;
 
-    (void)state;
     assert_true(mailbox_open(&mailbox));
     request = request_new(&server, &mailbox, "/bytes");
     request_state(request)->transport = &transport;
@@ -227,9 +249,8 @@ static void a_woken_request_comes_by_mail(void **state)
     mailbox_close(&mailbox);
 }
 
-static void methods_have_their_names(void **state)
+TEST(methods_have_their_names)
 {
-    (void)state;
     for (enum method method = METHOD_GET; method < METHOD_UNKNOWN; method++)
         assert_int_equal(method_parse(method_name(method)), method);
     assert_int_equal(method_parse("get"), METHOD_UNKNOWN);
@@ -237,11 +258,10 @@ static void methods_have_their_names(void **state)
     assert_string_equal(method_name(METHOD_UNKNOWN), "OTHER");
 }
 
-static void ids_differ(void **state)
+TEST(ids_differ)
 {
     char ids[100][REQUEST_ID_SIZE];
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++) {
         trace_make_id(ids[i]);
         assert_int_equal(strspn(ids[i], "0123456789abcdef"), 16);
@@ -250,25 +270,11 @@ static void ids_differ(void **state)
     }
 }
 
-int main(void)
+static int make_source(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(valid_request_ids_come_back),
-        cmocka_unit_test(traces_are_read_when_well_formed),
-        cmocka_unit_test(queries_are_decoded),
-        cmocka_unit_test(held_things_are_released_in_reverse),
-        cmocka_unit_test(repeated_fields_are_joined),
-        cmocka_unit_test(ids_differ),
-        cmocka_unit_test(methods_have_their_names),
-        cmocka_unit_test(a_woken_request_comes_by_mail),
-        cmocka_unit_test(only_reading_is_abandoned_with_its_client),
-        cmocka_unit_test(header_fields_past_the_limit_are_not_taken),
-        cmocka_unit_test(texts_of_any_length_are_printed_whole),
-        cmocka_unit_test(memory_is_aligned_and_apart),
-    };
-
+    (void)state;
     config_defaults(&config);
-    if (zt_source_from_memory(TAIL_TEXT, 10, &tail, NULL) != ZT_OK)
-        return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return zt_source_from_memory(TAIL_TEXT, 10, &tail, NULL);
 }
+
+AROUND_ALL_TESTS(make_source, NULL)

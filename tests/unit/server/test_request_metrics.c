@@ -25,7 +25,7 @@ static struct request *routed(enum method method, const char *target)
 {
     struct request *request = ask(method, target);
 
-    request_state(request)->phase = PHASE_QUEUED;
+    request_state(request)->stage = STAGE_QUEUED;
     (void)router_match(request);
     return request;
 }
@@ -37,12 +37,11 @@ static void count(struct request *request, unsigned status, uint64_t duration_ns
                                                              .wait_ns = wait_ns});
 }
 
-static void durations_are_in_the_least_bucket_that_holds_them(void **state)
+TEST(durations_are_in_the_least_bucket_that_holds_them)
 {
     struct request *request = routed(METHOD_GET, "/healthz");
     const char *text;
 
-    (void)state;
     count(request, 200, 0, UINT64_MAX);
     count(request, 200, 200000, 1);
     count(request, 200, 200001, 1000001);
@@ -63,19 +62,18 @@ static void durations_are_in_the_least_bucket_that_holds_them(void **state)
     request_free(request);
 }
 
-static void words_that_are_not_known_are_other(void **state)
+TEST(words_that_are_not_known_are_other)
 {
     struct request *known = routed(METHOD_GET, "/bytes");
-    struct request *odd = routed(METHOD_QUERY, "/bytes");
+    struct request *uppercase = routed(METHOD_QUERY, "/bytes");
     struct request *lost = routed(METHOD_GET, "/no/such/path");
     const char *text;
 
-    (void)state;
     count(known, 206, 1, 1);
     count(known, 599, 1, 1);
-    count(odd, 405, 1, 1);
+    count(uppercase, 405, 1, 1);
     count(lost, 404, 1, 1);
-    request_state(lost)->phase = PHASE_HEADER;
+    request_state(lost)->stage = STAGE_LINE;
     count(lost, 400, 1, 1);
     text = written();
     assert_line(text, "requests_total{route=\"/bytes\",method=\"GET\",status=\"206\"} 1\n");
@@ -84,16 +82,15 @@ static void words_that_are_not_known_are_other(void **state)
     assert_line(text, "requests_total{route=\"none\",method=\"GET\",status=\"404\"} 1\n");
     assert_line(text, "requests_total{route=\"none\",method=\"other\",status=\"400\"} 1\n");
     request_free(known);
-    request_free(odd);
+    request_free(uppercase);
     request_free(lost);
 }
 
-static void every_status_of_a_problem_has_a_label(void **state)
+TEST(every_status_of_a_problem_has_a_label)
 {
     struct request *request = routed(METHOD_POST, "/bytes");
     char line[128];
 
-    (void)state;
     for (enum problem problem = 0; problem < PROBLEM_COUNT; problem++) {
         count(request, problem_status(problem), 1, 1);
         request_metrics_problem(problem);
@@ -105,15 +102,4 @@ static void every_status_of_a_problem_has_a_label(void **state)
     }
     assert_null(strstr(written(), "method=\"POST\",status=\"other\""));
     request_free(request);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(durations_are_in_the_least_bucket_that_holds_them),
-        cmocka_unit_test(words_that_are_not_known_are_other),
-        cmocka_unit_test(every_status_of_a_problem_has_a_label),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * gone. */
 #include "upload_world.h"
 
+#include "store/staging.h"
+
 #define ID       "0123456789abcdef0123456789abcdef"
 #define FILE_MAX 4096
 
@@ -32,11 +34,10 @@ static struct resumable *whole(struct world *world, struct options options)
     strcpy(resumable->kept.entry.model, "m");
     resumable->length = length;
     assert_true(kept_uploads_add(&resumable->kept));
-    assert_int_equal(resumable_files_create(resumable, &error), ZT_OK);
-    assert_int_equal(world->server.store->ops->write_at(resumable->data, 0, bytes, length, &error),
-                     ZT_OK);
+    assert_ok(resumable_files_create(resumable, &error));
+    assert_ok(staged_file_write_at(resumable->data, 0, bytes, length, &error));
     resumable_advance(resumable, length);
-    assert_int_equal(resumable_make_durable(resumable, &error), ZT_OK);
+    assert_ok(resumable_make_durable(resumable, &error));
     assert_int_not_equal(claim_take(&resumable->claim), 0);
     return resumable;
 }
@@ -54,9 +55,8 @@ static void assert_gone(struct world *world, struct resumable *resumable)
     world_command(world, "test ! -e m.zt && test ! -e .ztserve-uploads/" ID);
 }
 
-static void whole_file_becomes_a_model(void **state)
+WITH_UPLOADS(whole_file_becomes_a_model)
 {
-    struct world *world = *state;
     struct resumable *resumable = whole(world, (struct options){0});
     struct failure failure = {.is_set = false};
     struct zt_error error;
@@ -65,14 +65,13 @@ static void whole_file_becomes_a_model(void **state)
     assert_int_equal(resumable_state(resumable), RESUMABLE_PUBLISHED);
     assert_null(resumable->data);
     assert_string_not_equal(resumable->published.etag, "");
-    assert_int_equal(resumable_make_durable(resumable, &error), ZT_OK);
+    assert_ok(resumable_make_durable(resumable, &error));
     world_command(world, "test -f m.zt");
     kept_upload_release(resumable);
 }
 
-static void outcome_is_remembered_across_a_restart(void **state)
+WITH_UPLOADS(outcome_is_remembered_across_a_restart)
 {
-    struct world *world = *state;
     struct resumable *resumable = whole(world, (struct options){0});
     struct failure failure = {.is_set = false};
     uint8_t sha256[32];
@@ -88,9 +87,8 @@ static void outcome_is_remembered_across_a_restart(void **state)
     kept_upload_release(resumable);
 }
 
-static void outcome_expires(void **state)
+WITH_UPLOADS(outcome_expires)
 {
-    struct world *world = *state;
     struct resumable *resumable = whole(world, (struct options){0});
     struct failure failure = {.is_set = false};
     uint64_t claim = resumable->claim.holder;
@@ -99,53 +97,41 @@ static void outcome_expires(void **state)
     resumable_end_claim(resumable, &claim);
     kept_uploads_expire(world->server.kept);
     assert_true(resumable->kept.is_listed);
-    atomic_fetch_sub(&resumable->kept.entry.active, KEPT_OUTCOME_S);
+    atomic_fetch_sub(&resumable->kept.entry.touched_ms, KEPT_OUTCOME_S * 1000);
     kept_uploads_expire(world->server.kept);
     assert_int_equal(resumable_state(resumable), RESUMABLE_GONE);
     assert_false(resumable->kept.is_listed);
     kept_upload_release(resumable);
 }
 
-static void file_that_can_never_be_published_is_gone(void **state)
+WITH_UPLOADS(file_that_can_never_be_published_is_gone)
 {
-    struct world *world = *state;
-    struct resumable *resumable = whole(world, (struct options){.unsound = true});
-    struct failure failure = {.is_set = false};
+    static const struct {
+        struct options options;
+        enum problem problem;
+    } rows[] = {
+        {{.unsound = true}, PROBLEM_DIGEST_MISMATCH},
+        {{.repr_digest = "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"},
+         PROBLEM_DIGEST_MISMATCH},
+        {{.if_none_match = "*"}, PROBLEM_PRECONDITION_FAILED},
+    };
 
-    assert_false(publish(resumable, &failure));
-    assert_int_equal(failure.problem, PROBLEM_DIGEST_MISMATCH);
-    assert_gone(world, resumable);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct resumable *resumable = whole(world, rows[i].options);
+        struct failure failure = {.is_set = false};
+
+        if (rows[i].options.if_none_match != NULL)
+            world_model(world, "m.zt", true);
+        if (publish(resumable, &failure) || failure.problem != rows[i].problem)
+            fail_msg("row %zu: problem %d", i, (int)failure.problem);
+        if (rows[i].options.if_none_match != NULL)
+            world_command(world, "rm m.zt");
+        assert_gone(world, resumable);
+    }
 }
 
-static void wrong_digest_of_the_whole_is_gone(void **state)
+WITH_UPLOADS(what_may_succeed_later_stays)
 {
-    struct world *world = *state;
-    struct resumable *resumable = whole(
-        world,
-        (struct options){.repr_digest = "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"});
-    struct failure failure = {.is_set = false};
-
-    assert_false(publish(resumable, &failure));
-    assert_int_equal(failure.problem, PROBLEM_DIGEST_MISMATCH);
-    assert_gone(world, resumable);
-}
-
-static void failed_precondition_is_gone(void **state)
-{
-    struct world *world = *state;
-    struct resumable *resumable = whole(world, (struct options){.if_none_match = "*"});
-    struct failure failure = {.is_set = false};
-
-    world_model(world, "m.zt", true);
-    assert_false(publish(resumable, &failure));
-    assert_int_equal(failure.problem, PROBLEM_PRECONDITION_FAILED);
-    world_command(world, "rm m.zt");
-    assert_gone(world, resumable);
-}
-
-static void what_may_succeed_later_stays(void **state)
-{
-    struct world *world = *state;
     struct resumable *resumable = whole(world, (struct options){0});
     struct failure failure = {.is_set = false};
 
@@ -153,31 +139,9 @@ static void what_may_succeed_later_stays(void **state)
     assert_false(publish(resumable, &failure));
     assert_int_equal(failure.problem, PROBLEM_CONFLICT);
     assert_int_equal(resumable_state(resumable), RESUMABLE_RECEIVING);
-    assert_non_null(resumable->data);
     world_command(world, "rmdir m.zt");
     failure = (struct failure){.is_set = false};
     assert_true(publish(resumable, &failure));
     assert_int_equal(resumable_state(resumable), RESUMABLE_PUBLISHED);
     kept_upload_release(resumable);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(whole_file_becomes_a_model, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(outcome_is_remembered_across_a_restart, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(outcome_expires, uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(file_that_can_never_be_published_is_gone, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(wrong_digest_of_the_whole_is_gone, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(failed_precondition_is_gone, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(what_may_succeed_later_stays, uploads_set_up,
-                                        uploads_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,11 @@
 /* The files of a resumable upload: which offset a new process finds, and what it removes. */
 #include "upload_world.h"
 
+#include "store/staging.h"
+
 #define ID "0123456789abcdef0123456789abcdef"
+
+static struct zt_error error;
 
 /* Created on disk and in the table; the caller's. */
 static struct resumable *create(struct world *world, uint64_t length)
@@ -11,40 +15,40 @@ static struct resumable *create(struct world *world, uint64_t length)
         [RESUMABLE_IF_NONE_MATCH] = strdup("*"),
     };
     struct resumable *resumable = resumable_new(&world->server, ID, texts);
-    struct zt_error error;
 
     assert_non_null(resumable);
     strcpy(resumable->kept.entry.model, "m");
     resumable->length = length;
     assert_true(kept_uploads_add(&resumable->kept));
-    assert_int_equal(resumable_files_create(resumable, &error), ZT_OK);
-    assert_int_equal(resumable_files_sync(resumable, &error), ZT_OK);
+    assert_ok(resumable_files_create(resumable, &error));
+    assert_ok(resumable_files_sync(resumable, &error));
     return resumable;
 }
 
-static void append(struct world *world, struct resumable *resumable, const char *bytes)
+static void append(struct resumable *resumable, const char *bytes)
 {
-    struct zt_error error;
+    struct failure failure = {.is_set = false};
 
-    assert_int_equal(world->server.store->ops->write_at(
-                         resumable->data, atomic_load(&resumable->kept.entry.received), bytes,
-                         strlen(bytes), &error),
-                     ZT_OK);
+    assert_true(resumable_enter(resumable, &failure));
+    assert_ok(staged_file_write_at(resumable->data, atomic_load(&resumable->kept.entry.received),
+                                   bytes, strlen(bytes), &error));
     resumable_advance(resumable, strlen(bytes));
+    resumable_leave(resumable);
 }
 
 /* Leaves what a process leaves that published the upload and ended before it removed the place. */
 static void publish(struct world *world, struct resumable *resumable)
 {
-    struct zt_error error;
+    struct failure failure = {.is_set = false};
 
-    append(world, resumable, "hello");
-    assert_int_equal(resumable_make_durable(resumable, &error), ZT_OK);
+    append(resumable, "hello");
+    assert_ok(resumable_make_durable(resumable, &error));
+    assert_true(resumable_enter(resumable, &failure));
     memset(resumable->published.sha256, 7, sizeof(resumable->published.sha256));
     resumable->is_hashed = true;
-    assert_int_equal(resumable_files_note_end(resumable, &error), ZT_OK);
-    assert_int_equal(world->server.store->ops->kept_remove(world->server.store, ID, "data", &error),
-                     ZT_OK);
+    assert_ok(resumable_files_note_end(resumable, &error));
+    assert_ok(staging_folder_remove(world->server.store->staging, ID, "data", &error));
+    resumable_leave(resumable);
 }
 
 static struct resumable *restart_and_find(struct world *world, struct resumable *resumable)
@@ -54,9 +58,8 @@ static struct resumable *restart_and_find(struct world *world, struct resumable 
     return resumable_find(world, ID);
 }
 
-static void what_creation_stated_is_found_again(void **state)
+WITH_UPLOADS(what_creation_stated_is_found_again)
 {
-    struct world *world = *state;
     struct resumable *resumable = restart_and_find(world, create(world, 100));
 
     assert_non_null(resumable);
@@ -70,16 +73,14 @@ static void what_creation_stated_is_found_again(void **state)
     kept_upload_release(resumable);
 }
 
-static void bytes_that_were_not_made_durable_count_in_the_same_boot(void **state)
+WITH_UPLOADS(bytes_that_were_not_made_durable_count_in_the_same_boot)
 {
-    struct world *world = *state;
     struct resumable *resumable = create(world, 100);
-    struct zt_error error;
 
-    append(world, resumable, "hello");
-    assert_int_equal(resumable_make_durable(resumable, &error), ZT_OK);
+    append(resumable, "hello");
+    assert_ok(resumable_make_durable(resumable, &error));
     assert_int_equal(atomic_load(&resumable->durable), 5);
-    append(world, resumable, "world");
+    append(resumable, "world");
     resumable = restart_and_find(world, resumable);
     assert_int_equal(atomic_load(&resumable->durable), 5);
     assert_int_equal(atomic_load(&resumable->kept.entry.received), 10);
@@ -87,15 +88,14 @@ static void bytes_that_were_not_made_durable_count_in_the_same_boot(void **state
     kept_upload_release(resumable);
 }
 
-static void after_another_boot_only_durable_bytes_count(void **state)
+WITH_UPLOADS(after_another_boot_only_durable_bytes_count)
 {
-    struct world *world = *state;
+    struct failure failure = {.is_set = false};
     struct resumable *resumable = create(world, 100);
-    struct zt_error error;
 
-    append(world, resumable, "hello");
-    assert_int_equal(resumable_make_durable(resumable, &error), ZT_OK);
-    append(world, resumable, "world");
+    append(resumable, "hello");
+    assert_ok(resumable_make_durable(resumable, &error));
+    append(resumable, "world");
     kept_upload_release(resumable);
     uploads_stop(world);
     world_stop(world);
@@ -107,13 +107,14 @@ static void after_another_boot_only_durable_bytes_count(void **state)
     resumable = resumable_find(world, ID);
     assert_non_null(resumable);
     assert_int_equal(atomic_load(&resumable->kept.entry.received), 5);
-    assert_int_equal(world->server.store->ops->length(resumable->data), 5);
+    assert_true(resumable_enter(resumable, &failure));
+    assert_int_equal(staged_file_length(resumable->data), 5);
+    resumable_leave(resumable);
     kept_upload_release(resumable);
 }
 
-static void missing_data_after_the_end_was_noted_is_a_publication(void **state)
+WITH_UPLOADS(missing_data_after_the_end_was_noted_is_a_publication)
 {
-    struct world *world = *state;
     struct resumable *resumable = create(world, 5);
 
     publish(world, resumable);
@@ -124,87 +125,106 @@ static void missing_data_after_the_end_was_noted_is_a_publication(void **state)
     kept_upload_release(resumable);
 }
 
-static void missing_data_before_the_end_removes_the_upload(void **state)
+WITH_UPLOADS(missing_data_before_the_end_removes_the_upload)
 {
-    struct world *world = *state;
     struct resumable *resumable = create(world, 5);
-    struct zt_error error;
 
-    assert_int_equal(world->server.store->ops->kept_remove(world->server.store, ID, "data", &error),
-                     ZT_OK);
+    assert_ok(staging_folder_remove(world->server.store->staging, ID, "data", &error));
     assert_null(restart_and_find(world, resumable));
     world_command(world, "test ! -e .ztserve-uploads/" ID);
 }
 
-static void file_of_creation_that_was_cut_removes_the_upload(void **state)
+WITH_UPLOADS(file_of_creation_that_was_cut_removes_the_upload)
 {
-    struct world *world = *state;
     struct resumable *resumable = create(world, 5);
 
     world_command(world, "truncate -s -3 .ztserve-uploads/" ID "/resumable");
     assert_null(restart_and_find(world, resumable));
 }
 
-static void finding_and_freeing_an_upload_leaks_no_descriptor(void **state)
+WITH_UPLOADS(finding_and_freeing_an_upload_leaks_no_descriptor)
 {
-    struct world *world = *state;
-    struct resumable *resumable = create(world, 100);
-    struct kept_upload *found;
-    unsigned before;
-
-    append(world, resumable, "hello");
-    before = open_descriptors();
-    for (unsigned i = 0; i < 5; i++) {
-        assert_int_equal(resumable_files_open(&world->server, ID, &found), KEPT_OPENED);
-        kept_upload_release(found);
-    }
-    assert_int_equal(open_descriptors(), before);
-    kept_upload_release(resumable);
-}
-
-static void finding_and_freeing_a_published_upload_leaks_no_descriptor(void **state)
-{
-    struct world *world = *state;
     struct resumable *resumable = create(world, 5);
     struct kept_upload *found;
-    unsigned before;
 
-    publish(world, resumable);
-    before = open_descriptors();
-    for (unsigned i = 0; i < 5; i++) {
-        assert_int_equal(resumable_files_open(&world->server, ID, &found), KEPT_OUTCOME);
+    for (unsigned i = 0; i < 10; i++) {
+        unsigned before;
+
+        if (i == 5)
+            publish(world, resumable);
+        before = open_descriptors();
+        assert_int_equal(resumable_files_open(&world->server, ID, &found),
+                         i < 5 ? KEPT_OPENED : KEPT_OUTCOME);
         kept_upload_release(found);
+        assert_int_equal(open_descriptors(), before);
     }
-    assert_int_equal(open_descriptors(), before);
     kept_upload_release(resumable);
 }
 
-static void upload_of_another_process_is_adopted_once(void **state)
+WITH_UPLOADS(upload_of_another_process_is_adopted_once)
 {
-    struct world *world = *state;
     struct resumable *resumable = create(world, 100);
     struct kept_upload *first;
     struct kept_upload *second;
+    bool is_unreadable;
     unsigned before;
 
     kept_upload_release(resumable);
     uploads_stop(world);
     uploads_start(world);
     assert_null(resumable_find(world, ID));
-    first = kept_uploads_find_or_adopt(world->server.kept, UPLOAD_KIND_RESUMABLE, zt_text_from(ID));
+    first = kept_uploads_find_or_adopt(world->server.kept, UPLOAD_KIND_RESUMABLE, zt_text_from(ID),
+                                       &is_unreadable);
     assert_non_null(first);
+    assert_false(is_unreadable);
     before = open_descriptors();
-    second =
-        kept_uploads_find_or_adopt(world->server.kept, UPLOAD_KIND_RESUMABLE, zt_text_from(ID));
+    second = kept_uploads_find_or_adopt(world->server.kept, UPLOAD_KIND_RESUMABLE, zt_text_from(ID),
+                                        &is_unreadable);
     assert_ptr_equal(first, second);
     assert_int_equal(open_descriptors(), before);
     kept_upload_release(first);
     kept_upload_release(second);
 }
 
-static void dropped_upload_leaves_no_place_and_no_descriptor(void **state)
+static bool is_free_for_others(const struct world *world, const char *id)
 {
-    struct world *world = *state;
+    struct staging others;
+    struct staged_file *file;
+    enum zt_status status;
+
+    staging_init(&others, world->server.store->staging->root);
+    status = staging_folder_open(&others, id, "none", &file, &error);
+    staging_end(&others);
+    assert_true(status == ZT_NOT_FOUND || status == ZT_ARGUMENT);
+    return status == ZT_NOT_FOUND;
+}
+
+WITH_UPLOADS(folder_of_another_kind_is_left_to_other_processes)
+{
+    bool is_unreadable;
+
+    world_command(world, "mkdir -p .ztserve-uploads/" ID);
+    assert_null(kept_uploads_find_or_adopt(world->server.kept, UPLOAD_KIND_RESUMABLE,
+                                           zt_text_from(ID), &is_unreadable));
+    assert_true(is_free_for_others(world, ID));
+    assert_false(kept_uploads_is_remote(world->server.kept, zt_text_from(ID)));
+    assert_true(is_free_for_others(world, ID));
+}
+
+WITH_UPLOADS(own_folder_of_another_kind_stays_locked)
+{
+    struct writer_session *session = writer_begin(world, ID, ZT_TARGET_ZT1);
+    bool is_unreadable;
+
+    assert_null(kept_uploads_find_or_adopt(world->server.kept, UPLOAD_KIND_RESUMABLE,
+                                           zt_text_from(ID), &is_unreadable));
+    assert_false(kept_uploads_is_remote(world->server.kept, zt_text_from(ID)));
+    assert_false(is_free_for_others(world, ID));
+    kept_upload_release(session);
+}
+
+WITH_UPLOADS(dropped_upload_leaves_no_place_and_no_descriptor)
+{
     unsigned before = open_descriptors();
     struct resumable *resumable = create(world, 100);
 
@@ -216,13 +236,15 @@ static void dropped_upload_leaves_no_place_and_no_descriptor(void **state)
     world_command(world, "test ! -e .ztserve-uploads/" ID);
 }
 
-static void idle_upload_expires_unless_it_is_claimed(void **state)
+WITH_UPLOADS(idle_upload_expires_unless_it_is_claimed)
 {
-    struct world *world = *state;
     struct resumable *resumable = create(world, 100);
     uint64_t claim = claim_take(&resumable->claim);
 
     atomic_store(&resumable->kept.entry.active, (time_t)1);
+    kept_uploads_expire(world->server.kept);
+    assert_true(resumable->kept.is_listed);
+    atomic_fetch_sub(&resumable->kept.entry.touched_ms, INT64_C(1) << 40);
     kept_uploads_expire(world->server.kept);
     assert_true(resumable->kept.is_listed);
     resumable_end_claim(resumable, &claim);
@@ -230,34 +252,4 @@ static void idle_upload_expires_unless_it_is_claimed(void **state)
     kept_uploads_expire(world->server.kept);
     assert_false(resumable->kept.is_listed);
     kept_upload_release(resumable);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_creation_stated_is_found_again, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(bytes_that_were_not_made_durable_count_in_the_same_boot,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(after_another_boot_only_durable_bytes_count, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(missing_data_after_the_end_was_noted_is_a_publication,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(missing_data_before_the_end_removes_the_upload,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(file_of_creation_that_was_cut_removes_the_upload,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(finding_and_freeing_an_upload_leaks_no_descriptor,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(finding_and_freeing_a_published_upload_leaks_no_descriptor,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(upload_of_another_process_is_adopted_once, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(dropped_upload_leaves_no_place_and_no_descriptor,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(idle_upload_expires_unless_it_is_claimed, uploads_set_up,
-                                        uploads_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

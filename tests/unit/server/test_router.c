@@ -1,5 +1,5 @@
 /* Routing on raw paths, against a table of the test's own. */
-#include "support.h"
+#include "tests.h"
 
 #include <string.h>
 
@@ -86,9 +86,8 @@ static void assert_routed(const char *target, const char *pattern, const char *n
     request_free(request);
 }
 
-static void paths_find_their_route(void **state)
+TEST(paths_find_their_route)
 {
-    (void)state;
     assert_routed("/v1/models", "/v1/models", "");
     assert_routed("/v1/models?prefix=a/b", "/v1/models", "");
     assert_routed("/v1/models/a", "/v1/models/{model}", "a");
@@ -102,9 +101,8 @@ static void paths_find_their_route(void **state)
     assert_routed("/files/a/b%20c/?x=/", "/files/{path...}/", "a/b c");
 }
 
-static void what_stands_behind_a_repository_is_no_part_of_its_name(void **state)
+TEST(what_stands_behind_a_repository_is_no_part_of_its_name)
 {
-    (void)state;
     assert_routed("/a/b.git/info/x", "/{repo}.git/info/{oid}", "a/b|x");
     assert_routed("/a.git/info/x", "/{repo}.git/info/{oid}", "a|x");
     assert_routed("/a/b.git.git/info/x", "/{repo}.git/info/{oid}", "a/b.git|x");
@@ -117,9 +115,8 @@ static void what_stands_behind_a_repository_is_no_part_of_its_name(void **state)
 }
 
 /* What follows the name of a repository wins over its second part. */
-static void repositories_have_one_segment_or_two(void **state)
+TEST(repositories_have_one_segment_or_two)
 {
-    (void)state;
     assert_routed("/api/models/a/b", "/api/models/{repo}", "a/b");
     assert_routed("/api/models/a", "/api/models/{repo}", "a");
     assert_routed("/api/models/a/refs", "/api/models/{repo}/refs", "a");
@@ -137,9 +134,8 @@ static void repositories_have_one_segment_or_two(void **state)
     assert_status(METHOD_GET, "//resolve/main/c", 400, "invalid-name");
 }
 
-static void names_are_decoded_after_the_shape_is_known(void **state)
+TEST(names_are_decoded_after_the_shape_is_known)
 {
-    (void)state;
     assert_routed("/v1/models/a%2Fb", "/v1/models/{model}", "a/b");
     assert_routed("/v1/models/a%2fb/objects/%25/%C3%A9",
                   "/v1/models/{model}/objects/{object}/{component}", "a/b|%|é");
@@ -150,26 +146,23 @@ static void names_are_decoded_after_the_shape_is_known(void **state)
     assert_routed("/files/a%20b/c", "/files/{path...}", "a b/c");
 }
 
-static void dot_segments_are_names(void **state)
+TEST(dot_segments_are_names)
 {
-    (void)state;
     assert_routed("/v1/models/..", "/v1/models/{model}", "..");
     assert_routed("/files/../../etc/passwd", "/files/{path...}", "../../etc/passwd");
     assert_status(METHOD_GET, "/files/..%2F..%2Fetc", 404, "not-found");
     assert_status(METHOD_GET, "/v1/../v1/models", 404, "not-found");
 }
 
-static void an_absolute_target_means_its_path(void **state)
+TEST(an_absolute_target_means_its_path)
 {
-    (void)state;
     assert_routed("http://example/v1/models/a?x", "/v1/models/{model}", "a");
     assert_routed("HTTPS://example:1/v1/models", "/v1/models", "");
     assert_status(METHOD_GET, "http://example", 404, "not-found");
 }
 
-static void a_path_is_found_with_the_base_path_and_without_it(void **state)
+TEST(a_path_is_found_with_the_base_path_and_without_it)
 {
-    (void)state;
     strcpy(config.base_path, "/below/it");
     assert_routed("/below/it/v1/models", "/v1/models", "");
     assert_routed("/v1/models", "/v1/models", "");
@@ -181,7 +174,7 @@ static void a_path_is_found_with_the_base_path_and_without_it(void **state)
     assert_status(METHOD_GET, "/below/it/v1/models", 404, "not-found");
 }
 
-static void unknown_paths_are_not_found(void **state)
+TEST(unknown_paths_are_not_found)
 {
     static const char *const targets[] = {"/",
                                           "/v1",
@@ -198,12 +191,11 @@ static void unknown_paths_are_not_found(void **state)
                                           "/v1/models/a/verification/",
                                           "/v1/mode%6Cs"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
         assert_status(METHOD_GET, targets[i], 404, "\"not-found\"");
 }
 
-static void invalid_names_are_refused(void **state)
+TEST(invalid_names_are_refused)
 {
     static const char *const targets[] = {
         "/v1/models/%",   "/v1/models/a%2",       "/v1/models/%zz",
@@ -212,17 +204,15 @@ static void invalid_names_are_refused(void **state)
         "/v1//models",    "//v1/models",          "/v1/models//objects/b",
         "/files/a//b",    "/files/%zz",           "/v1/models/a/objects/%C3/%A9"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
         for (enum method method = METHOD_GET; method < METHOD_UNKNOWN; method++)
             assert_status(method, targets[i], 400, "\"invalid-name\"");
 }
 
-static void other_methods_get_the_allowed_ones(void **state)
+TEST(other_methods_get_the_allowed_ones)
 {
     struct request *request;
 
-    (void)state;
     assert_status(METHOD_POST, "/v1/models/a", 405, "\"method-not-allowed\"");
     assert_status(METHOD_PATCH, "/v1/models/a", 405, "\"method-not-allowed\"");
     assert_status(METHOD_TRACE, "/v1/models/a", 405, "\"method-not-allowed\"");
@@ -234,29 +224,26 @@ static void other_methods_get_the_allowed_ones(void **state)
     request_free(request);
 }
 
-static void an_unknown_method_is_not_implemented(void **state)
+TEST(an_unknown_method_is_not_implemented)
 {
-    (void)state;
     assert_status(METHOD_UNKNOWN, "/v1/models", 501, "\"not-implemented\"");
     assert_status(METHOD_UNKNOWN, "/nowhere", 501, "\"not-implemented\"");
 }
 
-static void head_is_answered_by_get(void **state)
+TEST(head_is_answered_by_get)
 {
     struct request *request;
 
-    (void)state;
     request = request_new(&server, NULL, "/v1/models");
     request->method = METHOD_HEAD;
     assert_ptr_equal(router_match(request), &routes[0].get);
     request_free(request);
 }
 
-static void options_lists_the_methods(void **state)
+TEST(options_lists_the_methods)
 {
     struct request *request;
 
-    (void)state;
     request = routed(METHOD_OPTIONS, "/v1/models/a");
     assert_int_equal(request->reply.status, 204);
     assert_string_equal(allow_of(request), "GET, HEAD, PUT, OPTIONS");
@@ -268,20 +255,18 @@ static void options_lists_the_methods(void **state)
     assert_status(METHOD_OPTIONS, "/nowhere", 404, "\"not-found\"");
 }
 
-static void a_target_that_is_not_a_path_is_refused(void **state)
+TEST(a_target_that_is_not_a_path_is_refused)
 {
-    (void)state;
     assert_status(METHOD_GET, "*", 400, "\"invalid-request\"");
     assert_status(METHOD_GET, "v1/models", 400, "\"invalid-request\"");
     assert_status(METHOD_GET, "", 400, "\"invalid-request\"");
     assert_status(METHOD_GET, "ftp://example/v1/models", 400, "\"invalid-request\"");
 }
 
-static void a_name_is_never_empty(void **state)
+TEST(a_name_is_never_empty)
 {
     struct zt_text names[REQUEST_NAMES];
 
-    (void)state;
     assert_true(route_matches("/a/{x}/b", (struct zt_text){"/a/1/b", 6}, names));
     assert_false(route_matches("/a/{x}/b", (struct zt_text){"/a//b", 5}, names));
     assert_false(route_matches("/a/{x...}", (struct zt_text){"/a/", 3}, names));
@@ -296,9 +281,8 @@ static void assert_model(const char *pattern, const char *path, const char *mode
         assert_true(zt_text_is(names[0], model));
 }
 
-static void a_model_is_its_first_segment_and_those_up_to_a_resource(void **state)
+TEST(a_model_is_its_first_segment_and_those_up_to_a_resource)
 {
-    (void)state;
     assert_model("/m/{model}", "/m/a/b/c", "a/b/c");
     assert_model("/m/{model}", "/m/a/", NULL);
     assert_model("/m/{model}", "/m/a/b/", NULL);
@@ -313,28 +297,4 @@ static void a_model_is_its_first_segment_and_those_up_to_a_resource(void **state
     assert_model("/m/{model}/export", "/m/export/export", "export");
     assert_model("/m/{model}/export", "/m/a/objects/export", NULL);
     assert_model("/m/{x}/export", "/m/a/b/export", NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_find_their_route),
-        cmocka_unit_test(what_stands_behind_a_repository_is_no_part_of_its_name),
-        cmocka_unit_test(repositories_have_one_segment_or_two),
-        cmocka_unit_test(a_model_is_its_first_segment_and_those_up_to_a_resource),
-        cmocka_unit_test(names_are_decoded_after_the_shape_is_known),
-        cmocka_unit_test(dot_segments_are_names),
-        cmocka_unit_test(an_absolute_target_means_its_path),
-        cmocka_unit_test(a_path_is_found_with_the_base_path_and_without_it),
-        cmocka_unit_test(unknown_paths_are_not_found),
-        cmocka_unit_test(invalid_names_are_refused),
-        cmocka_unit_test(other_methods_get_the_allowed_ones),
-        cmocka_unit_test(an_unknown_method_is_not_implemented),
-        cmocka_unit_test(head_is_answered_by_get),
-        cmocka_unit_test(options_lists_the_methods),
-        cmocka_unit_test(a_target_that_is_not_a_path_is_refused),
-        cmocka_unit_test(a_name_is_never_empty),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,33 +7,28 @@ static const char *key_of_m(struct world *world)
     struct zt_error error;
 
     claim = (struct s3_claim){.store = &world->store, .name = "m"};
-    assert_int_equal(s3_claim_set_key(&claim, &error), ZT_OK);
+    assert_ok(s3_claim_set_key(&claim, &error));
     return claim.key;
 }
 
-static void claim_whose_answer_was_lost_is_ours(void **state)
+WITH_S3(claim_whose_answer_was_lost_is_ours)
 {
-    struct world *world = *state;
-
     probe(world);
     shelf.fails = S3_CLAIMS_PREFIX;
     shelf.fail_times = 1;
     shelf.does_them = true;
-    assert_int_equal(publish(world, SMALL_BYTES, &store_expects_nothing), ZT_OK);
+    assert_ok(publish(world, SMALL_BYTES, &store_expects_nothing));
 }
 
-static void claim_of_a_dead_writer_is_taken_over(void **state)
+WITH_S3(claim_of_a_dead_writer_is_taken_over)
 {
-    struct world *world = *state;
-
     probe(world);
     shelf_put(key_of_m(world), "another's", 9)->modified_s = shelf.now_s - S3_CLAIM_DEAD_S - 1;
-    assert_int_equal(publish(world, SMALL_BYTES, &store_expects_nothing), ZT_OK);
+    assert_ok(publish(world, SMALL_BYTES, &store_expects_nothing));
 }
 
-static void claim_that_another_took_over_is_not_removed(void **state)
+WITH_S3(claim_that_another_took_over_is_not_removed)
 {
-    struct world *world = *state;
     struct store_claim *claim;
 
     probe(world);
@@ -44,10 +39,9 @@ static void claim_that_another_took_over_is_not_removed(void **state)
     assert_int_equal(shelf_count(S3_CLAIMS_PREFIX), 1);
 }
 
-static void nothing_is_published_under_a_claim_that_was_lost(void **state)
+WITH_S3(nothing_is_published_under_a_claim_that_was_lost)
 {
-    struct world *world = *state;
-    struct stored_upload *upload;
+    struct staged_file *upload;
     struct store_claim *claim;
     struct zt_error error;
 
@@ -56,11 +50,12 @@ static void nothing_is_published_under_a_claim_that_was_lost(void **state)
     claim = claim_ok(world);
     shelf_put(key_of_m(world), "another's", 9);
     ((struct s3_claim *)claim)->since_ms = clock_ms() - S3_CLAIM_FRESH_MS - 1;
-    assert_int_equal(s3_publish(upload, "m.zt", &store_expects_nothing, &error), ZT_UNAVAILABLE);
+    assert_int_equal(s3_publish(&world->store.base, upload, "m.zt", &store_expects_nothing, &error),
+                     ZT_UNAVAILABLE);
     assert_null(shelf_find("m.zt"));
     ((struct s3_claim *)claim)->since_ms = 0;
     s3_release(claim);
-    s3_abandon(upload);
+    staged_file_close(upload);
 }
 
 /* Of which each write makes a claim seem as old as it may be. */
@@ -72,10 +67,9 @@ static void grow_old(struct remote_exchange *exchange)
     aging->since_ms -= S3_CLAIM_GOOD_MS;
 }
 
-static void nothing_is_begun_under_a_claim_that_grew_old(void **state)
+WITH_S3(nothing_is_begun_under_a_claim_that_grew_old)
 {
-    struct world *world = *state;
-    struct stored_upload *upload;
+    struct staged_file *upload;
     struct store_claim *claim;
     struct store_expected seen;
     struct zt_error error;
@@ -88,19 +82,18 @@ static void nothing_is_begun_under_a_claim_that_grew_old(void **state)
     aging = (struct s3_claim *)claim;
     aging->since_ms -= S3_CLAIM_FRESH_MS;
     shelf.before = grow_old;
-    assert_int_equal(s3_publish(upload, "m.zt", &seen, &error), ZT_UNAVAILABLE);
+    assert_int_equal(s3_publish(&world->store.base, upload, "m.zt", &seen, &error), ZT_UNAVAILABLE);
     assert_int_equal(s3_remove(&world->store.base, "m.zt", &seen, &error), ZT_UNAVAILABLE);
     assert_int_equal(shelf_find("m.zt")->length, 5);
     /* Nor is it removed: it could be another's when that arrives. */
     s3_release(claim);
     assert_int_equal(shelf_count(S3_CLAIMS_PREFIX), 1);
-    s3_abandon(upload);
+    staged_file_close(upload);
 }
 
-static void writing_is_repeated_under_a_claim_that_is_ours(void **state)
+WITH_S3(writing_is_repeated_under_a_claim_that_is_ours)
 {
     static const size_t lengths[] = {SMALL_BYTES, LARGE_BYTES};
-    struct world *world = *state;
     struct store_claim *claim;
 
     probe(world);
@@ -108,13 +101,13 @@ static void writing_is_repeated_under_a_claim_that_is_ours(void **state)
     for (size_t i = 0; i < 2; i++) {
         shelf_remove("m.zt");
         shelf.fail_times = TRIES - 1;
-        assert_int_equal(publish(world, lengths[i], &store_expects_nothing), ZT_OK);
+        assert_ok(publish(world, lengths[i], &store_expects_nothing));
         assert_int_equal(shelf.fail_times, 0);
         assert_true(is_published(lengths[i]));
     }
     claim = claim_ok(world);
     shelf.fail_times = TRIES - 1;
-    assert_int_equal(s3_remove(&world->store.base, "m.zt", &store_expects_anything, NULL), ZT_OK);
+    assert_ok(s3_remove(&world->store.base, "m.zt", &store_expects_anything, NULL));
     assert_int_equal(shelf.fail_times, 0);
     assert_null(shelf_find("m.zt"));
     s3_release(claim);
@@ -133,15 +126,14 @@ static void lose_claim(struct remote_exchange *exchange)
     shelf_put(aging->key, "another's", 9);
 }
 
-static void nothing_is_repeated_under_a_claim_that_was_lost(void **state)
+WITH_S3(nothing_is_repeated_under_a_claim_that_was_lost)
 {
     static const size_t lengths[] = {SMALL_BYTES, LARGE_BYTES};
-    struct world *world = *state;
 
     probe(world);
     shelf.fails = "m.zt";
     for (size_t i = 0; i < 3; i++) {
-        struct stored_upload *upload = i < 2 ? upload_of(world, lengths[i]) : NULL;
+        struct staged_file *upload = i < 2 ? upload_of(world, lengths[i]) : NULL;
         struct store_claim *claim;
         enum zt_status status;
 
@@ -152,8 +144,9 @@ static void nothing_is_repeated_under_a_claim_that_was_lost(void **state)
         writes_of_m = 0;
         shelf.fail_times = 1;
         shelf.before = lose_claim;
-        status = i < 2 ? s3_publish(upload, "m.zt", &store_expects_anything, NULL)
-                       : s3_remove(&world->store.base, "m.zt", &store_expects_anything, NULL);
+        status = i < 2
+                     ? s3_publish(&world->store.base, upload, "m.zt", &store_expects_anything, NULL)
+                     : s3_remove(&world->store.base, "m.zt", &store_expects_anything, NULL);
         assert_int_equal(status, ZT_UNAVAILABLE);
         assert_int_equal(writes_of_m, 1);
         assert_int_equal(shelf_count("m.zt"), i < 2 ? 0 : 1);
@@ -162,13 +155,12 @@ static void nothing_is_repeated_under_a_claim_that_was_lost(void **state)
         s3_release(claim);
         shelf_remove(key_of_m(world));
         if (upload != NULL)
-            s3_abandon(upload);
+            staged_file_close(upload);
     }
 }
 
-static void sweep_removes_claims_of_dead_writers_only(void **state)
+WITH_S3(sweep_removes_claims_of_dead_writers_only)
 {
-    struct world *world = *state;
     char dead[] = S3_CLAIMS_PREFIX "00000000000000000000000000000000";
     char living[] = S3_CLAIMS_PREFIX "11111111111111111111111111111111";
 
@@ -178,22 +170,4 @@ static void sweep_removes_claims_of_dead_writers_only(void **state)
     s3_claims_sweep(&world->store);
     assert_null(shelf_find(dead));
     assert_non_null(shelf_find(living));
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-        TEST(claim_whose_answer_was_lost_is_ours),
-        TEST(claim_of_a_dead_writer_is_taken_over),
-        TEST(claim_that_another_took_over_is_not_removed),
-        TEST(nothing_is_published_under_a_claim_that_was_lost),
-        TEST(nothing_is_begun_under_a_claim_that_grew_old),
-        TEST(writing_is_repeated_under_a_claim_that_is_ours),
-        TEST(nothing_is_repeated_under_a_claim_that_was_lost),
-        TEST(sweep_removes_claims_of_dead_writers_only),
-#undef TEST
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,11 +2,14 @@
  * nothing else, and doubt is settled. */
 #include "s3_write_world.h"
 
+#include <sys/resource.h>
+
+static struct zt_error error;
+
 /* --- probing --- */
 
-static void probe_finds_what_is_honoured_and_leaves_nothing(void **state)
+WITH_S3(probe_finds_what_is_honoured_and_leaves_nothing)
 {
-    struct world *world = *state;
     const struct s3_abilities *abilities = &world->writing.abilities;
 
     probe(world);
@@ -15,9 +18,8 @@ static void probe_finds_what_is_honoured_and_leaves_nothing(void **state)
     assert_int_equal(shelf_count(""), 0);
 }
 
-static void probe_sees_completions_that_ignore_conditions(void **state)
+WITH_S3(probe_sees_completions_that_ignore_conditions)
 {
-    struct world *world = *state;
     const struct s3_abilities *abilities = &world->writing.abilities;
 
     shelf.ignores_complete_conditions = true;
@@ -28,11 +30,9 @@ static void probe_sees_completions_that_ignore_conditions(void **state)
     assert_int_equal(shelf_count(""), 0);
 }
 
-static void without_conditions_only_a_single_writer_publishes(void **state)
+WITH_S3(without_conditions_only_a_single_writer_publishes)
 {
-    struct world *world = *state;
     struct store_claim *claim;
-    struct zt_error error;
 
     shelf.ignores_put_conditions = true;
     probe(world);
@@ -44,17 +44,15 @@ static void without_conditions_only_a_single_writer_publishes(void **state)
     world->config.s3.single_writer = true;
     probe(world);
     assert_int_equal(world->writing.mode, S3_MODE_ALONE);
-    assert_int_equal(publish(world, SMALL_BYTES, &store_expects_nothing), ZT_OK);
+    assert_ok(publish(world, SMALL_BYTES, &store_expects_nothing));
     assert_int_equal(publish(world, SMALL_BYTES, &store_expects_nothing), ZT_ARGUMENT);
 }
 
-static void store_that_is_away_is_not_judged(void **state)
+WITH_S3(store_that_is_away_is_not_judged)
 {
-    struct world *world = *state;
     struct store_claim *claim;
-    struct zt_error error;
 
-    shelf.is_away = true;
+    shelf.is_unreachable = true;
     assert_int_equal(s3_probe(&world->store, &error), ZT_UNAVAILABLE);
     assert_int_equal(world->writing.mode, S3_MODE_UNKNOWN);
     assert_int_equal(
@@ -64,43 +62,41 @@ static void store_that_is_away_is_not_judged(void **state)
 
 /* --- publishing --- */
 
-static void publishes_what_is_small_and_what_is_large(void **state)
+WITH_S3(publishes_what_is_small_and_what_is_large)
 {
-    struct world *world = *state;
     struct store_expected seen;
 
     probe(world);
-    assert_int_equal(publish(world, SMALL_BYTES, &store_expects_nothing), ZT_OK);
+    assert_ok(publish(world, SMALL_BYTES, &store_expects_nothing));
     assert_true(is_published(SMALL_BYTES));
     seen = expect_shelf();
     shelf.parts = 0;
-    assert_int_equal(publish(world, LARGE_BYTES, &seen), ZT_OK);
+    assert_ok(publish(world, LARGE_BYTES, &seen));
     assert_true(is_published(LARGE_BYTES));
     assert_int_equal(shelf.parts, 3);
     assert_null(s3_journal_read(&world->store));
 }
 
-static void staged_file_that_rotted_is_not_published(void **state)
+WITH_S3(staged_file_that_rotted_is_not_published)
 {
-    struct world *world = *state;
-    struct zt_error error;
     uint8_t digest[32];
-    struct stored_upload *upload;
+    struct staged_file *upload;
     struct store_claim *claim;
 
     probe(world);
     /* One PUT hashes it under the claim. */
     upload = upload_of(world, SMALL_BYTES);
-    assert_int_equal(s3_write_at(upload, SMALL_BYTES / 2, "rot", 3, &error), ZT_OK);
+    assert_ok(staged_file_write_at(upload, SMALL_BYTES / 2, "rot", 3, &error));
     claim = claim_ok(world);
-    assert_int_equal(s3_publish(upload, "m.zt", &store_expects_nothing, &error), ZT_IO);
+    assert_int_equal(s3_publish(&world->store.base, upload, "m.zt", &store_expects_nothing, &error),
+                     ZT_IO);
     s3_release(claim);
-    s3_abandon(upload);
+    staged_file_close(upload);
     /* Parts are hashed while they are sent. */
     upload = received(world, LARGE_BYTES, digest);
-    assert_int_equal(s3_write_at(upload, PART_BYTES + 1, "rot", 3, &error), ZT_OK);
-    assert_int_equal(s3_prepare(upload, "m.zt", digest, &error), ZT_IO);
-    s3_abandon(upload);
+    assert_ok(staged_file_write_at(upload, PART_BYTES + 1, "rot", 3, &error));
+    assert_int_equal(s3_prepare(&world->store.base, upload, "m.zt", digest, &error), ZT_IO);
+    staged_file_close(upload);
     assert_non_null(world->writing.unwanted);
     assert_null(shelf_find("m.zt"));
 }
@@ -110,14 +106,12 @@ static void hide_the_rest(struct remote_exchange *exchange)
     shelf.cannot_tell = strcmp(exchange->method, "PUT") == 0;
 }
 
-static void what_was_replaced_is_forgotten_though_the_new_version_is_not_known(void **state)
+WITH_S3(what_was_replaced_is_forgotten_though_the_new_version_is_not_known)
 {
-    struct world *world = *state;
-    struct stored_upload *upload;
+    struct staged_file *upload;
     struct store_claim *claim;
     struct store_expected seen;
     struct object_version version;
-    struct zt_error error;
 
     probe(world);
     shelf_put("m.zt", "first", 5);
@@ -126,32 +120,30 @@ static void what_was_replaced_is_forgotten_though_the_new_version_is_not_known(v
     claim = claim_ok(world);
     assert_true(s3_known_version(&world->store, "m.zt", &version));
     shelf.before = hide_the_rest;
-    assert_int_equal(s3_publish(upload, "m.zt", &seen, &error), ZT_OK);
+    assert_ok(s3_publish(&world->store.base, upload, "m.zt", &seen, &error));
     assert_true(is_published(SMALL_BYTES));
     assert_false(claim->has_published);
     assert_false(s3_known_version(&world->store, "m.zt", &version));
     s3_release(claim);
 }
 
-static void published_file_is_in_the_cache(void **state)
+WITH_S3(published_file_is_in_the_cache)
 {
-    struct world *world = *state;
     struct file_identity identity;
     struct object_version version;
     uint8_t key[CACHE_KEY_BYTES];
 
     probe(world);
-    assert_int_equal(publish(world, LARGE_BYTES, &store_expects_nothing), ZT_OK);
+    assert_ok(publish(world, LARGE_BYTES, &store_expects_nothing));
     assert_true(s3_known_version(&world->store, "m.zt", &version));
     identity = bucket_identity(version.etag, version.size_bytes, version.modified_s);
     s3_cache_key(&world->store, "m.zt", &identity, key);
     assert_true(cache_knows(world->store.cache, key));
 }
 
-static void only_what_is_expected_is_replaced(void **state)
+WITH_S3(only_what_is_expected_is_replaced)
 {
     static const size_t lengths[] = {SMALL_BYTES, LARGE_BYTES};
-    struct world *world = *state;
     struct store_expected seen;
 
     shelf.ignores_complete_conditions = true;
@@ -177,10 +169,9 @@ static void overtake(struct remote_exchange *exchange)
         shelf_put("m.zt", "third!!", 7);
 }
 
-static void object_that_was_written_meanwhile_is_not_overwritten(void **state)
+WITH_S3(object_that_was_written_meanwhile_is_not_overwritten)
 {
     static const size_t lengths[] = {SMALL_BYTES, LARGE_BYTES};
-    struct world *world = *state;
 
     probe(world);
     for (size_t i = 0; i < 4; i++) {
@@ -198,10 +189,9 @@ static void object_that_was_written_meanwhile_is_not_overwritten(void **state)
     }
 }
 
-static void write_whose_answer_was_lost_counts_as_what_it_did(void **state)
+WITH_S3(write_whose_answer_was_lost_counts_as_what_it_did)
 {
     static const size_t lengths[] = {SMALL_BYTES, LARGE_BYTES};
-    struct world *world = *state;
 
     probe(world);
     shelf.fails = "m.zt";
@@ -213,15 +203,14 @@ static void write_whose_answer_was_lost_counts_as_what_it_did(void **state)
         assert_null(shelf_find("m.zt"));
         shelf.does_them = true;
         shelf.fail_times = 1;
-        assert_int_equal(publish(world, lengths[i], &store_expects_nothing), ZT_OK);
+        assert_ok(publish(world, lengths[i], &store_expects_nothing));
         assert_true(is_published(lengths[i]));
     }
 }
 
 /* A service that does both may remove the bytes of the object that the completion made. */
-static void upload_that_may_be_completing_is_not_aborted(void **state)
+WITH_S3(upload_that_may_be_completing_is_not_aborted)
 {
-    struct world *world = *state;
     struct s3_multipart *left;
 
     probe(world);
@@ -237,15 +226,14 @@ static void upload_that_may_be_completing_is_not_aborted(void **state)
     assert_true(left->abort_after_ms > clock_ms() + S3_COMPLETING_MS - 60000);
     s3_multipart_free(left);
     /* A repetition begins anew. */
-    assert_int_equal(publish(world, LARGE_BYTES, &store_expects_nothing), ZT_OK);
+    assert_ok(publish(world, LARGE_BYTES, &store_expects_nothing));
     assert_true(is_published(LARGE_BYTES));
     assert_int_equal(shelf.aborted, 0);
 }
 
-static void upload_under_way_is_in_the_journal(void **state)
+WITH_S3(upload_under_way_is_in_the_journal)
 {
-    struct world *world = *state;
-    struct stored_upload *upload;
+    struct staged_file *upload;
     struct s3_multipart *left;
 
     probe(world);
@@ -256,15 +244,59 @@ static void upload_under_way_is_in_the_journal(void **state)
     assert_string_equal(left->id, "up/1");
     assert_null(left->next);
     s3_multipart_free(left);
-    s3_abandon(upload);
+    staged_file_close(upload);
 }
 
-static void only_what_is_expected_is_removed(void **state)
+/* The server could not start while there was such a record. */
+WITH_S3(journal_without_a_key_or_an_id_is_removed)
 {
-    struct world *world = *state;
+    static const char name[] = "0123456789abcdef0123456789abcdef";
+    static const char *const keys[] = {"", "m.zt"}; /* the second one without an id */
+    struct bucket *bucket = &world->store.bucket;
+
+    probe(world);
+    for (size_t i = 0; i < 2; i++) {
+        const int file = openat(world->writing.journal, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+        assert_true(file >= 0);
+        assert_true(dprintf(file, "%s%c%s%c", bucket->name, 0, bucket->prefix, 0) > 0);
+        assert_true(dprintf(file, "%s%c", keys[i], 0) > 0);
+        assert_true(i == 0 || dprintf(file, "%c", 0) == 1);
+        close(file);
+        assert_null(s3_journal_read(&world->store));
+        assert_int_equal(faccessat(world->writing.journal, name, F_OK, 0), -1);
+    }
+}
+
+WITH_S3(journal_that_cannot_be_read_now_is_kept)
+{
+    struct staged_file *upload;
+    struct s3_multipart *left;
+    struct rlimit usual;
+    struct rlimit tight;
+    int next;
+
+    probe(world);
+    upload = upload_of(world, LARGE_BYTES);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    next = dup(world->writing.journal);
+    close(next);
+    /* The folder can be opened, but no file in it. */
+    tight = (struct rlimit){(rlim_t)next + 1, usual.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    left = s3_journal_read(&world->store);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_null(left);
+    left = s3_journal_read(&world->store);
+    assert_non_null(left);
+    s3_multipart_free(left);
+    staged_file_close(upload);
+}
+
+WITH_S3(only_what_is_expected_is_removed)
+{
     struct store_claim *claim;
     struct store_expected seen;
-    struct zt_error error;
 
     probe(world);
     shelf_put("m.zt", "first", 5);
@@ -275,31 +307,7 @@ static void only_what_is_expected_is_removed(void **state)
     assert_int_equal(s3_remove(&world->store.base, "m.gguf", &store_expects_anything, &error),
                      ZT_NOT_FOUND);
     seen = expect_shelf();
-    assert_int_equal(s3_remove(&world->store.base, "m.zt", &seen, &error), ZT_OK);
+    assert_ok(s3_remove(&world->store.base, "m.zt", &seen, &error));
     assert_null(shelf_find("m.zt"));
     s3_release(claim);
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-        TEST(probe_finds_what_is_honoured_and_leaves_nothing),
-        TEST(probe_sees_completions_that_ignore_conditions),
-        TEST(without_conditions_only_a_single_writer_publishes),
-        TEST(store_that_is_away_is_not_judged),
-        TEST(publishes_what_is_small_and_what_is_large),
-        TEST(staged_file_that_rotted_is_not_published),
-        TEST(what_was_replaced_is_forgotten_though_the_new_version_is_not_known),
-        TEST(published_file_is_in_the_cache),
-        TEST(only_what_is_expected_is_replaced),
-        TEST(object_that_was_written_meanwhile_is_not_overwritten),
-        TEST(write_whose_answer_was_lost_counts_as_what_it_did),
-        TEST(upload_that_may_be_completing_is_not_aborted),
-        TEST(upload_under_way_is_in_the_journal),
-        TEST(only_what_is_expected_is_removed),
-#undef TEST
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

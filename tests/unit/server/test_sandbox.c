@@ -1,6 +1,6 @@
 /* What a confined process can still do. Each test confines a child, since there is no way back; the
  * child's exit status says at which of its steps it was surprised (0: at none). */
-#include "support.h"
+#include "tests.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -137,6 +137,15 @@ static void assert_no_surprise(int (*steps)(void))
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* A test whose body is the steps of a confined child. */
+#define CONFINED(name)                    \
+    static int name##_steps(void);        \
+    TEST(name)                            \
+    {                                     \
+        assert_no_surprise(name##_steps); \
+    }                                     \
+    static int name##_steps(void)
+
 static int opened(const char *path, int flags)
 {
     return open(path, flags | O_CLOEXEC, 0600);
@@ -149,7 +158,7 @@ static bool refused(int result, int os_error)
 
 /* --- files --- */
 
-static int read_steps(void)
+CONFINED(place_that_is_read_cannot_be_changed)
 {
     if (opened(in_base("read/file"), O_RDONLY) < 0)
         return 1;
@@ -164,26 +173,14 @@ static int read_steps(void)
     return 0;
 }
 
-static void place_that_is_read_cannot_be_changed(void **state)
-{
-    (void)state;
-    assert_no_surprise(read_steps);
-}
-
-static int files_steps(void)
+CONFINED(place_of_files_cannot_be_listed)
 {
     if (opened(in_base("files/file"), O_RDONLY) < 0)
         return 1;
     return refused(opened(in_base("files"), O_RDONLY | O_DIRECTORY), EACCES) ? 0 : 2;
 }
 
-static void place_of_files_cannot_be_listed(void **state)
-{
-    (void)state;
-    assert_no_surprise(files_steps);
-}
-
-static int outside_steps(void)
+CONFINED(nothing_else_can_be_opened)
 {
     if (!refused(opened(in_base("outside/file"), O_RDONLY), EACCES))
         return 1;
@@ -194,14 +191,8 @@ static int outside_steps(void)
     return refused(opened(in_base("read/../outside/file"), O_RDONLY), EACCES) ? 0 : 4;
 }
 
-static void nothing_else_can_be_opened(void **state)
-{
-    (void)state;
-    assert_no_surprise(outside_steps);
-}
-
 /* As uploads are published. */
-static int write_steps(void)
+CONFINED(place_that_is_written_takes_uploads)
 {
     char link[64];
     int unnamed = opened(in_base("write/a"), O_RDWR | O_TMPFILE);
@@ -222,38 +213,20 @@ static int write_steps(void)
     return refused(mkfifo(in_base("write/fifo"), 0600), ENOSYS) ? 0 : 7;
 }
 
-static void place_that_is_written_takes_uploads(void **state)
-{
-    (void)state;
-    assert_no_surprise(write_steps);
-}
-
-static int leave_steps(void)
+CONFINED(nothing_moves_between_places)
 {
     if (!refused(rename(in_base("write/a"), in_base("read/a")), EACCES) && errno != EXDEV)
         return 1;
     return link(in_base("read/file"), in_base("write/file")) != 0 ? 0 : 2;
 }
 
-static void nothing_moves_between_places(void **state)
-{
-    (void)state;
-    assert_no_surprise(leave_steps);
-}
-
-static int unnamed_steps(void)
+CONFINED(place_of_unnamed_files_takes_no_others)
 {
     int file = opened(in_base("unnamed"), O_RDWR | O_TMPFILE | O_EXCL);
 
     if (file < 0 || write(file, "x", 1) != 1)
         return 1;
     return refused(opened(in_base("unnamed/new"), O_WRONLY | O_CREAT), EACCES) ? 0 : 2;
-}
-
-static void place_of_unnamed_files_takes_no_others(void **state)
-{
-    (void)state;
-    assert_no_surprise(unnamed_steps);
 }
 
 /* --- calls --- */
@@ -264,7 +237,7 @@ static void *probe_in_thread(void *context)
     return NULL;
 }
 
-static int thread_steps(void)
+CONFINED(threads_start_and_are_confined)
 {
     pthread_t thread;
     int file = 0;
@@ -275,13 +248,7 @@ static int thread_steps(void)
     return file < 0 ? 0 : 2;
 }
 
-static void threads_start_and_are_confined(void **state)
-{
-    (void)state;
-    assert_no_surprise(thread_steps);
-}
-
-static int call_steps(void)
+CONFINED(calls_of_no_server_are_refused)
 {
     if (fork() >= 0)
         return 1;
@@ -297,7 +264,7 @@ static int call_steps(void)
 }
 
 /* Calls that are allowed for some arguments only. */
-static int argument_steps(void)
+CONFINED(calls_are_allowed_for_some_arguments_only)
 {
     int ends[2];
     int waiting = 0;
@@ -315,18 +282,6 @@ static int argument_steps(void)
     return raise(SIGURG) == 0 ? 0 : 6;
 }
 
-static void calls_are_allowed_for_some_arguments_only(void **state)
-{
-    (void)state;
-    assert_no_surprise(argument_steps);
-}
-
-static void calls_of_no_server_are_refused(void **state)
-{
-    (void)state;
-    assert_no_surprise(call_steps);
-}
-
 static int run_program_steps(void)
 {
     char name[] = "true";
@@ -336,11 +291,10 @@ static int run_program_steps(void)
     return 1;
 }
 
-static void running_a_program_ends_the_process(void **state)
+TEST(running_a_program_ends_the_process)
 {
     int status = run_confined(run_program_steps);
 
-    (void)state;
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGSYS);
 }
@@ -388,7 +342,7 @@ static int client_steps(void)
     return 0;
 }
 
-static void client_makes_connections_after_it_was_confined(void **state)
+TEST(client_makes_connections_after_it_was_confined)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t length = sizeof(address);
@@ -396,12 +350,11 @@ static void client_makes_connections_after_it_was_confined(void **state)
     pthread_t thread;
     int status;
 
-    (void)state;
     assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
     assert_int_equal(listen(listener, 1), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
     snprintf(origin, sizeof(origin), "http://127.0.0.1:%u", ntohs(address.sin_port));
-    assert_int_equal(remote_prepare(NULL), ZT_OK);
+    assert_ok(remote_prepare(NULL));
     assert_int_equal(pthread_create(&thread, NULL, answer_once, &listener), 0);
     connects = true;
     status = run_in_child(client_steps);
@@ -460,11 +413,10 @@ static void report_of_child(unsigned forbidden, struct sandbox_report *out_repor
         skip();
 }
 
-static void report_names_what_is_in_force_and_the_named_places(void **state)
+TEST(report_names_what_is_in_force_and_the_named_places)
 {
     struct sandbox_report report = {.text = ""};
 
-    (void)state;
     report_of_child(0, &report);
     assert_non_null(strstr(report.text, "no new privileges"));
     if (!report.complete)
@@ -474,34 +426,14 @@ static void report_names_what_is_in_force_and_the_named_places(void **state)
     assert_non_null(strstr(report.text, "system calls filtered"));
 }
 
-static void report_names_what_the_kernel_lacks_and_the_rest_is_in_force(void **state)
+TEST(report_names_what_the_kernel_lacks_and_the_rest_is_in_force)
 {
     struct sandbox_report report = {.text = ""};
 
-    (void)state;
     report_of_child(SYS_landlock_create_ruleset, &report);
     assert_false(report.complete);
     assert_string_equal(report.text, "no new privileges, no Landlock (Operation not permitted), "
                                      "system calls filtered");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(place_that_is_read_cannot_be_changed),
-        cmocka_unit_test(place_of_files_cannot_be_listed),
-        cmocka_unit_test(nothing_else_can_be_opened),
-        cmocka_unit_test(place_that_is_written_takes_uploads),
-        cmocka_unit_test(nothing_moves_between_places),
-        cmocka_unit_test(place_of_unnamed_files_takes_no_others),
-        cmocka_unit_test(threads_start_and_are_confined),
-        cmocka_unit_test(calls_of_no_server_are_refused),
-        cmocka_unit_test(calls_are_allowed_for_some_arguments_only),
-        cmocka_unit_test(running_a_program_ends_the_process),
-        cmocka_unit_test(client_makes_connections_after_it_was_confined),
-        cmocka_unit_test(report_names_what_is_in_force_and_the_named_places),
-        cmocka_unit_test(report_names_what_the_kernel_lacks_and_the_rest_is_in_force),
-    };
-
-    return cmocka_run_group_tests(tests, make_folders, remove_folders);
-}
+AROUND_ALL_TESTS(make_folders, remove_folders)

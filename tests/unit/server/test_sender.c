@@ -1,9 +1,8 @@
 /* How answers are sent: their bytes are the right ones, whatever they come from. */
 #include "sender_world.h"
 
-static void sources_are_read_by_workers_in_order(void **state)
+ON_LOOPS(sources_are_read_by_workers_in_order)
 {
-    (void)state;
     assert_fetched("/fake", "", 0, BYTES);
     /* A window is read in one go. */
     assert_in_range(atomic_load(&reads), 7, 60);
@@ -14,22 +13,20 @@ static void sources_are_read_by_workers_in_order(void **state)
     assert_fetched("/fake", "Range: bytes=77-77\r\n", 77, 1);
 }
 
-static void windows_span_segments_of_all_kinds(void **state)
+ON_LOOPS(windows_span_segments_of_all_kinds)
 {
-    (void)state;
     assert_fetched("/mixed", "", 0, BYTES);
     assert_fetched("/mixed", "Range: bytes=500-2500000\r\n", 500, 2499501);
     assert_fetched("/mixed", "Range: bytes=-70001\r\n", BYTES - 70001, 70001);
     assert_fetched("/mixed", "Range: bytes=990-1100\r\n", 990, 111);
 }
 
-static void parts_come_whole_however_many(void **state)
+ON_LOOPS(parts_come_whole_however_many)
 {
     static const unsigned counts[] = {2, 60, 63, 65, 129, 300, 500, 600, 650, 700, 750, 1000, 4000};
     static char long_field[9000];
     char target[40];
 
-    (void)state;
     memset(long_field, 'a', sizeof(long_field) - 1);
     memcpy(long_field, "X-Long: ", 8);
     memcpy(long_field + sizeof(long_field) - 3, "\r\n", 3);
@@ -59,12 +56,11 @@ static void assert_parts_then_text(unsigned count, const char *fields)
 }
 
 /* They lie in the connection's memory, beside the list of parts. */
-static void pipelined_requests_leave_room_for_parts(void **state)
+ON_LOOPS(pipelined_requests_leave_room_for_parts)
 {
     static const char next[] = "GET /text HTTP/1.1\r\n" HOST "\r\n";
     char fields[16000] = "\r\n";
 
-    (void)state;
     for (unsigned lines = 0; lines < 400; lines += 40) {
         char *last = fields + 2 + lines * strlen(next);
 
@@ -78,11 +74,10 @@ static void pipelined_requests_leave_room_for_parts(void **state)
 }
 
 /* So do header fields, of which the library keeps a list, and cookies, which it takes apart. */
-static void headers_leave_room_for_parts(void **state)
+ON_LOOPS(headers_leave_room_for_parts)
 {
     char fields[16000] = "";
 
-    (void)state;
     for (unsigned count = 100; count < 1000; count += 50) {
         *fields = '\0';
         for (unsigned i = 0; i < 90; i++)
@@ -97,26 +92,24 @@ static void headers_leave_room_for_parts(void **state)
     }
 }
 
-static void connections_continue_after_windows(void **state)
+ON_LOOPS(connections_continue_after_windows)
 {
     int client = ask("/fake", "Range: bytes=0-199999\r\n\r\nGET /fake HTTP/1.1\r\n" HOST
                               "Range: bytes=200000-399999\r\n\r\nGET /text HTTP/1.1\r\n" HOST
                               "Connection: close\r\n");
     size_t length;
 
-    (void)state;
     assert_true(receive_all(client, 5000, &length));
     close(client);
     assert_in_range(length, 400000, 402000);
     assert_memory_equal(reply + length - 2, "{}", 2);
 }
 
-static void failing_at_once_is_a_problem(void **state)
+ON_LOOPS(failing_at_once_is_a_problem)
 {
     size_t length;
     int client;
 
-    (void)state;
     atomic_store(&fails_at, 1000);
     client = ask("/fake", "Connection: close\r\n");
     assert_true(receive_all(client, 5000, &length));
@@ -126,12 +119,11 @@ static void failing_at_once_is_a_problem(void **state)
     assert_true(becomes_free(10000));
 }
 
-static void failing_later_cuts_the_connection(void **state)
+ON_LOOPS(failing_later_cuts_the_connection)
 {
     size_t length;
     int client;
 
-    (void)state;
     atomic_store(&fails_at, BYTES / 2);
     /* It would be kept open otherwise. */
     client = ask("/fake", "");
@@ -144,12 +136,11 @@ static void failing_later_cuts_the_connection(void **state)
     assert_fetched("/fake", "", 0, BYTES);
 }
 
-static void draining_finishes_what_was_begun(void **state)
+ON_LOOPS(draining_finishes_what_was_begun)
 {
     int client;
     size_t length;
 
-    (void)state;
     atomic_store(&delay_ms, 20);
     client = ask("/fake", "");
     sleep_ms(30);
@@ -160,19 +151,4 @@ static void draining_finishes_what_was_begun(void **state)
     close(client);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON_A_LOOP(sources_are_read_by_workers_in_order),
-        ON_A_LOOP(windows_span_segments_of_all_kinds),
-        ON_A_LOOP(parts_come_whole_however_many),
-        ON_A_LOOP(pipelined_requests_leave_room_for_parts),
-        ON_A_LOOP(headers_leave_room_for_parts),
-        ON_A_LOOP(connections_continue_after_windows),
-        ON_A_LOOP(failing_at_once_is_a_problem),
-        ON_A_LOOP(failing_later_cuts_the_connection),
-        ON_A_LOOP(draining_finishes_what_was_begun),
-    };
-
-    return cmocka_run_group_tests(tests, make_bytes, free_bytes);
-}
+AROUND_ALL_TESTS(make_bytes, free_bytes)

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "catalog/catalog_index.h"
+#include "catalog/store_folder.h"
 #include "zt/verify.h"
 #include "zt2_file.h"
 
@@ -86,15 +87,13 @@ static void assert_reads(const struct generation *generation)
     char data[16];
 
     assert_non_null(generation->model);
-    assert_int_equal(zt_source_read_at(zt_files_source(&files, generation->model->components), 4096,
-                                       data, 16, NULL),
-                     ZT_OK);
+    assert_ok(zt_source_read_at(zt_files_source(&files, generation->model->components), 4096, data,
+                                16, NULL));
     assert_memory_equal(data, SHARD_DATA, 16);
 }
 
-static void generations_hold_their_shards_open(void **state)
+WITH_MODELS(generations_hold_their_shards_open)
 {
-    struct world *world = *state;
     struct generation *generation;
 
     write_pair(world, "m.zt", "m-w.zt");
@@ -108,9 +107,8 @@ static void generations_hold_their_shards_open(void **state)
     generation_release(generation);
 }
 
-static void tags_follow_the_shards(void **state)
+WITH_MODELS(tags_follow_the_shards)
 {
-    struct world *world = *state;
     struct generation *first;
     struct generation *second;
 
@@ -123,9 +121,8 @@ static void tags_follow_the_shards(void **state)
     generation_release(second);
 }
 
-static void a_missing_shard_leaves_an_error_and_nothing_open(void **state)
+WITH_MODELS(a_missing_shard_leaves_an_error_and_nothing_open)
 {
-    struct world *world = *state;
     struct generation *generation;
 
     write_pair(world, "m.zt", "elsewhere.zt");
@@ -137,9 +134,8 @@ static void a_missing_shard_leaves_an_error_and_nothing_open(void **state)
     generation_release(generation);
 }
 
-static void changes_concern_models_that_have_or_miss_the_file(void **state)
+WITH_MODELS(changes_concern_models_that_have_or_miss_the_file)
 {
-    struct world *world = *state;
     struct generation *found;
     struct generation *missing;
     struct file_identity identity;
@@ -164,9 +160,8 @@ static void changes_concern_models_that_have_or_miss_the_file(void **state)
     generation_release(missing);
 }
 
-static void content_is_searched_by_size_first_and_hashed_once(void **state)
+WITH_MODELS(content_is_searched_by_size_first_and_hashed_once)
 {
-    struct world *world = *state;
     struct zt2_file decoy = make_shard("0123456789abcdeF");
     const struct catalog_index empty = {0};
     struct catalog_index index;
@@ -204,9 +199,8 @@ static void content_is_searched_by_size_first_and_hashed_once(void **state)
 }
 
 /* Also a model that the catalog has, as soon as it scans again. */
-static void content_is_not_searched_while_shards_are_found_by_name(void **state)
+WITH_MODELS(content_is_not_searched_while_shards_are_found_by_name)
 {
-    struct world *world = *state;
     struct generation *found;
 
     world_command(world, "mkdir d");
@@ -229,9 +223,8 @@ static void content_is_not_searched_while_shards_are_found_by_name(void **state)
     }
 }
 
-static void models_with_shards_are_parked_and_opened_again(void **state)
+WITH_MODELS(models_with_shards_are_parked_and_opened_again)
 {
-    struct world *world = *state;
     struct rlimit before;
     struct rlimit few;
     char command[128];
@@ -260,9 +253,8 @@ static void models_with_shards_are_parked_and_opened_again(void **state)
     setrlimit(RLIMIT_NOFILE, &before);
 }
 
-static void models_of_many_shards_do_not_use_up_the_descriptors(void **state)
+WITH_MODELS(models_of_many_shards_do_not_use_up_the_descriptors)
 {
-    struct world *world = *state;
     struct rlimit before;
     struct rlimit few;
 
@@ -289,9 +281,8 @@ static void models_of_many_shards_do_not_use_up_the_descriptors(void **state)
     setrlimit(RLIMIT_NOFILE, &before);
 }
 
-static void a_parked_model_whose_shard_changed_is_opened_again(void **state)
+WITH_MODELS(a_parked_model_whose_shard_changed_is_opened_again)
 {
-    struct world *world = *state;
     struct shard_files *shards;
     struct generation *generation;
 
@@ -307,21 +298,4 @@ static void a_parked_model_whose_shard_changed_is_opened_again(void **state)
     assert_false(shard_files_unpark(shards, world->server.store, NULL));
     assert_null(shards->sources[0]);
     generation_release(generation);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WORLD_TEST(generations_hold_their_shards_open),
-        WORLD_TEST(tags_follow_the_shards),
-        WORLD_TEST(a_missing_shard_leaves_an_error_and_nothing_open),
-        WORLD_TEST(changes_concern_models_that_have_or_miss_the_file),
-        WORLD_TEST(content_is_searched_by_size_first_and_hashed_once),
-        WORLD_TEST(content_is_not_searched_while_shards_are_found_by_name),
-        WORLD_TEST(models_with_shards_are_parked_and_opened_again),
-        WORLD_TEST(models_of_many_shards_do_not_use_up_the_descriptors),
-        WORLD_TEST(a_parked_model_whose_shard_changed_is_opened_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ enum { A, B, C, D };
 
 static struct {
     pthread_mutex_t lock;
-    struct store_ops ops;
+    struct remote_store_ops ops;
     char *text; /* NULL: there is none */
     size_t length;
     struct file_identity identity;
@@ -81,11 +81,10 @@ static enum zt_status no_claim(struct store *store, struct zt_text name, int64_t
 /* Before the first model is opened. */
 static void put_elsewhere(struct world *world)
 {
-    shared.ops = *world->server.store->ops;
     shared.ops.claim = no_claim;
     shared.ops.read_fact = read_fact;
     shared.ops.write_fact = write_fact;
-    world->server.store->ops = &shared.ops;
+    world->server.store->remote = &shared.ops;
     world->config.writable = true;
     world->config.limits.digest_piece_bytes = PIECE;
 }
@@ -197,11 +196,12 @@ static void assert_recalled(struct world *world, bool first, bool second)
     generation_release(generation);
 }
 
+#define PREPARED(name) TEST_IN_WORLD(name, set_up, world_tear_down)
+
 /* --- tests --- */
 
-static void what_one_found_the_next_knows(void **state)
+PREPARED(what_one_found_the_next_knows)
 {
-    struct world *world = *state;
     uint8_t block[5 * SHA256_BYTES];
     struct generation *generation;
 
@@ -219,9 +219,8 @@ static void what_one_found_the_next_knows(void **state)
     assert_int_equal(count_of(&shared.writes), 1);
 }
 
-static void recalled_digests_are_saved_here_too(void **state)
+PREPARED(recalled_digests_are_saved_here_too)
 {
-    struct world *world = *state;
     uint8_t block[5 * SHA256_BYTES];
 
     find_both(world, block);
@@ -236,9 +235,8 @@ static void recalled_digests_are_saved_here_too(void **state)
     assert_int_equal(shared.reads, 0);
 }
 
-static void server_that_takes_no_uploads_writes_nothing(void **state)
+PREPARED(server_that_takes_no_uploads_writes_nothing)
 {
-    struct world *world = *state;
     struct generation *generation;
 
     world->config.writable = false;
@@ -252,12 +250,11 @@ static void server_that_takes_no_uploads_writes_nothing(void **state)
     generation_release(generation);
 }
 
-static void folder_has_no_facts(void **state)
+PREPARED(folder_has_no_facts)
 {
-    struct world *world = *state;
     struct generation *generation;
 
-    shared.ops.claim = NULL;
+    world->server.store->remote = NULL;
     generation = open_model(world);
     stored_digest_want(&world->server, generation, A);
     assert_true(is_found_soon(generation, A));
@@ -268,9 +265,8 @@ static void folder_has_no_facts(void **state)
     generation_release(generation);
 }
 
-static void store_that_is_away_costs_nothing(void **state)
+PREPARED(store_that_is_away_costs_nothing)
 {
-    struct world *world = *state;
     struct generation *generation;
 
     shared.failure = ZT_UNAVAILABLE;
@@ -282,9 +278,8 @@ static void store_that_is_away_costs_nothing(void **state)
     generation_release(generation);
 }
 
-static void fact_of_other_pieces_is_not_taken(void **state)
+PREPARED(fact_of_other_pieces_is_not_taken)
 {
-    struct world *world = *state;
     uint8_t block[5 * SHA256_BYTES];
 
     find_both(world, block);
@@ -298,9 +293,8 @@ static void fact_of_other_pieces_is_not_taken(void **state)
     assert_recalled(world, false, false);
 }
 
-static void fact_of_another_version_is_not_taken(void **state)
+PREPARED(fact_of_another_version_is_not_taken)
 {
-    struct world *world = *state;
     uint8_t block[5 * SHA256_BYTES];
     struct generation *generation;
 
@@ -317,9 +311,8 @@ static void fact_of_another_version_is_not_taken(void **state)
     assert_true(count_of(&shared.reads) >= 3);
 }
 
-static void damaged_facts_are_not_taken(void **state)
+PREPARED(damaged_facts_are_not_taken)
 {
-    struct world *world = *state;
     uint8_t block[5 * SHA256_BYTES];
     size_t length;
     char *whole;
@@ -348,23 +341,4 @@ static void damaged_facts_are_not_taken(void **state)
     replace_replica(world);
     assert_recalled(world, false, false);
     free(whole);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_one_found_the_next_knows, set_up, world_tear_down),
-        cmocka_unit_test_setup_teardown(recalled_digests_are_saved_here_too, set_up,
-                                        world_tear_down),
-        cmocka_unit_test_setup_teardown(server_that_takes_no_uploads_writes_nothing, set_up,
-                                        world_tear_down),
-        cmocka_unit_test_setup_teardown(folder_has_no_facts, set_up, world_tear_down),
-        cmocka_unit_test_setup_teardown(store_that_is_away_costs_nothing, set_up, world_tear_down),
-        cmocka_unit_test_setup_teardown(fact_of_other_pieces_is_not_taken, set_up, world_tear_down),
-        cmocka_unit_test_setup_teardown(fact_of_another_version_is_not_taken, set_up,
-                                        world_tear_down),
-        cmocka_unit_test_setup_teardown(damaged_facts_are_not_taken, set_up, world_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

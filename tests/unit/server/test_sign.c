@@ -1,5 +1,5 @@
 /* Signatures against those that AWS has published for its test suite and for S3. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -75,9 +75,8 @@ static void assert_suite(const char *method, const char *path, const char *query
     signer_free(signer);
 }
 
-static void suite_is_signed_as_published(void **state)
+TEST(suite_is_signed_as_published)
 {
-    (void)state;
     /* get-vanilla, get-vanilla-query, post-vanilla */
     assert_suite("GET", "/", NULL,
                  "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31");
@@ -124,11 +123,10 @@ static void assert_example(struct remote_exchange *exchange, const char *names,
     signer_free(signer);
 }
 
-static void examples_of_s3_are_signed_as_published(void **state)
+TEST(examples_of_s3_are_signed_as_published)
 {
     struct remote_exchange exchange;
 
-    (void)state;
     exchange_of(&exchange, "GET", "/test.txt", NULL);
     exchange.has_range = true;
     exchange.range_last = 9;
@@ -155,12 +153,11 @@ static void sign_for_s3(struct remote_exchange *exchange, struct signed_fields *
     signer_free(signer);
 }
 
-static void conditions_and_all_of_amz_are_signed_in_order(void **state)
+TEST(conditions_and_all_of_amz_are_signed_in_order)
 {
     struct remote_exchange exchange;
     struct signed_fields fields;
 
-    (void)state;
     exchange_of(&exchange, "PUT", "/", NULL);
     exchange.fields[0] = (struct remote_field){"x-amz-meta-b", "  two   words "};
     exchange.fields[1] = (struct remote_field){"x-amz-meta", "1"};
@@ -173,13 +170,12 @@ static void conditions_and_all_of_amz_are_signed_in_order(void **state)
                            "x-amz-meta;x-amz-meta-b, "));
 }
 
-static void blanks_in_a_value_count_once(void **state)
+TEST(blanks_in_a_value_count_once)
 {
     struct remote_exchange exchange;
     struct signed_fields one;
     struct signed_fields other;
 
-    (void)state;
     exchange_of(&exchange, "PUT", "/", NULL);
     exchange.fields[0] = (struct remote_field){"x-amz-meta-b", " two \t  words "};
     exchange.field_count = 1;
@@ -192,12 +188,11 @@ static void blanks_in_a_value_count_once(void **state)
     assert_string_not_equal(one.authorization, other.authorization);
 }
 
-static void bodies_are_signed_as_far_as_they_are_known(void **state)
+TEST(bodies_are_signed_as_far_as_they_are_known)
 {
     struct remote_exchange exchange;
     struct signed_fields fields;
 
-    (void)state;
     exchange_of(&exchange, "GET", "/", NULL);
     sign_for_s3(&exchange, &fields);
     assert_string_equal(fields.content_sha256, "UNSIGNED-PAYLOAD");
@@ -219,7 +214,7 @@ static void bodies_are_signed_as_far_as_they_are_known(void **state)
     assert_string_equal(fields.content_sha256, EMPTY_SHA256);
 }
 
-static void token_is_sent_and_signed(void **state)
+TEST(token_is_sent_and_signed)
 {
     struct credentials temporary = {{.key = "K", .secret = "S", .token = "T"}, true};
     struct signer *signer = signer_new(&temporary, "r", "s3");
@@ -227,7 +222,6 @@ static void token_is_sent_and_signed(void **state)
     struct signed_fields fields;
     uint64_t number;
 
-    (void)state;
     exchange_of(&exchange, "GET", "/", NULL);
     assert_true(signer_sign(signer, &exchange, "h", EXAMPLE_S, &fields));
     assert_string_equal(fields.token, "T");
@@ -239,14 +233,13 @@ static void token_is_sent_and_signed(void **state)
     signer_free(signer);
 }
 
-static void longest_credentials_fit(void **state)
+TEST(longest_credentials_fit)
 {
     struct credentials longest = {.is_available = true};
     struct signer *signer = signer_new(&longest, "r", "s3");
     struct remote_exchange exchange;
     struct signed_fields fields;
 
-    (void)state;
     memset(longest.credential.key, 'k', CREDENTIALS_KEY_SIZE - 1);
     memset(longest.credential.secret, 's', CREDENTIALS_SECRET_SIZE - 1);
     memset(longest.credential.token, 't', CREDENTIALS_TOKEN_SIZE - 1);
@@ -256,31 +249,29 @@ static void longest_credentials_fit(void **state)
     signer_free(signer);
 }
 
-static void anonymous_requests_are_not_signed(void **state)
+TEST(anonymous_requests_are_not_signed)
 {
     struct credentials nobody = {.is_available = true};
     struct signer *signer = signer_new(&nobody, "r", "s3");
     struct remote_exchange exchange;
     struct signed_fields fields;
 
-    (void)state;
     exchange_of(&exchange, "GET", "/", NULL);
     assert_true(signer_sign(signer, &exchange, "h", EXAMPLE_S, &fields));
     assert_string_equal(fields.authorization, "");
     nobody.is_available = false;
     assert_false(signer_sign(signer, &exchange, "h", EXAMPLE_S, &fields));
-    assert_false(signer_heed_refusal(signer));
+    assert_false(signer_note_refusal(signer));
     signer_free(signer);
 }
 
-static void too_long_a_query_is_not_signed(void **state)
+TEST(too_long_a_query_is_not_signed)
 {
     struct signer *signer = signer_new(&example, "r", "s3");
     struct remote_exchange exchange;
     struct signed_fields fields;
     char query[200] = "";
 
-    (void)state;
     for (unsigned i = 0; i < 40; i++)
         strcat(query, "a=b&");
     exchange_of(&exchange, "GET", "/", query);
@@ -290,28 +281,27 @@ static void too_long_a_query_is_not_signed(void **state)
 
 /* --- the clock --- */
 
-static void clock_of_the_service_is_kept_if_it_differs(void **state)
+TEST(clock_of_the_service_is_kept_if_it_differs)
 {
     struct signer *signer = signer_new(&example, "r", "s3");
     const int64_t now_s = (int64_t)time(NULL);
     struct remote_exchange exchange;
     struct signed_fields fields;
 
-    (void)state;
     exchange_of(&exchange, "GET", "/", NULL);
-    assert_false(signer_heed_clock(signer, "", "20380101T000000Z"));
-    assert_false(signer_heed_clock(signer, "yesterday", "20380101T000000Z"));
-    assert_false(signer_heed_clock(signer, "Fri, 01 Jan 2038 00:04:00 GMT", "20380101T000000Z"));
-    assert_true(signer_heed_clock(signer, "Fri, 01 Jan 2038 00:00:00 GMT", "20371231T235000Z"));
+    assert_false(signer_adjust_clock(signer, "", "20380101T000000Z"));
+    assert_false(signer_adjust_clock(signer, "yesterday", "20380101T000000Z"));
+    assert_false(signer_adjust_clock(signer, "Fri, 01 Jan 2038 00:04:00 GMT", "20380101T000000Z"));
+    assert_true(signer_adjust_clock(signer, "Fri, 01 Jan 2038 00:00:00 GMT", "20371231T235000Z"));
     assert_true(signer_sign(signer, &exchange, "h", now_s, &fields));
     assert_memory_equal(fields.date, "20380101T0000", 13);
     /* Another request that was signed before that is signed again as well. */
-    assert_true(signer_heed_clock(signer, "Fri, 01 Jan 2038 00:00:00 GMT", "20261231T235000Z"));
-    assert_false(signer_heed_clock(signer, "Fri, 01 Jan 2038 00:00:00 GMT", fields.date));
+    assert_true(signer_adjust_clock(signer, "Fri, 01 Jan 2038 00:00:00 GMT", "20261231T235000Z"));
+    assert_false(signer_adjust_clock(signer, "Fri, 01 Jan 2038 00:00:00 GMT", fields.date));
     signer_free(signer);
 }
 
-static void clock_that_is_corrected_is_told_of_once(void **state)
+TEST(clock_that_is_corrected_is_told_of_once)
 {
     struct signer *signer = signer_new(&example, "r", "s3");
     char written[1024];
@@ -320,12 +310,11 @@ static void clock_that_is_corrected_is_told_of_once(void **state)
     FILE *file = tmpfile();
     const int saved = dup(STDERR_FILENO);
 
-    (void)state;
     assert_non_null(file);
     dup2(fileno(file), STDERR_FILENO);
-    signer_heed_clock(signer, "Fri, 01 Jan 2038 00:00:00 GMT", "20380101T000100Z");
+    signer_adjust_clock(signer, "Fri, 01 Jan 2038 00:00:00 GMT", "20380101T000100Z");
     for (unsigned i = 0; i < 2; i++)
-        signer_heed_clock(signer, "Fri, 01 Jan 2038 00:00:00 GMT", "20261231T235000Z");
+        signer_adjust_clock(signer, "Fri, 01 Jan 2038 00:00:00 GMT", "20261231T235000Z");
     dup2(saved, STDERR_FILENO);
     close(saved);
     rewind(file);
@@ -338,23 +327,4 @@ static void clock_that_is_corrected_is_told_of_once(void **state)
     assert_in_range(offset_s, 2145916800 - (long)time(NULL) - 60,
                     2145916800 - (long)time(NULL) + 60);
     signer_free(signer);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(suite_is_signed_as_published),
-        cmocka_unit_test(examples_of_s3_are_signed_as_published),
-        cmocka_unit_test(conditions_and_all_of_amz_are_signed_in_order),
-        cmocka_unit_test(blanks_in_a_value_count_once),
-        cmocka_unit_test(bodies_are_signed_as_far_as_they_are_known),
-        cmocka_unit_test(token_is_sent_and_signed),
-        cmocka_unit_test(longest_credentials_fit),
-        cmocka_unit_test(anonymous_requests_are_not_signed),
-        cmocka_unit_test(too_long_a_query_is_not_signed),
-        cmocka_unit_test(clock_of_the_service_is_kept_if_it_differs),
-        cmocka_unit_test(clock_that_is_corrected_is_told_of_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static const uint8_t other_oid[32] = {1, 2, 4};
 
 static struct staged_object *begin_for(struct world *world, const char *client)
 {
-    const struct staged_origin origin = {REPO, client, LENGTH};
+    const struct staged_origin origin = {REPO, client, client, LENGTH};
     struct failure failure = {.is_set = false};
     struct staged_object *object = staged_begin(&world->server, &origin, &failure);
 
@@ -23,9 +23,9 @@ static struct staged_object *begin_for(struct world *world, const char *client)
     return object;
 }
 
-static void stage(struct world *world, const uint8_t sha256[32])
+static void stage_for(struct world *world, const char *client, const uint8_t sha256[32])
 {
-    struct staged_object *object = begin_for(world, "a");
+    struct staged_object *object = begin_for(world, client);
     struct failure failure = {.is_set = false};
 
     assert_non_null(object);
@@ -34,20 +34,44 @@ static void stage(struct world *world, const uint8_t sha256[32])
     assert_true(staged_finish(object, sha256, &failure));
 }
 
-static bool is_there(struct world *world, const char *repo, const uint8_t sha256[32])
+static void stage(struct world *world, const uint8_t sha256[32])
+{
+    stage_for(world, "a", sha256);
+}
+
+static const struct staged_asker asker_a = {.owner = "a"};
+static const struct staged_asker asker_b = {.owner = "b"};
+static const struct staged_asker asker_all = {.owner = "c", .sees_all = true};
+
+static bool is_there_for(struct world *world, const struct staged_wanted *wanted)
 {
     uint64_t length = 0;
-    const bool is_there = staged_exists(&world->server, repo, sha256, &length);
+    const bool is_there = staged_exists(&world->server, wanted, &length);
 
     assert_true(!is_there || length == LENGTH);
     return is_there;
+}
+
+static bool is_there(struct world *world, const char *repo, const uint8_t sha256[32])
+{
+    const struct staged_wanted wanted = {repo, sha256, &asker_a};
+
+    return is_there_for(world, &wanted);
+}
+
+static enum staged_found try_take(struct world *world, const struct staged_asker *asker,
+                                  const uint8_t sha256[32], struct staged_object **out_object)
+{
+    const struct staged_wanted wanted = {REPO, sha256, asker};
+
+    return staged_take(&world->server, &wanted, out_object);
 }
 
 static struct staged_object *take(struct world *world)
 {
     struct staged_object *object = NULL;
 
-    assert_int_equal(staged_take(&world->server, REPO, oid, &object), STAGED_FOUND);
+    assert_int_equal(try_take(world, &asker_a, oid, &object), STAGED_FOUND);
     assert_non_null(object);
     return object;
 }
@@ -69,9 +93,8 @@ static unsigned count_places(struct world *world)
     return count;
 }
 
-static void finished_object_is_found_by_repository_and_sha256_alone(void **state)
+WITH_UPLOADS(finished_object_is_found_by_repository_and_sha256_alone)
 {
-    struct world *world = *state;
     struct staged_object *object = begin_for(world, "a");
     struct failure failure = {.is_set = false};
 
@@ -83,28 +106,25 @@ static void finished_object_is_found_by_repository_and_sha256_alone(void **state
     assert_false(is_there(world, REPO, other_oid));
 }
 
-static void object_is_taken_once_and_again_when_put_back(void **state)
+WITH_UPLOADS(object_is_taken_once_and_again_when_put_back)
 {
-    struct world *world = *state;
     struct staged_object *object;
     struct staged_object *again = NULL;
 
     stage(world, oid);
     object = take(world);
-    assert_int_equal(staged_take(&world->server, REPO, oid, &again), STAGED_IN_USE);
-    assert_int_equal(staged_take(&world->server, REPO, other_oid, &again), STAGED_NOT_FOUND);
+    assert_int_equal(try_take(world, &asker_a, oid, &again), STAGED_IN_USE);
+    assert_int_equal(try_take(world, &asker_a, other_oid, &again), STAGED_NOT_FOUND);
     assert_null(again);
     staged_put_back(object);
     staged_put_back(take(world));
 }
 
-static void object_that_was_taken_has_its_bytes(void **state)
+WITH_UPLOADS(object_that_was_taken_has_its_bytes)
 {
-    struct world *world = *state;
-    const struct store_ops *ops = world->server.store->ops;
     struct failure failure = {.is_set = false};
     struct staged_object *object;
-    struct stored_upload *file;
+    struct staged_file *file;
     struct zt_source *source;
     uint8_t read[LENGTH];
 
@@ -112,17 +132,15 @@ static void object_that_was_taken_has_its_bytes(void **state)
     object = take(world);
     assert_int_equal(staged_length(object), LENGTH);
     assert_true(staged_open(object, &file, &failure));
-    assert_int_equal(ops->read_back(file, &source, NULL), ZT_OK);
-    assert_int_equal(zt_source_read_at(source, 0, read, LENGTH, NULL), ZT_OK);
+    assert_ok(staged_file_read_back(file, &source, NULL));
+    assert_ok(zt_source_read_at(source, 0, read, LENGTH, NULL));
     assert_memory_equal(read, bytes, LENGTH);
-    ops->abandon(file);
+    staged_file_close(file);
     staged_put_back(object);
 }
 
-static void what_is_used_up_is_gone_and_so_are_its_doubles(void **state)
+WITH_UPLOADS(what_is_used_up_is_gone_and_so_are_its_doubles)
 {
-    struct world *world = *state;
-
     stage(world, oid);
     stage(world, oid);
     stage(world, other_oid);
@@ -132,20 +150,78 @@ static void what_is_used_up_is_gone_and_so_are_its_doubles(void **state)
     assert_int_equal(count_places(world), 1);
 }
 
-static void abandoned_file_leaves_nothing(void **state)
+WITH_UPLOADS(object_does_not_exist_for_other_clients)
 {
-    struct world *world = *state;
+    const struct staged_wanted of_b = {REPO, oid, &asker_b};
+    const struct staged_wanted of_all = {REPO, oid, &asker_all};
+    struct staged_object *object = NULL;
 
+    stage(world, oid);
+    assert_false(is_there_for(world, &of_b));
+    assert_int_equal(try_take(world, &asker_b, oid, &object), STAGED_NOT_FOUND);
+    object = take(world);
+    assert_int_equal(try_take(world, &asker_b, oid, &object), STAGED_NOT_FOUND);
+    staged_put_back(object);
+    assert_true(is_there_for(world, &of_all));
+    uploads_restart(world);
+    assert_false(is_there_for(world, &of_b));
+    assert_true(is_there_for(world, &of_all));
+    assert_true(is_there(world, REPO, oid));
+}
+
+WITH_UPLOADS(clients_stage_and_use_up_the_same_bytes_side_by_side)
+{
+    const struct staged_wanted of_b = {REPO, oid, &asker_b};
+    struct staged_object *object = NULL;
+
+    stage_for(world, "b", oid);
+    stage(world, oid);
+    staged_use_up(take(world));
+    assert_false(is_there(world, REPO, oid));
+    assert_true(is_there_for(world, &of_b));
+    assert_int_equal(try_take(world, &asker_b, oid, &object), STAGED_FOUND);
+    staged_use_up(object);
+    assert_int_equal(count_places(world), 0);
+}
+
+WITH_UPLOADS(loan_leaves_the_object_to_its_owner)
+{
+    struct failure failure = {.is_set = false};
+    struct staged_object *lent = NULL;
+    struct staged_file *file;
+
+    stage(world, oid);
+    assert_int_equal(try_take(world, &asker_all, oid, &lent), STAGED_LENT);
+    staged_put_back(take(world));
+    assert_true(staged_open(lent, &file, &failure));
+    staged_use_up(take(world));
+    staged_file_close(file);
+    staged_return(lent);
+    assert_int_equal(try_take(world, &asker_all, oid, &lent), STAGED_NOT_FOUND);
+}
+
+WITH_UPLOADS(object_of_the_first_version_is_found_by_those_who_see_all)
+{
+    const struct staged_wanted of_all = {REPO, oid, &asker_all};
+
+    stage(world, oid);
+    world_command(world,
+                  "sed -i -e 's/staged 2/staged 1/' -e '/^owner/d' .ztserve-uploads/*/staged");
+    uploads_restart(world);
+    assert_false(is_there(world, REPO, oid));
+    assert_true(is_there_for(world, &of_all));
+}
+
+WITH_UPLOADS(abandoned_file_leaves_nothing)
+{
     staged_abandon(begin_for(world, "a"));
     staged_abandon(NULL);
     uploads_restart(world);
     assert_int_equal(count_places(world), 0);
 }
 
-static void object_outlives_the_process(void **state)
+WITH_UPLOADS(object_outlives_the_process)
 {
-    struct world *world = *state;
-
     stage(world, oid);
     uploads_restart(world);
     assert_true(is_there(world, REPO, oid));
@@ -153,9 +229,8 @@ static void object_outlives_the_process(void **state)
     assert_int_equal(count_places(world), 0);
 }
 
-static void file_that_was_not_finished_does_not(void **state)
+WITH_UPLOADS(file_that_was_not_finished_does_not)
 {
-    struct world *world = *state;
     struct failure failure = {.is_set = false};
     struct staged_object *object = begin_for(world, "a");
 
@@ -167,7 +242,7 @@ static void file_that_was_not_finished_does_not(void **state)
 }
 
 /* Each leaves something that is no object, or not a whole one. */
-static void damaged_object_is_removed_at_start(void **state)
+WITH_UPLOADS(damaged_object_is_removed_at_start)
 {
     static const char *const damages[] = {
         "rm .ztserve-uploads/*/data",
@@ -176,10 +251,12 @@ static void damaged_object_is_removed_at_start(void **state)
         "sed -i '$d' .ztserve-uploads/*/staged",
         "sed -i 's/sha256:0/sha256:g/' .ztserve-uploads/*/staged",
         "sed -i 's/length /length -/' .ztserve-uploads/*/staged",
-        "sed -i 's/staged 1/staged 2/' .ztserve-uploads/*/staged",
-        "sed -i 's/owner/../' .ztserve-uploads/*/staged",
+        "sed -i 's/staged 2/staged 3/' .ztserve-uploads/*/staged",
+        "sed -i 's/repo owner/repo ../' .ztserve-uploads/*/staged",
+        "sed -i 's/owner 61/owner 6/' .ztserve-uploads/*/staged",
+        "sed -i 's/owner 61/owner 00/' .ztserve-uploads/*/staged",
+        "sed -i '/^owner/d' .ztserve-uploads/*/staged",
     };
-    struct world *world = *state;
 
     for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
         stage(world, oid);
@@ -190,9 +267,8 @@ static void damaged_object_is_removed_at_start(void **state)
     }
 }
 
-static void object_expires_unless_it_was_asked_for_or_taken(void **state)
+WITH_UPLOADS(object_expires_unless_it_was_asked_for_or_taken)
 {
-    struct world *world = *state;
     struct staged_object *object;
 
     world->config.upload.expire_s = 0;
@@ -209,10 +285,8 @@ static void object_expires_unless_it_was_asked_for_or_taken(void **state)
     assert_int_equal(count_places(world), 0);
 }
 
-static void a_client_has_only_so_many_objects(void **state)
+WITH_UPLOADS(a_client_has_only_so_many_objects)
 {
-    struct world *world = *state;
-
     world->config.hub.staged_per_client = 2;
     world->config.upload.sessions_per_client = 1;
     stage(world, oid);
@@ -224,9 +298,8 @@ static void a_client_has_only_so_many_objects(void **state)
     stage(world, oid);
 }
 
-static void file_is_no_larger_than_the_limit(void **state)
+WITH_UPLOADS(file_is_no_larger_than_the_limit)
 {
-    struct world *world = *state;
     struct failure failure = {.is_set = false};
     struct staged_object *object = begin_for(world, "a");
 
@@ -242,9 +315,10 @@ static void file_is_no_larger_than_the_limit(void **state)
 
 #define PART 4 /* "a fi" and "le" */
 
-static struct staged_object *join(struct world *world, const uint8_t sha256[32])
+static struct staged_object *join_for(struct world *world, const char *client,
+                                      const uint8_t sha256[32])
 {
-    const struct staged_origin origin = {REPO, "a", LENGTH};
+    const struct staged_origin origin = {REPO, "a", client, LENGTH};
     const struct staged_whole whole = {sha256, PART};
     struct failure failure = {.is_set = false};
     struct staged_object *object = staged_join(&world->server, &origin, &whole, &failure);
@@ -253,10 +327,15 @@ static struct staged_object *join(struct world *world, const uint8_t sha256[32])
     return object;
 }
 
+static struct staged_object *join(struct world *world, const uint8_t sha256[32])
+{
+    return join_for(world, "a", sha256);
+}
+
 /* What it fails with: PROBLEM_COUNT if it does not. */
 static enum problem try_close(struct world *world, struct staged_object **out_object)
 {
-    const struct staged_origin origin = {REPO, "a", LENGTH};
+    const struct staged_origin origin = {REPO, "a", "a", LENGTH};
     const struct staged_whole whole = {oid, PART};
     struct failure failure = {.is_set = false};
 
@@ -277,9 +356,8 @@ static void send_part(struct world *world, uint64_t part)
     staged_leave(object);
 }
 
-static void object_of_all_its_parts_is_finished(void **state)
+WITH_UPLOADS(object_of_all_its_parts_is_finished)
 {
-    struct world *world = *state;
     struct failure failure = {.is_set = false};
     struct staged_object *object;
 
@@ -297,9 +375,8 @@ static void object_of_all_its_parts_is_finished(void **state)
     assert_int_equal(count_places(world), 0);
 }
 
-static void object_is_not_closed_while_a_part_arrives(void **state)
+WITH_UPLOADS(object_is_not_closed_while_a_part_arrives)
 {
-    struct world *world = *state;
     struct staged_object *object;
     struct staged_object *sender;
 
@@ -315,9 +392,8 @@ static void object_is_not_closed_while_a_part_arrives(void **state)
     staged_abandon(object);
 }
 
-static void parts_of_other_objects_are_apart(void **state)
+WITH_UPLOADS(parts_of_other_objects_are_apart)
 {
-    struct world *world = *state;
     struct staged_object *object;
 
     send_part(world, 0);
@@ -328,9 +404,20 @@ static void parts_of_other_objects_are_apart(void **state)
     assert_int_equal(count_places(world), 2);
 }
 
-static void parts_expire_unless_one_arrives(void **state)
+WITH_UPLOADS(parts_of_other_clients_are_apart)
 {
-    struct world *world = *state;
+    struct staged_object *object;
+
+    send_part(world, 0);
+    object = join_for(world, "b", oid);
+    staged_mark_part(object, 1, true);
+    staged_leave(object);
+    assert_int_equal(try_close(world, &object), PROBLEM_CONFLICT);
+    assert_int_equal(count_places(world), 2);
+}
+
+WITH_UPLOADS(parts_expire_unless_one_arrives)
+{
     struct staged_object *sender;
 
     world->config.upload.expire_s = 0;
@@ -342,9 +429,8 @@ static void parts_expire_unless_one_arrives(void **state)
     assert_int_equal(count_places(world), 0);
 }
 
-static void parts_end_with_the_process(void **state)
+WITH_UPLOADS(parts_end_with_the_process)
 {
-    struct world *world = *state;
     struct staged_object *object;
 
     send_part(world, 0);
@@ -352,30 +438,4 @@ static void parts_end_with_the_process(void **state)
     uploads_restart(world);
     assert_int_equal(try_close(world, &object), PROBLEM_UPLOAD_NOT_FOUND);
     assert_int_equal(count_places(world), 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, uploads_set_up, uploads_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(finished_object_is_found_by_repository_and_sha256_alone),
-        TEST(object_is_taken_once_and_again_when_put_back),
-        TEST(object_that_was_taken_has_its_bytes),
-        TEST(what_is_used_up_is_gone_and_so_are_its_doubles),
-        TEST(abandoned_file_leaves_nothing),
-        TEST(object_outlives_the_process),
-        TEST(file_that_was_not_finished_does_not),
-        TEST(damaged_object_is_removed_at_start),
-        TEST(object_expires_unless_it_was_asked_for_or_taken),
-        TEST(a_client_has_only_so_many_objects),
-        TEST(file_is_no_larger_than_the_limit),
-        TEST(object_of_all_its_parts_is_finished),
-        TEST(object_is_not_closed_while_a_part_arrives),
-        TEST(parts_of_other_objects_are_apart),
-        TEST(parts_expire_unless_one_arrives),
-        TEST(parts_end_with_the_process),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* What tells that a file was written to (http/body/stamp.h). */
-#include "support.h"
+/* What tells that a file was written to (http/wire/file_changes.h). */
+#include "tests.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "http/body/stamp.h"
+#include "http/wire/file_changes.h"
 
 static char path[] = "/tmp/zt-test-stamp-XXXXXX";
 static struct zt_source *file;
@@ -45,12 +45,11 @@ static uint64_t stamp_of_old(void)
     return stamp_of_time(1000, 0);
 }
 
-static void a_file_that_is_written_to_has_another_stamp(void **state)
+TEST(a_file_that_is_written_to_has_another_stamp)
 {
     const uint64_t before = stamp_of_old();
     uint64_t length;
 
-    (void)state;
     assert_true(file_stamp(file, &length) == before);
     assert_int_equal(length, 10);
     assert_int_equal(pwrite(descriptor, "x", 1, 5), 1);
@@ -61,12 +60,11 @@ static void a_file_that_is_written_to_has_another_stamp(void **state)
     assert_true(stamp_of_time(1000, 0) == before);
 }
 
-static void a_length_alone_makes_another_stamp(void **state)
+TEST(a_length_alone_makes_another_stamp)
 {
     const uint64_t before = stamp_of_old();
     uint64_t length;
 
-    (void)state;
     assert_int_equal(ftruncate(descriptor, 9), 0);
     assert_true(stamp_of_old() != before);
     assert_int_equal(ftruncate(descriptor, 10), 0);
@@ -75,12 +73,11 @@ static void a_length_alone_makes_another_stamp(void **state)
     assert_int_equal(length, 10);
 }
 
-static void other_names_and_rights_leave_the_stamp(void **state)
+TEST(other_names_and_rights_leave_the_stamp)
 {
     const uint64_t before = stamp_of_old();
     char other[sizeof(path) + 2];
 
-    (void)state;
     snprintf(other, sizeof(other), "%s-2", path);
     assert_int_equal(rename(path, other), 0);
     assert_true(file_stamp(file, NULL) == before);
@@ -90,7 +87,7 @@ static void other_names_and_rights_leave_the_stamp(void **state)
     assert_true(file_stamp(file, NULL) == before);
 }
 
-static void memory_has_its_length_and_never_changes(void **state)
+TEST(memory_has_its_length_and_never_changes)
 {
     static char bytes[] = "0123";
     struct zt_source *memory;
@@ -98,8 +95,7 @@ static void memory_has_its_length_and_never_changes(void **state)
     uint64_t length;
     uint64_t before;
 
-    (void)state;
-    assert_int_equal(zt_source_from_memory(bytes, 4, &memory, NULL), ZT_OK);
+    assert_ok(zt_source_from_memory(bytes, 4, &memory, NULL));
     before = file_stamp(memory, &length);
     assert_int_equal(length, 4);
     bytes[0] = 'x';
@@ -110,14 +106,4 @@ static void memory_has_its_length_and_never_changes(void **state)
     zt_source_close(memory);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_that_is_written_to_has_another_stamp),
-        cmocka_unit_test(a_length_alone_makes_another_stamp),
-        cmocka_unit_test(other_names_and_rights_leave_the_stamp),
-        cmocka_unit_test(memory_has_its_length_and_never_changes),
-    };
-
-    return cmocka_run_group_tests(tests, make_file, remove_file);
-}
+AROUND_ALL_TESTS(make_file, remove_file)

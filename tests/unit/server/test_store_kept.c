@@ -1,6 +1,6 @@
 /* Kept uploads: what outlives a process, what another process cannot take, and publication from a
  * place. */
-#include "support.h"
+#include "tests.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "store/staging.h"
 #include "store/store_local.h"
 
 #define ID       "0123456789abcdef0123456789abcdef"
@@ -31,7 +32,7 @@ static struct store *open_store(const struct world *world)
 {
     struct store *store = NULL;
 
-    assert_int_equal(store_local_open(world->root, 0, &store, NULL), ZT_OK);
+    assert_ok(store_local_open(world->root, 0, &store, NULL));
     return store;
 }
 
@@ -63,26 +64,24 @@ static void reopen(struct world *world)
     world->store = open_store(world);
 }
 
-static struct stored_upload *begin(const struct world *world, const char *name, const char *text)
+static struct staged_file *begin(const struct world *world, const char *name, const char *text)
 {
-    const struct store_ops *ops = world->store->ops;
-    struct stored_upload *upload = NULL;
+    struct staged_file *upload = NULL;
 
-    assert_int_equal(ops->kept_create(world->store, ID, name, strlen(text), &upload, NULL), ZT_OK);
-    assert_int_equal(ops->write_at(upload, 0, text, strlen(text), NULL), ZT_OK);
-    assert_int_equal(ops->sync(upload, NULL), ZT_OK);
+    assert_ok(staging_folder_create(world->store->staging, ID, name, strlen(text), &upload, NULL));
+    assert_ok(staged_file_write_at(upload, 0, text, strlen(text), NULL));
+    assert_ok(staged_file_sync(upload, NULL));
     return upload;
 }
 
-static void assert_holds(const struct world *world, struct stored_upload *upload,
-                         const char *expected)
+static void assert_holds(struct staged_file *upload, const char *expected)
 {
     struct zt_source *source;
     char bytes[32] = "";
 
-    assert_int_equal(world->store->ops->length(upload), strlen(expected));
-    assert_int_equal(world->store->ops->read_back(upload, &source, NULL), ZT_OK);
-    assert_int_equal(zt_source_read_at(source, 0, bytes, strlen(expected), NULL), ZT_OK);
+    assert_int_equal(staged_file_length(upload), strlen(expected));
+    assert_ok(staged_file_read_back(upload, &source, NULL));
+    assert_ok(zt_source_read_at(source, 0, bytes, strlen(expected), NULL));
     assert_string_equal(bytes, expected);
 }
 
@@ -96,24 +95,25 @@ static void assert_kept(struct store *store, const char *expected)
 {
     char list[256] = "";
 
-    assert_int_equal(store->ops->kept_list(store, collect, list, NULL), ZT_OK);
+    assert_ok(staging_folders_adopt(store->staging, collect, list, NULL));
     assert_string_equal(list, expected);
 }
 
-static void kept_files_are_there_after_a_restart(void **state)
-{
-    struct world *world = *state;
-    struct stored_upload *upload = NULL;
+#define PREPARED(name) TEST_IN_WORLD(name, set_up, tear_down)
 
-    assert_int_equal(world->store->ops->keep(world->store, ID, NULL), ZT_OK);
-    world->store->ops->abandon(begin(world, "data", "content"));
+PREPARED(kept_files_are_there_after_a_restart)
+{
+    struct staged_file *upload = NULL;
+
+    assert_ok(staging_folder_make(world->store->staging, ID, NULL));
+    staged_file_close(begin(world, "data", "content"));
     reopen(world);
     assert_kept(world->store, ID " ");
-    assert_int_equal(world->store->ops->kept_open(world->store, ID, "data", &upload, NULL), ZT_OK);
-    assert_holds(world, upload, "content");
-    assert_int_equal(world->store->ops->write_at(upload, 7, "ed", 2, NULL), ZT_OK);
-    assert_holds(world, upload, "contented");
-    world->store->ops->abandon(upload);
+    assert_ok(staging_folder_open(world->store->staging, ID, "data", &upload, NULL));
+    assert_holds(upload, "content");
+    assert_ok(staged_file_write_at(upload, 7, "ed", 2, NULL));
+    assert_holds(upload, "contented");
+    staged_file_close(upload);
     command(world, "test -f .ztserve-uploads/" ID "/data");
 }
 
@@ -130,112 +130,149 @@ static unsigned open_descriptors(void)
 }
 
 /* Each place that is taken over has one descriptor, which holds its lock. */
-static void taking_uploads_over_leaks_no_descriptor(void **state)
+PREPARED(taking_uploads_over_leaks_no_descriptor)
 {
-    struct world *world = *state;
-    struct stored_upload *upload = NULL;
+    struct staged_file *upload = NULL;
     unsigned before;
 
-    assert_int_equal(world->store->ops->keep(world->store, ID, NULL), ZT_OK);
-    world->store->ops->abandon(begin(world, "data", "content"));
+    assert_ok(staging_folder_make(world->store->staging, ID, NULL));
+    staged_file_close(begin(world, "data", "content"));
     reopen(world);
     before = open_descriptors();
     assert_kept(world->store, ID " ");
     assert_int_equal(open_descriptors(), before + 1);
     assert_kept(world->store, ID " ");
-    assert_int_equal(world->store->ops->kept_open(world->store, ID, "data", &upload, NULL), ZT_OK);
-    world->store->ops->abandon(upload);
-    assert_int_equal(world->store->ops->kept_open(world->store, ID, "none", &upload, NULL),
+    assert_ok(staging_folder_open(world->store->staging, ID, "data", &upload, NULL));
+    staged_file_close(upload);
+    assert_int_equal(staging_folder_open(world->store->staging, ID, "none", &upload, NULL),
                      ZT_NOT_FOUND);
     assert_int_equal(open_descriptors(), before + 1);
-    assert_int_equal(world->store->ops->kept_drop(world->store, ID, NULL), ZT_OK);
+    assert_ok(staging_folder_drop(world->store->staging, ID, NULL));
     assert_int_equal(open_descriptors(), before);
 }
 
-static void a_kept_file_is_published_out_of_its_place(void **state)
+PREPARED(a_kept_file_is_published_out_of_its_place)
 {
-    struct world *world = *state;
     const struct store_ops *ops = world->store->ops;
-    struct stored_upload *upload;
+    struct staged_file *upload;
 
-    assert_int_equal(ops->keep(world->store, ID, NULL), ZT_OK);
+    assert_ok(staging_folder_make(world->store->staging, ID, NULL));
     upload = begin(world, "data", "first");
-    assert_int_equal(ops->publish(upload, "a/m.zt", &store_expects_nothing, NULL), ZT_OK);
+    assert_ok(ops->publish(world->store, upload, "a/m.zt", &store_expects_nothing, NULL));
     upload = begin(world, "data", "second");
-    assert_int_equal(ops->publish(upload, "a/m.zt", &store_expects_nothing, NULL), ZT_ARGUMENT);
-    assert_holds(world, upload, "second");
-    assert_int_equal(ops->publish(upload, "a/m.zt", &store_expects_anything, NULL), ZT_OK);
+    assert_int_equal(ops->publish(world->store, upload, "a/m.zt", &store_expects_nothing, NULL),
+                     ZT_ARGUMENT);
+    assert_holds(upload, "second");
+    assert_ok(ops->publish(world->store, upload, "a/m.zt", &store_expects_anything, NULL));
     command(world, "test \"$(cat a/m.zt)\" = second -a -z \"$(ls -A .ztserve-uploads/" ID ")\"");
-    assert_int_equal(ops->kept_drop(world->store, ID, NULL), ZT_OK);
+    assert_ok(staging_folder_drop(world->store->staging, ID, NULL));
     command(world, "test -z \"$(ls -A .ztserve-uploads)\"");
 }
 
-static void an_older_file_is_replaced_and_stays_readable_while_it_is_open(void **state)
+PREPARED(an_older_file_is_replaced_and_stays_readable_while_it_is_open)
 {
-    struct world *world = *state;
-    struct stored_upload *older;
-    struct stored_upload *newer;
+    struct staged_file *older;
+    struct staged_file *newer;
 
-    assert_int_equal(world->store->ops->keep(world->store, ID, NULL), ZT_OK);
+    assert_ok(staging_folder_make(world->store->staging, ID, NULL));
     older = begin(world, "data", "older");
     newer = begin(world, "data", "new");
-    assert_holds(world, older, "older");
-    assert_holds(world, newer, "new");
-    world->store->ops->abandon(older);
-    world->store->ops->abandon(newer);
-    assert_int_equal(world->store->ops->kept_remove(world->store, ID, "data", NULL), ZT_OK);
-    assert_int_equal(world->store->ops->kept_remove(world->store, ID, "data", NULL), ZT_NOT_FOUND);
+    assert_holds(older, "older");
+    assert_holds(newer, "new");
+    staged_file_close(older);
+    staged_file_close(newer);
+    assert_ok(staging_folder_remove(world->store->staging, ID, "data", NULL));
+    assert_int_equal(staging_folder_remove(world->store->staging, ID, "data", NULL), ZT_NOT_FOUND);
 }
 
-static void another_server_leaves_a_live_upload_alone(void **state)
+#define GIB ((uint64_t)1 << 30)
+
+static uint64_t could_free(void *context, const struct disk_space *space)
 {
-    struct world *world = *state;
-    struct stored_upload *upload;
-    struct stored_upload *theirs = NULL;
+    const struct disk_claim *held = context;
+
+    return space == held->space ? held->ahead_bytes : 0;
+}
+
+static bool free_some(void *context, const struct disk_space *space, uint64_t bytes)
+{
+    (void)space;
+    (void)bytes;
+    disk_claim_end(context);
+    return true;
+}
+
+PREPARED(caches_make_room_for_a_file)
+{
+    struct staging *staging = world->store->staging;
+    struct disk_claim held;
+    struct disk_saver saver = {.could_free = could_free, .free_some = free_some, .context = &held};
+    struct staged_file *upload;
+    uint64_t left;
+
+    assert_true(disk_space_left(staging->root, &left));
+    if (left < 4 * GIB)
+        skip();
+    staging_set_reserve(staging, left - 4 * GIB);
+    assert_ok(staging_folder_make(staging, ID, NULL));
+    disk_claim_init(&held, staging->root, 0);
+    disk_claim_note(&held, 3 * GIB);
+    disk_saver_add(&saver);
+    assert_true(staging_could_take(staging, 2 * GIB));
+    assert_false(staging_could_take(staging, 64 * GIB));
+    assert_int_equal(staging_folder_create(staging, ID, "data", 64 * GIB, &upload, NULL), ZT_LIMIT);
+    assert_int_equal(held.ahead_bytes, 3 * GIB);
+    assert_ok(staging_folder_create(staging, ID, "data", 2 * GIB, &upload, NULL));
+    assert_int_equal(held.ahead_bytes, 0);
+    disk_saver_remove(&saver);
+    staged_file_close(upload);
+}
+
+PREPARED(another_server_leaves_a_live_upload_alone)
+{
+    struct staged_file *upload;
+    struct staged_file *theirs = NULL;
     struct store *other;
 
-    assert_int_equal(world->store->ops->keep(world->store, ID, NULL), ZT_OK);
+    assert_ok(staging_folder_make(world->store->staging, ID, NULL));
     upload = begin(world, "data", "content");
     other = open_store(world);
     assert_kept(other, "");
-    assert_int_equal(other->ops->kept_open(other, ID, "data", &theirs, NULL), ZT_ARGUMENT);
-    assert_int_equal(other->ops->kept_drop(other, ID, NULL), ZT_ARGUMENT);
-    assert_holds(world, upload, "content");
-    world->store->ops->abandon(upload);
+    assert_int_equal(staging_folder_open(other->staging, ID, "data", &theirs, NULL), ZT_ARGUMENT);
+    assert_int_equal(staging_folder_drop(other->staging, ID, NULL), ZT_ARGUMENT);
+    assert_holds(upload, "content");
+    staged_file_close(upload);
     world->store->ops->close(world->store);
     world->store = other;
     /* The first server is gone: its upload can be taken over without a restart. */
-    assert_int_equal(other->ops->kept_open(other, ID, "data", &theirs, NULL), ZT_OK);
-    assert_holds(world, theirs, "content");
-    other->ops->abandon(theirs);
+    assert_ok(staging_folder_open(other->staging, ID, "data", &theirs, NULL));
+    assert_holds(theirs, "content");
+    staged_file_close(theirs);
 }
 
-static void a_killed_server_frees_its_uploads(void **state)
+PREPARED(a_killed_server_frees_its_uploads)
 {
-    struct world *world = *state;
-    struct stored_upload *upload = NULL;
+    struct staged_file *upload = NULL;
     int status;
     pid_t child = fork();
 
     if (child == 0) {
         struct store *store = open_store(world);
 
-        store->ops->keep(store, ID, NULL);
-        store->ops->kept_create(store, ID, "data", 7, &upload, NULL);
-        store->ops->write_at(upload, 0, "content", 7, NULL);
+        staging_folder_make(store->staging, ID, NULL);
+        staging_folder_create(store->staging, ID, "data", 7, &upload, NULL);
+        staged_file_write_at(upload, 0, "content", 7, NULL);
         _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_kept(world->store, ID " ");
-    assert_int_equal(world->store->ops->kept_open(world->store, ID, "data", &upload, NULL), ZT_OK);
-    assert_holds(world, upload, "content");
-    world->store->ops->abandon(upload);
+    assert_ok(staging_folder_open(world->store->staging, ID, "data", &upload, NULL));
+    assert_holds(upload, "content");
+    staged_file_close(upload);
 }
 
-static void strays_among_the_places_are_removed_at_start(void **state)
+PREPARED(strays_among_the_places_are_removed_at_start)
 {
-    struct world *world = *state;
-
     command(world, "mkdir -p .ztserve-uploads/" ID " .ztserve-uploads/" OTHER_ID ".gone; "
                    "touch .ztserve-uploads/" OTHER_ID ".gone/data .ztserve-uploads/stray; "
                    "ln -s / .ztserve-uploads/link");
@@ -243,7 +280,7 @@ static void strays_among_the_places_are_removed_at_start(void **state)
     command(world, "test \"$(ls -A .ztserve-uploads)\" = " ID "; test -d /tmp");
 }
 
-static void invalid_ids_and_names_are_refused(void **state)
+PREPARED(invalid_ids_and_names_are_refused)
 {
     static const char *const ids[] = {"",     "..",
                                       "0123", "0123456789ABCDEF0123456789ABCDEF",
@@ -251,94 +288,70 @@ static void invalid_ids_and_names_are_refused(void **state)
     static const char *const names[] = {
         "",     ".", "..",    "a/b",
         "../m", "A", ".data", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
-    struct world *world = *state;
-    const struct store_ops *ops = world->store->ops;
-    struct stored_upload *upload = NULL;
+    struct staged_file *upload = NULL;
 
-    assert_int_equal(ops->keep(world->store, ID, NULL), ZT_OK);
+    assert_ok(staging_folder_make(world->store->staging, ID, NULL));
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-        assert_int_equal(ops->keep(world->store, ids[i], NULL), ZT_ARGUMENT);
-        assert_int_equal(ops->kept_create(world->store, ids[i], "data", 1, &upload, NULL),
-                         ZT_NOT_FOUND);
-        assert_int_equal(ops->kept_drop(world->store, ids[i], NULL), ZT_NOT_FOUND);
+        assert_int_equal(staging_folder_make(world->store->staging, ids[i], NULL), ZT_ARGUMENT);
+        assert_int_equal(
+            staging_folder_create(world->store->staging, ids[i], "data", 1, &upload, NULL),
+            ZT_NOT_FOUND);
+        assert_int_equal(staging_folder_drop(world->store->staging, ids[i], NULL), ZT_NOT_FOUND);
     }
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        assert_int_equal(ops->kept_create(world->store, ID, names[i], 1, &upload, NULL),
-                         ZT_ARGUMENT);
-        assert_int_equal(ops->kept_open(world->store, ID, names[i], &upload, NULL), ZT_NOT_FOUND);
+        assert_int_equal(
+            staging_folder_create(world->store->staging, ID, names[i], 1, &upload, NULL),
+            ZT_ARGUMENT);
+        assert_int_equal(staging_folder_open(world->store->staging, ID, names[i], &upload, NULL),
+                         ZT_NOT_FOUND);
     }
     assert_null(upload);
 }
 
-static void only_regular_files_of_a_place_are_opened(void **state)
+PREPARED(only_regular_files_of_a_place_are_opened)
 {
-    struct world *world = *state;
-    struct stored_upload *upload = NULL;
+    struct staged_file *upload = NULL;
 
     command(world, "mkdir -p .ztserve-uploads/" ID "/folder; mkfifo .ztserve-uploads/" ID "/pipe; "
                    "ln -s /etc/hostname .ztserve-uploads/" ID "/link");
-    assert_int_not_equal(world->store->ops->kept_open(world->store, ID, "folder", &upload, NULL),
+    assert_int_not_equal(staging_folder_open(world->store->staging, ID, "folder", &upload, NULL),
                          ZT_OK);
-    assert_int_equal(world->store->ops->kept_open(world->store, ID, "pipe", &upload, NULL),
+    assert_int_equal(staging_folder_open(world->store->staging, ID, "pipe", &upload, NULL),
                      ZT_NOT_FOUND);
-    assert_int_equal(world->store->ops->kept_open(world->store, ID, "link", &upload, NULL),
+    assert_int_equal(staging_folder_open(world->store->staging, ID, "link", &upload, NULL),
                      ZT_NOT_FOUND);
-    assert_int_equal(world->store->ops->kept_open(world->store, ID, "none", &upload, NULL),
+    assert_int_equal(staging_folder_open(world->store->staging, ID, "none", &upload, NULL),
                      ZT_NOT_FOUND);
-    assert_int_equal(world->store->ops->kept_open(world->store, OTHER_ID, "none", &upload, NULL),
+    assert_int_equal(staging_folder_open(world->store->staging, OTHER_ID, "none", &upload, NULL),
                      ZT_NOT_FOUND);
     command(world, "rmdir .ztserve-uploads/" ID "/folder");
 }
 
-static void create_refuses_what_the_disk_does_not_hold(void **state)
+PREPARED(create_refuses_what_the_disk_does_not_hold)
 {
-    struct world *world = *state;
-    struct stored_upload *upload = NULL;
+    struct staged_file *upload = NULL;
     struct zt_error error;
 
-    assert_int_equal(world->store->ops->keep(world->store, ID, NULL), ZT_OK);
+    assert_ok(staging_folder_make(world->store->staging, ID, NULL));
     assert_int_equal(
-        world->store->ops->kept_create(world->store, ID, "data", UINT64_MAX - 1, &upload, &error),
+        staging_folder_create(world->store->staging, ID, "data", UINT64_MAX - 1, &upload, &error),
         ZT_LIMIT);
     assert_int_equal(error.status, ZT_LIMIT);
     assert_null(upload);
 }
 
-static void copies_go_to_their_places(void **state)
+PREPARED(copies_go_to_their_places)
 {
-    struct world *world = *state;
-    const struct store_ops *ops = world->store->ops;
-    struct stored_upload *from;
-    struct stored_upload *to = NULL;
+    struct staged_file *from;
+    struct staged_file *to = NULL;
 
-    assert_int_equal(ops->keep(world->store, ID, NULL), ZT_OK);
+    assert_ok(staging_folder_make(world->store->staging, ID, NULL));
     from = begin(world, "part", "0123456789");
     to = begin(world, "data", "abcdef");
-    assert_int_equal(ops->copy(from, 3, to, 2, 3, NULL), ZT_OK);
-    assert_holds(world, to, "ab345f");
-    assert_int_equal(ops->copy(from, 8, to, 0, 3, NULL), ZT_IO);
-    assert_int_equal(ops->copy(from, 8, to, UINT64_MAX - 1, 3, NULL), ZT_LIMIT);
-    ops->abandon(from);
-    ops->abandon(to);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(kept_files_are_there_after_a_restart),
-        TEST(taking_uploads_over_leaks_no_descriptor),
-        TEST(a_kept_file_is_published_out_of_its_place),
-        TEST(an_older_file_is_replaced_and_stays_readable_while_it_is_open),
-        TEST(another_server_leaves_a_live_upload_alone),
-        TEST(a_killed_server_frees_its_uploads),
-        TEST(strays_among_the_places_are_removed_at_start),
-        TEST(invalid_ids_and_names_are_refused),
-        TEST(only_regular_files_of_a_place_are_opened),
-        TEST(create_refuses_what_the_disk_does_not_hold),
-        TEST(copies_go_to_their_places),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    assert_ok(staged_file_copy(from, 3, to, 2, 3, NULL));
+    assert_holds(to, "ab345f");
+    assert_int_equal(staged_file_copy(from, 8, to, 0, 3, NULL), ZT_IO);
+    assert_int_equal(staged_file_copy(from, 8, to, UINT64_MAX - 1, 3, NULL), ZT_LIMIT);
+    staged_file_close(from);
+    staged_file_close(to);
 }

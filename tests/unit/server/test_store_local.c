@@ -1,5 +1,5 @@
 /* The local store: what is listed and opened, publication, and leftovers. */
-#include "support.h"
+#include "tests.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +20,10 @@
 
 #include "store_world.h"
 
-static void list_shows_models_of_nested_folders_only(void **state)
-{
-    struct world *world = *state;
+#include "store/staging.h"
 
+WITH_STORE(list_shows_models_of_nested_folders_only)
+{
     assert_lists(world, "");
     command(world, "mkdir -p a/b .hidden .ztserve 'wide,name' fold.zt; touch x.zt a/y.gguf "
                    "a/b/z.npz x.txt .h.zt .hidden/q.zt .ztserve/s.zt 'wide,name/w.zt' "
@@ -31,9 +31,8 @@ static void list_shows_models_of_nested_folders_only(void **state)
     assert_lists(world, "a/b/z.npz a/y.gguf fold.zt/in.mag wide,name/w.zt x.zt ");
 }
 
-static void links_are_followed_below_the_root_only(void **state)
+WITH_STORE(links_are_followed_below_the_root_only)
 {
-    struct world *world = *state;
     char bytes[16];
 
     command(world,
@@ -44,9 +43,9 @@ static void links_are_followed_below_the_root_only(void **state)
             ".. real/up; "
             "ln -s . real/self; ln -s /proc/self/root nine");
     assert_lists(world, "five.zt one.zt real/m.zt two/m.zt ");
-    assert_int_equal(open_path(world, "five.zt", bytes), ZT_OK);
+    assert_ok(open_path(world, "five.zt", bytes));
     assert_string_equal(bytes, "in\n");
-    assert_int_equal(open_path(world, "two/m.zt", bytes), ZT_OK);
+    assert_ok(open_path(world, "two/m.zt", bytes));
     assert_int_equal(open_path(world, "three.zt", bytes), ZT_NOT_FOUND);
     assert_int_equal(open_path(world, "four/m.zt", bytes), ZT_NOT_FOUND);
     assert_int_equal(open_path(world, "six.zt", bytes), ZT_NOT_FOUND);
@@ -107,10 +106,8 @@ static bool take_all_descriptors(void *context, const char *path,
 }
 
 /* A list without them would say that their models are gone. */
-static void a_list_fails_if_a_folder_or_a_link_cannot_be_opened_for_want_of_descriptors(
-    void **state)
+WITH_STORE(a_list_fails_if_a_folder_or_a_link_cannot_be_opened_for_want_of_descriptors)
 {
-    struct world *world = *state;
     int least = lowest_free_descriptor();
     struct zt_error error;
     char list[64] = "";
@@ -129,9 +126,8 @@ static void a_list_fails_if_a_folder_or_a_link_cannot_be_opened_for_want_of_desc
     assert_lists(world, "link.zt real/z.zt ");
 }
 
-static void without_openat2_links_are_not_followed(void **state)
+WITH_STORE(without_openat2_links_are_not_followed)
 {
-    struct world *world = *state;
     pid_t child;
     int status;
 
@@ -158,9 +154,8 @@ static void without_openat2_links_are_not_followed(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void open_refuses_paths_that_are_not_clean(void **state)
+WITH_STORE(open_refuses_paths_that_are_not_clean)
 {
-    struct world *world = *state;
     static const char *const paths[] = {"",     "/etc/hostname", "../outside", "a//b",  "./x.zt",
                                         "a/..", "x.zt/",         "fifo.zt",    "dir.zt"};
     char bytes[16];
@@ -187,9 +182,8 @@ static unsigned openings(int events)
 }
 
 /* Of a tape or a watchdog, opening alone has effects; it also wakes who waits at a FIFO. */
-static void open_does_not_open_what_is_no_regular_file(void **state)
+WITH_STORE(open_does_not_open_what_is_no_regular_file)
 {
-    struct world *world = *state;
     int events = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     char path[128];
     char bytes[16];
@@ -203,53 +197,50 @@ static void open_does_not_open_what_is_no_regular_file(void **state)
     }
     assert_int_equal(open_path(world, "fifo.zt", bytes), ZT_NOT_FOUND);
     world->store->ops->close(world->store);
-    assert_int_equal(store_local_open(world->root, 0, &world->store, NULL), ZT_OK);
+    assert_ok(store_local_open(world->root, 0, &world->store, NULL));
     assert_int_equal(openings(events), 0);
-    assert_int_equal(open_path(world, "x.zt", bytes), ZT_OK);
+    assert_ok(open_path(world, "x.zt", bytes));
     assert_true(openings(events) > 0);
     close(events);
 }
 
-static void walks_through_folders_that_link_to_each_other_end(void **state)
+WITH_STORE(walks_through_folders_that_link_to_each_other_end)
 {
-    struct world *world = *state;
     char list[1 << 16] = "";
 
     command(world, "for i in 0 1 2 3 4 5; do mkdir d$i; for j in 0 1 2 3 4 5; do ln -s ../d$j "
                    "d$i/l$j; done; done; touch d0/m.zt");
-    assert_int_equal(world->store->ops->list(world->store, collect, list, NULL), ZT_OK);
+    assert_ok(world->store->ops->list(world->store, collect, list, NULL));
     assert_non_null(strstr(list, "d0/m.zt "));
 }
 
-static struct stored_upload *begin(const struct world *world, const char *text)
+static struct staged_file *begin(const struct world *world, const char *text)
 {
-    struct stored_upload *upload = NULL;
+    struct staged_file *upload = NULL;
 
-    assert_int_equal(world->store->ops->create(world->store, strlen(text), &upload, NULL), ZT_OK);
-    assert_int_equal(world->store->ops->write_at(upload, 2, text + 2, strlen(text) - 2, NULL),
-                     ZT_OK);
-    assert_int_equal(world->store->ops->write_at(upload, 0, text, 2, NULL), ZT_OK);
+    assert_ok(staging_create(world->store->staging, strlen(text), &upload, NULL));
+    assert_ok(staged_file_write_at(upload, 2, text + 2, strlen(text) - 2, NULL));
+    assert_ok(staged_file_write_at(upload, 0, text, 2, NULL));
     return upload;
 }
 
-static void published_files_appear_whole(void **state)
+WITH_STORE(published_files_appear_whole)
 {
-    struct world *world = *state;
-    struct stored_upload *upload = begin(world, "content");
+    struct staged_file *upload = begin(world, "content");
     struct zt_source *source = NULL;
     char bytes[16] = "";
     struct stat facts;
     char path[128];
 
     assert_lists(world, "");
-    assert_int_equal(world->store->ops->read_back(upload, &source, NULL), ZT_OK);
+    assert_ok(staged_file_read_back(upload, &source, NULL));
     assert_int_equal(zt_source_size(source), 7);
-    assert_int_equal(zt_source_read_at(source, 0, bytes, 7, NULL), ZT_OK);
+    assert_ok(zt_source_read_at(source, 0, bytes, 7, NULL));
     assert_string_equal(bytes, "content");
-    assert_int_equal(world->store->ops->publish(upload, "a/b/c.zt", &store_expects_nothing, NULL),
-                     ZT_OK);
+    assert_ok(
+        world->store->ops->publish(world->store, upload, "a/b/c.zt", &store_expects_nothing, NULL));
     assert_lists(world, "a/b/c.zt ");
-    assert_int_equal(open_path(world, "a/b/c.zt", bytes), ZT_OK);
+    assert_ok(open_path(world, "a/b/c.zt", bytes));
     assert_string_equal(bytes, "content");
     snprintf(path, sizeof(path), "%s/a/b/c.zt", world->root);
     assert_int_equal(stat(path, &facts), 0);
@@ -257,33 +248,31 @@ static void published_files_appear_whole(void **state)
     command(world, "test -z \"$(find . -name '.ztserve*')\"");
 }
 
-static void publish_replaces_only_if_asked_to(void **state)
+WITH_STORE(publish_replaces_only_if_asked_to)
 {
-    struct world *world = *state;
-    struct stored_upload *upload = begin(world, "second");
+    struct staged_file *upload = begin(world, "second");
     struct zt_error error;
     char bytes[16];
 
+    assert_ok(world->store->ops->publish(world->store, begin(world, "first"), "m.zt",
+                                         &store_expects_nothing, NULL));
     assert_int_equal(
-        world->store->ops->publish(begin(world, "first"), "m.zt", &store_expects_nothing, NULL),
-        ZT_OK);
-    assert_int_equal(world->store->ops->publish(upload, "m.zt", &store_expects_nothing, &error),
-                     ZT_ARGUMENT);
+        world->store->ops->publish(world->store, upload, "m.zt", &store_expects_nothing, &error),
+        ZT_ARGUMENT);
     assert_int_equal(error.status, ZT_ARGUMENT);
-    assert_int_equal(open_path(world, "m.zt", bytes), ZT_OK);
+    assert_ok(open_path(world, "m.zt", bytes));
     assert_string_equal(bytes, "first");
-    assert_int_equal(world->store->ops->publish(upload, "m.zt", &store_expects_anything, NULL),
-                     ZT_OK);
-    assert_int_equal(open_path(world, "m.zt", bytes), ZT_OK);
+    assert_ok(
+        world->store->ops->publish(world->store, upload, "m.zt", &store_expects_anything, NULL));
+    assert_ok(open_path(world, "m.zt", bytes));
     assert_string_equal(bytes, "second");
     command(world, "test -z \"$(find . -name '.ztserve*')\"");
 }
 
-static void publish_and_remove_leave_what_is_no_file_of_the_store(void **state)
+WITH_STORE(publish_and_remove_leave_what_is_no_file_of_the_store)
 {
     static const char *const paths[] = {"fifo.zt", "out.zt", "dead.zt", "folder.zt", "sub/deep.zt"};
-    struct world *world = *state;
-    struct stored_upload *upload = begin(world, "text");
+    struct staged_file *upload = begin(world, "text");
     char bytes[16];
 
     command(world, "mkdir sub d; touch ../outside/o.zt; mkfifo fifo.zt; ln -s ../outside/o.zt "
@@ -291,11 +280,12 @@ static void publish_and_remove_leave_what_is_no_file_of_the_store(void **state)
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         struct zt_error error = {.message = ""};
 
-        assert_int_equal(world->store->ops->publish(upload, paths[i], &store_expects_nothing, NULL),
+        assert_int_equal(world->store->ops->publish(world->store, upload, paths[i],
+                                                    &store_expects_nothing, NULL),
                          ZT_ARGUMENT);
-        assert_int_equal(
-            world->store->ops->publish(upload, paths[i], &store_expects_anything, &error),
-            ZT_ARGUMENT);
+        assert_int_equal(world->store->ops->publish(world->store, upload, paths[i],
+                                                    &store_expects_anything, &error),
+                         ZT_ARGUMENT);
         assert_non_null(strstr(error.message, paths[i]));
         assert_int_equal(
             world->store->ops->remove(world->store, paths[i], &store_expects_anything, NULL),
@@ -303,63 +293,60 @@ static void publish_and_remove_leave_what_is_no_file_of_the_store(void **state)
     }
     command(world, "test -p fifo.zt -a -L out.zt -a -L dead.zt -a -L folder.zt -a -p sub/deep.zt; "
                    "touch real; ln -s real in.zt");
-    assert_int_equal(world->store->ops->publish(upload, "in.zt", &store_expects_anything, NULL),
-                     ZT_OK);
-    assert_int_equal(open_path(world, "in.zt", bytes), ZT_OK);
+    assert_ok(
+        world->store->ops->publish(world->store, upload, "in.zt", &store_expects_anything, NULL));
+    assert_ok(open_path(world, "in.zt", bytes));
     assert_string_equal(bytes, "text");
 }
 
-static void publish_refuses_a_name_in_the_way_of_a_folder(void **state)
+WITH_STORE(publish_refuses_a_name_in_the_way_of_a_folder)
 {
-    struct world *world = *state;
-    struct stored_upload *upload = begin(world, "text");
+    struct staged_file *upload = begin(world, "text");
 
     command(world, "mkdir d.zt; touch f; ln -s ../outside out");
-    assert_int_equal(world->store->ops->publish(upload, "d.zt", &store_expects_anything, NULL),
-                     ZT_ARGUMENT);
-    assert_int_equal(world->store->ops->publish(upload, "f/m.zt", &store_expects_nothing, NULL),
-                     ZT_ARGUMENT);
+    assert_int_equal(
+        world->store->ops->publish(world->store, upload, "d.zt", &store_expects_anything, NULL),
+        ZT_ARGUMENT);
+    assert_int_equal(
+        world->store->ops->publish(world->store, upload, "f/m.zt", &store_expects_nothing, NULL),
+        ZT_ARGUMENT);
     assert_int_not_equal(
-        world->store->ops->publish(upload, "out/m.zt", &store_expects_nothing, NULL), ZT_OK);
+        world->store->ops->publish(world->store, upload, "out/m.zt", &store_expects_nothing, NULL),
+        ZT_OK);
     assert_int_not_equal(
-        world->store->ops->publish(upload, "../m.zt", &store_expects_nothing, NULL), ZT_OK);
+        world->store->ops->publish(world->store, upload, "../m.zt", &store_expects_nothing, NULL),
+        ZT_OK);
     command(world, "test ! -e ../outside/m.zt && test ! -e ../m.zt && test -z \"$(find . -name "
                    "'.ztserve*')\"");
-    world->store->ops->abandon(upload);
-    world->store->ops->abandon(NULL);
+    staged_file_close(upload);
+    staged_file_close(NULL);
 }
 
-static void abandoned_uploads_leave_nothing(void **state)
+WITH_STORE(abandoned_uploads_leave_nothing)
 {
-    struct world *world = *state;
-
-    world->store->ops->abandon(begin(world, "text"));
+    staged_file_close(begin(world, "text"));
     command(world, "test -z \"$(ls -A)\"");
 }
 
-static void create_refuses_what_the_disk_does_not_hold(void **state)
+WITH_STORE(create_refuses_what_the_disk_does_not_hold)
 {
-    struct world *world = *state;
-    struct local_store *local = (struct local_store *)world->store;
-    struct stored_upload *upload = NULL;
+    struct staged_file *upload = NULL;
     struct zt_error error;
 
-    assert_int_equal(world->store->ops->create(world->store, UINT64_MAX - 1, &upload, &error),
+    assert_int_equal(staging_create(world->store->staging, UINT64_MAX - 1, &upload, &error),
                      ZT_LIMIT);
     assert_int_equal(error.status, ZT_LIMIT);
-    local->reserve_bytes = UINT64_MAX - 1;
-    assert_int_equal(world->store->ops->create(world->store, UINT64_MAX, &upload, &error),
-                     ZT_LIMIT);
+    world->store->staging->reserve_bytes = UINT64_MAX - 1;
+    assert_int_equal(staging_create(world->store->staging, UINT64_MAX, &upload, &error), ZT_LIMIT);
     assert_null(upload);
 }
 
 /* A declared length counts against what the reserve leaves, not against all free space. */
-static void create_leaves_the_reserve_alone(void **state)
+WITH_STORE(create_leaves_the_reserve_alone)
 {
     static const uint64_t spare_bytes = UINT64_C(64) << 20;
     static const uint64_t declared_bytes = UINT64_C(512) << 20;
-    const struct world *world = *state;
-    struct stored_upload *upload = NULL;
+    struct staged_file *upload = NULL;
     struct statvfs disk;
     struct zt_error error;
     struct store *store;
@@ -369,65 +356,59 @@ static void create_leaves_the_reserve_alone(void **state)
     free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (free_bytes < 2 * declared_bytes)
         skip();
-    assert_int_equal(store_local_open(world->root, free_bytes - spare_bytes, &store, NULL), ZT_OK);
-    assert_int_equal(store->ops->create(store, declared_bytes, &upload, &error), ZT_LIMIT);
+    assert_ok(store_local_open(world->root, free_bytes - spare_bytes, &store, NULL));
+    assert_int_equal(staging_create(store->staging, declared_bytes, &upload, &error), ZT_LIMIT);
     assert_int_equal(error.status, ZT_LIMIT);
-    assert_int_equal(store->ops->keep(store, "0123456789abcdef0123456789abcdef", NULL), ZT_OK);
-    assert_int_equal(store->ops->kept_create(store, "0123456789abcdef0123456789abcdef", "data",
-                                             declared_bytes, &upload, &error),
+    assert_ok(staging_folder_make(store->staging, "0123456789abcdef0123456789abcdef", NULL));
+    assert_int_equal(staging_folder_create(store->staging, "0123456789abcdef0123456789abcdef",
+                                           "data", declared_bytes, &upload, &error),
                      ZT_LIMIT);
     assert_null(upload);
-    assert_int_equal(store->ops->create(store, 1024, &upload, &error), ZT_OK);
-    store->ops->abandon(upload);
+    assert_ok(staging_create(store->staging, 1024, &upload, &error));
+    staged_file_close(upload);
     store->ops->close(store);
 }
 
 /* A chunked body declares no length. */
-static void writes_stop_where_the_reserve_begins(void **state)
+WITH_STORE(writes_stop_where_the_reserve_begins)
 {
-    const struct world *world = *state;
-    struct local_store *local = (struct local_store *)world->store;
-    const struct store_ops *ops = world->store->ops;
-    struct stored_upload *upload = NULL;
+    struct staged_file *upload = NULL;
     struct zt_error error;
 
-    assert_int_equal(ops->create(world->store, UINT64_MAX, &upload, &error), ZT_OK);
-    local->reserve_bytes = UINT64_MAX - 1;
-    assert_int_equal(ops->write_at(upload, 0, "a", 1, &error), ZT_OK);
-    atomic_store(&local_upload_of(upload)->next_look, 2);
-    assert_int_equal(ops->write_at(upload, 1, "b", 1, &error), ZT_LIMIT);
-    ops->abandon(upload);
+    assert_ok(staging_create(world->store->staging, UINT64_MAX, &upload, &error));
+    world->store->staging->reserve_bytes = UINT64_MAX - 1;
+    assert_int_equal(staged_file_write_at(upload, 0, "a", 1, &error), ZT_LIMIT);
+    world->store->staging->reserve_bytes = 0;
+    assert_ok(staged_file_write_at(upload, 0, "a", 1, &error));
+    staged_file_close(upload);
 }
 
 #define LENGTH ((size_t)1 << 20)
 
-static void discarded_bytes_are_zeros_and_others_stay(void **state)
+WITH_STORE(discarded_bytes_are_zeros_and_others_stay)
 {
-    const struct world *world = *state;
-    const struct store_ops *ops = world->store->ops;
     char *bytes = malloc(LENGTH);
-    struct stored_upload *upload;
+    struct staged_file *upload;
     struct zt_source *source;
 
     assert_non_null(bytes);
     memset(bytes, 'x', LENGTH);
-    assert_int_equal(ops->create(world->store, LENGTH, &upload, NULL), ZT_OK);
-    assert_int_equal(ops->write_at(upload, 0, bytes, LENGTH, NULL), ZT_OK);
-    assert_false(ops->discard(upload, 1, UINT64_MAX));
-    assert_true(ops->discard(upload, 5, 0));
-    assert_true(ops->discard(upload, 1000, LENGTH - 2000));
-    assert_int_equal(ops->length(upload), LENGTH);
-    assert_int_equal(ops->read_back(upload, &source, NULL), ZT_OK);
-    assert_int_equal(zt_source_read_at(source, 0, bytes, LENGTH, NULL), ZT_OK);
+    assert_ok(staging_create(world->store->staging, LENGTH, &upload, NULL));
+    assert_ok(staged_file_write_at(upload, 0, bytes, LENGTH, NULL));
+    assert_false(staged_file_discard(upload, 1, UINT64_MAX));
+    assert_true(staged_file_discard(upload, 5, 0));
+    assert_true(staged_file_discard(upload, 1000, LENGTH - 2000));
+    assert_int_equal(staged_file_length(upload), LENGTH);
+    assert_ok(staged_file_read_back(upload, &source, NULL));
+    assert_ok(zt_source_read_at(source, 0, bytes, LENGTH, NULL));
     for (size_t i = 0; i < LENGTH; i++)
         assert_int_equal(bytes[i], i >= 1000 && i < LENGTH - 1000 ? 0 : 'x');
-    ops->abandon(upload);
+    staged_file_close(upload);
     free(bytes);
 }
 
-static void leftovers_of_dead_processes_are_removed_and_others_kept(void **state)
+WITH_STORE(leftovers_of_dead_processes_are_removed_and_others_kept)
 {
-    struct world *world = *state;
     char path[128];
     int held;
 
@@ -437,59 +418,53 @@ static void leftovers_of_dead_processes_are_removed_and_others_kept(void **state
     held = open(path, O_RDWR | O_CLOEXEC);
     assert_int_equal(flock(held, LOCK_EX), 0);
     world->store->ops->close(world->store);
-    assert_int_equal(store_local_open(world->root, 0, &world->store, NULL), ZT_OK);
+    assert_ok(store_local_open(world->root, 0, &world->store, NULL));
     command(world, "test \"$(ls -A | tr '\\n' ' ')\" = '.other .ztserve .ztserve-upload-live '");
     close(held);
 }
 
-static void removed_files_stay_readable_while_they_are_open(void **state)
+WITH_STORE(removed_files_stay_readable_while_they_are_open)
 {
-    struct world *world = *state;
     struct zt_source *source = NULL;
     struct file_identity identity;
     char bytes[16] = "";
 
     command(world, "printf text > m.zt; mkdir d.zt");
-    assert_int_equal(world->store->ops->open(world->store, "m.zt", &source, &identity, NULL),
-                     ZT_OK);
-    assert_int_equal(world->store->ops->remove(world->store, "m.zt", &store_expects_anything, NULL),
-                     ZT_OK);
+    assert_ok(world->store->ops->open(world->store, "m.zt", &source, &identity, NULL));
+    assert_ok(world->store->ops->remove(world->store, "m.zt", &store_expects_anything, NULL));
     assert_int_equal(world->store->ops->remove(world->store, "m.zt", &store_expects_anything, NULL),
                      ZT_NOT_FOUND);
     assert_int_equal(world->store->ops->remove(world->store, "d.zt", &store_expects_anything, NULL),
                      ZT_NOT_FOUND);
-    assert_int_equal(zt_source_read_at(source, 0, bytes, 4, NULL), ZT_OK);
+    assert_ok(zt_source_read_at(source, 0, bytes, 4, NULL));
     assert_string_equal(bytes, "text");
     zt_source_close(source);
 }
 
-static void opening_something_that_is_not_a_folder_says_why(void **state)
+TEST(opening_something_that_is_not_a_folder_says_why)
 {
     struct store *store = NULL;
     struct zt_error error;
 
-    (void)state;
     assert_int_equal(store_local_open("/nonexistent/models", 0, &store, &error), ZT_NOT_FOUND);
     assert_non_null(strstr(error.message, "/nonexistent/models"));
     assert_int_equal(store_local_open("/etc/hostname", 0, &store, &error), ZT_IO);
     assert_null(store);
 }
 
-static void times_past_the_range_of_nanoseconds_saturate(void **state)
+WITH_STORE(times_past_the_range_of_nanoseconds_saturate)
 {
     struct stat facts = {.st_mtim = {.tv_sec = 15000000000, .tv_nsec = 5},
                          .st_ctim = {.tv_sec = -15000000000}};
 
-    (void)state;
     assert_int_equal(store_identity_from(&facts).modified_ns, INT64_MAX);
     assert_int_equal(store_identity_from(&facts).changed_ns, INT64_MIN);
     facts.st_mtim.tv_sec = -1;
     assert_int_equal(store_identity_from(&facts).modified_ns, -999999995);
 }
 
-static void files_with_names_that_are_too_long_are_not_found(void **state)
+WITH_STORE(files_with_names_that_are_too_long_are_not_found)
 {
-    struct world *world = *state;
     char name[301];
     char bytes[16];
 
@@ -501,33 +476,4 @@ static void files_with_names_that_are_too_long_are_not_found(void **state)
     name[280] = '/';
     assert_int_equal(world->store->ops->remove(world->store, name, &store_expects_anything, NULL),
                      ZT_NOT_FOUND);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(list_shows_models_of_nested_folders_only),
-        TEST(links_are_followed_below_the_root_only),
-        TEST(a_list_fails_if_a_folder_or_a_link_cannot_be_opened_for_want_of_descriptors),
-        TEST(without_openat2_links_are_not_followed),
-        TEST(open_refuses_paths_that_are_not_clean),
-        TEST(open_does_not_open_what_is_no_regular_file),
-        TEST(walks_through_folders_that_link_to_each_other_end),
-        TEST(published_files_appear_whole),
-        TEST(publish_replaces_only_if_asked_to),
-        TEST(publish_and_remove_leave_what_is_no_file_of_the_store),
-        TEST(publish_refuses_a_name_in_the_way_of_a_folder),
-        TEST(abandoned_uploads_leave_nothing),
-        TEST(create_refuses_what_the_disk_does_not_hold),
-        TEST(create_leaves_the_reserve_alone),
-        TEST(writes_stop_where_the_reserve_begins),
-        TEST(discarded_bytes_are_zeros_and_others_stay),
-        TEST(leftovers_of_dead_processes_are_removed_and_others_kept),
-        TEST(removed_files_stay_readable_while_they_are_open),
-        cmocka_unit_test(opening_something_that_is_not_a_folder_says_why),
-        TEST(times_past_the_range_of_nanoseconds_saturate),
-        TEST(files_with_names_that_are_too_long_are_not_found),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* What a walk leaves out: each path gets one line, and memory and lines are bounded. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 
@@ -26,11 +26,10 @@ static void walk(struct skipped *skipped, unsigned first, unsigned end, bool who
     skipped_end(skipped, whole);
 }
 
-static void a_path_gets_a_line_once(void **state)
+TEST(a_path_gets_a_line_once)
 {
     struct skipped skipped = {0};
 
-    (void)state;
     walk(&skipped, 0, 3, true);
     assert_int_equal(skipped.named, 3);
     walk(&skipped, 0, 4, true);
@@ -40,11 +39,10 @@ static void a_path_gets_a_line_once(void **state)
     skipped_free(&skipped);
 }
 
-static void a_path_that_was_gone_gets_a_line_again(void **state)
+TEST(a_path_that_was_gone_gets_a_line_again)
 {
     struct skipped skipped = {0};
 
-    (void)state;
     walk(&skipped, 0, 2, true);
     walk(&skipped, 0, 1, true);
     walk(&skipped, 0, 2, true);
@@ -52,11 +50,10 @@ static void a_path_that_was_gone_gets_a_line_again(void **state)
     skipped_free(&skipped);
 }
 
-static void a_walk_that_is_cut_short_forgets_nothing(void **state)
+TEST(a_walk_that_is_cut_short_forgets_nothing)
 {
     struct skipped skipped = {0};
 
-    (void)state;
     walk(&skipped, 0, 2, true);
     walk(&skipped, 0, 0, false);
     walk(&skipped, 0, 1, false);
@@ -66,11 +63,10 @@ static void a_walk_that_is_cut_short_forgets_nothing(void **state)
     skipped_free(&skipped);
 }
 
-static void another_reason_gets_a_line_of_its_own(void **state)
+TEST(another_reason_gets_a_line_of_its_own)
 {
     struct skipped skipped = {0};
 
-    (void)state;
     walk(&skipped, 0, 1, true);
     skipped_begin(&skipped);
     skipped_note(&skipped, "path 0.zt", SKIP_BROKEN, 0);
@@ -79,11 +75,10 @@ static void another_reason_gets_a_line_of_its_own(void **state)
     skipped_free(&skipped);
 }
 
-static void lines_and_memory_are_bounded(void **state)
+TEST(lines_and_memory_are_bounded)
 {
     struct skipped skipped = {0};
 
-    (void)state;
     walk(&skipped, 0, 100000, true);
     assert_int_equal(skipped.named, 100);
     assert_true(skipped.known_count < 100000);
@@ -94,15 +89,4 @@ static void lines_and_memory_are_bounded(void **state)
     skipped_free(&skipped);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_path_gets_a_line_once),
-        cmocka_unit_test(a_path_that_was_gone_gets_a_line_again),
-        cmocka_unit_test(a_walk_that_is_cut_short_forgets_nothing),
-        cmocka_unit_test(another_reason_gets_a_line_of_its_own),
-        cmocka_unit_test(lines_and_memory_are_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, quiet, NULL);
-}
+AROUND_ALL_TESTS(quiet, NULL)

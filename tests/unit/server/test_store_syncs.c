@@ -1,6 +1,6 @@
 /* The order of syncs: this program replaces the calls that make bytes and names durable, records
  * them, and passes them on. */
-#include "support.h"
+#include "tests.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "store/staging.h"
 #include "store/store_local.h"
 
 #define ID "0123456789abcdef0123456789abcdef"
@@ -106,7 +107,7 @@ static int set_up(void **state)
     assert_non_null(mkdtemp(world->root));
     strcpy(world->root + strlen(world->root), "/root");
     assert_int_equal(mkdir(world->root, 0700), 0);
-    assert_int_equal(store_local_open(world->root, 0, &world->store, NULL), ZT_OK);
+    assert_ok(store_local_open(world->root, 0, &world->store, NULL));
     record[0] = '\0';
     recording = true;
     *state = world;
@@ -127,12 +128,12 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct stored_upload *begin(const struct world *world)
+static struct staged_file *begin(const struct world *world)
 {
-    struct stored_upload *upload = NULL;
+    struct staged_file *upload = NULL;
 
-    assert_int_equal(world->store->ops->create(world->store, 7, &upload, NULL), ZT_OK);
-    assert_int_equal(world->store->ops->write_at(upload, 0, "content", 7, NULL), ZT_OK);
+    assert_ok(staging_create(world->store->staging, 7, &upload, NULL));
+    assert_ok(staged_file_write_at(upload, 0, "content", 7, NULL));
     return upload;
 }
 
@@ -143,92 +144,97 @@ static void assert_called(const char *expected)
     record[0] = '\0';
 }
 
-static void bytes_are_synced_before_the_name_and_the_name_after_it(void **state)
+#define PREPARED(name) TEST_IN_WORLD(name, set_up, tear_down)
+
+PREPARED(bytes_are_synced_before_the_name_and_the_name_after_it)
 {
-    struct world *world = *state;
     const struct store_ops *ops = world->store->ops;
 
-    assert_int_equal(ops->publish(begin(world), "m.zt", &store_expects_nothing, NULL), ZT_OK);
-    assert_called("sync:file link sync:root ");
+    assert_ok(ops->publish(world->store, begin(world), "m.zt", &store_expects_nothing, NULL));
+    assert_called("sync:file link ");
+    assert_ok(ops->settle(world->store, "m.zt", NULL));
+    assert_called("sync:root ");
 }
 
-static void a_replacement_is_synced_before_and_after_it_is_renamed(void **state)
+PREPARED(a_replacement_is_synced_before_and_after_it_is_renamed)
 {
-    struct world *world = *state;
     const struct store_ops *ops = world->store->ops;
 
-    assert_int_equal(ops->publish(begin(world), "m.zt", &store_expects_anything, NULL), ZT_OK);
-    assert_called("sync:file link-hidden rename sync:root ");
+    assert_ok(ops->publish(world->store, begin(world), "m.zt", &store_expects_anything, NULL));
+    assert_called("sync:file link-hidden rename ");
 }
 
-static void new_folders_are_synced_from_the_root_down(void **state)
+PREPARED(new_folders_are_synced_from_the_root_down)
 {
-    struct world *world = *state;
     const struct store_ops *ops = world->store->ops;
 
-    assert_int_equal(ops->publish(begin(world), "a/b/m.zt", &store_expects_nothing, NULL), ZT_OK);
-    assert_called("sync:file mkdir sync:root mkdir sync:a link sync:b ");
+    assert_ok(ops->publish(world->store, begin(world), "a/b/m.zt", &store_expects_nothing, NULL));
+    assert_called("sync:file mkdir sync:root mkdir sync:a link ");
+    assert_ok(ops->settle(world->store, "a/b/m.zt", NULL));
+    assert_called("sync:b ");
 }
 
-static void removing_syncs_the_folder(void **state)
+PREPARED(removing_syncs_the_folder)
 {
-    struct world *world = *state;
     const struct store_ops *ops = world->store->ops;
 
-    assert_int_equal(ops->publish(begin(world), "m.zt", &store_expects_nothing, NULL), ZT_OK);
+    assert_ok(ops->publish(world->store, begin(world), "m.zt", &store_expects_nothing, NULL));
     record[0] = '\0';
-    assert_int_equal(ops->remove(world->store, "m.zt", &store_expects_anything, NULL), ZT_OK);
+    assert_ok(ops->remove(world->store, "m.zt", &store_expects_anything, NULL));
+    assert_ok(ops->settle(world->store, "m.zt", NULL));
     assert_called("unlink sync:root ");
 }
 
-static void the_first_sync_of_a_kept_file_makes_its_names_durable(void **state)
+PREPARED(the_first_sync_of_a_kept_file_makes_its_names_durable)
 {
-    struct world *world = *state;
     const struct store_ops *ops = world->store->ops;
-    struct stored_upload *upload = NULL;
+    struct staged_file *upload = NULL;
 
-    assert_int_equal(ops->keep(world->store, ID, NULL), ZT_OK);
-    assert_int_equal(ops->kept_create(world->store, ID, "data", 7, &upload, NULL), ZT_OK);
-    assert_int_equal(ops->write_at(upload, 0, "content", 7, NULL), ZT_OK);
+    assert_ok(staging_folder_make(world->store->staging, ID, NULL));
+    assert_ok(staging_folder_create(world->store->staging, ID, "data", 7, &upload, NULL));
+    assert_ok(staged_file_write_at(upload, 0, "content", 7, NULL));
     record[0] = '\0';
-    assert_int_equal(ops->sync(upload, NULL), ZT_OK);
-    assert_called("datasync:file sync:" ID " sync:" STORE_KEPT_FOLDER " sync:root ");
-    assert_int_equal(ops->sync(upload, NULL), ZT_OK);
+    assert_ok(staged_file_sync(upload, NULL));
+    assert_called("datasync:file sync:" ID " sync:" STAGING_FOLDERS " sync:root ");
+    assert_ok(staged_file_sync(upload, NULL));
     assert_called("datasync:file ");
-    assert_int_equal(ops->publish(upload, "m.zt", &store_expects_nothing, NULL), ZT_OK);
-    assert_called("sync:file rename sync:root ");
-    assert_int_equal(ops->kept_drop(world->store, ID, NULL), ZT_OK);
-    assert_called("rename unlink sync:" STORE_KEPT_FOLDER " ");
+    assert_ok(ops->publish(world->store, upload, "m.zt", &store_expects_nothing, NULL));
+    assert_called("sync:file rename ");
+    assert_ok(staging_folder_drop(world->store->staging, ID, NULL));
+    assert_called("rename unlink sync:" STAGING_FOLDERS " ");
 }
 
 /* The kernel reports a failure once, and then takes what it could not write for written. */
-static void after_a_failed_sync_no_other_is_believed(void **state)
+PREPARED(after_a_failed_sync_no_other_is_believed)
 {
-    struct world *world = *state;
     const struct store_ops *ops = world->store->ops;
-    struct stored_upload *upload = begin(world);
+    struct staged_file *upload = begin(world);
 
     sync_fails = true;
-    assert_int_equal(ops->sync(upload, NULL), ZT_IO);
+    assert_int_equal(staged_file_sync(upload, NULL), ZT_IO);
     sync_fails = false;
-    assert_int_equal(ops->sync(upload, NULL), ZT_IO);
-    assert_int_equal(ops->publish(upload, "m.zt", &store_expects_nothing, NULL), ZT_IO);
+    assert_int_equal(staged_file_sync(upload, NULL), ZT_IO);
+    assert_int_equal(ops->publish(world->store, upload, "m.zt", &store_expects_nothing, NULL),
+                     ZT_IO);
     assert_null(strstr(record, "link"));
-    ops->abandon(upload);
+    staged_file_close(upload);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
+PREPARED(what_was_done_in_a_folder_that_is_gone_is_settled_above_it)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(bytes_are_synced_before_the_name_and_the_name_after_it),
-        TEST(a_replacement_is_synced_before_and_after_it_is_renamed),
-        TEST(new_folders_are_synced_from_the_root_down),
-        TEST(removing_syncs_the_folder),
-        TEST(after_a_failed_sync_no_other_is_believed),
-        TEST(the_first_sync_of_a_kept_file_makes_its_names_durable),
-    };
+    assert_ok(world->store->ops->settle(world->store, "a/b/m.zt", NULL));
+    assert_called("sync:root ");
+}
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+/* The next writer would take it for durable. */
+PREPARED(a_folder_that_cannot_be_synced_does_not_stay)
+{
+    const struct store_ops *ops = world->store->ops;
+
+    sync_fails = true;
+    assert_int_equal(ops->make_folder(world->store, "a", NULL), ZT_IO);
+    assert_called("mkdir sync:root unlink ");
+    sync_fails = false;
+    assert_ok(ops->make_folder(world->store, "a", NULL));
+    assert_called("mkdir sync:root ");
 }

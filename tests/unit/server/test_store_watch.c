@@ -4,7 +4,7 @@
 #include <poll.h>
 
 /* Whether a change is reported within some time. */
-static bool told(const struct world *world, int descriptor, int timeout_ms)
+static bool reported(const struct world *world, int descriptor, int timeout_ms)
 {
     struct pollfd wait = {.fd = descriptor, .events = POLLIN};
 
@@ -14,25 +14,24 @@ static bool told(const struct world *world, int descriptor, int timeout_ms)
     return false;
 }
 
-static void changes_are_reported_at_once(void **state)
+WITH_STORE(changes_are_reported_at_once)
 {
-    struct world *world = *state;
     int descriptor = world->store->ops->watch(world->store);
 
     assert_true(descriptor >= 0);
-    assert_true(told(world, descriptor, 500));
+    assert_true(reported(world, descriptor, 500));
     assert_lists(world, "");
-    assert_false(told(world, descriptor, 100));
+    assert_false(reported(world, descriptor, 100));
     command(world, "mkdir new");
-    assert_true(told(world, descriptor, 500));
+    assert_true(reported(world, descriptor, 500));
     command(world, "echo x > new/m.zt");
     assert_lists(world, "new/m.zt ");
     command(world, "echo y >> new/m.zt");
-    assert_true(told(world, descriptor, 500));
+    assert_true(reported(world, descriptor, 500));
     command(world, "mv new/m.zt new/n.zt");
-    assert_true(told(world, descriptor, 500));
+    assert_true(reported(world, descriptor, 500));
     command(world, "rm -r new");
-    assert_true(told(world, descriptor, 500));
+    assert_true(reported(world, descriptor, 500));
     assert_lists(world, "");
 }
 
@@ -55,12 +54,11 @@ static void assert_look(const struct world *world, const char *text, const char 
     list[0] = '\0';
     /* Until the store's timer has no say. */
     while (world->store->ops->changed(world->store))
-        world->store->ops->look(world->store, collect_look, list, &whole, NULL);
+        world->store->ops->list_changes(world->store, collect_look, list, &whole, NULL);
     list[0] = '\0';
     command(world, text);
     assert_true(world->store->ops->changed(world->store));
-    assert_int_equal(world->store->ops->look(world->store, collect_look, list, &whole, NULL),
-                     ZT_OK);
+    assert_ok(world->store->ops->list_changes(world->store, collect_look, list, &whole, NULL));
     if (expected == NULL)
         assert_true(whole);
     else if (whole)
@@ -69,10 +67,8 @@ static void assert_look(const struct world *world, const char *text, const char 
         assert_string_equal(list, expected);
 }
 
-static void a_look_visits_only_what_changed(void **state)
+WITH_STORE(a_look_visits_only_what_changed)
 {
-    struct world *world = *state;
-
     command(world, "mkdir -p a/b; for i in 1 2 3; do echo $i > a/b/m$i.zt; echo $i > n$i.zt; done");
     assert_true(world->store->ops->watch(world->store) >= 0);
     assert_look(world, "echo 2 >> a/b/m2.zt", "a/b/m2.zt ");
@@ -85,9 +81,8 @@ static void a_look_visits_only_what_changed(void **state)
     assert_look(world, "touch other.txt .hidden.zt", "");
 }
 
-static void folders_found_by_a_look_are_watched(void **state)
+WITH_STORE(folders_found_by_a_look_are_watched)
 {
-    struct world *world = *state;
     char list[256] = "";
     bool whole = false;
 
@@ -95,15 +90,13 @@ static void folders_found_by_a_look_are_watched(void **state)
     assert_look(world, "mkdir -p ../outside/d/e; mv ../outside/d d", "");
     command(world, "echo 1 > d/e/m.zt");
     assert_true(world->store->ops->changed(world->store));
-    world->store->ops->look(world->store, collect_look, list, &whole, NULL);
+    world->store->ops->list_changes(world->store, collect_look, list, &whole, NULL);
     assert_false(whole);
     assert_non_null(strstr(list, "d/e/m.zt "));
 }
 
-static void what_a_look_cannot_know_needs_a_list(void **state)
+WITH_STORE(what_a_look_cannot_know_needs_a_list)
 {
-    struct world *world = *state;
-
     command(world, "mkdir -p a/b c; touch a/b/m.zt c/m.zt");
     assert_true(world->store->ops->watch(world->store) >= 0);
     assert_look(world, "mv a d", NULL);
@@ -118,67 +111,49 @@ static void what_a_look_cannot_know_needs_a_list(void **state)
     assert_look(world, "echo 1 > plain.zt", NULL);
 }
 
-static void changes_of_hidden_files_are_not_reported(void **state)
+WITH_STORE(changes_of_hidden_files_are_not_reported)
 {
-    struct world *world = *state;
     int descriptor = world->store->ops->watch(world->store);
 
     command(world, "mkdir -p .ztserve/verified");
     assert_lists(world, "");
-    told(world, descriptor, 0);
+    reported(world, descriptor, 0);
     command(
         world,
         "touch .x .ztserve/verified/abc; rm .x; echo 1 > note.txt.part; rm .ztserve/verified/abc");
     /* Creation and removal of another name may be a link to a folder: one telling, no more. */
-    told(world, descriptor, 50);
+    reported(world, descriptor, 50);
     command(world,
             "touch .ztserve/y; mv .ztserve/y .ztserve/z; rm .ztserve/z; touch .q; mv .q .r; rm .r");
-    assert_false(told(world, descriptor, 200));
+    assert_false(reported(world, descriptor, 200));
 }
 
-static void the_timer_asks_for_a_scan_within_three_seconds(void **state)
+WITH_STORE(the_timer_asks_for_a_scan_within_three_seconds)
 {
-    struct world *world = *state;
     int descriptor = world->store->ops->watch(world->store);
 
     assert_lists(world, "");
-    told(world, descriptor, 0);
-    assert_true(told(world, descriptor, 2500));
+    reported(world, descriptor, 0);
+    assert_true(reported(world, descriptor, 2500));
     /* Reported once, until the next scan sets the timer again. */
-    assert_false(told(world, descriptor, 0));
+    assert_false(reported(world, descriptor, 0));
 }
 
-static void a_root_that_disappears_and_returns_is_found_again(void **state)
+WITH_STORE(a_root_that_disappears_and_returns_is_found_again)
 {
-    struct world *world = *state;
     int descriptor = world->store->ops->watch(world->store);
     char bytes[16];
 
     command(world, "echo 1 > m.zt");
     assert_lists(world, "m.zt ");
     command(world, "mv $PWD ../gone");
-    assert_true(told(world, descriptor, 500));
+    assert_true(reported(world, descriptor, 500));
     assert_lists(world, "");
     assert_int_equal(mkdir(world->root, 0755), 0);
     command(world, "echo 2 > n.zt");
-    assert_true(told(world, descriptor, 2500));
+    assert_true(reported(world, descriptor, 2500));
     assert_lists(world, "n.zt ");
-    assert_int_equal(open_path(world, "n.zt", bytes), ZT_OK);
+    assert_ok(open_path(world, "n.zt", bytes));
     command(world, "rm -r ../gone; echo 3 >> n.zt");
-    assert_true(told(world, descriptor, 500));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(changes_are_reported_at_once),
-        TEST(a_look_visits_only_what_changed),
-        TEST(folders_found_by_a_look_are_watched),
-        TEST(what_a_look_cannot_know_needs_a_list),
-        TEST(changes_of_hidden_files_are_not_reported),
-        TEST(the_timer_asks_for_a_scan_within_three_seconds),
-        TEST(a_root_that_disappears_and_returns_is_found_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    assert_true(reported(world, descriptor, 500));
 }

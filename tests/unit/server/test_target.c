@@ -1,5 +1,5 @@
 /* Request targets: their forms, paths, percent-escapes and queries. */
-#include "support.h"
+#include "tests.h"
 
 #include <string.h>
 
@@ -13,24 +13,22 @@ static void assert_path(const char *target, const char *expected)
     assert_true(zt_text_is(path, expected));
 }
 
-static void the_path_of_a_target_ends_at_the_query(void **state)
+TEST(the_path_of_a_target_ends_at_the_query)
 {
-    (void)state;
     assert_path("/a/b?c/d", "/a/b");
     assert_path("/?", "/");
     assert_path("/a%3Fb", "/a%3Fb");
 }
 
-static void an_absolute_target_has_the_path_after_its_authority(void **state)
+TEST(an_absolute_target_has_the_path_after_its_authority)
 {
-    (void)state;
     assert_path("http://host:80/a?b", "/a");
     assert_path("HTTPS://host/a/", "/a/");
     assert_path("http://host", "/");
     assert_path("http://h?x", "/");
 }
 
-static void an_absolute_target_states_the_host(void **state)
+TEST(an_absolute_target_states_the_host)
 {
     static const char *const without[] = {"/a",        "*",        "http://",
                                           "http:///a", "//host/a", "ftp://host/"};
@@ -42,7 +40,6 @@ static void an_absolute_target_states_the_host(void **state)
                 {"http://a:b@c@host:1", "host:1"},   {"http://a@/", ""}};
     struct zt_text host;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++) {
         assert_true(target_host(with[i].target, &host));
         assert_true(zt_text_is(host, with[i].host));
@@ -51,21 +48,19 @@ static void an_absolute_target_states_the_host(void **state)
         assert_false(target_host(without[i], &host));
 }
 
-static void other_targets_are_not_paths(void **state)
+TEST(other_targets_are_not_paths)
 {
     static const char *const targets[] = {"",  "a", "a/b", "http://", "http:///a", "ftp://host/a",
                                           "**"};
     struct zt_text path;
 
-    (void)state;
     assert_int_equal(target_path("*", &path), TARGET_ASTERISK);
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
         assert_int_equal(target_path(targets[i], &path), TARGET_INVALID);
 }
 
-static void empty_segments_are_found_inside_a_path(void **state)
+TEST(empty_segments_are_found_inside_a_path)
 {
-    (void)state;
     assert_false(path_has_empty_segment(zt_text_from("/")));
     assert_false(path_has_empty_segment(zt_text_from("/a/b/")));
     assert_true(path_has_empty_segment(zt_text_from("//")));
@@ -74,7 +69,7 @@ static void empty_segments_are_found_inside_a_path(void **state)
     assert_false(path_has_empty_segment((struct zt_text){"/a//b", 3}));
 }
 
-static void a_base_path_is_removed_once(void **state)
+TEST(a_base_path_is_removed_once)
 {
     static const struct {
         const char *path;
@@ -83,16 +78,14 @@ static void a_base_path_is_removed_once(void **state)
                  {"/a/m", "/a/m"}, {"/mm/a", "/mm/a"}, {"/", "/"},          {"/%6D/a", "/%6D/a"},
                  {"/M/a", "/M/a"}, {"/m//a", "//a"},   {"/m%2Fa", "/m%2Fa"}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_true(zt_text_is(path_below(zt_text_from(cases[i].path), "/m"), cases[i].below));
         assert_true(zt_text_is(path_below(zt_text_from(cases[i].path), ""), cases[i].path));
     }
 }
 
-static void encoded_slashes_are_found_in_any_case(void **state)
+TEST(encoded_slashes_are_found_in_any_case)
 {
-    (void)state;
     assert_true(path_has_encoded_slash(zt_text_from("a%2Fb")));
     assert_true(path_has_encoded_slash(zt_text_from("%2f")));
     assert_false(path_has_encoded_slash(zt_text_from("a/b")));
@@ -100,12 +93,11 @@ static void encoded_slashes_are_found_in_any_case(void **state)
     assert_false(path_has_encoded_slash((struct zt_text){"%2F", 2}));
 }
 
-static void escapes_are_decoded_once(void **state)
+TEST(escapes_are_decoded_once)
 {
     char buffer[32];
     size_t length;
 
-    (void)state;
     assert_true(percent_decode(zt_text_from("a%2Fb%20%c3%A9%00+%2525"), buffer, &length));
     assert_int_equal(length, 11);
     assert_memory_equal(buffer, "a/b \xc3\xa9\0+%25", 11);
@@ -113,24 +105,22 @@ static void escapes_are_decoded_once(void **state)
     assert_int_equal(length, 0);
 }
 
-static void malformed_escapes_are_refused(void **state)
+TEST(malformed_escapes_are_refused)
 {
     static const char *const texts[] = {"%", "a%", "%2", "%zz", "%2g", "%g2", "%%41", "% 41"};
     char buffer[8];
     size_t length = 7;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_false(percent_decode(zt_text_from(texts[i]), buffer, &length));
     assert_int_equal(length, 7);
 }
 
-static void an_escape_is_not_read_past_the_end(void **state)
+TEST(an_escape_is_not_read_past_the_end)
 {
     char buffer[4];
     size_t length;
 
-    (void)state;
     assert_false(percent_decode((struct zt_text){"%41", 2}, buffer, &length));
     assert_true(percent_decode((struct zt_text){"%41", 3}, buffer, &length));
     assert_int_equal(length, 1);
@@ -145,12 +135,11 @@ static void assert_found(const char *target, const char *name, unsigned nth, con
     assert_true(zt_text_is(raw, value));
 }
 
-static void parameters_are_found_by_name_and_number(void **state)
+TEST(parameters_are_found_by_name_and_number)
 {
     static const char target[] = "/p?a=1&b=x%2F+y&a=2&c&=d&%61=3&e=&aa=4&f=g=h";
     struct zt_text raw;
 
-    (void)state;
     assert_found(target, "a", 0, "1");
     assert_found(target, "a", 1, "2");
     assert_found(target, "a", 2, "3");
@@ -165,45 +154,22 @@ static void parameters_are_found_by_name_and_number(void **state)
     assert_false(query_find(target, "g", 0, &raw));
 }
 
-static void names_with_malformed_escapes_are_no_name(void **state)
+TEST(names_with_malformed_escapes_are_no_name)
 {
     struct zt_text raw;
 
-    (void)state;
     assert_false(query_find("/p?%6=1&%zz=2&a%=3", "a", 0, &raw));
     assert_false(query_find("/p?%6=1", "%6", 0, &raw));
     assert_false(query_find("/p?a%00=1", "a", 0, &raw));
 }
 
-static void a_target_without_query_has_no_parameters(void **state)
+TEST(a_target_without_query_has_no_parameters)
 {
     struct zt_text raw;
 
-    (void)state;
     assert_false(query_find("/a=1", "a", 0, &raw));
     assert_false(query_find("/p", "", 0, &raw));
     assert_found("/p?", "", 0, "");
     assert_found("/p?&&", "", 2, "");
     assert_found("/p?a=1?b=2", "a", 0, "1?b=2");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_path_of_a_target_ends_at_the_query),
-        cmocka_unit_test(an_absolute_target_has_the_path_after_its_authority),
-        cmocka_unit_test(an_absolute_target_states_the_host),
-        cmocka_unit_test(other_targets_are_not_paths),
-        cmocka_unit_test(empty_segments_are_found_inside_a_path),
-        cmocka_unit_test(a_base_path_is_removed_once),
-        cmocka_unit_test(encoded_slashes_are_found_in_any_case),
-        cmocka_unit_test(escapes_are_decoded_once),
-        cmocka_unit_test(malformed_escapes_are_refused),
-        cmocka_unit_test(an_escape_is_not_read_past_the_end),
-        cmocka_unit_test(parameters_are_found_by_name_and_number),
-        cmocka_unit_test(names_with_malformed_escapes_are_no_name),
-        cmocka_unit_test(a_target_without_query_has_no_parameters),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

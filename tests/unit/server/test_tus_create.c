@@ -12,9 +12,8 @@ static struct asked create_named(const char *metadata)
 /* --- refusals --- */
 
 /* Each request has one fault fewer than the one before it. */
-static void refusals_come_in_the_order_of_the_contract(void **state)
+WITH_TUS(refusals_come_in_the_order_of_the_contract)
 {
-    struct world *world = *state;
     struct asked asked = with_field(to_ask("POST", TARGET), "If-Match", "*");
 
     world->config.upload.max_bytes = 9;
@@ -38,9 +37,8 @@ static void refusals_come_in_the_order_of_the_contract(void **state)
     assert_status(world, asked, 201);
 }
 
-static void other_versions_are_refused_with_the_one_spoken(void **state)
+WITH_TUS(other_versions_are_refused_with_the_one_spoken)
 {
-    struct world *world = *state;
     struct answered answered =
         ask(world, with_field(with_field(to_ask("POST", TARGET), "Tus-Resumable", "0.2.2"),
                               "Upload-Length", "10"));
@@ -49,10 +47,8 @@ static void other_versions_are_refused_with_the_one_spoken(void **state)
     assert_string_equal(value_of(&answered, "Tus-Version"), "1.0.0");
 }
 
-static void metadata_names_the_model(void **state)
+WITH_TUS(metadata_names_the_model)
 {
-    struct world *world = *state;
-
     assert_refused(world, create_named("name bQ=="), 400, "invalid-request");
     /* ".m", and "m m.zt" */
     assert_refused(world, create_named("filename Lm0="), 400, "invalid-name");
@@ -67,18 +63,16 @@ static void metadata_names_the_model(void **state)
     assert_status(world, create_named("filename bQ=="), 201);
 }
 
-static void length_is_a_number_of_bytes(void **state)
+WITH_TUS(length_is_a_number_of_bytes)
 {
     static const char *const lengths[] = {"", "-1", "+1", "1.5", "0x10", "99999999999999999999"};
-    struct world *world = *state;
 
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
         assert_refused(world, tus_create(lengths[i]), 400, "invalid-request");
 }
 
-static void lengths_are_stated_once_and_concatenations_well_formed(void **state)
+WITH_TUS(lengths_are_stated_once_and_concatenations_well_formed)
 {
-    struct world *world = *state;
     struct asked later = with_field(tus_ask("POST", TARGET), "Upload-Metadata", TUS_METADATA);
 
     assert_refused(world, with_field(tus_create("10"), "Upload-Defer-Length", "1"), 400,
@@ -94,9 +88,8 @@ static void lengths_are_stated_once_and_concatenations_well_formed(void **state)
     assert_status(world, with_field(later, "Upload-Defer-Length", "1"), 201);
 }
 
-static void override_of_creation_is_405(void **state)
+WITH_TUS(override_of_creation_is_405)
 {
-    struct world *world = *state;
     struct answered answered =
         ask(world, with_field(tus_create("10"), "X-HTTP-Method-Override", "PATCH"));
 
@@ -105,10 +98,8 @@ static void override_of_creation_is_405(void **state)
     assert_status(world, with_field(tus_create("10"), "X-HTTP-Method-Override", "post"), 201);
 }
 
-static void length_beyond_the_disk_is_refused_and_leaves_nothing(void **state)
+WITH_TUS(length_beyond_the_disk_is_refused_and_leaves_nothing)
 {
-    struct world *world = *state;
-
     world->config.upload.max_bytes = INT64_MAX;
     assert_refused(world, tus_create("9000000000000000000"), 507, "insufficient-storage");
     assert_int_equal(entries_of(world, UPLOAD_FOLDER), 0);
@@ -116,10 +107,8 @@ static void length_beyond_the_disk_is_refused_and_leaves_nothing(void **state)
                         "{\"uploads\":[]}\n");
 }
 
-static void refused_creations_leave_nothing(void **state)
+WITH_TUS(refused_creations_leave_nothing)
 {
-    struct world *world = *state;
-
     /* The first bytes make no piece, or are too many. */
     assert_refused(world, with_body(tus_create("10"), tus_bytes, 5), 415, "unsupported-media-type");
     assert_refused(world, with_body(tus_with_type(tus_create("10")), tus_bytes, 11), 413,
@@ -129,9 +118,8 @@ static void refused_creations_leave_nothing(void **state)
 
 /* --- what it makes --- */
 
-static void creation_is_answered_with_its_place_and_offset(void **state)
+WITH_TUS(creation_is_answered_with_its_place_and_offset)
 {
-    struct world *world = *state;
     struct answered answered = assert_status(world, tus_create("10"), 201);
     char target[64];
 
@@ -145,9 +133,8 @@ static void creation_is_answered_with_its_place_and_offset(void **state)
     assert_int_equal(entries_of(world, UPLOAD_FOLDER), 1);
 }
 
-static void creation_takes_the_first_bytes(void **state)
+WITH_TUS(creation_takes_the_first_bytes)
 {
-    struct world *world = *state;
     struct answered answered = assert_status(
         world, with_body(tus_with_type(tus_create(tus_length_text)), tus_bytes, 100), 201);
     char target[64];
@@ -158,9 +145,8 @@ static void creation_takes_the_first_bytes(void **state)
     assert_exists(world, "m.zt", false);
 }
 
-static void creation_with_all_bytes_publishes(void **state)
+WITH_TUS(creation_with_all_bytes_publishes)
 {
-    struct world *world = *state;
     struct answered answered = assert_status(
         world, with_body(tus_with_type(tus_create(tus_length_text)), tus_bytes, tus_length), 201);
     char digest[80];
@@ -173,18 +159,15 @@ static void creation_with_all_bytes_publishes(void **state)
     assert_exists(world, "m.zt", true);
 }
 
-static void creation_whose_bytes_are_no_model_is_gone(void **state)
+WITH_TUS(creation_whose_bytes_are_no_model_is_gone)
 {
-    struct world *world = *state;
-
     assert_fails_after_body(world, with_body(tus_with_type(tus_create("10")), tus_bytes, 10), 422,
                             "invalid-model");
     assert_nothing_kept(world);
 }
 
-static void creation_whose_bytes_fail_their_digest_is_gone(void **state)
+WITH_TUS(creation_whose_bytes_fail_their_digest_is_gone)
 {
-    struct world *world = *state;
     struct asked asked = with_body(tus_with_type(tus_create(tus_length_text)), tus_bytes, 100);
 
     assert_fails_after_body(world, with_field(asked, "Content-Digest", WRONG_DIGEST), 422,
@@ -193,9 +176,8 @@ static void creation_whose_bytes_fail_their_digest_is_gone(void **state)
 }
 
 /* No client can know it. */
-static void interrupted_creation_leaves_nothing(void **state)
+WITH_TUS(interrupted_creation_leaves_nothing)
 {
-    struct world *world = *state;
     struct sending_request sending;
 
     sending_begin(world, &sending,
@@ -207,9 +189,8 @@ static void interrupted_creation_leaves_nothing(void **state)
     assert_nothing_kept(world);
 }
 
-static void digest_of_creation_is_that_of_the_whole_file(void **state)
+WITH_TUS(digest_of_creation_is_that_of_the_whole_file)
 {
-    struct world *world = *state;
     char digest[80];
     struct asked asked = with_body(tus_with_type(tus_create(tus_length_text)), tus_bytes, 100);
     struct answered answered;
@@ -222,9 +203,8 @@ static void digest_of_creation_is_that_of_the_whole_file(void **state)
     assert_exists(world, "m.zt", true);
 }
 
-static void wrong_digest_of_creation_ends_the_upload_at_the_last_byte(void **state)
+WITH_TUS(wrong_digest_of_creation_ends_the_upload_at_the_last_byte)
 {
-    struct world *world = *state;
     struct answered answered = assert_status(
         world, with_field(tus_create(tus_length_text), "Repr-Digest", WRONG_DIGEST), 201);
     char target[64];
@@ -235,9 +215,8 @@ static void wrong_digest_of_creation_ends_the_upload_at_the_last_byte(void **sta
     assert_exists(world, "m.zt", false);
 }
 
-static void precondition_of_creation_holds_at_publication(void **state)
+WITH_TUS(precondition_of_creation_holds_at_publication)
 {
-    struct world *world = *state;
     struct answered answered =
         assert_status(world, with_field(tus_create(tus_length_text), "If-None-Match", "*"), 201);
     char last[24];
@@ -249,29 +228,4 @@ static void precondition_of_creation_holds_at_publication(void **state)
     snprintf(last, sizeof(last), "%zu", tus_length - 1);
     assert_fails_after_body(world, tus_patch(target, last, 1), 412, "precondition-failed");
     assert_exists(world, "m.npy", true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TUS_TEST(refusals_come_in_the_order_of_the_contract),
-        TUS_TEST(other_versions_are_refused_with_the_one_spoken),
-        TUS_TEST(metadata_names_the_model),
-        TUS_TEST(length_is_a_number_of_bytes),
-        TUS_TEST(lengths_are_stated_once_and_concatenations_well_formed),
-        TUS_TEST(override_of_creation_is_405),
-        TUS_TEST(length_beyond_the_disk_is_refused_and_leaves_nothing),
-        TUS_TEST(refused_creations_leave_nothing),
-        TUS_TEST(creation_is_answered_with_its_place_and_offset),
-        TUS_TEST(creation_takes_the_first_bytes),
-        TUS_TEST(creation_with_all_bytes_publishes),
-        TUS_TEST(creation_whose_bytes_are_no_model_is_gone),
-        TUS_TEST(creation_whose_bytes_fail_their_digest_is_gone),
-        TUS_TEST(interrupted_creation_leaves_nothing),
-        TUS_TEST(digest_of_creation_is_that_of_the_whole_file),
-        TUS_TEST(wrong_digest_of_creation_ends_the_upload_at_the_last_byte),
-        TUS_TEST(precondition_of_creation_holds_at_publication),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,9 +19,8 @@ static void publish(struct world *world)
 
 /* --- HEAD --- */
 
-static void head_states_what_creation_stated(void **state)
+WITH_TUS(head_states_what_creation_stated)
 {
-    struct world *world = *state;
     struct answered answered;
 
     begin(world);
@@ -34,9 +33,8 @@ static void head_states_what_creation_stated(void **state)
     assert_string_equal(value_of(&answered, "Location"), "");
 }
 
-static void head_of_a_published_upload_names_the_model(void **state)
+WITH_TUS(head_of_a_published_upload_names_the_model)
 {
-    struct world *world = *state;
     struct answered answered;
 
     publish(world);
@@ -46,29 +44,24 @@ static void head_of_a_published_upload_names_the_model(void **state)
     assert_string_equal(value_of(&answered, "Upload-Expires"), "");
 }
 
-static void head_needs_the_version_and_the_upload(void **state)
+WITH_TUS(head_needs_the_version_and_the_upload)
 {
-    struct world *world = *state;
-
     begin(world);
     assert_int_equal(ask(world, to_ask("HEAD", target)).status, 412);
     assert_int_equal(ask(world, tus_ask("HEAD", UNKNOWN)).status, 404);
     assert_int_equal(ask(world, tus_ask("HEAD", "/v1/resumable/..")).status, 404);
 }
 
-static void head_is_answered_on_a_read_only_server(void **state)
+WITH_TUS(head_is_answered_on_a_read_only_server)
 {
-    struct world *world = *state;
-
     begin(world);
     world->config.writable = false;
     assert_offset(world, target, "0");
 }
 
 /* The offset of the whole length would look like success. */
-static void head_tries_again_to_publish_what_is_whole(void **state)
+WITH_TUS(head_tries_again_to_publish_what_is_whole)
 {
-    struct world *world = *state;
     struct answered answered;
 
     begin(world);
@@ -83,9 +76,8 @@ static void head_tries_again_to_publish_what_is_whole(void **state)
 
 /* --- DELETE --- */
 
-static void delete_leaves_nothing(void **state)
+WITH_TUS(delete_leaves_nothing)
 {
-    struct world *world = *state;
     unsigned before = open_descriptors();
 
     begin(world);
@@ -98,19 +90,15 @@ static void delete_leaves_nothing(void **state)
     assert_fails_after_body(world, tus_ask("DELETE", target), 404, "upload-not-found");
 }
 
-static void delete_of_a_published_upload_is_404_and_keeps_the_model(void **state)
+WITH_TUS(delete_of_a_published_upload_is_404_and_keeps_the_model)
 {
-    struct world *world = *state;
-
     publish(world);
     assert_fails_after_body(world, tus_ask("DELETE", target), 404, "upload-not-found");
     assert_exists(world, "m.zt", true);
 }
 
-static void delete_needs_writing_and_the_version(void **state)
+WITH_TUS(delete_needs_writing_and_the_version)
 {
-    struct world *world = *state;
-
     begin(world);
     world->config.writable = false;
     assert_refused(world, to_ask("DELETE", target), 403, "read-only");
@@ -121,19 +109,16 @@ static void delete_needs_writing_and_the_version(void **state)
 
 /* --- after the last byte --- */
 
-static void bytes_after_the_last_are_refused(void **state)
+WITH_TUS(bytes_after_the_last_are_refused)
 {
-    struct world *world = *state;
-
     publish(world);
     assert_refused(world, tus_patch(target, tus_length_text, 1), 413, "too-large");
     assert_refused(world, tus_patch(target, "0", 1), 409, "conflict");
 }
 
 /* A client repeats its last request when the answer was lost. */
-static void empty_piece_after_the_last_byte_repeats_the_answer(void **state)
+WITH_TUS(empty_piece_after_the_last_byte_repeats_the_answer)
 {
-    struct world *world = *state;
     struct answered answered;
     char digest[80];
 
@@ -144,10 +129,8 @@ static void empty_piece_after_the_last_byte_repeats_the_answer(void **state)
                         digest_of(tus_bytes, tus_length, digest));
 }
 
-static void offset_and_bytes_survive_a_restart(void **state)
+WITH_TUS(offset_and_bytes_survive_a_restart)
 {
-    struct world *world = *state;
-
     begin(world);
     assert_status(world, tus_patch(target, "0", 150), 204);
     uploads_restart(world);
@@ -158,9 +141,8 @@ static void offset_and_bytes_survive_a_restart(void **state)
 
 /* --- POST with an override --- */
 
-static void override_does_what_patch_and_delete_do(void **state)
+WITH_TUS(override_does_what_patch_and_delete_do)
 {
-    struct world *world = *state;
     struct asked asked;
 
     begin(world);
@@ -173,10 +155,9 @@ static void override_does_what_patch_and_delete_do(void **state)
     assert_nothing_kept(world);
 }
 
-static void other_overrides_are_405(void **state)
+WITH_TUS(other_overrides_are_405)
 {
     static const char *const methods[] = {"PUT", "HEAD", "PATCHES", ""};
-    struct world *world = *state;
     struct answered answered;
 
     begin(world);
@@ -191,9 +172,8 @@ static void other_overrides_are_405(void **state)
 
 /* --- OPTIONS --- */
 
-static void options_states_what_is_offered(void **state)
+WITH_TUS(options_states_what_is_offered)
 {
-    struct world *world = *state;
     struct answered answered;
 
     world->config.upload.max_bytes = 12345;
@@ -206,26 +186,4 @@ static void options_states_what_is_offered(void **state)
         "expiration,termination");
     assert_string_equal(value_of(&answered, "Tus-Max-Size"), "12345");
     assert_string_equal(value_of(&answered, "Tus-Checksum-Algorithm"), "sha1,sha256");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TUS_TEST(head_states_what_creation_stated),
-        TUS_TEST(head_of_a_published_upload_names_the_model),
-        TUS_TEST(head_needs_the_version_and_the_upload),
-        TUS_TEST(head_is_answered_on_a_read_only_server),
-        TUS_TEST(head_tries_again_to_publish_what_is_whole),
-        TUS_TEST(delete_leaves_nothing),
-        TUS_TEST(delete_of_a_published_upload_is_404_and_keeps_the_model),
-        TUS_TEST(delete_needs_writing_and_the_version),
-        TUS_TEST(bytes_after_the_last_are_refused),
-        TUS_TEST(empty_piece_after_the_last_byte_repeats_the_answer),
-        TUS_TEST(offset_and_bytes_survive_a_restart),
-        TUS_TEST(override_does_what_patch_and_delete_do),
-        TUS_TEST(other_overrides_are_405),
-        TUS_TEST(options_states_what_is_offered),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,11 @@
 /* The header fields of tus: what is read of them, and what is malformed. */
-#include "support.h"
+#include "tests.h"
 
 #include <string.h>
 
 #include "upload/tus/tus_fields.h"
 
-static void numbers_are_digits_up_to_63_bits(void **state)
+TEST(numbers_are_digits_up_to_63_bits)
 {
     static const char *const bad[] = {"",
                                       "-1",
@@ -19,7 +19,6 @@ static void numbers_are_digits_up_to_63_bits(void **state)
                                       "00000000000000000001"};
     uint64_t number = 7;
 
-    (void)state;
     assert_true(tus_number_parse("0", &number) && number == 0);
     assert_true(tus_number_parse("9223372036854775807", &number) && number == INT64_MAX);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -27,12 +26,11 @@ static void numbers_are_digits_up_to_63_bits(void **state)
     assert_int_equal(number, INT64_MAX);
 }
 
-static void metadata_gives_the_value_of_a_key(void **state)
+TEST(metadata_gives_the_value_of_a_key)
 {
     static const char *const fields[] = {"model YWJj", "a,b Yg==,model YWJj", "model YWJj , x",
                                          " model YWJj,modelx YQ=="};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         char value[4];
 
@@ -42,18 +40,17 @@ static void metadata_gives_the_value_of_a_key(void **state)
     }
 }
 
-static void metadata_without_the_key_is_absent(void **state)
+TEST(metadata_without_the_key_is_absent)
 {
     static const char *const fields[] = {"", "Model YWJj", "mode YWJj", "modell YWJj"};
     char value[4];
 
-    (void)state;
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(tus_metadata_find(fields[i], "model", value, sizeof(value)),
                          TUS_METADATA_ABSENT);
 }
 
-static void metadata_that_breaks_a_rule_is_malformed(void **state)
+TEST(metadata_that_breaks_a_rule_is_malformed)
 {
     static const char *const fields[] = {"model YWJ",             /* no padding */
                                          "model YW=j",            /* padding inside */
@@ -68,17 +65,15 @@ static void metadata_that_breaks_a_rule_is_malformed(void **state)
                                          "model ===="};
     char value[4];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         assert_int_equal(tus_metadata_find(fields[i], "model", value, sizeof(value)),
                          TUS_METADATA_MALFORMED);
 }
 
-static void checksums_are_read(void **state)
+TEST(checksums_are_read)
 {
     struct zt_digest digest;
 
-    (void)state;
     assert_int_equal(tus_checksum_parse("sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=", &digest),
                      TUS_CHECKSUM_KNOWN);
     assert_int_equal(digest.algorithm, ZT_DIGEST_SHA1);
@@ -91,7 +86,7 @@ static void checksums_are_read(void **state)
     assert_int_equal(digest.algorithm, ZT_DIGEST_SHA256);
 }
 
-static void malformed_and_unknown_checksums_differ(void **state)
+TEST(malformed_and_unknown_checksums_differ)
 {
     static const char *const malformed[] = {"",
                                             "sha1",
@@ -104,21 +99,19 @@ static void malformed_and_unknown_checksums_differ(void **state)
                                           "sha11 x"};
     struct zt_digest digest;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
         assert_int_equal(tus_checksum_parse(malformed[i], &digest), TUS_CHECKSUM_MALFORMED);
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
         assert_int_equal(tus_checksum_parse(unknown[i], &digest), TUS_CHECKSUM_UNKNOWN);
 }
 
-static void kinds_of_concatenation_are_exact(void **state)
+TEST(kinds_of_concatenation_are_exact)
 {
     static const char *const malformed[] = {
         "",      "Partial", "partial ", "partial;",  "partial, partial",
         "final", "final;",  "final; ",  "final ;/x", "Final;/x"};
     const char *urls = NULL;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
         assert_int_equal(tus_concat_parse(malformed[i], &urls), TUS_CONCAT_MALFORMED);
     assert_int_equal(tus_concat_parse("partial", &urls), TUS_CONCAT_PART);
@@ -127,13 +120,12 @@ static void kinds_of_concatenation_are_exact(void **state)
     assert_string_equal(urls, "/a /b");
 }
 
-static void urls_of_uploads_give_ids_in_their_order(void **state)
+TEST(urls_of_uploads_give_ids_in_their_order)
 {
     const char *at = " /v1/resumable/a  http://x/v1/resumable/b\tHTTPS://x:1/y/v1/resumable/c"
                      " //x/v1/resumable/d resumable/e ";
     struct zt_text id;
 
-    (void)state;
     for (const char *wanted = "abcde"; *wanted != '\0'; wanted++) {
         assert_true(tus_concat_next(&at, &id));
         assert_int_equal(id.length, 1);
@@ -143,7 +135,7 @@ static void urls_of_uploads_give_ids_in_their_order(void **state)
     assert_false(tus_concat_next(&at, &id));
 }
 
-static void urls_of_anything_else_give_no_ids(void **state)
+TEST(urls_of_anything_else_give_no_ids)
 {
     static const char *const others[] = {"a",
                                          "/a",
@@ -158,7 +150,6 @@ static void urls_of_anything_else_give_no_ids(void **state)
                                          "/v1/resumable/a/b",
                                          "/V1/resumable/a"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         const char *at = others[i];
         struct zt_text id;
@@ -167,21 +158,4 @@ static void urls_of_anything_else_give_no_ids(void **state)
         assert_int_equal(id.length, 0);
         assert_false(tus_concat_next(&at, &id));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_digits_up_to_63_bits),
-        cmocka_unit_test(metadata_gives_the_value_of_a_key),
-        cmocka_unit_test(metadata_without_the_key_is_absent),
-        cmocka_unit_test(metadata_that_breaks_a_rule_is_malformed),
-        cmocka_unit_test(checksums_are_read),
-        cmocka_unit_test(malformed_and_unknown_checksums_differ),
-        cmocka_unit_test(kinds_of_concatenation_are_exact),
-        cmocka_unit_test(urls_of_uploads_give_ids_in_their_order),
-        cmocka_unit_test(urls_of_anything_else_give_no_ids),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,9 +29,8 @@ static struct asked abc_with(const char *name, const char *value)
 /* --- refusals --- */
 
 /* Each request has one fault fewer than the one before it. */
-static void refusals_come_in_the_order_of_the_contract(void **state)
+WITH_TUS(refusals_come_in_the_order_of_the_contract)
 {
-    struct world *world = *state;
     struct asked asked = with_body(
         to_ask("PATCH", "/v1/resumable/0123456789abcdef0123456789abcdef"), tus_bytes, tus_length);
 
@@ -58,10 +57,9 @@ static void refusals_come_in_the_order_of_the_contract(void **state)
     assert_status(world, asked, 204);
 }
 
-static void offset_is_a_number_of_bytes(void **state)
+WITH_TUS(offset_is_a_number_of_bytes)
 {
     static const char *const offsets[] = {"", "-0", "0 ", "0x0", "99999999999999999999"};
-    struct world *world = *state;
 
     begin(world);
     for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
@@ -72,10 +70,8 @@ static void offset_is_a_number_of_bytes(void **state)
                        400, "invalid-request");
 }
 
-static void only_the_next_offset_is_taken(void **state)
+WITH_TUS(only_the_next_offset_is_taken)
 {
-    struct world *world = *state;
-
     begin(world);
     assert_status(world, tus_patch(target, "0", 100), 204);
     assert_refused(world, tus_patch(target, "0", 100), 409, "conflict");
@@ -84,11 +80,10 @@ static void only_the_next_offset_is_taken(void **state)
     assert_offset(world, target, "100");
 }
 
-static void media_type_may_have_parameters_only(void **state)
+WITH_TUS(media_type_may_have_parameters_only)
 {
     static const char *const others[] = {"application/octet-stream", TUS_TYPE "x", TUS_TYPE " x",
                                          "application/offset+octet"};
-    struct world *world = *state;
     struct asked asked;
 
     begin(world);
@@ -100,11 +95,10 @@ static void media_type_may_have_parameters_only(void **state)
                   204);
 }
 
-static void unknown_and_malformed_checksums_are_refused(void **state)
+WITH_TUS(unknown_and_malformed_checksums_are_refused)
 {
     static const char *const texts[] = {"md5 kAFQmDzST7DWlj99KOF/cg==", "sha1", "sha1 !",
                                         "sha1 kAFQmDzST7DWlj99KOF/cg==", ""};
-    struct world *world = *state;
 
     begin(world);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -139,41 +133,18 @@ static void add_up(struct world *world, bool on_workers)
     assert_exists(world, "m.zt", true);
 }
 
-static void pieces_add_up_to_the_model(void **state)
+WITH_TUS(pieces_add_up_to_the_model)
 {
-    add_up(*state, false);
+    add_up(world, false);
 }
 
-static void pieces_that_workers_take_add_up_to_the_model(void **state)
+WITH_TUS(pieces_that_workers_take_add_up_to_the_model)
 {
-    add_up(*state, true);
+    add_up(world, true);
 }
 
-/* What was not stored is not hashed either: another request may continue with other bytes. */
-static void only_stored_bytes_are_hashed(void **state)
+WITH_TUS(work_belongs_to_whoever_sends)
 {
-    static const uint8_t other[10] = "other";
-    struct world *world = *state;
-    struct sending_request sending;
-    const struct body_piece piece = {other, sizeof(other), 0};
-    struct answered answered;
-    struct asked asked;
-    char digest[80];
-
-    begin(world);
-    sending_begin(world, &sending, tus_patch(target, "0", 10));
-    tus_patch_digest(sending.request, &piece);
-    sending_cut(&sending);
-    asked = tus_patch(target, "0", tus_length);
-    asked.on_workers = true;
-    answered = assert_status(world, asked, 204);
-    assert_string_equal(value_of(&answered, "Repr-Digest"),
-                        digest_of(tus_bytes, tus_length, digest));
-}
-
-static void work_belongs_to_whoever_sends(void **state)
-{
-    struct world *world = *state;
     struct sending_request sending;
     const struct tus_body *body;
 
@@ -186,9 +157,8 @@ static void work_belongs_to_whoever_sends(void **state)
     sending_cut(&sending);
 }
 
-static void unfinished_piece_states_when_the_upload_expires(void **state)
+WITH_TUS(unfinished_piece_states_when_the_upload_expires)
 {
-    struct world *world = *state;
     struct answered answered;
 
     begin(world);
@@ -198,9 +168,8 @@ static void unfinished_piece_states_when_the_upload_expires(void **state)
     assert_string_equal(value_of(&answered, "Repr-Digest"), "");
 }
 
-static void chunked_piece_past_the_end_keeps_what_fits(void **state)
+WITH_TUS(chunked_piece_past_the_end_keeps_what_fits)
 {
-    struct world *world = *state;
     struct asked asked;
 
     tus_begin(world, "100", target);
@@ -211,9 +180,8 @@ static void chunked_piece_past_the_end_keeps_what_fits(void **state)
     assert_offset(world, target, "60");
 }
 
-static void cut_piece_keeps_what_arrived(void **state)
+WITH_TUS(cut_piece_keeps_what_arrived)
 {
-    struct world *world = *state;
     struct sending_request sending;
 
     begin(world);
@@ -226,9 +194,8 @@ static void cut_piece_keeps_what_arrived(void **state)
 }
 
 /* It can no longer be checked. */
-static void cut_piece_with_a_digest_is_dropped(void **state)
+WITH_TUS(cut_piece_with_a_digest_is_dropped)
 {
-    struct world *world = *state;
     struct sending_request sending;
     unsigned before;
 
@@ -244,10 +211,9 @@ static void cut_piece_with_a_digest_is_dropped(void **state)
 
 /* --- checksums --- */
 
-static void right_checksums_are_accepted(void **state)
+WITH_TUS(right_checksums_are_accepted)
 {
     static const char *const checksums[] = {ABC_SHA1, ABC_SHA256};
-    struct world *world = *state;
 
     for (size_t i = 0; i < 2; i++) {
         begin(world);
@@ -256,10 +222,8 @@ static void right_checksums_are_accepted(void **state)
     }
 }
 
-static void wrong_checksum_is_460_and_adds_nothing(void **state)
+WITH_TUS(wrong_checksum_is_460_and_adds_nothing)
 {
-    struct world *world = *state;
-
     begin(world);
     assert_fails_after_body(world, abc_with("Upload-Checksum", EMPTY_SHA1), 460,
                             "checksum-mismatch");
@@ -267,10 +231,8 @@ static void wrong_checksum_is_460_and_adds_nothing(void **state)
     assert_status(world, tus_patch(target, "0", tus_length), 204);
 }
 
-static void wrong_digest_fields_are_422_and_add_nothing(void **state)
+WITH_TUS(wrong_digest_fields_are_422_and_add_nothing)
 {
-    struct world *world = *state;
-
     begin(world);
     assert_fails_after_body(world, abc_with("Content-Digest", WRONG_DIGEST), 422,
                             "digest-mismatch");
@@ -278,9 +240,8 @@ static void wrong_digest_fields_are_422_and_add_nothing(void **state)
     assert_offset(world, target, "0");
 }
 
-static void checked_pieces_add_up_too(void **state)
+WITH_TUS(checked_pieces_add_up_too)
 {
-    struct world *world = *state;
     char digest[80];
 
     begin(world);
@@ -295,9 +256,8 @@ static void checked_pieces_add_up_too(void **state)
 
 /* --- requests that meet --- */
 
-static void second_patch_at_once_is_423(void **state)
+WITH_TUS(second_patch_at_once_is_423)
 {
-    struct world *world = *state;
     struct sending_request sending;
     struct answered answered;
 
@@ -312,9 +272,8 @@ static void second_patch_at_once_is_423(void **state)
     assert_int_equal(sending_end(&sending).status, 204);
 }
 
-static void patch_that_lost_its_claim_is_409(void **state)
+WITH_TUS(patch_that_lost_its_claim_is_409)
 {
-    struct world *world = *state;
     struct sending_request sending;
     struct answered answered;
 
@@ -329,10 +288,8 @@ static void patch_that_lost_its_claim_is_409(void **state)
     assert_nothing_kept(world);
 }
 
-static void refused_patch_gives_its_claim_back(void **state)
+WITH_TUS(refused_patch_gives_its_claim_back)
 {
-    struct world *world = *state;
-
     begin(world);
     assert_refused(world, tus_patch(target, "7", 1), 409, "conflict");
     assert_status(world, tus_patch(target, "0", tus_length), 204);
@@ -340,9 +297,8 @@ static void refused_patch_gives_its_claim_back(void **state)
 
 /* The client may try again as soon as it has the answer, which is before the server has forgotten
  * the request. */
-static void patch_after_a_refusal_need_not_wait(void **state)
+WITH_TUS(patch_after_a_refusal_need_not_wait)
 {
-    struct world *world = *state;
     struct sending_request refused;
     struct answered answered;
 
@@ -353,33 +309,4 @@ static void patch_after_a_refusal_need_not_wait(void **state)
     assert_int_equal(answered.status, 204);
     answered = sending_end(&refused);
     assert_problem(&answered, 413, "too-large");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TUS_TEST(refusals_come_in_the_order_of_the_contract),
-        TUS_TEST(offset_is_a_number_of_bytes),
-        TUS_TEST(only_the_next_offset_is_taken),
-        TUS_TEST(media_type_may_have_parameters_only),
-        TUS_TEST(unknown_and_malformed_checksums_are_refused),
-        TUS_TEST(pieces_add_up_to_the_model),
-        TUS_TEST(pieces_that_workers_take_add_up_to_the_model),
-        TUS_TEST(only_stored_bytes_are_hashed),
-        TUS_TEST(work_belongs_to_whoever_sends),
-        TUS_TEST(unfinished_piece_states_when_the_upload_expires),
-        TUS_TEST(chunked_piece_past_the_end_keeps_what_fits),
-        TUS_TEST(cut_piece_keeps_what_arrived),
-        TUS_TEST(cut_piece_with_a_digest_is_dropped),
-        TUS_TEST(right_checksums_are_accepted),
-        TUS_TEST(wrong_checksum_is_460_and_adds_nothing),
-        TUS_TEST(wrong_digest_fields_are_422_and_add_nothing),
-        TUS_TEST(checked_pieces_add_up_too),
-        TUS_TEST(second_patch_at_once_is_423),
-        TUS_TEST(patch_that_lost_its_claim_is_409),
-        TUS_TEST(refused_patch_gives_its_claim_back),
-        TUS_TEST(patch_after_a_refusal_need_not_wait),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,9 +26,8 @@ static void assert_crowded(struct world *world, struct asked asked)
     assert_string_not_equal(value_of(&answered, "Retry-After"), "");
 }
 
-static void bodies_of_one_client_are_bounded(void **state)
+WITH_TUS(bodies_of_one_client_are_bounded)
 {
-    struct world *world = *state;
     struct sending_request first;
     struct sending_request second;
 
@@ -45,10 +44,8 @@ static void bodies_of_one_client_are_bounded(void **state)
 }
 
 /* After the answer the client may begin another at once. */
-static void answered_bodies_do_not_count(void **state)
+WITH_TUS(answered_bodies_do_not_count)
 {
-    struct world *world = *state;
-
     world->config.upload.open_per_client = 1;
     assert_status(world, from(0, put()), 201);
     assert_status(world, from(0, put()), 204);
@@ -57,10 +54,8 @@ static void answered_bodies_do_not_count(void **state)
     assert_status(world, from(0, put()), 204);
 }
 
-static void lasting_uploads_of_one_client_are_bounded_together(void **state)
+WITH_TUS(lasting_uploads_of_one_client_are_bounded_together)
 {
-    struct world *world = *state;
-
     world->config.upload.sessions_per_client = 2;
     assert_status(world, from(0, to_ask("POST", WRITER_UPLOADS)), 201);
     assert_status(world, from(0, tus_create("10")), 201);
@@ -70,9 +65,8 @@ static void lasting_uploads_of_one_client_are_bounded_together(void **state)
     assert_status(world, from(1, tus_create("10")), 201);
 }
 
-static void removed_uploads_do_not_count(void **state)
+WITH_TUS(removed_uploads_do_not_count)
 {
-    struct world *world = *state;
     struct answered answered;
     char target[64];
 
@@ -87,11 +81,10 @@ static void removed_uploads_do_not_count(void **state)
 }
 
 /* With all clients behind one proxy, its limits are those of the clients that it names. */
-static void clients_of_a_trusted_proxy_are_counted_apart(void **state)
+WITH_TUS(clients_of_a_trusted_proxy_are_counted_apart)
 {
     struct network network = {.address = peers[0], .bits = 128};
     const struct access access = {.proxies = {&network, 1}};
-    struct world *world = *state;
     struct asked asked = from(0, to_ask("POST", WRITER_UPLOADS));
 
     world->config.upload.sessions_per_client = 1;
@@ -104,25 +97,9 @@ static void clients_of_a_trusted_proxy_are_counted_apart(void **state)
     assert_crowded(world, with_field(asked, "X-Forwarded-For", "192.0.2.4"));
 }
 
-static void no_limit_is_no_limit(void **state)
+WITH_TUS(no_limit_is_no_limit)
 {
-    struct world *world = *state;
-
     world->config.upload.sessions_per_client = 0;
     for (unsigned i = 0; i < 20; i++)
         assert_status(world, from(0, to_ask("POST", WRITER_UPLOADS)), 201);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TUS_TEST(bodies_of_one_client_are_bounded),
-        TUS_TEST(answered_bodies_do_not_count),
-        TUS_TEST(lasting_uploads_of_one_client_are_bounded_together),
-        TUS_TEST(removed_uploads_do_not_count),
-        TUS_TEST(clients_of_a_trusted_proxy_are_counted_apart),
-        TUS_TEST(no_limit_is_no_limit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* URLs that people type, and where redirects lead. */
-#include "support.h"
+#include "tests.h"
 
 #include <string.h>
 
@@ -13,11 +13,10 @@ static struct web_address read_url(const char *text)
     return address;
 }
 
-static void a_url_is_taken_apart_and_made_plain(void **state)
+TEST(a_url_is_taken_apart_and_made_plain)
 {
     const struct web_address address = read_url("HTTPS://Host.Example:443/a b/\xC3\xA9?q=1#top");
 
-    (void)state;
     assert_string_equal(address.origin, "https://host.example");
     assert_string_equal(address.target, "/a%20b/%C3%A9?q=1");
     assert_true(web_address_is_tls(&address));
@@ -27,7 +26,7 @@ static void a_url_is_taken_apart_and_made_plain(void **state)
     assert_string_equal(read_url("http://h:80/").origin, "http://h");
 }
 
-static void what_is_no_url_is_refused(void **state)
+TEST(what_is_no_url_is_refused)
 {
     static const char *const texts[] = {"",
                                         "h",
@@ -45,17 +44,15 @@ static void what_is_no_url_is_refused(void **state)
                                         "http:/h"};
     struct web_address address;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_false(web_address_read(texts[i], &address));
 }
 
-static void long_urls_are_refused(void **state)
+TEST(long_urls_are_refused)
 {
     char text[2 * WEB_TARGET_SIZE] = "http://h/";
     struct web_address address;
 
-    (void)state;
     memset(text + 9, 'x', WEB_TARGET_SIZE);
     text[9 + WEB_TARGET_SIZE] = '\0';
     assert_false(web_address_read(text, &address));
@@ -63,7 +60,7 @@ static void long_urls_are_refused(void **state)
     assert_false(web_address_read(text, &address));
 }
 
-static void redirects_lead_where_rfc_3986_says(void **state)
+TEST(redirects_lead_where_rfc_3986_says)
 {
     static const struct {
         const char *location;
@@ -85,7 +82,6 @@ static void redirects_lead_where_rfc_3986_says(void **state)
     };
     const struct web_address base = read_url("http://a/b/c/d?q");
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct web_address address;
 
@@ -95,19 +91,18 @@ static void redirects_lead_where_rfc_3986_says(void **state)
     }
 }
 
-static void redirects_to_no_url_are_refused(void **state)
+TEST(redirects_to_no_url_are_refused)
 {
     static const char *const locations[] = {"",   "javascript:x", "ftp://h/", "http://u@h/",
                                             "//", "/\x01"};
     const struct web_address base = read_url("http://a/b/c/d?q");
     struct web_address address;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(locations) / sizeof(locations[0]); i++)
         assert_false(web_address_follow(&base, locations[i], &address));
 }
 
-static void only_a_plain_name_is_a_file_name(void **state)
+TEST(only_a_plain_name_is_a_file_name)
 {
     static const char *const bad[] = {"http://h/",    "http://h/a/",    "http://h/..",
                                       "http://h/.",   "http://h/a%2Fb", "http://h/%00",
@@ -115,7 +110,6 @@ static void only_a_plain_name_is_a_file_name(void **state)
     struct web_address address = read_url("http://h/a/m%20x.zt?b/c");
     char name[64];
 
-    (void)state;
     assert_true(web_address_file_name(&address, name, sizeof(name)));
     assert_string_equal(name, "m x.zt");
     assert_false(web_address_file_name(&address, name, 7));
@@ -123,18 +117,4 @@ static void only_a_plain_name_is_a_file_name(void **state)
         address = read_url(bad[i]);
         assert_false(web_address_file_name(&address, name, sizeof(name)));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_url_is_taken_apart_and_made_plain),
-        cmocka_unit_test(what_is_no_url_is_refused),
-        cmocka_unit_test(long_urls_are_refused),
-        cmocka_unit_test(redirects_lead_where_rfc_3986_says),
-        cmocka_unit_test(redirects_to_no_url_are_refused),
-        cmocka_unit_test(only_a_plain_name_is_a_file_name),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* The pool of workers. */
-#include "support.h"
+#include "tests.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,14 +26,13 @@ static void count_done(struct job *job)
     atomic_fetch_add(((struct counted *)job)->dones, 1);
 }
 
-static void every_job_runs_once_and_is_done_once(void **state)
+TEST(every_job_runs_once_and_is_done_once)
 {
     static struct counted jobs[JOBS];
     atomic_uint runs = 0;
     atomic_uint dones = 0;
     struct workers *workers = workers_start(4);
 
-    (void)state;
     assert_non_null(workers);
     for (unsigned i = 0; i < JOBS; i++) {
         jobs[i] = (struct counted){
@@ -72,7 +71,7 @@ static void wait_at_gate(struct job *job)
     blocking->place = atomic_fetch_add(blocking->order, 1);
 }
 
-static void ordinary_jobs_pass_idle_ones(void **state)
+TEST(ordinary_jobs_pass_idle_ones)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     atomic_uint order = 0;
@@ -81,7 +80,6 @@ static void ordinary_jobs_pass_idle_ones(void **state)
     struct blocking ordinary = {.job = {.run = wait_at_gate}, .gate = &gate, .order = &order};
     pthread_mutex_t open = PTHREAD_MUTEX_INITIALIZER;
 
-    (void)state;
     assert_non_null(workers);
     pthread_mutex_lock(&gate);
     for (unsigned i = 0; i < 8; i++) {
@@ -106,7 +104,7 @@ static void ordinary_jobs_pass_idle_ones(void **state)
 
 #define LONG_JOBS 16
 /* Of both kinds: with the fewest threads there are, three may be taken by one kind or the other. */
-static void short_jobs_pass_long_ones_that_fill_the_queue(void **state)
+TEST(short_jobs_pass_long_ones_that_fill_the_queue)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_t open = PTHREAD_MUTEX_INITIALIZER;
@@ -115,7 +113,6 @@ static void short_jobs_pass_long_ones_that_fill_the_queue(void **state)
     struct blocking jobs[LONG_JOBS];
     struct blocking brief = {.job = {.run = wait_at_gate}, .gate = &open, .order = &order};
 
-    (void)state;
     assert_non_null(workers);
     atomic_store(&entered, 0);
     pthread_mutex_lock(&gate);
@@ -139,7 +136,7 @@ static void short_jobs_pass_long_ones_that_fill_the_queue(void **state)
     assert_int_equal(atomic_load(&order), LONG_JOBS + 1);
 }
 
-static void long_jobs_have_a_thread_whatever_runs_in_the_background(void **state)
+TEST(long_jobs_have_a_thread_whatever_runs_in_the_background)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_t open = PTHREAD_MUTEX_INITIALIZER;
@@ -148,7 +145,6 @@ static void long_jobs_have_a_thread_whatever_runs_in_the_background(void **state
     struct blocking idle[8];
     struct blocking lengthy = {.job = {.run = wait_at_gate}, .gate = &open, .order = &order};
 
-    (void)state;
     assert_non_null(workers);
     atomic_store(&entered, 0);
     pthread_mutex_lock(&gate);
@@ -168,7 +164,7 @@ static void long_jobs_have_a_thread_whatever_runs_in_the_background(void **state
 }
 
 /* With all threads at the gate, so that nothing is taken from the queues. */
-static void a_pool_is_overloaded_until_its_queue_is_short_again(void **state)
+TEST(a_pool_is_overloaded_until_its_queue_is_short_again)
 {
     static struct counted jobs[JOBS];
     static struct blocking blockers[4];
@@ -178,7 +174,6 @@ static void a_pool_is_overloaded_until_its_queue_is_short_again(void **state)
     atomic_uint dones = 0;
     struct workers *workers = workers_start(4);
 
-    (void)state;
     assert_non_null(workers);
     atomic_store(&entered, 0);
     pthread_mutex_lock(&gate);
@@ -206,22 +201,7 @@ static void a_pool_is_overloaded_until_its_queue_is_short_again(void **state)
     workers_stop(workers);
 }
 
-static void stop_takes_nothing(void **state)
+TEST(stop_takes_nothing)
 {
-    (void)state;
     workers_stop(NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_job_runs_once_and_is_done_once),
-        cmocka_unit_test(ordinary_jobs_pass_idle_ones),
-        cmocka_unit_test(short_jobs_pass_long_ones_that_fill_the_queue),
-        cmocka_unit_test(long_jobs_have_a_thread_whatever_runs_in_the_background),
-        cmocka_unit_test(stop_takes_nothing),
-        cmocka_unit_test(a_pool_is_overloaded_until_its_queue_is_short_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

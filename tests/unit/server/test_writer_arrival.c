@@ -2,6 +2,7 @@
  * and what a refusal leaves. */
 #include "upload_world.h"
 
+#include "store/staging.h"
 #include "upload/writer/writer_arrival.h"
 
 #define ID           "0123456789abcdef0123456789abcdef"
@@ -29,6 +30,13 @@ static struct writer_session *begin(struct world *world, enum zt_target target)
     return writer_begin(world, ID, target);
 }
 
+static void send_piece(struct arrival *arrival, const uint8_t *piece_bytes, size_t length)
+{
+    const struct body_piece piece = {.bytes = piece_bytes, .length = length, .on_loop = true};
+
+    arrival_receive(arrival, &piece);
+}
+
 /* Sends a body in pieces and finishes. Returns whether it was acknowledged. */
 static bool send_body(struct writer_session *session, const struct arrival_terms *terms,
                       const uint8_t *body, size_t length, struct failure *out_failure)
@@ -42,8 +50,7 @@ static bool send_body(struct writer_session *session, const struct arrival_terms
     if (arrival == NULL)
         return false;
     for (size_t at = 0; at < length; at += PIECE_LENGTH)
-        arrival_receive(arrival, body + at,
-                        length - at < PIECE_LENGTH ? length - at : PIECE_LENGTH);
+        send_piece(arrival, body + at, length - at < PIECE_LENGTH ? length - at : PIECE_LENGTH);
     if (!arrival->failure.is_set) {
         arrival_end_body(arrival);
         arrival_finish(arrival);
@@ -76,25 +83,22 @@ static void assert_refused(struct writer_session *session, const struct arrival_
 /* What "data" holds of a component; the caller's. */
 static uint8_t *stored_bytes(struct world *world, const struct writer_component *component)
 {
-    const struct store_ops *ops = world->server.store->ops;
     uint8_t *stored = malloc((size_t)component->length + 1);
-    struct stored_upload *data;
+    struct staged_file *data;
     struct zt_source *source;
     struct zt_error error;
 
     assert_non_null(stored);
-    assert_int_equal(ops->kept_open(world->server.store, ID, WRITER_DATA, &data, &error), ZT_OK);
-    assert_int_equal(ops->read_back(data, &source, &error), ZT_OK);
-    assert_int_equal(
-        zt_source_read_at(source, component->offset, stored, (size_t)component->length, &error),
-        ZT_OK);
-    ops->abandon(data);
+    assert_ok(staging_folder_open(world->server.store->staging, ID, WRITER_DATA, &data, &error));
+    assert_ok(staged_file_read_back(data, &source, &error));
+    assert_ok(
+        zt_source_read_at(source, component->offset, stored, (size_t)component->length, &error));
+    staged_file_close(data);
     return stored;
 }
 
-static void raw_component_is_at_its_place(void **state)
+WITH_UPLOADS(raw_component_is_at_its_place)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world, ZT_TARGET_ZT1);
     const struct writer_component *component = put(session, "w", LENGTH);
     uint8_t *stored = stored_bytes(world, component);
@@ -109,9 +113,8 @@ static void raw_component_is_at_its_place(void **state)
     kept_upload_release(session);
 }
 
-static void empty_component_takes_no_place(void **state)
+WITH_UPLOADS(empty_component_takes_no_place)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world, ZT_TARGET_ZT2);
     const struct writer_component *component = put(session, "w", 0);
     uint64_t end = session->places.end;
@@ -122,9 +125,8 @@ static void empty_component_takes_no_place(void **state)
     kept_upload_release(session);
 }
 
-static void body_of_another_length_is_a_size_mismatch(void **state)
+WITH_UPLOADS(body_of_another_length_is_a_size_mismatch)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world, ZT_TARGET_ZT1);
     const struct arrival_terms terms = terms_of("w", LENGTH - 5);
     uint64_t first = put(session, "first", LENGTH - 5)->offset;
@@ -141,9 +143,8 @@ static void body_of_another_length_is_a_size_mismatch(void **state)
     kept_upload_release(session);
 }
 
-static void wrong_digest_keeps_the_earlier_component(void **state)
+WITH_UPLOADS(wrong_digest_keeps_the_earlier_component)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world, ZT_TARGET_ZT1);
     struct arrival_terms terms = terms_of("w", 100);
 
@@ -161,9 +162,8 @@ static void wrong_digest_keeps_the_earlier_component(void **state)
     kept_upload_release(session);
 }
 
-static void replaced_component_gives_its_place_back(void **state)
+WITH_UPLOADS(replaced_component_gives_its_place_back)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world, ZT_TARGET_ZT1);
     uint64_t first = put(session, "w", 1000)->offset;
 
@@ -173,9 +173,8 @@ static void replaced_component_gives_its_place_back(void **state)
     kept_upload_release(session);
 }
 
-static void compressed_component_can_be_asked_for_by_its_digest(void **state)
+WITH_UPLOADS(compressed_component_can_be_asked_for_by_its_digest)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world, ZT_TARGET_ZT1);
     struct arrival_terms terms = terms_of("w", LENGTH);
     const struct writer_component *component;
@@ -208,9 +207,8 @@ static void compressed_component_can_be_asked_for_by_its_digest(void **state)
     kept_upload_release(session);
 }
 
-static void zstd_body_is_stored_as_it_is_or_decoded(void **state)
+WITH_UPLOADS(zstd_body_is_stored_as_it_is_or_decoded)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world, ZT_TARGET_ZT1);
     struct arrival_terms terms = terms_of("w", LENGTH);
     const struct writer_component *component;
@@ -252,9 +250,8 @@ static void zstd_body_is_stored_as_it_is_or_decoded(void **state)
     kept_upload_release(session);
 }
 
-static void body_of_a_round_that_is_over_is_a_conflict(void **state)
+WITH_UPLOADS(body_of_a_round_that_is_over_is_a_conflict)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world, ZT_TARGET_ZT1);
     const struct arrival_terms terms = terms_of("w", 100);
     struct failure failure = {.is_set = false};
@@ -265,9 +262,9 @@ static void body_of_a_round_that_is_over_is_a_conflict(void **state)
     assert_int_equal(writer_session_state(session, &round), WRITER_OPEN);
     arrival = arrival_begin(session, round, &terms, &failure);
     assert_non_null(arrival);
-    arrival_receive(arrival, bytes, 50);
+    send_piece(arrival, bytes, 50);
     assert_true(writer_round_end(session, WRITER_COMMITTING, &before));
-    arrival_receive(arrival, bytes + 50, 50);
+    send_piece(arrival, bytes + 50, 50);
     assert_true(arrival->failure.is_set);
     assert_int_equal(arrival->failure.problem, PROBLEM_CONFLICT);
     arrival_release(arrival);
@@ -276,9 +273,8 @@ static void body_of_a_round_that_is_over_is_a_conflict(void **state)
     kept_upload_release(session);
 }
 
-static void whole_body_of_a_round_that_is_over_is_not_acknowledged(void **state)
+WITH_UPLOADS(whole_body_of_a_round_that_is_over_is_not_acknowledged)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world, ZT_TARGET_ZT1);
     const struct arrival_terms terms = terms_of("w", 100);
     struct failure failure = {.is_set = false};
@@ -289,7 +285,7 @@ static void whole_body_of_a_round_that_is_over_is_not_acknowledged(void **state)
     assert_int_equal(writer_session_state(session, &round), WRITER_OPEN);
     arrival = arrival_begin(session, round, &terms, &failure);
     assert_non_null(arrival);
-    arrival_receive(arrival, bytes, 100);
+    send_piece(arrival, bytes, 100);
     arrival_end_body(arrival);
     assert_true(writer_round_end(session, WRITER_DROPPED, &before));
     arrival_finish(arrival);
@@ -299,9 +295,8 @@ static void whole_body_of_a_round_that_is_over_is_not_acknowledged(void **state)
     kept_upload_release(session);
 }
 
-static void file_is_bounded(void **state)
+WITH_UPLOADS(file_is_bounded)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world, ZT_TARGET_ZT1);
     const struct arrival_terms terms = terms_of("x", 900);
 
@@ -312,9 +307,8 @@ static void file_is_bounded(void **state)
 }
 
 /* Its length is not known before it ends, unlike that of raw bytes. */
-static void zstd_body_is_bounded_to_the_byte(void **state)
+WITH_UPLOADS(zstd_body_is_bounded_to_the_byte)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world, ZT_TARGET_ZT1);
     struct arrival_terms terms = terms_of("w", 100);
     struct failure failure;
@@ -327,33 +321,4 @@ static void zstd_body_is_bounded_to_the_byte(void **state)
     assert_false(send_body(session, &terms, bytes, 2 * PIECE_LENGTH, &failure));
     assert_int_not_equal(failure.problem, PROBLEM_TOO_LARGE);
     kept_upload_release(session);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(raw_component_is_at_its_place, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(empty_component_takes_no_place, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(body_of_another_length_is_a_size_mismatch, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(wrong_digest_keeps_the_earlier_component, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(replaced_component_gives_its_place_back, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(compressed_component_can_be_asked_for_by_its_digest,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(zstd_body_is_stored_as_it_is_or_decoded, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(body_of_a_round_that_is_over_is_a_conflict, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(whole_body_of_a_round_that_is_over_is_not_acknowledged,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(file_is_bounded, uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(zstd_body_is_bounded_to_the_byte, uploads_set_up,
-                                        uploads_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * when that fails. */
 #include "upload_world.h"
 
+#include "upload/shared/current_model.h"
 #include "upload/writer/writer_arrival.h"
 #include "upload/writer/writer_commit.h"
 
@@ -21,13 +22,14 @@ static void put(struct writer_session *session, const char *object, size_t lengt
         .body_length = length,
     };
     struct failure failure = {.is_set = false};
+    const struct body_piece piece = {.bytes = bytes, .length = length, .on_loop = true};
     struct arrival *arrival;
     uint64_t round;
 
     assert_int_equal(writer_session_state(session, &round), WRITER_OPEN);
     arrival = arrival_begin(session, round, &terms, &failure);
     assert_non_null(arrival);
-    arrival_receive(arrival, bytes, length);
+    arrival_receive(arrival, &piece);
     arrival_end_body(arrival);
     arrival_finish(arrival);
     assert_false(arrival->failure.is_set);
@@ -42,8 +44,7 @@ static void declare(struct writer_session *session, const char *object, const ch
     bool is_new;
 
     assert_int_equal(writer_session_state(session, &round), WRITER_OPEN);
-    assert_int_equal(
-        zt_declare_object(session->target, zt_text_from(json), declaration, &failure.error), ZT_OK);
+    assert_ok(zt_declare_object(session->target, zt_text_from(json), declaration, &failure.error));
     assert_true(writer_session_declare(session, round, zt_text_from(object), declaration, &is_new,
                                        &failure));
 }
@@ -83,7 +84,7 @@ static void assert_commits(struct world *world, struct writer_session *session,
     assert_int_equal(writer_session_state(session, &round), WRITER_COMMITTED);
     current = model_find_current(&world->server, "m");
     assert_non_null(current);
-    assert_int_equal(current->error->status, ZT_OK);
+    assert_ok(current->error->status);
     assert_int_equal(current->model->object_count, object_count);
     assert_string_equal(current->etag, session->published.etag);
     generation_release(current);
@@ -102,9 +103,8 @@ static struct writer_session *begin_with_hole(struct world *world, enum zt_targe
     return session;
 }
 
-static void tight_components_become_the_model(void **state)
+WITH_UPLOADS(tight_components_become_the_model)
 {
-    struct world *world = *state;
     struct writer_session *session = writer_begin(world, ID, ZT_TARGET_ZT1);
 
     put(session, "b", LENGTH);
@@ -114,9 +114,8 @@ static void tight_components_become_the_model(void **state)
     kept_upload_release(session);
 }
 
-static void holes_are_left_out_of_the_model(void **state)
+WITH_UPLOADS(holes_are_left_out_of_the_model)
 {
-    struct world *world = *state;
     struct writer_session *session = begin_with_hole(world, ZT_TARGET_ZT2);
 
     assert_commits(world, session, 2);
@@ -124,9 +123,8 @@ static void holes_are_left_out_of_the_model(void **state)
     kept_upload_release(session);
 }
 
-static void failed_preconditions_leave_the_upload_open(void **state)
+WITH_UPLOADS(failed_preconditions_leave_the_upload_open)
 {
-    struct world *world = *state;
     struct writer_session *session = begin_with_hole(world, ZT_TARGET_ZT1);
 
     assert_fails(session, (struct preconditions){.if_match = "\"nothing\""},
@@ -138,25 +136,20 @@ static void failed_preconditions_leave_the_upload_open(void **state)
     kept_upload_release(session);
 }
 
-static void failed_commit_survives_a_restart(void **state)
+WITH_UPLOADS(failed_commit_survives_a_restart)
 {
-    struct world *world = *state;
     struct writer_session *session = begin_with_hole(world, ZT_TARGET_ZT1);
 
     assert_fails(session, (struct preconditions){.if_match = "\"nothing\""},
                  PROBLEM_PRECONDITION_FAILED);
-    kept_upload_release(session);
-    uploads_restart(world);
-    session = writer_find(world, ID);
-    assert_non_null(session);
+    session = writer_after_restart(world, session, ID);
     assert_int_equal(atomic_load(&session->kept.entry.received), 400);
     assert_commits(world, session, 2);
     kept_upload_release(session);
 }
 
-static void incomplete_object_leaves_the_upload_open(void **state)
+WITH_UPLOADS(incomplete_object_leaves_the_upload_open)
 {
-    struct world *world = *state;
     struct writer_session *session = writer_begin(world, ID, ZT_TARGET_ZT1);
 
     put(session, "a", 10);
@@ -166,9 +159,8 @@ static void incomplete_object_leaves_the_upload_open(void **state)
     kept_upload_release(session);
 }
 
-static void tight_file_is_cut_after_a_failed_commit(void **state)
+WITH_UPLOADS(tight_file_is_cut_after_a_failed_commit)
 {
-    struct world *world = *state;
     struct writer_session *session = writer_begin(world, ID, ZT_TARGET_ZT1);
 
     put(session, "a", 10);
@@ -179,9 +171,8 @@ static void tight_file_is_cut_after_a_failed_commit(void **state)
     kept_upload_release(session);
 }
 
-static void conditions_of_the_beginning_and_of_the_commit_both_hold(void **state)
+WITH_UPLOADS(conditions_of_the_beginning_and_of_the_commit_both_hold)
 {
-    struct world *world = *state;
     struct writer_session *session = writer_begin(world, ID, ZT_TARGET_ZT1);
     const struct preconditions only_new = {.if_none_match = "*"};
 
@@ -196,9 +187,8 @@ static void conditions_of_the_beginning_and_of_the_commit_both_hold(void **state
     kept_upload_release(session);
 }
 
-static void conditions_of_one_kind_are_all_checked(void **state)
+WITH_UPLOADS(conditions_of_one_kind_are_all_checked)
 {
-    struct world *world = *state;
     struct writer_session *session = writer_begin(world, ID, ZT_TARGET_ZT1);
     const struct preconditions own = {.if_match = "*", .if_none_match = "\"other\""};
 
@@ -213,63 +203,31 @@ static void conditions_of_one_kind_are_all_checked(void **state)
     kept_upload_release(session);
 }
 
-static void outcome_survives_a_restart(void **state)
+WITH_UPLOADS(outcome_survives_a_restart)
 {
-    struct world *world = *state;
     struct writer_session *session = begin_with_hole(world, ZT_TARGET_ZT1);
     struct published published;
 
     assert_commits(world, session, 2);
     published = session->published;
-    kept_upload_release(session);
-    uploads_restart(world);
-    session = writer_find(world, ID);
-    assert_non_null(session);
+    session = writer_after_restart(world, session, ID);
     assert_int_equal(session->state, WRITER_COMMITTED);
     assert_memory_equal(session->published.sha256, published.sha256, sizeof(published.sha256));
     assert_string_equal(session->published.etag, published.etag);
     kept_upload_release(session);
 }
 
-static void outcome_expires(void **state)
+WITH_UPLOADS(outcome_expires)
 {
-    struct world *world = *state;
     struct writer_session *session = begin_with_hole(world, ZT_TARGET_ZT1);
 
     assert_commits(world, session, 2);
     kept_uploads_expire(world->server.kept);
     assert_true(session->kept.is_listed);
-    session->committed -= KEPT_OUTCOME_S;
+    session->committed_ms -= KEPT_OUTCOME_S * 1000;
     kept_uploads_expire(world->server.kept);
     assert_false(session->kept.is_listed);
     assert_int_equal(session->state, WRITER_DROPPED);
     kept_upload_release(session);
     world_command(world, "test ! -e .ztserve-uploads/" ID);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(tight_components_become_the_model, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(holes_are_left_out_of_the_model, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(failed_preconditions_leave_the_upload_open, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(failed_commit_survives_a_restart, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(incomplete_object_leaves_the_upload_open, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(tight_file_is_cut_after_a_failed_commit, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(conditions_of_the_beginning_and_of_the_commit_both_hold,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(conditions_of_one_kind_are_all_checked, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(outcome_survives_a_restart, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(outcome_expires, uploads_set_up, uploads_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

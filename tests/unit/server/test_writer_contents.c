@@ -1,6 +1,6 @@
 /* What a streaming writer's upload holds, without a server: places in its file, objects and
  * components. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +10,11 @@
 
 /* --- places --- */
 
-static void places_are_aligned_and_apart(void **state)
+TEST(places_are_aligned_and_apart)
 {
     struct writer_places places;
     uint64_t offset;
 
-    (void)state;
     writer_places_init(&places, 64);
     assert_true(writer_place_take(&places, 1, 1000, &offset));
     assert_int_equal(offset, 64);
@@ -27,13 +26,12 @@ static void places_are_aligned_and_apart(void **state)
     writer_places_free(&places);
 }
 
-static void hole_is_filled_exactly_or_not_at_all(void **state)
+TEST(hole_is_filled_exactly_or_not_at_all)
 {
     struct writer_places places;
     uint64_t first;
     uint64_t offset;
 
-    (void)state;
     writer_places_init(&places, 64);
     assert_true(writer_place_take(&places, 100, 10000, &first));
     writer_place_give(&places, first, 100);
@@ -46,12 +44,11 @@ static void hole_is_filled_exactly_or_not_at_all(void **state)
     writer_places_free(&places);
 }
 
-static void places_end_where_the_file_may(void **state)
+TEST(places_end_where_the_file_may)
 {
     struct writer_places places;
     uint64_t offset;
 
-    (void)state;
     writer_places_init(&places, 64);
     assert_false(writer_place_take(&places, 937, 1000, &offset));
     assert_true(writer_place_take(&places, 936, 1000, &offset));
@@ -62,12 +59,11 @@ static void places_end_where_the_file_may(void **state)
     writer_places_free(&places);
 }
 
-static void skipped_places_are_not_given_out(void **state)
+TEST(skipped_places_are_not_given_out)
 {
     struct writer_places places;
     uint64_t offset;
 
-    (void)state;
     writer_places_init(&places, 64);
     writer_places_skip(&places, 1001);
     writer_places_skip(&places, 500);
@@ -112,12 +108,11 @@ static bool note_order(void *context, const struct writer_object *object)
     return object->name.bytes[0] != 'y';
 }
 
-static void contents_are_in_order_of_names(void **state)
+TEST(contents_are_in_order_of_names)
 {
     struct writer_contents contents = {0};
     char order[64] = "";
 
-    (void)state;
     put(&contents, "x", "3", 1, false);
     put(&contents, "b", "1", 1, false);
     put(&contents, "x", "1", 1, false);
@@ -130,13 +125,12 @@ static void contents_are_in_order_of_names(void **state)
     writer_contents_free(&contents);
 }
 
-static void component_of_the_same_name_replaces(void **state)
+TEST(component_of_the_same_name_replaces)
 {
     struct writer_contents contents = {0};
     uint64_t held;
     const struct writer_object *object;
 
-    (void)state;
     put(&contents, "x", "a", 1, false);
     put(&contents, "x", "c", 2, false);
     held = contents.held_bytes;
@@ -151,18 +145,4 @@ static void component_of_the_same_name_replaces(void **state)
     assert_null(writer_object_find(object, zt_text_from("b")));
     assert_null(writer_contents_find(&contents, zt_text_from("y")));
     writer_contents_free(&contents);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_are_aligned_and_apart),
-        cmocka_unit_test(hole_is_filled_exactly_or_not_at_all),
-        cmocka_unit_test(places_end_where_the_file_may),
-        cmocka_unit_test(skipped_places_are_not_given_out),
-        cmocka_unit_test(contents_are_in_order_of_names),
-        cmocka_unit_test(component_of_the_same_name_replaces),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,11 +30,12 @@ static void assert_commits(struct world *world)
     assert_exists(world, "m.zt", true);
 }
 
+#define PREPARED(name) TEST_IN_WORLD(name, set_up, uploads_tear_down)
+
 /* --- success --- */
 
-static void commit_is_answered_as_a_put_is(void **state)
+PREPARED(commit_is_answered_as_a_put_is)
 {
-    struct world *world = *state;
     struct answered answered;
     struct generation *current;
 
@@ -50,10 +51,9 @@ static void commit_is_answered_as_a_put_is(void **state)
     generation_release(current);
 }
 
-static void both_versions_commit(void **state)
+PREPARED(both_versions_commit)
 {
     static const char *const versions[] = {"{\"version\": \"1.2.0\"}", WRITER_ZT2};
-    struct world *world = *state;
 
     for (size_t i = 0; i < 2; i++) {
         writer_create(world, versions[i], target);
@@ -65,9 +65,8 @@ static void both_versions_commit(void **state)
 }
 
 /* The client asks again because the answer was lost. */
-static void repeated_commit_repeats_the_answer(void **state)
+PREPARED(repeated_commit_repeats_the_answer)
 {
-    struct world *world = *state;
     struct answered first;
     struct answered second;
     char etag[128];
@@ -82,9 +81,8 @@ static void repeated_commit_repeats_the_answer(void **state)
     assert_exists(world, "m.zt", false);
 }
 
-static void answer_is_repeated_after_a_restart(void **state)
+PREPARED(answer_is_repeated_after_a_restart)
 {
-    struct world *world = *state;
     struct answered first;
     struct answered second;
     char repr_digest[128];
@@ -97,20 +95,16 @@ static void answer_is_repeated_after_a_restart(void **state)
     assert_string_equal(value_of(&second, "Repr-Digest"), repr_digest);
 }
 
-static void committed_upload_takes_nothing_more(void **state)
+PREPARED(committed_upload_takes_nothing_more)
 {
-    struct world *world = *state;
-
     assert_status(world, put(DATA), 201);
     assert_commits(world);
     assert_refused(world, put(DATA), 409, "conflict");
     assert_fails_after_body(world, writer_declare(target, "/objects/b", "{}"), 409, "conflict");
 }
 
-static void deleting_a_committed_upload_keeps_the_model(void **state)
+PREPARED(deleting_a_committed_upload_keeps_the_model)
 {
-    struct world *world = *state;
-
     assert_status(world, put(DATA), 201);
     assert_commits(world);
     assert_status(world, to_ask("DELETE", target), 204);
@@ -118,10 +112,8 @@ static void deleting_a_committed_upload_keeps_the_model(void **state)
     assert_nothing_kept(world);
 }
 
-static void components_survive_a_restart(void **state)
+PREPARED(components_survive_a_restart)
 {
-    struct world *world = *state;
-
     assert_status(world, put(DATA), 201);
     uploads_restart(world);
     assert_status(world, put("/objects/b/data?dtype=u8&shape=2,3"), 201);
@@ -130,9 +122,8 @@ static void components_survive_a_restart(void **state)
 
 /* --- failures leave the upload open --- */
 
-static void object_without_components_fails_the_commit(void **state)
+PREPARED(object_without_components_fails_the_commit)
 {
-    struct world *world = *state;
     struct answered answered;
 
     assert_status(world, put(DATA), 201);
@@ -146,10 +137,8 @@ static void object_without_components_fails_the_commit(void **state)
     assert_commits(world);
 }
 
-static void missing_component_fails_the_commit(void **state)
+PREPARED(missing_component_fails_the_commit)
 {
-    struct world *world = *state;
-
     assert_status(
         world,
         writer_declare(target, "/objects/s", "{\"shape\": [2, 3], \"format\": \"sparse_csr\"}"),
@@ -159,9 +148,8 @@ static void missing_component_fails_the_commit(void **state)
     assert_open(world);
 }
 
-static void commit_without_objects_makes_an_empty_model(void **state)
+PREPARED(commit_without_objects_makes_an_empty_model)
 {
-    struct world *world = *state;
     struct generation *current;
 
     assert_commits(world);
@@ -170,10 +158,8 @@ static void commit_without_objects_makes_an_empty_model(void **state)
     generation_release(current);
 }
 
-static void failed_precondition_of_the_commit_leaves_it_open(void **state)
+PREPARED(failed_precondition_of_the_commit_leaves_it_open)
 {
-    struct world *world = *state;
-
     assert_status(world, put(DATA), 201);
     assert_fails_after_body(world, with_field(writer_post_commit(target), "If-Match", "*"), 412,
                             "precondition-failed");
@@ -182,9 +168,8 @@ static void failed_precondition_of_the_commit_leaves_it_open(void **state)
     assert_status(world, with_field(writer_post_commit(target), "If-None-Match", "*"), 201);
 }
 
-static void precondition_of_the_creation_holds_at_commit(void **state)
+PREPARED(precondition_of_the_creation_holds_at_commit)
 {
-    struct world *world = *state;
     struct answered answered =
         assert_status(world, with_field(to_ask("POST", WRITER_UPLOADS), "If-None-Match", "*"), 201);
 
@@ -199,9 +184,8 @@ static void precondition_of_the_creation_holds_at_commit(void **state)
 
 /* --- requests that meet --- */
 
-static void body_on_its_way_at_commit_is_409_and_left_out(void **state)
+PREPARED(body_on_its_way_at_commit_is_409_and_left_out)
 {
-    struct world *world = *state;
     struct sending_request sending;
     struct answered answered;
     struct generation *current;
@@ -216,14 +200,13 @@ static void body_on_its_way_at_commit_is_409_and_left_out(void **state)
     answered = sending_end(&sending);
     assert_problem(&answered, 409, "conflict");
     current = world_find(world, "m");
-    assert_int_equal(current->error->status, ZT_OK);
+    assert_ok(current->error->status);
     assert_int_equal(current->model->object_count, 1);
     generation_release(current);
 }
 
-static void upload_being_committed_is_409_with_retry_after(void **state)
+PREPARED(upload_being_committed_is_409_with_retry_after)
 {
-    struct world *world = *state;
     struct writer_session *session = writer_find(world, target + strlen("/v1/uploads/"));
     const struct asked commits[] = {writer_post_commit(target), to_ask("DELETE", target)};
     enum writer_state before;
@@ -239,28 +222,4 @@ static void upload_being_committed_is_409_with_retry_after(void **state)
     assert_refused(world, put(DATA), 409, "conflict");
     assert_status_holds(world, target, "\"state\":\"committing\"");
     kept_upload_release(session);
-}
-
-#define END_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, uploads_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        END_TEST(commit_is_answered_as_a_put_is),
-        END_TEST(both_versions_commit),
-        END_TEST(repeated_commit_repeats_the_answer),
-        END_TEST(answer_is_repeated_after_a_restart),
-        END_TEST(committed_upload_takes_nothing_more),
-        END_TEST(deleting_a_committed_upload_keeps_the_model),
-        END_TEST(components_survive_a_restart),
-        END_TEST(object_without_components_fails_the_commit),
-        END_TEST(missing_component_fails_the_commit),
-        END_TEST(commit_without_objects_makes_an_empty_model),
-        END_TEST(failed_precondition_of_the_commit_leaves_it_open),
-        END_TEST(precondition_of_the_creation_holds_at_commit),
-        END_TEST(body_on_its_way_at_commit_is_409_and_left_out),
-        END_TEST(upload_being_committed_is_409_with_retry_after),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,27 @@
 /* The streaming writer's journal: what was acknowledged is found again, and nothing else is. */
 #include "upload_world.h"
 
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "store/staging.h"
+
 #define ID "0123456789abcdef0123456789abcdef"
+
+static struct zt_error error;
 
 static const uint8_t digest[32] = {1, 2, 3};
 
 /* A session on disk, in the table, with a component of 5 bytes at offset 64; the caller's. */
 static struct writer_session *begin(struct world *world)
 {
-    const struct store_ops *ops = world->server.store->ops;
     struct writer_session *session = writer_begin(world, ID, ZT_TARGET_ZT1);
-    struct stored_upload *data;
-    struct zt_error error;
+    struct staged_file *data;
 
-    assert_int_equal(ops->kept_open(world->server.store, ID, WRITER_DATA, &data, &error), ZT_OK);
-    assert_int_equal(ops->write_at(data, 64, "hello", 5, &error), ZT_OK);
-    ops->abandon(data);
+    assert_ok(staging_folder_open(world->server.store->staging, ID, WRITER_DATA, &data, &error));
+    assert_ok(staged_file_write_at(data, 64, "hello", 5, &error));
+    staged_file_close(data);
     return session;
 }
 
@@ -41,25 +47,19 @@ static bool declare(struct writer_session *session, const char *text, struct fai
     struct zt_declaration *declaration = calloc(1, sizeof(*declaration));
     bool is_new;
 
-    assert_int_equal(
-        zt_declare_object(session->target, zt_text_from(text), declaration, &failure->error),
-        ZT_OK);
+    assert_ok(zt_declare_object(session->target, zt_text_from(text), declaration, &failure->error));
     return writer_session_declare(session, 0, zt_text_from("w"), declaration, &is_new, failure);
 }
 
-static void acknowledged_components_and_declarations_are_found_again(void **state)
+WITH_UPLOADS(acknowledged_components_and_declarations_are_found_again)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world);
     struct failure failure = {.is_set = false};
     const struct writer_object *object;
 
     put(session, "w", 5);
     assert_true(declare(session, "{\"shape\": [5], \"attributes\": {\"a\": 1}}", &failure));
-    kept_upload_release(session);
-    uploads_restart(world);
-    session = writer_find(world, ID);
-    assert_non_null(session);
+    session = writer_after_restart(world, session, ID);
     assert_string_equal(session->kept.entry.model, "m");
     assert_int_equal(session->state, WRITER_OPEN);
     assert_int_equal(atomic_load(&session->kept.entry.received), 5);
@@ -71,9 +71,8 @@ static void acknowledged_components_and_declarations_are_found_again(void **stat
 }
 
 /* Longer than what is read of a journal at a time. */
-static void long_record_is_found_again(void **state)
+WITH_UPLOADS(long_record_is_found_again)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world);
     struct failure failure = {.is_set = false};
     size_t length = (size_t)3 << 20;
@@ -88,21 +87,16 @@ static void long_record_is_found_again(void **state)
     free(text);
     put(session, "last", 5);
     end = session->journal_end;
-    kept_upload_release(session);
-    uploads_restart(world);
-    session = writer_find(world, ID);
-    assert_non_null(session);
+    session = writer_after_restart(world, session, ID);
     assert_int_equal(session->journal_end, end);
     assert_non_null(writer_contents_find(&session->contents, zt_text_from("last")));
     kept_upload_release(session);
 }
 
-static void full_journal_refuses_changes(void **state)
+WITH_UPLOADS(full_journal_refuses_changes)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world);
     struct failure failure = {.is_set = false};
-    struct zt_error error;
 
     session->journal_end = ((uint64_t)1 << 30) - 1;
     assert_true(declare(session, "{\"shape\": [5]}", &failure));
@@ -113,9 +107,8 @@ static void full_journal_refuses_changes(void **state)
     kept_upload_release(session);
 }
 
-static void full_contents_refuse_changes(void **state)
+WITH_UPLOADS(full_contents_refuse_changes)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world);
     struct failure failure = {.is_set = false};
 
@@ -127,38 +120,31 @@ static void full_contents_refuse_changes(void **state)
     kept_upload_release(session);
 }
 
-static void record_that_is_too_long_changes_nothing(void **state)
+WITH_UPLOADS(record_that_is_too_long_changes_nothing)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world);
     const size_t length = JOURNAL_RECORD_MAX_BYTES;
     const uint64_t end = session->journal_end;
     const struct zt_declaration declaration = {.attributes = {calloc(1, length), length}};
-    struct zt_error error;
 
     assert_non_null(declaration.attributes.bytes);
     assert_false(writer_journal_declare(session, zt_text_from("w"), &declaration, &error));
     free((char *)(uintptr_t)declaration.attributes.bytes);
     assert_int_equal(session->journal_end, end);
     put(session, "last", 5);
-    kept_upload_release(session);
-    uploads_restart(world);
-    session = writer_find(world, ID);
-    assert_non_null(session);
+    session = writer_after_restart(world, session, ID);
     assert_non_null(writer_contents_find(&session->contents, zt_text_from("last")));
     kept_upload_release(session);
 }
 
 static void write_compact(struct world *world, bool exists)
 {
-    const struct store_ops *ops = world->server.store->ops;
-    struct stored_upload *file;
-    struct zt_error error;
+    struct staged_file *file;
 
     if (exists) {
-        assert_int_equal(
-            ops->kept_create(world->server.store, ID, WRITER_COMPACT, 0, &file, &error), ZT_OK);
-        ops->abandon(file);
+        assert_ok(staging_folder_create(world->server.store->staging, ID, WRITER_COMPACT, 0, &file,
+                                        &error));
+        staged_file_close(file);
     }
 }
 
@@ -168,27 +154,18 @@ static enum writer_state announce_and_restart(struct world *world, bool exists, 
 {
     struct writer_session *session = begin(world);
     enum writer_state found;
-    struct zt_error error;
 
     put(session, "w", 5);
     write_compact(world, exists);
     assert_true(writer_journal_announce(session, WRITER_COMPACT, announced, &error));
     if (withdraws)
         assert_true(writer_journal_withdraw(session, &error));
-    kept_upload_release(session);
-    uploads_restart(world);
-    session = writer_find(world, ID);
-    assert_non_null(session);
+    session = writer_after_restart(world, session, ID);
     found = session->state;
     assert_int_equal(atomic_load(&session->kept.entry.received), 5);
     assert_false(session->is_publication_announced);
     kept_upload_release(session);
     return found;
-}
-
-static void announced_file_that_still_exists_was_not_published(void **state)
-{
-    assert_int_equal(announce_and_restart(*state, true, false, digest), WRITER_OPEN);
 }
 
 /* Writes the model that the session is about, and gives its digest. */
@@ -200,59 +177,53 @@ static void write_model(struct world *world, uint8_t out_sha256[32])
     struct zt_digest found;
 
     world_model(world, "m.zt", true);
-    assert_int_equal(zt_hasher_new(ZT_DIGEST_SHA256, &hasher), ZT_OK);
+    assert_ok(zt_hasher_new(ZT_DIGEST_SHA256, &hasher));
     zt_hasher_update(hasher, model, length);
     zt_hasher_finish(hasher, &found);
     zt_hasher_free(hasher);
     memcpy(out_sha256, found.bytes, 32);
 }
 
-static void missing_file_that_is_the_model_was_published(void **state)
+/* A file beside the data that is also the model: the server ended before it removed the other name.
+ * Another client may have written the same model. Release 0.1 left an announcement after a commit
+ * that failed. */
+WITH_UPLOADS(announced_file_was_published_if_it_is_the_model_and_was_not_withdrawn)
 {
-    struct world *world = *state;
-    uint8_t sha256[32];
+    static const struct {
+        bool exists;
+        bool is_withdrawn;
+        bool is_the_model;
+        enum writer_state state;
+    } rows[] = {
+        {true, false, false, WRITER_OPEN},      {false, false, false, WRITER_OPEN},
+        {false, false, true, WRITER_COMMITTED}, {true, false, true, WRITER_COMMITTED},
+        {false, true, true, WRITER_OPEN},
+    };
 
-    write_model(world, sha256);
-    assert_int_equal(announce_and_restart(world, false, false, sha256), WRITER_COMMITTED);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        enum writer_state state;
+        uint8_t sha256[32];
+
+        if (rows[i].is_the_model)
+            write_model(world, sha256);
+        state = announce_and_restart(world, rows[i].exists, rows[i].is_withdrawn,
+                                     rows[i].is_the_model ? sha256 : digest);
+        if (state != rows[i].state)
+            fail_msg("row %zu: state %d", i, (int)state);
+        uploads_stop(world);
+        world_command(world, "rm -rf .ztserve-uploads m.zt");
+        uploads_start(world);
+    }
 }
 
-/* The state if publication is a link and the server ends before it removes the other name. */
-static void file_that_is_also_the_model_was_published(void **state)
+WITH_UPLOADS(missing_data_was_published)
 {
-    struct world *world = *state;
-    uint8_t sha256[32];
-
-    write_model(world, sha256);
-    assert_int_equal(announce_and_restart(world, true, false, sha256), WRITER_COMMITTED);
-}
-
-/* Another client may have written the same model. */
-static void withdrawn_file_was_not_published_even_if_it_is_the_model(void **state)
-{
-    struct world *world = *state;
-    uint8_t sha256[32];
-
-    write_model(world, sha256);
-    assert_int_equal(announce_and_restart(world, false, true, sha256), WRITER_OPEN);
-}
-
-/* As release 0.1 left it after a commit that failed. */
-static void missing_file_beside_data_counts_only_if_it_is_the_model(void **state)
-{
-    assert_int_equal(announce_and_restart(*state, false, false, digest), WRITER_OPEN);
-}
-
-static void missing_data_was_published(void **state)
-{
-    struct world *world = *state;
     struct writer_session *session = begin(world);
-    struct zt_error error;
 
     put(session, "w", 5);
     assert_true(writer_journal_announce(session, WRITER_DATA, digest, &error));
     kept_upload_release(session);
-    assert_int_equal(
-        world->server.store->ops->kept_remove(world->server.store, ID, WRITER_DATA, &error), ZT_OK);
+    assert_ok(staging_folder_remove(world->server.store->staging, ID, WRITER_DATA, &error));
     uploads_restart(world);
     session = writer_find(world, ID);
     assert_non_null(session);
@@ -261,20 +232,15 @@ static void missing_data_was_published(void **state)
     kept_upload_release(session);
 }
 
-static void outcome_at_an_impossible_time_is_not_believed(void **state)
+WITH_UPLOADS(outcome_at_an_impossible_time_is_not_believed)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world);
-    struct zt_error error;
 
     put(session, "w", 5);
     session->state = WRITER_COMMITTED;
     session->committed = INT64_MAX / 1000;
     assert_true(writer_journal_outcome(session, &error));
-    kept_upload_release(session);
-    uploads_restart(world);
-    session = writer_find(world, ID);
-    assert_non_null(session);
+    session = writer_after_restart(world, session, ID);
     assert_int_equal(session->state, WRITER_OPEN);
     assert_int_equal(atomic_load(&session->kept.entry.received), 5);
     kept_upload_release(session);
@@ -283,28 +249,25 @@ static void outcome_at_an_impossible_time_is_not_believed(void **state)
 /* --- the sync before an acknowledgement --- */
 
 static unsigned syncs;
-static enum zt_status (*real_sync)(struct stored_upload *upload, struct zt_error *error);
 static bool sync_fails;
 
-static enum zt_status count_sync(struct stored_upload *upload, struct zt_error *error)
+/* Replaces the call by which the journal's bytes become durable. */
+int fdatasync(int descriptor)
 {
     syncs++;
-    return sync_fails ? zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "no disk")
-                      : real_sync(upload, error);
+    if (sync_fails) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_fdatasync, descriptor);
 }
 
-static void nothing_is_acknowledged_without_a_synced_journal(void **state)
+WITH_UPLOADS(nothing_is_acknowledged_without_a_synced_journal)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world);
-    const struct store_ops *ops = world->server.store->ops;
-    struct store_ops counting = *ops;
     struct failure failure = {.is_set = false};
     uint64_t end;
 
-    real_sync = ops->sync;
-    counting.sync = count_sync;
-    world->server.store->ops = &counting;
     syncs = 0;
     sync_fails = false;
     put(session, "w", 5);
@@ -316,13 +279,12 @@ static void nothing_is_acknowledged_without_a_synced_journal(void **state)
     assert_false(declare(session, "{\"shape\": [5]}", &failure));
     assert_int_equal(failure.problem, PROBLEM_INTERNAL);
     assert_int_equal(session->journal_end, end);
-    world->server.store->ops = ops;
+    sync_fails = false;
     kept_upload_release(session);
 }
 
-static void journal_cut_anywhere_gives_a_prefix_of_what_was_acknowledged(void **state)
+WITH_UPLOADS(journal_cut_anywhere_gives_a_prefix_of_what_was_acknowledged)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world);
     uint64_t ends[4];
     char command[128];
@@ -352,51 +314,38 @@ static void journal_cut_anywhere_gives_a_prefix_of_what_was_acknowledged(void **
     }
 }
 
-static void flipped_bit_ends_the_journal(void **state)
+WITH_UPLOADS(flipped_bit_ends_the_journal)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world);
     uint64_t end = session->journal_end;
-    struct zt_error error;
 
     put(session, "a", 5);
     for (unsigned i = 0; i < 40; i++) {
         uint8_t byte = 0xFF;
 
-        assert_int_equal(
-            world->server.store->ops->write_at(session->journal, end + i, &byte, 1, &error), ZT_OK);
+        assert_ok(staged_file_write_at(session->journal, end + i, &byte, 1, &error));
     }
-    kept_upload_release(session);
-    uploads_restart(world);
-    session = writer_find(world, ID);
-    assert_non_null(session);
+    session = writer_after_restart(world, session, ID);
     assert_int_equal(session->contents.object_count, 0);
     assert_int_equal(session->journal_end, end);
     kept_upload_release(session);
 }
 
-static void record_of_another_checksum_is_not_believed(void **state)
+WITH_UPLOADS(record_of_another_checksum_is_not_believed)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world);
     /* The name's only letter: behind the head, the kind and the name's length. */
     const uint64_t letter = session->journal_end + JOURNAL_HEAD_BYTES + 1 + JOURNAL_UINT_BYTES;
-    struct zt_error error;
 
     put(session, "a", 5);
-    assert_int_equal(world->server.store->ops->write_at(session->journal, letter, "b", 1, &error),
-                     ZT_OK);
-    kept_upload_release(session);
-    uploads_restart(world);
-    session = writer_find(world, ID);
-    assert_non_null(session);
+    assert_ok(staged_file_write_at(session->journal, letter, "b", 1, &error));
+    session = writer_after_restart(world, session, ID);
     assert_int_equal(session->contents.object_count, 0);
     kept_upload_release(session);
 }
 
-static void rounds_end_what_was_begun_in_them(void **state)
+WITH_UPLOADS(rounds_end_what_was_begun_in_them)
 {
-    struct world *world = *state;
     struct writer_session *session = begin(world);
     struct failure failure = {.is_set = false};
     enum writer_state before;
@@ -419,47 +368,4 @@ static void rounds_end_what_was_begun_in_them(void **state)
     assert_true(writer_round_end(session, WRITER_DROPPED, &before));
     assert_int_equal(before, WRITER_OPEN);
     kept_upload_release(session);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(acknowledged_components_and_declarations_are_found_again,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(long_record_is_found_again, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(full_journal_refuses_changes, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(full_contents_refuse_changes, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(record_that_is_too_long_changes_nothing, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(announced_file_that_still_exists_was_not_published,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(missing_file_that_is_the_model_was_published,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(file_that_is_also_the_model_was_published, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(withdrawn_file_was_not_published_even_if_it_is_the_model,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(missing_file_beside_data_counts_only_if_it_is_the_model,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(missing_data_was_published, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(outcome_at_an_impossible_time_is_not_believed,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(nothing_is_acknowledged_without_a_synced_journal,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(
-            journal_cut_anywhere_gives_a_prefix_of_what_was_acknowledged, uploads_set_up,
-            uploads_tear_down),
-        cmocka_unit_test_setup_teardown(flipped_bit_ends_the_journal, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(record_of_another_checksum_is_not_believed, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(rounds_end_what_was_begun_in_them, uploads_set_up,
-                                        uploads_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,11 +55,12 @@ static void assert_holds_abcdef(struct world *world)
     assert_status_holds(world, target, "\"sha256\":\"" ABCDEF_HEX "\"");
 }
 
+#define PREPARED(name) TEST_IN_WORLD(name, set_up, uploads_tear_down)
+
 /* --- bodies --- */
 
-static void component_is_answered_with_the_digest_of_its_bytes(void **state)
+PREPARED(component_is_answered_with_the_digest_of_its_bytes)
 {
-    struct world *world = *state;
     struct answered answered = assert_status(world, put(DATA), 201);
 
     assert_string_equal(value_of(&answered, "Repr-Digest"), digest);
@@ -69,10 +70,9 @@ static void component_is_answered_with_the_digest_of_its_bytes(void **state)
                         "\"sha256\":\"" ABCDEF_HEX "\"}}");
 }
 
-static void bytes_arrive_whole_however_they_are_cut(void **state)
+PREPARED(bytes_arrive_whole_however_they_are_cut)
 {
     static const char *const rests[] = {DATA, DATA "&encoding=zstd"};
-    struct world *world = *state;
 
     for (unsigned i = 0; i < 12; i++) {
         struct asked asked = put(rests[i % 2]);
@@ -85,11 +85,10 @@ static void bytes_arrive_whole_however_they_are_cut(void **state)
     }
 }
 
-static void chunked_body_has_exactly_the_bytes_of_its_shape(void **state)
+PREPARED(chunked_body_has_exactly_the_bytes_of_its_shape)
 {
     static const char *const others[] = {"/objects/a/data?dtype=u8&shape=7",
                                          "/objects/a/data?dtype=u8&shape=5"};
-    struct world *world = *state;
 
     for (size_t i = 0; i < 2; i++) {
         struct asked asked = put(others[i]);
@@ -100,9 +99,8 @@ static void chunked_body_has_exactly_the_bytes_of_its_shape(void **state)
     assert_status_holds(world, target, "\"objects\":{}");
 }
 
-static void cut_body_leaves_no_component(void **state)
+PREPARED(cut_body_leaves_no_component)
 {
-    struct world *world = *state;
     unsigned before = open_descriptors();
 
     for (size_t end = 0; end <= 6; end += 3) {
@@ -119,9 +117,8 @@ static void cut_body_leaves_no_component(void **state)
     }
 }
 
-static void work_belongs_to_whoever_sends(void **state)
+PREPARED(work_belongs_to_whoever_sends)
 {
-    struct world *world = *state;
     struct sending_request sending;
     const struct arrival *arrival;
 
@@ -132,9 +129,8 @@ static void work_belongs_to_whoever_sends(void **state)
     sending_cut(&sending);
 }
 
-static void components_arrive_side_by_side(void **state)
+PREPARED(components_arrive_side_by_side)
 {
-    struct world *world = *state;
     struct sending_request first;
     struct sending_request second;
     struct asked asked = put(DATA);
@@ -156,19 +152,16 @@ static void components_arrive_side_by_side(void **state)
 
 /* --- replacement --- */
 
-static void component_sent_again_replaces_the_earlier(void **state)
+PREPARED(component_sent_again_replaces_the_earlier)
 {
-    struct world *world = *state;
-
     assert_status(world, put_other(DATA), 201);
     assert_status(world, put(DATA), 201);
     assert_holds_abcdef(world);
     assert_status_holds(world, target, "\"received\":6,");
 }
 
-static void failed_replacement_keeps_the_earlier(void **state)
+PREPARED(failed_replacement_keeps_the_earlier)
 {
-    struct world *world = *state;
     struct sending_request sending;
     struct asked asked;
 
@@ -188,10 +181,8 @@ static void failed_replacement_keeps_the_earlier(void **state)
     assert_holds_abcdef(world);
 }
 
-static void replacement_of_another_type_counts_at_the_next_status(void **state)
+PREPARED(replacement_of_another_type_counts_at_the_next_status)
 {
-    struct world *world = *state;
-
     assert_status(world, put(DATA), 201);
     assert_status(world, put("/objects/a/data?dtype=u16&shape=3"), 201);
     assert_status_holds(world, target, "\"dtype\":\"u16\",\"type\":\"u16\",\"shape\":[3]");
@@ -199,10 +190,8 @@ static void replacement_of_another_type_counts_at_the_next_status(void **state)
 
 /* --- digests --- */
 
-static void wrong_digests_add_nothing(void **state)
+PREPARED(wrong_digests_add_nothing)
 {
-    struct world *world = *state;
-
     assert_fails_after_body(world, with_field(put(DATA), "Content-Digest", WRONG_DIGEST), 422,
                             "digest-mismatch");
     assert_fails_after_body(world, with_field(put(DATA), "Repr-Digest", WRONG_DIGEST), 422,
@@ -211,9 +200,8 @@ static void wrong_digests_add_nothing(void **state)
     assert_status_holds(world, target, "\"objects\":{}");
 }
 
-static void right_digests_are_accepted(void **state)
+PREPARED(right_digests_are_accepted)
 {
-    struct world *world = *state;
     struct asked asked = put(DATA "&digest=sha256:" ABCDEF_HEX);
 
     asked = with_field(with_field(asked, "Content-Digest", digest), "Repr-Digest", digest);
@@ -221,10 +209,8 @@ static void right_digests_are_accepted(void **state)
 }
 
 /* Bytes that are here already need not be sent. */
-static void empty_body_with_an_unknown_digest_is_404(void **state)
+PREPARED(empty_body_with_an_unknown_digest_is_404)
 {
-    struct world *world = *state;
-
     assert_fails_after_body(world, writer_put(target, DATA "&digest=sha256:" OTHER_HEX, "", 0), 404,
                             "component-not-found");
     assert_status_holds(world, target, "\"objects\":{}");
@@ -232,9 +218,8 @@ static void empty_body_with_an_unknown_digest_is_404(void **state)
 
 /* --- encodings --- */
 
-static void compressed_body_is_stored_as_it_is_in_zt1(void **state)
+PREPARED(compressed_body_is_stored_as_it_is_in_zt1)
 {
-    struct world *world = *state;
     struct answered answered = assert_status(world, put_frame(DATA, sizeof(frame)), 201);
 
     assert_string_equal(value_of(&answered, "Repr-Digest"), digest);
@@ -242,10 +227,8 @@ static void compressed_body_is_stored_as_it_is_in_zt1(void **state)
                         "\"encoding\":\"zstd\",\"length\":18,\"uncompressed_length\":6");
 }
 
-static void compressed_body_is_recoded_in_zt2(void **state)
+TEST_IN_WORLD(compressed_body_is_recoded_in_zt2, set_up_zt2, uploads_tear_down)
 {
-    struct world *world = *state;
-
     assert_status(world, put_frame(DATA, sizeof(frame)), 201);
     assert_status_holds(world, target, "\"encoding\":\"zt.zstd-seekable/1\"");
     assert_holds_abcdef(world);
@@ -253,19 +236,15 @@ static void compressed_body_is_recoded_in_zt2(void **state)
     assert_status(world, writer_post_commit(target), 201);
 }
 
-static void compressed_body_is_stored_raw_if_asked(void **state)
+PREPARED(compressed_body_is_stored_raw_if_asked)
 {
-    struct world *world = *state;
-
     assert_status(world, put_frame(DATA "&encoding=raw", sizeof(frame)), 201);
     assert_status_holds(world, target, "\"encoding\":\"raw\",\"length\":6");
     assert_holds_abcdef(world);
 }
 
-static void compressed_body_of_another_length_is_refused(void **state)
+PREPARED(compressed_body_of_another_length_is_refused)
 {
-    struct world *world = *state;
-
     assert_fails_after_body(world, put_frame("/objects/a/data?dtype=u8&shape=5", sizeof(frame)),
                             422, "size-mismatch");
     assert_fails_after_body(world, put_frame("/objects/a/data?dtype=u8&shape=7", sizeof(frame)),
@@ -273,50 +252,18 @@ static void compressed_body_of_another_length_is_refused(void **state)
     assert_status_holds(world, target, "\"objects\":{}");
 }
 
-static void broken_frames_add_nothing(void **state)
+PREPARED(broken_frames_add_nothing)
 {
-    struct world *world = *state;
-
     for (size_t length = 1; length < sizeof(frame); length++)
         assert_true(ask(world, put_frame(DATA, length)).status >= 400);
     assert_status_holds(world, target, "\"objects\":{}");
 }
 
-static void compression_on_the_way_is_stated(void **state)
+PREPARED(compression_on_the_way_is_stated)
 {
-    struct world *world = *state;
     struct answered answered = assert_status(world, put(DATA "&encoding=zstd&level=3"), 201);
 
     assert_string_equal(value_of(&answered, "Repr-Digest"), digest);
     assert_status_holds(world, target, "\"encoding\":\"zstd\"");
     assert_status_holds(world, target, "\"uncompressed_length\":6");
-}
-
-#define ZT1_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, uploads_tear_down)
-#define ZT2_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_zt2, uploads_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ZT1_TEST(component_is_answered_with_the_digest_of_its_bytes),
-        ZT1_TEST(bytes_arrive_whole_however_they_are_cut),
-        ZT1_TEST(chunked_body_has_exactly_the_bytes_of_its_shape),
-        ZT1_TEST(cut_body_leaves_no_component),
-        ZT1_TEST(components_arrive_side_by_side),
-        ZT1_TEST(work_belongs_to_whoever_sends),
-        ZT1_TEST(component_sent_again_replaces_the_earlier),
-        ZT1_TEST(failed_replacement_keeps_the_earlier),
-        ZT1_TEST(replacement_of_another_type_counts_at_the_next_status),
-        ZT1_TEST(wrong_digests_add_nothing),
-        ZT1_TEST(right_digests_are_accepted),
-        ZT1_TEST(empty_body_with_an_unknown_digest_is_404),
-        ZT1_TEST(compressed_body_is_stored_as_it_is_in_zt1),
-        ZT2_TEST(compressed_body_is_recoded_in_zt2),
-        ZT1_TEST(compressed_body_is_stored_raw_if_asked),
-        ZT1_TEST(compressed_body_of_another_length_is_refused),
-        ZT1_TEST(broken_frames_add_nothing),
-        ZT1_TEST(compression_on_the_way_is_stated),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

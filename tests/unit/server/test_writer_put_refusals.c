@@ -1,9 +1,11 @@
 /* PUT of a component: what its parameters may be, and what is refused before the body (http-api,
  * section 6.2). */
+#include "store/staging.h"
 #include "upload/writer/writer_session.h"
 #include "writer_request.h"
 
 #define DATA "/objects/a/data"
+#define ONE  DATA "?dtype=u8&shape=1"
 /* What an open upload says of its objects when it has none. */
 #define NO_OBJECTS "\"objects\":{}"
 
@@ -33,25 +35,15 @@ static struct asked put(const char *rest, size_t length)
     return writer_put(target, rest, zeros, length);
 }
 
-static void assert_all_refused(struct world *world, const char *const *rests, size_t count,
-                               size_t length)
-{
-    for (size_t i = 0; i < count; i++)
-        assert_refused(world, put(rests[i], length), 400, "invalid-request");
-    assert_status_holds(world, target, NO_OBJECTS);
-}
-
-#define ASSERT_ALL_REFUSED(world, rests, length) \
-    assert_all_refused(world, rests, sizeof(rests) / sizeof((rests)[0]), length)
-
 /* --- order --- */
 
+#define IN_ZT1(name) TEST_IN_WORLD(name, set_up, uploads_tear_down)
+
 /* Each request has one fault fewer than the one before it. */
-static void refusals_come_in_the_order_of_the_contract(void **state)
+IN_ZT1(refusals_come_in_the_order_of_the_contract)
 {
     static const char *const unknown =
         "/v1/uploads/0123456789abcdef0123456789abcdef/objects/a/data?dtype=q7&level=0";
-    struct world *world = *state;
     struct asked asked = with_field(to_ask("PUT", unknown), "Content-Encoding", "gzip");
 
     world->config.upload.max_bytes = 7;
@@ -79,7 +71,8 @@ static void refusals_come_in_the_order_of_the_contract(void **state)
 
 /* --- parameters --- */
 
-static void malformed_shapes_are_refused(void **state)
+/* Of a parameter that occurs twice, it is unclear which counts. */
+IN_ZT1(malformed_parameters_are_refused)
 {
     static const char *const rests[] = {
         DATA "?dtype=u8&shape=x",
@@ -93,89 +86,54 @@ static void malformed_shapes_are_refused(void **state)
         DATA "?dtype=u8",
         DATA "?dtype=u8&shape=18446744073709551616",
         DATA "?dtype=u8&shape=4294967296,4294967296,2",
+        ONE "&encoding=gzip",
+        ONE "&encoding=",
+        ONE "&encoding=zstd&level=0",
+        ONE "&encoding=zstd&level=20",
+        ONE "&encoding=zstd&level=-1",
+        ONE "&encoding=zstd&level=",
+        ONE "&encoding=zstd&level=4294967297",
+        ONE "&encoding=raw&level=3",
+        ONE "&digest=sha256:12",
+        ONE "&digest=md5:00000000000000000000000000000000",
+        ONE "&digest=sha256:"
+            "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+        ONE "&digest=sha256:"
+            "00000000000000000000000000000000000000000000000000000000000000000",
+        ONE "&dtype=u8",
+        ONE "&shape=1",
+        ONE "&type=u8&type=u8",
+        ONE "&level=1&level=1",
+        ONE "&digest=&digest=x",
+        ONE "&encoding=raw&encoding=raw",
+        DATA "?dtype=u8&shape=%zz",
+        DATA "?dtype=%&shape=1",
     };
 
-    ASSERT_ALL_REFUSED(*state, rests, 1);
+    for (size_t i = 0; i < sizeof(rests) / sizeof(rests[0]); i++)
+        assert_refused(world, put(rests[i], 1), 400, "invalid-request");
+    assert_status_holds(world, target, NO_OBJECTS);
 }
 
-static void malformed_encodings_and_levels_are_refused(void **state)
-{
-    static const char *const rests[] = {
-        DATA "?dtype=u8&shape=1&encoding=gzip",
-        DATA "?dtype=u8&shape=1&encoding=",
-        DATA "?dtype=u8&shape=1&encoding=zstd&level=0",
-        DATA "?dtype=u8&shape=1&encoding=zstd&level=20",
-        DATA "?dtype=u8&shape=1&encoding=zstd&level=-1",
-        DATA "?dtype=u8&shape=1&encoding=zstd&level=",
-        DATA "?dtype=u8&shape=1&encoding=zstd&level=4294967297",
-        DATA "?dtype=u8&shape=1&encoding=raw&level=3",
-    };
-
-    ASSERT_ALL_REFUSED(*state, rests, 1);
-}
-
-static void every_level_from_1_to_19_is_taken(void **state)
+IN_ZT1(every_level_from_1_to_19_is_taken)
 {
     char rest[80];
 
     for (int level = 1; level <= 19; level += 9) {
         snprintf(rest, sizeof(rest), DATA "?dtype=u8&shape=1&encoding=zstd&level=%d", level);
-        assert_status(*state, put(rest, 1), 201);
+        assert_status(world, put(rest, 1), 201);
     }
 }
 
-static void malformed_digests_are_refused(void **state)
+IN_ZT1(fields_of_a_part_or_of_no_digest_are_refused)
 {
-    static const char *const rests[] = {
-        DATA "?dtype=u8&shape=1&digest=sha256:12",
-        DATA "?dtype=u8&shape=1&digest=md5:00000000000000000000000000000000",
-        DATA "?dtype=u8&shape=1&digest=sha256:"
-             "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
-        DATA "?dtype=u8&shape=1&digest=sha256:"
-             "00000000000000000000000000000000000000000000000000000000000000000",
-    };
+    static const char *const fields[][2] = {{"Content-Range", "bytes 0-0/2"},
+                                            {"Content-Digest", "sha-256=x"},
+                                            {"Repr-Digest", "sha-256=x"}};
 
-    ASSERT_ALL_REFUSED(*state, rests, 1);
-}
-
-/* It is unclear which of them counts. */
-static void parameters_that_occur_twice_are_refused(void **state)
-{
-    static const char *const rests[] = {
-        DATA "?dtype=u8&shape=1&dtype=u8",
-        DATA "?dtype=u8&shape=1&shape=1",
-        DATA "?dtype=u8&shape=1&type=u8&type=u8",
-        DATA "?dtype=u8&shape=1&level=1&level=1",
-        DATA "?dtype=u8&shape=1&digest=&digest=x",
-        DATA "?dtype=u8&shape=1&encoding=raw&encoding=raw",
-    };
-
-    ASSERT_ALL_REFUSED(*state, rests, 1);
-}
-
-static void malformed_escapes_are_refused(void **state)
-{
-    static const char *const rests[] = {DATA "?dtype=u8&shape=%zz", DATA "?dtype=%&shape=1"};
-
-    ASSERT_ALL_REFUSED(*state, rests, 1);
-}
-
-static void ranges_of_components_are_refused(void **state)
-{
-    assert_refused(*state,
-                   with_field(put(DATA "?dtype=u8&shape=1", 1), "Content-Range", "bytes 0-0/2"),
-                   400, "invalid-request");
-}
-
-static void malformed_digest_fields_are_refused(void **state)
-{
-    struct world *world = *state;
-
-    assert_refused(world,
-                   with_field(put(DATA "?dtype=u8&shape=1", 1), "Content-Digest", "sha-256=x"), 400,
-                   "invalid-request");
-    assert_refused(world, with_field(put(DATA "?dtype=u8&shape=1", 1), "Repr-Digest", "sha-256=x"),
-                   400, "invalid-request");
+    for (size_t i = 0; i < 3; i++)
+        assert_refused(world, with_field(put(ONE, 1), fields[i][0], fields[i][1]), 400,
+                       "invalid-request");
 }
 
 /* --- shape and type --- */
@@ -199,7 +157,7 @@ static void assert_lengths(struct world *world, const struct kind *kinds, size_t
     }
 }
 
-static void length_follows_from_shape_and_type(void **state)
+IN_ZT1(length_follows_from_shape_and_type)
 {
     static const struct kind kinds[] = {
         {"dtype=u8&shape=", 1},       {"dtype=u8&shape=0", 0},     {"dtype=u8&shape=3,0,2", 0},
@@ -208,10 +166,12 @@ static void length_follows_from_shape_and_type(void **state)
         {"dtype=f64&shape=5", 40},    {"dtype=u64&shape=2,2", 32}, {"dtype=u16&shape=9", 18},
     };
 
-    assert_lengths(*state, kinds, sizeof(kinds) / sizeof(kinds[0]));
+    assert_lengths(world, kinds, sizeof(kinds) / sizeof(kinds[0]));
 }
 
-static void length_follows_from_shape_and_type_in_zt2(void **state)
+#define IN_ZT2(name) TEST_IN_WORLD(name, set_up_zt2, uploads_tear_down)
+
+IN_ZT2(length_follows_from_shape_and_type_in_zt2)
 {
     static const struct kind kinds[] = {
         {"dtype=u8&shape=", 1},
@@ -220,10 +180,10 @@ static void length_follows_from_shape_and_type_in_zt2(void **state)
         {"dtype=f64&shape=2", 16},
     };
 
-    assert_lengths(*state, kinds, sizeof(kinds) / sizeof(kinds[0]));
+    assert_lengths(world, kinds, sizeof(kinds) / sizeof(kinds[0]));
 }
 
-static void unknown_types_are_refused(void **state)
+IN_ZT1(unknown_types_are_refused)
 {
     static const char *const rests[] = {
         DATA "?dtype=&shape=1",
@@ -231,33 +191,28 @@ static void unknown_types_are_refused(void **state)
         DATA "?dtype=F32&shape=1",
         DATA "?dtype=u8&type=nothing&shape=1",
     };
-    struct world *world = *state;
 
     for (size_t i = 0; i < sizeof(rests) / sizeof(rests[0]); i++)
         assert_refused(world, put(rests[i], 1), 422, "unknown-dtype");
 }
 
-static void booleans_are_stored_as_u8_in_zt2(void **state)
+IN_ZT2(booleans_are_stored_as_u8_in_zt2)
 {
-    struct world *world = *state;
-
     assert_status(world, put(DATA "?dtype=bool&shape=1", 1), 201);
     assert_status_holds(world, target, "\"dtype\":\"u8\",\"type\":\"bool\"");
     assert_refused(world, put(DATA "?dtype=f32&type=bool&shape=1", 4), 422, "unknown-dtype");
 }
 
-static void sizes_beyond_64_bits_are_refused(void **state)
+IN_ZT1(sizes_beyond_64_bits_are_refused)
 {
-    assert_refused(*state, put(DATA "?dtype=f64&shape=4611686018427387904", 1), 422,
+    assert_refused(world, put(DATA "?dtype=f64&shape=4611686018427387904", 1), 422,
                    "size-mismatch");
 }
 
 /* --- against the declaration --- */
 
-static void declared_shape_is_that_of_dense_data(void **state)
+IN_ZT1(declared_shape_is_that_of_dense_data)
 {
-    struct world *world = *state;
-
     assert_status(world, writer_declare(target, "/objects/a", "{\"shape\": [2, 3]}"), 201);
     assert_refused(world, put(DATA "?dtype=u8&shape=6", 6), 422, "size-mismatch");
     assert_refused(world, put(DATA "?dtype=u8&shape=3,2", 6), 422, "size-mismatch");
@@ -267,10 +222,8 @@ static void declared_shape_is_that_of_dense_data(void **state)
     assert_status_holds(world, target, "\"shape\":[2,3],\"encoding\":\"raw\"");
 }
 
-static void indices_of_sparse_objects_are_u64(void **state)
+IN_ZT1(indices_of_sparse_objects_are_u64)
 {
-    struct world *world = *state;
-
     assert_status(
         world,
         writer_declare(target, "/objects/s", "{\"shape\": [2, 3], \"format\": \"sparse_csr\"}"),
@@ -279,9 +232,8 @@ static void indices_of_sparse_objects_are_u64(void **state)
     assert_status(world, put("/objects/s/indices?dtype=u64&shape=2", 16), 201);
 }
 
-static void names_are_bounded_in_zt2(void **state)
+IN_ZT2(names_are_bounded_in_zt2)
 {
-    struct world *world = *state;
     char path[1200];
     size_t at = (size_t)snprintf(path, sizeof(path), "%s/objects/a/", target);
 
@@ -294,9 +246,8 @@ static void names_are_bounded_in_zt2(void **state)
 
 /* --- space --- */
 
-static void component_beyond_the_limit_or_the_disk_is_refused(void **state)
+IN_ZT1(component_beyond_the_limit_or_the_disk_is_refused)
 {
-    struct world *world = *state;
     struct asked asked = put(DATA "?dtype=u8&shape=1152921504606846976", 1);
 
     asked.chunked = true;
@@ -306,55 +257,21 @@ static void component_beyond_the_limit_or_the_disk_is_refused(void **state)
     assert_status_holds(world, target, NO_OBJECTS);
 }
 
-static void components_of_one_upload_share_the_limit(void **state)
+IN_ZT1(components_of_one_upload_share_the_limit)
 {
-    struct world *world = *state;
-
     world->config.upload.max_bytes = 1000;
     assert_status(world, put("/objects/a/data?dtype=u8&shape=600", 600), 201);
     assert_refused(world, put("/objects/b/data?dtype=u8&shape=600", 600), 413, "too-large");
     assert_status_holds(world, target, "\"received\":600");
 }
 
-#define ZT1_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, uploads_tear_down)
-#define ZT2_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_zt2, uploads_tear_down)
-
 /* What a commit does to the file between the request's header and its body. */
-static void a_file_that_was_published_meanwhile_is_a_conflict(void **state)
+IN_ZT1(a_file_that_was_published_meanwhile_is_a_conflict)
 {
-    struct world *world = *state;
     struct store *store = world->server.store;
     const char *id = strrchr(target, '/') + 1;
     struct zt_error error;
 
-    assert_int_equal(store->ops->kept_remove(store, id, WRITER_DATA, &error), ZT_OK);
+    assert_ok(staging_folder_remove(store->staging, id, WRITER_DATA, &error));
     assert_refused(world, put(DATA "?dtype=u8&shape=8", 8), 409, "conflict");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ZT1_TEST(refusals_come_in_the_order_of_the_contract),
-        ZT1_TEST(malformed_shapes_are_refused),
-        ZT1_TEST(malformed_encodings_and_levels_are_refused),
-        ZT1_TEST(every_level_from_1_to_19_is_taken),
-        ZT1_TEST(malformed_digests_are_refused),
-        ZT1_TEST(parameters_that_occur_twice_are_refused),
-        ZT1_TEST(malformed_escapes_are_refused),
-        ZT1_TEST(ranges_of_components_are_refused),
-        ZT1_TEST(malformed_digest_fields_are_refused),
-        ZT1_TEST(length_follows_from_shape_and_type),
-        ZT2_TEST(length_follows_from_shape_and_type_in_zt2),
-        ZT1_TEST(unknown_types_are_refused),
-        ZT2_TEST(booleans_are_stored_as_u8_in_zt2),
-        ZT1_TEST(sizes_beyond_64_bits_are_refused),
-        ZT1_TEST(declared_shape_is_that_of_dense_data),
-        ZT1_TEST(indices_of_sparse_objects_are_u64),
-        ZT2_TEST(names_are_bounded_in_zt2),
-        ZT1_TEST(component_beyond_the_limit_or_the_disk_is_refused),
-        ZT1_TEST(components_of_one_upload_share_the_limit),
-        ZT1_TEST(a_file_that_was_published_meanwhile_is_a_conflict),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,9 +13,8 @@ static void begin(struct world *world)
 /* --- creation --- */
 
 /* Each request has one fault fewer than the one before it. */
-static void creation_is_refused_in_the_order_of_the_contract(void **state)
+WITH_UPLOADS(creation_is_refused_in_the_order_of_the_contract)
 {
-    struct world *world = *state;
     struct asked asked = with_field(to_ask("POST", "/v1/models/.m/uploads"), "If-Match", "*");
 
     world_wait_loaded(world);
@@ -35,9 +34,8 @@ static void creation_is_refused_in_the_order_of_the_contract(void **state)
     assert_status(world, asked, 201);
 }
 
-static void creation_is_answered_with_its_place_and_status(void **state)
+WITH_UPLOADS(creation_is_answered_with_its_place_and_status)
 {
-    struct world *world = *state;
     struct answered answered = assert_status(world, to_ask("POST", WRITER_UPLOADS), 201);
     char location[64];
 
@@ -49,16 +47,14 @@ static void creation_is_answered_with_its_place_and_status(void **state)
     assert_string_equal(assert_status(world, to_ask("GET", location), 200).body, answered.body);
 }
 
-static void creation_takes_version_and_attributes(void **state)
+WITH_UPLOADS(creation_takes_version_and_attributes)
 {
-    struct world *world = *state;
-
     writer_create(world, "{\"version\": \"2\", \"attributes\": {\"a\": [1, null]}}", target);
     assert_status_holds(world, target, "\"version\":\"2\"");
     assert_status_holds(world, target, "\"attributes\":{\"a\":[1,null]}");
 }
 
-static void malformed_creations_leave_nothing(void **state)
+WITH_UPLOADS(malformed_creations_leave_nothing)
 {
     static const char *const texts[] = {
         "{",
@@ -70,7 +66,6 @@ static void malformed_creations_leave_nothing(void **state)
         "{\"version\": \"2\", \"version\": \"2\"}",
         "{} {}",
     };
-    struct world *world = *state;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_fails_after_body(world, writer_json("POST", WRITER_UPLOADS, texts[i]), 400,
@@ -80,7 +75,7 @@ static void malformed_creations_leave_nothing(void **state)
                         "{\"uploads\":[]}\n");
 }
 
-static void chunked_json_past_its_bound_is_refused(void **state)
+WITH_UPLOADS(chunked_json_past_its_bound_is_refused)
 {
     const size_t length = ((size_t)4 << 20) + 1;
     char *spaces = malloc(length);
@@ -89,13 +84,12 @@ static void chunked_json_past_its_bound_is_refused(void **state)
     memset(spaces, ' ', length);
     asked.chunked = true;
     asked.piece_bytes = length / 3;
-    assert_fails_after_body(*state, asked, 413, "too-large");
+    assert_fails_after_body(world, asked, 413, "too-large");
     free(spaces);
 }
 
-static void cut_creation_leaves_nothing(void **state)
+WITH_UPLOADS(cut_creation_leaves_nothing)
 {
-    struct world *world = *state;
     struct sending_request sending;
 
     sending_begin(world, &sending, writer_json("POST", WRITER_UPLOADS, WRITER_ZT2));
@@ -104,10 +98,8 @@ static void cut_creation_leaves_nothing(void **state)
     assert_nothing_kept(world);
 }
 
-static void precondition_is_checked_again_on_the_disk(void **state)
+WITH_UPLOADS(precondition_is_checked_again_on_the_disk)
 {
-    struct world *world = *state;
-
     world_wait_loaded(world);
     world_model(world, "m.zt", true);
     assert_fails_after_body(world, with_field(to_ask("POST", WRITER_UPLOADS), "If-None-Match", "*"),
@@ -117,11 +109,10 @@ static void precondition_is_checked_again_on_the_disk(void **state)
 
 /* --- requests to an upload --- */
 
-static void unknown_uploads_are_404(void **state)
+WITH_UPLOADS(unknown_uploads_are_404)
 {
     static const char *const ids[] = {UNKNOWN, "/v1/uploads/x",
                                       "/v1/uploads/0123456789ABCDEF0123456789ABCDEF"};
-    struct world *world = *state;
 
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
         assert_refused(world, to_ask("GET", ids[i]), 404, "upload-not-found");
@@ -133,10 +124,8 @@ static void unknown_uploads_are_404(void **state)
     }
 }
 
-static void read_only_server_shows_uploads_and_changes_none(void **state)
+WITH_UPLOADS(read_only_server_shows_uploads_and_changes_none)
 {
-    struct world *world = *state;
-
     begin(world);
     world->config.writable = false;
     assert_status(world, to_ask("GET", target), 200);
@@ -149,10 +138,8 @@ static void read_only_server_shows_uploads_and_changes_none(void **state)
     assert_refused(world, to_ask("DELETE", UNKNOWN), 403, "read-only");
 }
 
-static void delete_leaves_nothing(void **state)
+WITH_UPLOADS(delete_leaves_nothing)
 {
-    struct world *world = *state;
-
     begin(world);
     assert_status(world, writer_put(target, "/objects/a/data?dtype=u8&shape=3", "abc", 3), 201);
     assert_status(world, to_ask("DELETE", target), 204);
@@ -162,9 +149,8 @@ static void delete_leaves_nothing(void **state)
     assert_refused(world, writer_post_commit(target), 404, "upload-not-found");
 }
 
-static void delete_ends_a_body_on_its_way(void **state)
+WITH_UPLOADS(delete_ends_a_body_on_its_way)
 {
-    struct world *world = *state;
     struct sending_request sending;
     struct asked asked;
     struct answered answered;
@@ -183,20 +169,16 @@ static void delete_ends_a_body_on_its_way(void **state)
 
 /* --- declarations --- */
 
-static void first_declaration_is_201_and_the_next_204(void **state)
+WITH_UPLOADS(first_declaration_is_201_and_the_next_204)
 {
-    struct world *world = *state;
-
     begin(world);
     assert_status(world, writer_declare(target, "/objects/a", "{\"shape\": [2, 3]}"), 201);
     assert_status(world, writer_declare(target, "/objects/a", "{\"shape\": [6]}"), 204);
     assert_status_holds(world, target, "\"a\":{\"shape\":[6],\"format\":\"dense\"");
 }
 
-static void declaration_takes_format_and_attributes(void **state)
+WITH_UPLOADS(declaration_takes_format_and_attributes)
 {
-    struct world *world = *state;
-
     begin(world);
     assert_status(world,
                   writer_declare(target, "/objects/s",
@@ -208,7 +190,7 @@ static void declaration_takes_format_and_attributes(void **state)
                         "{\"k\":\"v\"},\"components\":{}}");
 }
 
-static void malformed_declarations_change_nothing(void **state)
+WITH_UPLOADS(malformed_declarations_change_nothing)
 {
     static const char *const texts[] = {
         "{",
@@ -221,7 +203,6 @@ static void malformed_declarations_change_nothing(void **state)
         "{\"attributes\": []}",
         "{\"dtype\": \"f32\"}",
     };
-    struct world *world = *state;
 
     begin(world);
     assert_status(world, writer_declare(target, "/objects/a", "{\"shape\": [2]}"), 201);
@@ -231,18 +212,15 @@ static void malformed_declarations_change_nothing(void **state)
     assert_status_holds(world, target, "\"objects\":{\"a\":{\"shape\":[2],");
 }
 
-static void names_of_objects_are_decoded(void **state)
+WITH_UPLOADS(names_of_objects_are_decoded)
 {
-    struct world *world = *state;
-
     begin(world);
     assert_status(world, writer_declare(target, "/objects/a%2Fb%25%20c", "{}"), 201);
     assert_status_holds(world, target, "\"a/b% c\":{");
 }
 
-static void zt2_bounds_names(void **state)
+WITH_UPLOADS(zt2_bounds_names)
 {
-    struct world *world = *state;
     char name[1100] = "/objects/";
     char path[1200];
 
@@ -257,37 +235,10 @@ static void zt2_bounds_names(void **state)
     assert_status(world, writer_json("PUT", path, "{}"), 201);
 }
 
-static void declarations_survive_a_restart(void **state)
+WITH_UPLOADS(declarations_survive_a_restart)
 {
-    struct world *world = *state;
-
     begin(world);
     assert_status(world, writer_declare(target, "/objects/a", "{\"shape\": [2]}"), 201);
     uploads_restart(world);
     assert_status_holds(world, target, "\"objects\":{\"a\":{\"shape\":[2],\"format\":\"dense\"");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        UPLOAD_TEST(creation_is_refused_in_the_order_of_the_contract),
-        UPLOAD_TEST(creation_is_answered_with_its_place_and_status),
-        UPLOAD_TEST(creation_takes_version_and_attributes),
-        UPLOAD_TEST(malformed_creations_leave_nothing),
-        UPLOAD_TEST(chunked_json_past_its_bound_is_refused),
-        UPLOAD_TEST(cut_creation_leaves_nothing),
-        UPLOAD_TEST(precondition_is_checked_again_on_the_disk),
-        UPLOAD_TEST(unknown_uploads_are_404),
-        UPLOAD_TEST(read_only_server_shows_uploads_and_changes_none),
-        UPLOAD_TEST(delete_leaves_nothing),
-        UPLOAD_TEST(delete_ends_a_body_on_its_way),
-        UPLOAD_TEST(first_declaration_is_201_and_the_next_204),
-        UPLOAD_TEST(declaration_takes_format_and_attributes),
-        UPLOAD_TEST(malformed_declarations_change_nothing),
-        UPLOAD_TEST(names_of_objects_are_decoded),
-        UPLOAD_TEST(zt2_bounds_names),
-        UPLOAD_TEST(declarations_survive_a_restart),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

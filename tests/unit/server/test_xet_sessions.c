@@ -8,19 +8,35 @@
 #define KEY   "0123456789abcdef0123456789abcdef"
 #define OTHER "f123456789abcdef0123456789abcdef"
 
-static struct xet_session *use(struct world *world, const char *key, const char *repo)
+static struct xet_session *use_as(struct world *world, const char *owner, const char *key,
+                                  const char *repo)
 {
+    const struct xet_session_name name = {zt_text_from(key), repo, owner};
     struct failure failure = {.is_set = false};
-    struct xet_session *session =
-        xet_session_use(&world->server, zt_text_from(key), repo, "client", &failure);
+    struct xet_session *session = xet_session_use(&world->server, &name, "client", &failure);
 
     assert_true((session == NULL) == failure.is_set);
     return session;
 }
 
-static void key_and_repository_name_a_session(void **state)
+static struct xet_session *use(struct world *world, const char *key, const char *repo)
 {
-    struct world *world = *state;
+    return use_as(world, "client", key, repo);
+}
+
+WITH_UPLOADS(key_of_another_owner_names_another_session)
+{
+    struct xet_session *session = use(world, KEY, "o/n");
+    struct xet_session *other = use_as(world, "other", KEY, "o/n");
+
+    assert_ptr_not_equal(session, other);
+    assert_string_equal(xet_session_owner(other), "other");
+    xet_session_leave(session);
+    xet_session_leave(other);
+}
+
+WITH_UPLOADS(key_and_repository_name_a_session)
+{
     struct xet_session *session = use(world, KEY, "o/n");
     struct xet_session *others[] = {use(world, KEY, "o/m"), use(world, OTHER, "o/n")};
     struct xet_session *same = use(world, KEY, "o/n");
@@ -43,9 +59,8 @@ static struct xet_xorb xorb_of(uint32_t number)
     return xorb;
 }
 
-static void xorbs_are_found_up_to_the_most_that_there_may_be(void **state)
+WITH_UPLOADS(xorbs_are_found_up_to_the_most_that_there_may_be)
 {
-    struct world *world = *state;
     struct xet_session *session = use(world, KEY, "o/n");
     struct failure failure = {.is_set = false};
     struct xet_xorb xorb;
@@ -66,9 +81,8 @@ static void xorbs_are_found_up_to_the_most_that_there_may_be(void **state)
     xet_session_leave(session);
 }
 
-static void first_xorb_of_a_hash_stays(void **state)
+WITH_UPLOADS(first_xorb_of_a_hash_stays)
 {
-    struct world *world = *state;
     struct xet_session *session = use(world, KEY, "o/n");
     struct failure failure = {.is_set = false};
     struct xet_xorb xorb = xorb_of(7);
@@ -86,9 +100,8 @@ static void wake(struct waiter *waiter)
     waiter->client++;
 }
 
-static void turn_is_given_to_one_at_a_time(void **state)
+WITH_UPLOADS(turn_is_given_to_one_at_a_time)
 {
-    struct world *world = *state;
     struct xet_session *session = use(world, KEY, "o/n");
     struct waiter waiters[2] = {{.wake = wake}, {.wake = wake}};
 
@@ -110,9 +123,8 @@ static bool is_any(const void *context, const struct kept_upload *upload)
     return upload != NULL;
 }
 
-static void session_in_use_does_not_expire(void **state)
+WITH_UPLOADS(session_in_use_does_not_expire)
 {
-    struct world *world = *state;
     struct xet_session *session = use(world, KEY, "o/n");
     struct xet_session *same;
 
@@ -127,22 +139,4 @@ static void session_in_use_does_not_expire(void **state)
     xet_session_leave(same);
     kept_uploads_expire(world->server.kept);
     assert_null(kept_uploads_search(world->server.kept, is_any, NULL));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(key_and_repository_name_a_session, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(xorbs_are_found_up_to_the_most_that_there_may_be,
-                                        uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(first_xorb_of_a_hash_stays, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(turn_is_given_to_one_at_a_time, uploads_set_up,
-                                        uploads_tear_down),
-        cmocka_unit_test_setup_teardown(session_in_use_does_not_expire, uploads_set_up,
-                                        uploads_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

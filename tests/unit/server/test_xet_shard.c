@@ -1,5 +1,5 @@
 /* Shards of xet: the files and terms that they list, and what is no shard. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,8 +64,7 @@ static enum zt_status open_bytes(const struct records *records, size_t length,
 
     out_opened->shard = malloc(sizeof(*out_opened->shard));
     assert_non_null(out_opened->shard);
-    assert_int_equal(zt_source_from_memory(records->bytes, length, &out_opened->source, NULL),
-                     ZT_OK);
+    assert_ok(zt_source_from_memory(records->bytes, length, &out_opened->source, NULL));
     return xet_shard_open(out_opened->shard, out_opened->source, 0, length, &error);
 }
 
@@ -73,7 +72,7 @@ static struct opened open_all(const struct records *records)
 {
     struct opened opened;
 
-    assert_int_equal(open_bytes(records, records->count * XET_SHARD_RECORD_BYTES, &opened), ZT_OK);
+    assert_ok(open_bytes(records, records->count * XET_SHARD_RECORD_BYTES, &opened));
     return opened;
 }
 
@@ -83,14 +82,13 @@ static void close_all(const struct opened *opened)
     free(opened->shard);
 }
 
-static void files_and_terms_are_listed(void **state)
+TEST(files_and_terms_are_listed)
 {
     static struct records records;
     struct xet_shard_file file;
     struct xet_shard_term term;
     struct opened opened;
 
-    (void)state;
     put_header(&records);
     put_file(&records, UINT32_C(3) << 30, 3);
     put_file(&records, 0, 1);
@@ -98,58 +96,56 @@ static void files_and_terms_are_listed(void **state)
     put_end(&records);
     put(&records, 1, (const uint32_t[4]){1, 2, 3, 4}); /* what follows does not matter */
     opened = open_all(&records);
-    assert_int_equal(xet_shard_file_read(opened.shard, 0, &file, NULL), ZT_OK);
+    assert_ok(xet_shard_file_read(opened.shard, 0, &file, NULL));
     assert_false(file.is_end);
     assert_int_equal(file.term_count, 3);
     assert_true(file.has_sha256);
     assert_int_equal(file.sha256[0], 7);
     assert_int_equal(file.sha256[7], 0);
     assert_int_equal(file.sha256[31], 24);
-    assert_int_equal(xet_shard_term_read(opened.shard, &file, 2, &term, NULL), ZT_OK);
+    assert_ok(xet_shard_term_read(opened.shard, &file, 2, &term, NULL));
     assert_int_equal(term.xorb[31], 2);
     assert_int_equal(term.bytes, 102);
     assert_int_equal(term.first, 2);
     assert_int_equal(term.end, 3);
-    assert_int_equal(xet_shard_file_read(opened.shard, file.next, &file, NULL), ZT_OK);
+    assert_ok(xet_shard_file_read(opened.shard, file.next, &file, NULL));
     assert_int_equal(file.term_count, 1);
     assert_false(file.has_sha256);
-    assert_int_equal(xet_shard_file_read(opened.shard, file.next, &file, NULL), ZT_OK);
+    assert_ok(xet_shard_file_read(opened.shard, file.next, &file, NULL));
     assert_int_equal(file.term_count, 0);
     assert_true(file.has_sha256);
-    assert_int_equal(xet_shard_file_read(opened.shard, file.next, &file, NULL), ZT_OK);
+    assert_ok(xet_shard_file_read(opened.shard, file.next, &file, NULL));
     assert_true(file.is_end);
     close_all(&opened);
 }
 
 /* More records than are read at a time, asked for in both directions. */
-static void terms_are_found_in_any_order(void **state)
+TEST(terms_are_found_in_any_order)
 {
     static struct records records;
     struct xet_shard_file file;
     struct xet_shard_term term;
     struct opened opened;
 
-    (void)state;
     put_header(&records);
     put_file(&records, 0, 3000);
     put_end(&records);
     opened = open_all(&records);
-    assert_int_equal(xet_shard_file_read(opened.shard, 0, &file, NULL), ZT_OK);
+    assert_ok(xet_shard_file_read(opened.shard, 0, &file, NULL));
     for (uint32_t i = 0; i < 6000; i++) {
         const uint32_t index = i < 3000 ? i : 5999 - i;
 
-        assert_int_equal(xet_shard_term_read(opened.shard, &file, index, &term, NULL), ZT_OK);
+        assert_ok(xet_shard_term_read(opened.shard, &file, index, &term, NULL));
         assert_int_equal(term.first, index);
     }
     close_all(&opened);
 }
 
-static void every_prefix_ends_within_the_list(void **state)
+TEST(every_prefix_ends_within_the_list)
 {
     static struct records records;
     size_t whole;
 
-    (void)state;
     put_header(&records);
     put_file(&records, UINT32_C(3) << 30, 2);
     put_end(&records);
@@ -170,12 +166,11 @@ static void every_prefix_ends_within_the_list(void **state)
     }
 }
 
-static void counts_beyond_the_shard_are_refused(void **state)
+TEST(counts_beyond_the_shard_are_refused)
 {
     static const uint32_t counts[] = {3, 1000, UINT32_MAX};
     static struct records records;
 
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof(counts) / sizeof(*counts); i++) {
         struct xet_shard_file file;
         struct opened opened;
@@ -191,30 +186,28 @@ static void counts_beyond_the_shard_are_refused(void **state)
     }
 }
 
-static void term_without_chunks_is_refused(void **state)
+TEST(term_without_chunks_is_refused)
 {
     static struct records records;
     struct xet_shard_file file;
     struct xet_shard_term term;
     struct opened opened;
 
-    (void)state;
     put_header(&records);
     put_file(&records, 0, 1);
     put_end(&records);
     zt_store_le32(records.bytes[2] + 44, 0);
     opened = open_all(&records);
-    assert_int_equal(xet_shard_file_read(opened.shard, 0, &file, NULL), ZT_OK);
+    assert_ok(xet_shard_file_read(opened.shard, 0, &file, NULL));
     assert_int_equal(xet_shard_term_read(opened.shard, &file, 0, &term, NULL), ZT_INVALID);
     close_all(&opened);
 }
 
-static void other_headers_are_refused(void **state)
+TEST(other_headers_are_refused)
 {
     static struct records records;
     struct opened opened;
 
-    (void)state;
     for (size_t at = 0; at < 40; at++) {
         put_header(&records);
         put_end(&records);
@@ -222,18 +215,4 @@ static void other_headers_are_refused(void **state)
         assert_int_equal(open_bytes(&records, 96, &opened), ZT_INVALID);
         close_all(&opened);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_and_terms_are_listed),
-        cmocka_unit_test(terms_are_found_in_any_order),
-        cmocka_unit_test(every_prefix_ends_within_the_list),
-        cmocka_unit_test(counts_beyond_the_shard_are_refused),
-        cmocka_unit_test(term_without_chunks_is_refused),
-        cmocka_unit_test(other_headers_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

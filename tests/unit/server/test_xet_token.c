@@ -1,5 +1,5 @@
 /* Tokens of xet: what one states is what was signed, and nothing else is a token. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,14 +22,13 @@ static bool read_text(const char *token, time_t now, struct xet_permit *out_perm
     return xet_token_read(zt_text_from(token), now, out_permit);
 }
 
-static void token_states_what_was_signed(void **state)
+TEST(token_states_what_was_signed)
 {
     static const char *const names[][2] = {
         {"owner/a.name", "team"}, {"name", ""}, {"o/n", "::1"}, {"o/n", "a.b c/\xC3\xBC"}};
     char token[XET_TOKEN_SIZE];
     struct xet_permit permit;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         make(names[i][0], names[i][1], token);
         assert_true(read_text(token, NOW, &permit));
@@ -42,25 +41,23 @@ static void token_states_what_was_signed(void **state)
     }
 }
 
-static void token_ends(void **state)
+TEST(token_ends)
 {
     char token[XET_TOKEN_SIZE];
     struct xet_permit permit;
 
-    (void)state;
     make("o/n", "c", token);
     assert_true(read_text(token, NOW + 9, &permit));
     assert_false(read_text(token, NOW + 10, &permit));
 }
 
-static void every_other_text_is_none(void **state)
+TEST(every_other_text_is_none)
 {
     static const char *const texts[] = {
         "", ".", "...", "1.2.3.4", "99999999999999999999999999.a.b.c", "-1.a.b.c", "hf_token"};
     char token[XET_TOKEN_SIZE];
     struct xet_permit permit;
 
-    (void)state;
     make("owner/name", "client", token);
     for (size_t i = 0; token[i] != '\0'; i++) {
         char other[XET_TOKEN_SIZE];
@@ -74,15 +71,4 @@ static void every_other_text_is_none(void **state)
     }
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         assert_false(read_text(texts[i], NOW, &permit));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(token_states_what_was_signed),
-        cmocka_unit_test(token_ends),
-        cmocka_unit_test(every_other_text_is_none),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,11 @@
 /* XML of object stores: what is read, and what hostile documents get. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "input/xml_mend.h"
 #include "input/xml_read.h"
 
 #define LOG_SIZE 4096
@@ -54,7 +55,7 @@ static void assert_reads(const char *document, const char *log)
     struct visits visits = {.refuse_at = 0};
     struct zt_error error;
 
-    assert_int_equal(read_text(zt_text_from(document), &visits, &error), ZT_OK);
+    assert_ok(read_text(zt_text_from(document), &visits, &error));
     assert_string_equal(visits.log, log);
 }
 
@@ -67,9 +68,8 @@ static void assert_refuses(const char *document, const char *message)
     assert_non_null(strstr(error.message, message));
 }
 
-static void list_of_a_bucket_is_visited_in_order(void **state)
+TEST(list_of_a_bucket_is_visited_in_order)
 {
-    (void)state;
     assert_reads("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                  "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\n"
                  "  <IsTruncated>false</IsTruncated>\n"
@@ -87,60 +87,54 @@ static void list_of_a_bucket_is_visited_in_order(void **state)
                  "ListBucketResult;");
 }
 
-static void text_is_joined_over_its_pieces(void **state)
+TEST(text_is_joined_over_its_pieces)
 {
-    (void)state;
     assert_reads("<a>x<![CDATA[<y>]]>&apos;&#xe9;<!-- no -->z\r\n<?pi?>&#10;</a>",
                  "a=x<y>'\xc3\xa9z\n\n;");
     assert_reads("<a>before<b>in</b>after<c></c></a>", "a/b=in;a/c=;a;");
 }
 
-static void namespaces_leave_local_names(void **state)
+TEST(namespaces_leave_local_names)
 {
-    (void)state;
     assert_reads("<s:a xmlns:s=\"urn:x\" xmlns=\"urn:y\"><b s:c=\"d\">1</b><s:b>2</s:b></s:a>",
                  "a/b=1;a/b=2;a;");
     assert_refuses("<s:a/>", "unbound prefix");
 }
 
-static void other_encodings_become_utf_8(void **state)
+TEST(other_encodings_become_utf_8)
 {
     static const char wide[] = "\xff\xfe<\0a\0>\0\xe9\0<\0/\0a\0>\0";
     struct visits visits = {.refuse_at = 0};
     struct zt_error error;
 
-    (void)state;
     assert_reads("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a>\xe9</a>", "a=\xc3\xa9;");
-    assert_int_equal(read_text((struct zt_text){wide, sizeof(wide) - 1}, &visits, &error), ZT_OK);
+    assert_ok(read_text((struct zt_text){wide, sizeof(wide) - 1}, &visits, &error));
     assert_string_equal(visits.log, "a=\xc3\xa9;");
     assert_refuses("<?xml version=\"1.0\" encoding=\"x-none\"?><a/>", "encoding");
     assert_refuses("<a>\xff</a>", "not well-formed");
 }
 
-static void visitor_ends_the_reading(void **state)
+TEST(visitor_ends_the_reading)
 {
     struct visits visits = {.refuse_at = 2};
     struct zt_error error;
 
-    (void)state;
     assert_int_equal(read_text(zt_text_from("<a><b>1</b><c>2</c><d>3</d></a>"), &visits, &error),
                      ZT_INVALID);
     assert_string_equal(visits.log, "a/b=1;a/c=2;");
     assert_string_equal(error.message, "XML: it is not what was expected");
 }
 
-static void characters_that_xml_cannot_hold_are_invalid(void **state)
+TEST(characters_that_xml_cannot_hold_are_invalid)
 {
-    (void)state;
     assert_refuses("<a><Key>x&#x01;</Key></a>", "character");
     assert_refuses("<a><Key>x&#0;</Key></a>", "character");
     assert_refuses("<a><Key>x\x01</Key></a>", "not well-formed");
     assert_refuses("<a><Key>&#xFFFFFFFFFF;</Key></a>", "character");
 }
 
-static void document_types_are_refused_as_they_begin(void **state)
+TEST(document_types_are_refused_as_they_begin)
 {
-    (void)state;
     assert_refuses("<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>", "document type");
     assert_refuses("<!DOCTYPE a SYSTEM \"file:///etc/passwd\"><a/>", "document type");
     assert_refuses("<!DOCTYPE a PUBLIC \"b\" \"http://127.0.0.1/x.dtd\"><a/>", "document type");
@@ -155,9 +149,8 @@ static void document_types_are_refused_as_they_begin(void **state)
     assert_refuses("<a b=\"&c;\"/>", "undefined entity");
 }
 
-static void what_is_not_one_whole_document_is_refused(void **state)
+TEST(what_is_not_one_whole_document_is_refused)
 {
-    (void)state;
     assert_refuses("", "no element");
     assert_refuses("<a>", "no element");
     assert_refuses("<a></b>", "mismatched");
@@ -167,7 +160,7 @@ static void what_is_not_one_whole_document_is_refused(void **state)
     assert_refuses("<a b=\"1\" b=\"2\"/>", "duplicate");
 }
 
-static void every_prefix_fails_cleanly(void **state)
+TEST(every_prefix_fails_cleanly)
 {
     static const char document[] =
         "<?xml version=\"1.0\"?><r xmlns=\"u\"><a>x&amp;<![CDATA[y]]></a>"
@@ -175,7 +168,6 @@ static void every_prefix_fails_cleanly(void **state)
     struct visits visits = {.refuse_at = 0};
     struct zt_error error;
 
-    (void)state;
     for (size_t length = 0; length < sizeof(document) - 1; length++)
         assert_int_equal(read_text((struct zt_text){document, length}, &visits, &error),
                          ZT_INVALID);
@@ -197,14 +189,13 @@ static char *nested(unsigned depth)
     return text;
 }
 
-static void depth_is_bounded(void **state)
+TEST(depth_is_bounded)
 {
     struct visits visits = {.refuse_at = 0};
     struct zt_error error;
     char *text = nested(XML_DEPTH_MAX);
 
-    (void)state;
-    assert_int_equal(read_text(zt_text_from(text), &visits, &error), ZT_OK);
+    assert_ok(read_text(zt_text_from(text), &visits, &error));
     assert_int_equal(visits.count, XML_DEPTH_MAX);
     free(text);
     text = nested(XML_DEPTH_MAX + 1);
@@ -244,11 +235,10 @@ static void assert_large(size_t name, size_t text, enum zt_status expected)
     free(document);
 }
 
-static void sizes_are_bounded(void **state)
+TEST(sizes_are_bounded)
 {
     char *document;
 
-    (void)state;
     assert_large(1, XML_TEXT_MAX, ZT_OK);
     assert_large(1, XML_TEXT_MAX + 1, ZT_INVALID);
     assert_large(XML_PATH_MAX, 1, ZT_OK);
@@ -258,37 +248,45 @@ static void sizes_are_bounded(void **state)
     free(document);
 }
 
-static void names_of_all_elements_are_bounded_together(void **state)
+TEST(names_of_all_elements_are_bounded_together)
 {
     struct visits visits = {.refuse_at = 0};
     struct zt_error error;
     char document[XML_PATH_MAX + 64];
     char *at = stpcpy(document, "<a><");
 
-    (void)state;
     at = (char *)memset(at, 'n', XML_PATH_MAX - 2) + XML_PATH_MAX - 2;
     strcpy(at, "/></a>");
-    assert_int_equal(read_text(zt_text_from(document), &visits, &error), ZT_OK);
+    assert_ok(read_text(zt_text_from(document), &visits, &error));
     strcpy(at, "n/></a>");
     assert_refuses(document, "names are too long");
 }
 
-int main(void)
+TEST(mended_documents_can_be_read)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(list_of_a_bucket_is_visited_in_order),
-        cmocka_unit_test(text_is_joined_over_its_pieces),
-        cmocka_unit_test(namespaces_leave_local_names),
-        cmocka_unit_test(other_encodings_become_utf_8),
-        cmocka_unit_test(visitor_ends_the_reading),
-        cmocka_unit_test(characters_that_xml_cannot_hold_are_invalid),
-        cmocka_unit_test(document_types_are_refused_as_they_begin),
-        cmocka_unit_test(what_is_not_one_whole_document_is_refused),
-        cmocka_unit_test(every_prefix_fails_cleanly),
-        cmocka_unit_test(depth_is_bounded),
-        cmocka_unit_test(sizes_are_bounded),
-        cmocka_unit_test(names_of_all_elements_are_bounded_together),
+    static const struct {
+        const char *text;
+        const char *mended;
+    } cases[] = {
+        {"<a>x</a>", "<a>x</a>"},
+        {"<a>&#x01;</a>", "<a>?</a>"},
+        {"<a>&#1;\x01\x1f</a>", "<a>?\?\?</a>"},
+        {"<a>&#9;&#x0A;\r&amp;&#x20;</a>", "<a>&#9;&#x0A;\r&amp;&#x20;</a>"},
+        {"<a>\xff\x7f&#xFFFF;&#xD800;</a>", "<a>?\?\?\?</a>"},
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const size_t length = strlen(cases[i].text);
+        struct visits visits = {.refuse_at = 0};
+        char *text = strdup(cases[i].text);
+        struct zt_error error;
+        size_t mended;
+
+        assert_non_null(text);
+        mended = xml_mend(text, length);
+        assert_int_equal(mended, strlen(cases[i].mended));
+        assert_memory_equal(text, cases[i].mended, mended);
+        assert_ok(read_text((struct zt_text){text, mended}, &visits, &error));
+        free(text);
+    }
 }

@@ -1,5 +1,5 @@
 /* Xorbs: where their chunks lie, what they decode to, and what is none. */
-#include "support.h"
+#include "tests.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,11 +68,10 @@ static struct xorb_layout *layout_of(const struct text *text, size_t piece)
     return layout;
 }
 
-static void chunks_are_found_whatever_the_pieces(void **state)
+TEST(chunks_are_found_whatever_the_pieces)
 {
     const struct text text = three_chunks();
 
-    (void)state;
     for (size_t piece = 1; piece <= text.length; piece++) {
         struct xorb_layout *layout = layout_of(&text, piece);
 
@@ -85,11 +84,10 @@ static void chunks_are_found_whatever_the_pieces(void **state)
     }
 }
 
-static void prefix_is_none_unless_it_ends_with_a_chunk(void **state)
+TEST(prefix_is_none_unless_it_ends_with_a_chunk)
 {
     const struct text whole = three_chunks();
 
-    (void)state;
     for (size_t length = 0; length < whole.length; length++) {
         struct text text = whole;
         struct xorb_layout *layout;
@@ -102,12 +100,11 @@ static void prefix_is_none_unless_it_ends_with_a_chunk(void **state)
     }
 }
 
-static void footer_of_older_clients_is_left_out(void **state)
+TEST(footer_of_older_clients_is_left_out)
 {
     struct text text = three_chunks();
     struct xorb_layout *layout;
 
-    (void)state;
     memcpy(text.bytes + text.length, "XETBLOB\1whatever", 16);
     text.length += 16;
     layout = layout_of(&text, 5);
@@ -116,7 +113,7 @@ static void footer_of_older_clients_is_left_out(void **state)
     free(layout);
 }
 
-static void headers_that_break_a_rule_are_refused(void **state)
+TEST(headers_that_break_a_rule_are_refused)
 {
     static const struct {
         uint8_t header[XORB_HEADER_BYTES];
@@ -134,7 +131,6 @@ static void headers_that_break_a_rule_are_refused(void **state)
     };
     struct xorb_chunk chunk;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         assert_string_equal(xorb_chunk_read(cases[i].header, &chunk), cases[i].why);
     assert_null(xorb_chunk_read((const uint8_t[]){0, 0, 0, 4, 1, 0, 0, 2}, &chunk));
@@ -142,13 +138,12 @@ static void headers_that_break_a_rule_are_refused(void **state)
     assert_int_equal(chunk.length, XORB_CHUNK_MAX);
 }
 
-static void more_than_a_xorb_holds_is_refused(void **state)
+TEST(more_than_a_xorb_holds_is_refused)
 {
     struct xorb_layout *layout = calloc(1, sizeof(*layout));
     const uint8_t one[] = {0, 1, 0, 0, 0, 1, 0, 0, 'x'};
     const uint8_t longest[] = {0, 1, 0, 0, 1, 0, 0, 2, 'x'};
 
-    (void)state;
     assert_non_null(layout);
     for (uint32_t i = 0; i < XORB_CHUNKS_MAX; i++)
         assert_true(xorb_layout_take(layout, one, sizeof(one)));
@@ -185,11 +180,10 @@ static bool decodes(enum xorb_scheme scheme, const uint8_t *stored, size_t store
     return is_decoded;
 }
 
-static void each_scheme_decodes(void **state)
+TEST(each_scheme_decodes)
 {
     uint8_t bytes[100];
 
-    (void)state;
     assert_true(decodes(XORB_PLAIN, (const uint8_t *)"abc", 3, 3, bytes));
     assert_memory_equal(bytes, "abc", 3);
     assert_true(decodes(XORB_LZ4, many, sizeof(many), 100, bytes));
@@ -199,9 +193,8 @@ static void each_scheme_decodes(void **state)
     assert_memory_equal(bytes, "abcde", 5);
 }
 
-static void frame_of_any_other_length_does_not_decode(void **state)
+TEST(frame_of_any_other_length_does_not_decode)
 {
-    (void)state;
     assert_false(decodes(XORB_LZ4, many, sizeof(many), 99, NULL));
     assert_false(decodes(XORB_LZ4, many, sizeof(many), 101, NULL));
     assert_false(decodes(XORB_LZ4, many, sizeof(many), 1, NULL));
@@ -210,11 +203,10 @@ static void frame_of_any_other_length_does_not_decode(void **state)
         assert_false(decodes(XORB_LZ4, many, length, 100, NULL));
 }
 
-static void bytes_behind_a_frame_do_not_decode(void **state)
+TEST(bytes_behind_a_frame_do_not_decode)
 {
     uint8_t twice[2 * sizeof(few)];
 
-    (void)state;
     memcpy(twice, few, sizeof(few));
     memcpy(twice + sizeof(few), few, sizeof(few));
     assert_false(decodes(XORB_LZ4, twice, sizeof(twice), 5, NULL));
@@ -222,35 +214,17 @@ static void bytes_behind_a_frame_do_not_decode(void **state)
     assert_false(decodes(XORB_LZ4, twice, sizeof(few) + 1, 5, NULL));
 }
 
-static void decoder_works_again_after_a_failure(void **state)
+TEST(decoder_works_again_after_a_failure)
 {
     struct xorb_decoder *decoder = xorb_decoder_new();
     const struct xorb_chunk right = {XORB_LZ4, sizeof(many), 100};
     const struct xorb_chunk wrong = {XORB_LZ4, sizeof(many) - 4, 100};
     uint8_t bytes[100];
 
-    (void)state;
     assert_non_null(decoder);
     for (unsigned i = 0; i < 3; i++) {
         assert_false(xorb_decode(decoder, &wrong, many, bytes));
         assert_true(xorb_decode(decoder, &right, many, bytes));
     }
     xorb_decoder_free(decoder);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chunks_are_found_whatever_the_pieces),
-        cmocka_unit_test(prefix_is_none_unless_it_ends_with_a_chunk),
-        cmocka_unit_test(footer_of_older_clients_is_left_out),
-        cmocka_unit_test(headers_that_break_a_rule_are_refused),
-        cmocka_unit_test(more_than_a_xorb_holds_is_refused),
-        cmocka_unit_test(each_scheme_decodes),
-        cmocka_unit_test(frame_of_any_other_length_does_not_decode),
-        cmocka_unit_test(bytes_behind_a_frame_do_not_decode),
-        cmocka_unit_test(decoder_works_again_after_a_failure),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,18 +3,15 @@
 #ifndef TREE_WORLD_H
 #define TREE_WORLD_H
 
-#include "support.h"
+#include "tests.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/server.h"
 #include "base/workers.h"
+#include "digests/file_hashes.h"
 #include "store/store.h"
-#include "tree/file_hashes.h"
 #include "tree/tree_listing.h"
 
 struct world {
@@ -36,6 +33,8 @@ static inline void begin(struct world *world)
     atomic_store(&world->server.draining, false);
     world->server.workers = workers_start(4);
     assert_non_null(world->server.workers);
+    world->server.hash_queue = hash_queue_new(&world->server, 1);
+    assert_non_null(world->server.hash_queue);
     world->server.hashes = file_hashes_new(&world->server);
     assert_non_null(world->server.hashes);
 }
@@ -44,6 +43,7 @@ static inline void end(struct world *world)
 {
     atomic_store(&world->server.draining, true);
     workers_stop(world->server.workers);
+    hash_queue_free(world->server.hash_queue);
     file_hashes_free(world->server.hashes);
 }
 
@@ -63,7 +63,7 @@ static inline int set_up(void **state)
     command(world, "mkdir root state outside");
     snprintf(world->config.state.dir, sizeof(world->config.state.dir), "%s/state", world->root);
     strcat(world->root, "/root");
-    assert_int_equal(store_local_open(world->root, 0, &world->server.store, NULL), ZT_OK);
+    assert_ok(store_local_open(world->root, 0, &world->server.store, NULL));
     world->server.config = &world->config;
     begin(world);
     *state = world;
@@ -89,11 +89,11 @@ static inline struct file_identity identity_of(const struct world *world, const 
     struct file_identity identity;
     struct zt_source *source;
 
-    assert_int_equal(store->ops->open(store, path, &source, &identity, NULL), ZT_OK);
+    assert_ok(store->ops->open(store, path, &source, &identity, NULL));
     zt_source_close(source);
     return identity;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define WITH_TREE(name) TEST_IN_WORLD(name, set_up, tear_down)
 
 #endif

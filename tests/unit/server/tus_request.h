@@ -65,6 +65,6 @@ static inline void assert_offset(struct world *world, const char *target, const 
     assert_string_equal(value_of(&answered, "Cache-Control"), "no-store");
 }
 
-#define TUS_TEST(name) cmocka_unit_test_setup_teardown(name, tus_set_up, uploads_tear_down)
+#define WITH_TUS(name) TEST_IN_WORLD(name, tus_set_up, uploads_tear_down)
 
 #endif

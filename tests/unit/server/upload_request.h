@@ -28,7 +28,7 @@ struct asked {
     bool chunked;      /* instead of a Content-Length */
     const struct address *peer;  /* which client is counted; NULL: none */
     const struct access *access; /* NULL: unrestricted */
-    bool on_workers; /* pieces after the first go to store and digest, as those of long bodies */
+    bool on_workers; /* pieces after the first are received as those of long bodies are */
 };
 
 static inline struct asked to_ask(const char *method, const char *target)
@@ -56,6 +56,7 @@ static inline struct asked with_body(struct asked asked, const void *body, size_
 }
 
 struct answered {
+    const char *target;
     unsigned status;
     bool is_early;     /* replied before the body */
     char code[48];     /* of the problem; "" if it is none */
@@ -109,16 +110,13 @@ static inline void sending_begin(struct world *world, struct sending_request *se
 static inline void sending_piece(struct sending_request *sending, size_t length)
 {
     struct request *request = sending->request;
-    const struct operation *operation = request_state(request)->operation;
     const struct body_piece piece = {(const char *)sending->asked.body + sending->sent, length,
-                                     sending->sent};
+                                     sending->sent, false};
 
-    if (sending->asked.on_workers && sending->sent > 0) {
-        operation->store(request, &piece);
-        operation->digest(request, &piece);
-    } else {
+    if (sending->asked.on_workers && sending->sent > 0)
+        request->receiver->receive(request, &piece);
+    else
         assert_true(exchange_receive(request, piece.bytes, length));
-    }
     sending->sent += length;
 }
 
@@ -172,7 +170,7 @@ static inline void read_code(struct answered *answered)
 /* The answer as far as it has been decided. Ends the request. */
 static inline struct answered sending_answer(struct sending_request *sending)
 {
-    struct answered answered = {.is_early = sending->is_early};
+    struct answered answered = {.target = sending->asked.target, .is_early = sending->is_early};
     const struct answer *answer = exchange_answer(sending->request);
     size_t at = 0;
 
@@ -239,7 +237,8 @@ static inline void assert_problem(const struct answered *answered, unsigned stat
                                   const char *code)
 {
     if (answered->status != status || strcmp(answered->code, code) != 0)
-        print_error("%u %s: %s\n", answered->status, answered->code, answered->body);
+        print_error("%s: %u %s: %s\n", answered->target, answered->status, answered->code,
+                    answered->body);
     assert_int_equal(answered->status, status);
     assert_string_equal(answered->code, code);
 }
@@ -323,7 +322,7 @@ static inline const char *digest_of(const void *bytes, size_t length, char out_t
     struct zt_hasher *hasher = NULL;
     struct zt_digest digest;
 
-    assert_int_equal(zt_hasher_new(ZT_DIGEST_SHA256, &hasher), ZT_OK);
+    assert_ok(zt_hasher_new(ZT_DIGEST_SHA256, &hasher));
     zt_hasher_update(hasher, bytes, length);
     zt_hasher_finish(hasher, &digest);
     zt_hasher_free(hasher);
@@ -332,7 +331,5 @@ static inline const char *digest_of(const void *bytes, size_t length, char out_t
 }
 
 #define WRONG_DIGEST "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"
-
-#define UPLOAD_TEST(name) cmocka_unit_test_setup_teardown(name, uploads_set_up, uploads_tear_down)
 
 #endif

@@ -7,6 +7,7 @@
 #include <dirent.h>
 
 #include "hub/write/staged_objects.h"
+#include "store/staging.h"
 #include "upload/shared/kept_uploads.h"
 #include "upload/tus/resumable.h"
 #include "upload/writer/writer_journal.h"
@@ -83,6 +84,18 @@ static inline struct writer_session *writer_find(const struct world *world, cons
                                                       zt_text_from(id));
 }
 
+/* Gives a session back, and finds it in the server that is started again. */
+static inline struct writer_session *writer_after_restart(struct world *world,
+                                                          struct writer_session *session,
+                                                          const char *id)
+{
+    kept_upload_release(session);
+    uploads_restart(world);
+    session = writer_find(world, id);
+    assert_non_null(session);
+    return session;
+}
+
 static inline struct resumable *resumable_find(const struct world *world, const char *id)
 {
     return (struct resumable *)kept_uploads_find(world->server.kept, UPLOAD_KIND_RESUMABLE,
@@ -112,9 +125,8 @@ static inline size_t world_model_bytes(const struct world *world, bool sound, ui
 static inline struct writer_session *writer_begin(struct world *world, const char *id,
                                                   enum zt_target target)
 {
-    const struct store_ops *ops = world->server.store->ops;
     struct writer_session *session = writer_session_new(&world->server, id);
-    struct stored_upload *data;
+    struct staged_file *data;
     struct zt_error error;
 
     assert_non_null(session);
@@ -122,13 +134,15 @@ static inline struct writer_session *writer_begin(struct world *world, const cha
     session->target = target;
     writer_places_init(&session->places, zt_target_places(target).data_alignment);
     assert_true(writer_session_set_attributes(session, (struct zt_text){"", 0}));
-    assert_int_equal(ops->keep(world->server.store, id, &error), ZT_OK);
-    assert_int_equal(ops->kept_create(world->server.store, id, WRITER_DATA, 0, &data, &error),
-                     ZT_OK);
-    ops->abandon(data);
+    assert_ok(staging_folder_make(world->server.store->staging, id, &error));
+    assert_ok(
+        staging_folder_create(world->server.store->staging, id, WRITER_DATA, 0, &data, &error));
+    staged_file_close(data);
     assert_true(writer_journal_begin(session, &error));
     assert_true(kept_uploads_add(&session->kept));
     return session;
 }
+
+#define WITH_UPLOADS(name) TEST_IN_WORLD(name, uploads_set_up, uploads_tear_down)
 
 #endif

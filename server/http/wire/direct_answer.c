@@ -1,0 +1,222 @@
+/* Writes the head and the body of an answer as one text in the request's memory. */
+#include "http/wire/direct_answer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/json_write.h"
+#include "http/exchange/request_metrics.h"
+#include "http/exchange/request_state.h"
+#include "http/exchange/trace.h"
+#include "http/tls/tls_session.h"
+#include "http/wire/handover.h"
+#include "http/wire/mhd.h"
+#include "http/wire/mhd_state.h"
+#include "input/date.h"
+
+/* Status line, Date, Content-Length and Connection, without the reason phrase. */
+#define FRAME_BYTES 256
+/* The head and the body of a problem for a connection without a request. */
+#define PROBLEM_HEAD_BYTES 1024
+#define PROBLEM_BODY_BYTES 1024
+#define EVENTS             16
+
+/* --- the text --- */
+
+static size_t head_room(const struct answer *answer, const char *reason)
+{
+    size_t room = FRAME_BYTES + strlen(reason);
+
+    for (unsigned i = 0; i < answer->field_count; i++)
+        room += strlen(answer->fields[i].name) + strlen(answer->fields[i].value) + strlen(": \r\n");
+    return room;
+}
+
+/* A 204 has no Content-Length (RFC 9110 section 8.6). */
+static size_t write_length(const struct answer *answer, char *out_text, size_t room)
+{
+    if (answer->status == 204)
+        return 0;
+    return (size_t)snprintf(out_text, room, "Content-Length: %llu\r\n",
+                            (unsigned long long)answer->content_length);
+}
+
+static size_t write_head(const struct answer *answer, const char *reason, bool close,
+                         char *out_text, size_t room)
+{
+    size_t at = (size_t)snprintf(out_text, room, "HTTP/1.1 %u %s\r\n%s", answer->status, reason,
+                                 close ? "Connection: close\r\n" : "");
+    char date[HTTP_DATE_SIZE];
+
+    assert(answer->status >= 200 && answer->status <= 599);
+    http_date_format(time(NULL), date);
+    at += (size_t)snprintf(out_text + at, room - at, "Date: %s\r\n", date);
+    at += write_length(answer, out_text + at, room - at);
+    for (unsigned i = 0; i < answer->field_count; i++)
+        at += (size_t)snprintf(out_text + at, room - at, "%s: %s\r\n", answer->fields[i].name,
+                               answer->fields[i].value);
+    at += (size_t)snprintf(out_text + at, room - at, "\r\n");
+    assert(at < room);
+    return at;
+}
+
+/* Returns the length of the body; SIZE_MAX if some of it is not in memory. */
+static size_t body_length(const struct answer *answer)
+{
+    size_t length = 0;
+
+    for (size_t i = 0; i < answer->segment_count; i++) {
+        if (answer->segments[i].kind != SEGMENT_MEMORY)
+            return SIZE_MAX;
+        length += (size_t)answer->segments[i].length;
+    }
+    return length;
+}
+
+/* Returns false if the text cannot be written. */
+static bool write_text(struct connection *connection, bool close)
+{
+    struct request_state *state = request_state(connection->request);
+    const struct answer *answer = &state->answer;
+    const char *reason = mhd_reason(answer->status);
+    const size_t length = body_length(answer);
+    const size_t room = head_room(answer, reason);
+    char *text = length != SIZE_MAX ? request_allocate(connection->request, room + length) : NULL;
+    size_t at;
+
+    if (text == NULL)
+        return false;
+    at = write_head(answer, reason, close, text, room);
+    state->head_bytes = at;
+    for (size_t i = 0; i < answer->segment_count; i++) {
+        const struct segment *segment = &answer->segments[i];
+
+        memcpy(text + at, segment->bytes, (size_t)segment->length);
+        at += (size_t)segment->length;
+    }
+    connection->unsent = text;
+    connection->unsent_bytes = at;
+    return true;
+}
+
+/* --- sending --- */
+
+/* Sends as much as the socket takes. */
+static void send_last(const struct connection *connection, const char *text, size_t length)
+{
+    if (connection->tls != NULL)
+        tls_session_send_last(connection->tls, text, length);
+    else
+        (void)send(connection->descriptor, text, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Sends as much as the socket takes. With TLS, the answer must be the last thing sent. */
+static enum direct_result send_more(struct connection *connection)
+{
+    ssize_t sent;
+
+    assert(connection->unsent != NULL && connection->unsent_bytes > 0);
+    if (connection->tls != NULL) {
+        tls_session_send_last(connection->tls, connection->unsent, connection->unsent_bytes);
+        connection->unsent_bytes = 0;
+        return DIRECT_SENT;
+    }
+    sent = send(connection->descriptor, connection->unsent, connection->unsent_bytes,
+                MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (sent < 0)
+        return errno == EAGAIN || errno == EINTR ? DIRECT_WAITS : DIRECT_FAILED;
+    connection->unsent += sent;
+    connection->unsent_bytes -= (size_t)sent;
+    return connection->unsent_bytes == 0 ? DIRECT_SENT : DIRECT_WAITS;
+}
+
+static enum direct_result watch(struct connection *connection)
+{
+    struct mhd *mhd = connection->mhd;
+    struct epoll_event event = {.events = EPOLLOUT, .data.ptr = connection};
+
+    assert(connection->unsent_bytes > 0 && connection->tls == NULL);
+    if (connection->state != CONNECTION_RECEIVING ||
+        epoll_ctl(mhd->direct_epoll, EPOLL_CTL_ADD, connection->descriptor, &event) != 0)
+        return DIRECT_FAILED;
+    connection_enter(connection, CONNECTION_SENDING);
+    connections_answer_begin(&mhd->connections, connection, mhd->now_ms);
+    return DIRECT_WAITS;
+}
+
+enum direct_result direct_answer_send(struct connection *connection, bool close)
+{
+    enum direct_result outcome = DIRECT_FAILED;
+
+    assert((connection->tls == NULL || close) && connection->unsent_bytes == 0);
+    if (write_text(connection, close))
+        outcome = send_more(connection);
+    return outcome == DIRECT_WAITS ? watch(connection) : outcome;
+}
+
+void direct_answers_run(void *context)
+{
+    const struct mhd *mhd = context;
+    struct epoll_event events[EVENTS];
+    const int count = epoll_wait(mhd->direct_epoll, events, EVENTS, 0);
+
+    for (int i = 0; i < count; i++) {
+        struct connection *connection = events[i].data.ptr;
+        const enum direct_result result = send_more(connection);
+
+        assert(connection->state == CONNECTION_SENDING);
+        if (result == DIRECT_WAITS)
+            continue;
+        epoll_ctl(mhd->direct_epoll, EPOLL_CTL_DEL, connection->descriptor, NULL);
+        deadline_clear(&connection->deadline);
+        handover_on_answered(connection, result == DIRECT_SENT);
+    }
+}
+
+/* --- problems --- */
+
+void direct_problem_send(const struct connection *connection, enum problem problem,
+                         const char *detail)
+{
+    const struct request *request = connection->request;
+    const bool is_hub = request != NULL && request->route != NULL && request->route->is_hub;
+    char id[REQUEST_ID_SIZE];
+    struct field fields[5];
+    struct answer answer = {.status = problem_status(problem), .fields = fields};
+    struct json json;
+
+    if (request != NULL)
+        memcpy(id, request->id, sizeof(id));
+    else
+        trace_make_id(id);
+    request_metrics_problem(problem);
+    json_init(&json, false);
+    json_object_begin(&json);
+    problem_write(&json, problem, detail, id, is_hub);
+    json_object_end(&json);
+    fields[answer.field_count++] = (struct field){"Cache-Control", "no-store"};
+    fields[answer.field_count++] = (struct field){"Content-Type", PROBLEM_MEDIA_TYPE};
+    fields[answer.field_count++] = (struct field){"X-Request-Id", id};
+    if (answer.status == 503)
+        fields[answer.field_count++] = (struct field){"Retry-After", "1"};
+    if (is_hub)
+        fields[answer.field_count++] = (struct field){"X-Error-Message", detail};
+    assert(answer.field_count <= sizeof(fields) / sizeof(fields[0]));
+    if (!json.failed) {
+        char text[PROBLEM_HEAD_BYTES + PROBLEM_BODY_BYTES];
+        size_t length;
+
+        answer.content_length = json.length;
+        length = write_head(&answer, mhd_reason(answer.status), true, text, PROBLEM_HEAD_BYTES);
+        assert(json.length <= PROBLEM_BODY_BYTES);
+        memcpy(text + length, json.text, json.length);
+        send_last(connection, text, length + json.length);
+    }
+    json_free(&json);
+}

@@ -1,0 +1,162 @@
+/* Implements locks of names, and claims. */
+#include "upload/shared/publish_lock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/server.h"
+
+/* How long to wait for another writer of this process if publishing uses the network: as long as
+ * the store waits for another server's writer. */
+#define LOCK_WAIT_MS 15000
+/* Limits all requests to a remote store for one publication or removal while a client waits, from
+ * waiting for the name to its release. */
+#define HOLD_MS 25000
+
+/* --- locks of names --- */
+
+static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t name_released = PTHREAD_COND_INITIALIZER;
+static struct publish_lock *held;
+
+static bool is_held(const char *name)
+{
+    const struct publish_lock *lock = held;
+
+    while (lock != NULL && strcmp(lock->name, name) != 0)
+        lock = lock->next;
+    return lock != NULL;
+}
+
+/* Waits for the name for at most limit_ms; without a limit if it is negative. Returns false if the
+ * time is up. */
+static bool take_name(struct publish_lock *lock, int64_t limit_ms)
+{
+    const int64_t until_ns = clock_ns() + limit_ms * CLOCK_NS_PER_MS;
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / CLOCK_NS_PER_S),
+                                   .tv_nsec = (long)(until_ns % CLOCK_NS_PER_S)};
+    int waited = 0;
+    bool taken;
+
+    assert(lock->next == NULL);
+    pthread_mutex_lock(&names_lock);
+    while (is_held(lock->name) && waited != ETIMEDOUT)
+        waited = limit_ms < 0
+                     ? pthread_cond_wait(&name_released, &names_lock)
+                     : pthread_cond_clockwait(&name_released, &names_lock, CLOCK_MONOTONIC, &until);
+    taken = !is_held(lock->name);
+    if (taken) {
+        lock->next = held;
+        held = lock;
+    }
+    pthread_mutex_unlock(&names_lock);
+    return taken;
+}
+
+static void release_name(const struct publish_lock *lock)
+{
+    struct publish_lock **at;
+
+    pthread_mutex_lock(&names_lock);
+    at = &held;
+    while (*at != NULL && *at != lock)
+        at = &(*at)->next;
+    assert(*at == lock);
+    *at = lock->next;
+    assert(!is_held(lock->name));
+    pthread_cond_broadcast(&name_released);
+    pthread_mutex_unlock(&names_lock);
+}
+
+/* --- locks and claims --- */
+
+static bool fail_busy(struct failure *failure)
+{
+    (void)failure_refuse(failure, PROBLEM_CONFLICT, "another writer is publishing under this name");
+    failure->is_passing = true;
+    return false;
+}
+
+static bool take_claim(struct publish_lock *lock, int64_t by_ms, struct failure *failure)
+{
+    const struct zt_text name = zt_text_from(lock->name);
+    struct zt_error error;
+    const enum zt_status status =
+        lock->store->remote->claim(lock->store, name, by_ms, &lock->claim, &error);
+
+    assert(store_is_remote(lock->store));
+    assert((status == ZT_OK) == (lock->claim != NULL));
+    if (status == ZT_ARGUMENT)
+        return fail_busy(failure);
+    if (status == ZT_UNSUPPORTED)
+        return failure_set(failure, PROBLEM_NOT_IMPLEMENTED, &error);
+    return status == ZT_OK || failure_of_store(failure, &error);
+}
+
+bool publish_lock_other_servers(struct store *store, const char *name, int *out_lock,
+                                struct failure *failure)
+{
+    struct zt_error error;
+    enum zt_status status;
+
+    *out_lock = -1;
+    if (store->ops->exclude == NULL)
+        return true;
+    status = store->ops->exclude(store, name, clock_ms() + LOCK_WAIT_MS, out_lock, &error);
+    if (status == ZT_ARGUMENT)
+        return fail_busy(failure);
+    return status == ZT_OK || failure_of_store(failure, &error);
+}
+
+bool publish_lock_take(struct publish_lock *lock, struct server *server, const char *name,
+                       struct failure *failure)
+{
+    const int64_t by_ms = clock_ms() + HOLD_MS;
+
+    *lock = (struct publish_lock){.store = server->store, .name = name, .folder_lock = -1};
+    if (!store_is_remote(lock->store)) {
+        (void)take_name(lock, -1);
+        if (publish_lock_other_servers(lock->store, name, &lock->folder_lock, failure))
+            return true;
+        release_name(lock);
+        return false;
+    }
+    if (!take_name(lock, LOCK_WAIT_MS))
+        return fail_busy(failure);
+    if (take_claim(lock, by_ms, failure))
+        return true;
+    release_name(lock);
+    return false;
+}
+
+void publish_lock_release(struct publish_lock *lock)
+{
+    assert(lock->claim == NULL || lock->folder_lock < 0);
+    assert((lock->claim != NULL) == store_is_remote(lock->store));
+    if (lock->claim != NULL)
+        lock->store->remote->release(lock->claim);
+    store_local_release(lock->folder_lock);
+    release_name(lock);
+}
+
+bool publish_lock_find(const struct publish_lock *lock, const char *path,
+                       struct store_expected *out_expected, struct failure *failure)
+{
+    struct store_expected expected = {.what = STORE_EXPECTS_VERSION};
+    struct zt_source *source;
+    struct zt_error error;
+    const enum zt_status status =
+        lock->store->ops->open(lock->store, path, &source, &expected.identity, &error);
+
+    if (status == ZT_OK)
+        zt_source_close(source);
+    else if (status == ZT_NOT_FOUND)
+        expected = store_expects_nothing;
+    else
+        return failure_of_store(failure, &error);
+    *out_expected = expected;
+    return true;
+}

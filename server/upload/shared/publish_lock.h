@@ -1,0 +1,37 @@
+/* Locks a model's name, so that only one writer publishes or removes under it: with a lock in this
+ * process, and for a bucket with a claim across servers. */
+#ifndef UPLOAD_SHARED_PUBLISH_LOCK_H
+#define UPLOAD_SHARED_PUBLISH_LOCK_H
+
+#include "store/store.h"
+#include "upload/shared/failure.h"
+
+struct server;
+
+/* Writers of the same name wait for each other; writers of different names do not. */
+struct publish_lock {
+    struct store *store;
+    const char *name;          /* borrowed */
+    struct store_claim *claim; /* NULL for a folder */
+    int folder_lock;           /* the lock of a folder that several servers write to; -1: none */
+    struct publish_lock *next; /* held by this process */
+};
+
+/* Takes the lock and the claim. name is borrowed until the release. Returns false with failure set
+ * if the store cannot be reached, does not accept writes, or another writer holds the name too
+ * long. On a worker. */
+bool publish_lock_take(struct publish_lock *lock, struct server *server, const char *name,
+                       struct failure *failure);
+void publish_lock_release(struct publish_lock *lock);
+
+/* Makes writers of a name on other servers of this folder wait until store_local_release. Returns
+ * false with failure set. On a worker. */
+bool publish_lock_other_servers(struct store *store, const char *name, int *out_lock,
+                                struct failure *failure);
+
+/* Finds the current version at a path, for a write that expects it. Returns false with failure
+ * set. */
+bool publish_lock_find(const struct publish_lock *lock, const char *path,
+                       struct store_expected *out_expected, struct failure *failure);
+
+#endif

@@ -1,0 +1,337 @@
+/* Answers whose bytes are in a remote store: the right bytes are sent, whichever of them are here
+ * already, and no loop waits. */
+#define BYTES ((size_t)24 << 20)
+#define OTHER_ROUTES                                                    \
+    {.pattern = "/far", .get = {.handle = handle_far}},                 \
+        {.pattern = "/far-mixed", .get = {.handle = handle_far_mixed}}, \
+        {.pattern = "/far-slice", .get = {.handle = handle_far_slice}}, \
+        {.pattern = "/far-parts",                                       \
+         .get = {.handle = handle_far_parts},                           \
+         .ignores_parameters = true},
+
+#include "http/exchange/router.h"
+
+static enum outcome handle_far(struct request *request);
+static enum outcome handle_far_mixed(struct request *request);
+static enum outcome handle_far_slice(struct request *request);
+static enum outcome handle_far_parts(struct request *request);
+
+#include "sender_world.h"
+
+#include "far_source.h"
+
+#include "zt/slice.h"
+
+#define KIB ((size_t)1024)
+#define MIB ((size_t)1 << 20)
+
+static struct far_source *far;
+static struct zt_source *slice;
+static const uint64_t slice_shape[] = {2048, 8192};
+
+static enum outcome handle_far(struct request *request)
+{
+    hold(request);
+    representation_source(&request->reply, &far->base, 0, BYTES);
+    return OUTCOME_READY;
+}
+
+static enum outcome handle_far_mixed(struct request *request)
+{
+    hold(request);
+    representation_memory(&request->reply, expected, 1000);
+    representation_source(&request->reply, &far->base, 1000, 2000000);
+    representation_source(&request->reply, file, 2001000, BYTES - 2001000 - 70000);
+    representation_source(&request->reply, &far->base, BYTES - 70000, 70000);
+    return OUTCOME_READY;
+}
+
+static enum outcome handle_far_slice(struct request *request)
+{
+    hold(request);
+    representation_source(&request->reply, slice, 0, zt_source_size(slice));
+    return OUTCOME_READY;
+}
+
+static enum outcome handle_far_parts(struct request *request)
+{
+    return reply_parts(request, &far->base);
+}
+
+static void assert_ranges_of(const char *target)
+{
+    static const size_t ranges[][2] = {{77, 1},           {4096, 4096},       {100, 64 * KIB},
+                                       {5, 64 * KIB + 1}, {MIB - 1, MIB + 2}, {12345, 8 * MIB},
+                                       {3, 8 * MIB + 1},  {1, BYTES - 1}};
+    char field[80];
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        snprintf(field, sizeof(field), "Range: bytes=%zu-%zu\r\n", ranges[i][0],
+                 ranges[i][0] + ranges[i][1] - 1);
+        assert_fetched(target, field, ranges[i][0], ranges[i][1]);
+    }
+    assert_fetched(target, "", 0, BYTES);
+}
+
+ON_LOOPS(what_is_here_is_sent_as_from_a_folder)
+{
+    far_set(far, true);
+    assert_ranges_of("/far");
+    assert_ranges_of("/far-mixed");
+    assert_true(becomes_free(10000));
+    assert_int_equal(atomic_load(&far->reads) + atomic_load(&far->waits), 0);
+    assert_int_equal(far->held, 0);
+}
+
+/* What nobody holds is a hole at once, and reads as zeros. */
+ON_LOOPS(holes_are_never_sent)
+{
+    far_set(far, false);
+    far->punches = true;
+    assert_ranges_of("/far");
+    assert_ranges_of("/far-mixed");
+    assert_true(atomic_load(&far->waits) > 10);
+    assert_int_equal(atomic_load(&far->reads), 0);
+}
+
+/* The first byte comes soon, and the store is not asked for many small pieces. */
+ON_LOOPS(cold_answers_come_in_growing_parts)
+{
+    far_set(far, false);
+    far->punches = true;
+    assert_fetched("/far", "", 0, BYTES);
+    assert_true(becomes_free(10000));
+    assert_in_range(atomic_load(&far->waits), 4, 10);
+}
+
+/* The same for what is here before it is asked for, and needs no job. */
+ON_LOOPS(what_is_here_stays_while_it_is_sent)
+{
+    static const size_t lengths[] = {1, 4096, 64 * KIB, 64 * KIB + 1, 8 * MIB, 20 * MIB};
+    char field[80];
+
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        far_set(far, true);
+        far->punches = true;
+        snprintf(field, sizeof(field), "Range: bytes=100-%zu\r\n", 99 + lengths[i]);
+        assert_fetched("/far", field, 100, lengths[i]);
+        assert_true(becomes_free(10000));
+    }
+    assert_int_equal(atomic_load(&far->reads) + atomic_load(&far->waits), 0);
+}
+
+static void assert_is_slice(size_t first)
+{
+    const char *body = strstr(reply, "\r\n\r\n") + 4;
+    size_t length;
+    uint8_t *right = malloc((size_t)zt_source_size(slice));
+
+    assert_non_null(right);
+    for (size_t row = 0; row < slice_shape[0]; row++)
+        memcpy(right + row * 4096, expected + 4096 + row * 8192 + 1000, 4096);
+    length = (size_t)zt_source_size(slice) - first;
+    assert_memory_equal(body, right + first, length);
+    free(right);
+}
+
+ON_LOOPS(slices_are_gathered_from_what_was_brought)
+{
+    size_t length;
+
+    for (unsigned i = 0; i < 4; i++) {
+        int client;
+
+        far_set(far, i >= 2);
+        client = ask("/far-slice", i % 2 == 0 ? "Connection: close\r\n"
+                                              : "Connection: close\r\nRange: bytes=1048577-\r\n");
+        assert_true(receive_all(client, 10000, &length));
+        close(client);
+        assert_is_slice(i % 2 == 0 ? 0 : MIB + 1);
+        assert_true(becomes_free(10000));
+    }
+    assert_int_equal(atomic_load(&far->reads), 0);
+}
+
+ON_LOOPS(a_head_brings_nothing)
+{
+    static const char head[] = "HEAD /far HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n";
+    const int client = connect_client();
+    size_t length;
+
+    far_set(far, false);
+    assert_int_equal(send(client, head, strlen(head), MSG_NOSIGNAL), strlen(head));
+    assert_true(receive_all(client, 5000, &length));
+    close(client);
+    assert_non_null(strstr(reply, "Content-Length: 25165824\r\n"));
+    assert_int_equal(atomic_load(&far->waits) + atomic_load(&far->reads) + far->advised, 0);
+}
+
+static void assert_unavailable(const char *fields)
+{
+    size_t length;
+    const int client = ask("/far", fields);
+
+    assert_true(receive_all(client, 5000, &length));
+    close(client);
+    assert_int_equal(strncmp(reply, "HTTP/1.1 503", 12), 0);
+    assert_non_null(strstr(reply, "Retry-After: "));
+    assert_non_null(strstr(reply, "store-unavailable"));
+    assert_true(becomes_free(10000));
+}
+
+ON_LOOPS(a_store_that_is_away_is_a_problem)
+{
+    far_set(far, false);
+    far->fails = ZT_UNAVAILABLE;
+    assert_unavailable("Connection: close\r\n");
+    assert_unavailable("Connection: close\r\nRange: bytes=0-9\r\n");
+    assert_unavailable("Connection: close\r\nRange: bytes=10-9000000\r\n");
+    far->fails = ZT_STALE;
+    assert_unavailable("Connection: close\r\n");
+    assert_int_equal(far->held, 0);
+}
+
+ON_LOOPS(what_is_lost_later_cuts_the_answer)
+{
+    size_t length;
+    int client;
+
+    far_set(far, false);
+    far->fails = ZT_STALE;
+    far->fails_at = 17 * MIB;
+    client = ask("/far", "");
+    assert_true(receive_all(client, 5000, &length));
+    close(client);
+    assert_int_equal(strncmp(reply, "HTTP/1.1 200", 12), 0);
+    assert_in_range(check_body(length, 0), MIB, 17 * MIB);
+    assert_true(becomes_free(10000));
+    assert_int_equal(far->held, 0);
+}
+
+ON_LOOPS(without_room_it_is_read_by_workers)
+{
+    far_set(far, false);
+    far->has_no_room = true;
+    assert_ranges_of("/far");
+    far->full_at = 13 * MIB + 1;
+    assert_fetched("/far", "", 0, BYTES);
+    assert_true(atomic_load(&far->reads) > 0);
+}
+
+ON_LOOPS(other_ways_read_by_workers_too)
+{
+    static const char old[] = "GET /far HTTP/1.0\r\n" HOST "Connection: keep-alive\r\n\r\n";
+    const int client = connect_client();
+    size_t length;
+
+    far_set(far, false);
+    assert_int_equal(send(client, old, strlen(old), MSG_NOSIGNAL), strlen(old));
+    shutdown(client, SHUT_WR);
+    assert_true(receive_all(client, 10000, &length));
+    close(client);
+    assert_int_equal(check_body(length, 0), BYTES);
+    assert_int_equal(atomic_load(&far->waits), 0);
+    assert_int_equal(far->asked_end, BYTES);
+    for (unsigned i = 0; i < 3; i++) {
+        char target[40];
+
+        snprintf(target, sizeof(target), "/far-parts?n=%u", 2u + i * i * 2000u);
+        far_set(far, false);
+        assert_fetched(target, "", 0, (size_t)(2u + i * i * 2000u) * PART_BYTES);
+    }
+}
+
+ON_LOOPS(connections_go_on_behind_them)
+{
+    int client = ask("/far", "Range: bytes=0-199999\r\n\r\nGET /far HTTP/1.1\r\n" HOST
+                             "Range: bytes=200000-12399999\r\n\r\nGET /text HTTP/1.1\r\n" HOST
+                             "Connection: close\r\n");
+    size_t length;
+
+    assert_true(receive_all(client, 10000, &length));
+    close(client);
+    assert_in_range(length, 12400000, 12402000);
+    assert_memory_equal(reply + length - 2, "{}", 2);
+}
+
+ON_LOOPS(clients_that_leave_release_everything)
+{
+    int clients[CLIENTS];
+
+    far_set(far, false);
+    far->delay_ms = 20;
+    for (unsigned i = 0; i < CLIENTS; i++)
+        clients[i] = ask("/far", i % 3 == 0 ? "Range: bytes=9-5000000\r\n" : "");
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        sleep_ms(5);
+        if (i % 2 == 0)
+            recv(clients[i], reply, 10000, 0);
+        close(clients[i]);
+    }
+    assert_true(becomes_free(10000));
+    assert_int_equal(far->held, 0);
+}
+
+/* All that wait for the store leave the workers alone. */
+ON_LOOPS(waiting_for_the_store_holds_up_nothing_else)
+{
+    int clients[6];
+    struct timespec before;
+    struct timespec after;
+
+    far_set(far, false);
+    far->delay_ms = 2000;
+    for (unsigned i = 0; i < 6; i++)
+        clients[i] = ask("/far", "");
+    wait_until_held(6);
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    /* A worker reads it. */
+    assert_fetched("/fake", "Range: bytes=100-199\r\n", 100, 100);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    assert_in_range(after.tv_sec - before.tv_sec, 0, 1);
+    for (unsigned i = 0; i < 6; i++)
+        close(clients[i]);
+    assert_true(becomes_free(20000));
+}
+
+TEST(stopping_in_the_middle_releases_everything)
+{
+    int clients[CLIENTS];
+
+    for (unsigned round = 0; round < 3; round++) {
+        assert_int_equal(start(NULL), 0);
+        far_set(far, false);
+        far->delay_ms = round * 10;
+        for (unsigned i = 0; i < CLIENTS; i++)
+            clients[i] = ask(i % 2 == 0 ? "/far" : "/far-mixed", "");
+        sleep_ms(100);
+        stop_loops();
+        for (unsigned i = 0; i < CLIENTS; i++)
+            close(clients[i]);
+        assert_int_equal(far->held, 0);
+    }
+}
+
+static int make_far(void **state)
+{
+    const struct zt_slice_tensor tensor = {slice_shape, 2, ZT_U8, ZT_LOGICAL_NONE};
+    struct zt_slice cut;
+
+    waiters = 8;
+    if (make_bytes(state) != 0)
+        return -1;
+    far = far_open(expected, BYTES);
+    if (zt_slice_parse(&tensor, zt_text_from(":,1000:5096"), &cut, NULL) != ZT_SLICE_FITS)
+        return -1;
+    return zt_slice_source(&cut, &far->base, 4096, &slice, NULL) == ZT_OK ? 0 : -1;
+}
+
+static int free_far(void **state)
+{
+    assert_false(atomic_load(&far->waited_on_a_loop));
+    zt_source_close(slice);
+    zt_source_close(&far->base);
+    return free_bytes(state);
+}
+
+AROUND_ALL_TESTS(make_far, free_far)
