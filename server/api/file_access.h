@@ -1,6 +1,6 @@
 /* Decides which stored files a client may read. */
-#ifndef API_FILE_SIGHT_H
-#define API_FILE_SIGHT_H
+#ifndef API_FILE_ACCESS_H
+#define API_FILE_ACCESS_H
 
 #include "http/exchange/request.h"
 

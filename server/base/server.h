@@ -42,7 +42,7 @@ struct server {
     struct kept_uploads *kept;
     struct memo *exports;         /* derived/export_plan.h */
     struct memo *manifests;       /* derived/manifest_json.h */
-    struct memo *statistics_memo; /* numbers/findings.h */
+    struct memo *statistics_memo; /* numbers/component_statistics.h */
     struct hub_repos *hub;
     struct hash_queue *hash_queue;
     struct file_hashes *hashes;

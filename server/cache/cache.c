@@ -100,7 +100,7 @@ static void cache_free(struct cache *cache)
     assert(cache->run_count == 0 && cache->job_count == 0 && cache->fetching_count == 0);
     for (uint32_t i = 0; i < CACHE_TABLE_SIZE; i++)
         while (cache->table[i] != NULL)
-            file_invalidate(cache->table[i]);
+            cached_file_remove(cache->table[i]);
     assert(cache->file_count == 0 && cache->used_bytes == 0);
     buffers_free(&cache->buffers);
     folder_close(&cache->folder);

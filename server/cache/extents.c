@@ -253,7 +253,7 @@ static uint64_t settle(struct candidate *candidate)
         file->phase = FILE_CLOSED;
         /* If it was retired meanwhile, a lander does that. */
         if (candidate->is_removed && !file->is_leaving)
-            file_invalidate(file);
+            cached_file_remove(file);
     }
     return before > left ? before - left : 0;
 }

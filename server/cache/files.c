@@ -85,7 +85,7 @@ static void take_out(struct cached_file *file)
     file->cache->file_count--;
 }
 
-void file_invalidate(struct cached_file *file)
+void cached_file_remove(struct cached_file *file)
 {
     assert(file->phase != FILE_OPEN && file->users == 0 && !file->is_leaving);
     file_measured(file, 0);
@@ -130,7 +130,7 @@ static enum zt_status open_file(struct cached_file *file, struct zt_error *error
     if (status != ZT_OK) {
         file->phase = FILE_CLOSED;
         if (file->disk_bytes == 0 && !file->is_leaving)
-            file_invalidate(file);
+            cached_file_remove(file);
         return status;
     }
     assert(file->phase == FILE_BUSY && file->states != NULL);
@@ -153,7 +153,7 @@ static struct cached_file *find_settled(struct cache *cache, const uint8_t key[C
     if (file == NULL || file->phase == FILE_OPEN || file->size_bytes == size_bytes)
         return file;
     /* A file that was truncated or is not ours; file_load starts it again. */
-    file_invalidate(file);
+    cached_file_remove(file);
     return NULL;
 }
 
@@ -249,7 +249,7 @@ void file_settle(struct cached_file *file)
     cache_lock(cache);
     file->phase = FILE_CLOSED;
     if (is_useless_now || file->disk_bytes == 0)
-        file_invalidate(file);
+        cached_file_remove(file);
     pthread_cond_broadcast(&cache->settled);
 }
 

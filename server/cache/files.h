@@ -28,7 +28,7 @@ void file_retire(struct cached_file *file);
 void file_lose(struct cached_file *file);
 
 /* With the lock: takes a file out of the table that is not open, and frees it. */
-void file_invalidate(struct cached_file *file);
+void cached_file_remove(struct cached_file *file);
 
 /* With the lock: what its blocks take on the disk now. */
 void file_measured(struct cached_file *file, uint64_t disk_bytes);

@@ -18,8 +18,8 @@
 
 /* How often, and at which distance, the disk is asked whether it has kept what was written: pages
  * are written back after about 30 s. */
-#define DOUBTS  6
-#define TICK_MS 10000
+#define WRITEBACK_CHECKS 6
+#define TICK_MS          10000
 /* How long a folder that failed is not written to. */
 #define BROKEN_MS 30000
 
@@ -255,7 +255,7 @@ static bool write_run(struct run *run)
     disk_bytes = file_disk_bytes(file->descriptor);
     cache_lock(cache);
     note_outcome(cache, failure);
-    file->checks_left = DOUBTS;
+    file->checks_left = WRITEBACK_CHECKS;
     file_measured(file, disk_bytes);
     return failure == 0 && !file->is_cut;
 }

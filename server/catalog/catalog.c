@@ -68,7 +68,7 @@ static void update_stale(struct catalog *catalog, char **paths, size_t count)
 }
 
 /* Looks up the names, but waits only once for a store that hangs. */
-static void seek(struct catalog *catalog, char **names, size_t count)
+static void search(struct catalog *catalog, char **names, size_t count)
 {
     bool answers = true;
 
@@ -164,7 +164,7 @@ static void run_round(struct catalog *catalog, struct round round)
         catalog->stat_wanted = false;
     pthread_mutex_unlock(&catalog->lock);
     update_stale(catalog, stale, stale_count);
-    seek(catalog, sought, sought_count);
+    search(catalog, sought, sought_count);
     if (round.with_scan)
         catalog_content_scan(&catalog->content);
     else if (round.with_stat && !catalog_content_stat(&catalog->content))
@@ -469,19 +469,19 @@ struct generation *catalog_peek(struct catalog *catalog, struct zt_text name)
 struct generation *catalog_peek_in_way(struct catalog *catalog, struct zt_text name)
 {
     struct generation *before;
-    struct generation *behind;
+    struct generation *shadowed;
 
     if (store_is_remote(catalog->content.server->store))
         return NULL;
     before = catalog_content_find(&catalog->content, namesakes_find_before, name);
-    behind = catalog_content_find(&catalog->content, namesakes_find_in_way, name);
-    if (behind != NULL &&
-        (before == NULL || !is_current(catalog, before) || !is_current(catalog, behind))) {
-        generation_release(behind);
-        behind = NULL;
+    shadowed = catalog_content_find(&catalog->content, namesakes_find_in_way, name);
+    if (shadowed != NULL &&
+        (before == NULL || !is_current(catalog, before) || !is_current(catalog, shadowed))) {
+        generation_release(shadowed);
+        shadowed = NULL;
     }
     generation_release(before);
-    return behind;
+    return shadowed;
 }
 
 static struct generation *update_found(struct catalog *catalog, catalog_finder *finder,

@@ -20,7 +20,7 @@ struct catalog_content {
     struct shard_search search; /* under update */
     bool by_name;               /* value of server->shards_by_name at the last scan; under update */
     struct catalog_withheld *withheld; /* under update */
-    unsigned other_formats_logged;     /* log lines about files that are not models; under update */
+    unsigned not_models_logged;        /* log lines about files that are not models; under update */
     struct zt_progress hashing;
     atomic_bool loaded;     /* the first scan is done */
     atomic_bool stopping;   /* scans must end after the current batch */

@@ -11,14 +11,14 @@
  * decides. */
 #define SETTLED_NS CLOCK_NS_PER_S
 /* The maximum number of log lines about files that are not models. */
-#define FOREIGN_LOGGED_MAX 100
+#define NOT_MODELS_LOGGED_MAX 100
 
 /* Limits the number of lines, since a folder may be full of such files. */
 static void log_other_formats(struct catalog_content *content, const struct generation *generation)
 {
-    if (content->other_formats_logged > FOREIGN_LOGGED_MAX)
+    if (content->not_models_logged > NOT_MODELS_LOGGED_MAX)
         return;
-    if (content->other_formats_logged++ < FOREIGN_LOGGED_MAX)
+    if (content->not_models_logged++ < NOT_MODELS_LOGGED_MAX)
         log_write(LOG_LEVEL_WARN, "%s is not served: %s", generation->path,
                   generation->error->message);
     else

@@ -30,7 +30,7 @@ static bool ignore_file(void *context, const char *path, const struct file_ident
 }
 
 /* Asks the store for the current version of the model. */
-static void stat_again(struct store *store, const char *path)
+static void look_up_again(struct store *store, const char *path)
 {
     struct zt_error ignored;
     size_t name_length;
@@ -97,7 +97,7 @@ static void open_version(struct catalog_content *content, struct shard_search *s
     opening->opened = open_path(content, opening->path, search);
     if (has_status(opening, ZT_STALE)) {
         generation_release(opening->opened);
-        stat_again(store, opening->path);
+        look_up_again(store, opening->path);
         opening->opened = open_path(content, opening->path, search);
     }
     /* Invalid bytes of a remote file may be a transfer error, so fetch them again. */

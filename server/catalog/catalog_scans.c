@@ -103,14 +103,15 @@ bool catalog_content_search(struct catalog_content *content, struct zt_text name
     struct store *store = content->server->store;
     struct catalog_files files = {NULL, 0, 0};
     struct zt_error error;
-    const bool is_exact = store->remote->look_up(store, name, take_found, &files, &error) == ZT_OK;
+    const bool has_answered =
+        store->remote->look_up(store, name, take_found, &files, &error) == ZT_OK;
 
-    if (is_exact) {
+    if (has_answered) {
         catalog_content_drop_known(content, &files);
         update_files(content, &files);
     }
     catalog_files_free(&files);
-    return is_exact;
+    return has_answered;
 }
 
 bool catalog_content_stat(struct catalog_content *content)

@@ -1,7 +1,7 @@
 /* Counts looks at the store that failed because of a system error, so that it is unknown which
  * files exist. */
-#ifndef CATALOG_FAILED_LOOKS_H
-#define CATALOG_FAILED_LOOKS_H
+#ifndef CATALOG_FAILED_LOOKUPS_H
+#define CATALOG_FAILED_LOOKUPS_H
 
 #include "catalog/generation.h"
 

@@ -179,13 +179,12 @@ bool generation_is_unwritten(const struct generation *generation);
 void generation_etag(const struct generation *generation, const char *suffix, char *out_text,
                      size_t size);
 
-/* Return true if the file is not a model and not listed: a data shard, or a foreign file. A file is
- * foreign if its extension is one that PyTorch shares with other programs, and its content is of
- * another kind. */
+/* Return true if the file is not a model and not listed: a data shard, or a file of another
+ * kind, whose extension is one that PyTorch shares with other programs. */
 bool generation_is_hidden(const struct generation *generation);
 bool generation_is_not_a_model(const struct generation *generation);
-/* Returns true if a file at this path that could not be opened as a model, with this error, is
- * foreign. */
+/* Returns true if a file at this path that could not be opened, with this error, is not a
+ * model but a file of another kind. */
 bool error_is_not_a_model(const char *path, const struct zt_error *error);
 
 /* Returns "zt", "safetensors" and so on; for an unreadable file, the format of its extension. */

@@ -53,9 +53,9 @@ struct generation *namesakes_find_before(const struct catalog_index *index, stru
 
 struct generation *namesakes_find_in_way(const struct catalog_index *index, struct zt_text name)
 {
-    struct generation *behind = namesakes_find_shadowed(index, name);
+    struct generation *shadowed = namesakes_find_shadowed(index, name);
 
-    return behind != NULL
-               ? behind
+    return shadowed != NULL
+               ? shadowed
                : find_fitting(index, name, namesakes_find_before(index, name), is_own_file);
 }

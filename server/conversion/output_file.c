@@ -58,28 +58,33 @@ static char *folder_of(const char *path)
     return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* Random, so that the name is unique even if several machines or containers share the folder. */
+/* Random, so that a name is unique even if several machines or containers share the folder. */
+static uint64_t random_number(void)
+{
+    uint64_t number;
+
+    return getrandom(&number, sizeof(number), GRND_NONBLOCK) == (ssize_t)sizeof(number)
+               ? number
+               : (uint64_t)getpid();
+}
+
 static char *temporary_in(const char *folder)
 {
-    uint64_t number = (uint64_t)getpid();
     char *path = NULL;
 
-    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
-        number = (uint64_t)getpid();
-    return asprintf(&path, "%s/.ztserve-%016" PRIx64 ".partial", folder, number) < 0 ? NULL : path;
+    return asprintf(&path, "%s/.ztserve-%016" PRIx64 ".partial", folder, random_number()) < 0
+               ? NULL
+               : path;
 }
 
 /* A hidden name that says which file it is, even after the process was killed. */
 static char *aside_of(const struct output_file *file)
 {
     const char *slash = strrchr(file->target, '/');
-    uint64_t number = (uint64_t)getpid();
     char *path = NULL;
 
-    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
-        number = (uint64_t)getpid();
     return asprintf(&path, "%s/.%.*s.%08" PRIx32 ".replaced", file->folder, ASIDE_NAME_MAX,
-                    slash != NULL ? slash + 1 : file->target, (uint32_t)number) < 0
+                    slash != NULL ? slash + 1 : file->target, (uint32_t)random_number()) < 0
                ? NULL
                : path;
 }

@@ -241,34 +241,40 @@ static bool try_claim(struct disk_claim *claim, uint64_t bytes, uint64_t reserve
     return is_claimed;
 }
 
-/* Returns how much the savers could free at most, without waiting for one that frees: UINT64_MAX
- * while that is unknown. An event loop may ask. */
+/* Returns how much the savers could free at most. Their lock must be held. */
 static uint64_t savable(const struct disk_space *space)
 {
     uint64_t bytes = 0;
 
-    if (pthread_mutex_trylock(&savers_lock) != 0)
-        return UINT64_MAX;
     for (struct disk_saver *saver = savers; saver != NULL; saver = saver->next)
         bytes = more(bytes, saver->could_free(saver->context, space));
-    pthread_mutex_unlock(&savers_lock);
     return bytes;
 }
 
 uint64_t disk_space_savable(int descriptor)
 {
     const struct disk_space *space = disk_space_of(descriptor);
+    uint64_t bytes;
 
-    return space != NULL ? savable(space) : 0;
+    if (space == NULL)
+        return 0;
+    /* An event loop may ask: it must not wait for a saver. */
+    if (pthread_mutex_trylock(&savers_lock) != 0)
+        return UINT64_MAX;
+    bytes = savable(space);
+    pthread_mutex_unlock(&savers_lock);
+    return bytes;
 }
 
+/* A claim that does not fit even without the caches does not empty them. */
 static bool ask_savers(const struct disk_space *space, uint64_t missing)
 {
     bool has_freed = false;
 
     assert(space != NULL);
     pthread_mutex_lock(&savers_lock);
-    for (struct disk_saver *saver = savers; saver != NULL && !has_freed; saver = saver->next)
+    for (struct disk_saver *saver = savable(space) >= missing ? savers : NULL;
+         saver != NULL && !has_freed; saver = saver->next)
         has_freed = saver->free_some(saver->context, space, missing);
     pthread_mutex_unlock(&savers_lock);
     return has_freed;
@@ -282,8 +288,7 @@ enum zt_status disk_claim_ahead(struct disk_claim *claim, uint64_t bytes, uint64
     if (claim->space == NULL || bytes == 0)
         return ZT_OK;
     while (!try_claim(claim, bytes, reserve, &missing))
-        /* A claim that does not fit even without the caches does not empty them. */
-        if (savable(claim->space) < missing || !ask_savers(claim->space, missing))
+        if (!ask_savers(claim->space, missing))
             return disk_space_fail(error);
     return ZT_OK;
 }

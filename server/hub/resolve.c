@@ -99,7 +99,7 @@ static enum outcome reply_not_open(struct request *request, struct resolve *reso
 }
 
 /* Looks up the current version again, a few times. */
-static enum outcome stat_again(struct request *request, struct resolve *resolve)
+static enum outcome find_again(struct request *request, struct resolve *resolve)
 {
     if (!is_gone(resolve) ||
         ++resolve->looks >= (is_pinned(resolve) ? LOOKS_PINNED_MAX : LOOKS_MAX))
@@ -236,7 +236,7 @@ static bool find_model(struct request *request, struct resolve *resolve, enum ou
     if (generation == NULL || !model_view_is_from(resolve->entry->view, generation)) {
         generation_release(generation);
         resolve->status = ZT_STALE;
-        *out_outcome = stat_again(request, resolve);
+        *out_outcome = find_again(request, resolve);
         return false;
     }
     request->generation = generation;
@@ -330,7 +330,7 @@ static enum outcome reply_pinned(struct request *request, const struct resolve *
 static enum outcome reply_opened(struct request *request, struct resolve *resolve)
 {
     if (resolve->status != ZT_OK)
-        return stat_again(request, resolve);
+        return find_again(request, resolve);
     return is_pinned(resolve) ? reply_file(request, resolve) : reply_pinned(request, resolve);
 }
 

@@ -171,7 +171,7 @@ static void run_making(struct job *job)
     enum zt_status status;
 
     if (!memo_begin(statistics_entry, job))
-        assert(!"only jobs make findings");
+        assert(!"only jobs make entries");
     status = make(making, statistics_entry, &error);
     generation_release(making->generation);
     free(making);
@@ -182,7 +182,7 @@ static void run_making(struct job *job)
     memo_release(statistics_entry);
 }
 
-/* Queues the job that makes a finding, or fails. */
+/* Queues the job that makes an entry, or fails. */
 static void begin(struct server *server, struct statistics_entry *statistics_entry,
                   struct generation *generation, const struct statistics_query *order,
                   struct waiter *waiter)

@@ -303,7 +303,7 @@ static bool is_beside_quiet(const struct remote *remote, const struct remote_exc
     return false;
 }
 
-static bool is_remote(const void *remote, const struct remote_flight *flight)
+static bool is_not_beside_quiet(const void *remote, const struct remote_flight *flight)
 {
     return !is_beside_quiet(remote, flight->exchange);
 }
@@ -318,7 +318,7 @@ static struct remote_flight *take_allowed(struct remote *remote, unsigned quiet)
     if (running >= remote->pace.allowed + quiet)
         return NULL;
     if (quiet > 0)
-        flight = flight_queue_take_if(&remote->queue, is_remote, remote);
+        flight = flight_queue_take_if(&remote->queue, is_not_beside_quiet, remote);
     if (flight == NULL && running < remote->pace.allowed)
         flight = flight_queue_take(&remote->queue);
     return flight;

@@ -24,7 +24,7 @@ struct idle_memory {
     atomic_bool is_queued;
 };
 
-static void run_checks(struct job *job)
+static void run_release(struct job *job)
 {
     struct idle_memory *memory = (struct idle_memory *)job;
 
@@ -50,7 +50,7 @@ struct idle_memory *idle_memory_watch(struct server *server)
 
     if (memory != NULL) {
         memory->server = server;
-        memory->job.run = run_checks;
+        memory->job.run = run_release;
         memory->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
         if (memory->timer >= 0 && timerfd_settime(memory->timer, 0, &every, NULL) == 0 &&
             loop_watch(server->loops[0], memory->timer, on_timer, memory) == 0)

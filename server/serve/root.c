@@ -25,8 +25,8 @@ uint64_t root_reserve_bytes(const struct config *config)
     return disk_space_automatic_reserve(place);
 }
 
-static bool report_progress(enum zt_status status, const struct zt_error *failure, char *error,
-                            size_t error_size)
+static bool report_error(enum zt_status status, const struct zt_error *failure, char *error,
+                         size_t error_size)
 {
     if (status != ZT_OK)
         snprintf(error, error_size, "%s", failure->message);
@@ -66,7 +66,7 @@ bool root_open_folder(struct server *server, const char *config_file, char *erro
         status = store_local_own(server->store, config->shared, &failure);
     if (status == ZT_OK && !root_withhold(server, config, config_file))
         status = zt_fail_memory(&failure, "the store");
-    return report_progress(status, &failure, error, error_size);
+    return report_error(status, &failure, error, error_size);
 }
 
 static void log_bucket(const struct config *config, const char *cache, struct store *store)
@@ -91,9 +91,9 @@ bool root_open_bucket(struct server *server, char *error, size_t error_size)
     cache_folder_path(config, cache);
     /* If this fails, opening the cache reports it. */
     (void)cache_folder_make(config);
-    if (!report_progress(store_s3_open(config, cache, server->workers, root_reserve_bytes(config),
-                                       &server->store, &failure),
-                         &failure, error, error_size))
+    if (!report_error(store_s3_open(config, cache, server->workers, root_reserve_bytes(config),
+                                    &server->store, &failure),
+                      &failure, error, error_size))
         return false;
     log_bucket(config, cache, server->store);
     return true;

@@ -89,16 +89,16 @@ enum zt_status zt_source_from_memory(const void *bytes, size_t length,
 
 /* Whether pin and advise exist. */
 bool zt_source_is_remote(const struct zt_source *source);
-/* pin of a source that is elsewhere. */
+/* pin of a remote source. */
 enum zt_status zt_source_pin(struct zt_source *source, uint64_t offset, uint64_t length, bool wait,
                              struct zt_pin *out_pin, struct zt_error *error);
 /* Takes a cleared pin; clears it. */
 void zt_pin_release(struct zt_pin *pin);
-/* Does nothing for sources that are here. */
+/* Does nothing for local sources. */
 void zt_source_advise(struct zt_source *source, uint64_t offset, uint64_t length);
 
-/* forget of a source that is elsewhere. False: the bytes are local, and reading them again would
- * return the same. */
+/* invalidate of a remote source. Returns false if the bytes are local, so that reading them again
+ * would return the same. */
 bool zt_source_invalidate(struct zt_source *source, uint64_t offset, uint64_t length);
 
 /* For whoever reads `left` bytes in order from `at` on: to be called before each read. Has the next

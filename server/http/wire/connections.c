@@ -30,7 +30,7 @@
 #define LOOKS         4
 #define LOOK_LEAST_MS 250
 /* How long a client over the limit may take to send the header of its request. */
-#define TURNED_AWAY_MS 2000
+#define OVER_LIMIT_MS 2000
 /* By how many places the list of descriptors grows. */
 #define DESCRIPTORS_STEP ((size_t)256)
 /* The minimum time between two warnings of the process about too many connections. */
@@ -62,7 +62,7 @@ void connections_configure(struct connections *connections, const struct config 
     };
     deadlines_change_time(&connections->answer, check_interval_ms(&connections->reader_limits));
     connections->answer.is_for_reader = true;
-    connections->over_limit.time_ms = TURNED_AWAY_MS;
+    connections->over_limit.time_ms = OVER_LIMIT_MS;
     connections->closing.time_ms = CLOSING_MS;
     connections->body_time_ms = (uint64_t)config_number(&config->upload.body_timeout_s) * 1000;
     connections->body_bytes_per_s = (uint64_t)config_number(&config->limits.body_min_bytes_per_s);
@@ -451,7 +451,7 @@ void connections_drain(struct connections *connections, uint64_t now_ms)
 
 /* Returns true if the loop was late and not the client: bytes from the client are unread. The
  * deadline is then extended, but only once per wait, since the bytes may never be read. */
-static bool spare(struct deadlines *list, struct connection *connection, uint64_t now_ms)
+static bool extend_deadline(struct deadlines *list, struct connection *connection, uint64_t now_ms)
 {
     assert(connection->deadline.list == NULL);
     if (connection->has_extension || connection->state == CONNECTION_REFUSED ||
@@ -467,7 +467,7 @@ static void cut_waiting(struct connections *connections, struct deadlines *list,
                         struct connection *connection, uint64_t now_ms)
 {
     (void)connections;
-    if (spare(list, connection, now_ms))
+    if (extend_deadline(list, connection, now_ms))
         return;
     connection->result = RESULT_TIMED_OUT;
     shutdown(connection->descriptor, SHUT_RDWR);
@@ -510,7 +510,7 @@ static void cut_slow_body(struct connections *connections, struct deadlines *lis
                           struct connection *connection, uint64_t now_ms)
 {
     (void)connections;
-    if (spare(list, connection, now_ms))
+    if (extend_deadline(list, connection, now_ms))
         return;
     cut_body(connection);
     if (connection->state == CONNECTION_RECEIVING) {

@@ -24,7 +24,7 @@
 #define ANSWER_MEMORY 1024u
 
 /* Less time than it takes to rename a file and send a request. */
-#define HEED_NS INT64_C(20000)
+#define POLL_NS INT64_C(20000)
 
 static struct connection *connection_of(struct MHD_Connection *handle)
 {
@@ -66,7 +66,7 @@ static void poll_changes_if_due(struct mhd *mhd, const struct request *request)
     const struct server *server = mhd->server;
     const int64_t now_ns = request_state_const(request)->started_ns;
 
-    if (server->poll_changes == NULL || now_ns - mhd->polled_ns < HEED_NS)
+    if (server->poll_changes == NULL || now_ns - mhd->polled_ns < POLL_NS)
         return;
     mhd->polled_ns = now_ns;
     server->poll_changes(server->catalog);

@@ -5,8 +5,8 @@
  * second time, for KEPT_MS, and only while nothing that it depends on changes: files, models and
  * the facts known about them (base/changes.h), and access rights (the lease). An entry copies
  * everything that it needs. */
-#ifndef HTTP_WIRE_KEPT_ANSWERS_H
-#define HTTP_WIRE_KEPT_ANSWERS_H
+#ifndef HTTP_WIRE_RESPONSE_CACHE_H
+#define HTTP_WIRE_RESPONSE_CACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>

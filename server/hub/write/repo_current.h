@@ -1,6 +1,6 @@
 /* Finds the current version of a repository, for work that may block its worker. */
-#ifndef HUB_WRITE_REPO_NOW_H
-#define HUB_WRITE_REPO_NOW_H
+#ifndef HUB_WRITE_REPO_CURRENT_H
+#define HUB_WRITE_REPO_CURRENT_H
 
 #include "hub/hub_request.h"
 #include "hub/repos.h"

@@ -18,7 +18,7 @@
 #define AWAY_ANSWER_MS 3000
 #define MIB            ((uint64_t)1 << 20)
 /* Time that the store has to respond when it is checked. */
-#define DOUBT_MS 5000
+#define SUSPICION_MS 5000
 
 /* --- the body of an error --- */
 
@@ -186,7 +186,7 @@ static void suspect_store(struct bucket *bucket)
     }
     bucket_exchange(bucket, &suspicion->exchange, "HEAD", suspicion->path);
     suspicion->bucket = bucket;
-    suspicion->exchange.time_ms = DOUBT_MS;
+    suspicion->exchange.time_ms = SUSPICION_MS;
     suspicion->exchange.is_urgent = true;
     suspicion->exchange.done = settle_suspicion;
     remote_begin(bucket->remote, &suspicion->exchange);

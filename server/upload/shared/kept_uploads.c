@@ -369,7 +369,7 @@ struct kept_upload *kept_uploads_find_or_adopt(struct kept_uploads *kept, enum u
     return NULL;
 }
 
-bool kept_uploads_is_remote(struct kept_uploads *kept, struct zt_text id)
+bool kept_uploads_is_of_other_process(struct kept_uploads *kept, struct zt_text id)
 {
     struct store *store = kept->server->store;
     char text[UPLOAD_ID_SIZE] = "";
@@ -433,7 +433,7 @@ void kept_uploads_expire(struct kept_uploads *kept)
     }
 }
 
-static void run_checks(struct job *job)
+static void run_expiry(struct job *job)
 {
     struct kept_uploads *kept =
         (struct kept_uploads *)((char *)job - offsetof(struct kept_uploads, job));
@@ -476,7 +476,7 @@ struct kept_uploads *kept_uploads_new(struct server *server, const struct kept_k
     kept->server = server;
     kept->kinds = kinds;
     kept->timer = -1;
-    kept->job.run = run_checks;
+    kept->job.run = run_expiry;
     pthread_mutex_init(&kept->adopting, NULL);
     pthread_mutex_init(&kept->lock, NULL);
     return kept;

@@ -93,7 +93,7 @@ struct kept_upload *kept_uploads_find_or_adopt(struct kept_uploads *kept, enum u
                                                struct zt_text id, bool *out_unreadable);
 
 /* Returns true if another process with the same root owns the upload of an id. */
-bool kept_uploads_is_remote(struct kept_uploads *kept, struct zt_text id);
+bool kept_uploads_is_of_other_process(struct kept_uploads *kept, struct zt_text id);
 
 /* Adds an upload to the table and the registry, with a separate reference. Returns false, without
  * effect, if the client has too many. */

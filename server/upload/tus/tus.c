@@ -79,7 +79,7 @@ static void reply_absent(struct request *request, bool is_unreadable)
     if (!is_unreadable)
         problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND,
                       "there is no such upload, or it has ended");
-    else if (kept_uploads_is_remote(request->server->kept, request->names[0]))
+    else if (kept_uploads_is_of_other_process(request->server->kept, request->names[0]))
         tus_reply_busy(request);
     else
         tus_reply_unreadable(request);

@@ -33,7 +33,7 @@ static enum zt_status digest_of(const char *manifest, enum zt_digest_algorithm a
 
 TEST(is_the_digest_of_the_objects_without_places)
 {
-    static const char error_body[] =
+    static const char content[] =
         "['zt.content/"
         "1',{'b':{'parts':{'data':{'type':'bool','dtype':'u8','digest':'xxh3:00'}},'shape':[8],'"
         "layout':'dense','attributes':{'k':-1}},'aa':{'parts':{'x':{'dtype':'f32','digest':'crc32c:"
@@ -43,7 +43,7 @@ TEST(is_the_digest_of_the_objects_without_places)
     char text[ZT_DIGEST_TEXT_SIZE];
     char wanted[ZT_DIGEST_TEXT_SIZE];
 
-    cbor_text_append(&encoded, error_body);
+    cbor_text_append(&encoded, content);
     snprintf(wanted, sizeof(wanted), "xxh3:%016llx",
              (unsigned long long)zt_xxh3(encoded.bytes, encoded.length));
     zt_buffer_free(&encoded);

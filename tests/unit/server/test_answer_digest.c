@@ -213,7 +213,7 @@ static int stop_server(void **state)
     return 0;
 }
 
-static int invalidate(void **state)
+static int reset_hashes(void **state)
 {
     (void)state;
     file_hashes_free(server.hashes);
@@ -225,7 +225,7 @@ static int invalidate(void **state)
 
 AROUND_ALL_TESTS(start_server, stop_server)
 
-AROUND_EACH_TEST(invalidate, NULL)
+AROUND_EACH_TEST(reset_hashes, NULL)
 
 TEST(unwanted_digests_are_not_computed)
 {

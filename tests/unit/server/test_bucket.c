@@ -269,7 +269,7 @@ TEST(what_will_not_go_away_is_said_in_one_line)
     static const struct {
         unsigned status;
         const char *code;
-        const char *has_text;
+        const char *message_part;
     } cases[] = {
         {404, "NoSuchBucket", "the bucket does not exist: b"},
         {403, "InvalidAccessKeyId", "the access key is not known"},
@@ -289,7 +289,7 @@ TEST(what_will_not_go_away_is_said_in_one_line)
                  "<Region>eu-1</Region></Error>",
                  cases[i].code);
         assert_int_equal(judge(cases[i].status, body, METRIC_STORE_LIST), ZT_ARGUMENT);
-        assert_non_null(strstr(error.message, cases[i].has_text));
+        assert_non_null(strstr(error.message, cases[i].message_part));
         assert_null(strchr(error.message, '\n'));
     }
 }

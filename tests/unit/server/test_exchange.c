@@ -85,9 +85,9 @@ TEST(invalid_targets_are_refused)
     request = ask_next(METHOD_GET, target);
     assert_int_equal(answer_of(request)->status, 414);
     for (size_t i = 0; i < 3; i++) {
-        static const char *const uppercase[] = {"/bytes\x01", "/bytes#a", "bytes"};
+        static const char *const invalid[] = {"/bytes\x01", "/bytes#a", "bytes"};
 
-        request = ask_next(METHOD_GET, uppercase[i]);
+        request = ask_next(METHOD_GET, invalid[i]);
         assert_int_equal(answer_of(request)->status, 400);
     }
 }

@@ -6,7 +6,7 @@
 
 static EVP_PKEY *rsa;
 static EVP_PKEY *ec;
-static EVP_PKEY *other_formats;
+static EVP_PKEY *foreign_rsa;
 static EVP_PKEY *foreign_ec;
 static struct jwks *keys;
 static char key_set[TOKEN_SIZE];
@@ -17,7 +17,7 @@ static int setup(void **state)
 {
     (void)state;
     rsa = EVP_RSA_gen(2048);
-    other_formats = EVP_RSA_gen(2048);
+    foreign_rsa = EVP_RSA_gen(2048);
     ec = EVP_EC_gen("P-256");
     foreign_ec = EVP_EC_gen("P-256");
     strcpy(key_set, "{\"keys\":[");
@@ -37,7 +37,7 @@ static int teardown(void **state)
     jwks_free(keys);
     EVP_PKEY_free(rsa);
     EVP_PKEY_free(ec);
-    EVP_PKEY_free(other_formats);
+    EVP_PKEY_free(foreign_rsa);
     EVP_PKEY_free(foreign_ec);
     return 0;
 }
@@ -95,8 +95,8 @@ TEST(keys_are_tried_without_an_id)
 
 TEST(signature_of_another_key_is_refused)
 {
-    assert_header(other_formats, RS256, JWT_UNSIGNED);
-    assert_header(other_formats, "{\"alg\":\"RS256\"}", JWT_UNSIGNED);
+    assert_header(foreign_rsa, RS256, JWT_UNSIGNED);
+    assert_header(foreign_rsa, "{\"alg\":\"RS256\"}", JWT_UNSIGNED);
     assert_header(foreign_ec, ES256, JWT_UNSIGNED);
     assert_header(rsa, "{\"alg\":\"RS256\",\"kid\":\"unknown\"}", JWT_UNSIGNED);
     assert_header(rsa, "{\"alg\":\"RS256\",\"kid\":\"\"}", JWT_UNSIGNED);
@@ -170,9 +170,9 @@ TEST(header_cannot_bring_its_own_key)
     char header[TOKEN_SIZE] = "{\"alg\":\"RS256\",\"kid\":\"r\",\"jku\":\"https://evil/keys\","
                               "\"x5u\":\"https://evil/chain\",\"jwk\":";
 
-    append_rsa(header, other_formats, "r", "");
+    append_rsa(header, foreign_rsa, "r", "");
     strcat(header, "}");
-    assert_header(other_formats, header, JWT_UNSIGNED);
+    assert_header(foreign_rsa, header, JWT_UNSIGNED);
 }
 
 TEST(unknown_extensions_are_refused)

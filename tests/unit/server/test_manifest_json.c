@@ -157,18 +157,18 @@ TEST(names_that_are_empty_or_hold_nul_have_hrefs)
     static const char object[] =
         "{\"shape\":[8],\"format\":\"other\",\"components\":{\"%s\":{\"dtype\":\"u8\","
         "\"offset\":64,\"length\":8},\"reached\":{\"dtype\":\"u8\",\"offset\":64,\"length\":8}}}";
-    static const char *const uppercase[] = {"", "a\\0b"};
+    static const char *const names[] = {"", "a\\0b"};
     static const char *const hrefs[] = {"/objects//\"", "/objects/a%00b/a%00b\""};
 
-    for (size_t i = 0; i < sizeof(uppercase) / sizeof(uppercase[0]); i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char of_component[512];
         char manifest[2048];
         struct zt_model *model;
 
-        snprintf(of_component, sizeof(of_component), object, uppercase[i]);
+        snprintf(of_component, sizeof(of_component), object, names[i]);
         snprintf(manifest, sizeof(manifest),
-                 "{\"version\":\"1.2.0\",\"objects\":{\"%s\":%s,\"x\":%s}}", uppercase[i],
-                 of_component, of_component);
+                 "{\"version\":\"1.2.0\",\"objects\":{\"%s\":%s,\"x\":%s}}", names[i], of_component,
+                 of_component);
         model = open_text(CONTAINER_ZT1, manifest);
         free(json);
         json = write_text(model, &served, NULL);

@@ -273,7 +273,7 @@ TEST(a_value_is_not_wanted_when_no_client_is_left)
     memo_free(memo);
 }
 
-static bool is_uppercase(void *context, const void *value, bool is_held, int64_t used_ms)
+static bool is_odd(void *context, const void *value, bool is_held, int64_t used_ms)
 {
     assert_true(used_ms > 0);
     ++*(int *)context;
@@ -296,9 +296,9 @@ TEST(a_sweep_drops_what_is_chosen)
         if (i != 3)
             memo_release(held[i]);
     }
-    assert_true(memo_sweep(memo, is_uppercase, &seen));
+    assert_true(memo_sweep(memo, is_odd, &seen));
     assert_int_equal(seen, 4);
-    assert_false(memo_sweep(memo, is_uppercase, &seen));
+    assert_false(memo_sweep(memo, is_odd, &seen));
     assert_false(has(memo, "1"));
     assert_true(has(memo, "2"));
     assert_true(has(memo, "3"));

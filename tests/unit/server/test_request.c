@@ -7,7 +7,7 @@
 TEST(valid_request_ids_come_back)
 {
     static const char *const sane[] = {"a", "Az09._-"};
-    static const char *const uppercase[] = {"", "a b", "a\"b", "\xc3\xa9"};
+    static const char *const invalid[] = {"", "a b", "a\"b", "\xc3\xa9"};
     char longest[REQUEST_ID_SIZE + 1];
     struct request *request;
 
@@ -20,7 +20,7 @@ TEST(valid_request_ids_come_back)
     memset(longest, 'a', sizeof(longest) - 1);
     longest[sizeof(longest) - 1] = '\0';
     for (size_t i = 0; i < 5; i++) {
-        const char *id = i < 4 ? uppercase[i] : longest;
+        const char *id = i < 4 ? invalid[i] : longest;
 
         request = ask(METHOD_GET, "/healthz");
         assert_string_equal(field_of(answer_with(request, "X-Request-Id", id), "X-Request-Id"), "");

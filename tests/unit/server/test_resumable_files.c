@@ -207,7 +207,7 @@ WITH_UPLOADS(folder_of_another_kind_is_left_to_other_processes)
     assert_null(kept_uploads_find_or_adopt(world->server.kept, UPLOAD_KIND_RESUMABLE,
                                            zt_text_from(ID), &is_unreadable));
     assert_true(is_free_for_others(world, ID));
-    assert_false(kept_uploads_is_remote(world->server.kept, zt_text_from(ID)));
+    assert_false(kept_uploads_is_of_other_process(world->server.kept, zt_text_from(ID)));
     assert_true(is_free_for_others(world, ID));
 }
 
@@ -218,7 +218,7 @@ WITH_UPLOADS(own_folder_of_another_kind_stays_locked)
 
     assert_null(kept_uploads_find_or_adopt(world->server.kept, UPLOAD_KIND_RESUMABLE,
                                            zt_text_from(ID), &is_unreadable));
-    assert_false(kept_uploads_is_remote(world->server.kept, zt_text_from(ID)));
+    assert_false(kept_uploads_is_of_other_process(world->server.kept, zt_text_from(ID)));
     assert_false(is_free_for_others(world, ID));
     kept_upload_release(session);
 }
