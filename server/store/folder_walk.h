@@ -39,7 +39,7 @@ struct walk_policy {
 struct folder_walk {
     struct local_store *store;
     const struct walk_policy *policy;
-    bool (*visit)(void *context, const char *path, const struct file_identity *identity);
+    store_visit visit;
     void *context;
     bool is_stopped; /* by visit */
     bool met_link;

@@ -66,14 +66,15 @@ struct store_report {
     char writes[256]; /* one sentence: how uploads are published, or why they are not */
 };
 
+/* Called for each file, with its path below the root. Returns false to stop. */
+typedef bool (*store_visit)(void *context, const char *path, const struct file_identity *identity);
+
 struct store_ops {
     /* Calls visit for every regular file whose path may name a model (extension and characters are
      * right, not hidden, no link out of the root), in no particular order, until it returns
      * false. */
-    enum zt_status (*list)(struct store *store,
-                           bool (*visit)(void *context, const char *path,
-                                         const struct file_identity *identity),
-                           void *context, struct zt_error *error);
+    enum zt_status (*list)(struct store *store, store_visit visit, void *context,
+                           struct zt_error *error);
     /* Visits the files below a folder ("" is the root) that may be served (store_path_is_served),
      * with any extension, and its folders (identity NULL). The order is arbitrary; visit returns
      * false to stop. Walks one level, or all if is_deep. Links are followed while they stay below
@@ -81,9 +82,7 @@ struct store_ops {
      * bucket has a folder if keys begin with it. Also ZT_IO, ZT_UNAVAILABLE, ZT_NO_MEMORY. Any
      * number of workers may call it concurrently; it may take long. Walked folders are not
      * watched. */
-    enum zt_status (*walk)(struct store *store, const char *folder, bool is_deep,
-                           bool (*visit)(void *context, const char *path,
-                                         const struct file_identity *identity),
+    enum zt_status (*walk)(struct store *store, const char *folder, bool is_deep, store_visit visit,
                            void *context, struct zt_error *error);
     /* Opens one file that list visits, or any other whose path may be served. Returns ZT_NOT_FOUND
      * or ZT_IO; ZT_UNAVAILABLE if the store cannot say anything about the file now: earlier
@@ -151,10 +150,8 @@ struct store_ops {
     /* Calls visit for each file that has changed since the last call of this or list, perhaps more
      * than once, with identity NULL if it is gone. *out_whole: the changes are not all known, so
      * the caller must call list. On the thread that calls list. */
-    enum zt_status (*list_changes)(struct store *store,
-                                   bool (*visit)(void *context, const char *path,
-                                                 const struct file_identity *identity),
-                                   void *context, bool *out_whole, struct zt_error *error);
+    enum zt_status (*list_changes)(struct store *store, store_visit visit, void *context,
+                                   bool *out_whole, struct zt_error *error);
 
     void (*close)(struct store *store);
 };
@@ -186,9 +183,7 @@ struct remote_store_ops {
     bool (*may_look_up)(struct store *store, struct zt_text name);
     /* Visits the files that could belong to this model (its name and an extension), as list
      * does. */
-    enum zt_status (*look_up)(struct store *store, struct zt_text name,
-                              bool (*visit)(void *context, const char *path,
-                                            const struct file_identity *identity),
+    enum zt_status (*look_up)(struct store *store, struct zt_text name, store_visit visit,
                               void *context, struct zt_error *error);
     /* Texts that all replicas share, kept with a version of a file: for example its digests. kind:
      * [a-z0-9-]. Returns ZT_NOT_FOUND. The caller frees *out_text. May wait. */

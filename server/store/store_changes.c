@@ -16,7 +16,7 @@
 
 struct look {
     struct local_store *store;
-    bool (*visit)(void *context, const char *path, const struct file_identity *identity);
+    store_visit visit;
     void *context;
     bool whole;
 };
@@ -91,10 +91,8 @@ static enum zt_status list_event(struct look *look, const struct watch_event *ev
     return ZT_OK;
 }
 
-enum zt_status store_local_list_changes(struct store *store,
-                                        bool (*visit)(void *context, const char *path,
-                                                      const struct file_identity *identity),
-                                        void *context, bool *out_whole, struct zt_error *error)
+enum zt_status store_local_list_changes(struct store *store, store_visit visit, void *context,
+                                        bool *out_whole, struct zt_error *error)
 {
     struct local_store *local = (struct local_store *)store;
     struct look look = {.store = local, .visit = visit, .context = context};

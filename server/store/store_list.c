@@ -156,10 +156,8 @@ static enum zt_status check_root(struct local_store *local, bool *out_present,
     return ZT_OK;
 }
 
-enum zt_status store_local_list(struct store *store,
-                                bool (*visit)(void *context, const char *path,
-                                              const struct file_identity *identity),
-                                void *context, struct zt_error *error)
+enum zt_status store_local_list(struct store *store, store_visit visit, void *context,
+                                struct zt_error *error)
 {
     struct local_store *local = (struct local_store *)store;
     struct list list = {
@@ -181,9 +179,8 @@ enum zt_status store_local_list(struct store *store,
 }
 
 enum zt_status store_local_list_new(struct local_store *local, const char *folder,
-                                    bool (*visit)(void *context, const char *path,
-                                                  const struct file_identity *identity),
-                                    void *context, bool *out_unsure, struct zt_error *error)
+                                    store_visit visit, void *context, bool *out_unsure,
+                                    struct zt_error *error)
 {
     struct list list = {
         .walk = {.store = local, .policy = &list_policy, .visit = visit, .context = context},

@@ -83,27 +83,20 @@ struct file_identity store_identity_from(const struct stat *info);
 enum zt_status store_root_open(const char *root, int *out_descriptor, struct zt_error *error);
 
 /* store_list.c */
-enum zt_status store_local_list(struct store *store,
-                                bool (*visit)(void *context, const char *path,
-                                              const struct file_identity *identity),
-                                void *context, struct zt_error *error);
+enum zt_status store_local_list(struct store *store, store_visit visit, void *context,
+                                struct zt_error *error);
 
 /* Visits the files below one new folder, and watches its folders. *out_unsure: the caller must list
  * everything, because the walk met something that it cannot judge from a part. */
 enum zt_status store_local_list_new(struct local_store *local, const char *folder,
-                                    bool (*visit)(void *context, const char *path,
-                                                  const struct file_identity *identity),
-                                    void *context, bool *out_unsure, struct zt_error *error);
+                                    store_visit visit, void *context, bool *out_unsure,
+                                    struct zt_error *error);
 /* store_walk.c: the operation `walk` of store.h. */
 enum zt_status store_local_walk(struct store *store, const char *folder, bool is_deep,
-                                bool (*visit)(void *context, const char *path,
-                                              const struct file_identity *identity),
-                                void *context, struct zt_error *error);
+                                store_visit visit, void *context, struct zt_error *error);
 /* store_changes.c: the operation `look` of store.h. */
-enum zt_status store_local_list_changes(struct store *store,
-                                        bool (*visit)(void *context, const char *path,
-                                                      const struct file_identity *identity),
-                                        void *context, bool *out_whole, struct zt_error *error);
+enum zt_status store_local_list_changes(struct store *store, store_visit visit, void *context,
+                                        bool *out_whole, struct zt_error *error);
 
 /* store_publish.c */
 enum zt_status store_local_publish(struct store *store, struct staged_file *file, const char *path,

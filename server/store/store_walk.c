@@ -27,9 +27,7 @@ static void walk_file(struct folder_walk *walk, const struct walk_entry *entry)
 static const struct walk_policy file_policy = {.folder = walk_folder, .file = walk_file};
 
 enum zt_status store_local_walk(struct store *store, const char *folder, bool is_deep,
-                                bool (*visit)(void *context, const char *path,
-                                              const struct file_identity *identity),
-                                void *context, struct zt_error *error)
+                                store_visit visit, void *context, struct zt_error *error)
 {
     struct local_store *local = (struct local_store *)store;
     struct file_walk all = {

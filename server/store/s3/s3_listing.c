@@ -329,10 +329,7 @@ static bool copy_entries(struct s3_listing *listing, struct s3_entries *out_copy
     return has_memory;
 }
 
-bool s3_listing_visit(struct s3_listing *listing,
-                      bool (*visit)(void *context, const char *path,
-                                    const struct file_identity *identity),
-                      void *context)
+bool s3_listing_visit(struct s3_listing *listing, store_visit visit, void *context)
 {
     struct s3_entries copy = {NULL, 0, 0};
     const bool has_memory = copy_entries(listing, &copy);

@@ -114,10 +114,7 @@ enum s3_known s3_listing_find(struct s3_listing *listing, const char *path,
 
 /* Calls visit for each file until it returns false. Works on copies, without the lock. Returns
  * false without memory. */
-bool s3_listing_visit(struct s3_listing *listing,
-                      bool (*visit)(void *context, const char *path,
-                                    const struct file_identity *identity),
-                      void *context);
+bool s3_listing_visit(struct s3_listing *listing, store_visit visit, void *context);
 
 /* Removes the entries of a model's name that are not in found, which is a complete list of the
  * name. */

@@ -127,10 +127,8 @@ bool s3_reports(const struct store *base)
     return true;
 }
 
-enum zt_status s3_list_changes(struct store *base,
-                               bool (*visit)(void *context, const char *path,
-                                             const struct file_identity *identity),
-                               void *context, bool *out_whole, struct zt_error *error)
+enum zt_status s3_list_changes(struct store *base, store_visit visit, void *context,
+                               bool *out_whole, struct zt_error *error)
 {
     struct s3_listing *listing = of(base)->listing;
 
@@ -279,10 +277,7 @@ static enum zt_status list_whole(struct s3_store *store, struct zt_error *error)
     return status;
 }
 
-enum zt_status s3_list(struct store *base,
-                       bool (*visit)(void *context, const char *path,
-                                     const struct file_identity *identity),
-                       void *context, struct zt_error *error)
+enum zt_status s3_list(struct store *base, store_visit visit, void *context, struct zt_error *error)
 {
     struct s3_store *store = of(base);
     struct s3_listing *listing = store->listing;
@@ -353,10 +348,7 @@ bool s3_may_look_up(struct store *base, struct zt_text name)
     return !too_often;
 }
 
-static void visit_found(const struct s3_entries *found,
-                        bool (*visit)(void *context, const char *path,
-                                      const struct file_identity *identity),
-                        void *context)
+static void visit_found(const struct s3_entries *found, store_visit visit, void *context)
 {
     for (size_t i = 0; i < found->count; i++) {
         const struct s3_entry *entry = found->items[i];
@@ -368,10 +360,8 @@ static void visit_found(const struct s3_entries *found,
     }
 }
 
-enum zt_status s3_look_up(struct store *base, struct zt_text name,
-                          bool (*visit)(void *context, const char *path,
-                                        const struct file_identity *identity),
-                          void *context, struct zt_error *error)
+enum zt_status s3_look_up(struct store *base, struct zt_text name, store_visit visit, void *context,
+                          struct zt_error *error)
 {
     struct s3_store *store = of(base);
     struct taking taking = {.name = name};

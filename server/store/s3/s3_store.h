@@ -38,13 +38,9 @@ void s3_disconnect(struct s3_store *store);
 void s3_other_bucket(const struct s3_store *store, const char *name, struct bucket *out_bucket);
 
 /* Operations of store.h. */
-enum zt_status s3_list(struct store *store,
-                       bool (*visit)(void *context, const char *path,
-                                     const struct file_identity *identity),
-                       void *context, struct zt_error *error);
-enum zt_status s3_walk(struct store *store, const char *folder, bool is_deep,
-                       bool (*visit)(void *context, const char *path,
-                                     const struct file_identity *identity),
+enum zt_status s3_list(struct store *store, store_visit visit, void *context,
+                       struct zt_error *error);
+enum zt_status s3_walk(struct store *store, const char *folder, bool is_deep, store_visit visit,
                        void *context, struct zt_error *error);
 enum zt_status s3_open_file(struct store *store, const char *path, struct zt_source **out_source,
                             struct file_identity *out_identity, struct zt_error *error);
@@ -55,14 +51,10 @@ int s3_watch(struct store *store);
 bool s3_changed(struct store *store);
 bool s3_is_changing(struct store *store);
 bool s3_reports(const struct store *store);
-enum zt_status s3_list_changes(struct store *store,
-                               bool (*visit)(void *context, const char *path,
-                                             const struct file_identity *identity),
-                               void *context, bool *out_whole, struct zt_error *error);
+enum zt_status s3_list_changes(struct store *store, store_visit visit, void *context,
+                               bool *out_whole, struct zt_error *error);
 bool s3_may_look_up(struct store *store, struct zt_text name);
-enum zt_status s3_look_up(struct store *store, struct zt_text name,
-                          bool (*visit)(void *context, const char *path,
-                                        const struct file_identity *identity),
+enum zt_status s3_look_up(struct store *store, struct zt_text name, store_visit visit,
                           void *context, struct zt_error *error);
 enum zt_status s3_read_fact(struct store *store, const struct file_identity *identity,
                             const char *kind, char **out_text, size_t *out_length,

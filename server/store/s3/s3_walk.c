@@ -6,7 +6,7 @@
 #include "store/s3/s3_store.h"
 
 struct walk {
-    bool (*visit)(void *context, const char *path, const struct file_identity *identity);
+    store_visit visit;
     void *context;
     size_t skipped; /* length of the folder and its slash in every key */
     bool is_deep;
@@ -53,9 +53,7 @@ static bool take(void *context, const struct listed_object *object)
     return walk->visit(walk->context, object->key, &identity);
 }
 
-enum zt_status s3_walk(struct store *base, const char *folder, bool is_deep,
-                       bool (*visit)(void *context, const char *path,
-                                     const struct file_identity *identity),
+enum zt_status s3_walk(struct store *base, const char *folder, bool is_deep, store_visit visit,
                        void *context, struct zt_error *error)
 {
     struct s3_store *store = (struct s3_store *)base;

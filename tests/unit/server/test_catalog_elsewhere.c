@@ -41,10 +41,8 @@ static enum zt_status open_slowly(struct store *store, const char *path,
     return elsewhere.folder->open(store, path, out_source, out_identity, error);
 }
 
-static enum zt_status list_unless_away(struct store *store,
-                                       bool (*visit)(void *context, const char *path,
-                                                     const struct file_identity *identity),
-                                       void *context, struct zt_error *error)
+static enum zt_status list_unless_away(struct store *store, store_visit visit, void *context,
+                                       struct zt_error *error)
 {
     if (atomic_load(&elsewhere.is_unreachable) && elsewhere.slow_ms == 0)
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "away");
@@ -59,9 +57,7 @@ static bool may_look_up(struct store *store, struct zt_text name)
 }
 
 /* Finds NAME.zt. */
-static enum zt_status seek(struct store *store, struct zt_text name,
-                           bool (*visit)(void *context, const char *path,
-                                         const struct file_identity *identity),
+static enum zt_status seek(struct store *store, struct zt_text name, store_visit visit,
                            void *context, struct zt_error *error)
 {
     struct zt_source *source = NULL;

@@ -165,9 +165,7 @@ static void set(bool *flag, bool value)
 }
 
 static enum zt_status slow_walk(struct store *store, const char *folder, bool is_deep,
-                                bool (*visit)(void *context, const char *path,
-                                              const struct file_identity *identity),
-                                void *context, struct zt_error *error)
+                                store_visit visit, void *context, struct zt_error *error)
 {
     pthread_mutex_lock(&lock);
     walks++;

@@ -233,9 +233,7 @@ WITH_TREE(tags_differ_by_path_and_version)
 
 /* As a bucket's list while a file is replaced. */
 static enum zt_status walk_twice(struct store *store, const char *folder, bool is_deep,
-                                 bool (*visit)(void *context, const char *path,
-                                               const struct file_identity *identity),
-                                 void *context, struct zt_error *error)
+                                 store_visit visit, void *context, struct zt_error *error)
 {
     const struct file_identity older = {.size_bytes = 5, .modified_ns = 1};
     const struct file_identity newer = {.size_bytes = 7, .modified_ns = 2};
