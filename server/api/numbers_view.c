@@ -135,21 +135,21 @@ static enum outcome step_compute(struct request *request)
     enum memo_answer given = MEMO_FAILED;
     struct zt_error error;
 
-    if (numbers->statistics_entry == NULL) {
-        numbers->statistics_entry =
-            statistics_hold(request->server->statistics_memo, request->generation, &numbers->order);
-        request_hold(request, numbers->statistics_entry, memo_release);
+    if (numbers->entry == NULL) {
+        numbers->entry =
+            numbers_hold(request->server->numbers_memo, request->generation, &numbers->order);
+        request_hold(request, numbers->entry, memo_release);
     }
-    if (numbers->statistics_entry == NULL)
+    if (numbers->entry == NULL)
         zt_fail_memory(&error, "statistics");
     else
-        given = statistics_ask(request->server, numbers->statistics_entry, request->generation,
-                               &numbers->order, request_waiter(request), &error);
+        given = numbers_ask(request->server, numbers->entry, request->generation, &numbers->order,
+                            request_waiter(request), &error);
     if (given == MEMO_PENDING)
         return OUTCOME_WAITING;
     if (given == MEMO_FAILED)
         return component_problem_unreadable(request, &numbers->view, &error);
-    return numbers->answer(request, numbers->statistics_entry);
+    return numbers->answer(request, numbers->entry);
 }
 
 void numbers_view_prepare(struct request *request, struct numbers_view *numbers, const char *suffix)

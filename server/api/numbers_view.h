@@ -4,16 +4,15 @@
 #define API_NUMBERS_VIEW_H
 
 #include "api/component.h"
-#include "numbers/component_statistics.h"
+#include "numbers/component_numbers.h"
 
 struct numbers_view {
     struct component_view view; /* first: request->context points to both */
     struct zt_slice_tensor tensor;
-    struct statistics_query order;
+    struct numbers_query order;
     /* Writes the response into the reply. May return WAITING after it has called request_work. */
-    enum outcome (*answer)(struct request *request,
-                           const struct statistics_entry *statistics_entry);
-    struct statistics_entry *statistics_entry; /* held; NULL until it is requested */
+    enum outcome (*answer)(struct request *request, const struct numbers_entry *entry);
+    struct numbers_entry *entry; /* held; NULL until it is requested */
 };
 
 /* Finds object, component and slice or shard, and fills in the members above answer. size is the

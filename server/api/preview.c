@@ -307,7 +307,7 @@ static enum zt_status write_npy(struct preview_view *preview, const double *cell
 static void encode(struct request *request)
 {
     struct preview_view *preview = request->context;
-    const double *cells = preview->numbers.statistics_entry->bytes;
+    const double *cells = preview->numbers.entry->bytes;
 
     switch (preview->format) {
     case FORMAT_JSON:
@@ -322,11 +322,11 @@ static void encode(struct request *request)
     }
 }
 
-static enum outcome answer(struct request *request, const struct statistics_entry *statistics_entry)
+static enum outcome answer(struct request *request, const struct numbers_entry *entry)
 {
     struct preview_view *preview = request->context;
 
-    (void)statistics_entry;
+    (void)entry;
     if (!preview->encoded) {
         preview->encoded = true;
         return request_work_long(request, encode);

@@ -3,15 +3,15 @@
 #include "api/handlers.h"
 #include "api/numbers_view.h"
 #include "api/resolve.h"
-#include "numbers/component_statistics.h"
+#include "numbers/component_numbers.h"
 
 #define BINS_DEFAULT 64
 /* Raise this when the document changes, so that ETags change too. */
 #define STATISTICS_REVISION 3
 
-static enum outcome send(struct request *request, const struct statistics_entry *statistics_entry)
+static enum outcome send(struct request *request, const struct numbers_entry *entry)
 {
-    representation_memory(&request->reply, statistics_entry->bytes, statistics_entry->length);
+    representation_memory(&request->reply, entry->bytes, entry->length);
     return OUTCOME_READY;
 }
 
@@ -48,7 +48,7 @@ enum outcome statistics_get(struct request *request)
     /* Without a length, the connection would be closed after a 304. */
     if (request_header(request, "If-None-Match") != NULL ||
         request_header(request, "If-Modified-Since") != NULL)
-        request->reply.expected_length = statistics_length(request->server->statistics_memo,
-                                                           request->generation, &numbers->order);
+        request->reply.expected_length =
+            numbers_length(request->server->numbers_memo, request->generation, &numbers->order);
     return OUTCOME_READY;
 }

@@ -38,7 +38,6 @@ struct entry {
     struct job *job;         /* queued to make the value; NULL once it has begun */
     struct waiter *waiters;
     int64_t waiters_checked_ms;
-    int64_t used_ms;
     int64_t fails_until_ms;
     struct zt_error *error; /* of a failure; NULL: no memory for it */
     max_align_t value[];
@@ -271,7 +270,6 @@ static void *hold(struct entry *entry)
 {
     assert(entry->is_listed);
     entry->holders++;
-    entry->used_ms = clock_coarse_ms();
     if (entry->is_kept)
         recency_touch(&entry->memo->kept, &entry->link);
     return entry->value;
@@ -377,7 +375,7 @@ bool memo_sweep(struct memo *memo, memo_choice choose, void *context)
         struct entry *entry = (struct entry *)link;
 
         link = link->newer;
-        if (entry->has_failed || !choose(context, entry->value, entry->holders > 0, entry->used_ms))
+        if (entry->has_failed || !choose(context, entry->value, entry->holders > 0))
             continue;
         unlist(entry, &freed);
         any = true;

@@ -73,8 +73,8 @@ struct zt_text memo_key(void *value);
 /* Changes the charge of a finished value. */
 void memo_recharge(void *value, struct memo_charge charge);
 
-/* Called with the lock. used_ms is the time of the last request (clock_coarse_ms). */
-typedef bool (*memo_choice)(void *context, const void *value, bool is_held, int64_t used_ms);
+/* Called with the lock. */
+typedef bool (*memo_choice)(void *context, const void *value, bool is_held);
 
 /* Drops the finished values that choose accepts, least recently used first. Returns true if there
  * were any. */

@@ -40,9 +40,9 @@ struct server {
     struct decoded_cache *decoded;
     struct registry *registry;
     struct kept_uploads *kept;
-    struct memo *exports;         /* derived/export_plan.h */
-    struct memo *manifests;       /* derived/manifest_json.h */
-    struct memo *statistics_memo; /* numbers/component_statistics.h */
+    struct memo *exports;      /* derived/export_plan.h */
+    struct memo *manifests;    /* derived/manifest_json.h */
+    struct memo *numbers_memo; /* numbers/component_numbers.h */
     struct hub_repos *hub;
     struct hash_queue *hash_queue;
     struct file_hashes *hashes;

@@ -81,12 +81,11 @@ static bool is_savable(const struct saving *saving, const struct decoded *decode
            disk_space_of(zt_source_descriptor(decoded->source)) == saving->space;
 }
 
-static bool is_worth_freeing(void *context, const void *value, bool is_held, int64_t used_ms)
+static bool is_worth_freeing(void *context, const void *value, bool is_held)
 {
     struct saving *saving = context;
     const struct decoded *decoded = value;
 
-    (void)used_ms;
     if (saving->bytes == 0 || !is_savable(saving, decoded, is_held))
         return false;
     saving->bytes -= decoded->length < saving->bytes ? decoded->length : saving->bytes;
@@ -94,11 +93,10 @@ static bool is_worth_freeing(void *context, const void *value, bool is_held, int
 }
 
 /* Adds up what could be freed, and frees nothing. */
-static bool count_savable(void *context, const void *value, bool is_held, int64_t used_ms)
+static bool count_savable(void *context, const void *value, bool is_held)
 {
     struct saving *saving = context;
 
-    (void)used_ms;
     if (is_savable(saving, value, is_held))
         saving->bytes += ((const struct decoded *)value)->length;
     return false;

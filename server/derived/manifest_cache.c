@@ -258,12 +258,11 @@ uint64_t manifest_length(struct memo *manifests, struct generation *generation, 
 
 /* --- freeing --- */
 
-static bool is_idle(void *context, const void *value, bool is_held, int64_t used_ms)
+static bool is_idle(void *context, const void *value, bool is_held)
 {
     const struct manifest_text *text = value;
 
     (void)is_held;
-    (void)used_ms;
     return text->is_plain && text->length > LONG_TEXT_BYTES &&
            atomic_load(&text->read_ms) < *(const int64_t *)context;
 }

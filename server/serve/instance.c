@@ -31,7 +31,7 @@
 #include "hub/write/lfs_key.h"
 #include "hub/write/staged_objects.h"
 #include "hub/xet/session.h"
-#include "numbers/component_statistics.h"
+#include "numbers/component_numbers.h"
 #include "serve/confinement.h"
 #include "serve/idle_memory.h"
 #include "serve/root.h"
@@ -121,7 +121,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
 
     server->decoded = decoded_cache_new(server);
     server->exports = export_memo_new();
-    server->statistics_memo = statistics_memo_new();
+    server->numbers_memo = numbers_memo_new();
     server->manifests = manifest_memo_new();
     server->hub = hub_repos_new(server);
     server->hash_queue = hash_queue_new(server, worker_count(&instance->config) / 2);
@@ -134,7 +134,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->catalog = catalog_new(server, &observer);
     server->is_loaded = catalog_is_loaded;
     server->poll_changes = catalog_poll_changes;
-    if (server->decoded == NULL || server->exports == NULL || server->statistics_memo == NULL ||
+    if (server->decoded == NULL || server->exports == NULL || server->numbers_memo == NULL ||
         server->manifests == NULL || server->hub == NULL || server->verifier == NULL ||
         server->hashes == NULL || server->hash_queue == NULL || server->registry == NULL ||
         server->kept == NULL || server->catalog == NULL) {
@@ -458,7 +458,7 @@ unsigned instance_active(const struct instance *instance)
 static void stop_work(struct server *server)
 {
     verifier_stop(server->verifier);
-    memo_stop(server->statistics_memo);
+    memo_stop(server->numbers_memo);
     memo_stop(server->exports);
     decoded_cache_stop(server->decoded);
     hash_queue_stop(server->hash_queue);
@@ -474,7 +474,7 @@ static void free_parts(struct server *server)
     /* The saver may hold the last reference to a model, and freeing a model drops texts from the
      * memos. */
     verifier_finish(server->verifier);
-    memo_free(server->statistics_memo);
+    memo_free(server->numbers_memo);
     memo_free(server->manifests);
     hub_repos_free(server->hub);
     memo_free(server->exports);

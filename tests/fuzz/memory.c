@@ -14,9 +14,9 @@
 
 #ifndef ZT_SANITIZED
 /* Mixes one more finding into a hash of them. */
-static void find(uint64_t *statistics_memo, unsigned statistics_entry)
+static void find(uint64_t *findings, unsigned finding)
 {
-    *statistics_memo = *statistics_memo * 31 + statistics_entry;
+    *findings = *findings * 31 + finding;
 }
 
 /* OpenSSL keeps blocks of its own when its caches cannot grow. */
@@ -29,7 +29,7 @@ static bool is_sha256(const struct zt_model *model, const struct zt_component *p
 }
 
 static enum zt_status check_parts(const struct zt_model *model, struct zt_source *source,
-                                  uint64_t *statistics_memo)
+                                  uint64_t *findings)
 {
     struct zt_component_check check;
     enum zt_status status = ZT_OK;
@@ -41,20 +41,20 @@ static enum zt_status check_parts(const struct zt_model *model, struct zt_source
             continue;
         status = zt_component_check(model, part, source, NULL, &check, NULL);
         if (status == ZT_OK)
-            find(statistics_memo, check.verdict);
+            find(findings, check.verdict);
     }
     return status;
 }
 
 static enum zt_status check_objects(const struct zt_model *model, struct zt_source *source,
-                                    uint64_t *statistics_memo)
+                                    uint64_t *findings)
 {
     const struct zt_files files = {source, NULL};
     enum zt_status status = ZT_OK;
 
     for (uint32_t i = 0; status != ZT_NO_MEMORY && i < model->object_count; i++) {
         status = zt_object_check(model, &model->objects[i], &files, NULL);
-        find(statistics_memo, status);
+        find(findings, status);
     }
     return status == ZT_NO_MEMORY ? status : ZT_OK;
 }
@@ -93,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     bool met = true;
 
     for (long n = 0; met; n++) {
-        uint64_t statistics_memo;
+        uint64_t findings;
         enum zt_status status = ZT_OK;
         long before = 0;
 
@@ -102,12 +102,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         for (int turn = 0; turn < 2; turn++) {
             before = allocation_outstanding();
             allocation_fail(n);
-            status = open_and_verify(bytes, length, &statistics_memo);
+            status = open_and_verify(bytes, length, &findings);
             met = allocation_end();
         }
         FUZZ_ASSERT(allocation_outstanding() == before);
         /* A library may manage without an allocation; the answer must then be the right one. */
-        FUZZ_ASSERT(status == ZT_NO_MEMORY || (status == unhindered && statistics_memo == whole));
+        FUZZ_ASSERT(status == ZT_NO_MEMORY || (status == unhindered && findings == whole));
         FUZZ_ASSERT(met || status == unhindered);
     }
 #endif

@@ -273,9 +273,8 @@ TEST(a_value_is_not_wanted_when_no_client_is_left)
     memo_free(memo);
 }
 
-static bool is_odd(void *context, const void *value, bool is_held, int64_t used_ms)
+static bool is_odd(void *context, const void *value, bool is_held)
 {
-    assert_true(used_ms > 0);
     ++*(int *)context;
     return !is_held && ((const struct value *)value)->number % 2 == 1;
 }
