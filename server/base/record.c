@@ -28,19 +28,14 @@ void record_write_bytes(struct record_writer *writer, const void *bytes, size_t 
     writer->length += length;
 }
 
-static void store_uint(uint8_t *to, uint64_t value, size_t width)
-{
-    assert(width > 0 && width <= NUMBER_BYTES);
-    assert(width == NUMBER_BYTES || value >> (8 * width) == 0);
-    for (size_t i = 0; i < width; i++)
-        to[i] = (uint8_t)(value >> (8 * i));
-}
-
 void record_write_uint(struct record_writer *writer, uint64_t value, size_t width)
 {
     uint8_t bytes[NUMBER_BYTES];
 
-    store_uint(bytes, value, width);
+    assert(width > 0 && width <= NUMBER_BYTES);
+    assert(width == NUMBER_BYTES || value >> (8 * width) == 0);
+    for (size_t i = 0; i < width; i++)
+        bytes[i] = (uint8_t)(value >> (8 * i));
     record_write_bytes(writer, bytes, width);
 }
 
@@ -65,12 +60,12 @@ void record_write_hash(struct record_writer *writer, size_t from)
                       RECORD_HASH_BYTES);
 }
 
-void record_overwrite_uint(struct record_writer *writer, size_t at, uint64_t value, size_t width)
+struct record_writer record_writer_take(struct record_writer *writer)
 {
-    if (writer->failed)
-        return;
-    assert(at + width <= writer->length);
-    store_uint(writer->bytes + at, value, width);
+    const struct record_writer taken = *writer;
+
+    *writer = (struct record_writer){.limit_bytes = taken.limit_bytes};
+    return taken;
 }
 
 void record_writer_free(struct record_writer *writer)
@@ -127,4 +122,19 @@ bool record_read_hash(struct record_reader *reader, const uint8_t *from)
     if (!reader->failed && stated != zt_xxh3(from, covered))
         reader->failed = true;
     return !reader->failed;
+}
+
+struct record_reader record_reader_checked(const uint8_t *bytes, size_t length)
+{
+    struct record_reader reader = {.failed = length < RECORD_HASH_BYTES};
+    struct record_reader tail;
+
+    if (reader.failed)
+        return reader;
+    tail =
+        (struct record_reader){.at = bytes + length - RECORD_HASH_BYTES, .left = RECORD_HASH_BYTES};
+    reader.failed = !record_read_hash(&tail, bytes);
+    reader.at = bytes;
+    reader.left = length - RECORD_HASH_BYTES;
+    return reader;
 }

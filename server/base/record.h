@@ -30,8 +30,8 @@ void record_write_uint(struct record_writer *writer, uint64_t value, size_t widt
 void record_write_text(struct record_writer *writer, const char *text);
 /* Writes the hash of all bytes from this position on. */
 void record_write_hash(struct record_writer *writer, size_t from);
-/* Overwrites an earlier number, such as a length that is known only at the end. */
-void record_overwrite_uint(struct record_writer *writer, size_t at, uint64_t value, size_t width);
+/* Hands over what was written; the writer is then empty, and its failure forgotten. */
+struct record_writer record_writer_take(struct record_writer *writer);
 void record_writer_free(struct record_writer *writer);
 
 /* --- reading --- */
@@ -50,5 +50,8 @@ char *record_read_text(struct record_reader *reader);
 /* Reads a hash and compares it with the hash of the bytes from `from` up to here. A difference is a
  * failure. */
 bool record_read_hash(struct record_reader *reader, const uint8_t *from);
+/* Returns a reader of a record whose last field is the hash of everything before it. The reader has
+ * failed if that hash is wrong. */
+struct record_reader record_reader_checked(const uint8_t *bytes, size_t length);
 
 #endif

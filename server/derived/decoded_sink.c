@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "store/state_file.h"
+#include "store/state_place.h"
 #include "zt/model.h"
 
 /* Longer results go to a file: they are worth a descriptor, and can be sent with sendfile. */

@@ -1,10 +1,7 @@
 /* The digests of whole files: the table, the tasks that compute missing digests, and the saved
- * digests in the state folder (hashes/). New ones are appended to that file, which is replaced when
- * most of it is obsolete:
+ * digests in a ledger of the state folder (hashes/), which is replaced when most of it is obsolete:
  *
- *   magic (8 bytes), hash; then records: key (16), SHA-256 (32), hash
- *
- * The first damaged record ends the file. */
+ *   magic (8 bytes), hash; then records: key (16), SHA-256 (32), hash */
 #include "digests/file_hashes.h"
 
 #include <assert.h>
@@ -17,7 +14,8 @@
 #include "base/changes.h"
 #include "base/clock.h"
 #include "digests/hash_table.h"
-#include "store/state_file.h"
+#include "disk/ledger.h"
+#include "store/state_place.h"
 
 /* File times advance in ticks of the kernel's clock. A file that was written more recently than
  * this may be written again without getting another time. */
@@ -28,9 +26,9 @@
 #define MAGIC_BYTES  8
 #define HEADER_BYTES (MAGIC_BYTES + RECORD_HASH_BYTES)
 #define RECORD_BYTES (16 + SHA256_BYTES + RECORD_HASH_BYTES)
-/* Takes the place of a model's path in state_file.h. */
+/* Takes the place of a model's path in ledger.h. */
 #define SAVED "file-hashes"
-/* A longer file is rewritten: half of it is obsolete. */
+/* A longer ledger is replaced: half of it is obsolete. */
 #define SAVED_MAX (HEADER_BYTES + 2 * HASHES_MAX * RECORD_BYTES)
 
 struct file_hashes {
@@ -39,13 +37,13 @@ struct file_hashes {
     pthread_mutex_t lock; /* protects the members below; hash_queue's lock may be taken while it is
                            * held */
     struct hash_table table;
-    struct record_writer unsaved; /* records to be appended to the saved file */
+    struct record_writer unsaved; /* records to be appended to the ledger */
     bool is_saving_queued;
     atomic_bool has_answers; /* read without the lock */
     pthread_mutex_t saving;  /* protects the members below; never taken while the other lock is
                               * held */
-    struct state_folder folder;
-    uint64_t saved_bytes; /* length of the file that this process appends to; 0: replace it */
+    struct ledger_folder folder;
+    uint64_t saved_bytes; /* length of the ledger that this process appends to; 0: replace it */
 };
 
 /* One version of a file that is being hashed. */
@@ -92,7 +90,7 @@ static void write_all(struct file_hashes *hashes)
     }
     pthread_mutex_unlock(&hashes->lock);
     hashes->saved_bytes =
-        state_file_write(&hashes->folder, SAVED, &image) ? (uint64_t)image.length : 0;
+        ledger_replace(&hashes->folder, SAVED, &image) ? (uint64_t)image.length : 0;
     record_writer_free(&image);
 }
 
@@ -101,29 +99,22 @@ static void save(struct job *job)
 {
     struct file_hashes *hashes = (struct file_hashes *)job;
     struct record_writer unsaved;
-    bool is_added;
 
     pthread_mutex_lock(&hashes->saving);
     pthread_mutex_lock(&hashes->lock);
-    unsaved = hashes->unsaved;
-    hashes->unsaved = (struct record_writer){.bytes = NULL};
+    unsaved = record_writer_take(&hashes->unsaved);
     hashes->is_saving_queued = false;
     pthread_mutex_unlock(&hashes->lock);
-    if (hashes->folder.descriptor >= 0 && (unsaved.length > 0 || unsaved.failed)) {
-        is_added = !unsaved.failed && hashes->saved_bytes > 0 &&
-                   hashes->saved_bytes + unsaved.length <= SAVED_MAX &&
-                   state_file_append(&hashes->folder, SAVED, hashes->saved_bytes, &unsaved);
-        if (is_added)
-            hashes->saved_bytes += unsaved.length;
-        else
-            write_all(hashes);
-    }
+    if (hashes->folder.descriptor >= 0 && (unsaved.length > 0 || unsaved.failed) &&
+        !ledger_append(&hashes->folder, SAVED, &unsaved, SAVED_MAX, &hashes->saved_bytes))
+        write_all(hashes);
     pthread_mutex_unlock(&hashes->saving);
     record_writer_free(&unsaved);
 }
 
-static bool take_record(struct record_reader *reader, struct hash_table *table)
+static bool take_record(void *context, struct record_reader *reader)
 {
+    struct hash_table *table = context;
     const uint8_t *from = reader->at;
     struct hash_key key;
     const uint8_t *sha256;
@@ -143,35 +134,22 @@ static bool take_record(struct record_reader *reader, struct hash_table *table)
     return true;
 }
 
-static bool take_header(struct record_reader *reader)
-{
-    const uint8_t *magic = record_read_bytes(reader, MAGIC_BYTES);
-
-    return magic != NULL && memcmp(magic, MAGIC, MAGIC_BYTES) == 0 &&
-           record_read_hash(reader, magic);
-}
-
 static void read_saved(struct file_hashes *hashes)
 {
     const int state_folder = state_folder_open(hashes->server->config);
-    struct record_reader reader = {.at = NULL};
+    struct record_writer header = {.bytes = NULL};
     size_t length = 0;
-    uint8_t *bytes = NULL;
+    uint8_t *bytes;
 
-    state_folder_enter(&hashes->folder, state_folder, "hashes");
+    ledger_folder_open(&hashes->folder, state_folder, "hashes");
     if (state_folder >= 0)
         close(state_folder);
-    if (hashes->folder.descriptor >= 0)
-        bytes = state_file_read(&hashes->folder, SAVED, &length);
+    bytes = ledger_read(&hashes->folder, SAVED, &length);
     if (bytes == NULL)
         return;
-    reader = (struct record_reader){.at = bytes, .left = length};
-    if (take_header(&reader)) {
-        while (reader.left > 0 && take_record(&reader, &hashes->table))
-            continue;
-        /* If the end of the file is torn, rewrite the file. */
-        hashes->saved_bytes = reader.left == 0 && !reader.failed ? length : 0;
-    }
+    put_header(&header);
+    hashes->saved_bytes = ledger_scan(bytes, length, &header, take_record, &hashes->table);
+    record_writer_free(&header);
     free(bytes);
 }
 
@@ -197,7 +175,7 @@ void file_hashes_free(struct file_hashes *hashes)
         return;
     save(&hashes->saver);
     hash_table_free(&hashes->table);
-    state_folder_leave(&hashes->folder);
+    ledger_folder_close(&hashes->folder);
     pthread_mutex_destroy(&hashes->saving);
     pthread_mutex_destroy(&hashes->lock);
     free(hashes);

@@ -113,8 +113,8 @@ static int open_folder(const char *path, int follow)
 
 int state_folder_open(const struct config *config)
 {
-    /* A link in the root may lead anywhere, and any user who can write to the root may have made
-     * it. */
+    /* A link in the root may lead anywhere: every user with write access to the root can make
+     * one. */
     const int follow = config->state.dir[0] != '\0' ? 0 : O_NOFOLLOW;
     char path[STATE_FOLDER_PATH_SIZE];
 

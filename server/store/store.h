@@ -126,8 +126,8 @@ struct store_ops {
      * retried. After ZT_IO or ZT_LIMIT the change is made, but may not survive a power failure.
      * NULL: changes are durable at once. */
     enum zt_status (*settle)(struct store *store, const char *path, struct zt_error *error);
-    /* Called after the file at a path was removed: removes the folders that contained it, innermost
-     * first, as long as they are empty. Folders within the first kept_length bytes of the path are
+    /* Called after the file at a path was removed: removes the empty folders that contained it,
+     * innermost first. Folders within the first kept_length bytes of the path are
      * kept. publish may make the folders again at the same time. NULL: there are no folders. */
     void (*remove_emptied)(struct store *store, const char *path, size_t kept_length);
     /* Returns the current identity of a source's file, as far as that is known without waiting.

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#include "store/state_file.h"
+#include "disk/ledger.h"
 #include "verify/component_digests.h"
 
 struct verifier;
@@ -62,7 +62,7 @@ static inline bool digests_are_on(const struct generation *generation)
 
 /* The verifier's queue: the generations with wanted components, in order of arrival. */
 struct wanted_digests {
-    struct state_folder folder;
+    struct ledger_folder folder;
     pthread_mutex_t lock; /* protects the members below; may be taken while hash_queue's lock is
                            * held */
     struct generation *first;
@@ -100,7 +100,7 @@ bool digest_take_wanted(struct generation *generation, uint32_t *io_component);
 
 /* --- saved_state.c: digests across restarts --- */
 
-void digest_state_recall(struct state_folder *folder, struct generation *generation);
+void digest_state_recall(struct ledger_folder *folder, struct generation *generation);
 /* Adds the record of one component's digests. */
 void digest_state_put(struct record_writer *image, const struct generation *generation,
                       uint32_t component);

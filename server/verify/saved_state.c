@@ -1,13 +1,12 @@
-/* Verdicts and digests across restarts: two small files for each model in the state folder
- * (state_file.h). Numbers are little-endian; a hash covers everything before it in its part.
+/* Verdicts and digests across restarts: two ledgers for each model in the state folder
+ * (disk/ledger.h). Numbers are little-endian; a hash covers everything before it in its part.
  *
  *   verified/   magic, identity (inode, size, modified, changed), ETag, count of components, count
  *               of failures, whether the SHA-256 of the file is known (1 byte), and that (32),
  *               a byte for each component (its state; the highest bit if its content breaks a
  *               rule), the failures, hash. Replaced as a whole.
  *   digests/    magic, ETag, size of a piece, hash; then for each component a record of its number,
- *               the count of digests, the digests, hash. New records are appended, so that each is
- *               written once. The first damaged record ends the file.
+ *               the count of digests, the digests, hash.
  *
  * The ETag covers the identity of the file and of its shards, and the manifest. */
 #include <errno.h>
@@ -23,7 +22,6 @@
 #define VERDICTS_HEADER_BYTES (8 + 4 * 8 + GENERATION_ETAG_SIZE + 4 + 4)
 #define BREAKS_RULE           0x80
 #define DIGESTS_MAGIC         "ZTSDIG01"
-#define DIGESTS_HEADER_BYTES  (8 + GENERATION_ETAG_SIZE + 8)
 
 /* --- verdicts: saving --- */
 
@@ -86,13 +84,13 @@ static void put_verdicts(struct generation *generation, struct file_hashes *hash
 
 void verification_save(struct verifier *verifier, struct generation *generation)
 {
-    struct state_folder *folder = &verifier->folder;
+    struct ledger_folder *folder = &verifier->folder;
     struct record_writer image = {.bytes = NULL};
 
     if (folder->descriptor < 0 || atomic_load(&generation->retired))
         return;
     put_verdicts(generation, verifier->server->hashes, &image);
-    if (!state_file_write(folder, generation->path, &image))
+    if (!ledger_replace(folder, generation->path, &image))
         log_write(LOG_LEVEL_WARN, "verdicts about %s cannot be saved: %s", generation->path,
                   strerror(errno));
     record_writer_free(&image);
@@ -147,22 +145,21 @@ static bool take_failure(struct record_reader *reader, struct generation *genera
 }
 
 /* No other thread has seen the generation yet, so this takes no lock. */
-static void take_verdicts(const uint8_t *bytes, size_t length, struct generation *generation,
+static void take_verdicts(struct record_reader *reader, struct generation *generation,
                           struct file_hashes *hashes)
 {
-    struct record_reader reader = {.at = bytes, .left = length};
     uint32_t count = generation->model->component_count;
     uint32_t failures = 0;
     const uint8_t *states;
 
-    if (!take_verdict_header(&reader, generation, &failures))
+    if (!take_verdict_header(reader, generation, &failures))
         return;
-    take_file_sha256(&reader, generation, hashes);
-    states = record_read_bytes(&reader, count);
+    take_file_sha256(reader, generation, hashes);
+    states = record_read_bytes(reader, count);
     if (states == NULL)
         return;
     for (uint32_t i = 0; i < failures; i++)
-        if (!take_failure(&reader, generation))
+        if (!take_failure(reader, generation))
             return;
     /* Use only verdicts of components that can be checked; the other states follow from the
      * manifest. */
@@ -181,22 +178,15 @@ static void take_verdicts(const uint8_t *bytes, size_t length, struct generation
 
 void verification_recall(struct verifier *verifier, struct generation *generation)
 {
-    struct state_folder *folder = &verifier->folder;
-    struct record_reader tail;
+    struct record_reader reader;
     size_t length = 0;
-    uint8_t *bytes;
+    uint8_t *bytes = ledger_read(&verifier->folder, generation->path, &length);
 
-    if (folder->descriptor < 0)
-        return;
-    bytes = state_file_read(folder, generation->path, &length);
     if (bytes == NULL)
         return;
-    if (length >= VERDICTS_HEADER_BYTES + RECORD_HASH_BYTES) {
-        tail = (struct record_reader){.at = bytes + length - RECORD_HASH_BYTES,
-                                      .left = RECORD_HASH_BYTES};
-        if (record_read_hash(&tail, bytes))
-            take_verdicts(bytes, length - RECORD_HASH_BYTES, generation, verifier->server->hashes);
-    }
+    reader = record_reader_checked(bytes, length);
+    if (!reader.failed)
+        take_verdicts(&reader, generation, verifier->server->hashes);
     free(bytes);
 }
 
@@ -240,24 +230,23 @@ void digest_state_encode(struct record_writer *image, const struct generation *g
         digest_state_put(image, generation, i);
 }
 
-static void save_all(struct state_folder *folder, struct generation *generation)
+static void save_all(struct ledger_folder *folder, struct generation *generation)
 {
     struct record_writer image = {.bytes = NULL};
+    bool is_saved;
 
     digest_state_encode(&image, generation);
-    if (state_file_write(folder, generation->path, &image)) {
-        digest_table_of(generation)->saved_bytes = image.length;
-    } else {
-        digest_table_of(generation)->saved_bytes = 0;
+    is_saved = ledger_replace(folder, generation->path, &image);
+    if (!is_saved)
         log_write(LOG_LEVEL_WARN, "digests of %s cannot be saved: %s", generation->path,
                   strerror(errno));
-    }
+    digest_table_of(generation)->saved_bytes = is_saved ? image.length : 0;
     record_writer_free(&image);
 }
 
 void digest_state_save(struct verifier *verifier, struct generation *generation)
 {
-    struct state_folder *folder = &verifier->wanted.folder;
+    struct ledger_folder *folder = &verifier->wanted.folder;
     struct digest_table *table = digest_table_of(generation);
     struct record_writer unsaved;
     bool is_new;
@@ -265,17 +254,12 @@ void digest_state_save(struct verifier *verifier, struct generation *generation)
     if (!digests_are_on(generation))
         return;
     pthread_mutex_lock(&verifier->wanted.lock);
-    unsaved = table->unsaved;
-    table->unsaved = (struct record_writer){.bytes = NULL};
+    unsaved = record_writer_take(&table->unsaved);
     pthread_mutex_unlock(&verifier->wanted.lock);
     is_new = unsaved.length > 0 || unsaved.failed;
-    if (is_new && folder->descriptor >= 0 && !atomic_load(&generation->retired)) {
-        if (!unsaved.failed && table->saved_bytes > 0 &&
-            state_file_append(folder, generation->path, table->saved_bytes, &unsaved))
-            table->saved_bytes += unsaved.length;
-        else
-            save_all(folder, generation);
-    }
+    if (is_new && folder->descriptor >= 0 && !atomic_load(&generation->retired) &&
+        !ledger_append(folder, generation->path, &unsaved, LEDGER_MAX_BYTES, &table->saved_bytes))
+        save_all(folder, generation);
     record_writer_free(&unsaved);
     if (is_new || table->is_owed) {
         table->is_owed = !shared_digests_offer(verifier, generation);
@@ -286,17 +270,18 @@ void digest_state_save(struct verifier *verifier, struct generation *generation)
 
 /* --- digests: recalling --- */
 
-static bool take_digest_header(struct record_reader *reader, const struct generation *generation)
+/* Takes the records that are about this version, up to the first damaged one. Returns the length of
+ * the ledger, or 0 if it has others or a damaged one. */
+static size_t scan(const uint8_t *bytes, size_t length, const struct generation *generation,
+                   ledger_take take, void *context)
 {
-    struct record_writer wanted = {.bytes = NULL};
-    const uint8_t *header;
-    bool same;
+    struct record_writer header = {.bytes = NULL};
+    size_t taken;
 
-    put_digest_header(&wanted, generation);
-    header = record_read_bytes(reader, DIGESTS_HEADER_BYTES + RECORD_HASH_BYTES);
-    same = header != NULL && !wanted.failed && memcmp(header, wanted.bytes, wanted.length) == 0;
-    record_writer_free(&wanted);
-    return same;
+    put_digest_header(&header, generation);
+    taken = ledger_scan(bytes, length, &header, take, context);
+    record_writer_free(&header);
+    return taken;
 }
 
 /* Reads the digests of one component, and their number. Returns NULL if the record is damaged. */
@@ -329,8 +314,9 @@ static uint8_t *copy_of(const uint8_t *digests, size_t length)
     return block;
 }
 
-static bool recall_digests(struct record_reader *reader, struct generation *generation)
+static bool recall_digests(void *context, struct record_reader *reader)
 {
+    struct generation *generation = context;
     uint32_t component;
     size_t length;
     const uint8_t *digests = take_digests(reader, generation, &component, &length);
@@ -343,24 +329,15 @@ static bool recall_digests(struct record_reader *reader, struct generation *gene
     return true;
 }
 
-void digest_state_recall(struct state_folder *folder, struct generation *generation)
+void digest_state_recall(struct ledger_folder *folder, struct generation *generation)
 {
-    struct record_reader reader = {.at = NULL};
     size_t length = 0;
-    uint8_t *bytes;
+    uint8_t *bytes = ledger_read(folder, generation->path, &length);
 
-    if (folder->descriptor < 0)
-        return;
-    bytes = state_file_read(folder, generation->path, &length);
     if (bytes == NULL)
         return;
-    reader = (struct record_reader){.at = bytes, .left = length};
-    if (take_digest_header(&reader, generation)) {
-        while (reader.left > 0 && recall_digests(&reader, generation))
-            continue;
-        /* If the end of the file is torn, rewrite the file. */
-        digest_table_of(generation)->saved_bytes = reader.left == 0 && !reader.failed ? length : 0;
-    }
+    digest_table_of(generation)->saved_bytes =
+        scan(bytes, length, generation, recall_digests, generation);
     free(bytes);
 }
 
@@ -390,22 +367,31 @@ static bool put_found(struct generation *generation, uint32_t component, const u
     return false;
 }
 
+struct decoding {
+    struct generation *generation;
+    void (*took)(void *context, uint32_t component);
+    void *context;
+};
+
+static bool decode_digests(void *context, struct record_reader *reader)
+{
+    const struct decoding *decoding = context;
+    uint32_t component;
+    size_t length;
+    const uint8_t *digests = take_digests(reader, decoding->generation, &component, &length);
+
+    if (digests == NULL || contradicts(decoding->generation, component, digests))
+        return false;
+    if (digest_block(decoding->generation, component) == NULL &&
+        put_found(decoding->generation, component, digests, length))
+        decoding->took(decoding->context, component);
+    return true;
+}
+
 void digest_state_decode(const uint8_t *bytes, size_t length, struct generation *generation,
                          void (*took)(void *context, uint32_t component), void *context)
 {
-    struct record_reader reader = {.at = bytes, .left = length};
+    struct decoding decoding = {generation, took, context};
 
-    if (!take_digest_header(&reader, generation))
-        return;
-    while (reader.left > 0) {
-        uint32_t component;
-        size_t digests_length;
-        const uint8_t *digests = take_digests(&reader, generation, &component, &digests_length);
-
-        if (digests == NULL || contradicts(generation, component, digests))
-            return;
-        if (digest_block(generation, component) == NULL &&
-            put_found(generation, component, digests, digests_length))
-            took(context, component);
-    }
+    (void)scan(bytes, length, generation, decode_digests, &decoding);
 }

@@ -5,7 +5,6 @@
 
 #include "base/json_write.h"
 #include "catalog/generation.h"
-#include "store/state_file.h"
 #include "zt/verify.h"
 
 #define COMPONENT_STATES (COMPONENT_CORRUPT + 1)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "store/state_place.h"
 #include "verify/verifier_work.h"
 
 /* Verdicts are saved in batches, this long after the first. */
@@ -95,7 +96,7 @@ static void open_folder(struct verifier *verifier)
     int state_folder = state_folder_open(config);
     int os_error = errno;
 
-    state_folder_enter(&verifier->folder, state_folder, "verified");
+    ledger_folder_open(&verifier->folder, state_folder, "verified");
     if (state_folder >= 0)
         os_error = errno;
     state_folder_path(config, path);
@@ -118,7 +119,7 @@ static void destroy(struct verifier *verifier)
 {
     wanted_digests_clear(verifier);
     blob_index_clear(&verifier->blobs);
-    state_folder_leave(&verifier->folder);
+    ledger_folder_close(&verifier->folder);
     pthread_cond_destroy(&verifier->changed);
     pthread_mutex_destroy(&verifier->lock);
     free(verifier);
@@ -217,8 +218,8 @@ static void on_loaded(void *context, const char *const *paths, size_t count)
 {
     struct verifier *verifier = context;
 
-    state_folder_sweep(&verifier->folder, paths, count);
-    state_folder_sweep(&verifier->wanted.folder, paths, count);
+    ledger_folder_sweep(&verifier->folder, paths, count);
+    ledger_folder_sweep(&verifier->wanted.folder, paths, count);
     pthread_mutex_lock(&verifier->lock);
     verifier->loaded = true;
     verifier_note_ready(verifier);

@@ -22,7 +22,7 @@ struct run_slot {
 
 struct verifier {
     struct server *server;
-    struct state_folder folder;
+    struct ledger_folder folder;
     struct wanted_digests wanted;
     struct blob_index blobs;
     atomic_bool stopping;

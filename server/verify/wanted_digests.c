@@ -182,7 +182,7 @@ void wanted_digests_init(struct verifier *verifier, int state_folder)
 {
     struct wanted_digests *wanted = &verifier->wanted;
 
-    state_folder_enter(&wanted->folder, state_folder, "digests");
+    ledger_folder_open(&wanted->folder, state_folder, "digests");
     pthread_mutex_init(&wanted->lock, NULL);
     wanted->last = &wanted->first;
     hash_queue_set_feed(verifier->server->hash_queue, next_task, verifier);
@@ -202,6 +202,6 @@ void wanted_digests_clear(struct verifier *verifier)
     struct wanted_digests *wanted = &verifier->wanted;
 
     assert(wanted->first == NULL);
-    state_folder_leave(&wanted->folder);
+    ledger_folder_close(&wanted->folder);
     pthread_mutex_destroy(&wanted->lock);
 }

@@ -1,224 +1,155 @@
 /* The last whole list, saved in the cache's folder. If the store is away at start, the server
- * learns from it which versions of which files are in its cache.
+ * learns from it which versions of which files are in its cache. One record (base/record.h):
  *
- *     ztserve list 1
- *     <origin> <bucket> <prefix, percent-encoded>
- *     <when the list began, ns>
- *     <ETag> <size> <modified, s> <path>       for each file
- *     <XXH3-64 of everything above, hex> */
-#include <errno.h>
+ *   magic, origin, bucket, prefix, when the list began (ns), count of files; for each file its
+ *   ETag, size, modification time (s) and path; hash */
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/decimal.h"
 #include "base/log.h"
-#include "base/memory.h"
+#include "base/record.h"
 #include "disk/whole_file.h"
-#include "store/s3/percent.h"
 #include "store/s3/s3_listing.h"
 #include "zt/digest.h"
 
 #define FILE_NAME "bucket-list"
-#define HEADING   "ztserve list 1\n"
-#define LINE_SIZE (BUCKET_ETAG_SIZE + MODEL_NAME_MAX + 128)
+/* The last digit is the format version. */
+#define MAGIC       "ZTSLST02"
+#define MAGIC_BYTES 8
 /* Enough for millions of files. */
 #define FILE_BYTES_MAX ((uint64_t)1 << 30)
-#define SUM_LENGTH     16
 
-static void append(struct zt_buffer *buffer, const char *text)
+/* Writes which bucket the list is of. */
+static void put_place(struct record_writer *image, const struct bucket *bucket)
 {
-    zt_buffer_append(buffer, text, strlen(text));
+    record_write_bytes(image, MAGIC, MAGIC_BYTES);
+    record_write_text(image, bucket->origin);
+    record_write_text(image, bucket->name);
+    record_write_text(image, bucket->prefix);
 }
 
-static void append_place(struct zt_buffer *buffer, const struct bucket *bucket)
+static void put_files(struct record_writer *image, const struct s3_entries *entries)
 {
-    char prefix[3 * BUCKET_KEY_SIZE] = "";
-    size_t used = 0;
-
-    (void)percent_append(prefix, sizeof(prefix), &used, zt_text_from(bucket->prefix), true);
-    append(buffer, HEADING);
-    append(buffer, bucket->origin);
-    append(buffer, " ");
-    append(buffer, bucket->name);
-    append(buffer, " ");
-    append(buffer, prefix);
-    append(buffer, "\n");
-}
-
-/* Appends the lines of the files. Does not include the time of the list. */
-static void append_files(struct zt_buffer *buffer, const struct s3_entries *entries)
-{
+    record_write_uint(image, entries->count, 8);
     for (size_t i = 0; i < entries->count; i++) {
         const struct s3_entry *entry = entries->items[i];
-        char line[LINE_SIZE];
 
-        snprintf(line, sizeof(line), "%s %" PRIu64 " %" PRId64 " %s\n", entry->etag,
-                 entry->size_bytes, entry->modified_s, entry->path);
-        append(buffer, line);
+        record_write_text(image, entry->etag);
+        record_write_uint(image, entry->size_bytes, 8);
+        record_write_uint(image, (uint64_t)entry->modified_s, 8);
+        record_write_text(image, entry->path);
     }
 }
 
-static void append_time(struct zt_buffer *buffer, int64_t wall_ns)
-{
-    char line[32];
-
-    snprintf(line, sizeof(line), "%" PRId64 "\n", wall_ns);
-    append(buffer, line);
-}
-
-static void append_sum(struct zt_buffer *buffer)
-{
-    char line[SUM_LENGTH + 2];
-
-    if (buffer->failed)
-        return;
-    snprintf(line, sizeof(line), "%016" PRIx64 "\n", zt_xxh3(buffer->bytes, buffer->length));
-    append(buffer, line);
-}
-
-/* --- writing --- */
-
 /* A failure is harmless: a later start just knows less, or knows older versions. */
-static void write_file(const char *path, const struct zt_buffer *buffer)
+static void write_file(const char *path, const struct record_writer *image)
 {
     const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (folder < 0)
         return;
-    if (!buffer->failed)
-        (void)whole_file_replace(folder, FILE_NAME, buffer->bytes, buffer->length);
+    (void)whole_file_replace(folder, FILE_NAME, image->bytes, image->length);
     close(folder);
 }
 
 void s3_saved_write(struct s3_store *store, const struct s3_entries *entries, int64_t begun_wall_ns)
 {
-    struct s3_listing *listing = store->listing;
-    struct zt_buffer whole = {NULL, 0, 0, false};
-    struct zt_buffer files = {NULL, 0, 0, false};
-    uint64_t hash;
-    bool is_saved;
+    struct record_writer image = {.limit_bytes = FILE_BYTES_MAX};
+    uint64_t hash = 0;
+    size_t files;
 
-    append_files(&files, entries);
-    hash = files.length > 0 ? zt_xxh3(files.bytes, files.length) : 1;
-    is_saved = hash == listing->saved_hash;
-    listing->saved_hash = hash;
-    append_place(&whole, &store->bucket);
-    append_time(&whole, begun_wall_ns);
-    if (!is_saved && !files.failed) {
-        zt_buffer_append(&whole, files.bytes, files.length);
-        append_sum(&whole);
-        write_file(store->folder, &whole);
-    }
-    zt_buffer_free(&files);
-    zt_buffer_free(&whole);
+    put_place(&image, &store->bucket);
+    record_write_uint(&image, (uint64_t)begun_wall_ns, 8);
+    files = image.length;
+    put_files(&image, entries);
+    if (!image.failed)
+        hash = zt_xxh3(image.bytes + files, image.length - files);
+    record_write_hash(&image, 0);
+    /* A list that differs only in its time is not written again. */
+    if (!image.failed && hash != store->listing->saved_hash)
+        write_file(store->folder, &image);
+    store->listing->saved_hash = hash;
+    record_writer_free(&image);
 }
 
 /* --- reading --- */
 
-static char *read_file(const char *path, size_t *out_length)
+static uint8_t *read_file(const char *path, size_t *out_length)
 {
     const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    char *text = NULL;
+    uint8_t *bytes;
 
     if (folder < 0)
         return NULL;
-    text = (char *)whole_file_read(folder, FILE_NAME, FILE_BYTES_MAX, out_length);
+    bytes = whole_file_read(folder, FILE_NAME, FILE_BYTES_MAX, out_length);
     close(folder);
-    return text;
+    return bytes;
 }
 
-static bool is_undamaged(const char *text, size_t length)
+static bool take_place(struct record_reader *reader, const struct bucket *bucket)
 {
-    char sum[SUM_LENGTH + 2];
+    struct record_writer wanted = {.bytes = NULL};
+    const uint8_t *place;
+    bool is_same;
 
-    if (length < SUM_LENGTH + 1 || memchr(text, '\0', length) != NULL)
-        return false;
-    length -= SUM_LENGTH + 1;
-    snprintf(sum, sizeof(sum), "%016" PRIx64 "\n", zt_xxh3(text, length));
-    return strcmp(text + length, sum) == 0;
+    put_place(&wanted, bucket);
+    place = record_read_bytes(reader, wanted.length);
+    is_same = !wanted.failed && place != NULL && memcmp(place, wanted.bytes, wanted.length) == 0;
+    record_writer_free(&wanted);
+    return is_same;
 }
 
-/* Reads a number and the space after it, and advances past them. */
-static bool read_number(char **at, int64_t *out_number)
+static bool take_file(struct record_reader *reader, struct s3_entries *entries)
 {
-    char *end = strchrnul(*at, ' ');
-
-    if (*end != ' ' ||
-        !zt_decimal_read_signed((struct zt_text){*at, (size_t)(end - *at)}, out_number))
-        return false;
-    *at = end + 1;
-    return true;
-}
-
-/* "ETag size modified path" */
-static bool read_line(char *line, struct s3_entries *entries)
-{
-    char *at = strchr(line, ' ');
-    int64_t size_bytes;
-    int64_t modified_s;
+    char *etag = record_read_text(reader);
+    const uint64_t size_bytes = record_read_uint(reader, 8);
+    const int64_t modified_s = (int64_t)record_read_uint(reader, 8);
+    char *path = record_read_text(reader);
     size_t name_length;
     unsigned rank;
+    const bool is_taken = !reader->failed && etag != NULL && strlen(etag) < BUCKET_ETAG_SIZE &&
+                          path != NULL && model_path_split(path, &name_length, &rank) &&
+                          s3_entries_add(entries, path, etag, size_bytes, modified_s);
 
-    if (at == NULL || at - line >= BUCKET_ETAG_SIZE)
-        return false;
-    *at++ = '\0';
-    return read_number(&at, &size_bytes) && size_bytes >= 0 && read_number(&at, &modified_s) &&
-           model_path_split(at, &name_length, &rank) &&
-           s3_entries_add(entries, at, line, (uint64_t)size_bytes, modified_s);
+    free(etag);
+    free(path);
+    return is_taken;
 }
 
-static bool read_entries(const struct bucket *bucket, char *text, size_t length,
-                         struct s3_entries *out_entries, int64_t *out_wall_ns)
+static bool take_list(struct record_reader *reader, const struct bucket *bucket,
+                      struct s3_entries *entries, int64_t *out_wall_ns)
 {
-    struct zt_buffer place = {NULL, 0, 0, false};
-    char *at = text;
-    char *line_end;
-    bool fits;
+    uint64_t count;
 
-    if (!is_undamaged(text, length))
+    if (!take_place(reader, bucket))
         return false;
-    text[length - SUM_LENGTH - 1] = '\0';
-    append_place(&place, bucket);
-    fits = !place.failed && length > place.length && memcmp(text, place.bytes, place.length) == 0;
-    at += fits ? place.length : 0;
-    zt_buffer_free(&place);
-    if (!fits)
-        return false;
-    line_end = strchrnul(at, '\n');
-    if (!zt_decimal_read_signed((struct zt_text){at, (size_t)(line_end - at)}, out_wall_ns))
-        return false;
-    at = line_end + (*line_end == '\n');
-    while (*at != '\0') {
-        char *end = strchr(at, '\n');
-
-        if (end == NULL)
+    *out_wall_ns = (int64_t)record_read_uint(reader, 8);
+    count = record_read_uint(reader, 8);
+    for (uint64_t i = 0; i < count; i++)
+        if (!take_file(reader, entries))
             return false;
-        *end = '\0';
-        if (!read_line(at, out_entries))
-            return false;
-        at = end + 1;
-    }
-    s3_entries_sort(out_entries);
-    return true;
+    return !reader->failed && reader->left == 0;
 }
 
 void s3_saved_read(struct s3_store *store)
 {
     struct s3_entries entries = {NULL, 0, 0};
+    struct record_reader reader;
     size_t length = 0;
-    char *text = read_file(store->folder, &length);
+    uint8_t *bytes = read_file(store->folder, &length);
     int64_t wall_ns = 0;
 
-    if (text != NULL && read_entries(&store->bucket, text, length, &entries, &wall_ns)) {
+    if (bytes == NULL)
+        return;
+    reader = record_reader_checked(bytes, length);
+    if (!reader.failed && take_list(&reader, &store->bucket, &entries, &wall_ns)) {
+        s3_entries_sort(&entries);
         log_write(LOG_LEVEL_INFO, "%zu files are known from the last list of the bucket",
                   entries.count);
         s3_listing_replace(store->listing, &entries, 0, wall_ns);
     }
     s3_entries_free(&entries);
-    free(text);
+    free(bytes);
 }

@@ -300,22 +300,28 @@ TEST(a_record_stops_at_its_limit)
     record_write_uint(&writer, 3, 1);
     assert_true(writer.failed);
     record_write_hash(&writer, 0);
-    record_overwrite_uint(&writer, 0, 9, 8);
     assert_int_equal(writer.length, 16);
     assert_int_equal(writer.bytes[0], 1);
     record_writer_free(&writer);
 }
 
-TEST(a_number_put_earlier_can_be_set)
+TEST(a_checked_record_fails_if_any_bit_differs_or_the_end_is_cut)
 {
     struct record_writer writer = {0};
     struct record_reader reader;
 
-    record_write_uint(&writer, 0, 4);
-    record_write_bytes(&writer, "body", 4);
-    record_overwrite_uint(&writer, 0, writer.length, 4);
-    reader = (struct record_reader){.at = writer.bytes, .left = writer.length};
-    assert_int_equal(record_read_uint(&reader, 4), 8);
+    record_write_text(&writer, "body");
+    record_write_hash(&writer, 0);
+    reader = record_reader_checked(writer.bytes, writer.length);
+    assert_false(reader.failed);
+    assert_int_equal(reader.left, writer.length - RECORD_HASH_BYTES);
+    for (size_t length = 0; length < writer.length; length++)
+        assert_true(record_reader_checked(writer.bytes, length).failed);
+    for (size_t bit = 0; bit < 8 * writer.length; bit++) {
+        writer.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_true(record_reader_checked(writer.bytes, writer.length).failed);
+        writer.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
     record_writer_free(&writer);
 }
 

@@ -1,5 +1,5 @@
-/* Opens folders in the state folder; writes, reads and removes the files in it. */
-#include "store/state_file.h"
+/* Opens folders of ledgers; writes, reads and removes ledgers. */
+#include "disk/ledger.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -19,8 +19,6 @@
 #define NAME_SIZE 33
 /* Release 2 wrote replacements under names with this prefix. */
 #define OLD_NEW_PREFIX ".new-"
-/* Larger than the state of 100 million components, or of the pieces of 8 TiB. */
-#define FILE_MAX_BYTES ((uint64_t)1 << 28)
 
 static void name_of(const char *path, char out_name[NAME_SIZE])
 {
@@ -30,7 +28,7 @@ static void name_of(const char *path, char out_name[NAME_SIZE])
     snprintf(out_name, NAME_SIZE, "%016" PRIx64 "%016" PRIx64, words[0], words[1]);
 }
 
-void state_folder_enter(struct state_folder *folder, int state_folder, const char *name)
+void ledger_folder_open(struct ledger_folder *folder, int state_folder, const char *name)
 {
     pthread_mutex_init(&folder->lock, NULL);
     folder->descriptor = -1;
@@ -40,7 +38,7 @@ void state_folder_enter(struct state_folder *folder, int state_folder, const cha
         openat(state_folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
-void state_folder_leave(struct state_folder *folder)
+void ledger_folder_close(struct ledger_folder *folder)
 {
     if (folder->descriptor >= 0)
         close(folder->descriptor);
@@ -49,8 +47,8 @@ void state_folder_leave(struct state_folder *folder)
 
 /* --- writing --- */
 
-bool state_file_write(struct state_folder *folder, const char *path,
-                      const struct record_writer *image)
+bool ledger_replace(struct ledger_folder *folder, const char *path,
+                    const struct record_writer *image)
 {
     char name[NAME_SIZE];
     bool is_written;
@@ -67,30 +65,49 @@ bool state_file_write(struct state_folder *folder, const char *path,
     return is_written;
 }
 
-bool state_file_append(struct state_folder *folder, const char *path, uint64_t length,
-                       const struct record_writer *image)
+bool ledger_append(struct ledger_folder *folder, const char *path,
+                   const struct record_writer *records, uint64_t most_bytes, uint64_t *io_bytes)
 {
     char name[NAME_SIZE];
     bool is_written;
 
-    assert(image->failed || image->length > 0);
-    if (image->failed || length + image->length > FILE_MAX_BYTES)
+    assert(most_bytes <= LEDGER_MAX_BYTES && (records->failed || records->length > 0));
+    if (*io_bytes == 0 || records->failed || *io_bytes + records->length > most_bytes)
         return false;
     name_of(path, name);
     pthread_mutex_lock(&folder->lock);
-    is_written = whole_file_append(folder->descriptor, name, length, image->bytes, image->length);
+    is_written =
+        whole_file_append(folder->descriptor, name, *io_bytes, records->bytes, records->length);
     pthread_mutex_unlock(&folder->lock);
+    if (is_written)
+        *io_bytes += records->length;
     return is_written;
 }
 
 /* --- reading --- */
 
-uint8_t *state_file_read(const struct state_folder *folder, const char *path, size_t *out_length)
+uint8_t *ledger_read(const struct ledger_folder *folder, const char *path, size_t *out_length)
 {
     char name[NAME_SIZE];
 
+    if (folder->descriptor < 0)
+        return NULL;
     name_of(path, name);
-    return whole_file_read(folder->descriptor, name, FILE_MAX_BYTES, out_length);
+    return whole_file_read(folder->descriptor, name, LEDGER_MAX_BYTES, out_length);
+}
+
+size_t ledger_scan(const uint8_t *bytes, size_t length, const struct record_writer *header,
+                   ledger_take take, void *context)
+{
+    struct record_reader reader = {.at = bytes, .left = length};
+    const uint8_t *start = record_read_bytes(&reader, header->length);
+
+    if (header->failed || start == NULL || memcmp(start, header->bytes, header->length) != 0)
+        return 0;
+    while (reader.left > 0)
+        if (!take(context, &reader) || reader.failed)
+            return 0;
+    return length;
 }
 
 /* --- removing --- */
@@ -134,7 +151,7 @@ static void sweep(int folder, const char (*names)[NAME_SIZE], size_t count)
     closedir(stream);
 }
 
-void state_folder_sweep(struct state_folder *folder, const char *const *paths, size_t count)
+void ledger_folder_sweep(struct ledger_folder *folder, const char *const *paths, size_t count)
 {
     char(*names)[NAME_SIZE];
 
