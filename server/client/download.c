@@ -1,6 +1,5 @@
-/* Fetches a file by ranges or as one stream. With ranges, one thread runs the requests and writes
- * the journal, one checks the file while it arrives, and one hashes it if the server states a
- * digest. */
+/* One thread runs the requests and writes the journal, one checks the file while it arrives, and
+ * one hashes it if the server states a digest. */
 #include "client/download.h"
 
 #include <assert.h>
@@ -8,80 +7,51 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/thread.h"
-#include "client/one_stream.h"
+#include "client/client_settings.h"
+#include "client/incoming.h"
 #include "client/part_file.h"
-#include "client/pull_journal.h"
-#include "client/range_jobs.h"
 #include "zt/shards.h"
 
 /* Maximum number of versions that one pull tries, if the file changes during it. */
 #define VERSIONS_MOST 4
-#define TURN_MS       100
-#define JOURNAL_MS    100
-#define SYNC_MS       30000
 
-/* Fetching one version by ranges. */
+/* One version that is fetched and checked at once. */
 struct transfer {
     const struct download *download;
-    const struct web_file *web;
-    struct incoming incoming;
-    struct range_jobs jobs;
-    struct pull_journal journal;
-    struct piece_map snapshot;
-    char synced[PIECE_TEXT_SIZE];
-    bool has_synced;
-    int64_t journal_due_ms;
-    int64_t sync_due_ms;
-    uint32_t journaled; /* number of pieces in the journal */
-    uint64_t before;
-    /* Written by the checking threads, under the incoming file's lock. */
-    bool is_checked;
+    struct incoming *incoming;
+    struct zt_source *wanted;    /* of the check, which closes it */
+    struct zt_source *following; /* of the hashing thread */
     bool is_hashed;
-    enum zt_status verdict;
-    struct zt_error error;
     struct zt_digest digest;
 };
 
 /* --- the digest of the whole --- */
 
-/* Asks the server for a digest of the whole, if the file's own digests are not enough. */
-static enum zt_status ask_digest(const struct download *download, struct web_file *web,
-                                 struct zt_error *error)
+/* Compares a complete and checked file with the server's digest. Asks for that if the file's own
+ * digests are not enough; the server may have none. */
+static enum zt_status check_digest(struct transfer *transfer, struct client *client,
+                                   struct web_file *web, struct zt_error *error)
 {
-    struct client *client = NULL;
-    bool is_same;
+    const struct download *download = transfer->download;
+    enum zt_status status = ZT_OK;
 
-    if (web->has_sha256 || (!download->wants_digest && download->is_covered(download->context)))
+    if (!web->has_sha256 && !download->wants_digest && download->is_covered(download->context))
         return ZT_OK;
-    if (client_open(download->options, &client, error) != ZT_OK)
-        return error->status;
-    is_same = web_file_ask_digest(client, web);
-    client_close(client);
-    return is_same
-               ? ZT_OK
-               : zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "the file on the server has changed");
-}
-
-/* Compares a complete and checked file with the server's digest, if there is one. known: the digest
- * of the source's bytes, or NULL. */
-static enum zt_status check_digest(const struct download *download, struct web_file *web,
-                                   struct zt_source *source, const struct zt_digest *known,
-                                   struct zt_error *error)
-{
-    struct zt_digest digest;
-
-    if (ask_digest(download, web, error) != ZT_OK)
-        return error->status;
+    if (!web_file_ask_digest(client, web))
+        return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "the file on the server has changed");
     if (!web->has_sha256)
         return ZT_OK;
-    if (known == NULL && zt_source_digest(source, ZT_DIGEST_SHA256, NULL, &digest, error) != ZT_OK)
-        return error->status;
-    if (known == NULL)
-        known = &digest;
-    assert(known->algorithm == ZT_DIGEST_SHA256 && known->length_bytes == sizeof(web->sha256));
-    if (memcmp(known->bytes, web->sha256, sizeof(web->sha256)) == 0)
+    if (!transfer->is_hashed) {
+        struct zt_source *source = incoming_source(transfer->incoming, false);
+
+        status = zt_source_digest(source, ZT_DIGEST_SHA256, NULL, &transfer->digest, error);
+        zt_source_close(source);
+    }
+    if (status != ZT_OK)
+        return status;
+    assert(transfer->digest.length_bytes == sizeof(web->sha256));
+    if (memcmp(transfer->digest.bytes, web->sha256, sizeof(web->sha256)) == 0)
         return ZT_OK;
     return zt_fail(error, ZT_CORRUPT, NULL, ZT_NO_OFFSET,
                    "the bytes do not match the server's digest of the file");
@@ -89,32 +59,15 @@ static enum zt_status check_digest(const struct download *download, struct web_f
 
 /* --- the threads --- */
 
-static void end_thread(struct transfer *transfer, bool *out_flag, enum zt_status status,
-                       const struct zt_error *error)
-{
-    struct incoming *incoming = &transfer->incoming;
-
-    pthread_mutex_lock(&incoming->lock);
-    assert(!*out_flag);
-    *out_flag = true;
-    if (status != ZT_OK && transfer->verdict == ZT_OK && !incoming->has_failed) {
-        transfer->verdict = status;
-        transfer->error = *error;
-    }
-    pthread_cond_broadcast(&incoming->changed);
-    pthread_mutex_unlock(&incoming->lock);
-}
-
 static void *check(void *argument)
 {
     struct transfer *transfer = argument;
+    const struct download *download = transfer->download;
     struct zt_error error;
 
     zt_error_clear(&error);
-    end_thread(transfer, &transfer->is_checked,
-               transfer->download->check(transfer->download->context,
-                                         &transfer->incoming.wanted.source, &error),
-               &error);
+    if (download->check(download->context, transfer->wanted, &error) != ZT_OK)
+        incoming_fail(transfer->incoming, &error);
     return NULL;
 }
 
@@ -124,174 +77,60 @@ static void *hash(void *argument)
     struct zt_error error;
 
     zt_error_clear(&error);
-    end_thread(transfer, &transfer->is_hashed,
-               zt_source_digest(&transfer->incoming.following.source, ZT_DIGEST_SHA256, NULL,
-                                &transfer->digest, &error),
-               &error);
+    if (zt_source_digest(transfer->following, ZT_DIGEST_SHA256, NULL, &transfer->digest, &error) !=
+        ZT_OK)
+        incoming_fail(transfer->incoming, &error);
+    zt_source_close(transfer->following);
     return NULL;
 }
 
-/* --- the journal --- */
-
-/* Called under the lock, which it releases while it writes. */
-static enum zt_status write_journal(struct transfer *transfer, struct zt_error *error)
+/* Hashes a file while it arrives if the server is expected to state a digest. A stream can only be
+ * read at its end, when the server has been asked. */
+static bool start_hashing(struct transfer *transfer, const struct web_file *web,
+                          pthread_t *out_thread)
 {
-    const int64_t now_ms = clock_ms();
-    struct incoming *incoming = &transfer->incoming;
-    enum zt_status status;
-
-    assert(transfer->journaled <= incoming->map.here);
-    if (now_ms < transfer->journal_due_ms || transfer->journaled == incoming->map.here)
-        return ZT_OK;
-    transfer->snapshot = incoming->map;
-    pthread_mutex_unlock(&incoming->lock);
-    if (now_ms >= transfer->sync_due_ms && fdatasync(incoming->file->descriptor) == 0) {
-        piece_map_write(&transfer->snapshot, transfer->synced);
-        transfer->has_synced = true;
-        transfer->sync_due_ms = clock_ms() + SYNC_MS;
-    }
-    status = pull_journal_write(&transfer->journal, &transfer->snapshot,
-                                transfer->has_synced ? transfer->synced : NULL, error);
-    transfer->journaled = transfer->snapshot.here;
-    transfer->journal_due_ms = clock_ms() + JOURNAL_MS;
-    pthread_mutex_lock(&incoming->lock);
-    return status;
+    if (!web->has_ranges || (!web->has_sha256 && !transfer->download->wants_digest))
+        return false;
+    transfer->following = incoming_source(transfer->incoming, false);
+    if (thread_start(out_thread, "hash", hash, transfer) == 0)
+        return true;
+    zt_source_close(transfer->following);
+    return false;
 }
 
-/* --- the loop --- */
-
-static bool is_over(const struct transfer *transfer)
-{
-    return transfer->verdict != ZT_OK || (piece_map_is_whole(&transfer->incoming.map) &&
-                                          transfer->is_checked && transfer->is_hashed);
-}
-
-static void report_progress(struct transfer *transfer)
-{
-    const struct download *download = transfer->download;
-
-    download->report_progress(download->context, transfer->web->size, transfer->before,
-                              atomic_load(&transfer->jobs.received));
-}
-
-static enum zt_status turn(struct transfer *transfer, struct zt_error *error)
-{
-    struct incoming *incoming = &transfer->incoming;
-    enum zt_status status = ZT_OK;
-
-    pthread_mutex_lock(&incoming->lock);
-    while (status == ZT_OK && !is_over(transfer)) {
-        status = range_jobs_turn(&transfer->jobs, error);
-        if (status == ZT_OK)
-            status = write_journal(transfer, error);
-        report_progress(transfer);
-        if (status == ZT_OK && !is_over(transfer))
-            thread_wait_ms(&incoming->changed, &incoming->lock, TURN_MS);
-    }
-    report_progress(transfer);
-    transfer->journal_due_ms = 0;
-    if (transfer->verdict != ZT_OK) {
-        status = transfer->verdict;
-        *error = transfer->error;
-    } else if (status != ZT_STALE) {
-        struct zt_error other;
-
-        (void)write_journal(transfer, &other);
-    }
-    pthread_mutex_unlock(&incoming->lock);
-    if (status != ZT_OK)
-        incoming_fail(incoming, error);
-    return status;
-}
-
-static enum zt_status run_threads(struct transfer *transfer, struct web_file *web,
+static enum zt_status run_threads(struct transfer *transfer, struct client *client,
+                                  struct web_file *web, struct download_result *result,
                                   struct zt_error *error)
 {
-    const bool is_to_be_hashed = web->has_sha256 || transfer->download->wants_digest;
     pthread_t checker;
     pthread_t hasher;
-    bool has_hasher;
     enum zt_status status;
 
-    transfer->is_hashed = !is_to_be_hashed;
-    if (thread_start(&checker, "check", check, transfer) != 0)
+    transfer->wanted = incoming_source(transfer->incoming, true);
+    if (thread_start(&checker, "check", check, transfer) != 0) {
+        zt_source_close(transfer->wanted);
         return zt_fail_memory(error, "a thread");
-    has_hasher = is_to_be_hashed && thread_start(&hasher, "hash", hash, transfer) == 0;
-    if (!has_hasher)
-        transfer->is_hashed = true;
-    status = turn(transfer, error);
-    pthread_join(checker, NULL);
-    if (has_hasher)
-        pthread_join(hasher, NULL);
-    if (status != ZT_OK)
-        return status;
-    assert(piece_map_is_whole(&transfer->incoming.map) && transfer->is_checked);
-    return check_digest(transfer->download, web, &transfer->incoming.following.source,
-                        has_hasher ? &transfer->digest : NULL, error);
-}
-
-static enum zt_status run_transfer(struct transfer *transfer, struct web_file *web,
-                                   struct zt_error *error)
-{
-    enum zt_status status;
-
-    pull_journal_read(&transfer->journal, &transfer->incoming.map);
-    status = incoming_begin(&transfer->incoming, error);
-    transfer->before = piece_map_bytes(&transfer->incoming.map);
-    transfer->journaled = transfer->incoming.map.here;
-    if (status == ZT_OK)
-        status = range_jobs_open(&transfer->jobs, transfer->download->options, error);
-    if (status != ZT_OK)
-        return status;
-    status = run_threads(transfer, web, error);
-    range_jobs_close(&transfer->jobs);
-    return status;
-}
-
-static enum zt_status fetch_ranges(const struct download *download, struct web_file *web,
-                                   const struct part_file *file, uint64_t *out_before,
-                                   struct zt_error *error)
-{
-    struct transfer *transfer = calloc(1, sizeof(*transfer));
-    enum zt_status status;
-
-    assert(web->has_ranges && web->size != UINT64_MAX && file->descriptor >= 0);
-    if (transfer == NULL)
-        return zt_fail_memory(error, "a transfer");
-    transfer->download = download;
-    transfer->web = web;
-    transfer->journal = (struct pull_journal){file->journal, download->url, web};
-    transfer->jobs =
-        (struct range_jobs){.incoming = &transfer->incoming, .file = web, .count = download->jobs};
-    transfer->sync_due_ms = clock_ms() + SYNC_MS;
-    status = incoming_open(&transfer->incoming, file, web->size, error);
-    if (status == ZT_OK) {
-        status = run_transfer(transfer, web, error);
-        *out_before = transfer->before;
-        incoming_close(&transfer->incoming);
     }
-    free(transfer);
-    return status;
+    transfer->is_hashed = start_hashing(transfer, web, &hasher);
+    incoming_run(transfer->incoming);
+    pthread_join(checker, NULL);
+    if (transfer->is_hashed)
+        pthread_join(hasher, NULL);
+    status = incoming_outcome(transfer->incoming, result, error);
+    return status == ZT_OK ? check_digest(transfer, client, web, error) : status;
 }
 
-/* The file is checked once it is complete. */
-static enum zt_status fetch_stream(const struct download *download, struct client *client,
-                                   struct web_file *web, const struct part_file *file,
-                                   uint64_t *out_size_bytes, struct zt_error *error)
+static enum zt_status fetch(const struct download *download, struct client *client,
+                            struct web_file *web, const struct part_file *file,
+                            struct download_result *result, struct zt_error *error)
 {
-    struct zt_source *source = NULL;
-    struct zt_source *whole = NULL;
-    enum zt_status status = one_stream_fetch(download, client, web, file, out_size_bytes, error);
+    struct transfer transfer = {.download = download};
+    enum zt_status status = incoming_open(download, web, file, &transfer.incoming, error);
 
-    if (status == ZT_OK)
-        status = zt_source_open_file(file->part, &source, error);
-    if (status == ZT_OK)
-        status = download->check(download->context, source, error);
-    if (status == ZT_OK)
-        status = zt_source_open_file(file->part, &whole, error);
-    if (status == ZT_OK)
-        status = check_digest(download, web, whole, NULL, error);
-    zt_source_close(whole);
+    if (status != ZT_OK)
+        return status;
+    status = run_threads(&transfer, client, web, result, error);
+    incoming_close(transfer.incoming);
     return status;
 }
 
@@ -322,8 +161,7 @@ static enum zt_status pull_version(const struct download *download, struct clien
     status = part_file_open(file, error);
     if (status != ZT_OK)
         return status;
-    status = web.has_ranges ? fetch_ranges(download, &web, file, &result->resumed, error)
-                            : fetch_stream(download, client, &web, file, &result->size, error);
+    status = fetch(download, client, &web, file, result, error);
     if (status == ZT_OK)
         status = part_file_publish(file, error);
     result->has_sha256 = web.has_sha256;
@@ -355,7 +193,7 @@ enum zt_status download_run(const struct download *download, struct download_res
     struct client *client = NULL;
     enum zt_status status = part_file_init(&file, download->path, download->replaces_any, error);
 
-    assert(download->jobs > 0 && download->jobs <= RANGE_JOBS_MAX);
+    assert(download->jobs > 0 && download->jobs <= CLIENT_JOBS_MAX);
     if (status == ZT_OK)
         status = client_open(download->options, &client, error);
     if (status == ZT_OK) {

@@ -1,47 +1,43 @@
-/* A file that is being fetched in pieces: the part file on disk, the pieces that have arrived, and
- * sources over it whose reads wait for missing pieces. So ordinary code can check the file while it
- * arrives. */
+/* One version of a file on a server on its way into the part file of a pull. It arrives by several
+ * requests for ranges at once, each for a run of pieces; or as one stream, a single piece, if the
+ * server has no ranges or does not identify the version.
+ *
+ * A broken request for a range resumes where it broke, until some tries in a row made no progress;
+ * a broken stream begins again. A journal remembers the pieces, so that an interrupted pull resumes
+ * too. Sources over the file wait for missing pieces, so that ordinary code can check the file
+ * while it arrives. */
 #ifndef CLIENT_INCOMING_H
 #define CLIENT_INCOMING_H
 
-#include <pthread.h>
-
+#include "client/download.h"
 #include "client/part_file.h"
-#include "client/piece_map.h"
-#include "zt/source.h"
+#include "client/web_file.h"
 
-struct incoming_source {
-    struct zt_source source; /* first; ends with the incoming file */
-    struct incoming *incoming;
-};
+struct incoming;
 
-struct incoming {
-    struct incoming_source wanted;    /* pieces that its reads wait for are fetched next */
-    struct incoming_source following; /* its reads only wait */
-    const struct part_file *file;
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* a piece arrived, a read waits, reading has failed, a request ended */
-    /* Under the lock. */
-    struct piece_map map;
-    uint32_t cursor; /* the piece to fetch next: where the last read waits */
-    bool has_failed;
-    struct zt_error error;
-};
-
-/* Starts with no piece. The file is open, and borrowed. ZT_LIMIT if the disk has no room for
- * size_bytes. */
-enum zt_status incoming_open(struct incoming *incoming, const struct part_file *file,
-                             uint64_t size_bytes, struct zt_error *error);
-/* Called after the map was read from a journal: sets the file's length, and discards its bytes if
- * it has no pieces. Returns ZT_IO. */
-enum zt_status incoming_begin(struct incoming *incoming, struct zt_error *error);
+/* Begins with the pieces that an earlier pull of this version has left. Everything is borrowed; the
+ * part file is open. ZT_LIMIT if the disk has no room for the rest; ZT_IO; otherwise fails as
+ * client_open does. */
+enum zt_status incoming_open(const struct download *download, const struct web_file *web,
+                             const struct part_file *file, struct incoming **out_incoming,
+                             struct zt_error *error);
+/* Interrupts all requests. The sources are closed. */
 void incoming_close(struct incoming *incoming);
 
-/* Records a complete piece. wakes_readers: wakes the waiting reads so that they check whether they
- * have enough. That is more expensive than a piece, so it is not done for each. */
-void incoming_take_piece(struct incoming *incoming, uint32_t piece, bool wakes_readers);
+/* Opens a source over the file. is_wanted: pieces that its reads wait for are fetched
+ * next. Only one source of each kind may be open. */
+struct zt_source *incoming_source(struct incoming *incoming, bool is_wanted);
 
-/* Ends all reads, including waiting ones, with the first error passed here. */
+/* Runs the requests and writes the journal until the file is complete and the sources are closed,
+ * or until something failed. */
+void incoming_run(struct incoming *incoming);
+
+/* Ends the run and all reads, including waiting ones, with the first error passed here. */
 void incoming_fail(struct incoming *incoming, const struct zt_error *error);
+
+/* Returns the first failure, or the file's size and how much of it an earlier pull had fetched.
+ * ZT_STALE: the server has another version now. */
+enum zt_status incoming_outcome(struct incoming *incoming, struct download_result *result,
+                                struct zt_error *error);
 
 #endif

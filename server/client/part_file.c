@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "client/replaceable.h"
+#include "disk/disk_file.h"
+#include "disk/named_file.h"
 
 /* How many times another process may rename or remove the part file between our opening and locking
  * it. */
@@ -52,16 +54,6 @@ void part_file_free(struct part_file *file)
 
 /* --- the open file --- */
 
-/* Returns false if the process that had the file before has renamed it. */
-static bool has_name(int descriptor, const char *path)
-{
-    struct stat opened;
-    struct stat named;
-
-    return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0 &&
-           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
-}
-
 /* Returns ZT_STALE if the opened file no longer has the name. */
 static enum zt_status open_locked(const char *path, int *out_descriptor, struct zt_error *error)
 {
@@ -78,7 +70,7 @@ static enum zt_status open_locked(const char *path, int *out_descriptor, struct 
     else if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
         status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
                          "another process is already downloading to this file");
-    else if (!has_name(descriptor, path))
+    else if (!named_file_is_at(descriptor, path))
         status = ZT_STALE;
     if (status == ZT_OK)
         *out_descriptor = descriptor;
@@ -117,21 +109,10 @@ bool part_file_is_blank(const struct part_file *file)
 enum zt_status part_file_write(const struct part_file *file, uint64_t offset, const void *bytes,
                                size_t length, struct zt_error *error)
 {
-    const char *from = bytes;
-
     assert(file->descriptor >= 0);
-    while (length > 0) {
-        const ssize_t written = pwrite(file->descriptor, from, length, (off_t)offset);
-
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return part_file_fail(error, "the part file cannot be written");
-        from += written;
-        offset += (uint64_t)written;
-        length -= (size_t)written;
-    }
-    return ZT_OK;
+    return disk_write(file->descriptor, bytes, length, offset)
+               ? ZT_OK
+               : part_file_fail(error, "the part file cannot be written");
 }
 
 enum zt_status part_file_truncate(const struct part_file *file, uint64_t size_bytes,
@@ -145,26 +126,10 @@ enum zt_status part_file_truncate(const struct part_file *file, uint64_t size_by
 
 /* --- the end --- */
 
-static bool sync_folder(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *folder = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + 1);
-    int descriptor = folder != NULL ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    bool synced = false;
-
-    if (descriptor >= 0) {
-        /* EINVAL: the file system cannot sync folders. */
-        synced = fsync(descriptor) == 0 || errno == EINVAL;
-        close(descriptor);
-    }
-    free(folder);
-    return synced;
-}
-
 enum zt_status part_file_publish(const struct part_file *file, struct zt_error *error)
 {
     assert(file->descriptor >= 0);
-    if (!has_name(file->descriptor, file->part))
+    if (!named_file_is_at(file->descriptor, file->part))
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
                        "the part file has been moved, removed or replaced meanwhile");
     if (!file->replaces_any && replaceable_check(file->path, error) != ZT_OK)
@@ -173,7 +138,7 @@ enum zt_status part_file_publish(const struct part_file *file, struct zt_error *
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the file cannot be finished: %s",
                        strerrordesc_np(errno));
     unlink(file->journal);
-    if (!sync_folder(file->path))
+    if (!named_file_sync_folder(file->path))
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
                        "it was written, but a power failure may undo that, because its folder "
                        "cannot be synced: %s",
@@ -184,7 +149,7 @@ enum zt_status part_file_publish(const struct part_file *file, struct zt_error *
 void part_file_remove(const struct part_file *file)
 {
     assert(file->descriptor >= 0);
-    if (!has_name(file->descriptor, file->part)) {
+    if (!named_file_is_at(file->descriptor, file->part)) {
         if (faccessat(AT_FDCWD, file->part, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
             unlink(file->journal);
         return;

@@ -1,10 +1,14 @@
-/* The pieces of a file that have arrived. A file has at most 16,384 pieces of one size, a power of
- * two, so that the map of the largest file is small. */
+/* The pieces of a file that have arrived, and the journal of a pull, which remembers them for the
+ * next process. A file has at most 16,384 pieces of one size, a power of two, so that the map of
+ * the largest file is small.
+ *
+ * Written pieces survive the end of a process, but survive a crash of the machine only once they
+ * are synced. The journal therefore names the boot in which it was written; after another boot only
+ * the synced pieces count. */
 #ifndef CLIENT_PIECE_MAP_H
 #define CLIENT_PIECE_MAP_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "client/web_file.h"
 
 #define PIECES_MAX 16384
 
@@ -18,7 +22,7 @@ struct piece_map {
     uint8_t states[PIECES_MAX];
 };
 
-/* size: above 0. */
+/* size: above 0; UINT64_MAX: unknown, for a file of a single piece. */
 void piece_map_init(struct piece_map *map, uint64_t size);
 
 uint64_t piece_map_begin(const struct piece_map *map, uint32_t piece);
@@ -41,7 +45,18 @@ bool piece_map_find(const struct piece_map *map, uint32_t from, uint64_t most, u
 /* As text: two hexadecimal digits for eight pieces, the first in the lowest bit. */
 #define PIECE_TEXT_SIZE (PIECES_MAX / 4 + 1)
 void piece_map_write(const struct piece_map *map, char out_text[PIECE_TEXT_SIZE]);
-/* Reads the text into an empty map. False, with the map still empty, if the text does not fit. */
-bool piece_map_read(struct piece_map *map, const char *text);
+
+/* The journal at a path, JSON of at most some KiB: the pieces of one version of the file at a URL,
+ * as the user typed it. */
+
+/* Reads the pieces into an empty map; leaves it empty if the journal does not exist, is damaged, or
+ * is of another URL or version. */
+void piece_journal_read(const char *path, const char *url, const struct web_file *file,
+                        struct piece_map *map);
+
+/* Replaces the journal. synced: the pieces as of the last sync (empty: none). ZT_IO,
+ * ZT_NO_MEMORY. */
+enum zt_status piece_journal_write(const char *path, const char *url, const struct web_file *file,
+                                   const char *pieces, const char *synced, struct zt_error *error);
 
 #endif

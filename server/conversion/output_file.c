@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "disk/disk_file.h"
+#include "disk/named_file.h"
 #include "zt/model.h"
 
 #define BUFFER_BYTES ((size_t)1 << 20)
@@ -184,20 +186,8 @@ enum zt_status output_file_write(void *context, const void *bytes, size_t length
 enum zt_status output_file_write_at(const struct output_file *file, uint64_t offset,
                                     const void *bytes, size_t length, struct zt_error *error)
 {
-    const uint8_t *at = bytes;
-
-    while (length > 0) {
-        ssize_t written = pwrite(file->descriptor, at, length, (off_t)offset);
-
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return explain_io(error, "cannot write");
-        at += written;
-        offset += (uint64_t)written;
-        length -= (size_t)written;
-    }
-    return ZT_OK;
+    return disk_write(file->descriptor, bytes, length, offset) ? ZT_OK
+                                                               : explain_io(error, "cannot write");
 }
 
 enum zt_status output_file_rest(struct output_file *file, struct zt_error *error)
@@ -249,14 +239,7 @@ static enum zt_status give_name(struct output_file *file, struct zt_error *error
 static enum zt_status sync_folder(struct output_file *file, const char *what,
                                   struct zt_error *error)
 {
-    int folder = open(file->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* EINVAL: the file system cannot sync folders. */
-    bool synced = folder >= 0 && (fsync(folder) == 0 || errno == EINVAL);
-    enum zt_status status = synced ? ZT_OK : fail_io(file, error, what);
-
-    if (folder >= 0)
-        close(folder);
-    return status;
+    return named_file_sync_folder(file->target) ? ZT_OK : fail_io(file, error, what);
 }
 
 static void release(struct output_file *file)
@@ -351,19 +334,10 @@ static enum zt_status set_aside(struct output_file *file, struct zt_error *error
     return ZT_IO;
 }
 
-static bool has_name(const struct output_file *file)
-{
-    struct stat named;
-    struct stat ours;
-
-    return lstat(file->target, &named) == 0 && fstat(file->descriptor, &ours) == 0 &&
-           named.st_dev == ours.st_dev && named.st_ino == ours.st_ino;
-}
-
 /* Undoes take_name and set_aside. A file to which another process has given the name keeps it. */
 static void take_back(struct output_file *file, struct zt_error *error)
 {
-    const bool is_ours = has_name(file);
+    const bool is_ours = named_file_is_at(file->descriptor, file->target);
     const bool is_free =
         is_ours || faccessat(AT_FDCWD, file->target, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
 

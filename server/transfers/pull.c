@@ -68,8 +68,10 @@ static enum zt_status check(void *context, struct zt_source *source, struct zt_e
     struct judgement *judgement = calloc(1, sizeof(*judgement));
     enum zt_status status;
 
-    if (judgement == NULL)
+    if (judgement == NULL) {
+        zt_source_close(source);
         return zt_fail_memory(error, "a verdict");
+    }
     judgement->path = pull->path;
     pull->checked = (struct checked){.is_model = false};
     status = opened_file_adopt(pull->path, source, &judgement->file, error);

@@ -6,28 +6,30 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/pull_journal.h"
+#include "client/piece_map.h"
 
 #define SIZE ((uint64_t)10 * 65536 + 5)
 
 static char path[64];
 static struct web_file file;
 static struct piece_map map;
-static struct pull_journal journal = {path, "http://h/m", &file};
+static const char *url;
 
 static int begin(void **state)
 {
+    char text[PIECE_TEXT_SIZE];
     struct zt_error error;
 
     (void)state;
     snprintf(path, sizeof(path), "/tmp/pull_journal.%d", (int)getpid());
     file = (struct web_file){.size = SIZE, .etag = "\"v1\""};
-    journal.url = "http://h/m";
+    url = "http://h/m";
     piece_map_init(&map, SIZE);
     piece_map_set(&map, 1, PIECE_HERE);
     piece_map_set(&map, 9, PIECE_FLYING);
     piece_map_set(&map, 10, PIECE_HERE);
-    assert_ok(pull_journal_write(&journal, &map, NULL, &error));
+    piece_map_write(&map, text);
+    assert_ok(piece_journal_write(path, url, &file, text, "", &error));
     piece_map_init(&map, SIZE);
     return 0;
 }
@@ -43,7 +45,7 @@ static int end(void **state)
 
 PREPARED(pieces_that_were_there_are_there_again)
 {
-    pull_journal_read(&journal, &map);
+    piece_journal_read(path, url, &file, &map);
     assert_int_equal(map.here, 2);
     assert_int_equal(piece_map_bytes(&map), 65536 + 5);
     assert_true(piece_map_has(&map, 65536, 65536));
@@ -54,15 +56,15 @@ PREPARED(pieces_that_were_there_are_there_again)
 PREPARED(another_version_url_or_size_has_none)
 {
     strcpy(file.etag, "\"v2\"");
-    pull_journal_read(&journal, &map);
+    piece_journal_read(path, url, &file, &map);
     assert_int_equal(map.here, 0);
     strcpy(file.etag, "\"v1\"");
-    journal.url = "http://h/n";
-    pull_journal_read(&journal, &map);
+    url = "http://h/n";
+    piece_journal_read(path, url, &file, &map);
     assert_int_equal(map.here, 0);
-    journal.url = "http://h/m";
+    url = "http://h/m";
     file.size++;
-    pull_journal_read(&journal, &map);
+    piece_journal_read(path, url, &file, &map);
     assert_int_equal(map.here, 0);
 }
 
@@ -82,7 +84,7 @@ PREPARED(another_boot_has_what_was_synced)
     rewind(stream);
     assert_int_equal(fwrite(text, 1, length, stream), length);
     fclose(stream);
-    pull_journal_read(&journal, &map);
+    piece_journal_read(path, url, &file, &map);
     assert_int_equal(map.here, 0);
 }
 
@@ -100,7 +102,7 @@ PREPARED(every_prefix_of_a_journals_object_is_none)
     length--;
     while (length-- > 0) {
         assert_int_equal(truncate(path, (off_t)length), 0);
-        pull_journal_read(&journal, &map);
+        piece_journal_read(path, url, &file, &map);
         assert_int_equal(map.here, 0);
     }
 }
@@ -110,7 +112,7 @@ PREPARED(the_next_run_begins_where_it_is_wanted_and_wraps)
     uint32_t first;
     uint32_t past;
 
-    pull_journal_read(&journal, &map);
+    piece_journal_read(path, url, &file, &map);
     assert_true(piece_map_find(&map, 0, 1 << 20, &first, &past));
     assert_int_equal(first, 0);
     assert_int_equal(past, 1);
@@ -126,4 +128,19 @@ TEST(the_largest_file_has_a_bounded_number_of_pieces)
     piece_map_init(&map, UINT64_C(1) << 60);
     assert_in_range(map.count, 1, PIECES_MAX);
     assert_int_equal(piece_map_end(&map, map.count - 1), UINT64_C(1) << 60);
+}
+
+TEST(stream_is_one_piece_of_unknown_size)
+{
+    uint32_t first;
+    uint32_t past;
+
+    piece_map_init(&map, UINT64_MAX);
+    assert_true(piece_map_find(&map, 0, 1, &first, &past));
+    assert_int_equal(past, 1);
+    assert_int_equal(piece_map_end(&map, 0), UINT64_MAX);
+    assert_int_equal(piece_map_bytes(&map), 0);
+    map.size = 5;
+    piece_map_set(&map, 0, PIECE_HERE);
+    assert_true(piece_map_is_whole(&map) && piece_map_has(&map, 1, 4));
 }
