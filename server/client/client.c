@@ -18,6 +18,7 @@
 #define WEEK_MS (UINT64_C(7) * 24 * 3600 * 1000)
 /* Maximum length shown of a problem's detail. */
 #define DETAIL_SHOWN 160
+#define TOKEN_MOST   ((size_t)16384)
 
 struct client {
     struct remote *remote;
@@ -26,6 +27,53 @@ struct client {
     bool is_patient;
     atomic_bool has_answered;
 };
+
+/* --- the token --- */
+
+void client_options_free(struct client_options *options)
+{
+    free(options->token);
+}
+
+/* Reads the first line, without surrounding spaces. */
+static enum zt_status read_token(const char *path, char **out_token, struct zt_error *error)
+{
+    FILE *file = fopen(path, "re");
+    char *line = malloc(TOKEN_MOST);
+    size_t start;
+
+    if (file == NULL || line == NULL) {
+        const int number = errno;
+
+        free(line);
+        if (file != NULL)
+            fclose(file);
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the token cannot be read from %s: %s",
+                       path, strerrordesc_np(number));
+    }
+    if (fgets(line, (int)TOKEN_MOST, file) == NULL)
+        line[0] = '\0';
+    fclose(file);
+    start = strspn(line, " \t");
+    line[start + strcspn(line + start, " \t\r\n")] = '\0';
+    memmove(line, line + start, strlen(line + start) + 1);
+    *out_token = line;
+    return line[0] != '\0' ? ZT_OK
+                           : zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                                     "%s has no token in its first line", path);
+}
+
+enum zt_status client_options_finish(struct client_options *options, struct zt_error *error)
+{
+    const char *token = getenv("ZTSERVE_TOKEN");
+
+    if (options->token_file != NULL)
+        return read_token(options->token_file, &options->token, error);
+    if (token == NULL || token[0] == '\0')
+        return ZT_OK;
+    options->token = strdup(token);
+    return options->token != NULL ? ZT_OK : zt_fail_memory(error, "a token");
+}
 
 /* --- beginning and end --- */
 

@@ -15,16 +15,30 @@ struct client;
 #define CLIENT_FAILURES_MOST 10
 #define CLIENT_TRIES         4
 
+#define CLIENT_JOBS_DEFAULT 4
+#define CLIENT_JOBS_MAX     64
+
+/* Other texts than the token are borrowed. */
 struct client_options {
-    const char *token;   /* NULL: none */
-    const char *ca_file; /* PEM; NULL: the system's */
-    unsigned connections;
-    unsigned stall_s; /* a connection without a byte for this long is dead; not 0 */
+    const char *token_file; /* NULL: the token is in ZTSERVE_TOKEN, if set */
+    char *token;            /* NULL: none */
+    const char *ca_file;    /* PEM; NULL: the system's */
+    unsigned connections;   /* concurrent requests */
+    unsigned stall_s;       /* a connection without a byte for this long is dead; not 0 */
     /* Retries while a server is busy or returns errors and, once it has responded, while it is
      * away. */
     bool is_patient;
     bool has_answered; /* the server has already responded to another client */
 };
+
+#define CLIENT_OPTIONS_DEFAULT                            \
+    {                                                     \
+        .connections = CLIENT_JOBS_DEFAULT, .stall_s = 30 \
+    }
+
+/* Reads the token. Returns ZT_IO, ZT_ARGUMENT or ZT_NO_MEMORY. */
+enum zt_status client_options_finish(struct client_options *options, struct zt_error *error);
+void client_options_free(struct client_options *options);
 
 /* Copies the texts. Fails as remote_start does. */
 enum zt_status client_open(const struct client_options *options, struct client **out_client,

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "client/client_settings.h"
 #include "client/incoming.h"
 #include "client/part_file.h"
 #include "zt/shards.h"
@@ -193,7 +192,6 @@ enum zt_status download_run(const struct download *download, struct download_res
     struct client *client = NULL;
     enum zt_status status = part_file_init(&file, download->path, download->replaces_any, error);
 
-    assert(download->jobs > 0 && download->jobs <= CLIENT_JOBS_MAX);
     if (status == ZT_OK)
         status = client_open(download->options, &client, error);
     if (status == ZT_OK) {

@@ -12,7 +12,6 @@ struct download {
     const char *url; /* the URL as the user typed it, for the journal */
     struct client_place place;
     const char *path;
-    unsigned jobs;
     bool replaces_any; /* replaces any file, even if it is not a tensor file
                         * (client/replaceable.h) */
     /* Requests a digest of the whole file from the server, and computes it while the file arrives:

@@ -529,12 +529,13 @@ enum zt_status incoming_open(const struct download *download, const struct web_f
     enum zt_status status;
 
     assert(file->descriptor >= 0 && (!web->has_ranges || web->size != UINT64_MAX));
+    assert(download->options->connections > 0);
     if (incoming == NULL)
         return zt_fail_memory(error, "a transfer");
     incoming->download = download;
     incoming->web = web;
     incoming->file = file;
-    incoming->job_count = web->has_ranges ? download->jobs : 1;
+    incoming->job_count = web->has_ranges ? download->options->connections : 1;
     incoming->seed = (uint64_t)clock_wall_ns() | 1;
     incoming->sync_due_ms = clock_ms() + SYNC_MS;
     pthread_mutex_init(&incoming->lock, NULL);

@@ -22,11 +22,6 @@ bool model_wish_is_set(const struct model_wish *wish)
 
 /* --- names --- */
 
-bool model_address_is_index(struct zt_text name)
-{
-    return model_path_is_index(name);
-}
-
 static enum zt_status refuse_nameless(struct zt_error *error)
 {
     return zt_fail(

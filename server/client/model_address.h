@@ -44,8 +44,4 @@ enum zt_status model_address_find(struct client *client, const char *url,
 enum zt_status model_address_of_api(const struct web_address *address, const char *name,
                                     char out_path[WEB_TARGET_SIZE], struct zt_error *error);
 
-/* Returns true if a name ends like the index of a model in several files, in upper or lower
- * case. */
-bool model_address_is_index(struct zt_text name);
-
 #endif

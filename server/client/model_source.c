@@ -11,24 +11,23 @@
 
 #define CONNECTIONS 8
 
-static struct client_settings settings = CLIENT_SETTINGS_DEFAULT;
+static struct client_options options = CLIENT_OPTIONS_DEFAULT;
 /* Made with the first URL; ends with the process. */
 static struct client *client;
 
-struct client_settings *model_source_settings(void)
+struct client_options *model_source_options(void)
 {
-    return &settings;
+    return &options;
 }
 
 static enum zt_status need_client(struct zt_error *error)
 {
-    struct client_options options;
     enum zt_status status;
 
     if (client != NULL)
         return ZT_OK;
-    settings.jobs = CONNECTIONS;
-    status = client_settings_finish(&settings, &options, error);
+    options.connections = CONNECTIONS;
+    status = client_options_finish(&options, error);
     return status == ZT_OK ? client_open(&options, &client, error) : status;
 }
 

@@ -2,12 +2,12 @@
 #ifndef CLIENT_MODEL_SOURCE_H
 #define CLIENT_MODEL_SOURCE_H
 
-#include "client/client_settings.h"
+#include "client/client.h"
 #include "zt/source.h"
 
-/* The settings for requests. Change them before the first URL is opened. Texts are borrowed for the
+/* The options for requests. Change them before the first URL is opened. Texts are borrowed for the
  * life of the process. */
-struct client_settings *model_source_settings(void);
+struct client_options *model_source_options(void);
 
 /* Opens a path, or a file's URL ("http://…", "https://…"). Fails as zt_source_open_file does, also
  * for URLs: ZT_IO, with ENOENT if the server has no such file; ZT_UNAVAILABLE. */

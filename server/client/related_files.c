@@ -99,16 +99,11 @@ static enum zt_status add_shards(struct related_files *files, const struct model
 static enum zt_status add_split(struct related_files *files, const struct model_file *file,
                                 struct zt_error *error)
 {
-    const size_t base = strlen(file->name) - strlen(".gguf");
-    struct split_name name = {.extension = file->name + base};
+    struct split_name name;
     enum zt_status status = ZT_OK;
-    uint32_t number;
-    size_t stem;
 
-    if (!zt_part_name_split((struct zt_text){file->name, base}, &stem, &number, &name.count) ||
-        number != 1)
+    if (!split_path_read_first(file->name, zt_text_from(file->name), &name))
         return ZT_OK;
-    name.stem = (struct zt_text){file->name, stem};
     for (uint32_t i = 2; i <= name.count && status == ZT_OK; i++) {
         char *part = split_part_path(&name, i);
 
@@ -181,7 +176,7 @@ static enum zt_status open_source(struct client *client, const struct web_file *
 enum zt_status related_files_find(struct client *client, const struct model_file *file,
                                   struct related_files *out_files, struct zt_error *error)
 {
-    const bool is_index = model_address_is_index(zt_text_from(file->name));
+    const bool is_index = model_path_is_index(zt_text_from(file->name));
     struct related_files files = {.names = NULL};
     struct remote_exchange exchange;
     struct zt_source *source = NULL;

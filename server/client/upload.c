@@ -1,5 +1,6 @@
 #include "client/upload.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,12 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "client/api_address.h"
 #include "client/model_address.h"
 #include "client/upload_memory.h"
-#include "client/upload_metadata.h"
 #include "client/web_file.h"
 
 /* Bytes per request. */
@@ -35,8 +36,8 @@ struct sending {
     uint64_t size;
     struct timespec modified;  /* at the beginning */
     struct client_place place; /* of the upload */
-    struct upload_memory memory;
-    bool is_begun;   /* the upload has a place */
+    char *memory;              /* client/upload_memory.h */
+    bool is_begun;             /* the upload has a place */
     unsigned answer; /* the status of the last refusal, of data or of a question; 0: none */
     uint64_t offset; /* bytes that the server has */
     uint64_t before;
@@ -126,7 +127,7 @@ static enum zt_status try_to_create(struct sending *sending, unsigned failures, 
                                     struct zt_error *error)
 {
     const struct upload *upload = sending->upload;
-    char metadata[UPLOAD_METADATA_SIZE];
+    char metadata[sizeof("model ") + ZT_BASE64_SIZE(WEB_TARGET_SIZE)] = "model ";
     struct remote_exchange exchange;
     struct client_place place;
     char length[24];
@@ -135,7 +136,8 @@ static enum zt_status try_to_create(struct sending *sending, unsigned failures, 
     *out_most = 0;
     if (status != ZT_OK)
         return status;
-    upload_metadata_write(upload->name, metadata);
+    assert(strlen(upload->name) < WEB_TARGET_SIZE);
+    zt_base64_write(metadata + strlen(metadata), upload->name, strlen(upload->name), ZT_BASE64);
     snprintf(length, sizeof(length), "%" PRIu64, sending->size);
     prepare(sending, &place, &exchange);
     exchange.method = "POST";
@@ -189,7 +191,7 @@ static enum zt_status create(struct sending *sending, struct zt_error *error)
     }
     sending->is_begun = status == ZT_OK;
     if (status == ZT_OK)
-        upload_memory_write(&sending->memory, &sending->place.address);
+        upload_memory_write(sending->memory, &sending->place.address);
     return status;
 }
 
@@ -372,7 +374,7 @@ static void end_upload(struct sending *sending, enum zt_status status)
         return;
     if (status != ZT_OK && status != ZT_NOT_FOUND && sending->is_begun)
         terminate(sending);
-    upload_memory_remove(&sending->memory);
+    upload_memory_remove(sending->memory);
 }
 
 static enum zt_status send_all(struct sending *sending, struct zt_error *error)
@@ -380,7 +382,7 @@ static enum zt_status send_all(struct sending *sending, struct zt_error *error)
     enum zt_status status = ZT_NOT_FOUND;
     unsigned failures = 0;
 
-    if (upload_memory_read(&sending->memory, &sending->place.address) &&
+    if (upload_memory_read(sending->memory, &sending->place.address) &&
         strcmp(sending->place.address.origin, sending->upload->model.address.origin) == 0) {
         sending->place.is_trusted = true;
         sending->is_begun = true;
@@ -443,10 +445,10 @@ static enum zt_status run_with(struct sending *sending, const struct stat *file,
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
                        "the server already has another model of this name");
     snprintf(url, sizeof(url), "%s%s", upload->model.address.origin, upload->model.address.target);
-    upload_memory_open(&sending->memory, url, upload->path, file);
+    sending->memory = upload_memory_path(url, upload->path, file);
     status = send_all(sending, error);
     result->resumed = sending->before;
-    upload_memory_close(&sending->memory);
+    free(sending->memory);
     return status;
 }
 

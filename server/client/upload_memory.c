@@ -88,29 +88,24 @@ static bool make_key(const char *model_url, const char *file_path, const struct 
     return made;
 }
 
-void upload_memory_open(struct upload_memory *memory, const char *model_url, const char *file_path,
-                        const struct stat *file)
+char *upload_memory_path(const char *model_url, const char *file_path, const struct stat *file)
 {
     char *folder = folder_of_state();
     char key[2 * KEY_BYTES + 1];
+    char *path = NULL;
 
-    memory->path = NULL;
     if (folder != NULL && make_key(model_url, file_path, file, key)) {
         remove_old(folder);
-        if (asprintf(&memory->path, "%s/%s", folder, key) < 0)
-            memory->path = NULL;
+        if (asprintf(&path, "%s/%s", folder, key) < 0)
+            path = NULL;
     }
     free(folder);
+    return path;
 }
 
-void upload_memory_close(struct upload_memory *memory)
+bool upload_memory_read(const char *memory, struct web_address *out_upload)
 {
-    free(memory->path);
-}
-
-bool upload_memory_read(const struct upload_memory *memory, struct web_address *out_upload)
-{
-    FILE *file = memory->path != NULL ? fopen(memory->path, "re") : NULL;
+    FILE *file = memory != NULL ? fopen(memory, "re") : NULL;
     char line[WEB_ORIGIN_SIZE + WEB_TARGET_SIZE];
     bool is_read = false;
 
@@ -124,21 +119,20 @@ bool upload_memory_read(const struct upload_memory *memory, struct web_address *
     return is_read;
 }
 
-void upload_memory_write(const struct upload_memory *memory, const struct web_address *upload)
+void upload_memory_write(const char *memory, const struct web_address *upload)
 {
     int descriptor = -1;
 
-    if (memory->path != NULL)
-        descriptor =
-            open(memory->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (memory != NULL)
+        descriptor = open(memory, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (descriptor < 0)
         return;
     dprintf(descriptor, "%s%s\n", upload->origin, upload->target);
     close(descriptor);
 }
 
-void upload_memory_remove(const struct upload_memory *memory)
+void upload_memory_remove(const char *memory)
 {
-    if (memory->path != NULL)
-        unlink(memory->path);
+    if (memory != NULL)
+        unlink(memory);
 }

@@ -9,17 +9,12 @@
 
 #include "client/web_address.h"
 
-struct upload_memory {
-    char *path; /* NULL: uploads cannot be remembered */
-};
+/* Returns the path of the memory for a file (its path and state) and the model that it is sent as,
+ * which the caller frees; NULL if uploads cannot be remembered, which the others accept. */
+char *upload_memory_path(const char *model_url, const char *file_path, const struct stat *file);
 
-/* Opens the memory for a file (its path and state) and the model that it is sent as. */
-void upload_memory_open(struct upload_memory *memory, const char *model_url, const char *file_path,
-                        const struct stat *file);
-void upload_memory_close(struct upload_memory *memory);
-
-bool upload_memory_read(const struct upload_memory *memory, struct web_address *out_upload);
-void upload_memory_write(const struct upload_memory *memory, const struct web_address *upload);
-void upload_memory_remove(const struct upload_memory *memory);
+bool upload_memory_read(const char *memory, struct web_address *out_upload);
+void upload_memory_write(const char *memory, const struct web_address *upload);
+void upload_memory_remove(const char *memory);
 
 #endif

@@ -141,7 +141,7 @@ static int take_shard(struct share_wish *share, const char *text)
 static int take_option(struct conversion_request *request, const struct option_reader *option)
 {
     if (reporting_take(&request->reporting, option) ||
-        server_option_take(model_source_settings(), option))
+        server_option_take(model_source_options(), option))
         return EXIT_DONE;
     if (option_reader_is(option, "--to"))
         request->to = option->value;
@@ -178,6 +178,6 @@ int convert_request_read(int argc, char **argv, struct conversion_request *reque
                  : found == OPTION_NAMED ? take_option(request, &reader)
                                          : take_path(request, reader.value);
     if (status == EXIT_DONE)
-        status = server_options_check(model_source_settings());
+        status = server_options_check(model_source_options());
     return status == EXIT_DONE ? choose_target(request) : status;
 }

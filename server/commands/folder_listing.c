@@ -5,7 +5,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/clock.h"
 #include "commands/listing.h"
 #include "derived/manifest_json.h"
 #include "files/opened_file.h"
@@ -57,7 +59,8 @@ static enum zt_status note_error(struct folder_listing *listing, struct listed_m
     const unsigned rank = model->file->rank;
     const char *extension =
         model_rank_is_index(rank) ? model_index_extension(rank) : model_extension(rank);
-    struct stated_file stated = stated_file_of(model->file->path);
+    struct stat info;
+    const bool is_there = stat(model->file->path, &info) == 0;
 
     model->error = malloc(sizeof(*model->error));
     if (model->error == NULL)
@@ -68,8 +71,8 @@ static enum zt_status note_error(struct folder_listing *listing, struct listed_m
         extension = ".pytorch";
     snprintf(model->format, sizeof(model->format), "%.*s", (int)strcspn(extension + 1, "."),
              extension + 1);
-    model->size_bytes = stated.size_bytes;
-    model->modified_ns = stated.modified_ns;
+    model->size_bytes = is_there ? (uint64_t)info.st_size : 0;
+    model->modified_ns = is_there ? info.st_mtim.tv_sec * CLOCK_NS_PER_S + info.st_mtim.tv_nsec : 0;
     listing->bad++;
     return ZT_OK;
 }

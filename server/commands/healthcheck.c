@@ -91,7 +91,7 @@ struct given {
     const char *url;
     const char *file;
     bool ready;
-    struct client_settings settings;
+    struct client_options options;
 };
 
 /* Returns EXIT_DONE, or the status of a usage error. */
@@ -108,34 +108,33 @@ static int take_arguments(int argc, char **argv, struct given *given)
         else if (option_reader_is(&reader, "--config"))
             given->file = reader.value;
         else if (found == OPTION_NAMED) /* --quiet and --progress mean nothing here */
-            (void)server_option_take(&given->settings, &reader);
+            (void)server_option_take(&given->options, &reader);
         else if (given->url != NULL)
             return command_usage("healthcheck takes one URL");
         else
             given->url = reader.value;
-    return server_options_check(&given->settings);
+    return server_options_check(&given->options);
 }
 
 /* The token of the file alone: that of the environment is for other servers. */
 static int take_token(struct given *given, struct probe *probe)
 {
-    struct client_options options;
     struct zt_error error;
 
-    probe->ca_file = given->settings.ca_file;
-    if (given->settings.token_file == NULL)
+    probe->ca_file = given->options.ca_file;
+    if (given->options.token_file == NULL)
         return EXIT_DONE;
-    if (client_settings_finish(&given->settings, &options, &error) != ZT_OK)
+    if (client_options_finish(&given->options, &error) != ZT_OK)
         return command_usage("--token-file %s", error.message);
-    if (strlen(options.token) > TOKEN_MOST || !is_plain(options.token))
-        return command_usage("--token-file %s: this is not a token", given->settings.token_file);
-    probe->token = options.token;
+    if (strlen(given->options.token) > TOKEN_MOST || !is_plain(given->options.token))
+        return command_usage("--token-file %s: this is not a token", given->options.token_file);
+    probe->token = given->options.token;
     return EXIT_DONE;
 }
 
 int command_healthcheck(int argc, char **argv)
 {
-    struct given given = {.settings = CLIENT_SETTINGS_DEFAULT};
+    struct given given = {.options = CLIENT_OPTIONS_DEFAULT};
     struct probe probe = {.url = ""};
     char host_field[CONFIG_TEXT_SIZE];
     struct config_message message;
@@ -157,6 +156,6 @@ int command_healthcheck(int argc, char **argv)
     result = take_token(&given, &probe);
     if (result == EXIT_DONE)
         result = run(&probe);
-    client_settings_free(&given.settings);
+    client_options_free(&given.options);
     return result;
 }

@@ -328,11 +328,11 @@ static bool shared_bytes(const struct zt_model *model, uint64_t *out_bytes)
 static void judge_stated_size(struct judgement *judgement)
 {
     const struct zt_model *model = judgement->file.model;
-    const struct stated_size *stated = &judgement->file.stated_size;
+    const uint64_t stated = judgement->file.total_size_bytes;
     uint64_t shared = 0;
     uint64_t all = 0;
 
-    if (!stated->is_stated)
+    if (!judgement->file.states_total_size)
         return;
     for (uint32_t i = 0; i < model->component_count; i++) {
         const struct zt_component *component = &model->components[i];
@@ -341,7 +341,7 @@ static void judge_stated_size(struct judgement *judgement)
             return;
         all += component->decoded_length;
     }
-    if (shared_bytes(model, &shared) && stated->bytes != all && stated->bytes != all - shared)
+    if (shared_bytes(model, &shared) && stated != all && stated != all - shared)
         judgement->differing_size_bytes = all;
 }
 

@@ -144,7 +144,7 @@ static int read_arguments(int argc, char **argv, struct request *request)
             request->only_names = true;
         else if (option_reader_is(&reader, "--progress"))
             continue; /* there is none */
-        else if (!server_option_take(model_source_settings(), &reader))
+        else if (!server_option_take(model_source_options(), &reader))
             request->paths[request->count++] = reader.value;
     if (request->count == 0)
         return command_usage("ls needs a file, a folder or a URL");
@@ -153,7 +153,7 @@ static int read_arguments(int argc, char **argv, struct request *request)
     if (operands_check(request->paths, request->count) != EXIT_DONE)
         return EXIT_USAGE;
     request->as_array = request->as_json && (request->count > 1 || is_folder(request->paths[0]));
-    return server_options_check(model_source_settings());
+    return server_options_check(model_source_options());
 }
 
 int command_ls(int argc, char **argv)

@@ -154,12 +154,12 @@ bool reporting_take(struct reporting *reporting, const struct option_reader *rea
     return true;
 }
 
-bool server_option_take(struct client_settings *settings, const struct option_reader *reader)
+bool server_option_take(struct client_options *options, const struct option_reader *reader)
 {
     if (option_reader_is(reader, "--token-file"))
-        settings->token_file = reader->value;
+        options->token_file = reader->value;
     else if (option_reader_is(reader, "--ca"))
-        settings->ca_file = reader->value;
+        options->ca_file = reader->value;
     else
         return false;
     return true;
@@ -181,11 +181,11 @@ static int check_file(const char *option, const char *path)
                        : command_usage("%s %s: %s", option, path, strerrordesc_np(number));
 }
 
-int server_options_check(const struct client_settings *settings)
+int server_options_check(const struct client_options *options)
 {
-    const int status = check_file("--token-file", settings->token_file);
+    const int status = check_file("--token-file", options->token_file);
 
-    return status == EXIT_DONE ? check_file("--ca", settings->ca_file) : status;
+    return status == EXIT_DONE ? check_file("--ca", options->ca_file) : status;
 }
 
 int operands_check(char **paths, int count)

@@ -3,7 +3,7 @@
 #ifndef COMMANDS_OPTION_READER_H
 #define COMMANDS_OPTION_READER_H
 
-#include "client/client_settings.h"
+#include "client/client.h"
 #include "commands/arguments.h"
 #include "commands/command_table.h"
 #include "terminal/progress_line.h"
@@ -44,9 +44,9 @@ bool reporting_take(struct reporting *reporting, const struct option_reader *rea
 enum progress_mode reporting_progress(const struct reporting *reporting);
 
 /* Takes --token-file and --ca; false: the option is another one. */
-bool server_option_take(struct client_settings *settings, const struct option_reader *reader);
+bool server_option_take(struct client_options *options, const struct option_reader *reader);
 /* EXIT_DONE; or EXIT_USAGE with a line about the option whose file cannot be read. */
-int server_options_check(const struct client_settings *settings);
+int server_options_check(const struct client_options *options);
 /* The same for operands: URLs among them that can name neither a model nor a file. */
 int operands_check(char **paths, int count);
 

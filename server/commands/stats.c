@@ -377,11 +377,11 @@ int command_stats(int argc, char **argv)
             survey.paths[survey.count++] = reader.value;
         else if (option_reader_is(&reader, "--json"))
             survey.as_json = true;
-        else if (!server_option_take(model_source_settings(), &reader))
+        else if (!server_option_take(model_source_options(), &reader))
             reporting_take(&survey.reporting, &reader);
     if (survey.count == 0)
         return command_usage("stats needs a file, a folder or a URL");
-    if (server_options_check(model_source_settings()) != EXIT_DONE ||
+    if (server_options_check(model_source_options()) != EXIT_DONE ||
         operands_check(survey.paths, (int)survey.count) != EXIT_DONE)
         return EXIT_USAGE;
     survey.has_headings = survey.count > 1 || is_folder(survey.paths[0]);

@@ -110,7 +110,7 @@ static void print_ok(const struct judgement *judgement)
     print_gaps(&judgement->gaps);
     if (judgement->differing_size_bytes > 0)
         printf("; total_size: the index states %" PRIu64 " bytes, the tensors have %" PRIu64,
-               judgement->file.stated_size.bytes, judgement->differing_size_bytes);
+               judgement->file.total_size_bytes, judgement->differing_size_bytes);
     fputc('\n', stdout);
 }
 
@@ -259,14 +259,14 @@ static int read_arguments(int argc, char **argv, struct request *request)
             request->as_json = true;
         else if (found == OPTION_OPERAND)
             request->paths[request->count++] = reader.value;
-        else if (!server_option_take(model_source_settings(), &reader))
+        else if (!server_option_take(model_source_options(), &reader))
             reporting_take(&request->reporting, &reader);
     if (request->count == 0)
         return command_usage("verify needs a file, a folder or a URL");
     if (operands_check(request->paths, request->count) != EXIT_DONE)
         return EXIT_USAGE;
     request->as_array = request->as_json && (request->count > 1 || is_folder(request->paths[0]));
-    return server_options_check(model_source_settings());
+    return server_options_check(model_source_options());
 }
 
 int command_verify(int argc, char **argv)

@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
-#include "base/clock.h"
 #include "client/model_source.h"
 #include "files/path_folder.h"
 #include "parts/joined_parts.h"
@@ -43,7 +41,8 @@ static enum zt_status take_parts(struct opened_file *file, struct joined_parts *
     const uint32_t count = parts->count - parts->own;
 
     assert(file->model == NULL && file->shards == NULL);
-    file->stated_size = (struct stated_size){parts->states_total_size, parts->total_size_bytes};
+    file->states_total_size = parts->states_total_size;
+    file->total_size_bytes = parts->total_size_bytes;
     if (status == ZT_OK) {
         file->shards = calloc(count > 0 ? count : 1, sizeof(*file->shards));
         if (file->shards == NULL)
@@ -81,21 +80,11 @@ static enum zt_status join_index(const char *path, struct opened_file *file, str
 static bool begins_split(const char *path, const struct zt_model *model,
                          struct split_name *out_name)
 {
-    const struct zt_text name = path_last_segment(path);
-    const char *dot = memrchr(name.bytes, '.', name.length);
-    const char *end = dot != NULL ? dot : name.bytes + name.length;
     struct zt_gguf_split split;
-    uint32_t number;
-    size_t stem;
 
-    if (!zt_gguf_split_of(model, &split) || split.number != 0 ||
-        !zt_part_name_split((struct zt_text){name.bytes, (size_t)(end - name.bytes)}, &stem,
-                            &number, &out_name->count) ||
-        number != 1 || out_name->count != split.count)
-        return false;
-    out_name->stem = (struct zt_text){path, (size_t)(name.bytes - path) + stem};
-    out_name->extension = end;
-    return true;
+    return zt_gguf_split_of(model, &split) && split.number == 0 &&
+           split_path_read_first(path, path_last_segment(path), out_name) &&
+           out_name->count == split.count;
 }
 
 static enum zt_status join_split(const struct split_name *name, struct opened_file *file,
@@ -281,23 +270,9 @@ uint64_t opened_file_size(const struct opened_file *file, const char *path)
     return bytes;
 }
 
-static int64_t modified_ns(const struct stat *info)
-{
-    return (int64_t)info->st_mtim.tv_sec * CLOCK_NS_PER_S + info->st_mtim.tv_nsec;
-}
-
 bool opened_file_modified_ns(const struct opened_file *file, int64_t *out_time_ns)
 {
     return model_source_modified_ns(file->source, out_time_ns);
-}
-
-struct stated_file stated_file_of(const char *path)
-{
-    struct stat info;
-
-    if (stat(path, &info) != 0)
-        return (struct stated_file){0, 0};
-    return (struct stated_file){(uint64_t)info.st_size, modified_ns(&info)};
 }
 
 /* Returns the text before the next item of the bracketed list. */

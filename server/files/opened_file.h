@@ -11,19 +11,14 @@
 
 #include "zt/model.h"
 
-/* The size in an index, of all tensors together. */
-struct stated_size {
-    bool is_stated;
-    uint64_t bytes;
-};
-
 struct opened_file {
     struct zt_source *source;
     struct zt_model *model;
     /* One for each of the model's shards, NULL for shards that are not open; parts are open from
      * the beginning. NULL if the model has no shards. */
     struct zt_source **shards;
-    struct stated_size stated_size;
+    bool states_total_size; /* the model has an index that contains the size of all tensors */
+    uint64_t total_size_bytes;
     /* The URL of the model's own file, if the model was named by another URL; otherwise NULL. */
     char *location;
     /* The model's name, with the folders above it, if its path does not begin with the name, as for
@@ -56,13 +51,6 @@ uint64_t opened_file_size(const struct opened_file *file, const char *path);
 bool opened_file_is_joined(const struct opened_file *file);
 /* Returns false if it is unknown. */
 bool opened_file_modified_ns(const struct opened_file *file, int64_t *out_time_ns);
-
-/* The file system's data about a file that could not be opened; zeros if there is none. */
-struct stated_file {
-    uint64_t size_bytes;
-    int64_t modified_ns;
-};
-struct stated_file stated_file_of(const char *path);
 
 /* Writes "message [rule, object \"x\", component \"y\", offset 64]", with only the known items in
  * the brackets. Control characters are escaped, and long names are cut and end in "…". */

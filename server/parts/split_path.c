@@ -49,6 +49,22 @@ bool split_path_read(const char *path, struct split_name *out_name)
     return true;
 }
 
+bool split_path_read_first(const char *path, struct zt_text segment, struct split_name *out_name)
+{
+    const char *dot = memrchr(segment.bytes, '.', segment.length);
+    const char *end = dot != NULL ? dot : segment.bytes + segment.length;
+    uint32_t number;
+    uint32_t count;
+    size_t stem;
+
+    if (!zt_part_name_split((struct zt_text){segment.bytes, (size_t)(end - segment.bytes)}, &stem,
+                            &number, &count) ||
+        number != 1)
+        return false;
+    *out_name = (struct split_name){{path, (size_t)(segment.bytes - path) + stem}, count, end};
+    return true;
+}
+
 char *split_part_path(const struct split_name *name, uint32_t number)
 {
     char *path = NULL;

@@ -26,6 +26,10 @@ struct split_name {
 /* Splits the path that represents all parts. Returns false for any other path. */
 bool split_path_read(const char *path, struct split_name *out_name);
 
+/* Splits the path, or URL, of a first part, by its last segment (without a query), which is part of
+ * it. Returns false for any other name. */
+bool split_path_read_first(const char *path, struct zt_text segment, struct split_name *out_name);
+
 /* Returns the path of one part; number counts from 1. The caller must free it; NULL if out of
  * memory. */
 char *split_part_path(const struct split_name *name, uint32_t number);

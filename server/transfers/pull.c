@@ -16,7 +16,6 @@
 #include "store/store.h"
 #include "terminal/interruption.h"
 #include "terminal/plain_text.h"
-#include "transfers/pull_format.h"
 #include "transfers/pull_paths.h"
 #include "transfers/transfer_options.h"
 
@@ -30,7 +29,6 @@ struct request {
     const char *axes[WISHES_MOST];
     bool is_forced;
     struct transfer_options given;
-    struct client_options options;
 };
 
 /* The result of checking one file. */
@@ -160,11 +158,10 @@ static int pull_file(struct pull *pull, const struct client_place *place, const 
     const struct transfer_options *given = &request->given;
     const size_t length = strlen(path);
     const struct download download = {
-        .options = &request->options,
+        .options = &given->client,
         .url = url,
         .place = *place,
         .path = path,
-        .jobs = given->settings.jobs,
         .replaces_any = request->is_forced,
         /* zTensor files contain digests. */
         .wants_digest = length < 3 || strcmp(path + length - 3, ".zt") != 0,
@@ -272,7 +269,7 @@ static bool may_be_renamed(const struct request *request, const struct model_fil
                            const struct related_files *related)
 {
     return request->output == NULL || pull_path_is_folder(request->output) || related->count == 0 ||
-           !related->own_names || model_address_is_index(zt_text_from(file->name));
+           !related->own_names || model_path_is_index(zt_text_from(file->name));
 }
 
 static int check_names(const struct request *request, const struct model_file *file,
@@ -323,14 +320,14 @@ static int pull_url(struct request *request)
 
     interruption_catch();
     zt_error_clear(&error);
-    request->options.is_patient = true;
-    status = client_open(&request->options, &client, &error);
+    request->given.client.is_patient = true;
+    status = client_open(&request->given.client, &client, &error);
     if (status == ZT_OK)
         status = find_file(client, request, &file, &error);
     if (status == ZT_OK && !model_wish_is_set(&request->wish))
         status = related_files_find(client, &file, &related, &error);
     client_close(client);
-    request->options.has_answered = true;
+    request->given.client.has_answered = true;
     if (status != ZT_OK) {
         failure_complain(request->url, &error);
         return status == ZT_ARGUMENT ? EXIT_USAGE : EXIT_BAD;
@@ -433,11 +430,11 @@ int command_pull(int argc, char **argv)
     request.wish.axes = request.axes;
     result = read_arguments(argc, argv, &request);
     if (result == EXIT_DONE)
-        result = server_options_check(&request.given.settings);
+        result = server_options_check(&request.given.client);
     if (result == EXIT_DONE)
-        result = client_settings_finish(&request.given.settings, &request.options, &error) == ZT_OK
+        result = client_options_finish(&request.given.client, &error) == ZT_OK
                      ? pull_url(&request)
                      : failure_complain(request.url, &error);
-    client_settings_free(&request.given.settings);
+    client_options_free(&request.given.client);
     return result;
 }

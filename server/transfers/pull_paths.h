@@ -1,10 +1,9 @@
-/* Decides where the files of a pull go. The caller frees the paths; NULL means no memory. */
+/* Decides where the files of a pull go, and which format is requested. The caller frees the paths;
+ * NULL means no memory. */
 #ifndef TRANSFERS_PULL_PATHS_H
 #define TRANSFERS_PULL_PATHS_H
 
-#include <stdbool.h>
-
-#include "zt/status.h"
+#include "client/model_address.h"
 
 /* Returns true for a folder, and for a path that ends in '/' even if it does not exist. */
 bool pull_path_is_folder(const char *path);
@@ -26,5 +25,13 @@ char *pull_path_of_shard(const char *main_path, const char *main_name, const cha
 /* Makes the folders of a name with which the path ends ("sub/m.safetensors"). Returns ZT_IO if one
  * cannot be made, or is a link or not a folder, because the server chose its name; ZT_NO_MEMORY. */
 enum zt_status pull_path_make_folders(const char *path, const char *name, struct zt_error *error);
+
+/* Returns the format for the extension in -o, as for convert's OUT, if the server can convert the
+ * model to it; NULL otherwise. */
+const char *pull_format_of(const char *path);
+
+/* Returns true if the extension in -o needs a conversion by the server: the URL names a model whose
+ * file has another extension. */
+bool pull_format_differs(const char *url, const char *path, const struct model_file *file);
 
 #endif

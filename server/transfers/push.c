@@ -25,7 +25,6 @@ struct request {
     const char *url;
     bool only_new;
     struct transfer_options given;
-    struct client_options options;
 };
 
 struct push {
@@ -209,7 +208,7 @@ static bool push_in_pass(void *context, uint32_t index)
     bool proceeds;
 
     assert(index < (uint32_t)push->request->count);
-    if (model_address_is_index(zt_text_from(path)) != push->sends_indexes)
+    if (model_path_is_index(zt_text_from(path)) != push->sends_indexes)
         return true;
     pthread_mutex_lock(&push->lock);
     proceeds = push->result == EXIT_DONE;
@@ -227,8 +226,8 @@ static int push_all(const struct request *request)
 {
     struct push push = {.request = request, .lock = PTHREAD_MUTEX_INITIALIZER};
     const struct parallel_work work = {(uint32_t)request->count, push_in_pass, &push};
-    const unsigned jobs = request->given.settings.jobs;
-    struct client_options options = request->options;
+    const unsigned jobs = request->given.client.connections;
+    struct client_options options = request->given.client;
     struct zt_error error;
 
     options.is_patient = true;
@@ -309,11 +308,11 @@ int command_push(int argc, char **argv)
     int result = read_arguments(argc, argv, &request);
 
     if (result == EXIT_DONE)
-        result = server_options_check(&request.given.settings);
+        result = server_options_check(&request.given.client);
     if (result == EXIT_DONE)
-        result = client_settings_finish(&request.given.settings, &request.options, &error) == ZT_OK
+        result = client_options_finish(&request.given.client, &error) == ZT_OK
                      ? push_all(&request)
                      : failure_complain(request.url, &error);
-    client_settings_free(&request.given.settings);
+    client_options_free(&request.given.client);
     return result;
 }

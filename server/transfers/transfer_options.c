@@ -22,12 +22,11 @@ static enum option_taken take_number(const struct option_reader *reader, unsigne
 enum option_taken transfer_option_take(struct transfer_options *options,
                                        const struct option_reader *reader)
 {
-    if (reporting_take(&options->reporting, reader) ||
-        server_option_take(&options->settings, reader))
+    if (reporting_take(&options->reporting, reader) || server_option_take(&options->client, reader))
         return OPTION_TAKEN;
     if (option_reader_is(reader, "--jobs"))
-        return take_number(reader, CLIENT_JOBS_MAX, &options->settings.jobs);
+        return take_number(reader, CLIENT_JOBS_MAX, &options->client.connections);
     if (option_reader_is(reader, "--timeout"))
-        return take_number(reader, STALL_MOST, &options->settings.stall_s);
+        return take_number(reader, STALL_MOST, &options->client.stall_s);
     return OPTION_OTHER;
 }

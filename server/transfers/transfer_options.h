@@ -2,17 +2,17 @@
 #ifndef TRANSFERS_TRANSFER_OPTIONS_H
 #define TRANSFERS_TRANSFER_OPTIONS_H
 
-#include "client/client_settings.h"
+#include "client/client.h"
 #include "commands/option_reader.h"
 
 struct transfer_options {
-    struct client_settings settings;
+    struct client_options client;
     struct reporting reporting;
 };
 
-#define TRANSFER_OPTIONS_DEFAULT            \
-    {                                       \
-        .settings = CLIENT_SETTINGS_DEFAULT \
+#define TRANSFER_OPTIONS_DEFAULT         \
+    {                                    \
+        .client = CLIENT_OPTIONS_DEFAULT \
     }
 
 enum option_taken { OPTION_TAKEN, OPTION_OTHER, OPTION_REFUSED };
