@@ -422,19 +422,25 @@ static bool is_over(const struct incoming *incoming)
 
 void incoming_run(struct incoming *incoming)
 {
+    enum zt_status status = ZT_OK; /* of requests and the journal */
     struct zt_error error;
+    bool is_rejected;
 
     pthread_mutex_lock(&incoming->lock);
-    while (!is_over(incoming)) {
-        if (turn(incoming, &error) != ZT_OK || write_journal(incoming, &error) != ZT_OK)
-            fail(incoming, &error);
+    while (status == ZT_OK && !is_over(incoming)) {
+        status = turn(incoming, &error);
+        if (status == ZT_OK)
+            status = write_journal(incoming, &error);
         report_progress(incoming);
-        if (!is_over(incoming))
+        if (status == ZT_OK && !is_over(incoming))
             thread_wait_ms(&incoming->changed, &incoming->lock, TURN_MS);
     }
     report_progress(incoming);
+    is_rejected = incoming->has_failed;
+    if (status != ZT_OK)
+        fail(incoming, &error);
     incoming->journal_due_ms = 0;
-    if (!incoming->has_failed || incoming->error.status != ZT_STALE)
+    if (!is_rejected && status != ZT_STALE)
         (void)write_journal(incoming, &error);
     pthread_mutex_unlock(&incoming->lock);
 }

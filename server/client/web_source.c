@@ -236,20 +236,12 @@ static const uint8_t *map(struct zt_source *source)
     return NULL;
 }
 
-static bool is_flying(const struct web_source *web)
-{
-    for (unsigned i = 0; i < SLOTS; i++)
-        if (web->slots[i].state == SLOT_FLYING)
-            return true;
-    return false;
-}
-
 static void close_source(struct zt_source *source)
 {
     struct web_source *web = cast(source);
 
     pthread_mutex_lock(&web->lock);
-    while (is_flying(web))
+    while (some_slot_is_busy(web))
         pthread_cond_wait(&web->changed, &web->lock);
     pthread_mutex_unlock(&web->lock);
     for (unsigned i = 0; i < SLOTS; i++)
