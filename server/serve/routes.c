@@ -1,4 +1,4 @@
-/* The table of routes: every path and method, in the order of the API page. */
+/* The table of routes: every path and method. The first row that matches a path answers. */
 #include "api/handlers.h"
 #include "http/exchange/router.h"
 #include "hub/handlers.h"

@@ -20,6 +20,8 @@ OLD, NEW = pattern(700, seed=1), pattern(900, seed=2)
 OLD_FILE, NEW_FILE = bytes(zt1({"w": dense(OLD)})), bytes(zt1({"w": dense(NEW)}))
 # More calls than any publication has.
 CALLS_MAX = 400
+# All that a client learns of a failure of the disk or of memory.
+EXPLAINED = ["stored bytes could not be read or written", "the server is out of memory", "the server failed to respond"]
 
 pytestmark = [
     pytest.mark.folder("failing system calls on files"),
@@ -275,6 +277,8 @@ class Walk:
         """Checks that the answer tells the state in which the store is."""
         files = self.files(publication)
         code = answer.json()["code"] if answer.status >= 400 and answer.body else None
+        if code == "internal":
+            self.assert_explained(answer, where)
         is_new, is_old = files == self.new, files == publication.old
         if answer.status < 400 or code == "not-durable":
             assert is_new, (where, answer, sorted(files))
@@ -287,6 +291,13 @@ class Walk:
         else:
             assert is_old, (where, answer, sorted(files))
         return files
+
+    def assert_explained(self, answer, where):
+        """The cause is in the log; the client learns what it can act on."""
+        detail = answer.json()["detail"]
+        assert any(words in detail for words in EXPLAINED), (where, detail)
+        request = f"request {answer['X-Request-Id']}: "
+        assert eventually(lambda: any(request in line for line in self.server.log_lines)), where
 
     def assert_shown(self, publication, where):
         """The server shows what is on the disk."""

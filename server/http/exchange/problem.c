@@ -1,5 +1,5 @@
-/* Problem details (RFC 9457): the table of codes, and the only place where a failure becomes a
- * reply.
+/* Problem details (RFC 9457): the table of codes, and how a failure becomes a reply. Replies that
+ * are sent before a request has a handler are made in http/wire/direct_answer.c.
  *
  * Disk and memory failures are logged; the client gets only information that it can act on. */
 #include "http/exchange/problem.h"
@@ -263,34 +263,39 @@ enum outcome problem_reply_members(struct request *request, enum problem problem
     return reply(request, problem, detail, members, NULL);
 }
 
+const char *problem_explain(const struct request *request, enum problem problem,
+                            const struct zt_error *error)
+{
+    if (problem == PROBLEM_STORE_UNAVAILABLE) {
+        log_write(LOG_LEVEL_INFO, "request %s: %s", request->id, error->message);
+        return error->status == ZT_STALE ? "the model has just been replaced: try again"
+               /* Our own message, meant for the client. */
+               : error->status == ZT_ARGUMENT
+                   ? error->message
+                   : "the object store that holds the model cannot be reached now";
+    }
+    if (problem != PROBLEM_INTERNAL && problem != PROBLEM_READ_ONLY)
+        return error->message;
+    log_write(LOG_LEVEL_ERROR, "request %s: %s", request->id, error->message);
+    if (problem == PROBLEM_READ_ONLY)
+        return error->message;
+    return error->status == ZT_NO_MEMORY ? "the server is out of memory"
+           : error->status == ZT_IO      ? "stored bytes could not be read or written"
+                                         : "the server failed to respond";
+}
+
 enum outcome problem_reply_error_as(struct request *request, enum problem problem,
                                     const struct zt_error *error)
 {
-    const char *detail;
+    const char *detail = problem_explain(request, problem, error);
 
-    if (problem == PROBLEM_READ_ONLY) {
-        log_write(LOG_LEVEL_ERROR, "request %s: %s", request->id, error->message);
+    if (problem == PROBLEM_READ_ONLY)
         return problem_reply(request, problem,
-                             "the server may not write to the folder of models: %s",
-                             error->message);
-    }
-    if (problem == PROBLEM_STORE_UNAVAILABLE) {
-        log_write(LOG_LEVEL_INFO, "request %s: %s", request->id, error->message);
-        return problem_reply(request, problem, "%s",
-                             error->status == ZT_STALE
-                                 ? "the model has just been replaced: try again"
-                             /* Our own message, meant for the client. */
-                             : error->status == ZT_ARGUMENT
-                                 ? error->message
-                                 : "the object store that holds the model cannot be reached now");
-    }
-    if (problem != PROBLEM_INTERNAL)
-        return reply(request, problem, error->message, NULL, error);
-    log_write(LOG_LEVEL_ERROR, "request %s: %s", request->id, error->message);
-    detail = error->status == ZT_NO_MEMORY ? "the server is out of memory"
-             : error->status == ZT_IO      ? "stored bytes could not be read or written"
-                                           : "the server failed to respond";
-    return reply(request, problem, detail, NULL, NULL);
+                             "the server may not write to the folder of models: %s", detail);
+    /* The cause is for the log only. */
+    if (problem == PROBLEM_STORE_UNAVAILABLE || problem == PROBLEM_INTERNAL)
+        return reply(request, problem, detail, NULL, NULL);
+    return reply(request, problem, detail, NULL, error);
 }
 
 enum outcome problem_reply_no_memory(struct request *request)

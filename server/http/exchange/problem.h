@@ -89,6 +89,11 @@ enum outcome problem_reply_error(struct request *request, const struct zt_error 
 enum outcome problem_reply_error_as(struct request *request, enum problem problem,
                                     const struct zt_error *error);
 
+/* Logs a failure of the disk, of memory or of the store, and returns what the client may read of it
+ * (borrowed from the error, or constant). For replies that add words of their own. */
+const char *problem_explain(const struct request *request, enum problem problem,
+                            const struct zt_error *error);
+
 /* Writes the members of every problem into an object that the caller has begun and ends. is_hub:
  * also write the member "error". */
 void problem_write(struct json *json, enum problem problem, const char *detail, const char *id,

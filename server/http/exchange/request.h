@@ -73,8 +73,8 @@ struct request {
     enum method method;
     const struct route *route;
     /* The values of the {…} in the route's pattern, percent-decoded: valid UTF-8 without NUL.
-     * {path...} is one text including its slashes. For a page (route.is_page) the values stay
-     * encoded. */
+     * {path...} is one text including its slashes. They stay encoded on routes with is_page or
+     * keeps_names, and may contain NUL with takes_any_names. */
     struct zt_text names[REQUEST_NAMES];
     char id[REQUEST_ID_SIZE];
     struct representation reply;

@@ -1,4 +1,4 @@
-/* Routes raw paths. One constant table (routes.c), in the order of the API page, decides which
+/* Routes raw paths. In one constant table (routes.c), the first pattern that matches decides which
  * handler answers. */
 #ifndef HTTP_EXCHANGE_ROUTER_H
 #define HTTP_EXCHANGE_ROUTER_H
@@ -64,8 +64,8 @@ struct route {
     /* The names stay encoded, valid or not, because the handler splits them before it decodes
      * them. */
     bool keeps_names;
-    /* The second name, the rest of the path, may have empty segments: the handler itself replies
-     * that no such name exists. Requires keeps_names. */
+    /* The pattern has two names, and the second, the rest of the path, may have empty segments: the
+     * handler itself replies that no such name exists. Requires keeps_names. */
     bool takes_empty_segments;
     /* The names after the first are objects and components, which may be empty or contain U+0000.
      * The handler looks them up and refuses names that do not exist. A path with a trailing slash

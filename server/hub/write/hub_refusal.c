@@ -19,23 +19,26 @@ static enum outcome finish(struct request *request, const struct failure *failur
 enum outcome hub_refuse_failure(struct request *request, const struct failure *failure,
                                 unsigned line)
 {
+    const char *detail = problem_explain(request, failure->problem, &failure->error);
+
     if (line == 0)
-        problem_reply(request, failure->problem, "%s", failure->error.message);
+        problem_reply(request, failure->problem, "%s", detail);
     else
-        problem_reply(request, failure->problem, "line %u: %s", line, failure->error.message);
+        problem_reply(request, failure->problem, "line %u: %s", line, detail);
     return finish(request, failure);
 }
 
 enum outcome hub_refuse_file(struct request *request, const struct failure *failure, unsigned line,
                              const char *path, size_t done)
 {
+    const char *detail = problem_explain(request, failure->problem, &failure->error);
+
     if (done == 0)
-        problem_reply(request, failure->problem, "line %u: %s: %s", line, path,
-                      failure->error.message);
+        problem_reply(request, failure->problem, "line %u: %s: %s", line, path, detail);
     else
         problem_reply(request, failure->problem,
                       "line %u: %s: %s; %zu other changes of this commit were made: try again",
-                      line, path, failure->error.message, done);
+                      line, path, detail, done);
     return finish(request, failure);
 }
 
