@@ -94,7 +94,7 @@ struct jws_key *jws_key_rsa(struct jws_number modulus, struct jws_number exponen
     EVP_PKEY *key;
     int bits;
 
-    *out_why = "the exponent is unusual";
+    *out_why = "the exponent must be an odd number from 3 to 2^32";
     if (!exponent_is_usual(exponent))
         return NULL;
     *out_why = "the key must have 2048 to 8192 bits";

@@ -89,9 +89,9 @@ static const char *find_conflict(const struct query *query)
     if (is_given(query, DTYPE) && !zt_text_is(query->values[DTYPE], "f32"))
         return "dtype must be f32";
     if (stored && (cut || is_given(query, FORMAT) || is_given(query, DTYPE)))
-        return "representation=stored excludes slice, shard, format and dtype";
+        return "representation=stored cannot be combined with slice, shard, format or dtype";
     if (is_given(query, SLICE) && is_given(query, SHARD))
-        return "slice and shard exclude each other";
+        return "slice and shard cannot be combined";
     return is_given(query, AXIS) && !is_given(query, SHARD) ? "axis needs shard" : NULL;
 }
 

@@ -33,8 +33,8 @@ struct json *json_reply_new(struct request *request, bool pretty)
 enum outcome json_reply_too_long(struct request *request)
 {
     return problem_reply(request, PROBLEM_NOT_REPRESENTABLE,
-                         "the manifest as JSON is many times longer than in the file; select "
-                         "objects by match or prefix");
+                         "the manifest is many times longer as JSON than in the file; select "
+                         "objects with match or prefix");
 }
 
 enum outcome json_reply_send(struct request *request, struct json *json)

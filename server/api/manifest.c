@@ -51,7 +51,7 @@ static bool read_fields(struct request *request, struct manifest_selection *sele
     if (manifest_fields_parse(text, &selection->fields))
         return true;
     problem_reply(request, PROBLEM_INVALID_REQUEST,
-                  "fields must be among shape, format, attributes and components");
+                  "fields must be one or more of shape, format, attributes and components");
     return false;
 }
 

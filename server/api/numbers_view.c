@@ -96,7 +96,7 @@ bool numbers_view_is_too_large(struct request *request, const struct numbers_vie
     if (!exceeds_limit(request, &numbers->view, elements))
         return false;
     component_problem(request, &numbers->view, PROBLEM_TOO_LARGE, ZT_LIMIT,
-                      "its elements exceed this server's limit for this client "
+                      "it has more elements than this server's limit for this client "
                       "(limits.statistics_bytes); request a slice");
     return true;
 }

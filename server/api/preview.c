@@ -382,7 +382,7 @@ static bool read_query(struct request *request, struct preview_view *preview)
     if (preview->format != FORMAT_PNG || plan->out_rows > 0)
         return true;
     component_problem(request, &preview->numbers.view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
-                      "a picture of an empty tensor has no PNG form");
+                      "an empty tensor cannot be shown as PNG");
     return false;
 }
 

@@ -329,12 +329,12 @@ static const char *meaning_of(unsigned status)
     case 401:
         return "the server requires a token (ZTSERVE_TOKEN or --token-file)";
     case 403:
-        return "the server does not allow it";
+        return "the server does not allow this request";
     case 404:
     case 410:
         return "the server has no such name";
     default:
-        return "the server refuses";
+        return "the server refused the request";
     }
 }
 

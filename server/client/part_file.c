@@ -135,7 +135,7 @@ enum zt_status part_file_publish(const struct part_file *file, struct zt_error *
     if (!file->replaces_any && replaceable_check(file->path, error) != ZT_OK)
         return error->status;
     if (fsync(file->descriptor) != 0 || rename(file->part, file->path) != 0)
-        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the file cannot be finished: %s",
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the file cannot be completed: %s",
                        strerrordesc_np(errno));
     unlink(file->journal);
     if (!named_file_sync_folder(file->path))

@@ -54,9 +54,10 @@ int command_usage(const char *format, ...)
 
 void command_suggest_axes(const char *set)
 {
-    command_complain("without --axis every object is cut along axis 0; --axis %s has the rules for "
-                     "this model's names",
-                     set);
+    command_complain(
+        "without --axis, every object is divided along axis 0; --axis %s has the rules for "
+        "this model's names",
+        set);
 }
 
 int failure_complain(const char *path, const struct zt_error *error)

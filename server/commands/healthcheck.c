@@ -48,7 +48,8 @@ static bool from_configuration(const char *file, const char *path, struct probe 
     snprintf(url, sizeof(url), strchr(host, ':') != NULL ? "%s://[%s]:%u%s" : "%s://%s:%u%s",
              config.tls.cert[0] != '\0' ? "https" : "http", host, (unsigned)listen.port, path);
     if (!probe_url_parse(probe, url, path)) {
-        snprintf(message->text, sizeof(message->text), "\"%.300s\" is no address of a server", url);
+        snprintf(message->text, sizeof(message->text), "\"%.300s\" is not the address of a server",
+                 url);
         return false;
     }
     probe->is_loopback = true;

@@ -149,7 +149,7 @@ static int read_arguments(int argc, char **argv, struct request *request)
     if (request->count == 0)
         return command_usage("ls needs a file, a folder or a URL");
     if (request->as_json && request->only_names)
-        return command_usage("--json and --quiet exclude each other");
+        return command_usage("--json and --quiet cannot be combined");
     if (operands_check(request->paths, request->count) != EXIT_DONE)
         return EXIT_USAGE;
     request->as_array = request->as_json && (request->count > 1 || is_folder(request->paths[0]));

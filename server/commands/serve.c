@@ -226,8 +226,8 @@ static int keep_alive(struct serving *serving)
         serving->stuck = false;
     } else if (!serving->stuck) {
         serving->stuck = true;
-        log_write(LOG_LEVEL_ERROR, "an event loop hangs; the watchdog of the service manager will "
-                                   "act unless it continues");
+        log_write(LOG_LEVEL_ERROR, "an event loop hangs; the service manager will restart the "
+                                   "server unless it recovers");
     }
     return (int)(serving->manager.watchdog_ms / WATCHDOG_SHARE);
 }

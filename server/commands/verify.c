@@ -213,10 +213,10 @@ static void print_left_out(const char *path, const struct model_folder *folder)
         printf(" %zu file%s hidden by another of the same name", folder->shadowed,
                folder->shadowed == 1 ? "" : "s");
     if (folder->misnamed_files > 0)
-        printf("%s %zu file%s that cannot be served by %s", folder->shadowed > 0 ? "," : "",
+        printf("%s %zu file%s whose name%s cannot be served", folder->shadowed > 0 ? "," : "",
                folder->misnamed_files, folder->misnamed_files == 1 ? "" : "s",
-               folder->misnamed_files == 1 ? "its name" : "their names");
-    puts(" (named themselves, they are)");
+               folder->misnamed_files == 1 ? "" : "s");
+    puts(" (to check a file, give its path)");
 }
 
 static int verify_folder(struct request *request, const char *path)

@@ -6,7 +6,7 @@
 #include "hub/version.h"
 
 /* The title of the only commit. */
-#define HUB_COMMIT_TITLE "What is there now"
+#define HUB_COMMIT_TITLE "Current files"
 
 /* "2026-11-24T09:30:00.000Z" and NUL: the only form that all clients read. */
 #define HUB_DATE_SIZE 40

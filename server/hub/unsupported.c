@@ -25,7 +25,7 @@ static const struct {
     const char *words;
 } unsupported[] = {
     {"/repos/delete", "this server does not delete repositories: delete their files"},
-    {"/branch/", "this server has no branches but main"},
+    {"/branch/", "this server has only the branch main"},
     {"/tag/", "this server has no tags"},
     {"/settings", "repositories have no settings on this server"},
 };

@@ -123,10 +123,10 @@ static bool check_range(struct attempt *attempt)
         return true;
     if (!exchange->has_range)
         return judge(attempt, REMOTE_FAILURE_BROKEN, false,
-                     "the server sent a part although the whole was requested");
+                     "the server sent a part although the whole file was requested");
     if (head->status != 206)
         return judge(attempt, REMOTE_FAILURE_BROKEN, false,
-                     "the server sent the whole although a part was requested");
+                     "the server sent the whole file although a part was requested");
     if (!head->has_range)
         return judge(attempt, REMOTE_FAILURE_BROKEN, false,
                      "the server sent a part without a valid Content-Range");

@@ -376,7 +376,7 @@ static void watch_deadlines(struct remote *remote, int64_t now_ms)
     remote->watched_ms = now_ms;
     while ((flight = flight_queue_expire(&remote->queue, now_ms)) != NULL)
         end_waiting(remote, flight, REMOTE_FAILURE_TIMEOUT,
-                    "too many requests were ahead of this one");
+                    "too many requests were queued before this one");
 }
 
 static void take_arrivals(struct remote *remote)

@@ -108,9 +108,10 @@ static bool is_out_of_reach(struct local_store *local, int os_error)
         fstat(local->root, &opened) != 0 || is_same_file(&named, &opened))
         return false;
     if (!atomic_exchange(&local->logged_replaced, true))
-        log_write(LOG_LEVEL_WARN,
-                  "another folder has taken the place of the folder of models, and the server may "
-                  "not read it (key sandbox): it serves the old one until it is restarted");
+        log_write(
+            LOG_LEVEL_WARN,
+            "the folder of models has been replaced by another one, which the sandbox does not "
+            "allow the server to read: it serves the old one until it is restarted");
     return true;
 }
 

@@ -76,8 +76,7 @@ enum zt_status store_local_may_publish(struct store *store, const char *path,
         return ZT_OK;
     if (place == PLACE_OTHER)
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
-                       "something else has the name %s: a link out of the store, or neither a file "
-                       "nor a folder",
+                       "%s exists, and is a link out of the store, or neither a file nor a folder",
                        part);
     return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
                    place == PLACE_FOLDER ? "%s is a folder, and cannot be a file"

@@ -121,10 +121,9 @@ static bool may_replace(const struct local_store *local, const char *path, struc
 {
     if (!store_path_is_other(local->root, path))
         return true;
-    (void)zt_fail(
-        error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-        "something else has the name %s: a link out of the store, or neither a file nor a folder",
-        path);
+    (void)zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                  "%s exists, and is a link out of the store, or neither a file nor a folder",
+                  path);
     return false;
 }
 

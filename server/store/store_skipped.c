@@ -55,10 +55,11 @@ static void log_skipped(const char *path, enum skip_reason reason, int os_error)
                   path, MODEL_NAME_MAX);
         break;
     case SKIP_EXTENSION:
-        log_write(LOG_LEVEL_WARN,
-                  "%s is not served: files with this extension are not read (.zt, .safetensors, "
-                  ".gguf, .mag, .npz, .npy, .pt, .pth, .bin, .ckpt and .onnx are)",
-                  path);
+        log_write(
+            LOG_LEVEL_WARN,
+            "%s is not served: its extension is not supported (.zt, .safetensors, .gguf, .mag, "
+            ".npz, .npy, .pt, .pth, .bin, .ckpt and .onnx are)",
+            path);
         break;
     case SKIP_OUTSIDE:
         log_write(LOG_LEVEL_WARN,

@@ -91,8 +91,8 @@ void verification_save(struct verifier *verifier, struct generation *generation)
         return;
     put_verdicts(generation, verifier->server->hashes, &image);
     if (!ledger_replace(folder, generation->path, &image))
-        log_write(LOG_LEVEL_WARN, "verdicts about %s cannot be saved: %s", generation->path,
-                  strerror(errno));
+        log_write(LOG_LEVEL_WARN, "verification results of %s cannot be saved: %s",
+                  generation->path, strerror(errno));
     record_writer_free(&image);
 }
 

@@ -108,7 +108,8 @@ static void open_folder(struct verifier *verifier)
                   path);
     else if (verifier->folder.descriptor < 0)
         log_write(is_configured ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
-                  "verdicts are kept in memory only: the state folder, %s, cannot be written (%s)",
+                  "verification results are kept in memory only: the state folder %s is not "
+                  "writable (%s)",
                   path, strerror(os_error));
     wanted_digests_init(verifier, state_folder);
     if (state_folder >= 0)

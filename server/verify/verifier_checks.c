@@ -237,7 +237,7 @@ static enum zt_status hash(struct check *check, struct zt_component_check *resul
         !zt_source_invalidate(source, component->offset, component->length))
         return status;
     log_write(LOG_LEVEL_WARN,
-              "%s: component %u does not have its digest; its bytes are fetched once more",
+              "%s: component %u does not match its digest; its bytes are fetched again",
               generation->path, check->component);
     *result = (struct zt_component_check){.verdict = ZT_VERDICT_UNSUPPORTED};
     return zt_component_check(model, component, source, &progress, result, error);

@@ -198,7 +198,7 @@ static bool open_for_unit(struct verifier *verifier, const struct run *run)
         nanosleep(&pause, NULL);
     }
     metric_add(METRIC_CHECKS_UNREADABLE, 1);
-    log_write(LOG_LEVEL_WARN, "%s: a part is not verified: the file cannot be opened again",
+    log_write(LOG_LEVEL_WARN, "%s: a part is not verified: the file cannot be reopened",
               generation->path);
     return false;
 }

@@ -121,5 +121,5 @@ def test_a_state_folder_that_cannot_be_written_is_named(start_server, tmp_path):
     state = tmp_path / "file" / "state"
     (tmp_path / "root").mkdir()
     server = start_server(tmp_path / "root", environment={"ZTSERVE_STATE_DIR": str(state)})
-    line = server.wait_for_line("verdicts are kept in memory only")
-    assert f"the state folder, {state}, cannot be written ({os.strerror(errno.ENOTDIR)})" in line
+    line = server.wait_for_line("verification results are kept in memory only")
+    assert f"the state folder {state} is not writable ({os.strerror(errno.ENOTDIR)})" in line

@@ -67,4 +67,4 @@ def test_a_url_that_names_no_model_is_wrong_usage(ztserve, command):
     for path in ("/", "", "/v1/models", "/v1/models/org/"):
         result = ztserve(command, "http://127.0.0.1:9" + path)
         assert (result.status, len(result.error_lines), result.output) == (2, 1, "")
-        assert "names no model" in result.errors and "bad" not in result.errors
+        assert "does not name a model" in result.errors and "bad" not in result.errors

@@ -50,7 +50,7 @@ def test_what_is_left_out_is_counted(ztserve, folder, write):
     write("models/two\nlines.zt", zt1({}))
     assert ztserve("ls", folder).lines[-1].endswith("1 file hidden by another of the same name")
     assert ztserve("verify", folder).lines[-1] == (
-        f"{folder}: not checked: 1 file hidden by another of the same name, 1 file that cannot be served by its name (named themselves, they are)"
+        f"{folder}: not checked: 1 file hidden by another of the same name, 1 file whose name cannot be served (to check a file, give its path)"
     )
     assert ztserve("verify", "-q", folder).lines == []
     assert all("path" in one for one in json.loads(ztserve("verify", "--json", folder).output))

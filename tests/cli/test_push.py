@@ -241,7 +241,7 @@ def test_what_stands_in_the_way_of_the_model_is_named(server, root, push, tmp_pa
     path.write_bytes(len(header).to_bytes(8, "little") + header + b"1234")
     result = push(path, server.url + "/x")
     assert result.status == 1 and len(result.error_lines) == 1
-    assert "the server refuses (409: " in result.errors and "x.npz" in result.errors
+    assert "the server refused the request (409: " in result.errors and "x.npz" in result.errors
     assert (root / "x.zt").read_bytes() == OTHER
 
 

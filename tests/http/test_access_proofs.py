@@ -181,7 +181,7 @@ def test_names_in_certificates_are_clients(folder, start_server, authority, cert
     assert_problem(get(server, "/v1/models", Authorization="Bearer wrong"), 401, "unauthorized")
     as_client(server, authority, None)
     assert token.get(server, "/v1/models").status == 200
-    assert "Authorization: Bearer TOKEN), or show a client certificate" in get(server, "/v1/models").json()["detail"]
+    assert "Authorization: Bearer TOKEN), or present a client certificate" in get(server, "/v1/models").json()["detail"]
 
 
 # What a subject is in openssl's words, and its common name. Each is another client.
@@ -221,9 +221,9 @@ def test_a_certificate_without_a_name_to_compare_is_said_to_be_so(folder, start_
     server = start_with_certificates(folder, start_server, authority, certificates, "--tokens", tokens)
     as_client(server, authority, authority.sign("unnamed", "IP:127.0.0.1", "clientAuth", subject=subject))
     detail = assert_problem(get(server, "/v1/models"), 401, "unauthorized")["detail"]
-    assert "the certificate has no name" in detail and "show a client certificate" not in detail
+    assert "the certificate has no name" in detail and "present a client certificate" not in detail
     as_client(server, authority, None)
-    assert "show a client certificate" in get(server, "/v1/models").json()["detail"]
+    assert "present a client certificate" in get(server, "/v1/models").json()["detail"]
 
 
 def test_without_a_tokens_file_every_certificate_may_read_and_write(folder, start_server, authority, certificates):

@@ -145,10 +145,10 @@ def test_a_file_moves_to_where_its_folder_was(tmp_path, server):
 STILL_THERE = {
     "another file": ([removed("sub/a"), inline("sub", b"2")], "line 3: sub is a folder"),
     "another folder": ([removed_folder("sub/deep"), inline("sub", b"2")], "line 3: sub is a folder"),
-    "a file that is new": ([removed_folder("sub"), inline("sub/new", b"2"), inline("sub", b"2")], "line 3: line 4 makes a file"),
+    "a file that is new": ([removed_folder("sub"), inline("sub/new", b"2"), inline("sub", b"2")], "line 3: line 4 adds a file"),
     "another file above": ([removed("sub/a"), inline("file/x", b"2")], "line 3: file is a file"),
     "a file made again": ([removed("file"), inline("file/x", b"2"), inline("file", b"2")], "line 2"),
-    "a file above one": ([removed("file"), inline("file/x", b"2"), inline("file/x/y", b"2")], "line 4: line 3 makes a file"),
+    "a file above one": ([removed("file"), inline("file/x", b"2"), inline("file/x/y", b"2")], "line 4: line 3 adds a file"),
     "nothing to remove": ([removed("none"), inline("none/x", b"2")], "line 2: there is no file none"),
 }
 

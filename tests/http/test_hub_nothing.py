@@ -52,8 +52,8 @@ def test_they_are_told_of_to_who_may_read(tmp_path, start_server):
     "method, target, words",
     [
         ("DELETE", "/api/repos/delete", "does not delete repositories"),
-        ("POST", "/api/models/org/m/branch/b", "no branches but main"),
-        ("DELETE", "/api/models/org/m/branch/b", "no branches but main"),
+        ("POST", "/api/models/org/m/branch/b", "only the branch main"),
+        ("DELETE", "/api/models/org/m/branch/b", "only the branch main"),
         ("POST", "/api/models/org/m/tag/main", "no tags"),
         ("DELETE", "/api/models/org/m/tag/v1", "no tags"),
         ("PUT", "/api/models/org/m/settings", "no settings"),

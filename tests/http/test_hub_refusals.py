@@ -74,7 +74,7 @@ def test_a_scope_that_is_too_small(server, described):
         for method, scopes in operations.items():
             if scopes == ["write"]:
                 answer = READER.ask(server, method, target_of(path), body=body_of(method))
-                assert assert_shown(answer, 403) == "this needs the scope write"
+                assert assert_shown(answer, 403) == "this request needs the scope write"
                 assert 'scope="write"' in answer["WWW-Authenticate"]
                 count += 1
     assert count >= 6

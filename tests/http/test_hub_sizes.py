@@ -22,7 +22,7 @@ def sized(size, content=CONTENT):
 
 @pytest.mark.parametrize("size", NOT_WHOLE)
 def test_what_is_no_whole_number_is_refused(folder, server, size):
-    assert_refused(batch(server, entry(b"other"), sized(size)), 400, "object 1", "no whole size")
+    assert_refused(batch(server, entry(b"other"), sized(size)), 400, "object 1", "a whole number as size")
     assert_refused(post(server, f"/{REPO}.git/info/lfs/verify", sized(size)), 400, "send")
     preupload = post(server, f"/api/models/{REPO}/preupload/main", {"files": [{"path": "a", "size": size}]})
     assert_refused(preupload, 400, "file 0")

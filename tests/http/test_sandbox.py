@@ -128,9 +128,9 @@ def test_a_folder_in_the_place_of_the_root_is_a_warning_once(start_server, tmp_p
     for _ in range(2):
         server.signal(signal.SIGHUP)
         eventually(lambda: "reloaded" in server.log)
-    eventually(lambda: "another folder has taken the place" in server.log)
+    eventually(lambda: "the folder of models has been replaced" in server.log)
     (tmp_path / "old" / "later.zt").write_bytes(MODEL)
     eventually(lambda: get(server, model_path("later")).status == 200)
     assert get(server, model_path("m")).status == 200
     assert get(server, model_path("n")).status == 404
-    assert server.log.count("another folder has taken the place") == 1
+    assert server.log.count("the folder of models has been replaced") == 1

@@ -110,7 +110,7 @@ def test_a_state_folder_that_is_named_may_be_a_link(start_server, tmp_path):
 
 def make_weights(folder, outside):
     (folder / "weights.h5").write_bytes(MODEL)
-    return "weights.h5 is not served: files with this extension are not read"
+    return "weights.h5 is not served: its extension is not supported"
 
 
 def make_link_to_file(folder, outside):

@@ -160,7 +160,7 @@ def test_what_is_no_model_is_not_replaced(server, folder, kind, upload, name):
     OTHER_THINGS[kind](path)
     before = path.lstat()
     problem = assert_problem(upload(server, name), 409, "conflict")
-    assert "something else" in problem["detail"] and path.name in problem["detail"]
+    assert "a link out of the store" in problem["detail"] and path.name in problem["detail"]
     assert_problem(put(server, name, SMALL, If_None_Match="*"), 412, "precondition-failed")
     assert path.lstat() == before
     assert get(server, model_path(name)).status == 404

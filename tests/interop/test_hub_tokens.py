@@ -46,7 +46,7 @@ def test_a_reader_reads(hub, served, new_client):
 
 
 @pytest.mark.parametrize(
-    "token, said", [(READER.token, "this needs the scope write"), (WRONG, "the token is not valid")], ids=["reader", "wrong"]
+    "token, said", [(READER.token, "this request needs the scope write"), (WRONG, "the token is not valid")], ids=["reader", "wrong"]
 )
 def test_a_refused_upload_says_why(hub, new_client, token, said):
     assert said in new_client(hub.url, token=token).refused_hf("upload", "org/new", __file__)

@@ -39,7 +39,7 @@ static const char *detail_of(const struct request *request, enum access_failure 
     switch (failure) {
     case ACCESS_NO_CREDENTIALS:
         return request->access->has_certificates
-                   ? "send a token (Authorization: Bearer TOKEN), or show a client certificate"
+                   ? "send a token (Authorization: Bearer TOKEN), or present a client certificate"
                    : "send a token (Authorization: Bearer TOKEN)";
     case ACCESS_BAD_CREDENTIALS:
         return "the request must have one Authorization field, with Bearer and one token";
@@ -153,7 +153,8 @@ static void refuse_scope(struct request *request, enum scope needed)
     };
 
     access_count_failure(ACCESS_SCOPE);
-    problem_reply(request, PROBLEM_FORBIDDEN, "this needs the scope %s", scopes[needed].name);
+    problem_reply(request, PROBLEM_FORBIDDEN, "this request needs the scope %s",
+                  scopes[needed].name);
     representation_field(&request->reply, "WWW-Authenticate", scopes[needed].challenge);
 }
 

@@ -76,16 +76,16 @@ void cors_check(struct request *request)
     case ORIGIN_ACCEPTED:
         break;
     case ORIGIN_FOREIGN_HOST:
-        problem_reply(request, PROBLEM_FORBIDDEN,
-                      "the Host \"%.*s\" is not one of this server's names, which are listed in "
-                      "the setting hosts",
-                      SHOWN_MAX, claim.host != NULL ? claim.host : "");
+        problem_reply(
+            request, PROBLEM_FORBIDDEN,
+            "the Host \"%.*s\" is not one of this server's names, which the setting hosts lists",
+            SHOWN_MAX, claim.host != NULL ? claim.host : "");
         break;
     case ORIGIN_CROSS_SITE:
         problem_reply(
             request, PROBLEM_FORBIDDEN,
-            "the web page that sent this (Origin \"%.*s\") may not write here; those that "
-            "may are listed in the setting cors.origins",
+            "web pages from the origin \"%.*s\" may not write to this server; the setting "
+            "cors.origins can allow it",
             SHOWN_MAX, claim.origin != NULL ? claim.origin : "");
         break;
     }

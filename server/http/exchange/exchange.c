@@ -134,10 +134,10 @@ static void reply_unknown_parameter(struct request *request, struct zt_text raw,
     for (char *word; (word = strsep(&rest, " ")) != NULL;)
         nearest_offer(&nearest, word);
     if (nearest.word != NULL)
-        problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "there is no parameter %s here: did you mean %s?", name, nearest.word);
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "unknown parameter %s: did you mean %s?",
+                      name, nearest.word);
     else
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "there is no parameter %.*s here, only %s",
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "unknown parameter %.*s; use one of: %s",
                       (int)(raw.length < SHOWN_NAME_SIZE ? raw.length : SHOWN_NAME_SIZE), raw.bytes,
                       known);
 }

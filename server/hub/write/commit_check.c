@@ -207,7 +207,7 @@ static bool check_above(const struct sorted *sorted, struct commit_operation *op
             continue;
         if (!above->removes && !operation->removes)
             return commit_refuse(commit, operation->line, PROBLEM_CONFLICT,
-                                 "line %u makes a file of the folder of %s", above->line,
+                                 "line %u adds a file where %s needs a folder", above->line,
                                  commit_inside(commit, operation));
         if (above->removes)
             above->goes_first = true;
@@ -224,7 +224,7 @@ static bool check_twice(const struct sorted *sorted)
     for (size_t i = 0; i < sorted->commit->count; i++) {
         if (i > 0 && strcmp(operations[i - 1]->path, operations[i]->path) == 0)
             return commit_refuse(sorted->commit, operations[i]->line, PROBLEM_INVALID_REQUEST,
-                                 "line %u is about %s, too", operations[i - 1]->line,
+                                 "line %u already changes %s", operations[i - 1]->line,
                                  commit_inside(sorted->commit, operations[i]));
         if (!check_above(sorted, operations[i]))
             return false;

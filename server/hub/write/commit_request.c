@@ -110,7 +110,7 @@ static bool refuse_pull_request(struct request *request)
 {
     if (!hub_switch(request, "create_pr"))
         return false;
-    problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "there are no pull requests here");
+    problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "this server does not support pull requests");
     return true;
 }
 

@@ -198,7 +198,7 @@ static void report_end(const struct commit *commit)
 {
     if (commit->done > 0)
         log_write(LOG_LEVEL_ERROR,
-                  "a commit to %s ended after %zu of %zu files, because one could not be "
+                  "a commit to %s stopped after %zu of %zu files, because one could not be "
                   "changed: %s",
                   commit->repo, commit->done, commit->count, commit->failure.error.message);
 }

@@ -75,7 +75,7 @@ static bool read_name(struct request *request, struct creation *creation,
     struct zt_text type;
 
     if (json_member_text(object, "type", &type) == JSON_FOUND && !zt_text_is(type, "model")) {
-        problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "this server only has models");
+        problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "this server has only models");
         return false;
     }
     if (json_member_text(object, "name", &name) != JSON_FOUND) {

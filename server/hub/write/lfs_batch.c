@@ -112,9 +112,10 @@ static bool read_objects(struct request *request, struct batch *batch, const str
     for (batch->count = 0; batch->count < count; batch->count++) {
         if (read_object(json_list_object(list, batch->count), &batch->objects[batch->count]))
             continue;
-        problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "object %zu has no oid of 64 lower-case hex digits, or no whole size",
-                      batch->count);
+        problem_reply(
+            request, PROBLEM_INVALID_REQUEST,
+            "object %zu needs an oid of 64 lower-case hex digits and a whole number as size",
+            batch->count);
         return false;
     }
     return true;
@@ -138,9 +139,10 @@ static bool read_batch(struct request *request, struct batch *batch, const struc
     if (json_member_text(object, "operation", &text) != JSON_FOUND)
         return refuse(request, "a batch needs an operation");
     if (!zt_text_is(text, "upload")) {
-        problem_reply(request, PROBLEM_NOT_IMPLEMENTED,
-                      "LFS only accepts uploads here: read files at /%s/resolve/main/",
-                      batch->repo);
+        problem_reply(
+            request, PROBLEM_NOT_IMPLEMENTED,
+            "this server uses LFS only for uploads: download files from /%s/resolve/main/",
+            batch->repo);
         return false;
     }
     if (json_member_exists(object, "hash_algo") && !json_member_is_null(object, "hash_algo") &&

@@ -68,5 +68,5 @@ void lfs_key_load(const struct config *config, uint8_t out_key[TICKET_KEY_BYTES]
     if (config->writable)
         log_write(LOG_LEVEL_WARN,
                   "upload addresses for clients of the Hub become invalid when this process ends: "
-                  "their key cannot be kept in the state folder");
+                  "their signing key cannot be saved in the state folder");
 }

@@ -180,7 +180,8 @@ static bool read_body(struct request *request, struct preupload *self)
 
         if (read_file(self->files, i, &path, &size))
             continue;
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "file %zu has no path or no whole size", i);
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "file %zu needs a path and a whole number as size", i);
         return false;
     }
     self->oids = calloc(count + 1, sizeof(*self->oids));

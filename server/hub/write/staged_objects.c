@@ -63,7 +63,8 @@ static bool end(struct kept_upload *upload)
         return staged_parts_end(object) && change_state(object, STAGED_ARRIVING, STAGED_GONE);
     if (!change_state(object, STAGED_READY, STAGED_GONE))
         return false;
-    log_write(LOG_LEVEL_INFO, "%s: an object that no commit has used expired", upload->entry.model);
+    log_write(LOG_LEVEL_INFO, "%s: an uploaded file expired before a commit used it",
+              upload->entry.model);
     return true;
 }
 
@@ -131,7 +132,7 @@ static bool begin(struct staged_object *object, uint64_t length, struct failure 
     (void)staging_folder_drop(store->staging, object->kept.entry.id, &ignored);
     return failure_refuse(
         failure, PROBLEM_RATE_LIMITED,
-        "this client already has %u files here that no commit has used: hub.staged_per_client",
+        "this client already has %u uploaded files that wait for a commit: hub.staged_per_client",
         (unsigned)config_number(&object->kept.server->config->hub.staged_per_client));
 }
 

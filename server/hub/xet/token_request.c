@@ -81,8 +81,9 @@ static enum outcome begin(struct request *request)
         hub_refuse_target(request, &target))
         return OUTCOME_READY;
     if (!request->server->config->hub.xet)
-        return problem_reply(request, PROBLEM_NOT_IMPLEMENTED,
-                             "hub.xet is off on this server: upload with HF_HUB_DISABLE_XET=1");
+        return problem_reply(
+            request, PROBLEM_NOT_IMPLEMENTED,
+            "this server does not accept Xet (hub.xet is false): upload with HF_HUB_DISABLE_XET=1");
     base = request_base_url(request);
     if (base == NULL)
         return problem_reply(request, PROBLEM_INVALID_REQUEST,

@@ -146,8 +146,7 @@ void s3_saved_read(struct s3_store *store)
     reader = record_reader_checked(bytes, length);
     if (!reader.failed && take_list(&reader, &store->bucket, &entries, &wall_ns)) {
         s3_entries_sort(&entries);
-        log_write(LOG_LEVEL_INFO, "%zu files are known from the last list of the bucket",
-                  entries.count);
+        log_write(LOG_LEVEL_INFO, "the saved list of the bucket has %zu files", entries.count);
         s3_listing_replace(store->listing, &entries, 0, wall_ns);
     }
     s3_entries_free(&entries);

@@ -51,8 +51,8 @@ void s3_journal_note(struct s3_store *store, struct s3_multipart *multipart)
         close(descriptor);
     if (!done)
         log_write(LOG_LEVEL_WARN,
-                  "%s: its multipart upload cannot be recorded; if this server is killed now, the "
-                  "parts stay in the bucket",
+                  "%s: cannot record its multipart upload; if this server is killed now, the parts "
+                  "remain in the bucket",
                   multipart->key);
 }
 
@@ -71,7 +71,7 @@ void s3_journal_begun(struct s3_store *store, const struct s3_multipart *multipa
     if (descriptor < 0)
         return;
     if (!put_field(descriptor, multipart->id))
-        log_write(LOG_LEVEL_WARN, "%s: the id of its upload cannot be recorded", multipart->key);
+        log_write(LOG_LEVEL_WARN, "%s: cannot record the id of its upload", multipart->key);
     close(descriptor);
 }
 
@@ -87,7 +87,7 @@ void s3_journal_completing(struct s3_store *store, struct s3_multipart *multipar
     done = put_field(descriptor, COMPLETING);
     close(descriptor);
     if (!done)
-        log_write(LOG_LEVEL_WARN, "%s: that its upload is being completed cannot be recorded",
+        log_write(LOG_LEVEL_WARN, "%s: cannot record that its upload is being completed",
                   multipart->key);
 }
 
@@ -194,7 +194,7 @@ static struct s3_multipart *read_one(const struct s3_store *store, const char *n
         unlinkat(store->writing->journal, name, 0);
     else
         log_write(LOG_LEVEL_WARN,
-                  "the record %s of an upload to the bucket cannot be read now: its parts stay",
+                  "cannot read the record %s of an upload to the bucket: its parts remain there",
                   name);
     return NULL;
 }

@@ -169,7 +169,8 @@ static void prepare_writing(struct s3_store *store, uint64_t reserve_bytes)
     if (atomic_load(&store->writing->mode) == S3_MODE_UNKNOWN)
         log_write(LOG_LEVEL_WARN, "uploads: %s", s3_mode_words(store->writing));
     if (!s3_keeper_start(store))
-        log_write(LOG_LEVEL_WARN, "no thread for sweeping: files of dead writers are not removed");
+        log_write(LOG_LEVEL_WARN,
+                  "no thread for cleaning up: files of dead writers are not removed");
 }
 
 /* --- opening --- */

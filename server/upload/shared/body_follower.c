@@ -418,7 +418,7 @@ static bool check_digest(struct whole_body *body, const struct digest_field *sta
 {
     return byte_digests_agree(&body->digests, stated) ||
            failure_refuse(&body->failure, PROBLEM_DIGEST_MISMATCH,
-                          "the body does not have the digest of %s", field);
+                          "the body does not match the digest in %s", field);
 }
 
 bool whole_body_finish(struct whole_body *body)

@@ -304,11 +304,11 @@ static bool restore(void *context, const char *id)
         enum kept_opened opened = open_place(kept, *kind, id);
 
         if (opened == KEPT_UNREADABLE)
-            log_write(LOG_LEVEL_WARN, "upload %s: cannot be read now, and is kept", id);
+            log_write(LOG_LEVEL_WARN, "upload %s: cannot be read at the moment; it is kept", id);
         if (opened != KEPT_NOT_OURS)
             return true;
     }
-    log_write(LOG_LEVEL_WARN, "upload %s: it cannot be continued: removed", id);
+    log_write(LOG_LEVEL_WARN, "upload %s: removed, because it cannot be continued", id);
     (void)staging_folder_drop(kept->server->store->staging, id, &error);
     return true;
 }
@@ -328,7 +328,7 @@ void kept_uploads_restore(struct kept_uploads *kept)
 void kept_uploads_reopen(const struct kept_upload *forgotten)
 {
     if (open_place(forgotten->server->kept, forgotten->kind, forgotten->entry.id) != KEPT_OPENED)
-        log_write(LOG_LEVEL_WARN, "upload %s: it cannot be opened again now", forgotten->entry.id);
+        log_write(LOG_LEVEL_WARN, "upload %s: cannot be reopened", forgotten->entry.id);
 }
 
 /* Tries to take over the upload in a folder. Gives up the folder again if that fails, unless this

@@ -43,7 +43,7 @@ bool remains_fail(const struct remains *remains, const char *done, struct failur
     if (remains->has_files)
         return failure_refuse(failure, PROBLEM_INCOMPLETE,
                               "the model was %s, but some files of the old model could not be "
-                              "removed: they are now models with names of their own",
+                              "removed: they are now separate models",
                               done);
     return !remains->is_unsynced ||
            failure_refuse(failure, PROBLEM_NOT_DURABLE,

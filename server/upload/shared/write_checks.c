@@ -370,7 +370,7 @@ static void describe(char *out_detail, size_t size, struct zt_text name, size_t 
     else
         href_model(&href, (struct zt_text){name.bytes, length});
     snprintf(out_detail, size,
-             "a model's name is without the extension %.*s, which the server adds: the URL is %s",
+             "leave out the extension %.*s, which the server adds to the name: the URL is %s",
              (int)(name.length - length), name.bytes + length,
              href.failed ? "the one without it" : href.text);
     href_free(&href);

@@ -391,7 +391,7 @@ static bool check_digest(const struct resumable *resumable, struct failure *fail
     assert(resumable->is_hashed);
     return byte_digests_agree(&resumable->digests, &stated) ||
            failure_refuse(failure, PROBLEM_DIGEST_MISMATCH,
-                          "the file does not have the digest of Repr-Digest");
+                          "the file does not match the digest in Repr-Digest");
 }
 
 static bool note_end(struct resumable *resumable, struct failure *failure)
@@ -536,7 +536,7 @@ static void use_up(struct resumable *part)
     assert(part->role == RESUMABLE_PART && part->is_hashed && part->data != NULL);
     if (resumable_files_note_end(part, &error) != ZT_OK ||
         resumable_files_remove_data(part, &error) != ZT_OK) {
-        log_write(LOG_LEVEL_WARN, "upload %s: its outcome is not kept: %s", part->kept.entry.id,
+        log_write(LOG_LEVEL_WARN, "upload %s: its outcome cannot be saved: %s", part->kept.entry.id,
                   error.message);
         resumable_drop(part);
         return;

@@ -291,7 +291,8 @@ static bool refuse_length(struct request *request, struct tus_body *body)
     if (known != RESUMABLE_UNKNOWN ? length != known : length < received) {
         problem_reply(request, PROBLEM_INVALID_REQUEST,
                       "Upload-Length cannot be %llu: the upload %s %llu bytes",
-                      (unsigned long long)length, known != RESUMABLE_UNKNOWN ? "is of" : "has",
+                      (unsigned long long)length,
+                      known != RESUMABLE_UNKNOWN ? "was created with" : "already has",
                       (unsigned long long)(known != RESUMABLE_UNKNOWN ? known : received));
         return true;
     }

@@ -323,7 +323,7 @@ static bool check_checksum(struct tus_body *body)
     return hash_chunk(body, body->checksum.algorithm, &actual) &&
            (zt_digest_equal(&actual, &body->checksum) ||
             failure_refuse(&body->failure, PROBLEM_CHECKSUM_MISMATCH,
-                           "the piece does not have the checksum of Upload-Checksum"));
+                           "the piece does not match Upload-Checksum"));
 }
 
 static bool check_bytes(struct tus_body *body, enum zt_digest_algorithm algorithm,
@@ -348,10 +348,11 @@ static bool check_chunk(struct tus_body *body)
 {
     return check_checksum(body) &&
            check_digest(body, &body->content_digest,
-                        "the body does not have the digest of Content-Digest") &&
-           check_digest(body, &body->repr_digest,
-                        "the piece does not have the digest of Repr-Digest; state the whole file's "
-                        "digest at creation");
+                        "the body does not match the digest in Content-Digest") &&
+           check_digest(
+               body, &body->repr_digest,
+               "the piece does not match the digest in Repr-Digest; state the whole file's "
+               "digest at creation");
 }
 
 static bool append_chunk(struct tus_body *body)

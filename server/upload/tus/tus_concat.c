@@ -168,7 +168,7 @@ static bool refuse_used(struct request *request, struct concat *concat, size_t i
     claim_end_silent(&part->resumable->claim);
     part->claim = claim_take(&part->resumable->claim);
     if (part->claim == 0 && is_earlier(concat, index))
-        return refuse_part(request, PROBLEM_INVALID_REQUEST, index, "is given twice");
+        return refuse_part(request, PROBLEM_INVALID_REQUEST, index, "is listed twice");
     if (part->claim == 0) {
         tus_reply_busy(request);
         return true;

@@ -151,7 +151,7 @@ static bool is_no_part(struct removal *removal, const char *path)
 
     return !catalog_part_of(removal->server->catalog, path, any_name, model) ||
            failure_refuse(&removal->failure, PROBLEM_CONFLICT,
-                          "this is a part of the model %s and is removed with it", model);
+                          "this is a part of the model %s: delete that model to remove it", model);
 }
 
 /* Parts are removed only with their model: without one part the others would be useless. The
@@ -274,7 +274,7 @@ void model_delete_begin(struct request *request)
 {
     /* Accepts any name that can be read: models that were not uploaded may be removed too. */
     if (!write_refuse_read_only(request) && !model_name_is_valid(request->names[0]))
-        problem_reply(request, PROBLEM_INVALID_NAME, "no model has such a name");
+        problem_reply(request, PROBLEM_INVALID_NAME, "this cannot be the name of a model");
 }
 
 enum outcome model_delete_handle(struct request *request)

@@ -96,13 +96,13 @@ static bool check_stated(struct arrival *arrival)
 
     if (!terms->without_body && !byte_digests_agree(sent, &terms->content_digest))
         return failure_refuse(&arrival->failure, PROBLEM_DIGEST_MISMATCH,
-                              "the body does not have the digest of Content-Digest");
+                              "the body does not match the digest in Content-Digest");
     /* In RFC 9530 this is the digest of the coded bytes; our responses contain the digest of the
      * decoded bytes. Either one proves that the bytes are right. */
     if (!byte_digests_agree(sent, &terms->repr_digest) &&
         !byte_digests_agree(&arrival->decoded, &terms->repr_digest))
         return failure_refuse(&arrival->failure, PROBLEM_DIGEST_MISMATCH,
-                              "the bytes do not have the digest of Repr-Digest");
+                              "the bytes do not match the digest in Repr-Digest");
     return true;
 }
 

@@ -31,7 +31,7 @@ static bool read_level(struct request *request, struct arrival_terms *terms)
     if (!request_query(request, "level", 0, &text))
         return true;
     if (!zt_decimal_read(text, LEVEL_MAX, &level) || level < 1)
-        return invalid(request, "level is a number from 1 to 19");
+        return invalid(request, "level must be a number from 1 to 19");
     terms->level = (int)level;
     return true;
 }
@@ -46,7 +46,7 @@ static bool read_encoding(struct request *request, struct arrival_terms *terms,
         return true;
     *out_states_raw = zt_text_is(text, "raw");
     terms->compress = zt_text_is(text, "zstd");
-    return *out_states_raw || terms->compress || invalid(request, "encoding is raw or zstd");
+    return *out_states_raw || terms->compress || invalid(request, "encoding must be raw or zstd");
 }
 
 static bool read_digest(struct request *request, struct arrival_terms *terms)
@@ -62,7 +62,7 @@ static bool read_digest(struct request *request, struct arrival_terms *terms)
         zt_hex_read_lower((struct zt_text){text.bytes + prefix.length, text.length - prefix.length},
                           terms->wanted_sha256, sizeof(terms->wanted_sha256));
     terms->has_wanted = true;
-    return fits || invalid(request, "digest is sha256: and 64 lower-case hex digits");
+    return fits || invalid(request, "digest must be sha256: and 64 lower-case hex digits");
 }
 
 static bool read_shape(struct request *request, struct arrival_terms *terms)
@@ -153,7 +153,7 @@ static bool resolve_coding(struct request *request, const struct writer_session 
 
     if (coding != NULL && !is_zstd && strcasecmp(coding, "identity") != 0) {
         problem_reply(request, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
-                      "Content-Encoding is zstd, or absent");
+                      "Content-Encoding must be zstd or absent");
         return false;
     }
     terms->body_is_zstd = is_zstd && !terms->without_body;

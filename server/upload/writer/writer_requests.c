@@ -155,7 +155,7 @@ static void work_declare(struct request *request)
 
     if (writer_session_state(writing->session, &round) != WRITER_OPEN)
         failure_refuse(&writing->failure, PROBLEM_CONFLICT,
-                       "the upload is being committed, or was");
+                       "the upload has been committed, or is being committed");
     else if (parse_declaration(request, &declaration))
         (void)writer_session_declare(writing->session, round, request->names[1], declaration,
                                      &writing->is_new, &writing->failure);

@@ -247,7 +247,7 @@ static bool check_room(const struct writer_session *session, struct failure *fai
 {
     if (session->contents.held_bytes >= CONTENTS_MAX_BYTES)
         return failure_refuse(failure, PROBLEM_TOO_LARGE,
-                              "names and attributes of one upload are bounded");
+                              "the names and attributes of this upload are too long in total");
     return session->journal_end < JOURNAL_MAX_BYTES ||
            failure_refuse(failure, PROBLEM_TOO_LARGE,
                           "this upload was changed so often that its journal is full: commit it, "

@@ -394,7 +394,8 @@ TEST(wrong_sets_are_named)
                 "most 8192 and 32 bits");
     KEY_REFUSED("\"kty\":\"RSA\",\"n\":\"AQAB\",\"e\":\"AQAB\"",
                 ", key 1: the key must have 2048 to 8192 bits");
-    KEY_REFUSED("\"kty\":\"RSA\",\"n\":\"AQAB\",\"e\":\"AQ\"", ", key 1: the exponent is unusual");
+    KEY_REFUSED("\"kty\":\"RSA\",\"n\":\"AQAB\",\"e\":\"AQ\"",
+                ", key 1: the exponent must be an odd number from 3 to 2^32");
     KEY_REFUSED("\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"AA\",\"y\":\"AA\"",
                 ", key 1: x and y must be 32 bytes each, in base64url");
     KEY_REFUSED("\"kty\":\"EC\",\"crv\":\"P-256\","
