@@ -11,6 +11,7 @@
 #include "hub/write/repo_current.h"
 #include "store/staging.h"
 #include "upload/shared/publish_lock.h"
+#include "upload/shared/removal.h"
 
 /* Prepended to a repository's name. Models cannot have such names. */
 #define COMMITS_OF "commits of "
@@ -188,8 +189,8 @@ static bool publish_file(struct commit *commit, struct commit_operation *operati
 
 static bool carry_out(struct commit *commit, struct commit_operation *operation)
 {
-    return (operation->removes ? file_remove(commit->server, operation->path, &no_preconditions,
-                                             &commit->remains, &commit->failure)
+    return (operation->removes ? removal_of_file(commit->server, operation->path, &no_preconditions,
+                                                 &commit->remains, &commit->failure)
                                : publish_file(commit, operation)) ||
            fail_line(commit, operation);
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/changes.h"
 #include "base/server.h"
 #include "digests/file_hashes.h"
 #include "tree/stored_file.h"
@@ -208,84 +208,6 @@ bool model_find_known_shadowed(struct server *server, struct zt_text name,
     return take_path(catalog_peek_in_way(server->catalog, name), out_path);
 }
 
-static void note_left(struct remains *remains, const char *path, const char *why)
-{
-    log_write(LOG_LEVEL_WARN, "%s: its model was removed, but this file was not: %s", path, why);
-    remains->has_files = true;
-}
-
-/* Returns true if the file is unchanged and no other model needs it. */
-static bool may_go(struct server *server, const struct generation *file, const char *path,
-                   const struct file_identity *identity)
-{
-    static const struct name_filter any_name = {NULL, NULL};
-    char ignored[MODEL_NAME_MAX + 1];
-
-    return file != NULL && (identity == NULL || store_identity_equal(&file->identity, identity)) &&
-           !catalog_part_of(server->catalog, path, any_name, ignored);
-}
-
-/* identity NULL accepts any version. */
-static void remove_held(struct server *server, const char *path,
-                        const struct file_identity *identity, struct remains *remains)
-{
-    const uint64_t failed_before = failed_lookups_count();
-    struct generation *file = catalog_update(server->catalog, path);
-    struct store_expected expected = {.what = STORE_EXPECTS_VERSION};
-    struct zt_error error;
-    enum zt_status status;
-
-    if (failed_lookups_count() != failed_before) {
-        note_left(remains, path, "it cannot be opened now");
-    } else if (may_go(server, file, path, identity)) {
-        expected.identity = file->identity;
-        status = server->store->ops->remove(server->store, path, &expected, &error);
-        if (status == ZT_OK) {
-            remains_settle(remains, server->store, path, "removed");
-            generation_release(catalog_update(server->catalog, path));
-        } else if (status != ZT_NOT_FOUND) {
-            note_left(remains, path, error.message);
-        }
-    }
-    generation_release(file);
-}
-
-static void remove_part(struct server *server, const char *path,
-                        const struct file_identity *identity, struct remains *remains)
-{
-    char name[MODEL_NAME_MAX + 1];
-    struct failure failure = {.is_set = false};
-    struct publish_lock lock;
-    size_t length;
-    unsigned rank;
-
-    if (!model_path_split(path, &length, &rank))
-        return;
-    snprintf(name, sizeof(name), "%.*s", (int)length, path);
-    if (!publish_lock_take(&lock, server, name, &failure)) {
-        note_left(remains, path, failure.error.message);
-        return;
-    }
-    remove_held(server, path, identity, remains);
-    publish_lock_release(&lock);
-}
-
-void model_parts_remove(struct server *server, const struct generation *model,
-                        struct remains *remains)
-{
-    const bool is_whole = model->model != NULL;
-
-    if (!is_whole && !generation_is_split(model))
-        return;
-    if (generation_is_split(model))
-        remove_part(server, model->own_path, is_whole ? &model->identity : NULL, remains);
-    for (uint32_t i = 0; i < model->shards.count; i++) {
-        const struct shard_file *part = &model->shards.items[i];
-
-        remove_part(server, part->sibling, is_whole ? &part->identity : NULL, remains);
-    }
-}
-
 /* --- the file at a path --- */
 
 /* Finds the generation of a model's file, whose ETag is the generation's. Returns NULL if the
@@ -358,4 +280,18 @@ bool file_preconditions_hold(const struct preconditions *preconditions,
     assert(!found->exists || found->etag[0] != '\0');
     return precondition_check(preconditions, found->exists ? found->etag : NULL, found->modified,
                               false) == PRECONDITION_PASS;
+}
+
+bool file_check_preconditions(const struct preconditions *preconditions,
+                              const struct current_file *found, struct failure *failure)
+{
+    return file_preconditions_hold(preconditions, found) ||
+           failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
+                          "the current file does not meet the request's preconditions");
+}
+
+void file_note_changed(struct server *server)
+{
+    atomic_fetch_add(&server->files_changed, 1);
+    changes_note();
 }

@@ -1,6 +1,5 @@
 /* Finds the current model under a name, or the current file at a path, by looking in the store
- * instead of trusting the last scan, unless stated otherwise. Also removes the parts of a joined
- * model. */
+ * instead of trusting the last scan, unless stated otherwise. */
 #ifndef UPLOAD_SHARED_CURRENT_MODEL_H
 #define UPLOAD_SHARED_CURRENT_MODEL_H
 
@@ -54,13 +53,6 @@ bool model_find_shadowed(struct server *server, const char *name, char out_path[
 bool model_find_known_shadowed(struct server *server, struct zt_text name,
                                char out_path[MODEL_PATH_SIZE]);
 
-/* Removes those files of a joined model that no other model needs and that have not changed since
- * they became its parts. If the model could not be read, its index may name any file, so no part is
- * removed. Failures are logged and noted. Locks each file's name, so the caller must hold no lock.
- * On a worker. */
-void model_parts_remove(struct server *server, const struct generation *model,
-                        struct remains *remains);
-
 /* --- files at paths --- */
 
 /* The current file at a path: its ETag, as in GET /files/{path}, and its SHA-256 if known. */
@@ -78,5 +70,11 @@ bool file_find_current(struct server *server, const char *path, struct current_f
 
 bool file_preconditions_hold(const struct preconditions *preconditions,
                              const struct current_file *found);
+/* Returns false with failure set if they do not hold. */
+bool file_check_preconditions(const struct preconditions *preconditions,
+                              const struct current_file *found, struct failure *failure);
+
+/* Called when a file was published or removed: from now on, responses reflect the change. */
+void file_note_changed(struct server *server);
 
 #endif

@@ -16,6 +16,7 @@
 #include "digests/file_hashes.h"
 #include "upload/shared/current_model.h"
 #include "upload/shared/publish_lock.h"
+#include "upload/shared/removal.h"
 #include "upload/shared/write_checks.h"
 #include "verify/component_digests.h"
 #include "verify/verifier.h"
@@ -48,18 +49,6 @@ static bool give_name_in_folder(struct publication *publication, const char *pat
     return status == ZT_OK || failure_of_store(failure, &error);
 }
 
-static bool fail_changed(struct publication *publication, struct failure *failure,
-                         const struct zt_error *error)
-{
-    assert(error->status == ZT_ARGUMENT);
-    if (preconditions_are_given(&publication->preconditions))
-        return failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
-                              "the model was changed meanwhile");
-    (void)failure_set(failure, PROBLEM_CONFLICT, error);
-    failure->is_passing = true;
-    return false;
-}
-
 /* Replaces exactly the version that was just found, so that a late writer, or one that takes no
  * claim, does not overwrite a newer file. Without preconditions, the request accepts any version
  * and is retried. */
@@ -82,13 +71,8 @@ static bool give_name_in_bucket(struct publication *publication, const struct pu
         if (preconditions_are_given(&publication->preconditions))
             break;
     }
-    if (status == ZT_ARGUMENT)
-        return fail_changed(publication, failure, &error);
-    if (status == ZT_UNAVAILABLE && lock->claim->outcome_is_unknown)
-        return failure_refuse(
-            failure, PROBLEM_STORE_UNAVAILABLE,
-            "the object store did not respond, so it is unknown whether the model was published");
-    return status == ZT_OK || failure_of_store(failure, &error);
+    return status == ZT_OK ||
+           publish_lock_fail(lock, &publication->preconditions, &error, "published", failure);
 }
 
 /* exists: whether the preconditions were checked against an existing model. Sets stored to NULL on
@@ -120,20 +104,17 @@ static void note_replaced(struct remains *remains, const struct generation *repl
 static void remove_replaced(struct publication *publication, const struct generation *replaced,
                             const char *path)
 {
-    struct server *server = publication->server;
     struct remains *remains = &publication->published.remains;
-    const struct store_expected expected = {STORE_EXPECTS_VERSION, replaced->identity};
     struct zt_error error;
     enum zt_status status;
 
     assert(publication->stored == NULL);
     if (strcmp(replaced->path, path) == 0)
         return;
-    status = server->store->ops->remove(server->store, replaced->path, &expected, &error);
+    status = removal_of_version(publication->server, replaced->path, &replaced->identity, remains,
+                                &error);
     if (status == ZT_OK) {
         publication->published.replaced = true;
-        remains_settle(remains, server->store, replaced->path, "removed");
-        generation_release(catalog_update(server->catalog, replaced->path));
     } else if (status != ZT_NOT_FOUND) {
         log_write(LOG_LEVEL_WARN, "%s: replaced by %s, but not removed: %s", replaced->path, path,
                   error.message);
@@ -327,20 +308,13 @@ static bool publish_model(struct publication *publication, const char *path,
     generation_release(replaced);
     if (published && before != NULL) {
         publication->published.replaced = true;
-        model_parts_remove(publication->server, before, &publication->published.remains);
+        removal_of_parts(publication->server, before, &publication->published.remains);
     }
     generation_release(before);
     return published;
 }
 
 /* --- files at paths --- */
-
-/* From now on, responses reflect the change. */
-static void note_changed(struct server *server)
-{
-    atomic_fetch_add(&server->files_changed, 1);
-    changes_note();
-}
 
 static void show_file(struct publication *publication, const struct publish_lock *lock)
 {
@@ -351,7 +325,7 @@ static void show_file(struct publication *publication, const struct publish_lock
     assert(publication->is_file && publication->stored == NULL);
     if (publication->model[0] != '\0')
         show_model(publication, lock, publication->name);
-    note_changed(server);
+    file_note_changed(server);
     publication->published.etag[0] = '\0';
     if (!file_find_current(server, publication->name, &found, &ignored) || !found.exists)
         return;
@@ -363,42 +337,20 @@ static void show_file(struct publication *publication, const struct publish_lock
                      publication->published.sha256);
 }
 
-static bool check_file_preconditions(struct server *server, const char *path,
-                                     const struct preconditions *preconditions,
-                                     struct current_file *out_found, struct failure *failure)
-{
-    return file_find_current(server, path, out_found, failure) &&
-           (file_preconditions_hold(preconditions, out_found) ||
-            failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
-                           "the current file does not meet the request's preconditions"));
-}
-
-/* Returns the name to lock for a path. Replicas of a bucket claim models by name, so the files of
- * one model must wait for each other; so must files that merely could belong to it. out_model is
- * empty for other files. */
-static const char *hold_name(const char *path, char out_model[MODEL_NAME_MAX + 1])
-{
-    if (model_path_name(path, out_model))
-        return out_model;
-    out_model[0] = '\0';
-    return path;
-}
-
 static bool publish_file(struct publication *publication, struct failure *failure)
 {
     struct server *server = publication->server;
     const char *path = publication->name;
     struct current_file found;
-    char name[MODEL_NAME_MAX + 1];
     struct publish_lock lock;
     bool published;
 
     assert(publication->is_file);
-    if (!publish_lock_take(&lock, server, hold_name(path, name), failure))
+    if (!publish_lock_take_path(&lock, server, path, failure))
         return false;
-    published =
-        check_file_preconditions(server, path, &publication->preconditions, &found, failure) &&
-        give_name(publication, &lock, path, found.exists, failure);
+    published = file_find_current(server, path, &found, failure) &&
+                file_check_preconditions(&publication->preconditions, &found, failure) &&
+                give_name(publication, &lock, path, found.exists, failure);
     if (published)
         show_file(publication, &lock);
     publish_lock_release(&lock);
@@ -493,51 +445,4 @@ void publication_complete(struct server *server, const char *name, struct publis
         complete_removal(server, name, remains);
     }
     publication_settle(server, name, published);
-}
-
-/* --- removal --- */
-
-static bool remove_held(struct server *server, const char *path,
-                        const struct preconditions *preconditions, struct remains *remains,
-                        struct failure *failure)
-{
-    struct store_expected expected = {.what = STORE_EXPECTS_VERSION};
-    struct current_file found;
-    struct zt_error error;
-    enum zt_status status;
-
-    if (!file_find_current(server, path, &found, failure))
-        return false;
-    if (!found.exists)
-        return failure_refuse(failure, PROBLEM_NOT_FOUND, "there is no stored file at this path");
-    if (!check_file_preconditions(server, path, preconditions, &found, failure))
-        return false;
-    expected.identity = found.identity;
-    status = server->store->ops->remove(server->store, path, &expected, &error);
-    if (status == ZT_ARGUMENT)
-        return failure_refuse(failure,
-                              preconditions_are_given(preconditions) ? PROBLEM_PRECONDITION_FAILED
-                                                                     : PROBLEM_CONFLICT,
-                              "the file was changed meanwhile");
-    if (status == ZT_OK)
-        remains_settle(remains, server->store, path, "removed");
-    return status == ZT_OK || status == ZT_NOT_FOUND || failure_of_store(failure, &error);
-}
-
-bool file_remove(struct server *server, const char *path, const struct preconditions *preconditions,
-                 struct remains *remains, struct failure *failure)
-{
-    char model[MODEL_NAME_MAX + 1];
-    struct publish_lock lock;
-    bool removed;
-
-    if (!publish_lock_take(&lock, server, hold_name(path, model), failure))
-        return false;
-    removed = remove_held(server, path, preconditions, remains, failure);
-    if (removed && model[0] != '\0')
-        generation_release(catalog_update(server->catalog, path));
-    if (removed)
-        note_changed(server);
-    publish_lock_release(&lock);
-    return removed;
 }

@@ -68,10 +68,4 @@ void publication_complete(struct server *server, const char *name, struct publis
 /* Makes the finished work durable, and changes nothing else. */
 void publication_settle(struct server *server, const char *name, struct published *published);
 
-/* Removes the file at a path, even if models need it, and no other file. remains: unfinished work
- * of a successful removal. Returns false with failure set (PROBLEM_NOT_FOUND,
- * PROBLEM_PRECONDITION_FAILED, …). On a worker. */
-bool file_remove(struct server *server, const char *path, const struct preconditions *preconditions,
-                 struct remains *remains, struct failure *failure);
-
 #endif

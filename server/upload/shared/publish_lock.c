@@ -111,15 +111,15 @@ bool publish_lock_other_servers(struct store *store, const char *name, int *out_
     return status == ZT_OK || failure_of_store(failure, &error);
 }
 
-bool publish_lock_take(struct publish_lock *lock, struct server *server, const char *name,
-                       struct failure *failure)
+/* The lock names what it locks. */
+static bool take(struct publish_lock *lock, struct failure *failure)
 {
     const int64_t by_ms = clock_ms() + HOLD_MS;
 
-    *lock = (struct publish_lock){.store = server->store, .name = name, .folder_lock = -1};
+    assert(lock->claim == NULL && lock->folder_lock < 0);
     if (!store_is_remote(lock->store)) {
         (void)take_name(lock, -1);
-        if (publish_lock_other_servers(lock->store, name, &lock->folder_lock, failure))
+        if (publish_lock_other_servers(lock->store, lock->name, &lock->folder_lock, failure))
             return true;
         release_name(lock);
         return false;
@@ -130,6 +130,24 @@ bool publish_lock_take(struct publish_lock *lock, struct server *server, const c
         return true;
     release_name(lock);
     return false;
+}
+
+bool publish_lock_take(struct publish_lock *lock, struct server *server, const char *name,
+                       struct failure *failure)
+{
+    *lock = (struct publish_lock){.store = server->store, .name = name, .folder_lock = -1};
+    return take(lock, failure);
+}
+
+bool publish_lock_take_path(struct publish_lock *lock, struct server *server, const char *path,
+                            struct failure *failure)
+{
+    *lock = (struct publish_lock){.store = server->store, .name = path, .folder_lock = -1};
+    if (model_path_name(path, lock->model))
+        lock->name = lock->model;
+    else
+        lock->model[0] = '\0';
+    return take(lock, failure);
 }
 
 void publish_lock_release(struct publish_lock *lock)
@@ -159,4 +177,22 @@ bool publish_lock_find(const struct publish_lock *lock, const char *path,
         return failure_of_store(failure, &error);
     *out_expected = expected;
     return true;
+}
+
+bool publish_lock_fail(const struct publish_lock *lock, const struct preconditions *preconditions,
+                       const struct zt_error *error, const char *done, struct failure *failure)
+{
+    assert(error->status != ZT_OK);
+    if (error->status == ZT_UNAVAILABLE && lock->claim != NULL && lock->claim->outcome_is_unknown)
+        return failure_refuse(
+            failure, PROBLEM_STORE_UNAVAILABLE,
+            "the object store did not respond, so it is unknown whether the model was %s", done);
+    if (error->status != ZT_ARGUMENT)
+        return failure_of_store(failure, error);
+    if (preconditions_are_given(preconditions))
+        return failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
+                              "the model was changed meanwhile");
+    (void)failure_set(failure, PROBLEM_CONFLICT, error);
+    failure->is_passing = true;
+    return false;
 }

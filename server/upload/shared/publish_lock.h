@@ -3,6 +3,7 @@
 #ifndef UPLOAD_SHARED_PUBLISH_LOCK_H
 #define UPLOAD_SHARED_PUBLISH_LOCK_H
 
+#include "http/fields/conditional.h"
 #include "store/store.h"
 #include "upload/shared/failure.h"
 
@@ -11,8 +12,9 @@ struct server;
 /* Writers of the same name wait for each other; writers of different names do not. */
 struct publish_lock {
     struct store *store;
-    const char *name;          /* borrowed */
-    struct store_claim *claim; /* NULL for a folder */
+    const char *name;               /* borrowed, or model */
+    char model[MODEL_NAME_MAX + 1]; /* by publish_lock_take_path: the path's model; empty: none */
+    struct store_claim *claim;      /* NULL for a folder */
     int folder_lock;           /* the lock of a folder that several servers write to; -1: none */
     struct publish_lock *next; /* held by this process */
 };
@@ -22,6 +24,11 @@ struct publish_lock {
  * long. On a worker. */
 bool publish_lock_take(struct publish_lock *lock, struct server *server, const char *name,
                        struct failure *failure);
+/* Locks the name of the model that a path belongs to, or could belong to; otherwise the path, which
+ * is borrowed. Replicas of a bucket claim models by name, so writers of one model's files must wait
+ * for each other. */
+bool publish_lock_take_path(struct publish_lock *lock, struct server *server, const char *path,
+                            struct failure *failure);
 void publish_lock_release(struct publish_lock *lock);
 
 /* Makes writers of a name on other servers of this folder wait until store_local_release. Returns
@@ -33,5 +40,10 @@ bool publish_lock_other_servers(struct store *store, const char *name, int *out_
  * set. */
 bool publish_lock_find(const struct publish_lock *lock, const char *path,
                        struct store_expected *out_expected, struct failure *failure);
+
+/* Records why the store did not change a file under the lock: with ZT_ARGUMENT, because it had
+ * another version than expected. done: "published" or "removed". Returns false. */
+bool publish_lock_fail(const struct publish_lock *lock, const struct preconditions *preconditions,
+                       const struct zt_error *error, const char *done, struct failure *failure);
 
 #endif

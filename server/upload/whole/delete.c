@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "upload/shared/current_model.h"
-#include "upload/shared/publication.h"
+#include "upload/shared/removal.h"
 #include "upload/shared/write_checks.h"
 
 /* Number of models examined in one step. */
@@ -77,61 +76,22 @@ static bool belongs(const struct generation *file, const struct shard_file *shar
            (shard->path == NULL || store_identity_equal(&file->identity, &shard->identity));
 }
 
-static void note_left(struct removal *removal, const char *path, const char *why)
+static bool shard_may_go(struct server *server, const struct generation *file, const void *context)
 {
-    log_write(LOG_LEVEL_WARN, "%s: its model was removed, but this file was not: %s", path, why);
-    removal->remains.has_files = true;
-}
-
-static void remove_file(struct removal *removal, const char *path)
-{
-    struct server *server = removal->server;
-    struct zt_error error;
-    enum zt_status status =
-        server->store->ops->remove(server->store, path, &store_expects_anything, &error);
-
-    if (status == ZT_OK) {
-        remains_settle(&removal->remains, server->store, path, "removed");
-        generation_release(catalog_update(server->catalog, path));
-    } else if (status != ZT_NOT_FOUND) {
-        note_left(removal, path, error.message);
-    }
-}
-
-static void remove_held_shard(struct removal *removal, const struct shard_file *shard)
-{
-    struct server *server = removal->server;
-    const uint64_t failed_before = failed_lookups_count();
-    struct generation *file = catalog_update(server->catalog, shard->sibling);
+    const struct shard_file *shard = context;
 
     assert(shard->path == NULL || strcmp(shard->path, shard->sibling) == 0);
-    if (failed_lookups_count() != failed_before)
-        note_left(removal, shard->sibling, "it cannot be opened now");
-    else if (belongs(file, shard) && !is_used(server, shard->sibling))
-        remove_file(removal, shard->sibling);
-    generation_release(file);
+    return belongs(file, shard) && !is_used(server, shard->sibling);
 }
 
 static void remove_shard(struct removal *removal, const struct shard_file *shard)
 {
-    size_t name_length;
-    unsigned rank;
-    char name[MODEL_NAME_MAX + 1];
-    struct publish_lock lock;
-    struct failure failure = {.is_set = false};
+    const struct removal_member member = {shard->sibling, shard_may_go, shard};
 
     /* External data may be any file of the folder. A shard that was found under another path, by
      * its content, belongs to another model. */
-    if (shard->is_data || (shard->path != NULL && strcmp(shard->path, shard->sibling) != 0) ||
-        !model_path_split(shard->sibling, &name_length, &rank))
-        return;
-    snprintf(name, sizeof(name), "%.*s", (int)name_length, shard->sibling);
-    if (!publish_lock_take(&lock, removal->server, name, &failure)) {
-        note_left(removal, shard->sibling, failure.error.message);
-        return;
-    }
-    remove_held_shard(removal, shard);
-    publish_lock_release(&lock);
+    if (!shard->is_data && (shard->path == NULL || strcmp(shard->path, shard->sibling) == 0))
+        removal_of_member(removal->server, &member, &removal->remains);
 }
 
 /* A shard's name is longer than its model's, so two removals cannot deadlock. */
@@ -186,44 +146,26 @@ static bool check(struct removal *removal, const struct generation *current)
     return true;
 }
 
-static bool fail_changed(struct removal *removal, const struct zt_error *error)
-{
-    assert(error->status == ZT_ARGUMENT);
-    if (preconditions_are_given(&removal->preconditions))
-        return failure_refuse(&removal->failure, PROBLEM_PRECONDITION_FAILED,
-                              "the model was changed meanwhile");
-    (void)failure_set(&removal->failure, PROBLEM_CONFLICT, error);
-    removal->failure.is_passing = true;
-    return false;
-}
-
 /* Removes only the version that was examined. A split GGUF has no file except its parts. */
 static bool remove_own(struct removal *removal, const struct publish_lock *lock,
                        const struct generation *current)
 {
     struct server *server = removal->server;
-    const struct store_expected expected = {STORE_EXPECTS_VERSION, current->identity};
     struct zt_error error;
     enum zt_status status;
 
     assert(!removal->failure.is_set);
     if (generation_is_split(current))
         return true;
-    status = server->store->ops->remove(server->store, current->path, &expected, &error);
+    status =
+        removal_of_version(server, current->path, &current->identity, &removal->remains, &error);
     if (status == ZT_OK) {
-        remains_settle(&removal->remains, server->store, current->path, "removed");
         atomic_fetch_add(&server->files_changed, 1);
-        generation_release(catalog_update(server->catalog, current->path));
         /* A file that was hidden behind it is served at once. */
         generation_release(model_find_current(server, removal->name));
     }
-    if (status == ZT_ARGUMENT)
-        return fail_changed(removal, &error);
-    if (status == ZT_UNAVAILABLE && lock->claim != NULL && lock->claim->outcome_is_unknown)
-        return failure_refuse(
-            &removal->failure, PROBLEM_STORE_UNAVAILABLE,
-            "the object store did not respond, so it is unknown whether the model was removed");
-    return status == ZT_OK || status == ZT_NOT_FOUND || failure_of_store(&removal->failure, &error);
+    return status == ZT_OK || status == ZT_NOT_FOUND ||
+           publish_lock_fail(lock, &removal->preconditions, &error, "removed", &removal->failure);
 }
 
 /* While its parts are removed, a split GGUF is not shown; other joined models have already lost
@@ -236,7 +178,7 @@ static void remove_parts(struct removal *removal, const struct generation *model
     assert(model->is_joined);
     if (generation_is_split(model))
         catalog_withhold(server->catalog, &withheld);
-    model_parts_remove(server, model, &removal->remains);
+    removal_of_parts(server, model, &removal->remains);
     if (generation_is_split(model))
         catalog_let_go(server->catalog, &withheld);
 }
@@ -311,8 +253,8 @@ static void run_file_removal(struct request *request)
     struct remains remains = {.is_unsynced = false};
 
     assert(!removal->failure.is_set && removal->path[0] != '\0');
-    if (file_remove(request->server, removal->path, &removal->preconditions, &remains,
-                    &removal->failure))
+    if (removal_of_file(request->server, removal->path, &removal->preconditions, &remains,
+                        &removal->failure))
         (void)remains_fail(&remains, "removed", &removal->failure);
 }
 
