@@ -41,7 +41,7 @@ static void free_object(struct kept_upload *upload)
 {
     struct staged_object *object = (struct staged_object *)upload;
 
-    staged_file_close(object->data);
+    kept_data_destroy(&object->data);
     free(object->parts);
     free(object);
 }
@@ -60,7 +60,7 @@ static bool end(struct kept_upload *upload)
     if (left_ms(upload) > 0)
         return false;
     if (object->parts != NULL && atomic_load(&object->state) == STAGED_ARRIVING)
-        return staged_parts_end(object) && change_state(object, STAGED_ARRIVING, STAGED_GONE);
+        return kept_data_close(&object->data) && change_state(object, STAGED_ARRIVING, STAGED_GONE);
     if (!change_state(object, STAGED_READY, STAGED_GONE))
         return false;
     log_write(LOG_LEVEL_INFO, "%s: an uploaded file expired before a commit used it",
@@ -84,6 +84,7 @@ struct staged_object *staged_new(struct server *server, const char *id, const ch
     if (object == NULL)
         return NULL;
     kept_upload_init(&object->kept, &staged_kind, server, id);
+    kept_data_init(&object->data, &object->kept, STAGED_DATA);
     snprintf(object->kept.entry.model, sizeof(object->kept.entry.model), "%s", repo);
     snprintf(object->owner, sizeof(object->owner), "%s", owner);
     return object;
@@ -102,34 +103,14 @@ static bool refuse_large(struct failure *failure)
                           "the file is larger than this server accepts");
 }
 
-static bool make_file(struct staged_object *object, uint64_t length, struct failure *failure)
-{
-    struct store *store = object->kept.server->store;
-    const char *id = object->kept.entry.id;
-    struct zt_error error;
-    struct zt_error ignored;
-
-    if (staging_folder_make(store->staging, id, &error) != ZT_OK)
-        return failure_of_store(failure, &error);
-    if (staging_folder_create(store->staging, id, STAGED_DATA, length, &object->data, &error) ==
-        ZT_OK)
-        return true;
-    (void)staging_folder_drop(store->staging, id, &ignored);
-    return failure_of_store(failure, &error);
-}
-
 /* Makes the folder before adding it to the table: expiry removes objects from the table with their
  * folders. */
 static bool begin(struct staged_object *object, uint64_t length, struct failure *failure)
 {
-    struct store *store = object->kept.server->store;
-    struct zt_error ignored;
-
-    if (!make_file(object, length, failure))
+    if (!kept_data_begin(&object->data, length, failure))
         return false;
     if (kept_uploads_add(&object->kept))
         return true;
-    (void)staging_folder_drop(store->staging, object->kept.entry.id, &ignored);
     return failure_refuse(
         failure, PROBLEM_RATE_LIMITED,
         "this client already has %u uploaded files that wait for a commit: hub.staged_per_client",
@@ -172,33 +153,25 @@ bool staged_write(struct staged_object *object, uint64_t offset, const void *byt
                   struct failure *failure)
 {
     const uint64_t most = most_bytes(object->kept.server);
-    struct zt_error error;
 
     assert(atomic_load(&object->state) == STAGED_ARRIVING);
     if (offset > most || length > most - offset)
         return refuse_large(failure);
-    if (staged_file_write_at(object->data, offset, bytes, length, &error) != ZT_OK) {
-        if (error.status != ZT_LIMIT)
-            atomic_store(&object->has_failed_write, true);
-        return failure_of_store(failure, &error);
-    }
+    if (!kept_data_write(&object->data, offset, bytes, length, failure))
+        return false;
     if (object->parts == NULL)
         atomic_fetch_add(&object->kept.entry.received, length);
-    kept_upload_touch(&object->kept);
     return true;
 }
 
 bool staged_take_space(struct staged_object *object, uint64_t bytes, struct failure *failure)
 {
-    struct zt_error error;
-
-    return staged_file_take_space(object->data, bytes, &error) == ZT_OK ||
-           failure_of_store(failure, &error);
+    return kept_data_take_space(&object->data, bytes, failure);
 }
 
 struct staged_file *staged_file(const struct staged_object *object)
 {
-    return object->data;
+    return object->data.file;
 }
 
 bool staged_finish(struct staged_object *object, const uint8_t sha256[32], struct failure *failure)
@@ -208,13 +181,13 @@ bool staged_finish(struct staged_object *object, const uint8_t sha256[32], struc
     assert(atomic_load(&object->state) == STAGED_ARRIVING);
     /* For objects in parts, other threads may be comparing these fields. */
     if (object->parts == NULL) {
-        object->length = staged_file_length(object->data);
+        object->length = staged_file_length(object->data.file);
         memcpy(object->sha256, sha256, sizeof(object->sha256));
     }
-    if (staged_file_sync(object->data, &error) != ZT_OK || staged_describe(object, &error) != ZT_OK)
+    if (staged_file_sync(object->data.file, &error) != ZT_OK ||
+        staged_describe(object, &error) != ZT_OK)
         return failure_of_store(failure, &error);
-    staged_file_close(object->data);
-    object->data = NULL;
+    kept_data_end(&object->data);
     kept_upload_touch(&object->kept);
     set_state(object, STAGED_ARRIVING, STAGED_READY);
     kept_upload_release(object);

@@ -9,18 +9,14 @@
 #include "hub/write/staged_work.h"
 #include "store/staging.h"
 
-/* No request may join any more. */
-#define CLOSED (-1)
-
 struct staged_parts {
-    atomic_int users; /* number of requests, or CLOSED */
     uint64_t part_length;
     size_t count;
     atomic_bool is_there[];
 };
 
 /* Held while an object is looked up and begun, so that the requests for its first parts find the
- * same one; and while files are opened and closed. */
+ * same one. */
 static pthread_mutex_t join_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct sought {
@@ -80,60 +76,18 @@ static struct staged_object *begin(struct server *server, const struct staged_or
     if (object == NULL || object->parts == NULL) {
         failure_no_memory(failure, "an upload");
     } else if (staged_make(object, origin, failure)) {
-        staged_file_return_space(object->data, UINT64_MAX);
+        staged_file_return_space(object->data.file, UINT64_MAX);
         return object;
     }
     kept_upload_release(object);
     return NULL;
 }
 
-/* Returns false if it is closed. */
-static bool add_user(struct staged_object *object)
-{
-    int users = atomic_load(&object->parts->users);
-
-    while (users != CLOSED &&
-           !atomic_compare_exchange_weak(&object->parts->users, &users, users + 1))
-        continue;
-    return users != CLOSED;
-}
-
-static bool close_for(struct staged_object *object, int users)
-{
-    return atomic_compare_exchange_strong(&object->parts->users, &users, CLOSED);
-}
-
-/* The lock must be held. Called by a request that sends a part, or that has closed the object. */
-static bool open_data(struct staged_object *object, struct failure *failure)
-{
-    return object->data != NULL || staged_open(object, &object->data, failure);
-}
-
-/* The lock must be held. */
-static void remove_user(struct staged_object *object)
-{
-    const int before = atomic_fetch_sub(&object->parts->users, 1);
-
-    assert(before > 0);
-    if (before > 1)
-        return;
-    if (atomic_load(&object->has_failed_write)) {
-        staged_file_return_space(object->data, UINT64_MAX);
-        return;
-    }
-    staged_file_close(object->data);
-    object->data = NULL;
-}
-
 static bool enter(struct staged_object *object, struct failure *failure)
 {
-    if (!add_user(object))
-        return failure_refuse(failure, PROBLEM_CONFLICT,
-                              "all parts of this object have already arrived");
-    if (open_data(object, failure))
-        return true;
-    remove_user(object);
-    return false;
+    return kept_data_enter(&object->data, failure) ||
+           failure_refuse(failure, PROBLEM_CONFLICT,
+                          "all parts of this object have already arrived");
 }
 
 struct staged_object *staged_join(struct server *server, const struct staged_origin *origin,
@@ -144,9 +98,11 @@ struct staged_object *staged_join(struct server *server, const struct staged_ori
 
     pthread_mutex_lock(&join_lock);
     object = search(server, origin, whole);
-    if (object == NULL)
-        object = begin(server, origin, whole, failure);
     is_entered = object != NULL && enter(object, failure);
+    if (object == NULL) {
+        object = begin(server, origin, whole, failure);
+        is_entered = object != NULL;
+    }
     pthread_mutex_unlock(&join_lock);
     if (is_entered)
         return object;
@@ -156,9 +112,7 @@ struct staged_object *staged_join(struct server *server, const struct staged_ori
 
 void staged_leave(struct staged_object *object)
 {
-    pthread_mutex_lock(&join_lock);
-    remove_user(object);
-    pthread_mutex_unlock(&join_lock);
+    kept_data_leave(&object->data);
     kept_upload_touch(&object->kept);
     kept_upload_release(object);
 }
@@ -182,11 +136,6 @@ void staged_mark_part(struct staged_object *object, uint64_t part, bool is_there
         atomic_fetch_sub(&object->kept.entry.received, length_of(object, part));
 }
 
-bool staged_parts_end(struct staged_object *object)
-{
-    return close_for(object, 0);
-}
-
 static size_t count_missing(const struct staged_object *object)
 {
     size_t missing = 0;
@@ -196,27 +145,17 @@ static size_t count_missing(const struct staged_object *object)
     return missing;
 }
 
-static bool open_closed(struct staged_object *object, struct failure *failure)
-{
-    bool is_open;
-
-    pthread_mutex_lock(&join_lock);
-    is_open = open_data(object, failure);
-    pthread_mutex_unlock(&join_lock);
-    return is_open;
-}
-
 static bool close_whole(struct staged_object *object, struct failure *failure)
 {
     size_t missing;
 
-    if (!close_for(object, 0))
+    if (!kept_data_close(&object->data))
         return failure_refuse(failure, PROBLEM_CONFLICT,
                               "a part of this object is still arriving, or it is being finished");
     missing = count_missing(object);
-    if (missing == 0 && open_closed(object, failure))
+    if (missing == 0 && kept_data_enter_closed(&object->data, failure))
         return true;
-    atomic_store(&object->parts->users, 0);
+    kept_data_reopen(&object->data);
     return failure_refuse(failure, PROBLEM_CONFLICT,
                           "%zu of the %zu parts of this object have not arrived", missing,
                           object->parts->count);

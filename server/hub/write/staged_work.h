@@ -3,6 +3,7 @@
 #define HUB_WRITE_STAGED_WORK_H
 
 #include "hub/write/staged_objects.h"
+#include "upload/shared/kept_data.h"
 
 #define STAGED_DATA        "data"
 #define STAGED_DESCRIPTION "staged"
@@ -16,10 +17,8 @@ struct staged_object {
     char owner[CLIENT_SIZE]; /* constant */
     struct job job;          /* removes it */
     _Atomic(enum staged_state) state;
-    struct staged_file *data;     /* while it arrives; NULL while no part is being sent */
-    atomic_bool has_failed_write; /* a write failed: data stays open, because only this descriptor
-                                 * knows */
-    struct staged_parts *parts;   /* NULL: it arrives whole; constant */
+    struct kept_data data;      /* its users: the requests that send it, or parts of it */
+    struct staged_parts *parts; /* NULL: it arrives whole; constant */
     /* Constant once the object is ready; for an object in parts, from the beginning. */
     uint8_t sha256[32];
     uint64_t length;
@@ -29,9 +28,6 @@ struct staged_object {
  * failure set. */
 bool staged_make(struct staged_object *object, const struct staged_origin *origin,
                  struct failure *failure);
-
-/* staged_parts.c: ends an object of which no part is being sent. Returns false if one is. */
-bool staged_parts_end(struct staged_object *object);
 
 /* Makes an object in memory, with one reference to kept. Returns NULL if out of memory. */
 struct staged_object *staged_new(struct server *server, const char *id, const char *repo,

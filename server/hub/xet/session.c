@@ -10,6 +10,7 @@
 #include "base/metrics.h"
 #include "base/server.h"
 #include "store/staging.h"
+#include "upload/shared/kept_data.h"
 #include "zt/digest.h"
 
 #define FILE_NAME "xorbs"
@@ -20,15 +21,10 @@ struct xet_session {
     struct kept_upload kept; /* entry.model: the repository */
     char key[UPLOAD_ID_SIZE];
     char owner[CLIENT_SIZE];
-    struct staged_file *file; /* NULL while there are no users; guarded by the lock */
-    atomic_bool
-        has_failed_write; /* a write failed: the file stays open, because only this descriptor
-                               * knows */
-    atomic_bool is_over;  /* set under the lock */
+    struct kept_data data; /* closed when the session is over */
 
     pthread_mutex_t lock; /* guards the following */
-    unsigned users;
-    bool is_done; /* a shard was accepted, and no data has arrived since */
+    bool is_done;         /* a shard was accepted, and no data has arrived since */
     bool has_turn;
     struct waiter *waiting;
     uint64_t reserved; /* bytes of the file in use */
@@ -71,22 +67,15 @@ static int64_t left_ms(struct kept_upload *upload)
 
 static bool end(struct kept_upload *upload)
 {
-    struct xet_session *session = (struct xet_session *)upload;
-    const bool is_idle = left_ms(upload) <= 0;
-
-    pthread_mutex_lock(&session->lock);
-    if (is_idle && session->users == 0)
-        atomic_store(&session->is_over, true);
-    pthread_mutex_unlock(&session->lock);
-    return atomic_load(&session->is_over);
+    return left_ms(upload) <= 0 && kept_data_close(&((struct xet_session *)upload)->data);
 }
 
 static void free_session(struct kept_upload *upload)
 {
     struct xet_session *session = (struct xet_session *)upload;
 
-    assert(session->users == 0 && session->waiting == NULL);
-    staged_file_close(session->file);
+    assert(session->waiting == NULL);
+    kept_data_destroy(&session->data);
     pthread_mutex_destroy(&session->lock);
     free(session->slots);
     free(session);
@@ -112,6 +101,7 @@ static struct xet_session *new_session(struct server *server, const struct xet_s
         return NULL;
     registry_make_id(id);
     kept_upload_init(&session->kept, &xet_session_kind, server, id);
+    kept_data_init(&session->data, &session->kept, FILE_NAME);
     snprintf(session->kept.entry.model, sizeof(session->kept.entry.model), "%s", name->repo);
     snprintf(session->kept.entry.client, sizeof(session->kept.entry.client), "%s", client);
     memcpy(session->key, name->key.bytes, name->key.length);
@@ -122,36 +112,14 @@ static struct xet_session *new_session(struct server *server, const struct xet_s
     return session;
 }
 
-static bool make_file(struct xet_session *session, struct failure *failure)
-{
-    struct store *store = session->kept.server->store;
-    const char *id = session->kept.entry.id;
-    struct zt_error error;
-    struct zt_error ignored;
-
-    if (staging_folder_make(store->staging, id, &error) != ZT_OK)
-        return failure_of_store(failure, &error);
-    if (staging_folder_create(store->staging, id, FILE_NAME, UINT64_MAX, &session->file, &error) ==
-        ZT_OK)
-        return true;
-    (void)staging_folder_drop(store->staging, id, &ignored);
-    return failure_of_store(failure, &error);
-}
-
 /* Makes the folder before adding it to the table: expiry removes sessions from the table with their
  * folders. */
 static bool begin(struct xet_session *session, struct failure *failure)
 {
-    struct store *store = session->kept.server->store;
-    struct zt_error ignored;
-
-    if (!make_file(session, failure))
+    if (!kept_data_begin(&session->data, UINT64_MAX, failure))
         return false;
-    session->users = 1;
     if (kept_uploads_add(&session->kept))
         return true;
-    session->users = 0;
-    (void)staging_folder_drop(store->staging, session->kept.entry.id, &ignored);
     return failure_refuse(
         failure, PROBLEM_RATE_LIMITED,
         "this client already has %u uploads by Xet in progress: upload.sessions_per_client",
@@ -163,35 +131,18 @@ static bool is_wanted(const void *context, const struct kept_upload *upload)
     const struct xet_session_name *wanted = context;
     const struct xet_session *session = (const struct xet_session *)upload;
 
-    return upload->kind == &xet_session_kind && !atomic_load(&session->is_over) &&
+    return upload->kind == &xet_session_kind && !kept_data_is_closed(&session->data) &&
            zt_text_is(wanted->key, session->key) && strcmp(session->owner, wanted->owner) == 0 &&
            strcmp(upload->entry.model, wanted->repo) == 0;
-}
-
-/* The lock must be held. Returns false with failure set. */
-static bool open_file(struct xet_session *session, struct failure *failure)
-{
-    struct store *store = session->kept.server->store;
-    struct zt_error error;
-
-    return session->file != NULL ||
-           staging_folder_open(store->staging, session->kept.entry.id, FILE_NAME, &session->file,
-                               &error) == ZT_OK ||
-           failure_of_store(failure, &error);
 }
 
 /* Returns false if the session has just expired, or with failure set. */
 static bool enter(struct xet_session *session, struct failure *failure)
 {
-    bool is_open;
-
-    pthread_mutex_lock(&session->lock);
-    is_open = !atomic_load(&session->is_over) && open_file(session, failure);
-    session->users += is_open;
-    pthread_mutex_unlock(&session->lock);
-    if (is_open)
-        kept_upload_touch(&session->kept);
-    return is_open;
+    if (!kept_data_enter(&session->data, failure))
+        return false;
+    kept_upload_touch(&session->kept);
+    return true;
 }
 
 /* begin_lock must be held. */
@@ -237,14 +188,7 @@ void xet_session_leave(void *thing)
 {
     struct xet_session *session = thing;
 
-    pthread_mutex_lock(&session->lock);
-    assert(session->users > 0);
-    session->users--;
-    if (session->users == 0 && !atomic_load(&session->has_failed_write)) {
-        staged_file_close(session->file);
-        session->file = NULL;
-    }
-    pthread_mutex_unlock(&session->lock);
+    kept_data_leave(&session->data);
     kept_upload_release(&session->kept);
 }
 
@@ -294,30 +238,21 @@ bool xet_session_reserve(struct xet_session *session, uint64_t length, uint64_t 
 
 bool xet_session_take_space(struct xet_session *session, uint64_t bytes, struct failure *failure)
 {
-    struct zt_error error;
-
-    return staged_file_take_space(session->file, bytes, &error) == ZT_OK ||
-           failure_of_store(failure, &error);
+    return kept_data_take_space(&session->data, bytes, failure);
 }
 
 void xet_session_return_space(struct xet_session *session, uint64_t bytes)
 {
     if (bytes > 0)
-        staged_file_return_space(session->file, bytes);
+        staged_file_return_space(session->data.file, bytes);
 }
 
 bool xet_session_write(struct xet_session *session, uint64_t offset, const void *bytes,
                        size_t length, struct failure *failure)
 {
-    struct zt_error error;
-
-    if (staged_file_write_at(session->file, offset, bytes, length, &error) != ZT_OK) {
-        if (error.status != ZT_LIMIT)
-            atomic_store(&session->has_failed_write, true);
-        return failure_of_store(failure, &error);
-    }
+    if (!kept_data_write(&session->data, offset, bytes, length, failure))
+        return false;
     atomic_fetch_add(&session->kept.entry.received, length);
-    kept_upload_touch(&session->kept);
     return true;
 }
 
@@ -327,7 +262,7 @@ bool xet_session_read(struct xet_session *session, struct zt_source **out_source
     struct zt_error error;
 
     assert(session->has_turn);
-    return staged_file_read_back(session->file, out_source, &error) == ZT_OK ||
+    return staged_file_read_back(session->data.file, out_source, &error) == ZT_OK ||
            failure_of_store(failure, &error);
 }
 

@@ -205,6 +205,17 @@ struct kept_upload *kept_uploads_search(struct kept_uploads *kept,
     return found;
 }
 
+static void remove_place(struct kept_upload *upload)
+{
+    struct store *store = upload->server->store;
+    struct zt_error error;
+    enum zt_status status;
+
+    status = staging_folder_drop(store->staging, upload->entry.id, &error);
+    if (status != ZT_OK && status != ZT_NOT_FOUND)
+        log_write(LOG_LEVEL_WARN, "upload %s: not removed: %s", upload->entry.id, error.message);
+}
+
 static unsigned limit_of(const struct kept_upload *upload)
 {
     const struct config *config = upload->server->config;
@@ -221,8 +232,10 @@ bool kept_uploads_add(struct kept_upload *upload)
     bool is_new;
 
     assert(!upload->is_listed);
-    if (!registry_add(server->registry, &upload->entry, limit))
+    if (!registry_add(server->registry, &upload->entry, limit)) {
+        remove_place(upload);
         return false;
+    }
     metric_add(METRIC_BEGUN_FILE + (enum metric)upload->entry.kind, 1);
     is_new = put_in(server->kept, upload);
     assert(is_new);
@@ -236,17 +249,6 @@ void kept_uploads_remove(struct kept_upload *upload)
 }
 
 /* --- places and outcomes --- */
-
-static void remove_place(struct kept_upload *upload)
-{
-    struct store *store = upload->server->store;
-    struct zt_error error;
-    enum zt_status status;
-
-    status = staging_folder_drop(store->staging, upload->entry.id, &error);
-    if (status != ZT_OK && status != ZT_NOT_FOUND)
-        log_write(LOG_LEVEL_WARN, "upload %s: not removed: %s", upload->entry.id, error.message);
-}
 
 /* Removes the folder first: an upload with a folder that is not in the table would be taken
  * over. */

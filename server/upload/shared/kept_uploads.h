@@ -95,8 +95,8 @@ struct kept_upload *kept_uploads_find_or_adopt(struct kept_uploads *kept, enum u
 /* Returns true if another process with the same root owns the upload of an id. */
 bool kept_uploads_is_of_other_process(struct kept_uploads *kept, struct zt_text id);
 
-/* Adds an upload to the table and the registry, with a separate reference. Returns false, without
- * effect, if the client has too many. */
+/* Adds an upload, whose folder was made before, to the table and the registry, with a separate
+ * reference. Returns false if the client has too many; the folder is then removed. */
 bool kept_uploads_add(struct kept_upload *upload);
 /* Removes an upload and its folder. The caller has ended it, so that no request uses it any more.
  * On a worker. */

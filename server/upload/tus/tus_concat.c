@@ -233,7 +233,6 @@ static bool add_final(struct concat *concat)
         return failure_of_store(&concat->failure, &error);
     if (kept_uploads_add(&final->kept))
         return true;
-    (void)staging_folder_drop(final->kept.server->store->staging, final->kept.entry.id, NULL);
     return failure_refuse(&concat->failure, PROBLEM_INTERNAL, "the upload cannot be listed");
 }
 

@@ -23,7 +23,6 @@ static bool refuse_making(struct request *request, struct resumable *resumable)
         return true;
     }
     if (!kept_uploads_add(&resumable->kept)) {
-        (void)staging_folder_drop(request->server->store->staging, resumable->kept.entry.id, NULL);
         write_reply_crowded(
             request, (unsigned)config_number(&request->server->config->upload.sessions_per_client),
             "upload.sessions_per_client");

@@ -106,13 +106,9 @@ static bool describe(struct request *request, struct writer_session *session)
 /* From here on other requests can find it. */
 static bool show(struct creation *creation, struct writer_session *session)
 {
-    struct store *store = session->kept.server->store;
-    struct zt_error ignored;
-
     assert(session->journal_end > 0);
     if (kept_uploads_add(&session->kept))
         return true;
-    (void)staging_folder_drop(store->staging, session->kept.entry.id, &ignored);
     creation->is_crowded = true;
     return false;
 }
