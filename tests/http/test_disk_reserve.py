@@ -110,10 +110,16 @@ def test_a_component_of_the_streaming_writer(disk, server):
 
 
 def test_a_commit(disk, server):
+    xet.create(server, lfs.REPO)
+    assert lfs.commit(server, lfs.inline("file", pattern(ROOM + MIB))).status == 507
+    assert lfs.files_of(disk.path) == {}
+
+
+def test_a_commit_needs_room_for_its_files_only_once(disk, server):
     content = pattern(ROOM - 2 * MIB)
     xet.create(server, lfs.REPO)
-    assert lfs.commit(server, lfs.inline("file", content)).status == 507
-    assert lfs.files_of(disk.path) == {}
+    assert lfs.commit(server, lfs.inline("file", content)).status == 200
+    assert lfs.files_of(disk.path) == {"file": content}
 
 
 @pytest.mark.parametrize("count", [1, 5])

@@ -13,7 +13,8 @@
 #include "store/staging.h"
 #include "upload/shared/write_checks.h"
 
-#define ARRIVED "arrived"
+/* The name of an operation's file in the commit's folder. */
+#define FILE_NAME_SIZE 32
 
 bool commit_refuse(struct commit *commit, unsigned line, enum problem problem, const char *format,
                    ...)
@@ -45,32 +46,38 @@ bool commit_open_place(struct commit *commit)
     return true;
 }
 
-static bool open_arrived(struct commit *commit)
+static void print_file_name(size_t file, char out_name[FILE_NAME_SIZE])
 {
+    snprintf(out_name, FILE_NAME_SIZE, "f%zu", file);
+}
+
+bool commit_make_file(struct commit *commit, uint64_t length, struct staged_file **out_file)
+{
+    char name[FILE_NAME_SIZE];
     struct zt_error error;
 
-    if (!commit_open_place(commit))
-        return false;
-    return staging_folder_create(commit->server->store->staging, commit->id, ARRIVED, UINT64_MAX,
-                                 &commit->arrived, &error) == ZT_OK ||
+    print_file_name(commit->file_count, name);
+    return staging_folder_create(commit->server->store->staging, commit->id, name, length, out_file,
+                                 &error) == ZT_OK ||
            failure_of_store(&commit->failure, &error);
 }
 
-void commit_file_name(const struct commit *commit, const struct commit_operation *operation,
-                      char out_name[COMMIT_FILE_NAME_SIZE])
+void commit_give_file(struct commit *commit, struct commit_operation *operation)
 {
-    snprintf(out_name, COMMIT_FILE_NAME_SIZE, "f%zu", (size_t)(operation - commit->operations));
+    assert(commit->has_place && !operation->removes);
+    operation->file = commit->file_count++;
 }
 
-bool commit_make_file(struct commit *commit, struct commit_operation *operation,
+bool commit_open_file(struct commit *commit, const struct commit_operation *operation,
                       struct staged_file **out_file)
 {
-    char name[COMMIT_FILE_NAME_SIZE];
+    char name[FILE_NAME_SIZE];
     struct zt_error error;
 
-    commit_file_name(commit, operation, name);
-    return staging_folder_create(commit->server->store->staging, commit->id, name,
-                                 operation->length, out_file, &error) == ZT_OK ||
+    assert(operation->file < commit->file_count);
+    print_file_name(operation->file, name);
+    return staging_folder_open(commit->server->store->staging, commit->id, name, out_file,
+                               &error) == ZT_OK ||
            failure_of_store(&commit->failure, &error);
 }
 
@@ -78,13 +85,26 @@ bool commit_store(struct commit *commit, const uint8_t *bytes, size_t length)
 {
     struct zt_error error;
 
-    if (commit->arrived == NULL && !open_arrived(commit))
+    if (commit->arriving == NULL &&
+        (!commit_open_place(commit) || !commit_make_file(commit, UINT64_MAX, &commit->arriving)))
         return false;
-    if (staged_file_write_at(commit->arrived, commit->arrived_bytes, bytes, length, &error) !=
+    if (staged_file_write_at(commit->arriving, commit->arriving_bytes, bytes, length, &error) !=
         ZT_OK)
         return failure_of_store(&commit->failure, &error);
-    commit->arrived_bytes += length;
+    commit->arriving_bytes += length;
     return true;
+}
+
+/* Ends the content of a line. Returns its length. If no operation takes the file, the next content
+ * replaces it. */
+static uint64_t end_content(struct commit *commit)
+{
+    const uint64_t length = commit->arriving_bytes;
+
+    staged_file_close(commit->arriving);
+    commit->arriving = NULL;
+    commit->arriving_bytes = 0;
+    return length;
 }
 
 /* --- operations --- */
@@ -166,24 +186,20 @@ static struct commit_operation *add(struct commit *commit, unsigned line, struct
     return operation;
 }
 
-bool commit_add_file(struct commit *commit, unsigned line, struct zt_text path, uint64_t length,
+bool commit_add_file(struct commit *commit, unsigned line, struct zt_text path,
                      const uint8_t sha256[32])
 {
+    const uint64_t length = end_content(commit);
     struct commit_operation *operation;
 
-    assert(length <= commit->arrived_bytes);
-    if (is_left_out(commit, path)) {
-        /* The next content overwrites this one. */
-        commit->arrived_bytes -= length;
+    if (is_left_out(commit, path))
         return true;
-    }
     operation = add(commit, line, path);
     if (operation == NULL)
         return false;
-    operation->offset = commit->arrived_bytes - length;
     operation->length = length;
     memcpy(operation->sha256, sha256, sizeof(operation->sha256));
-    commit->content_count++;
+    commit_give_file(commit, operation);
     return true;
 }
 
@@ -231,9 +247,7 @@ void commit_clear(struct commit *commit)
     free(commit->operations);
     commit->operations = NULL;
     commit->count = 0;
-    if (commit->arrived != NULL)
-        staged_file_close(commit->arrived);
-    commit->arrived = NULL;
+    (void)end_content(commit);
     if (commit->has_place)
         staging_folder_drop(commit->server->store->staging, commit->id, &ignored);
     commit->has_place = false;

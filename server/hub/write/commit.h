@@ -11,8 +11,6 @@
 
 /* Maximum number of operations per commit, including one for each file of a removed folder. */
 #define COMMIT_OPERATIONS_MAX 10000
-/* The name of a file in the commit's folder. */
-#define COMMIT_FILE_NAME_SIZE 32
 /* For an object: any length that the object with this SHA-256 has. */
 #define COMMIT_LENGTH_UNKNOWN UINT64_MAX
 
@@ -21,8 +19,8 @@ struct commit_operation {
     bool is_folder;  /* for a removal: means all files of the folder */
     bool goes_first; /* for a removal: another operation needs the path to be free */
     unsigned line;
-    char *path;      /* below the root */
-    uint64_t offset; /* of its content in `arrived` */
+    char *path;  /* below the root */
+    size_t file; /* the number of its file in the commit's folder */
     uint64_t length;
     uint8_t sha256[32];
     /* The bytes were sent before the commit, or are already in the repository. If several
@@ -44,13 +42,13 @@ struct commit {
     /* The committing request, which waits. */
     const struct request *request;
     struct name_filter covers;
-    /* The contents of all lines, one after another. */
-    struct staged_file *arrived;
-    uint64_t arrived_bytes;
+    size_t file_count; /* files in the commit's folder that operations have */
+    /* The content of the arriving line; NULL until it begins. */
+    struct staged_file *arriving;
+    uint64_t arriving_bytes;
     struct commit_operation *operations;
     size_t count;
     size_t capacity;
-    size_t content_count;
     struct failure failure;
     bool is_absent;                    /* failed because the repository does not exist */
     bool has_no_place;                 /* failed because no file can have one of the paths, even
@@ -63,12 +61,13 @@ struct commit {
     struct remains remains;            /* unfinished work of these */
 };
 
-/* Appends to `arrived`. This function and the following ones return false with failure set. */
+/* Appends to the content of the arriving line, which becomes the file of the next operation. This
+ * function and the following ones return false with failure set. */
 bool commit_store(struct commit *commit, const uint8_t *bytes, size_t length);
 
 /* path is relative to the repository. These refuse a path that no file can have, and ignore
- * .gitattributes and .gitignore, whose bytes must have been stored last. */
-bool commit_add_file(struct commit *commit, unsigned line, struct zt_text path, uint64_t length,
+ * .gitattributes and .gitignore. A file's content must have been stored last. */
+bool commit_add_file(struct commit *commit, unsigned line, struct zt_text path,
                      const uint8_t sha256[32]);
 bool commit_add_object(struct commit *commit, unsigned line, struct zt_text path, uint64_t length,
                        const uint8_t sha256[32]);
@@ -82,10 +81,11 @@ bool commit_run(struct commit *commit);
 
 /* commit.c: makes the folder for the commit's files, unless it exists. */
 bool commit_open_place(struct commit *commit);
-/* Writes the name of an operation's file in that folder. */
-void commit_file_name(const struct commit *commit, const struct commit_operation *operation,
-                      char out_name[COMMIT_FILE_NAME_SIZE]);
-bool commit_make_file(struct commit *commit, struct commit_operation *operation,
+/* Makes the next file in that folder, which belongs to an operation after commit_give_file. */
+bool commit_make_file(struct commit *commit, uint64_t length, struct staged_file **out_file);
+void commit_give_file(struct commit *commit, struct commit_operation *operation);
+/* Opens the file of an operation again. */
+bool commit_open_file(struct commit *commit, const struct commit_operation *operation,
                       struct staged_file **out_file);
 
 /* commit_run.c: waits for the commit to this repository that is being carried out, if any, and

@@ -115,8 +115,9 @@ static bool copy_source(struct commit *commit, struct commit_operation *operatio
     struct zt_error error;
     enum zt_status status;
 
-    if (!commit_open_place(commit) || !commit_make_file(commit, operation, &file))
+    if (!commit_open_place(commit) || !commit_make_file(commit, operation->length, &file))
         return false;
+    commit_give_file(commit, operation);
     status = zt_hasher_new(ZT_DIGEST_SHA256, &hasher);
     if (status == ZT_OK) {
         status = copy_bytes(source, file, hasher, &error);

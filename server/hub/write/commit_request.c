@@ -28,7 +28,6 @@ struct commit_request {
     struct commit commit;
     struct commit_lines lines;
     struct zt_hasher *hasher; /* for the arriving content */
-    uint64_t content_bytes;
     struct counted_body counted;
     unsigned header_line; /* 0: none yet */
     bool is_empty;        /* no line has arrived */
@@ -153,13 +152,12 @@ static bool take_content(void *context, const uint8_t *bytes, size_t length)
     struct commit_request *self = context;
     const uint64_t most = (uint64_t)config_number(&self->commit.server->config->upload.max_bytes);
 
-    if (length > most || self->content_bytes > most - length)
+    if (length > most || self->commit.arriving_bytes > most - length)
         return commit_refuse(&self->commit, self->lines.number, PROBLEM_TOO_LARGE,
                              "the file is larger than this server accepts");
     if (!begin_hash(self) || !commit_store(&self->commit, bytes, length))
         return false;
     zt_hasher_update(self->hasher, bytes, length);
-    self->content_bytes += length;
     return true;
 }
 
@@ -174,7 +172,6 @@ static bool add_file(struct commit_request *self, const struct json_t *value,
     struct zt_digest digest;
     struct zt_text path;
     struct zt_text encoding;
-    uint64_t length;
 
     if (json_member_text(value, "path", &path) != JSON_FOUND)
         return refuse_line(self, "a file needs a path");
@@ -189,10 +186,8 @@ static bool add_file(struct commit_request *self, const struct json_t *value,
     zt_hasher_finish(self->hasher, &digest);
     zt_hasher_free(self->hasher);
     self->hasher = NULL;
-    length = self->content_bytes;
-    self->content_bytes = 0;
     self->commit.begins = true;
-    return commit_add_file(&self->commit, self->lines.number, path, length, digest.bytes);
+    return commit_add_file(&self->commit, self->lines.number, path, digest.bytes);
 }
 
 /* Copies of the repository's own files have no size. */

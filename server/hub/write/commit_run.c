@@ -1,6 +1,5 @@
 /* Carries out a commit. Everything that can be refused is refused before the first file changes.
  * Commits to one repository wait for each other. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +14,8 @@
 
 /* Prepended to a repository's name. Models cannot have such names. */
 #define COMMITS_OF "commits of "
-/* Shared by all repositories. */
-#define LOCKS 16
-
-static pthread_mutex_t locks[LOCKS] = {
-    PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
-    PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
-    PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
-    PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
-    PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
-    PTHREAD_MUTEX_INITIALIZER,
-};
+/* A name with it, and NUL. */
+#define LOCK_NAME_SIZE (sizeof(COMMITS_OF) + HUB_REPO_SIZE)
 
 static const struct preconditions no_preconditions;
 
@@ -34,9 +24,12 @@ static const struct store_ops *ops_of(const struct commit *commit)
     return commit->server->store->ops;
 }
 
-static pthread_mutex_t *lock_of(const struct commit *commit)
+/* Makes other commits to the repository on this server wait. The lock borrows the name. */
+static void lock_repo(const struct commit *commit, char name[LOCK_NAME_SIZE],
+                      struct publish_lock *lock)
 {
-    return &locks[zt_xxh3(commit->repo, strlen(commit->repo)) % LOCKS];
+    snprintf(name, LOCK_NAME_SIZE, COMMITS_OF "%s", commit->repo);
+    publish_lock_take_here(lock, commit->server->store, name);
 }
 
 /* Finds the current version; *out_version is NULL for a repository without files. */
@@ -50,12 +43,13 @@ static bool find_version(struct commit *commit, struct hub_version **out_version
 
 bool commit_find_later(struct commit *commit, struct hub_version **out_version)
 {
-    pthread_mutex_t *lock = lock_of(commit);
+    char name[LOCK_NAME_SIZE];
+    struct publish_lock lock;
     bool is_found;
 
-    pthread_mutex_lock(lock);
+    lock_repo(commit, name, &lock);
     is_found = find_version(commit, out_version);
-    pthread_mutex_unlock(lock);
+    publish_lock_release(&lock);
     return is_found;
 }
 
@@ -107,36 +101,12 @@ static bool fail_line(struct commit *commit, const struct commit_operation *oper
     return false;
 }
 
-/* Moves a content into a separate file. */
-static bool take_out(struct commit *commit, struct commit_operation *operation)
-{
-    struct staged_file **stored = &operation->publication.stored;
-    struct zt_error error;
-
-    if (!commit_make_file(commit, operation, stored))
-        return false;
-    if (operation->length == 0)
-        return true;
-    if (staged_file_copy(commit->arrived, operation->offset, *stored, 0, operation->length,
-                         &error) != ZT_OK)
-        return failure_of_store(&commit->failure, &error);
-    staged_file_discard(commit->arrived, operation->offset, operation->length);
-    return true;
-}
-
-/* Opens an existing file again. */
 static bool open_file(struct commit *commit, struct commit_operation *operation)
 {
     struct staged_file **stored = &operation->publication.stored;
-    char name[COMMIT_FILE_NAME_SIZE];
-    struct zt_error error;
 
-    if (operation->staged != NULL)
-        return staged_open(operation->staged, stored, &commit->failure);
-    commit_file_name(commit, operation, name);
-    return staging_folder_open(commit->server->store->staging, commit->id, name, stored, &error) ==
-               ZT_OK ||
-           failure_of_store(&commit->failure, &error);
+    return operation->staged != NULL ? staged_open(operation->staged, stored, &commit->failure)
+                                     : commit_open_file(commit, operation, stored);
 }
 
 static void release_operation(struct commit_operation *operation)
@@ -155,7 +125,7 @@ static bool check_file(struct commit *commit, struct commit_operation *operation
     publication->is_file = true;
     publication->covers = commit->covers;
     memcpy(publication->published.sha256, operation->sha256, sizeof(operation->sha256));
-    is_right = (operation->is_lfs ? open_file(commit, operation) : take_out(commit, operation)) &&
+    is_right = open_file(commit, operation) &&
                (publication_check(&operation->publication, &commit->failure) ||
                 fail_line(commit, operation));
     release_operation(operation);
@@ -271,31 +241,26 @@ static bool name_result(struct commit *commit)
 }
 
 /* Makes commits on other servers of this folder wait, and takes their results into account. */
-static bool exclude_others(struct commit *commit, int *out_lock)
+static bool exclude_others(struct commit *commit, struct publish_lock *lock)
 {
-    char name[sizeof(COMMITS_OF) + HUB_REPO_SIZE];
-
-    snprintf(name, sizeof(name), COMMITS_OF "%s", commit->repo);
-    if (!publish_lock_other_servers(commit->server->store, name, out_lock, &commit->failure))
+    if (!publish_lock_exclude(lock, &commit->failure))
         return false;
-    if (*out_lock >= 0)
+    if (lock->folder_lock >= 0)
         hub_repos_changed(commit->server->hub);
     return true;
 }
 
 bool commit_run(struct commit *commit)
 {
-    pthread_mutex_t *lock = lock_of(commit);
-    int folder_lock = -1;
+    char name[LOCK_NAME_SIZE];
+    struct publish_lock lock;
     bool is_done;
 
     if (!check_now(commit, true) || !check_files(commit))
         return false;
-    pthread_mutex_lock(lock);
-    is_done = exclude_others(commit, &folder_lock) && check_now(commit, false) &&
-              carry_out_all(commit) && name_result(commit) &&
-              remains_fail(&commit->remains, "committed", &commit->failure);
-    store_local_release(folder_lock);
-    pthread_mutex_unlock(lock);
+    lock_repo(commit, name, &lock);
+    is_done = exclude_others(commit, &lock) && check_now(commit, false) && carry_out_all(commit) &&
+              name_result(commit) && remains_fail(&commit->remains, "committed", &commit->failure);
+    publish_lock_release(&lock);
     return is_done;
 }

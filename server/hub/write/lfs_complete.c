@@ -14,9 +14,7 @@
 #include "input/json_read.h"
 #include "store/staging.h"
 #include "upload/shared/write_checks.h"
-#include "zt/digest.h"
-
-#define BUFFER_BYTES ((size_t)256 << 10)
+#include "zt/shards.h"
 
 struct completion {
     struct lfs_permit permit;
@@ -110,49 +108,15 @@ static bool read_body(struct request *request, struct completion *self)
 
 /* --- the end --- */
 
-static enum zt_status hash_source(struct zt_source *source, struct zt_hasher *hasher,
-                                  struct zt_error *error)
-{
-    const uint64_t size = zt_source_size(source);
-    uint8_t *buffer = malloc(BUFFER_BYTES);
-    enum zt_status status = buffer != NULL ? ZT_OK : zt_fail_memory(error, "hashing");
-
-    for (uint64_t at = 0; status == ZT_OK && at < size;) {
-        const size_t length = size - at < BUFFER_BYTES ? (size_t)(size - at) : BUFFER_BYTES;
-
-        status = zt_source_read_at(source, at, buffer, length, error);
-        if (status == ZT_OK)
-            zt_hasher_update(hasher, buffer, length);
-        at += length;
-    }
-    free(buffer);
-    return status;
-}
-
-static enum zt_status hash_file(struct staged_file *file, struct zt_digest *out_digest,
-                                struct zt_error *error)
-{
-    struct zt_source *source;
-    struct zt_hasher *hasher;
-    enum zt_status status = staged_file_read_back(file, &source, error);
-
-    if (status != ZT_OK)
-        return status;
-    if (zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK)
-        return zt_fail_memory(error, "hashing");
-    status = hash_source(source, hasher, error);
-    zt_hasher_finish(hasher, out_digest);
-    zt_hasher_free(hasher);
-    return status;
-}
-
 static bool check_whole(struct completion *self, struct staged_object *object)
 {
     struct staged_file *file = staged_file(object);
+    struct zt_source *source;
     struct zt_digest digest;
     struct zt_error error;
 
-    if (hash_file(file, &digest, &error) != ZT_OK)
+    if (staged_file_read_back(file, &source, &error) != ZT_OK ||
+        zt_source_digest(source, ZT_DIGEST_SHA256, NULL, &digest, &error) != ZT_OK)
         return failure_of_store(&self->failure, &error);
     return (staged_file_length(file) == self->permit.length &&
             memcmp(digest.bytes, self->sha256, sizeof(self->sha256)) == 0) ||

@@ -96,19 +96,25 @@ static bool take_claim(struct publish_lock *lock, int64_t by_ms, struct failure 
     return status == ZT_OK || failure_of_store(failure, &error);
 }
 
-bool publish_lock_other_servers(struct store *store, const char *name, int *out_lock,
-                                struct failure *failure)
+bool publish_lock_exclude(struct publish_lock *lock, struct failure *failure)
 {
     struct zt_error error;
     enum zt_status status;
 
-    *out_lock = -1;
-    if (store->ops->exclude == NULL)
+    assert(lock->folder_lock < 0);
+    if (lock->store->ops->exclude == NULL)
         return true;
-    status = store->ops->exclude(store, name, clock_ms() + LOCK_WAIT_MS, out_lock, &error);
+    status = lock->store->ops->exclude(lock->store, lock->name, clock_ms() + LOCK_WAIT_MS,
+                                       &lock->folder_lock, &error);
     if (status == ZT_ARGUMENT)
         return fail_busy(failure);
     return status == ZT_OK || failure_of_store(failure, &error);
+}
+
+void publish_lock_take_here(struct publish_lock *lock, struct store *store, const char *name)
+{
+    *lock = (struct publish_lock){.store = store, .name = name, .folder_lock = -1};
+    (void)take_name(lock, -1);
 }
 
 /* The lock names what it locks. */
@@ -119,7 +125,7 @@ static bool take(struct publish_lock *lock, struct failure *failure)
     assert(lock->claim == NULL && lock->folder_lock < 0);
     if (!store_is_remote(lock->store)) {
         (void)take_name(lock, -1);
-        if (publish_lock_other_servers(lock->store, lock->name, &lock->folder_lock, failure))
+        if (publish_lock_exclude(lock, failure))
             return true;
         release_name(lock);
         return false;
@@ -152,8 +158,7 @@ bool publish_lock_take_path(struct publish_lock *lock, struct server *server, co
 
 void publish_lock_release(struct publish_lock *lock)
 {
-    assert(lock->claim == NULL || lock->folder_lock < 0);
-    assert((lock->claim != NULL) == store_is_remote(lock->store));
+    assert(lock->claim == NULL || (lock->folder_lock < 0 && store_is_remote(lock->store)));
     if (lock->claim != NULL)
         lock->store->remote->release(lock->claim);
     store_local_release(lock->folder_lock);

@@ -31,10 +31,15 @@ bool publish_lock_take_path(struct publish_lock *lock, struct server *server, co
                             struct failure *failure);
 void publish_lock_release(struct publish_lock *lock);
 
-/* Makes writers of a name on other servers of this folder wait until store_local_release. Returns
- * false with failure set. On a worker. */
-bool publish_lock_other_servers(struct store *store, const char *name, int *out_lock,
-                                struct failure *failure);
+/* --- a name that no file has, such as a repository --- */
+
+/* Takes a lock that only writers of this process wait for. name is borrowed until the release. */
+void publish_lock_take_here(struct publish_lock *lock, struct store *store, const char *name);
+/* Makes writers of the name on other servers of this folder wait too, until the release;
+ * folder_lock stays -1 if there are none. Returns false with failure set. On a worker. */
+bool publish_lock_exclude(struct publish_lock *lock, struct failure *failure);
+
+/* --- under the lock --- */
 
 /* Finds the current version at a path, for a write that expects it. Returns false with failure
  * set. */
