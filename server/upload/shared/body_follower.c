@@ -407,7 +407,6 @@ bool whole_body_start(struct whole_body *body, struct server *server, struct sta
     if (!byte_digests_init(&body->digests, with_sha512, false))
         return failure_no_memory(&body->failure, "hashing");
     body->follower.workers = server->workers;
-    body->follower.store = server->store;
     body->follower.stored = stored;
     body->follower.sink = (struct zt_sink){byte_digests_take, &body->digests};
     return true;

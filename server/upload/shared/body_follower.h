@@ -46,7 +46,6 @@ bool byte_digests_agree(const struct byte_digests *digests, const struct digest_
 struct body_follower {
     /* Set by the owner before the first byte. */
     struct workers *workers;
-    struct store *store;
     struct staged_file *stored; /* only the follower uses its read_back, until finish */
     uint64_t base;              /* offset of the body in it */
     struct zt_sink sink;

@@ -62,24 +62,17 @@ bool published_refuse(struct request *request, const struct published *published
     return true;
 }
 
-void published_reply_location(struct request *request, struct zt_text model)
+void published_reply_location(struct request *request, struct published_name name)
 {
     struct href href;
 
     href_begin(&href, request->server->config->base_path);
-    href_model(&href, model);
-    representation_field(&request->reply, "Location",
-                         href.failed ? NULL : request_print(request, "%s", href.text));
-    href_free(&href);
-}
-
-void published_reply_file(struct request *request, struct zt_text path)
-{
-    struct href href;
-
-    href_begin(&href, request->server->config->base_path);
-    href_plain(&href, "/files/");
-    href_path(&href, path);
+    if (name.is_file) {
+        href_plain(&href, "/files/");
+        href_path(&href, name.text);
+    } else {
+        href_model(&href, name.text);
+    }
     representation_field(&request->reply, "Location",
                          href.failed ? NULL : request_print(request, "%s", href.text));
     href_free(&href);
@@ -93,4 +86,12 @@ void published_reply_digest(struct request *request, const struct published *pub
     representation_field(&request->reply, "Repr-Digest", request_print(request, "%s", digest));
     request->reply.etag =
         published->etag[0] != '\0' ? request_print(request, "%s", published->etag) : NULL;
+}
+
+void published_reply(struct request *request, unsigned status, struct published_name name,
+                     const struct published *published)
+{
+    reply_empty(request, status);
+    published_reply_location(request, name);
+    published_reply_digest(request, published);
 }

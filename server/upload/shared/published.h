@@ -45,9 +45,18 @@ bool remains_fail(const struct remains *remains, const char *done, struct failur
 /* Replies with a problem if work remains. */
 bool published_refuse(struct request *request, const struct published *published);
 
-/* Adds the response fields: the model's or file's location; and its ETag and Repr-Digest. */
-void published_reply_location(struct request *request, struct zt_text model);
-void published_reply_file(struct request *request, struct zt_text path);
+/* The name under which a client asks for it: a model's name, or with is_file the path of any
+ * file. */
+struct published_name {
+    struct zt_text text;
+    bool is_file;
+};
+
+/* Replies with that status, the location, ETag and Repr-Digest. */
+void published_reply(struct request *request, unsigned status, struct published_name name,
+                     const struct published *published);
+/* Add only the location; only ETag and Repr-Digest. */
+void published_reply_location(struct request *request, struct published_name name);
 void published_reply_digest(struct request *request, const struct published *published);
 
 #endif

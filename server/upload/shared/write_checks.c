@@ -139,15 +139,6 @@ bool write_refuse_tags(struct request *request, const char *if_none_match)
     return true;
 }
 
-bool write_is_done_already(struct request *request, const uint8_t sha256[32])
-{
-    const char *text = request_header(request, "Repr-Digest");
-    struct digest_field stated = {0};
-
-    return request->method == METHOD_PUT && text != NULL && digest_field_parse(text, &stated) &&
-           stated.has_sha256 && memcmp(stated.sha256, sha256, sizeof(stated.sha256)) == 0;
-}
-
 bool write_file_sha256(struct server *server, const struct generation *generation,
                        uint8_t out_sha256[32])
 {
@@ -158,25 +149,41 @@ bool write_file_sha256(struct server *server, const struct generation *generatio
     return false;
 }
 
-static bool is_done_already(struct request *request, const struct generation *current,
-                            uint8_t out_sha256[32])
+/* Returns true if the request's Repr-Digest matches the current file: an earlier, equal request was
+ * successful and its response was lost (RFC 9110 section 13.2.1). */
+static bool is_done_already(struct request *request, const uint8_t *sha256)
 {
-    return current != NULL && request_header(request, "Repr-Digest") != NULL &&
-           write_file_sha256(request->server, current, out_sha256) &&
-           write_is_done_already(request, out_sha256);
+    const char *text = request_header(request, "Repr-Digest");
+    struct digest_field stated = {0};
+
+    return request->method == METHOD_PUT && text != NULL && digest_field_parse(text, &stated) &&
+           stated.has_sha256 && memcmp(stated.sha256, sha256, sizeof(stated.sha256)) == 0;
 }
 
-static void reply_done_already(struct request *request, const struct generation *current,
-                               const uint8_t sha256[32], struct zt_text name)
+/* Refuses a write whose preconditions do not hold, unless it is done already. sha256 and etag are
+ * the current file's; NULL: not known. */
+static void reply_unmet(struct request *request, struct published_name name, const uint8_t *sha256,
+                        const char *etag)
 {
     struct published published = {.replaced = true};
 
-    assert(current != NULL);
+    if (sha256 == NULL || !is_done_already(request, sha256)) {
+        problem_reply(request, PROBLEM_PRECONDITION_FAILED,
+                      "the current %s does not meet the request's preconditions",
+                      name.is_file ? "file" : "model");
+        return;
+    }
     memcpy(published.sha256, sha256, sizeof(published.sha256));
-    snprintf(published.etag, sizeof(published.etag), "%s", current->etag);
-    reply_empty(request, 204);
-    published_reply_location(request, name);
-    published_reply_digest(request, &published);
+    snprintf(published.etag, sizeof(published.etag), "%s", etag);
+    published_reply(request, 204, name, &published);
+}
+
+/* Finds the SHA-256 of the current model only if the request states one. */
+static bool find_sha256(struct request *request, const struct generation *current,
+                        uint8_t out_sha256[32])
+{
+    return current != NULL && request_header(request, "Repr-Digest") != NULL &&
+           write_file_sha256(request->server, current, out_sha256);
 }
 
 bool write_refuse_preconditions(struct request *request, struct zt_text name,
@@ -192,12 +199,10 @@ bool write_refuse_preconditions(struct request *request, struct zt_text name,
     if (!preconditions_are_given(out_preconditions) || !find_now(request, name, &current))
         return false;
     hold = model_preconditions_hold(out_preconditions, current) || remains_were_noted();
-    if (!hold && is_done_already(request, current, sha256)) {
-        reply_done_already(request, current, sha256, name);
-    } else if (!hold) {
-        problem_reply(request, PROBLEM_PRECONDITION_FAILED,
-                      "the current model does not meet the request's preconditions");
-    }
+    if (!hold && find_sha256(request, current, sha256))
+        reply_unmet(request, (struct published_name){name, false}, sha256, current->etag);
+    else if (!hold)
+        reply_unmet(request, (struct published_name){name, false}, NULL, NULL);
     generation_release(current);
     return !hold;
 }
@@ -276,18 +281,6 @@ bool write_refuse_file_path(struct request *request, struct zt_text path)
     return true;
 }
 
-static void reply_file_done_already(struct request *request, const char *path,
-                                    const struct current_file *found)
-{
-    struct published published = {.replaced = true};
-
-    memcpy(published.sha256, found->sha256, sizeof(published.sha256));
-    snprintf(published.etag, sizeof(published.etag), "%s", found->etag);
-    reply_empty(request, 204);
-    published_reply_file(request, zt_text_from(path));
-    published_reply_digest(request, &published);
-}
-
 bool write_refuse_file_preconditions(struct request *request, const char *path,
                                      struct preconditions *out_preconditions)
 {
@@ -306,11 +299,8 @@ bool write_refuse_file_preconditions(struct request *request, const char *path,
     }
     if (file_preconditions_hold(out_preconditions, &found))
         return false;
-    if (found.has_sha256 && write_is_done_already(request, found.sha256))
-        reply_file_done_already(request, path, &found);
-    else
-        problem_reply(request, PROBLEM_PRECONDITION_FAILED,
-                      "the current file does not meet the request's preconditions");
+    reply_unmet(request, (struct published_name){zt_text_from(path), true},
+                found.has_sha256 ? found.sha256 : NULL, found.etag);
     return true;
 }
 

@@ -37,9 +37,6 @@ bool write_refuse_tags(struct request *request, const char *if_none_match);
  * background, for the next attempt. */
 bool write_file_sha256(struct server *server, const struct generation *generation,
                        uint8_t out_sha256[32]);
-/* Returns true if the request's Repr-Digest matches the current file: an earlier, equal request was
- * successful and its response was lost (RFC 9110 section 13.2.1). */
-bool write_is_done_already(struct request *request, const uint8_t sha256[32]);
 /* Allocates a request's context: cleared, and freed with the request. Returns NULL if it has
  * replied. */
 void *write_context(struct request *request, size_t size);

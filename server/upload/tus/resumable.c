@@ -189,7 +189,6 @@ struct resumable *resumable_new(struct server *server, const char *id, char *tex
     follower = &resumable->follower;
     body_follower_init(follower, resumable, free_resumable);
     follower->workers = server->workers;
-    follower->store = server->store;
     follower->rested = rest;
     follower->sink = (struct zt_sink){byte_digests_take, &resumable->digests};
     if (byte_digests_init(&resumable->digests, stated_digest(resumable).has_sha512, false))

@@ -60,7 +60,8 @@ void tus_reply_unreadable(struct request *request)
 static void reply_model_location(struct request *request, const struct resumable *resumable)
 {
     if (resumable->role != RESUMABLE_PART)
-        published_reply_location(request, zt_text_from(resumable->kept.entry.model));
+        published_reply_location(
+            request, (struct published_name){zt_text_from(resumable->kept.entry.model), false});
 }
 
 bool tus_sees(const struct request *request, const struct resumable *resumable)

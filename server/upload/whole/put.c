@@ -261,11 +261,8 @@ enum outcome model_put_handle(struct request *request)
     assert(put->state == PUT_PUBLISHED);
     if (published_refuse(request, &put->publication.published))
         return OUTCOME_READY;
-    reply_empty(request, put->publication.published.replaced ? 204 : 201);
-    if (put->publication.is_file)
-        published_reply_file(request, request->names[0]);
-    else
-        published_reply_location(request, request->names[0]);
-    published_reply_digest(request, &put->publication.published);
+    published_reply(request, put->publication.published.replaced ? 204 : 201,
+                    (struct published_name){request->names[0], put->publication.is_file},
+                    &put->publication.published);
     return OUTCOME_READY;
 }

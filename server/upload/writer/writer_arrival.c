@@ -223,7 +223,6 @@ static void start_follower(struct arrival *arrival)
     assert(arrival->spool != NULL || arrival->has_place || arrival->terms.without_body);
     follower->client = arrival->terms.client;
     follower->workers = arrival->session->kept.server->workers;
-    follower->store = arrival->session->kept.server->store;
     follower->stored = arrival->spool != NULL ? arrival->spool : arrival->data;
     follower->base = arrival->spool != NULL ? 0 : arrival->place.offset;
     follower->sink = (struct zt_sink){take_body, arrival};

@@ -208,9 +208,9 @@ static enum outcome reply_committed(struct request *request, struct writer_sessi
     assert(session->state == WRITER_COMMITTED || session->state == WRITER_DROPPED);
     published = session->published;
     pthread_mutex_unlock(&session->lock);
-    reply_empty(request, 201);
-    published_reply_location(request, zt_text_from(session->kept.entry.model));
-    published_reply_digest(request, &published);
+    published_reply(request, 201,
+                    (struct published_name){zt_text_from(session->kept.entry.model), false},
+                    &published);
     return OUTCOME_READY;
 }
 

@@ -51,7 +51,6 @@ static struct body *begin(struct world *world)
                      ZT_OK);
     body_follower_init(&body->follower, body, note_freed);
     body->follower.workers = world->server.workers;
-    body->follower.store = world->server.store;
     body->follower.stored = body->stored;
     body->follower.base = 100;
     body->follower.sink = (struct zt_sink){take, body};
