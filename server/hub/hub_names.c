@@ -84,3 +84,8 @@ void hub_revision_split(struct zt_text raw, struct zt_text *out_revision, struct
         end++;
     *out_path = (struct zt_text){raw.bytes + end, raw.length - end};
 }
+
+bool lfs_is_sha256(struct zt_text algorithm)
+{
+    return zt_text_is(algorithm, "sha256") || zt_text_is(algorithm, "sha_256");
+}

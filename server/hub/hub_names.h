@@ -1,4 +1,5 @@
-/* Names that the Hub's clients use: repositories "owner/name" or "name", and revisions. */
+/* Names that the Hub's clients use: repositories "owner/name" or "name", revisions, and objects of
+ * Git LFS. */
 #ifndef HUB_HUB_NAMES_H
 #define HUB_HUB_NAMES_H
 
@@ -27,5 +28,12 @@ enum hub_revision hub_revision_of(struct zt_text text);
 /* Splits "<revision>/<path>" from a URL, still encoded. A revision is one segment, or "refs/" and
  * the next two. *out_path is empty if there is none. */
 void hub_revision_split(struct zt_text raw, struct zt_text *out_revision, struct zt_text *out_path);
+
+/* The name of an object of Git LFS, its SHA-256: 64 hex digits and NUL. */
+#define LFS_OID_SIZE 65
+
+/* Returns true if a text names the only algorithm: "sha256", or "sha_256" as npm's client writes
+ * it. */
+bool lfs_is_sha256(struct zt_text algorithm);
 
 #endif

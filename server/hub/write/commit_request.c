@@ -19,7 +19,6 @@
 #include "hub/write/commit_lines.h"
 #include "hub/write/handlers.h"
 #include "hub/write/hub_refusal.h"
-#include "hub/write/lfs_names.h"
 #include "input/json_read.h"
 #include "upload/shared/write_checks.h"
 

@@ -11,7 +11,6 @@
 #include "http/exchange/client.h"
 #include "http/exchange/request.h"
 #include "hub/hub_names.h"
-#include "hub/write/lfs_names.h"
 #include "hub/write/staged_objects.h"
 #include "input/ticket.h"
 

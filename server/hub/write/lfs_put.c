@@ -11,7 +11,6 @@
 #include "http/exchange/problem.h"
 #include "hub/write/handlers.h"
 #include "hub/write/hub_refusal.h"
-#include "hub/write/lfs_names.h"
 #include "hub/write/lfs_parts.h"
 #include "hub/write/lfs_permit.h"
 #include "hub/write/staged_objects.h"

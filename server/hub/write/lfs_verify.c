@@ -7,7 +7,6 @@
 #include "hub/hub_problem.h"
 #include "hub/write/handlers.h"
 #include "hub/write/hub_refusal.h"
-#include "hub/write/lfs_names.h"
 #include "hub/write/repo_current.h"
 #include "hub/write/staged_objects.h"
 #include "input/json_read.h"

@@ -9,7 +9,6 @@
 #include "base/decimal.h"
 #include "base/hex.h"
 #include "base/server.h"
-#include "hub/write/lfs_names.h"
 #include "hub/write/staged_work.h"
 #include "store/staging.h"
 #include "upload/shared/kept_files.h"
