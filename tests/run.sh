@@ -11,7 +11,7 @@
 #   ZT_SUITES="http cli"              which folders of tests/ pytest runs (default: interop http cli costs web)
 #   ZT_LEAVE_OUT=waits                leave out the tests with these markers (tests/conftest.py)
 #   ZT_HTTP="plain waits"             of the HTTP tests only those with one of these markers
-#   ZT_ONLY=thread                    of the HTTP tests only thread_files (tests/selections.sh)
+#   ZT_ONLY=thread                    of the HTTP tests only thread_files (tests/selections.sh), of the unit tests the server's
 #   ZT_CORPUS=DIR                     files with known outcomes; without it, tests that need them are skipped
 #   ZT_S3_ENGINE=SCRIPT               starts a real object store; without it, tests that need one are skipped
 #   ZT_S3_ROUNDS=N ZT_S3_READS=N ZT_S3_STOP_S=S
@@ -59,7 +59,10 @@ install_tools()
 run_unit_tests()
 {
     echo "==> unit tests"
-    ctest --test-dir "$build" --output-on-failure --parallel "$(nproc)" --no-tests=error 2>&1 |
+    # Only the server has threads.
+    local selected=()
+    [ "${ZT_ONLY:-}" != thread ] || selected=(--tests-regex '^server/')
+    ctest --test-dir "$build" --output-on-failure --parallel "$(nproc)" --no-tests=error "${selected[@]}" 2>&1 |
         tee "$build/ctest.log"
 }
 

@@ -221,7 +221,7 @@ def big(tmp_path):
 
 
 def test_an_open_download_is_finished_while_draining(start_server, tmp_path, big):
-    server = start_server(tmp_path)
+    server = start_server(tmp_path, environment={"ZTSERVE_DRAIN_S": "600"})
     other = http.client.HTTPConnection(server.host, server.port, timeout=WAIT_S)
     assert get(server, "/readyz", other)[0].status == 200
     download = SlowDownload(server)

@@ -71,7 +71,12 @@ def test_the_description_is_served(server):
 
 
 def test_answers_are_as_described(server):
-    run_client("schemathesis", f"{server.url}/openapi.json", "-n", 5)
+    run_client("schemathesis", f"{server.url}/openapi.json", "-n", 5, "--phases", "examples,fuzzing")
+
+
+@pytest.mark.others("the values at each bound of each parameter, several minutes of requests")
+def test_answers_to_boundary_values_are_as_described(server):
+    run_client("schemathesis", f"{server.url}/openapi.json", "-n", 5, "--phases", "coverage")
 
 
 def test_answers_about_existing_models_are_as_described(server, tmp_path):
@@ -79,4 +84,4 @@ def test_answers_about_existing_models_are_as_described(server, tmp_path):
     narrow(document)
     narrowed = tmp_path / "narrowed.json"
     narrowed.write_text(json.dumps(document))
-    run_client("schemathesis", narrowed, "--url", server.url, "-n", 20)
+    run_client("schemathesis", narrowed, "--url", server.url, "-n", 20, "--phases", "examples,coverage,fuzzing")
