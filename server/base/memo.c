@@ -423,7 +423,7 @@ enum memo_answer memo_ask(void *value, unsigned stage, struct waiter *waiter,
 
     pthread_mutex_lock(&memo->lock);
     given = answer(entry, stage, error);
-    if (given == MEMO_PENDING) {
+    if (given == MEMO_PENDING && waiter != NULL) {
         if (entry->job != NULL)
             workers_share(entry->workers, entry->job, waiter->client);
         else if (memo->rules.share != NULL && entry->is_awaited)

@@ -83,7 +83,8 @@ bool memo_sweep(struct memo *memo, memo_choice choose, void *context);
 /* --- making values --- */
 
 /* Requests a stage of a held value. After MEMO_MAKE the caller is the maker and holds the value a
- * second time: it must call memo_release after memo_done or memo_fail. error may be NULL. */
+ * second time: it must call memo_release after memo_done or memo_fail. waiter and error may be
+ * NULL. */
 enum memo_answer memo_ask(void *value, unsigned stage, struct waiter *waiter,
                           struct zt_error *error);
 

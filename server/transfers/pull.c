@@ -251,8 +251,9 @@ static bool is_tensor_name(const char *name)
 
 /* Returns the first name that the server has chosen and that is not a tensor file's, or NULL. The
  * name of the main file comes from the user, by -o or in the URL. */
-static const char *find_uppercase_name(const struct request *request, const struct model_file *file,
-                                       const struct related_files *related)
+static const char *find_unexpected_name(const struct request *request,
+                                        const struct model_file *file,
+                                        const struct related_files *related)
 {
     const bool has_path = request->output != NULL && !pull_path_is_folder(request->output);
 
@@ -275,18 +276,19 @@ static bool may_be_renamed(const struct request *request, const struct model_fil
 static int check_names(const struct request *request, const struct model_file *file,
                        const struct related_files *related)
 {
-    const char *uppercase = request->is_forced ? NULL : find_uppercase_name(request, file, related);
+    const char *unexpected =
+        request->is_forced ? NULL : find_unexpected_name(request, file, related);
 
     if (file->name[0] == '.' && (request->output == NULL || pull_path_is_folder(request->output)))
         return command_usage("%s: the file %s would be hidden: choose one with -o", request->url,
                              file->name);
     if (!may_be_renamed(request, file, related))
         return command_usage("-o: the parts of a split keep their names: give a folder");
-    if (uppercase == NULL)
+    if (unexpected == NULL)
         return EXIT_DONE;
     command_complain("%s: the server names the file %s, which does not have the extension of a "
                      "tensor file; --force downloads it anyway",
-                     request->url, uppercase);
+                     request->url, unexpected);
     return EXIT_BAD;
 }
 
