@@ -7,6 +7,7 @@
 #ifndef REMOTE_REMOTE_H
 #define REMOTE_REMOTE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -182,6 +183,13 @@ bool remote_is_unreachable(enum remote_failure failure, const struct remote_exch
 
 /* Clears an exchange; remote_exchange_free frees what the result holds, not the structure. */
 void remote_exchange_init(struct remote_exchange *exchange);
+/* Adds a field to the header of the request. Name and value must outlive the exchange. */
+static inline void remote_exchange_add(struct remote_exchange *exchange, const char *name,
+                                       const char *value)
+{
+    assert(exchange->field_count < REMOTE_FIELDS);
+    exchange->fields[exchange->field_count++] = (struct remote_field){name, value};
+}
 void remote_exchange_free(struct remote_exchange *exchange);
 
 /* From any thread. done is always called, perhaps before this returns if out of memory. */

@@ -5,17 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/hex.h"
-#include "store/s3/object_time.h"
+#include "input/date.h"
 #include "store/s3/percent.h"
 #include "zt/digest.h"
 
-#define HASH_PIECE_BYTES 65536
 /* Time limit of a request without a deadline. */
 #define USUAL_MS 30000
+/* The end of the year 2261: in the next, nanoseconds no longer fit. */
+#define TIME_END ((time_t)9214646400)
 
 struct file_identity bucket_identity(const char *etag, uint64_t size_bytes, int64_t modified_s)
 {
@@ -65,13 +67,34 @@ void bucket_exchange(struct bucket *bucket, struct remote_exchange *exchange, co
     exchange->signer = bucket->signer;
 }
 
-static void add_field(struct remote_exchange *exchange, const char *name, const char *value)
+/* --- versions --- */
+
+static bool take_time(time_t time, int64_t *out_s)
 {
-    assert(exchange->field_count < REMOTE_FIELDS);
-    exchange->fields[exchange->field_count++] = (struct remote_field){name, value};
+    if (time < 0 || time >= TIME_END)
+        return false;
+    *out_s = (int64_t)time;
+    return true;
 }
 
-/* --- versions --- */
+bool bucket_time_of_header(const char *text, int64_t *out_s)
+{
+    time_t time;
+
+    return http_date_parse(text, &time) && take_time(time, out_s);
+}
+
+bool bucket_time_of_list(struct zt_text text, int64_t *out_s)
+{
+    char copy[40];
+    time_t time;
+
+    if (text.length >= sizeof(copy))
+        return false;
+    memcpy(copy, text.bytes, text.length);
+    copy[text.length] = '\0';
+    return iso_date_parse(copy, &time) && take_time(time, out_s);
+}
 
 bool bucket_etag_read(struct zt_text text, char out_etag[BUCKET_ETAG_SIZE])
 {
@@ -90,7 +113,7 @@ bool bucket_etag_read(struct zt_text text, char out_etag[BUCKET_ETAG_SIZE])
     return true;
 }
 
-void bucket_version_of(const struct remote_exchange *exchange, struct object_version *out_version)
+static void version_of(const struct remote_exchange *exchange, struct object_version *out_version)
 {
     const struct remote_head *head = &exchange->head;
     struct object_version version = {.size_bytes = 0};
@@ -103,8 +126,8 @@ void bucket_version_of(const struct remote_exchange *exchange, struct object_ver
         version.size_bytes = head->range_size;
     else if (head->content_length != UINT64_MAX)
         version.size_bytes = head->content_length;
-    (void)object_time_of_header(head->last_modified, &version.modified_s);
-    (void)object_time_of_header(head->date, &version.date_s);
+    (void)bucket_time_of_header(head->last_modified, &version.modified_s);
+    (void)bucket_time_of_header(head->date, &version.date_s);
     if (zt_hex_is_lower(zt_text_from(head->digest), 64))
         strcpy(version.sha256, head->digest);
     *out_version = version;
@@ -118,7 +141,7 @@ static enum zt_status too_long(struct zt_error *error)
                    BUCKET_KEY_SIZE - 1);
 }
 
-bool bucket_limit(struct remote_exchange *exchange, int64_t by_ms)
+static bool limit(struct remote_exchange *exchange, int64_t by_ms)
 {
     const int64_t left_ms = by_ms - clock_ms();
 
@@ -136,7 +159,7 @@ bool bucket_limit(struct remote_exchange *exchange, int64_t by_ms)
 enum zt_status bucket_run(struct bucket *bucket, enum metric operation,
                           struct remote_exchange *exchange, int64_t by_ms, struct zt_error *error)
 {
-    if (!bucket_limit(exchange, by_ms))
+    if (!limit(exchange, by_ms))
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
                        "the object store takes too long to respond");
     (void)remote_run(bucket->remote, exchange);
@@ -151,7 +174,7 @@ static enum zt_status run(struct bucket *bucket, enum metric operation,
     const enum zt_status status = bucket_run(bucket, operation, exchange, by_ms, error);
 
     if (status == ZT_OK && out != NULL)
-        bucket_version_of(exchange, out);
+        version_of(exchange, out);
     return status;
 }
 
@@ -174,44 +197,20 @@ enum zt_status bucket_head(struct bucket *bucket, const char *key, int64_t by_ms
     return status;
 }
 
-/* Hashes the bytes of a PUT. */
-static enum zt_status hash(const struct bucket_put *put, char out_hex[65], struct zt_error *error)
+enum zt_status bucket_sha256(const void *bytes, size_t length, char out_hex[BUCKET_SHA256_SIZE],
+                             struct zt_error *error)
 {
-    struct zt_hasher *hasher = NULL;
+    struct zt_hasher *hasher;
     struct zt_digest digest;
-    enum zt_status status = zt_hasher_new(ZT_DIGEST_SHA256, &hasher);
-    uint8_t piece[HASH_PIECE_BYTES];
 
-    if (status != ZT_OK)
+    if (zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK)
         return zt_fail_memory(error, "hashing");
-    if (put->bytes != NULL)
-        zt_hasher_update(hasher, put->bytes, (size_t)put->length);
-    for (uint64_t at = 0; put->bytes == NULL && at < put->length;) {
-        const uint64_t left = put->length - at;
-        const ssize_t got =
-            pread(put->descriptor, piece, left < sizeof(piece) ? left : sizeof(piece), (off_t)at);
-
-        if (got <= 0) {
-            zt_hasher_free(hasher);
-            return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the data to send cannot be read");
-        }
-        zt_hasher_update(hasher, piece, (size_t)got);
-        at += (uint64_t)got;
-    }
+    zt_hasher_update(hasher, bytes, length);
     zt_hasher_finish(hasher, &digest);
     zt_hasher_free(hasher);
-    zt_hex_write(out_hex, digest.bytes, 32);
+    assert(2 * (size_t)digest.length_bytes + 1 == BUCKET_SHA256_SIZE);
+    zt_hex_write(out_hex, digest.bytes, digest.length_bytes);
     return ZT_OK;
-}
-
-static void add_condition(struct remote_exchange *exchange, const struct bucket_put *put)
-{
-    if (put->condition == BUCKET_IF_ABSENT)
-        add_field(exchange, "if-none-match", "*");
-    else if (put->condition == BUCKET_IF_VERSION)
-        add_field(exchange, "if-match", put->etag);
-    if (put->meta_sha256 != NULL)
-        add_field(exchange, "x-amz-meta-ztserve-sha256", put->meta_sha256);
 }
 
 enum zt_status bucket_put(struct bucket *bucket, const struct bucket_put *put,
@@ -219,24 +218,24 @@ enum zt_status bucket_put(struct bucket *bucket, const struct bucket_put *put,
 {
     struct remote_exchange exchange;
     char path[BUCKET_PATH_SIZE];
-    char hex[65];
+    char sha256[BUCKET_SHA256_SIZE];
     enum zt_status status;
 
     assert(put->condition != BUCKET_IF_VERSION || put->etag != NULL);
     if (!bucket_path(bucket, put->key, path))
         return too_long(error);
-    if (put->sha256 == NULL) {
-        status = hash(put, hex, error);
-        if (status != ZT_OK)
-            return status;
-    }
+    status = bucket_sha256(put->bytes, put->length, sha256, error);
+    if (status != ZT_OK)
+        return status;
     bucket_exchange(bucket, &exchange, "PUT", path);
-    add_condition(&exchange, put);
-    exchange.body = put->bytes != NULL ? REMOTE_BODY_MEMORY : REMOTE_BODY_FILE;
+    if (put->condition == BUCKET_IF_ABSENT)
+        remote_exchange_add(&exchange, "if-none-match", "*");
+    else if (put->condition == BUCKET_IF_VERSION)
+        remote_exchange_add(&exchange, "if-match", put->etag);
+    exchange.body = REMOTE_BODY_MEMORY;
     exchange.body_bytes = put->bytes;
-    exchange.body_descriptor = put->descriptor;
     exchange.body_length = put->length;
-    exchange.body_sha256 = put->sha256 != NULL ? put->sha256 : hex;
+    exchange.body_sha256 = sha256;
     exchange.body_most = BUCKET_REPLY_MOST;
     status = run(bucket, METRIC_STORE_WRITE, &exchange, put->by_ms, out, error);
     if (status == ZT_OK && out != NULL)

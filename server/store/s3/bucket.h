@@ -54,8 +54,12 @@ struct object_version {
  * long, or could not be part of a header. */
 bool bucket_etag_read(struct zt_text text, char out_etag[BUCKET_ETAG_SIZE]);
 
-/* Reads an object's version from the header of a 2xx response. modified_s is 0 for a PUT. */
-void bucket_version_of(const struct remote_exchange *exchange, struct object_version *out_version);
+/* Parses the two time formats of a service into whole seconds since 1970: of a header, "Sun, 06 Nov
+ * 1994 08:49:37 GMT" (RFC 9110 section 5.6.7); of a list, "1994-11-06T08:49:37.123Z" (RFC 3339).
+ * Fractions are dropped, because headers have none: otherwise the same file would differ between a
+ * list and a HEAD. */
+bool bucket_time_of_header(const char *text, int64_t *out_s);
+bool bucket_time_of_list(struct zt_text text, int64_t *out_s);
 
 /* Computes the identity of a version. All replicas compute the same one, from values that a list
  * also contains: ETag, size, and the time in whole seconds. */
@@ -79,10 +83,6 @@ void bucket_exchange(struct bucket *bucket, struct remote_exchange *exchange, co
  * no request is sent: returns ZT_UNAVAILABLE with exchange->tried 0. */
 enum zt_status bucket_run(struct bucket *bucket, enum metric operation,
                           struct remote_exchange *exchange, int64_t by_ms, struct zt_error *error);
-/* Limits an exchange to the time left until by_ms, or to its own limit if that is less. Returns
- * false if no time is left. */
-bool bucket_limit(struct remote_exchange *exchange, int64_t by_ms);
-
 /* Records the outcome of any exchange with the bucket: metrics, retries, and whether the store is
  * away (logged when that changes). operation: METRIC_STORE_LIST, … Returns ZT_OK for 2xx;
  * ZT_NOT_FOUND for a 404 of a key; ZT_STALE for 412 and 416; ZT_ARGUMENT for permanent errors
@@ -101,21 +101,24 @@ enum zt_status bucket_is_no_store(unsigned status, struct zt_error *error);
 enum zt_status bucket_head(struct bucket *bucket, const char *key, int64_t by_ms,
                            struct object_version *out, struct zt_error *error);
 
+/* The size of a SHA-256 in hex, with NUL. */
+#define BUCKET_SHA256_SIZE 65
+/* Computes the SHA-256 of a body in hex, which the signature covers. Returns ZT_NO_MEMORY. */
+enum zt_status bucket_sha256(const void *bytes, size_t length, char out_hex[BUCKET_SHA256_SIZE],
+                             struct zt_error *error);
+
 enum bucket_condition { BUCKET_ALWAYS, BUCKET_IF_ABSENT, BUCKET_IF_VERSION };
 
 struct bucket_put {
     const char *key;
     enum bucket_condition condition;
-    const char *etag;  /* for BUCKET_IF_VERSION, without quotes (Ceph accepts only that) */
-    const void *bytes; /* NULL: read from the descriptor */
-    int descriptor;
-    uint64_t length;
-    const char *sha256;      /* hex, of the bytes; NULL: computed */
-    const char *meta_sha256; /* hex, stored with the object; NULL: none */
+    const char *etag; /* for BUCKET_IF_VERSION, without quotes (Ceph accepts only that) */
+    const void *bytes;
+    size_t length;
     int64_t by_ms;
 };
-/* Returns ZT_STALE if the condition does not hold. After ZT_UNAVAILABLE, the write may still have
- * happened. out may be NULL. */
+/* Writes a small object. Returns ZT_STALE if the condition does not hold. After ZT_UNAVAILABLE, the
+ * write may still have happened. out may be NULL. */
 enum zt_status bucket_put(struct bucket *bucket, const struct bucket_put *put,
                           struct object_version *out, struct zt_error *error);
 struct bucket_object {

@@ -14,7 +14,6 @@
 #include "input/xml_mend.h"
 #include "input/xml_read.h"
 #include "store/s3/bucket.h"
-#include "store/s3/object_time.h"
 #include "store/s3/percent.h"
 
 #define PAGE_KEYS "1000"
@@ -142,7 +141,7 @@ static bool take(void *context, const char *path, struct zt_text text)
     else if (strcmp(path, "/Contents/Size") == 0)
         page->next.has_size = read_size(text, &page->next.size_bytes);
     else if (strcmp(path, "/Contents/LastModified") == 0)
-        (void)object_time_of_list(text, &page->next.modified_s);
+        (void)bucket_time_of_list(text, &page->next.modified_s);
     else if (strcmp(path, "/IsTruncated") == 0)
         page->is_truncated = zt_text_is(text, "true");
     else if (strcmp(path, "/NextContinuationToken") == 0)

@@ -77,8 +77,8 @@ enum zt_status s3_claim_set_key(struct s3_claim *claim, struct zt_error *error)
     char text[sizeof(bucket->name) + sizeof(bucket->prefix) + sizeof(claim->name) + 2];
     const int length =
         snprintf(text, sizeof(text), "%s/%s%s", bucket->name, bucket->prefix, claim->name);
-    char hash[S3_SHA256_SIZE];
-    const enum zt_status status = s3_hash_bytes(text, (size_t)length, hash, error);
+    char hash[BUCKET_SHA256_SIZE];
+    const enum zt_status status = bucket_sha256(text, (size_t)length, hash, error);
 
     /* Several roots may share a bucket of claims, so the key includes the bucket and the prefix. */
     if (status == ZT_OK)

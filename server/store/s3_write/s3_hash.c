@@ -10,26 +10,13 @@
 
 #define PIECE_BYTES 65536
 
-static void finish(struct zt_hasher *hasher, char out_hex[S3_SHA256_SIZE])
+static void finish(struct zt_hasher *hasher, char out_hex[BUCKET_SHA256_SIZE])
 {
     struct zt_digest digest;
 
     zt_hasher_finish(hasher, &digest);
-    assert(2 * (size_t)digest.length_bytes + 1 == S3_SHA256_SIZE);
+    assert(2 * (size_t)digest.length_bytes + 1 == BUCKET_SHA256_SIZE);
     zt_hex_write(out_hex, digest.bytes, digest.length_bytes);
-}
-
-enum zt_status s3_hash_bytes(const void *bytes, size_t length, char out_hex[S3_SHA256_SIZE],
-                             struct zt_error *error)
-{
-    struct zt_hasher *hasher;
-
-    if (zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK)
-        return zt_fail_memory(error, "hashing");
-    zt_hasher_update(hasher, bytes, length);
-    finish(hasher, out_hex);
-    zt_hasher_free(hasher);
-    return ZT_OK;
 }
 
 /* Also adds the same bytes to `also`, if it is not NULL. */
@@ -55,7 +42,7 @@ static bool hash_all(struct zt_hasher *hasher, struct zt_hasher *also, int descr
 }
 
 enum zt_status s3_hash_part(int descriptor, uint64_t from, uint64_t length, struct zt_hasher *whole,
-                            char out_hex[S3_SHA256_SIZE], struct zt_error *error)
+                            char out_hex[BUCKET_SHA256_SIZE], struct zt_error *error)
 {
     struct zt_hasher *hasher;
     bool done;
@@ -69,17 +56,11 @@ enum zt_status s3_hash_part(int descriptor, uint64_t from, uint64_t length, stru
     return done ? ZT_OK : zt_fail(error, ZT_IO, NULL, from, "the staged file cannot be read");
 }
 
-enum zt_status s3_hash_range(int descriptor, uint64_t from, uint64_t length,
-                             char out_hex[S3_SHA256_SIZE], struct zt_error *error)
-{
-    return s3_hash_part(descriptor, from, length, NULL, out_hex, error);
-}
-
 enum zt_status s3_hash_end(struct zt_hasher *whole, const char *sha256, struct zt_error *error)
 {
-    char hex[S3_SHA256_SIZE];
+    char hex[BUCKET_SHA256_SIZE];
 
-    assert(strlen(sha256) == S3_SHA256_SIZE - 1);
+    assert(strlen(sha256) == BUCKET_SHA256_SIZE - 1);
     finish(whole, hex);
     return strcmp(hex, sha256) == 0 ? ZT_OK
                                     : zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "input/xml_mend.h"
 #include "input/xml_read.h"
-#include "store/s3/object_time.h"
 #include "store/s3/percent.h"
 #include "store/s3_write/s3_multipart.h"
 
@@ -74,7 +73,7 @@ static bool take_upload(void *context, const char *path, struct zt_text text)
     else if (strcmp(path, "ListMultipartUploadsResult/Upload/Key") == 0)
         found->is_key = zt_text_equal(text, zt_text_from(found->key));
     else if (strcmp(path, "ListMultipartUploadsResult/Upload/Initiated") == 0)
-        (void)object_time_of_list(text, &found->begun_s);
+        (void)bucket_time_of_list(text, &found->begun_s);
     else if (strcmp(path, "ListMultipartUploadsResult/Upload/UploadId") == 0 && found->id == NULL &&
              text.length > 0 && text.length <= ID_MOST)
         found->id = strndup(text.bytes, text.length);
@@ -133,7 +132,7 @@ static enum zt_status list(struct s3_store *store, struct found *found, struct z
     exchange.query = query;
     exchange.body_most = PAGE_MOST;
     status = bucket_run(&store->bucket, METRIC_STORE_LIST, &exchange, by_now(), error);
-    if (status == ZT_OK && !object_time_of_header(exchange.head.date, &found->date_s))
+    if (status == ZT_OK && !bucket_time_of_header(exchange.head.date, &found->date_s))
         status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the store states no time");
     if (status == ZT_OK)
         status = read_list(found, &exchange, error);

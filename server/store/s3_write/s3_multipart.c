@@ -52,12 +52,6 @@ static enum zt_status too_long(struct zt_error *error)
     return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the key or the upload's id is too long");
 }
 
-static void add_field(struct remote_exchange *exchange, const char *name, const char *value)
-{
-    assert(exchange->field_count < REMOTE_FIELDS);
-    exchange->fields[exchange->field_count++] = (struct remote_field){name, value};
-}
-
 /* --- begin --- */
 
 static bool take_id(void *context, const char *path, struct zt_text text)
@@ -136,7 +130,7 @@ static enum zt_status begin(struct s3_store *store, const struct s3_parts *parts
     bucket_exchange(&store->bucket, &exchange, "POST", path);
     exchange.query = "uploads=";
     exchange.body_most = BUCKET_REPLY_MOST;
-    add_field(&exchange, "x-amz-meta-ztserve-sha256", parts->sha256);
+    remote_exchange_add(&exchange, "x-amz-meta-ztserve-sha256", parts->sha256);
     multipart->begun_ms = clock_ms();
     s3_journal_note(store, multipart);
     status =
@@ -161,7 +155,7 @@ struct flight {
     struct sending *sending;
     struct remote_exchange exchange;
     struct address address;
-    char sha256[S3_SHA256_SIZE];
+    char sha256[BUCKET_SHA256_SIZE];
     unsigned number;
     bool is_busy;
     bool is_done; /* to be judged */
@@ -428,7 +422,7 @@ enum zt_status s3_multipart_complete(struct s3_store *store, struct s3_claim *cl
 {
     struct remote_exchange exchange;
     struct address address;
-    char sha256[S3_SHA256_SIZE];
+    char sha256[BUCKET_SHA256_SIZE];
     enum zt_status status;
     size_t length = 0;
     char *body;
@@ -439,7 +433,7 @@ enum zt_status s3_multipart_complete(struct s3_store *store, struct s3_claim *cl
     body = part_list(multipart, &length);
     if (body == NULL)
         return zt_fail_memory(error, "a list of parts");
-    status = s3_hash_bytes(body, length, sha256, error);
+    status = bucket_sha256(body, length, sha256, error);
     if (status != ZT_OK) {
         free(body);
         return status;
@@ -450,11 +444,11 @@ enum zt_status s3_multipart_complete(struct s3_store *store, struct s3_claim *cl
     exchange.body_bytes = body;
     exchange.body_length = length;
     exchange.body_sha256 = sha256;
-    add_field(&exchange, "content-type", "application/xml");
+    remote_exchange_add(&exchange, "content-type", "application/xml");
     if (condition == S3_COMPLETE_IF_ABSENT)
-        add_field(&exchange, "if-none-match", "*");
+        remote_exchange_add(&exchange, "if-none-match", "*");
     else if (condition == S3_COMPLETE_IF_VERSION)
-        add_field(&exchange, "if-match", etag);
+        remote_exchange_add(&exchange, "if-match", etag);
     multipart->is_completing = true;
     s3_journal_completing(store, multipart);
     status = run_completion(store, claim, &exchange, error);

@@ -46,15 +46,15 @@ static enum zt_status put(const struct probe *probe, struct bucket *bucket, cons
 {
     struct remote_exchange exchange;
     char path[BUCKET_PATH_SIZE];
-    char sha256[S3_SHA256_SIZE];
-    enum zt_status status = s3_hash_bytes(BODY, strlen(BODY), sha256, probe->error);
+    char sha256[BUCKET_SHA256_SIZE];
+    enum zt_status status = bucket_sha256(BODY, strlen(BODY), sha256, probe->error);
 
     if (status != ZT_OK)
         return status;
     if (!bucket_path(bucket, probe->key, path))
         return zt_fail(probe->error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the prefix is too long");
     bucket_exchange(bucket, &exchange, "PUT", path);
-    exchange.fields[exchange.field_count++] = (struct remote_field){condition, value};
+    remote_exchange_add(&exchange, condition, value);
     exchange.body = REMOTE_BODY_MEMORY;
     exchange.body_bytes = BODY;
     exchange.body_length = strlen(BODY);
@@ -103,14 +103,14 @@ static enum zt_status try_puts(const struct probe *probe, struct bucket *bucket,
 static enum zt_status send_one(const struct probe *probe, struct s3_multipart **out_multipart)
 {
     struct staged_file *file;
-    char sha256[S3_SHA256_SIZE];
+    char sha256[BUCKET_SHA256_SIZE];
     enum zt_status status = staging_create(probe->store->base.staging, 1, &file, probe->error);
 
     if (status != ZT_OK)
         return status;
     status = staged_file_write_at(file, 0, "p", 1, probe->error);
     if (status == ZT_OK)
-        status = s3_hash_bytes("p", 1, sha256, probe->error);
+        status = bucket_sha256("p", 1, sha256, probe->error);
     if (status == ZT_OK) {
         const struct s3_parts parts = {
             .key = probe->key,

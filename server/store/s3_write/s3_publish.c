@@ -29,7 +29,7 @@ struct s3_upload {
     struct staged_file *file;
     bool has_lost_parts; /* the file must be prepared again */
     char path[S3_KEY_SIZE];
-    char sha256[S3_SHA256_SIZE];
+    char sha256[BUCKET_SHA256_SIZE];
     uint64_t length;
     struct s3_multipart *multipart; /* NULL: one PUT is enough */
 };
@@ -67,7 +67,7 @@ enum zt_status s3_prepare(struct store *store, struct staged_file *file, const c
                           const uint8_t sha256[32], struct zt_error *error)
 {
     struct s3_upload *upload;
-    char hex[S3_SHA256_SIZE];
+    char hex[BUCKET_SHA256_SIZE];
     enum zt_status status = ZT_OK;
 
     assert(strlen(path) < sizeof(upload->path));
@@ -177,21 +177,15 @@ static enum zt_status check_expected(struct publishing *publishing, struct zt_er
     return ZT_OK;
 }
 
-static void add_field(struct remote_exchange *exchange, const char *name, const char *value)
-{
-    assert(exchange->field_count < REMOTE_FIELDS);
-    exchange->fields[exchange->field_count++] = (struct remote_field){name, value};
-}
-
 /* Ceph accepts the ETag only without quotes. */
 static void add_condition(struct publishing *publishing, struct remote_exchange *exchange)
 {
     if (!publishing->upload->store->writing->abilities.put)
         return;
     if (publishing->expected->what == STORE_EXPECTS_NOTHING)
-        add_field(exchange, "if-none-match", "*");
+        remote_exchange_add(exchange, "if-none-match", "*");
     else if (publishing->etag[0] != '\0')
-        add_field(exchange, "if-match", publishing->etag);
+        remote_exchange_add(exchange, "if-match", publishing->etag);
     publishing->is_guarded = exchange->field_count > 0;
 }
 
@@ -201,7 +195,7 @@ static enum zt_status put_whole(struct publishing *publishing, struct zt_error *
     struct s3_store *store = upload->store;
     struct remote_exchange exchange;
     char path[BUCKET_PATH_SIZE];
-    char sha256[S3_SHA256_SIZE];
+    char sha256[BUCKET_SHA256_SIZE];
     enum zt_status status;
 
     if (!bucket_path(&store->bucket, upload->path, path))
@@ -212,14 +206,14 @@ static enum zt_status put_whole(struct publishing *publishing, struct zt_error *
     exchange.body_length = upload->length;
     exchange.body_sha256 = sha256;
     exchange.body_most = BUCKET_REPLY_MOST;
-    status = s3_hash_range(exchange.body_descriptor, 0, upload->length, sha256, error);
+    status = s3_hash_part(exchange.body_descriptor, 0, upload->length, NULL, sha256, error);
     if (status == ZT_OK && strcmp(sha256, upload->sha256) != 0)
         status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
                          "the staged file differs from the received bytes");
     if (status != ZT_OK)
         return status;
     add_condition(publishing, &exchange);
-    add_field(&exchange, "x-amz-meta-ztserve-sha256", upload->sha256);
+    remote_exchange_add(&exchange, "x-amz-meta-ztserve-sha256", upload->sha256);
     s3_claim_extend(publishing->claim, upload->length / MIB * BODY_MS_A_MIB);
     status = s3_claim_run(publishing->claim, &exchange, error);
     remote_exchange_free(&exchange);

@@ -20,8 +20,6 @@
 
 /* 32 hex digits and NUL. */
 #define S3_NONCE_SIZE 33
-/* 64 hex digits and NUL. */
-#define S3_SHA256_SIZE 65
 /* A model's name, an extension and NUL. */
 #define S3_KEY_SIZE MODEL_PATH_SIZE
 
@@ -144,14 +142,10 @@ void s3_nonce(char out_nonce[S3_NONCE_SIZE]);
 
 /* --- s3_hash.c: SHA-256 in hex --- */
 
-enum zt_status s3_hash_bytes(const void *bytes, size_t length, char out_hex[S3_SHA256_SIZE],
-                             struct zt_error *error);
-/* Hashes part of a file. Returns ZT_IO also if the file is shorter. */
-enum zt_status s3_hash_range(int descriptor, uint64_t from, uint64_t length,
-                             char out_hex[S3_SHA256_SIZE], struct zt_error *error);
-/* Hashes the next part of a file, and adds it to the hash of the whole file. */
+/* Hashes part of a file, and adds it to the hash of the whole file (NULL: only the part). Returns
+ * ZT_IO also if the file is shorter. */
 enum zt_status s3_hash_part(int descriptor, uint64_t from, uint64_t length, struct zt_hasher *whole,
-                            char out_hex[S3_SHA256_SIZE], struct zt_error *error);
+                            char out_hex[BUCKET_SHA256_SIZE], struct zt_error *error);
 /* Returns ZT_OK if all parts together have this SHA-256; otherwise ZT_IO. */
 enum zt_status s3_hash_end(struct zt_hasher *whole, const char *sha256, struct zt_error *error);
 

@@ -117,11 +117,11 @@ static inline struct staged_file *received(struct world *world, size_t length, u
 {
     struct staged_file *upload = NULL;
     struct zt_error error;
-    char sha256[S3_SHA256_SIZE];
+    char sha256[BUCKET_SHA256_SIZE];
 
     assert_ok(staging_create(world->store.base.staging, length, &upload, &error));
     assert_ok(staged_file_write_at(upload, 0, content, length, &error));
-    assert_ok(s3_hash_bytes(content, length, sha256, &error));
+    assert_ok(bucket_sha256(content, length, sha256, &error));
     for (size_t i = 0; i < 32; i++)
         assert_int_equal(sscanf(sha256 + 2 * i, "%2hhx", &digest[i]), 1);
     return upload;

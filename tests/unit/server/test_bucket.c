@@ -3,7 +3,6 @@
 #include "tests.h"
 
 #include "base/log.h"
-#include "store/s3/object_time.h"
 #include "store/s3/percent.h"
 
 #define ITEM(key)                                                                       \
@@ -105,18 +104,18 @@ TEST(lists_and_headers_tell_the_same_second)
     int64_t listed = 0;
     int64_t reported = 0;
 
-    assert_true(object_time_of_list(zt_text_from("1994-11-06T08:49:37.999Z"), &listed));
-    assert_true(object_time_of_header("Sun, 06 Nov 1994 08:49:37 GMT", &reported));
+    assert_true(bucket_time_of_list(zt_text_from("1994-11-06T08:49:37.999Z"), &listed));
+    assert_true(bucket_time_of_header("Sun, 06 Nov 1994 08:49:37 GMT", &reported));
     assert_int_equal(listed, 784111777);
     assert_int_equal(reported, listed);
-    assert_false(object_time_of_list(zt_text_from("1994-13-06T08:49:37Z"), &listed));
-    assert_true(object_time_of_list(zt_text_from("1994-11-06T10:49:37+02:00"), &listed));
+    assert_false(bucket_time_of_list(zt_text_from("1994-13-06T08:49:37Z"), &listed));
+    assert_true(bucket_time_of_list(zt_text_from("1994-11-06T10:49:37+02:00"), &listed));
     assert_int_equal(listed, reported);
-    assert_false(object_time_of_header("Sun, 06 Nox 1994 08:49:37 GMT", &reported));
-    assert_false(object_time_of_header("", &reported));
+    assert_false(bucket_time_of_header("Sun, 06 Nox 1994 08:49:37 GMT", &reported));
+    assert_false(bucket_time_of_header("", &reported));
     /* No nanoseconds that overflow. */
-    assert_false(object_time_of_header("Fri, 31 Dec 9999 23:59:59 GMT", &reported));
-    assert_false(object_time_of_list(zt_text_from("2262-12-31T23:59:59Z"), &listed));
+    assert_false(bucket_time_of_header("Fri, 31 Dec 9999 23:59:59 GMT", &reported));
+    assert_false(bucket_time_of_list(zt_text_from("2262-12-31T23:59:59Z"), &listed));
 }
 
 TEST(etags_lose_their_quotes_and_never_break_a_header)
@@ -374,20 +373,15 @@ TEST(a_store_that_is_away_is_asked_briefly)
 
 TEST(conditions_are_sent_without_quotes)
 {
-    struct bucket_put put = {.key = "k",
-                             .bytes = "x",
-                             .length = 1,
-                             .etag = "abc",
-                             .condition = BUCKET_IF_VERSION,
-                             .meta_sha256 = "00"};
+    struct bucket_put put = {
+        .key = "k", .bytes = "x", .length = 1, .etag = "abc", .condition = BUCKET_IF_VERSION};
 
     fake_bucket(&bucket, "");
     fake.status = 200;
     fake.body = "";
     assert_int_equal(bucket_put(&bucket, &put, NULL, &error), ZT_OK);
-    assert_string_equal(fake.last_fields, "if-match: abc;x-amz-meta-ztserve-sha256: 00;");
+    assert_string_equal(fake.last_fields, "if-match: abc;");
     put.condition = BUCKET_IF_ABSENT;
-    put.meta_sha256 = NULL;
     assert_int_equal(bucket_put(&bucket, &put, NULL, &error), ZT_OK);
     assert_string_equal(fake.last_fields, "if-none-match: *;");
     assert_int_equal(bucket_delete(&bucket, "k", BUCKET_USUAL_TIME, &error), ZT_OK);
