@@ -167,54 +167,7 @@ void cache_set_limit(struct cache *cache, uint64_t max_bytes)
     cache_unlock(cache);
 }
 
-/* --- versions --- */
-
-static bool has_blocks(const struct cached_file *file)
-{
-    for (uint32_t i = 0; i < file->extent_count; i++)
-        if (file->extents[i].is_used)
-            return true;
-    return false;
-}
-
-bool cache_knows(struct cache *cache, const uint8_t key[CACHE_KEY_BYTES])
-{
-    const struct cached_file *file;
-    bool is_known;
-
-    cache_lock(cache);
-    file = file_find(cache, key);
-    is_known = file != NULL && has_blocks(file);
-    cache_unlock(cache);
-    return is_known;
-}
-
-void cache_retire(struct cache *cache, const uint8_t key[CACHE_KEY_BYTES])
-{
-    struct cached_file *file;
-
-    cache_lock(cache);
-    file = file_find(cache, key);
-    if (file != NULL)
-        file_retire(file);
-    cache_unlock(cache);
-}
-
 /* --- figures --- */
-
-static uint64_t pinned_bytes(const struct cached_file *file)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < file->extent_count; i++) {
-        uint64_t left = file->size_bytes - i * CACHE_EXTENT_BYTES;
-
-        assert(i * CACHE_EXTENT_BYTES < file->size_bytes);
-        if (atomic_load(&file->extents[i].pins) > 0)
-            sum += left < CACHE_EXTENT_BYTES ? left : CACHE_EXTENT_BYTES;
-    }
-    return sum;
-}
 
 void cache_room(struct cache *cache, uint64_t *out_used, uint64_t *out_limit)
 {
@@ -222,20 +175,4 @@ void cache_room(struct cache *cache, uint64_t *out_used, uint64_t *out_limit)
     *out_used = cache->used_bytes;
     *out_limit = extents_limit(cache);
     cache_unlock(cache);
-}
-
-void cache_figures(struct cache *cache, struct cache_figures *out_figures)
-{
-    struct cache_figures figures = {0};
-
-    cache_lock(cache);
-    figures.used_bytes = cache->used_bytes;
-    figures.limit_bytes = extents_limit(cache);
-    figures.files = cache->file_count;
-    figures.fetches_running = cache->fetching_count;
-    for (uint32_t i = 0; i < CACHE_TABLE_SIZE; i++)
-        for (const struct cached_file *file = cache->table[i]; file != NULL; file = file->next)
-            figures.pinned_bytes += pinned_bytes(file);
-    cache_unlock(cache);
-    *out_figures = figures;
 }

@@ -76,9 +76,6 @@ enum zt_status cache_file_open(struct cache *cache, const uint8_t key[CACHE_KEY_
 void cache_adopt(struct cache *cache, const uint8_t key[CACHE_KEY_BYTES], int descriptor,
                  uint64_t size_bytes);
 
-/* The version is not served any more: its blocks go before all others. */
-void cache_retire(struct cache *cache, const uint8_t key[CACHE_KEY_BYTES]);
-
 /* Whether nothing can be had from a source of the cache any more, because the store gave other
  * bytes than before for the same version. */
 bool cache_has_lost(const struct zt_source *source);
@@ -86,22 +83,10 @@ bool cache_has_lost(const struct zt_source *source);
 /* Before the workers end: background work is not finished. */
 void cache_interrupt(struct cache *cache);
 
-/* Whether any block of the version is in the folder. */
-bool cache_knows(struct cache *cache, const uint8_t key[CACHE_KEY_BYTES]);
-
 /* Changes the bound, for a reload. */
 void cache_set_limit(struct cache *cache, uint64_t max_bytes);
 
-struct cache_figures {
-    uint64_t used_bytes; /* on the disk */
-    uint64_t limit_bytes;
-    uint64_t pinned_bytes;
-    uint64_t files;
-    uint64_t fetches_running;
-};
-void cache_figures(struct cache *cache, struct cache_figures *out_figures);
-
-/* The first two of them, which take no time. */
+/* Returns the bytes on the disk, and how many there may be. */
 void cache_room(struct cache *cache, uint64_t *out_used, uint64_t *out_limit);
 
 /* Counted by base/metrics.h: hits, misses, fetched bytes, evicted bytes, blocks that did not match

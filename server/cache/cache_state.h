@@ -61,7 +61,6 @@ struct cached_file {
     enum file_phase phase;
     unsigned users; /* sources, jobs, evictions; 0 and open: it is to be closed */
     bool is_leaving;
-    bool is_retired;
     atomic_bool is_lost; /* the store has other bytes now: nothing is read from here any more */
     bool was_asked;      /* a run was begun, or there are blocks */
     atomic_bool is_cut;  /* somebody has cut it short: nothing is written to it, or here */

@@ -105,10 +105,10 @@ static void batch_add(struct batch *batch, const struct candidate *candidate)
         batch->count++;
 }
 
-static void batch_add_file(struct batch *batch, struct cached_file *file, bool only_retired)
+static void batch_add_file(struct batch *batch, struct cached_file *file)
 {
     /* One that leaves may be removed as a whole in a moment. */
-    if (file->phase == FILE_BUSY || file->is_leaving || (only_retired && !file->is_retired))
+    if (file->phase == FILE_BUSY || file->is_leaving)
         return;
     /* Its space cannot be had without removing it. A file without a descriptor is open without its
      * blocks: they could not be opened. */
@@ -120,17 +120,17 @@ static void batch_add_file(struct batch *batch, struct cached_file *file, bool o
 
         if (!extent->is_used || extent->is_punching || atomic_load(&extent->pins) > 0)
             continue;
-        candidate.rank = file->is_retired ? -1 : atomic_load(&extent->used_ms);
+        candidate.rank = atomic_load(&extent->used_ms);
         batch_add(batch, &candidate);
     }
 }
 
-static void find_oldest(struct cache *cache, bool only_retired, struct batch *out_batch)
+static void find_oldest(struct cache *cache, struct batch *out_batch)
 {
     out_batch->count = 0;
     for (uint32_t i = 0; i < CACHE_TABLE_SIZE; i++)
         for (struct cached_file *file = cache->table[i]; file != NULL; file = file->next)
-            batch_add_file(out_batch, file, only_retired);
+            batch_add_file(out_batch, file);
 }
 
 /* --- evicting --- */
@@ -211,7 +211,7 @@ static void evict_closed(struct cache *cache, struct candidate *candidate)
     int descriptor = -1;
 
     assert(!candidate->is_open && file->phase == FILE_BUSY);
-    if (!is_last(candidate) && !file->is_retired)
+    if (!is_last(candidate))
         descriptor = folder_file(&cache->folder, file->key, FOLDER_BLOCKS, O_RDWR | O_NONBLOCK);
     candidate->is_removed = descriptor < 0 || !punch(cache, candidate, descriptor);
     if (candidate->is_removed)
@@ -251,8 +251,8 @@ static uint64_t settle(struct candidate *candidate)
         file_release(file);
     else {
         file->phase = FILE_CLOSED;
-        /* If it was retired meanwhile, a lander does that. */
-        if (candidate->is_removed && !file->is_leaving)
+        assert(!file->is_leaving);
+        if (candidate->is_removed)
             cached_file_remove(file);
     }
     return before > left ? before - left : 0;
@@ -297,12 +297,14 @@ static uint64_t evict_batch(struct cache *cache, struct batch *batch)
 
 uint64_t extents_evict(struct cache *cache, const struct cached_file *file, uint64_t bytes)
 {
-    bool only_retired = file != NULL && file->size_bytes > extents_limit(cache) / 2;
     uint64_t freed = 0;
     struct batch batch = {.count = 1};
 
+    /* A file that takes most of the cache does not evict the others. */
+    if (file != NULL && file->size_bytes > extents_limit(cache) / 2)
+        return 0;
     for (unsigned round = 0; round < ROUNDS && freed < bytes && batch.count > 0; round++) {
-        find_oldest(cache, only_retired, &batch);
+        find_oldest(cache, &batch);
         claim_batch(&batch, bytes - freed);
         freed += evict_batch(cache, &batch);
     }

@@ -8,7 +8,7 @@
 /* All with the lock, which they give up meanwhile. */
 
 /* Reserves room for bytes of a file (cache.reserved_bytes), evicting others for it. A file of more
- * than half the cache gets only free or retired space. False: there is none. */
+ * than half the cache gets only free space. False: there is none. */
 bool extents_make_room(struct cache *cache, const struct cached_file *file, uint64_t bytes);
 
 /* Punches out the least recently used unpinned extents until so many bytes are free, for a file

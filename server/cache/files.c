@@ -128,15 +128,15 @@ static enum zt_status open_file(struct cached_file *file, struct zt_error *error
     cache_lock(cache);
     pthread_cond_broadcast(&cache->settled);
     if (status != ZT_OK) {
+        assert(!file->is_leaving);
         file->phase = FILE_CLOSED;
-        if (file->disk_bytes == 0 && !file->is_leaving)
+        if (file->disk_bytes == 0)
             cached_file_remove(file);
         return status;
     }
     assert(file->phase == FILE_BUSY && file->states != NULL);
     file_measured(file, disk_bytes);
     file->phase = FILE_OPEN;
-    file->is_retired = false;
     file->users = 1;
     return ZT_OK;
 }
@@ -181,10 +181,8 @@ enum zt_status file_acquire(struct cache *cache, const uint8_t key[CACHE_KEY_BYT
         status = zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "a version has two sizes");
     else if (file->phase == FILE_CLOSED)
         status = open_file(file, error);
-    else {
+    else
         file->users++;
-        file->is_retired = false;
-    }
     cache_unlock(cache);
     if (status == ZT_OK)
         *out_file = file;
@@ -218,7 +216,7 @@ void file_release(struct cached_file *file)
 
 static bool is_useless(const struct cached_file *file)
 {
-    if (file->is_retired || file->is_lost)
+    if (file->is_lost)
         return true;
     for (uint32_t i = 0; i < file->extent_count; i++)
         if (file->extents[i].is_used)
@@ -251,13 +249,6 @@ void file_settle(struct cached_file *file)
     if (is_useless_now || file->disk_bytes == 0)
         cached_file_remove(file);
     pthread_cond_broadcast(&cache->settled);
-}
-
-void file_retire(struct cached_file *file)
-{
-    file->is_retired = true;
-    if (file->users == 0)
-        leave(file);
 }
 
 void file_lose(struct cached_file *file)

@@ -20,9 +20,6 @@ void file_release(struct cached_file *file);
  * is not needed any more. */
 void file_settle(struct cached_file *file);
 
-/* With the lock: the version is not served any more. */
-void file_retire(struct cached_file *file);
-
 /* With the lock: stops all reads from the file, and hides it from lookups. For a version of which
  * the store has other bytes than before. */
 void file_lose(struct cached_file *file);

@@ -13,6 +13,7 @@
 
 #include "base/metrics.h"
 #include "cache/cache.h"
+#include "cache_inside.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -329,10 +330,7 @@ static inline void world_path(uint64_t version, const char *suffix, char out_pat
 
 static inline struct cache_figures world_figures(void)
 {
-    struct cache_figures figures;
-
-    cache_figures(world.cache, &figures);
-    return figures;
+    return cache_figures_of(world.cache);
 }
 
 /* What a fetch brings is pinned until it is on the disk, which may be after it was read. */

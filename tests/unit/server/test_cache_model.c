@@ -79,15 +79,9 @@ static void pin_some(struct actor *actor, struct zt_source *source, uint64_t ver
 
 static void act(struct actor *actor, struct zt_source *source, uint64_t version)
 {
-    uint8_t key[CACHE_KEY_BYTES];
-
-    world_key(version, key);
     switch (next_random(actor) % 24) {
     case 0:
         cache_set_limit(world.cache, (20 + next_random(actor) % 150) * MIB);
-        break;
-    case 1:
-        cache_retire(world.cache, key);
         break;
     case 2:
         atomic_store(&world.fail_status, next_random(actor) % 2 == 0 ? ZT_UNAVAILABLE : ZT_STALE);

@@ -160,14 +160,11 @@ TEST(what_is_pinned_stays)
     struct zt_source *first;
     struct zt_source *second;
     struct zt_pin pin = {0};
-    uint8_t key[CACHE_KEY_BYTES];
 
     cache_set_limit(world.cache, 100 * MIB);
     first = world_open(1, 40 * MIB);
     second = world_open(2, 45 * MIB);
     assert_int_equal(zt_source_pin(first, MIB, 30 * MIB, true, &pin, NULL), ZT_OK);
-    world_key(1, key);
-    cache_retire(world.cache, key);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(world_read(second, 2, 0, 45 * MIB), ZT_OK);
         cache_set_limit(world.cache, MIB);
@@ -180,36 +177,6 @@ TEST(what_is_pinned_stays)
     settle(MIB);
     assert_int_equal(world_pin(first, MIB, 30 * MIB, false), ZT_UNAVAILABLE);
     assert_int_equal(world_read(first, 1, 0, 40 * MIB), ZT_OK);
-}
-
-static void await_forgotten(const uint8_t key[CACHE_KEY_BYTES])
-{
-    for (int i = 0; i < 10000 && cache_knows(world.cache, key); i++)
-        usleep(1000);
-    assert_false(cache_knows(world.cache, key));
-}
-
-TEST(retired_versions_go_first)
-{
-    struct zt_source *old;
-    uint8_t key[CACHE_KEY_BYTES];
-
-    cache_set_limit(world.cache, 130 * MIB);
-    keep_version(2, 60 * MIB);
-    old = world_open(1, 60 * MIB);
-    keep(old);
-    world_key(1, key);
-    cache_retire(world.cache, key);
-    keep_version(3, 60 * MIB);
-    settle(130 * MIB);
-    assert_int_equal(fetches_of(2, 60 * MIB), 0);
-    /* When nobody reads it any more, the rest of it goes at once. */
-    world_close(old);
-    await_forgotten(key);
-    /* One that is closed already, too. */
-    world_key(2, key);
-    cache_retire(world.cache, key);
-    await_forgotten(key);
 }
 
 TEST(a_cache_smaller_than_an_answer_serves_it)

@@ -1,5 +1,6 @@
 /* Publishing to a bucket: what a service honours is found out, what is expected is replaced and
  * nothing else, and doubt is settled. */
+#include "cache_inside.h"
 #include "s3_write_world.h"
 
 #include <sys/resource.h>
