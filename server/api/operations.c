@@ -45,7 +45,7 @@ enum outcome verification_post(struct request *request)
 
     if (!model_resolve(request, &outcome))
         return outcome;
-    verifier_start_for(request->server->verifier, request->generation, request_client_key(request));
+    verifier_start(request->server->verifier, request->generation, request_client_key(request));
     return report(request, 202);
 }
 

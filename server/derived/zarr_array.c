@@ -81,43 +81,6 @@ static enum zt_status widen(struct zarr_array *array, uint64_t elements, struct 
     return ZT_OK;
 }
 
-enum zt_status zarr_array_of(const struct generation *generation, const struct zt_object *object,
-                             bool to_f32, struct zarr_array *out_array, struct zt_error *error)
-{
-    const struct zt_model *model = generation->model;
-    const struct zt_component *component = zt_object_components(model, object);
-    struct zarr_array array = {.object = object, .component = component};
-    const struct zt_widener *widener;
-    const char *fault = zarr_name_fault(zt_object_name(object));
-    enum zt_status status;
-
-    if (fault != NULL)
-        return fail(error, &array, fault);
-    if (object->component_count != 1)
-        return fail(error, &array, "it is neither dense nor a quantized tensor");
-    widener = zt_widener_find(object, component);
-    if (to_f32 && widener != NULL && !zt_widener_passes(widener)) {
-        status = widen(&array, zt_object_elements(model, object), error);
-        if (status == ZT_OK)
-            *out_array = array;
-        return status;
-    }
-    if (object->layout != ZT_LAYOUT_DENSE)
-        return fail(error, &array,
-                    widener != NULL ? "it is quantized; dtype=f32 widens it" : "it is not dense");
-    array.data_type = type_name(component->dtype, component->logical);
-    if (array.data_type == NULL)
-        return fail(error, &array,
-                    widener != NULL ? "it has no such type; dtype=f32 widens it"
-                                    : "it has no such type");
-    if (zt_element_bytes(component->dtype, component->logical, zt_object_elements(model, object),
-                         &array.bytes) != ZT_OK)
-        return fail(error, &array, "its size does not fit in 64 bits");
-    find_chunk(generation, &array);
-    *out_array = array;
-    return ZT_OK;
-}
-
 /* --- names --- */
 
 static bool is_dots(const char *part, size_t length)
@@ -146,7 +109,9 @@ static const char *part_fault(const char *part, size_t length)
     return NULL;
 }
 
-const char *zarr_name_fault(struct zt_text name)
+/* Returns why a name cannot be the path of a node (its parts are separated by slashes); NULL if it
+ * can. */
+static const char *name_fault(struct zt_text name)
 {
     const char *at = name.bytes;
     const char *end = name.bytes + name.length;
@@ -164,4 +129,43 @@ const char *zarr_name_fault(struct zt_text name)
             return fault;
         at = slash + 1;
     }
+}
+
+/* --- arrays --- */
+
+enum zt_status zarr_array_of(const struct generation *generation, const struct zt_object *object,
+                             bool to_f32, struct zarr_array *out_array, struct zt_error *error)
+{
+    const struct zt_model *model = generation->model;
+    const struct zt_component *component = zt_object_components(model, object);
+    struct zarr_array array = {.object = object, .component = component};
+    const struct zt_widener *widener;
+    const char *fault = name_fault(zt_object_name(object));
+    enum zt_status status;
+
+    if (fault != NULL)
+        return fail(error, &array, fault);
+    if (object->component_count != 1)
+        return fail(error, &array, "it is neither dense nor a quantized tensor");
+    widener = zt_widener_find(object, component);
+    if (to_f32 && widener != NULL && !zt_widener_passes(widener)) {
+        status = widen(&array, zt_object_elements(model, object), error);
+        if (status == ZT_OK)
+            *out_array = array;
+        return status;
+    }
+    if (object->layout != ZT_LAYOUT_DENSE)
+        return fail(error, &array,
+                    widener != NULL ? "it is quantized; dtype=f32 widens it" : "it is not dense");
+    array.data_type = type_name(component->dtype, component->logical);
+    if (array.data_type == NULL)
+        return fail(error, &array,
+                    widener != NULL ? "it has no such type; dtype=f32 widens it"
+                                    : "it has no such type");
+    if (zt_element_bytes(component->dtype, component->logical, zt_object_elements(model, object),
+                         &array.bytes) != ZT_OK)
+        return fail(error, &array, "its size does not fit in 64 bits");
+    find_chunk(generation, &array);
+    *out_array = array;
+    return ZT_OK;
 }

@@ -25,8 +25,4 @@ struct zarr_array {
 enum zt_status zarr_array_of(const struct generation *generation, const struct zt_object *object,
                              bool to_f32, struct zarr_array *out_array, struct zt_error *error);
 
-/* Returns why a name cannot be the path of a node (its parts are separated by slashes); NULL if it
- * can. */
-const char *zarr_name_fault(struct zt_text name);
-
 #endif

@@ -246,9 +246,6 @@ bool store_local_withhold(struct store *store, const char *path);
 /* Opens a store for a command that only reads. Leftovers of crashes are not removed. */
 enum zt_status store_local_view(const char *root, struct store **out_store, struct zt_error *error);
 
-/* Returns true if a root names a bucket: "s3://bucket" or "s3://bucket/prefix". */
-bool store_root_is_bucket(const char *root);
-
 bool store_identity_equal(const struct file_identity *a, const struct file_identity *b);
 
 /* --- names --- */

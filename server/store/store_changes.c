@@ -67,7 +67,7 @@ static void list_file(struct look *look, const char *path)
 static enum zt_status list_event(struct look *look, const struct watch_event *event,
                                  struct zt_error *error)
 {
-    const char *folder = store_watch_folder(&look->store->watch, event);
+    const char *folder = store_watch_folder(look->store->watch, event);
     char path[STORE_PATH_SIZE];
     int length;
 
@@ -101,7 +101,7 @@ enum zt_status store_local_list_changes(struct store *store, store_visit visit, 
     enum zt_status status = ZT_OK;
 
     look.whole =
-        !store_watch_take(&local->watch, &events, &count) || (count > 0 && local->has_links);
+        !store_watch_take(local->watch, &events, &count) || (count > 0 && local->has_links);
     for (size_t i = 0; i < count && !look.whole && status == ZT_OK; i++)
         status = list_event(&look, &events[i], error);
     store_watch_events_free(events, count);

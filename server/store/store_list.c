@@ -74,7 +74,7 @@ static void list_special(struct folder_walk *walk, const struct walk_entry *entr
 /* Watches a folder before it is read, so that no change in between is missed. */
 static void watch_folder(struct folder_walk *walk, int descriptor, const char *path)
 {
-    store_watch_add(&walk->store->watch, descriptor, path);
+    store_watch_add(walk->store->watch, descriptor, path);
 }
 
 static const struct walk_policy list_policy = {
@@ -166,12 +166,12 @@ enum zt_status store_local_list(struct store *store, store_visit visit, void *co
     bool is_present = false;
     enum zt_status status;
 
-    store_watch_begin(&local->watch);
+    store_watch_begin(local->watch);
     skipped_begin(&local->skipped);
     status = check_root(local, &is_present, error);
     if (status == ZT_OK && is_present)
         status = run(&list, "", error);
-    store_watch_end(&local->watch);
+    store_watch_end(local->watch);
     skipped_end(&local->skipped, status == ZT_OK && !list.walk.is_stopped);
     atomic_store(&local->misnamed_files, list.misnamed_files);
     /* A walk that did not see everything may have missed links. */

@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/bucket.h"
-
 static enum zt_status not_found(struct zt_error *error)
 {
     return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such file");
@@ -108,22 +106,22 @@ static size_t local_misnamed_files(const struct store *store)
 
 static int local_watch(struct store *store)
 {
-    return store_watch_descriptor(&((struct local_store *)store)->watch);
+    return store_watch_descriptor(((struct local_store *)store)->watch);
 }
 
 static bool local_changed(struct store *store)
 {
-    return store_watch_drain(&((struct local_store *)store)->watch);
+    return store_watch_drain(((struct local_store *)store)->watch);
 }
 
 static bool local_is_changing(struct store *store)
 {
-    return store_watch_is_waiting(&((struct local_store *)store)->watch);
+    return store_watch_is_waiting(((struct local_store *)store)->watch);
 }
 
 static bool local_reports(const struct store *store)
 {
-    return atomic_load(&((const struct local_store *)store)->watch.complete);
+    return store_watch_is_complete(((const struct local_store *)store)->watch);
 }
 
 static void local_close(struct store *store)
@@ -131,7 +129,7 @@ static void local_close(struct store *store)
     struct local_store *local = (struct local_store *)store;
 
     assert(local->root >= 0);
-    store_watch_close(&local->watch);
+    store_watch_free(local->watch);
     skipped_free(&local->skipped);
     staging_end(&local->staging);
     close(local->root);
@@ -244,10 +242,16 @@ enum zt_status store_local_view(const char *root, struct store **out_store, stru
     if (status != ZT_OK)
         return status;
     local = calloc(1, sizeof(*local));
-    if (local != NULL)
+    if (local != NULL) {
         local->root_path = absolute_path(root);
-    if (local == NULL || local->root_path == NULL) {
+        local->watch = store_watch_new();
+    }
+    if (local == NULL || local->root_path == NULL || local->watch == NULL) {
         close(descriptor);
+        if (local != NULL) {
+            store_watch_free(local->watch);
+            free(local->root_path);
+        }
         free(local);
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for the store");
     }
@@ -255,7 +259,6 @@ enum zt_status store_local_view(const char *root, struct store **out_store, stru
     local->root = descriptor;
     staging_init(&local->staging, descriptor);
     local->base.staging = &local->staging;
-    store_watch_init(&local->watch);
     *out_store = &local->base;
     return ZT_OK;
 }
@@ -302,8 +305,3 @@ bool store_identity_equal(const struct file_identity *a, const struct file_ident
 
 const struct store_expected store_expects_anything = {.what = STORE_EXPECTS_ANYTHING};
 const struct store_expected store_expects_nothing = {.what = STORE_EXPECTS_NOTHING};
-
-bool store_root_is_bucket(const char *root)
-{
-    return config_root_is_bucket(root);
-}

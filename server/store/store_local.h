@@ -41,7 +41,7 @@ struct local_store {
      * gets the same number. */
     int root;
     struct staging staging; /* in the root */
-    struct store_watch watch;
+    struct store_watch *watch;
     bool has_links; /* store_list.c: the last list met symbolic links */
     /* Each warning is logged once, so that scans every other second do not fill the log. */
     atomic_bool logged_missing;

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,37 @@
 #define EVENT_BUFFER_BYTES 16384
 #define DRAIN_READS_MAX    256
 
+/* A watched folder. */
+struct watched {
+    int item;
+    char *path;     /* in the store; "" for the root */
+    bool is_shared; /* it can be reached by several paths */
+};
+
+struct watch_set {
+    struct watched *items; /* sorted by item */
+    size_t count;
+    size_t capacity;
+};
+
+struct store_watch {
+    atomic_int poll; /* the epoll descriptor, -1 until it is requested */
+    int events;      /* inotify; -1 if not available */
+    int timer;
+    pthread_mutex_t lock; /* guards the following three */
+    struct watch_event *happened;
+    size_t happened_count;
+    bool whole; /* only a scan of everything can find the changes */
+    /* kept: watches of the last whole scan and since. seen: watches of the current scan. */
+    struct watch_set kept;
+    struct watch_set seen;
+    atomic_bool complete; /* the last scan could watch every folder */
+    bool is_scanning;
+    bool incomplete; /* the current scan could not watch every folder */
+    bool logged;
+    int64_t begun_ns;
+};
+
 static void set_timer(const struct store_watch *watch, int64_t delay_ns)
 {
     struct itimerspec when = {.it_value = {delay_ns / CLOCK_NS_PER_S, delay_ns % CLOCK_NS_PER_S}};
@@ -43,13 +76,17 @@ static void set_timer(const struct store_watch *watch, int64_t delay_ns)
         timerfd_settime(watch->timer, 0, &when, NULL);
 }
 
-void store_watch_init(struct store_watch *watch)
+struct store_watch *store_watch_new(void)
 {
-    memset(watch, 0, sizeof(*watch));
+    struct store_watch *watch = calloc(1, sizeof(*watch));
+
+    if (watch == NULL)
+        return NULL;
     atomic_init(&watch->poll, -1);
     watch->events = -1;
     watch->timer = -1;
     pthread_mutex_init(&watch->lock, NULL);
+    return watch;
 }
 
 /* Empties the set but keeps its array. */
@@ -76,13 +113,16 @@ static void close_all(const struct store_watch *watch, int poll)
         close(watch->timer);
 }
 
-void store_watch_close(struct store_watch *watch)
+void store_watch_free(struct store_watch *watch)
 {
+    if (watch == NULL)
+        return;
     close_all(watch, atomic_load(&watch->poll));
     free_set(&watch->kept);
     free_set(&watch->seen);
     store_watch_events_free(watch->happened, watch->happened_count);
     pthread_mutex_destroy(&watch->lock);
+    free(watch);
 }
 
 static bool join(int poll, int descriptor)
@@ -239,6 +279,11 @@ bool store_watch_is_waiting(const struct store_watch *watch)
         return false;
     events.fd = watch->events;
     return poll(&events, 1, 0) > 0;
+}
+
+bool store_watch_is_complete(const struct store_watch *watch)
+{
+    return atomic_load(&watch->complete);
 }
 
 bool store_watch_drain(struct store_watch *watch)

@@ -8,27 +8,12 @@
 #ifndef STORE_STORE_WATCH_H
 #define STORE_STORE_WATCH_H
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* With more events than this, everything is scanned. */
 #define WATCH_EVENTS_MAX 4096
-
-/* A watched folder. */
-struct watched {
-    int item;
-    char *path;     /* in the store; "" for the root */
-    bool is_shared; /* it can be reached by several paths */
-};
-
-struct watch_set {
-    struct watched *items; /* sorted by item */
-    size_t count;
-    size_t capacity;
-};
 
 /* Something that happened in a watched folder. */
 struct watch_event {
@@ -37,26 +22,12 @@ struct watch_event {
     char *name; /* "" for the folder itself */
 };
 
-struct store_watch {
-    atomic_int poll; /* the epoll descriptor, -1 until it is requested */
-    int events;      /* inotify; -1 if not available */
-    int timer;
-    pthread_mutex_t lock; /* guards the following three */
-    struct watch_event *happened;
-    size_t happened_count;
-    bool whole; /* only a scan of everything can find the changes */
-    /* kept: watches of the last whole scan and since. seen: watches of the current scan. */
-    struct watch_set kept;
-    struct watch_set seen;
-    atomic_bool complete; /* the last scan could watch every folder */
-    bool is_scanning;
-    bool incomplete; /* the current scan could not watch every folder */
-    bool logged;
-    int64_t begun_ns;
-};
+struct store_watch;
 
-void store_watch_init(struct store_watch *watch);
-void store_watch_close(struct store_watch *watch);
+/* Returns NULL if out of memory. */
+struct store_watch *store_watch_new(void);
+/* Accepts NULL. */
+void store_watch_free(struct store_watch *watch);
 
 /* Returns the descriptor to wait for, or -1. The first call makes it, readable at once. */
 int store_watch_descriptor(struct store_watch *watch);
@@ -64,6 +35,8 @@ int store_watch_descriptor(struct store_watch *watch);
 bool store_watch_drain(struct store_watch *watch);
 /* Returns true if there are events to read. From any thread. */
 bool store_watch_is_waiting(const struct store_watch *watch);
+/* Returns true if the last scan could watch every folder. From any thread. */
+bool store_watch_is_complete(const struct store_watch *watch);
 /* Hands over the events since the last scan or call, at most WATCH_EVENTS_MAX.
  * store_watch_events_free frees the names and the array. Returns false if everything must be
  * scanned. */

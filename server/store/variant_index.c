@@ -67,13 +67,14 @@ bool variant_index_read(struct zt_text path, struct variant_index *out_index)
     return false;
 }
 
-bool variant_index_is_pytorch(unsigned form)
+static bool is_pytorch(unsigned form)
 {
     assert(form < VARIANT_INDEX_FORMS);
     return strcmp(forms[form].kind, "bin") == 0;
 }
 
-bool variant_index_path(const char *name, unsigned form, char *out_path, size_t size)
+/* Writes the path of a model's index in that form. Returns false if the name has no variant. */
+static bool index_path(const char *name, unsigned form, char *out_path, size_t size)
 {
     struct zt_text stem = last_part(zt_text_from(name));
     struct zt_text variant;
@@ -102,8 +103,7 @@ const char *model_index_extension(unsigned rank)
     assert(model_rank_is_index(rank));
     if (!variant_index_has_rank(rank))
         return model_extension(rank);
-    return variant_index_is_pytorch(rank - VARIANT_INDEX_RANK) ? ".bin.index.json"
-                                                               : ".safetensors.index.json";
+    return is_pytorch(rank - VARIANT_INDEX_RANK) ? ".bin.index.json" : ".safetensors.index.json";
 }
 
 bool model_path_has_noncanonical_extension(const char *path)
@@ -142,7 +142,7 @@ bool model_file_path(const char *name, unsigned rank, char out_path[MODEL_PATH_S
     int length;
 
     if (variant_index_has_rank(rank))
-        return variant_index_path(name, rank - VARIANT_INDEX_RANK, out_path, MODEL_PATH_SIZE);
+        return index_path(name, rank - VARIANT_INDEX_RANK, out_path, MODEL_PATH_SIZE);
     if (model_extension(rank) == NULL)
         return false;
     length = snprintf(out_path, MODEL_PATH_SIZE, "%s%s", name, model_extension(rank));

@@ -26,10 +26,4 @@ bool variant_index_read(struct zt_text path, struct variant_index *out_index);
 /* Returns true if the rank (store.h) is an index with a variant. */
 bool variant_index_has_rank(unsigned rank);
 
-/* Returns true if the parts are PyTorch files, false if they are safetensors. */
-bool variant_index_is_pytorch(unsigned form);
-
-/* Writes the path of a model's index in that form. Returns false if the name has no variant. */
-bool variant_index_path(const char *name, unsigned form, char *out_path, size_t size);
-
 #endif

@@ -4,6 +4,7 @@
 #include "verify/blob_index.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -33,13 +34,37 @@ struct blob_candidate {
     uint32_t next; /* counted from 1; 0: this is the last */
 };
 
-void blob_index_init(struct blob_index *index)
+struct blob_index {
+    pthread_mutex_t filling; /* held while the index is being made complete */
+    atomic_bool begun;       /* additions are accepted */
+    atomic_bool complete;
+    pthread_rwlock_t lock; /* protects the members below */
+    uint64_t seed;
+    struct blob_key *keys; /* a hash table; key_room is a power of two */
+    size_t key_room;
+    size_t key_count;
+    struct blob_candidate *candidates;
+    size_t candidate_room;
+    uint32_t candidate_count;
+    uint32_t place_count;
+    size_t dead_count; /* candidates of generations that were removed */
+    /* Indexed by the generation's blob_place; NULL if it was removed. Place 0 is never used. */
+    struct generation **places;
+    size_t place_room;
+};
+
+struct blob_index *blob_index_new(void)
 {
+    struct blob_index *index = calloc(1, sizeof(*index));
+
+    if (index == NULL)
+        return NULL;
     pthread_mutex_init(&index->filling, NULL);
     pthread_rwlock_init(&index->lock, NULL);
     if (getrandom(&index->seed, sizeof(index->seed), 0) != (ssize_t)sizeof(index->seed))
         index->seed = (uint64_t)(uintptr_t)index;
     index->place_count = 1;
+    return index;
 }
 
 static void free_tables(struct blob_index *index)
@@ -55,12 +80,15 @@ static void free_tables(struct blob_index *index)
     index->dead_count = 0;
 }
 
-void blob_index_clear(struct blob_index *index)
+void blob_index_free(struct blob_index *index)
 {
+    if (index == NULL)
+        return;
     free_tables(index);
     free(index->places);
     pthread_rwlock_destroy(&index->lock);
     pthread_mutex_destroy(&index->filling);
+    free(index);
 }
 
 /* --- the table, with the lock held for writing --- */
@@ -183,7 +211,7 @@ static void compact(struct blob_index *index)
  * digests have. */
 static bool is_indexed(const struct blob_index *index, const struct generation *generation)
 {
-    return blob_index_is_begun(index) && generation->model != NULL &&
+    return atomic_load(&index->begun) && generation->model != NULL &&
            digest_table_of(generation) != NULL;
 }
 
@@ -295,7 +323,7 @@ static enum blob_answer walk(const struct blob_index *index, const uint8_t sha25
 enum blob_answer blob_find(struct server *server, const uint8_t sha256[SHA256_BYTES],
                            struct blob_search search, struct component_place *out_place)
 {
-    struct blob_index *index = &server->verifier->blobs;
+    struct blob_index *index = server->verifier->blobs;
     enum blob_answer answer;
 
     if (search.may_wait) {

@@ -4,8 +4,6 @@
 #ifndef VERIFY_BLOB_INDEX_H
 #define VERIFY_BLOB_INDEX_H
 
-#include <pthread.h>
-
 #include "base/name_filter.h"
 #include "verify/component_digests.h"
 
@@ -13,6 +11,8 @@ struct component_place {
     struct generation *generation;
     uint32_t component;
 };
+
+struct blob_index;
 
 enum blob_answer { BLOB_FOUND, BLOB_NONE, BLOB_CORRUPT, BLOB_BUSY };
 
@@ -37,37 +37,10 @@ bool blob_find_decoded(struct server *server, const uint8_t sha256[SHA256_BYTES]
 
 /* --- for the verifier, which owns the index --- */
 
-struct blob_key;
-struct blob_candidate;
-
-struct blob_index {
-    pthread_mutex_t filling; /* held while the index is being made complete */
-    atomic_bool begun;       /* additions are accepted */
-    atomic_bool complete;
-    pthread_rwlock_t lock; /* protects the members below */
-    uint64_t seed;
-    struct blob_key *keys; /* a hash table; key_room is a power of two */
-    size_t key_room;
-    size_t key_count;
-    struct blob_candidate *candidates;
-    size_t candidate_room;
-    uint32_t candidate_count;
-    uint32_t place_count;
-    size_t dead_count; /* candidates of generations that were removed */
-    /* Indexed by the generation's blob_place; NULL if it was removed. Place 0 is never used. */
-    struct generation **places;
-    size_t place_room;
-};
-
-/* For a zeroed structure. */
-void blob_index_init(struct blob_index *index);
-void blob_index_clear(struct blob_index *index);
-
-/* Returns true if the index follows the catalog, which it does from the first lookup on. */
-static inline bool blob_index_is_begun(const struct blob_index *index)
-{
-    return atomic_load(&index->begun);
-}
+/* Returns NULL if out of memory. */
+struct blob_index *blob_index_new(void);
+/* Accepts NULL. */
+void blob_index_free(struct blob_index *index);
 
 /* These have no effect before the first lookup. The index holds no references: a generation must be
  * removed before its last reference is released, and a retired one is not added. If out of memory,

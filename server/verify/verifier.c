@@ -119,7 +119,8 @@ static void open_folder(struct verifier *verifier)
 static void destroy(struct verifier *verifier)
 {
     wanted_digests_clear(verifier);
-    blob_index_clear(&verifier->blobs);
+    blob_index_free(verifier->blobs);
+    free(verifier->slots);
     ledger_folder_close(&verifier->folder);
     pthread_cond_destroy(&verifier->changed);
     pthread_mutex_destroy(&verifier->lock);
@@ -139,10 +140,10 @@ struct verifier *verifier_new(struct server *server)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&verifier->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    verifier_runs_init(verifier);
-    blob_index_init(&verifier->blobs);
+    verifier->blobs = blob_index_new();
     open_folder(verifier);
-    if (thread_start(&verifier->saver, "saver", saver_main, verifier) != 0) {
+    if (!verifier_runs_init(verifier) || verifier->blobs == NULL ||
+        thread_start(&verifier->saver, "saver", saver_main, verifier) != 0) {
         destroy(verifier);
         return NULL;
     }
@@ -202,8 +203,7 @@ static void on_shown(void *context, struct generation *generation)
 {
     struct verifier *verifier = context;
 
-    if (blob_index_is_begun(&verifier->blobs))
-        blob_index_add(&verifier->blobs, generation);
+    blob_index_add(verifier->blobs, generation);
 }
 
 static void on_dropped(void *context, struct generation *generation)
@@ -211,8 +211,7 @@ static void on_dropped(void *context, struct generation *generation)
     struct verifier *verifier = context;
 
     assert(atomic_load(&generation->retired));
-    if (blob_index_is_begun(&verifier->blobs))
-        blob_index_remove(&verifier->blobs, generation);
+    blob_index_remove(verifier->blobs, generation);
 }
 
 static void on_loaded(void *context, const char *const *paths, size_t count)
@@ -255,15 +254,10 @@ void verifier_learn(struct verifier *verifier, struct generation *generation,
     verifier_mark_dirty(verifier, generation);
 }
 
-void verifier_start_for(struct verifier *verifier, struct generation *generation, uint64_t client)
+void verifier_start(struct verifier *verifier, struct generation *generation, uint64_t client)
 {
     if (verification_of(generation) != NULL)
         verifier_run_begin(verifier, generation, true, client);
-}
-
-void verifier_start(struct verifier *verifier, struct generation *generation)
-{
-    verifier_start_for(verifier, generation, JOB_OF_SERVER);
 }
 
 bool verifier_is_ready(const struct verifier *verifier)

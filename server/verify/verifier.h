@@ -51,10 +51,9 @@ void verifier_learn(struct verifier *verifier, struct generation *generation,
                     const unsigned char *verdicts, uint32_t count);
 
 /* Implements POST verification: hashes every component again in the background and checks the
- * content rules of layouts and types. Does nothing if that is already running. */
-void verifier_start(struct verifier *verifier, struct generation *generation);
-/* Does the same on behalf of a client, so that workers are shared fairly (struct job). */
-void verifier_start_for(struct verifier *verifier, struct generation *generation, uint64_t client);
+ * content rules of layouts and types. Does nothing if that is already running. client is the
+ * job's. */
+void verifier_start(struct verifier *verifier, struct generation *generation, uint64_t client);
 
 /* Returns true if a run over all components has found that the component's content breaks a
  * rule. */

@@ -21,6 +21,10 @@
 #define OPEN_TRIES  500
 #define OPEN_GAP_MS 20
 
+/* The maximum number of concurrent idle jobs; on most machines the pool has fewer threads for
+ * them. */
+#define RUN_SLOTS_MAX 64
+
 struct run {
     struct job job; /* first: the run's place in the queue; the slots do the work */
     struct generation *generation;
@@ -29,6 +33,14 @@ struct run {
     uint32_t active;
     bool recheck;
     atomic_uint_fast64_t hashed_bytes;
+};
+
+struct run_slot {
+    struct job job; /* first: the job is the structure */
+    struct verifier *verifier;
+    bool queued;
+    bool is_busy; /* processing a unit of this client's run */
+    uint64_t client;
 };
 
 void verifier_run_advance(struct run *run, uint64_t stored_bytes)
@@ -282,17 +294,21 @@ static void work(struct job *job)
     }
 }
 
-void verifier_runs_init(struct verifier *verifier)
+bool verifier_runs_init(struct verifier *verifier)
 {
     const struct workers *workers = verifier->server->workers;
     const unsigned most = workers != NULL ? workers_for_idle(workers) : 1;
 
     job_queue_init(&verifier->runs);
     verifier->slot_count = most < RUN_SLOTS_MAX ? most : RUN_SLOTS_MAX;
+    verifier->slots = calloc(verifier->slot_count, sizeof(*verifier->slots));
+    if (verifier->slots == NULL)
+        return false;
     for (unsigned i = 0; i < verifier->slot_count; i++) {
         verifier->slots[i].job.run = work;
         verifier->slots[i].verifier = verifier;
     }
+    return true;
 }
 
 /* Queues the run and starts all idle slots. Returns false if the verifier is stopping. */

@@ -8,29 +8,17 @@
 #include "verify/verification.h"
 #include "verify/verifier.h"
 
-/* The maximum number of concurrent idle jobs; on most machines the pool has fewer threads for
- * them. */
-#define RUN_SLOTS_MAX 64
-
-struct run_slot {
-    struct job job; /* first: the job is the structure */
-    struct verifier *verifier;
-    bool queued;
-    bool is_busy; /* processing a unit of this client's run */
-    uint64_t client;
-};
-
 struct verifier {
     struct server *server;
     struct ledger_folder folder;
     struct wanted_digests wanted;
-    struct blob_index blobs;
+    struct blob_index *blobs;
     atomic_bool stopping;
 
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
-    struct job_queue runs; /* runs that have units left */
-    struct run_slot slots[RUN_SLOTS_MAX];
+    struct job_queue runs;  /* runs that have units left */
+    struct run_slot *slots; /* verifier_runs.c */
     unsigned slot_count;
     size_t eager_left; /* unfinished runs of verify: eager */
     bool loaded;
@@ -47,7 +35,8 @@ void verifier_mark_dirty(struct verifier *verifier, struct generation *generatio
 
 /* --- verifier_runs.c: runs over all components of a generation (POST, and verify: eager) --- */
 
-void verifier_runs_init(struct verifier *verifier);
+/* Returns false if out of memory. */
+bool verifier_runs_init(struct verifier *verifier);
 
 /* Starts a run over the unknown components or, with recheck, over all components and the content of
  * all objects. If a run is in progress, it becomes this client's too. */

@@ -174,8 +174,7 @@ void digests_note(struct verifier *verifier, struct generation *generation, uint
     digest_state_put(&digest_table_of(generation)->unsaved, generation, component);
     pthread_mutex_unlock(&verifier->wanted.lock);
     verifier_mark_dirty(verifier, generation);
-    if (blob_index_is_begun(&verifier->blobs))
-        blob_index_note(&verifier->blobs, generation, component);
+    blob_index_note(verifier->blobs, generation, component);
 }
 
 void wanted_digests_init(struct verifier *verifier, int state_folder)

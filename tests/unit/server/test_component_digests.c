@@ -310,7 +310,7 @@ TEST_ON(struct world *world, nothing_is_computed_when_it_is_turned_off)
 TEST_ON(struct world *world, a_run_reads_components_without_a_digest)
 {
     find_model(world, true);
-    verifier_start(world->server.verifier, generation);
+    verifier_start(world->server.verifier, generation, JOB_OF_SERVER);
     await_digest(C);
     await_digest(D);
     wait_until_idle(world);

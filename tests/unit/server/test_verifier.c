@@ -139,8 +139,8 @@ WITH_MODELS(a_run_checks_everything_again)
     struct generation *generation = adopt_model(world, true);
 
     for (int i = 0; i < 2; i++) {
-        verifier_start(world->server.verifier, generation);
-        verifier_start(world->server.verifier, generation);
+        verifier_start(world->server.verifier, generation, JOB_OF_SERVER);
+        verifier_start(world->server.verifier, generation, JOB_OF_SERVER);
         wait_until_run_ends(generation);
         assert_report_holds(
             generation,
@@ -157,7 +157,7 @@ WITH_MODELS(a_run_keeps_what_is_corrupt_from_being_served)
 
     assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
     for (int i = 0; i < 50; i++) {
-        verifier_start(world->server.verifier, generation);
+        verifier_start(world->server.verifier, generation, JOB_OF_SERVER);
         assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
     }
     wait_until_run_ends(generation);
@@ -179,7 +179,7 @@ WITH_MODELS(a_run_reports_broken_content_rules)
     for (int i = 0; i < 2; i++) {
         generation = adopt(world, "m.zt");
         if (i == 0)
-            verifier_start(world->server.verifier, generation);
+            verifier_start(world->server.verifier, generation, JOB_OF_SERVER);
         wait_until_run_ends(generation);
         assert_report_holds(
             generation,
@@ -343,7 +343,7 @@ WITH_MODELS(with_verify_off_nothing_is_checked)
     generation = adopt(world, "m.zt");
     assert_int_equal(verifier_ask(world->server.verifier, generation, B, NULL),
                      COMPONENT_UNCHECKED);
-    verifier_start(world->server.verifier, generation);
+    verifier_start(world->server.verifier, generation, JOB_OF_SERVER);
     wait_until_run_ends(generation);
     assert_int_equal(verifier_ask(world->server.verifier, generation, B, NULL), COMPONENT_CORRUPT);
     generation_release(generation);
@@ -436,7 +436,7 @@ WITH_MODELS(nothing_is_served_unchecked_while_stopping)
     struct generation *generation = adopt_model(world, true);
 
     verifier_stop(world->server.verifier);
-    verifier_start(world->server.verifier, generation);
+    verifier_start(world->server.verifier, generation, JOB_OF_SERVER);
     assert_int_equal(world_verdict(world, generation, A), COMPONENT_CORRUPT);
     generation_release(generation);
 }
@@ -451,7 +451,7 @@ static void *ask_all(void *argument)
     struct crowd *crowd = argument;
 
     for (int i = 0; i < 20; i++) {
-        verifier_start(crowd->world->server.verifier, crowd->generation);
+        verifier_start(crowd->world->server.verifier, crowd->generation, JOB_OF_SERVER);
         if (world_verdict(crowd->world, crowd->generation, A) != COMPONENT_VERIFIED ||
             world_verdict(crowd->world, crowd->generation, B) != COMPONENT_CORRUPT)
             return crowd;
@@ -519,7 +519,7 @@ WITH_MODELS(units_wait_for_descriptors)
     generation_release(catalog_update(world->server.catalog, "absent.zt"));
     assert_true(atomic_load(&model->parked));
     count += take_descriptors(taken + count, DESCRIPTORS - count);
-    verifier_start(world->server.verifier, model);
+    verifier_start(world->server.verifier, model, JOB_OF_SERVER);
     /* More often than there are units, each of which would be skipped. */
     for (unsigned i = 0; i < 2 * (model->model->component_count + model->model->object_count); i++)
         for (unsigned waited = 0; !atomic_exchange(&model->used, false); waited++) {
