@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "client/piece_map.h"
+#include "disk/disk_file.h"
 
 /* The longest run of one request, since each costs a round trip. In small files each job gets two
  * runs. */
@@ -122,7 +123,7 @@ static enum zt_status read_file(const struct incoming *incoming, uint64_t offset
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return part_file_fail(error, "the part file cannot be read");
+            return disk_fail(error, "the part file cannot be read");
         if (got == 0)
             return zt_fail(error, ZT_IO, NULL, offset, "the part file has been truncated");
         to += got;

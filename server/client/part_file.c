@@ -18,15 +18,6 @@
  * it. */
 #define OPENINGS_MOST 8
 
-enum zt_status part_file_fail(struct zt_error *error, const char *what)
-{
-    const int number = errno;
-
-    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s: %s", what, strerrordesc_np(number));
-    error->os_error = number;
-    return ZT_IO;
-}
-
 enum zt_status part_file_init(struct part_file *file, const char *path, bool replaces_any,
                               struct zt_error *error)
 {
@@ -62,7 +53,7 @@ static enum zt_status open_locked(const char *path, int *out_descriptor, struct 
     struct stat file;
 
     if (descriptor < 0 && errno != ELOOP)
-        return part_file_fail(error, "the part file cannot be created");
+        return disk_fail(error, "the part file cannot be created");
     if (descriptor < 0)
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the part file is a symbolic link");
     if (fstat(descriptor, &file) != 0 || !S_ISREG(file.st_mode))
@@ -112,7 +103,7 @@ enum zt_status part_file_write(const struct part_file *file, uint64_t offset, co
     assert(file->descriptor >= 0);
     return disk_write(file->descriptor, bytes, length, offset)
                ? ZT_OK
-               : part_file_fail(error, "the part file cannot be written");
+               : disk_fail(error, "the part file cannot be written");
 }
 
 enum zt_status part_file_truncate(const struct part_file *file, uint64_t size_bytes,
@@ -121,7 +112,7 @@ enum zt_status part_file_truncate(const struct part_file *file, uint64_t size_by
     assert(file->descriptor >= 0);
     return ftruncate(file->descriptor, (off_t)size_bytes) == 0
                ? ZT_OK
-               : part_file_fail(error, "the part file cannot be written");
+               : disk_fail(error, "the part file cannot be written");
 }
 
 /* --- the end --- */

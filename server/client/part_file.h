@@ -49,7 +49,4 @@ enum zt_status part_file_publish(const struct part_file *file, struct zt_error *
  * so no other process has it yet. */
 void part_file_remove(const struct part_file *file);
 
-/* Fails with ZT_IO, a message "<what>: <reason>" from errno, and its number. */
-enum zt_status part_file_fail(struct zt_error *error, const char *what);
-
 #endif

@@ -21,7 +21,7 @@
 #define SIZE_SIZE      32
 
 struct listed_model {
-    const struct model_file *file;
+    const struct folder_model *file;
     struct zt_text name;
     char format[KIND_SIZE];
     char version[VERSION_SIZE];
@@ -77,7 +77,7 @@ static enum zt_status note_error(struct folder_listing *listing, struct listed_m
     return ZT_OK;
 }
 
-static enum zt_status add_model(struct folder_listing *listing, const struct model_file *file,
+static enum zt_status add_model(struct folder_listing *listing, const struct folder_model *file,
                                 struct zt_error *error)
 {
     struct listed_model model = {.file = file};
@@ -87,7 +87,7 @@ static enum zt_status add_model(struct folder_listing *listing, const struct mod
     if (opened_file_open(file->path, &opened, &why) == ZT_OK) {
         describe(&opened, &model);
         opened_file_close(&opened);
-    } else if (model_file_is_hidden(file, &why)) {
+    } else if (folder_model_is_hidden(file, &why)) {
         return ZT_OK;
     } else if (note_error(listing, &model, &why, error) != ZT_OK) {
         return error->status;

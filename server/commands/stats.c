@@ -261,14 +261,14 @@ static void print_heading(struct survey *survey)
 }
 
 /* file: where the path was found in a folder; otherwise NULL. */
-static int survey_file(struct survey *survey, const char *path, const struct model_file *file)
+static int survey_file(struct survey *survey, const char *path, const struct folder_model *file)
 {
     struct zt_error error;
     int result;
 
     survey->path = path;
     if (opened_file_open(path, &survey->file, &error) != ZT_OK) {
-        if (file != NULL && model_file_is_hidden(file, &error))
+        if (file != NULL && folder_model_is_hidden(file, &error))
             return EXIT_DONE;
         if (survey->as_json)
             json_put_null(&survey->json);

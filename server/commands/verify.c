@@ -188,7 +188,7 @@ static int verify_opened(struct request *request, struct judgement *judgement)
 }
 
 /* file: where the path was found in a folder; otherwise NULL. */
-static int verify_file(struct request *request, const char *path, const struct model_file *file)
+static int verify_file(struct request *request, const char *path, const struct folder_model *file)
 {
     struct judgement judgement = {.path = path, .allows_missing = request->allows_missing};
     struct zt_error error;
@@ -196,7 +196,7 @@ static int verify_file(struct request *request, const char *path, const struct m
 
     if (status == ZT_OK)
         return verify_opened(request, &judgement);
-    if (file != NULL && status != ZT_DATA_SHARD && model_file_is_hidden(file, &error))
+    if (file != NULL && status != ZT_DATA_SHARD && folder_model_is_hidden(file, &error))
         return EXIT_DONE;
     return show_unopened(request, path, &error);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "disk/disk_file.h"
 #include "zt/join.h"
 
 #define EXTENSION ".safetensors"
@@ -81,10 +82,8 @@ enum zt_status earlier_parts_find(const char *path, uint32_t count, char **out_f
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a folder's name");
     free(name);
     if (folder == NULL && number != ENOENT) {
-        zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "opening its folder: %s",
-                strerrordesc_np(number));
-        error->os_error = number;
-        return ZT_IO;
+        errno = number;
+        return disk_fail(error, "opening its folder");
     }
     if (folder == NULL) /* writing will report that */
         return ZT_OK;

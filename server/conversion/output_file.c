@@ -22,19 +22,10 @@
 #define ASIDE_NAME_MAX 200
 #define FILE_MODE      0666 /* less the umask */
 
-static enum zt_status explain_io(struct zt_error *error, const char *what)
-{
-    int number = errno;
-
-    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s: %s", what, strerrordesc_np(number));
-    error->os_error = number;
-    return ZT_IO;
-}
-
 static enum zt_status fail_io(struct output_file *file, struct zt_error *error, const char *what)
 {
     file->failed = true;
-    return explain_io(error, what);
+    return disk_fail(error, what);
 }
 
 static enum zt_status no_memory(struct output_file *file, struct zt_error *error)
@@ -187,7 +178,7 @@ enum zt_status output_file_write_at(const struct output_file *file, uint64_t off
                                     const void *bytes, size_t length, struct zt_error *error)
 {
     return disk_write(file->descriptor, bytes, length, offset) ? ZT_OK
-                                                               : explain_io(error, "cannot write");
+                                                               : disk_fail(error, "cannot write");
 }
 
 enum zt_status output_file_rest(struct output_file *file, struct zt_error *error)

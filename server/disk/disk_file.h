@@ -6,8 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#include "zt/status.h"
 
 /* Bytes per write. The page cache allocates memory in pieces as large as the write. The kernel
  * keeps pieces of up to 32 KiB (PAGE_ALLOC_COSTLY_ORDER) ready from memory that was just freed.
@@ -54,6 +57,16 @@ static inline bool disk_write(int descriptor, const uint8_t *bytes, size_t lengt
         length -= (size_t)written;
     }
     return true;
+}
+
+/* Fails with ZT_IO, a message "<what>: <reason>" from errno, and its number. */
+static inline enum zt_status disk_fail(struct zt_error *error, const char *what)
+{
+    const int number = errno;
+
+    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s: %s", what, strerrordesc_np(number));
+    error->os_error = number;
+    return ZT_IO;
 }
 
 #endif

@@ -33,7 +33,7 @@ static bool gather(void *context, const char *path, const struct file_identity *
     struct model_folder *folder = gathering->folder;
     const size_t length = strlen(gathering->root);
     const char *slash = length > 0 && gathering->root[length - 1] == '/' ? "" : "/";
-    struct model_file file = {.rank = 0};
+    struct folder_model file = {.rank = 0};
     char name[MODEL_NAME_MAX + 1];
     size_t name_length;
 
@@ -56,8 +56,8 @@ static bool gather(void *context, const char *path, const struct file_identity *
 /* Sorts by name; among files of one name, the file that is served comes first. */
 static int compare(const void *a, const void *b)
 {
-    const struct model_file *one = a;
-    const struct model_file *other = b;
+    const struct folder_model *one = a;
+    const struct folder_model *other = b;
     const int order = strcmp(one->name, other->name);
 
     if (order != 0)
@@ -65,15 +65,15 @@ static int compare(const void *a, const void *b)
     return (one->rank > other->rank) - (one->rank < other->rank);
 }
 
-static bool has_name(const struct model_file *file, const char *name)
+static bool has_name(const struct folder_model *file, const char *name)
 {
     return strcmp(file->name, name) == 0;
 }
 
 /* Returns the first file of this name, or NULL. */
-static const struct model_file *find(const struct model_folder *folder, char *name)
+static const struct folder_model *find(const struct model_folder *folder, char *name)
 {
-    const struct model_file key = {.name = name};
+    const struct folder_model key = {.name = name};
     size_t low = 0;
     size_t high = folder->count;
 
@@ -90,8 +90,8 @@ static const struct model_file *find(const struct model_folder *folder, char *na
 
 static bool has_file(const struct model_folder *folder, char *name, bool (*fits)(unsigned rank))
 {
-    const struct model_file *end = folder->files + folder->count;
-    const struct model_file *file = find(folder, name);
+    const struct folder_model *end = folder->files + folder->count;
+    const struct folder_model *file = find(folder, name);
 
     for (; file != NULL && file < end && has_name(file, name); file++)
         if (fits(file->rank))
@@ -122,7 +122,7 @@ static bool is_part_of_variant(const struct model_folder *folder, const char *na
 }
 
 /* Returns true if the model to which this part belongs is in the list. */
-static bool is_joined_part(const struct model_folder *folder, const struct model_file *file)
+static bool is_joined_part(const struct model_folder *folder, const struct folder_model *file)
 {
     const struct zt_text name = zt_text_from(file->name);
     char whole[MODEL_PATH_SIZE];
@@ -140,14 +140,14 @@ static bool is_joined_part(const struct model_folder *folder, const struct model
     return number > 1 && is_gguf(file->rank) && has_file(folder, first, is_gguf);
 }
 
-static void free_file(struct model_file *file)
+static void free_file(struct folder_model *file)
 {
     free(file->path);
     free(file->name);
 }
 
 static void drop(struct model_folder *folder,
-                 bool (*is_out)(const struct model_folder *folder, const struct model_file *file))
+                 bool (*is_out)(const struct model_folder *folder, const struct folder_model *file))
 {
     bool *out = calloc(folder->count + 1, sizeof(*out));
     size_t kept = 0;
@@ -165,7 +165,7 @@ static void drop(struct model_folder *folder,
     free(out);
 }
 
-static bool is_shadowed(const struct model_folder *folder, const struct model_file *file)
+static bool is_shadowed(const struct model_folder *folder, const struct folder_model *file)
 {
     return file > folder->files && has_name(file - 1, file->name);
 }
@@ -209,7 +209,7 @@ void model_folder_free(struct model_folder *folder)
     *folder = (struct model_folder){.files = NULL};
 }
 
-bool model_file_is_hidden(const struct model_file *file, const struct zt_error *error)
+bool folder_model_is_hidden(const struct folder_model *file, const struct zt_error *error)
 {
     return error->status == ZT_DATA_SHARD ||
            (model_path_needs_sniffing(file->path) && error->rule != NULL &&

@@ -6,7 +6,7 @@
 
 #include "zt/status.h"
 
-struct model_file {
+struct folder_model {
     char *path;        /* usable as a path: the folder's path, '/', and the path below the folder */
     const char *below; /* the path below the folder; part of path */
     char *name;        /* the model's name, with the folders below the folder */
@@ -14,7 +14,7 @@ struct model_file {
 };
 
 struct model_folder {
-    struct model_file *files; /* sorted by name; if several files have one name, only the served
+    struct folder_model *files; /* sorted by name; if several files have one name, only the served
                                * one */
     size_t count;
     size_t capacity;
@@ -34,6 +34,6 @@ void model_folder_free(struct model_folder *folder);
 
 /* Returns true if a file that could not be opened is not one of the folder's models: a data shard
  * of zTensor 2, or a file whose ambiguous extension (".bin") did not mean a model. */
-bool model_file_is_hidden(const struct model_file *file, const struct zt_error *error);
+bool folder_model_is_hidden(const struct folder_model *file, const struct zt_error *error);
 
 #endif
