@@ -83,13 +83,13 @@ static void drop_stored(struct whole_body *body)
     put->object = NULL;
 }
 
-static void free_put(struct whole_body *body)
+static void free_put(void *owner)
 {
-    struct lfs_put *put = (struct lfs_put *)body;
+    struct lfs_put *put = owner;
 
     counted_body_end(&put->counted, put->is_done);
     staged_abandon(put->object);
-    whole_body_destroy(body);
+    whole_body_destroy(&put->body);
     free(put);
 }
 
@@ -134,7 +134,8 @@ void lfs_put_begin(struct request *request)
         refuse_length(request, permit.length))
         return;
     put = new_put(request, &permit);
-    if (put == NULL || whole_body_refuse_digests(&put->body, request))
+    if (put == NULL ||
+        write_refuse_digests(request, &put->body.content_digest, &put->body.repr_digest))
         return;
     if (!zt_hex_read_lower(zt_text_from(permit.oid), put->sha256, 32))
         problem_reply(request, PROBLEM_INVALID_REQUEST, "the oid is not a SHA-256");

@@ -10,7 +10,6 @@
 #include "base/server.h"
 #include "http/exchange/client.h"
 #include "store/staging.h"
-#include "upload/shared/write_checks.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)
 /* Fewer bytes than this do not justify a job. */
@@ -369,18 +368,11 @@ static void receive(struct request *request, const struct body_piece *piece)
 
 static const struct body_receiver receiver = {.receive = receive, .on_workers = true};
 
-static void free_owner(void *owner)
-{
-    struct whole_body *body = owner;
-
-    body->ops->free(body);
-}
-
 void whole_body_init(struct whole_body *body, struct request *request,
                      const struct whole_body_ops *ops, void (*release)(void *owner))
 {
     assert(ops->store != NULL && ops->drop != NULL && ops->free != NULL);
-    body_follower_init(&body->follower, body, free_owner);
+    body_follower_init(&body->follower, body, ops->free);
     body->follower.client = request_client_key(request);
     body->ops = ops;
     request->context = body;
@@ -392,11 +384,6 @@ void whole_body_destroy(struct whole_body *body)
 {
     byte_digests_free(&body->digests);
     body_follower_destroy(&body->follower);
-}
-
-bool whole_body_refuse_digests(struct whole_body *body, struct request *request)
-{
-    return write_refuse_digests(request, &body->content_digest, &body->repr_digest);
 }
 
 bool whole_body_start(struct whole_body *body, struct server *server, struct staged_file *stored)

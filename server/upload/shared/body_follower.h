@@ -118,14 +118,14 @@ struct whole_body_ops {
     /* Removes the stored bytes. On a worker, while no thread reads them. */
     void (*drop)(struct whole_body *body);
     /* Frees the owner, and calls whole_body_destroy. */
-    void (*free)(struct whole_body *body);
+    void (*free)(void *owner);
 };
 
 /* The first member of the structure that owns it, which is the context of the request. */
 struct whole_body {
     struct body_follower follower; /* its references are references to the owner */
     const struct whole_body_ops *ops;
-    struct digest_field content_digest; /* from the request */
+    struct digest_field content_digest; /* from the request (write_refuse_digests) */
     struct digest_field repr_digest;
     struct byte_digests digests; /* valid after whole_body_finish */
     bool is_dropped;             /* the stored bytes are removed, or about to be */
@@ -136,9 +136,6 @@ struct whole_body {
 void whole_body_init(struct whole_body *body, struct request *request,
                      const struct whole_body_ops *ops, void (*release)(void *owner));
 void whole_body_destroy(struct whole_body *body);
-
-/* Refuses bad digest fields. Returns true if it has replied. */
-bool whole_body_refuse_digests(struct whole_body *body, struct request *request);
 
 /* Called before the first byte. stored remains the owner's. Returns false with failure set. */
 bool whole_body_start(struct whole_body *body, struct server *server, struct staged_file *stored);

@@ -75,9 +75,9 @@ static void drop_stored(struct whole_body *body)
 
 /* --- life --- */
 
-static void free_put(struct whole_body *body)
+static void free_put(void *owner)
 {
-    struct put *put = (struct put *)body;
+    struct put *put = owner;
 
     counted_body_end(&put->counted, put->state == PUT_PUBLISHED);
     staged_file_close(put->publication.stored);
@@ -160,7 +160,8 @@ void model_put_begin(struct request *request)
         refuse_form(request))
         return;
     put = new_put(request);
-    if (put != NULL && !whole_body_refuse_digests(&put->body, request) &&
+    if (put != NULL &&
+        !write_refuse_digests(request, &put->body.content_digest, &put->body.repr_digest) &&
         !write_refuse_preconditions(request, name, &put->publication.preconditions) &&
         !write_refuse_shadowed(request, name))
         begin(request, put);
@@ -177,7 +178,7 @@ void file_put_begin(struct request *request)
     if (put == NULL)
         return;
     put->publication.is_file = true;
-    if (!whole_body_refuse_digests(&put->body, request) &&
+    if (!write_refuse_digests(request, &put->body.content_digest, &put->body.repr_digest) &&
         !write_refuse_file_preconditions(request, put->name, &put->publication.preconditions))
         begin(request, put);
 }
