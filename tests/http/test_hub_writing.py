@@ -201,7 +201,7 @@ def test_a_refused_line_changes_nothing(folder, kept, case):
 
 @pytest.mark.parametrize("paths", [["a", "a-b", "a/b"], ["p/q", "p-", "p"], ["x", "x.y", "x/y/z"]])
 def test_a_file_and_a_folder_of_one_name_change_nothing(folder, kept, paths):
-    assert_refused(commit(kept, *(inline(path, b"1") for path in paths)), 409, "line ", "folder of")
+    assert_refused(commit(kept, *(inline(path, b"1") for path in paths)), 409, "line ", "needs a folder")
     assert files_of(folder) == KEEP
 
 
