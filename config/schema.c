@@ -97,15 +97,15 @@ const struct config_key config_keys[] = {
      .type = CONFIG_TYPE_LIST,
      .offset = PLACE(hosts),
      .reloads = true,
-     .meaning = "Names that requests may have as Host. If empty, writes without tokens to a "
+     .meaning = "Names that requests may use as Host. If empty, writes without tokens to a "
                 "loopback address need a loopback name, a name without a dot (which cannot be a "
                 "public domain) or the listening address; all other requests may have any name."},
     {.name = "base_path",
      .type = CONFIG_TYPE_TEXT,
      .offset = PLACE(base_path),
      .nullable = true,
-     .meaning = "Path below which a proxy serves the server, such as /models; requests may come "
-                "with it or without it. null is the root."},
+     .meaning = "Path below which a proxy publishes the server, such as /models; requests may "
+                "include it or not. null means the root."},
     {.name = "trusted_proxies",
      .type = CONFIG_TYPE_LIST,
      .offset = PLACE(trusted_proxies),
@@ -152,7 +152,7 @@ const struct config_key config_keys[] = {
      .reloads = true,
      .maximum = 3600,
      .number = 60,
-     .meaning = "How far the clock of the issuer of JSON Web Tokens may differ."},
+     .meaning = "Maximum clock difference to the issuer of JSON Web Tokens."},
     {.name = "tls.cert",
      .argument = "--tls-cert",
      .type = CONFIG_TYPE_TEXT,
@@ -182,7 +182,7 @@ const struct config_key config_keys[] = {
      .minimum = 1,
      .maximum = BYTES_MAX,
      .number = 1024 * GIB,
-     .meaning = "Largest upload that is accepted."},
+     .meaning = "Maximum size of an upload."},
     {.name = "upload.reserve_bytes",
      .type = CONFIG_TYPE_BYTES,
      .offset = PLACE(upload.reserve_bytes),
@@ -206,9 +206,8 @@ const struct config_key config_keys[] = {
      .reloads = true,
      .maximum = UPLOADS_MAX,
      .number = 64,
-     .meaning =
-         "Unfinished multi-request uploads (streaming writer, resumable) that one client may "
-         "have; 0 sets no limit."},
+     .meaning = "Unfinished multi-request uploads that one client may have: streaming writer and "
+                "resumable together, Xet separately; 0 sets no limit."},
     {.name = "upload.expire_s",
      .type = CONFIG_TYPE_SECONDS,
      .offset = PLACE(upload.expire_s),
@@ -311,7 +310,7 @@ const struct config_key config_keys[] = {
      .reloads = true,
      .maximum = BYTES_MAX,
      .number = 16 * GIB,
-     .meaning = "Largest decoded size of a component that is decoded for clients."},
+     .meaning = "Maximum decoded size of a component that is decoded for clients."},
     {.name = "limits.decoded_cache_bytes",
      .type = CONFIG_TYPE_BYTES,
      .offset = PLACE(limits.decoded_cache_bytes),
@@ -373,7 +372,7 @@ const struct config_key config_keys[] = {
      .type = CONFIG_TYPE_BOOL,
      .offset = PLACE(s3.path_style),
      .number = 1,
-     .meaning = "Whether the bucket is named in the path; otherwise in the host name."},
+     .meaning = "Whether the bucket is named in the path; false names it in the host name."},
     {.name = "s3.poll_s",
      .type = CONFIG_TYPE_SECONDS,
      .offset = PLACE(s3.poll_s),
@@ -391,8 +390,8 @@ const struct config_key config_keys[] = {
      .type = CONFIG_TYPE_TEXT,
      .offset = PLACE(s3.claims_bucket),
      .nullable = true,
-     .meaning = "Bucket for the claims with which writers exclude each other; null means the "
-                "models' bucket."},
+     .meaning = "Bucket for the claims that keep two writers from publishing the same name at "
+                "once; null means the models' bucket."},
     {.name = "s3.ca",
      .type = CONFIG_TYPE_TEXT,
      .offset = PLACE(s3.ca),
@@ -440,8 +439,8 @@ const struct config_key config_keys[] = {
      .minimum = 1,
      .maximum = BYTES_MAX,
      .number = 5000000000,
-     .meaning = "Size of the safetensors files, with an index, into which a model with more bytes "
-                "of tensors is split for clients of the Hub (approximately)."},
+     .meaning = "Approximate size of the safetensors files into which a larger model is split, "
+                "with an index, for clients of the Hub."},
     {.name = "hub.regular_bytes",
      .type = CONFIG_TYPE_BYTES,
      .offset = PLACE(hub.regular_bytes),
@@ -464,8 +463,8 @@ const struct config_key config_keys[] = {
      .reloads = true,
      .maximum = BYTES_MAX,
      .number = 268435456,
-     .meaning = "Size of the parts in which clients of the Hub that support it upload larger "
-                "files, in parallel (approximately); 0 uploads every file whole."},
+     .meaning = "Approximate size of the parts in which clients of the Hub upload larger files in "
+                "parallel, if they support it; 0 uploads every file whole."},
     {.name = "hub.xet",
      .type = CONFIG_TYPE_BOOL,
      .offset = PLACE(hub.xet),

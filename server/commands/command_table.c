@@ -53,9 +53,9 @@ const struct command command_table[] = {
      .options = verify_options,
      .details = "Checks every rule of the format and every digest, and prints one line per file. "
                 "Checks that are not possible, such as a digest of an unknown algorithm, are "
-                "reported as unsupported and do not make the file bad; neither do missing digests, "
-                "which are also reported. A model is bad if one of its files is missing: a part, a "
-                "shard or external data. For a folder it checks the models that a server would "
+                "reported as unsupported. Missing digests are reported too. Neither makes a file "
+                "bad. A model is bad if one of its files is missing: a part, a shard or external "
+                "data. For a folder it checks the models that a server would "
                 "list, and data shards.\n" URLS_TOO "\n" SEVERAL_FILES,
      .examples = {{"ztserve verify model.zt", "one file"},
                   {"ztserve verify --quiet /srv/models",
@@ -64,16 +64,16 @@ const struct command command_table[] = {
      .run = command_stats,
      .operands = "FILE|FOLDER|URL... [options]",
      .kind = VALUE_FILE,
-     .meaning = "show extremes, mean, deviation and histogram of every tensor",
+     .meaning = "show statistics and a histogram of every tensor",
      .options = stats_options,
      .details =
          "Shows statistics of every dense tensor and, dequantized, of every quantized GGUF tensor: "
-         "extremes, mean, standard deviation and a histogram of the finite elements, and how many "
-         "are zero or not finite. All processors share the work. Tensors of complex numbers, of "
-         "six-bit floats and of other layouts have no statistics. Digests are not checked; use "
-         "verify for that. For a folder it shows every model that a server would list. A file that "
-         "cannot be read is null in the array.\n" URLS_TOO
-         " Its elements are read twice: pull a large model from a slow server "
+         "minimum, maximum, mean, standard deviation and a histogram of the finite elements, and "
+         "how many are zero or not finite. All processors share the work. Tensors of complex "
+         "numbers, of six-bit floats and of other layouts have no statistics. Digests are not "
+         "checked; use verify for that. For a folder it shows every model that a server would "
+         "list. With --json, a file that cannot be read is null in the array.\n" URLS_TOO
+         " The elements are read twice: pull a large model from a slow server "
          "first.\n" SEVERAL_FILES,
      .examples = {{"ztserve stats model.safetensors", "a table with small histograms"},
                   {"ztserve stats --json model.gguf | jq 'map_values(.nan)'",
@@ -99,8 +99,8 @@ const struct command command_table[] = {
          "(powers of 1000), KiB, MiB, GiB or TiB (powers of 1024). A model that fits into one file "
          "is written as OUT.\n--match, --shard and --axis write some objects, or one rank's part "
          "of each, as pull does. A glob or a rule that matches no object is an error, because it "
-         "may be mistyped. Sets of rules (@llama, @mixtral, @qwen-moe, @gpt-oss) know the tensor "
-         "names of these architectures and refuse any other.\n" SEVERAL_FILES,
+         "may be mistyped. Sets of rules (@llama, @mixtral, @qwen-moe, @gpt-oss) contain the "
+         "tensor names of these architectures and reject all others.\n" SEVERAL_FILES,
      .examples = {{"ztserve convert model.safetensors model.zt", "to zTensor 1.2"},
                   {"ztserve convert --to zt2 --zstd=19 model.gguf model.zt",
                    "to zTensor 2, compressed where that saves space"}}},
@@ -143,7 +143,7 @@ const struct command command_table[] = {
          "they are not sent again.\nURL: the model (http://host/v1/models/NAME, or "
          "http://host/NAME). If it ends in /, which is required for several files, each model is "
          "named after its file without the extension. For a sharded model, name all its files: the "
-         "index is sent last. After one file has failed, no further file and no index is sent.",
+         "index is sent last. If a file fails, push sends no further files and no index.",
      .examples = {{"ztserve push llama.safetensors https://models.example/meta-llama/Llama-3-8B",
                    "a model under another name"},
                   {"ztserve push *.gguf http://host:8080/team/",
@@ -156,7 +156,7 @@ const struct command command_table[] = {
      .options = no_options,
      .details = "Checks a configuration, and the files of tokens, keys and certificates that it "
                 "names as serve would, and prints the settings that result from it and the "
-                "environment. Files that do not exist on this machine are only a warning.",
+                "environment. Files that do not exist on this machine cause only a warning.",
      .examples = {{"ztserve check-config /etc/ztserve/ztserve.json", "before a restart"},
                   {"ZTSERVE_LISTEN=0.0.0.0:80 ztserve check-config ztserve.json | jq .listen",
                    "a key as the environment sets it"}}},

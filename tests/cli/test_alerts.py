@@ -128,7 +128,7 @@ def test_what_an_alert_says(tmp_path):
         "exp_labels": {"job": "team/ztserve", "instance": "a:8080", "severity": "critical"},
         "exp_annotations": {
             "summary": "20% of the requests to a:8080 fail",
-            "description": "ztserve_http_problems_total says with which codes; the log has a line for each.",
+            "description": "ztserve_http_problems_total shows the error codes; the log has a line for each request.",
         },
     }
     asked = {"eval_time": "12m", "alertname": "ZtserveServerErrors", "exp_alerts": [expected]}
