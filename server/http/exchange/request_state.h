@@ -66,7 +66,8 @@ enum request_stage {
 
 /* How the bytes of an answer get to the connection (sender.c). */
 enum sending {
-    SENDING_BUFFER, /* the library sends them from memory or from the mapping of a file */
+    SENDING_BUFFER, /* the library sends them from memory */
+    SENDING_MAPPED, /* the library sends them from the mapping of a file (file_changes.h) */
     SENDING_AHEAD,  /* the library copies the windows of a readahead */
     SENDING_BULK,   /* past the library (bulk.h), whole or in the parts of remote */
 };
@@ -141,7 +142,6 @@ struct request_state {
     uint64_t head_bytes;   /* length of the answer's status line and fields */
     uint8_t *loaded;       /* the answer's bytes, which a worker has read */
     enum sending sending;
-    bool mapped;             /* sent from the mapping of a file (file_changes.h) */
     struct readahead *ahead; /* of SENDING_AHEAD */
     struct remote_body
         *remote;       /* fetches the rest of the answer (remote_body.c); NULL: all bytes are

@@ -25,10 +25,7 @@
 #include "http/wire/mhd.h"
 #include "http/wire/mhd_state.h"
 #include "http/wire/remote_body.h"
-#include "http/wire/sender.h"
 
-/* Below this size, sending through the library costs less than giving it a new connection. */
-#define BULK_LEAST ((uint64_t)1 << 20)
 /* The maximum per stream and turn for a peer on the same machine, which then reads bytes that are
  * still in the processor's cache. */
 #define LOCAL_MOST ((uint64_t)512 << 10)
@@ -80,92 +77,6 @@ struct bulk_set {
     struct piece_buffer buffer; /* of GATHER_MOST bytes */
     struct piece piece;
 };
-
-/* --- choosing --- */
-
-/* Returns true if the library has read nothing beyond the request, which has no body. An empty line
- * would be ignored. */
-static bool nothing_more_was_read(const struct connection *connection)
-{
-    assert(connection->tls == NULL && request_state_const(connection->request)->body_length == 0);
-    return connection->raw.state == RAW_START;
-}
-
-/* Returns true if the answer has no slices or begins in the page cache. Workers read slices that
- * are not, and skip the gaps between them. */
-static bool begins_warm(const struct answer *answer)
-{
-    const struct zt_slice *slice;
-
-    assert(answer->segment_count > 0);
-    for (size_t i = 0; i < answer->segment_count; i++) {
-        segment_file(&answer->segments[i], &slice);
-        if (slice != NULL)
-            return window_is_warm(answer, (struct place){0});
-    }
-    return true;
-}
-
-static bool is_piece_of_file(const struct answer *answer)
-{
-    return answer->segment_count == 1 && answer->segments[0].kind == SEGMENT_SOURCE &&
-           zt_source_descriptor(answer->segments[0].source) >= 0;
-}
-
-/* Returns true if sending here is worth it. For a peer on the same machine even a long piece of one
- * file goes through the library, because copying from a mapping is cheaper still. There are two
- * exceptions. If the piece is not in memory, workers read it here, while the library would make the
- * loop wait for the disk. If the send buffer is not capped, the library would copy the whole piece
- * at once. */
-static bool is_large(const struct connection *connection, const struct answer *answer,
-                     bool is_resident)
-{
-    const struct config *config = connection->mhd->server->config;
-
-    assert(answer->segment_count > 0);
-    if (answer->content_length <= SENDER_SMALL_BYTES)
-        return false;
-    if (answer->segment_count > 1)
-        return true;
-    if (!is_piece_of_file(answer))
-        return answer->content_length >= BULK_LEAST;
-    return !is_resident || config_number(&config->limits.send_buffer_bytes) == 0 ||
-           answer->content_length >= (connection->is_local ? SENDER_MAPPED_MOST : BULK_LEAST);
-}
-
-/* Returns true for an HTTP/1.0 connection that stays open: only the library can keep it. */
-static bool keeps_old_connection(struct request *request)
-{
-    const char *options = request_header(request, "Connection");
-
-    return request_state_const(request)->http_1_0 && options != NULL &&
-           strcasestr(options, "keep-alive") != NULL;
-}
-
-static bool is_plain_request(struct request *request)
-{
-    const struct request_state *state = request_state_const(request);
-    const struct connection *connection = request->connection;
-
-    return connection->tls == NULL && !keeps_old_connection(request) && !connection->is_surplus &&
-           request->method == METHOD_GET && state->body_length == 0;
-}
-
-bool bulk_is_worthwhile(struct request *request, bool is_resident)
-{
-    const struct answer *answer = &request_state_const(request)->answer;
-    const struct connection *connection = request->connection;
-
-    assert(answer->segment_count > 0);
-    return is_large(connection, answer, is_resident) && is_plain_request(request) &&
-           nothing_more_was_read(connection) && pieces_can_send(answer) && begins_warm(answer);
-}
-
-bool bulk_can_stream(struct request *request)
-{
-    return is_plain_request(request) && nothing_more_was_read(request->connection) &&
-           pieces_can_send(&request_state_const(request)->answer);
-}
 
 /* --- watching --- */
 
@@ -481,14 +392,15 @@ bool bulk_finish(struct request *request)
         return false;
     }
     connection->result = RESULT_ANSWERED;
-    if (nothing_more_was_read(connection))
+    /* Bytes that the library has read beyond the request would be lost. */
+    if (connection->raw.state == RAW_START)
         (void)handover_keep(connection);
     return true;
 }
 
 void bulk_free(struct bulk *bulk)
 {
-    assert(bulk == NULL || (!bulk->watched && !bulk->reading.runs));
+    assert(!bulk->watched && !bulk->reading.runs);
     free(bulk);
 }
 

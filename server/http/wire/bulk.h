@@ -31,15 +31,7 @@ int bulk_descriptor(const struct bulk_set *set);
 /* Sends as much as one turn of the loop allows. context is the loop's struct mhd. */
 void bulk_run(void *context);
 
-/* Returns true if the request's answer, which must not be empty, should be sent here: it is large,
- * the connection is plain text, and the library has read nothing beyond the request. is_resident:
- * all of its bytes are known to be in memory. */
-bool bulk_is_worthwhile(struct request *request, bool is_resident);
-
-/* Returns true if an answer from a remote store can be sent here part by part. */
-bool bulk_can_stream(struct request *request);
-
-/* Called when a part of such an answer has been fetched, or the fetch has failed. */
+/* Called when a part of an answer from a remote store has been fetched, or the fetch has failed. */
 void bulk_continue(struct bulk *bulk);
 
 /* Called when the library asks for the body; suspends the connection until the body is sent or has
@@ -50,7 +42,7 @@ bool bulk_begin(struct request *request);
  * socket is kept alive, the library may close its descriptor afterwards. */
 bool bulk_finish(struct request *request);
 
-/* Frees a stream whose connection is not suspended. Accepts NULL. */
+/* Frees a stream whose connection is not suspended. */
 void bulk_free(struct bulk *bulk);
 
 /* Called after a small answer: for a while, streams send shorter pieces per turn. */

@@ -1,4 +1,5 @@
 /* Asks the kernel about the socket of a connection. */
+#include <assert.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -74,11 +75,13 @@ uint64_t connection_written(const struct connection *connection)
                : 0;
 }
 
-void connection_begin_answer(struct connection *connection, bool large)
+void connection_begin_large(struct connection *connection)
 {
-    const uint64_t written = large && connection->tls != NULL ? connection_written(connection) : 0;
+    const uint64_t written = connection_written(connection);
 
-    connection->answer_begun = written > 0 ? written : UINT64_MAX;
+    assert(connection->tls != NULL && connection->answer_begun == UINT64_MAX);
+    if (written > 0)
+        connection->answer_begun = written;
 }
 
 bool connection_is_established(const struct connection *connection)

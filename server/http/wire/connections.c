@@ -14,14 +14,13 @@
 #include "http/exchange/request_state.h"
 #include "http/limits/admission.h"
 #include "http/tls/tls_session.h"
-#include "http/wire/bulk.h"
 #include "http/wire/direct_answer.h"
 #include "http/wire/handover.h"
 #include "http/wire/intake.h"
 #include "http/wire/loop.h"
 #include "http/wire/mhd.h"
 #include "http/wire/mhd_state.h"
-#include "http/wire/readahead.h"
+#include "http/wire/sender.h"
 
 /* How long idle connections stay open while the server drains, for requests in transit. */
 #define CLOSING_MS 1000
@@ -338,9 +337,7 @@ void connection_end_request(struct connection *connection, enum ending ending)
     connection->answer_bytes += state->head_bytes;
     if (state->answer.segment_count > 0)
         connection->answer_bytes += state->answer.content_length;
-    bulk_free(state->bulk);
-    mapped_files_leave(&connection->mhd->mapped, request);
-    if (state->ahead == NULL || readahead_end(state->ahead))
+    if (sender_end(request))
         request_free(request);
     atomic_fetch_sub_explicit(&connection->mhd->active, 1, memory_order_relaxed);
     metric_subtract(METRIC_REQUESTS_OPEN, 1);

@@ -200,9 +200,9 @@ uint64_t connection_sent(const struct connection *connection);
 /* Returns how many bytes have been written to the socket; 0 if the kernel does not report it. */
 uint64_t connection_written(const struct connection *connection);
 
-/* Call it before the first byte of an answer is sent. large: connection_sent will be asked about
- * this answer. */
-void connection_begin_answer(struct connection *connection, bool large);
+/* Call it with TLS before the first byte of a large answer is sent; connection_sent will be asked
+ * about it. */
+void connection_begin_large(struct connection *connection);
 
 /* How far the client has taken what was sent to it. */
 struct reader_progress connection_progress(const struct connection *connection, uint64_t now_ms);

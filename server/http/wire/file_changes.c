@@ -98,7 +98,7 @@ bool mapped_files_enter(struct mapped_files *mapped, struct request *request)
     const uint64_t end = segment->offset + segment->length;
     struct mapped_file *file = find(mapped, segment->source);
 
-    assert(!state->mapped && state->answer.segment_count == 1);
+    assert(state->sending == SENDING_BUFFER && state->answer.segment_count == 1);
     /* Answers checked in one turn mostly come from one file, so it is examined once for all. */
     if (mapped->seen != segment->source) {
         mapped->seen = segment->source;
@@ -115,7 +115,7 @@ bool mapped_files_enter(struct mapped_files *mapped, struct request *request)
     file->answers++;
     if (end > file->end)
         file->end = end;
-    state->mapped = true;
+    state->sending = SENDING_MAPPED;
     return true;
 }
 
@@ -124,12 +124,10 @@ void mapped_files_leave(struct mapped_files *mapped, struct request *request)
     struct request_state *state = request_state(request);
     struct mapped_file *file;
 
-    assert(!state->mapped || state->answer.segment_count == 1);
-    if (!state->mapped)
-        return;
+    assert(state->sending == SENDING_MAPPED && state->answer.segment_count == 1);
     file = find(mapped, state->answer.segments[0].source);
     assert(file != NULL && file->answers > 0);
-    state->mapped = false;
+    state->sending = SENDING_BUFFER;
     if (--file->answers == 0)
         *file = mapped->files[--mapped->count];
 }
@@ -145,7 +143,7 @@ static void cut(struct mapped_files *mapped, const struct connections *connectio
         struct request *request = one->request;
         const struct segment *segment;
 
-        if (request == NULL || !request_state_const(request)->mapped)
+        if (request == NULL || request_state_const(request)->sending != SENDING_MAPPED)
             continue;
         segment = &request_state_const(request)->answer.segments[0];
         assert(find(mapped, segment->source) != NULL);

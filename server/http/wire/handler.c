@@ -166,7 +166,6 @@ static enum MHD_Result queue_kept(struct connection *connection, struct request 
     struct MHD_Response *response = response_cache_give(request);
 
     assert(connection->request == request && request_state(request)->kept != NULL);
-    connection_begin_answer(connection, false);
     bulk_make_way(mhd->bulks, mhd->now_ms);
     request_enter(request_state(request), STAGE_QUEUED);
     connections_answer_begin(&mhd->connections, connection, mhd->now_ms);

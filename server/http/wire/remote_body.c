@@ -268,7 +268,7 @@ static bool pin_whole(struct request *request)
     return true;
 }
 
-static enum remote_body_fetch take_first(struct request *request)
+static enum remote_body_fetch take_first(struct request *request, bool may_stream)
 {
     struct request_state *state = request_state(request);
     struct answer *answer = &state->answer;
@@ -281,26 +281,25 @@ static enum remote_body_fetch take_first(struct request *request)
     if (part == NULL)
         return error->status == ZT_LIMIT ? REMOTE_BODY_READ : REMOTE_BODY_FAILED;
     if (part->content_length < answer->content_length)
-        return bulk_can_stream(request) ? REMOTE_BODY_STREAM : REMOTE_BODY_READ;
+        return may_stream ? REMOTE_BODY_STREAM : REMOTE_BODY_READ;
     answer->segments = part->segments;
     answer->segment_count = part->segment_count;
     state->remote = NULL;
     return REMOTE_BODY_LOCAL;
 }
 
-enum remote_body_fetch remote_body_fetch(struct request *request)
+enum remote_body_fetch remote_body_fetch(struct request *request, bool may_stream)
 {
     struct request_state *state = request_state(request);
     const struct answer *answer = &state->answer;
 
-    /* The server has these threads only for a remote store. */
-    if (request->server->waiters == NULL || !answer_is_remote(answer))
+    if (!answer_is_remote(answer))
         return REMOTE_BODY_LOCAL;
     if (state->remote == NULL) {
         if (pin_whole(request))
             return REMOTE_BODY_LOCAL;
         if (!pinned_is_possible(answer) ||
-            (answer->content_length > WHOLE_BYTES && !bulk_can_stream(request)))
+            (answer->content_length > WHOLE_BYTES && !may_stream))
             return REMOTE_BODY_READ;
         state->remote = begin(request);
         if (state->remote == NULL)
@@ -308,5 +307,5 @@ enum remote_body_fetch remote_body_fetch(struct request *request)
         if (is_open(state->remote) && state->remote->count == 0)
             (void)take_next(state->remote);
     }
-    return take_first(request);
+    return take_first(request, may_stream);
 }

@@ -7,7 +7,7 @@
  *   buffer is capped (uncapped, it would
  *   starve other connections)
  *   other answers of more than 64 KiB, if      past the library (bulk.h)
- *   bulk.c can send them
+ *   the connection and the pieces allow it
  *   other answers up to 64 KiB                 copied into a buffer: here if they are in memory or
  *                                              in the page cache, else by a worker
  *   anything else                              a reader that copies bytes that workers read ahead
@@ -25,6 +25,7 @@
 
 #include "base/log.h"
 #include "http/body/page_cache.h"
+#include "http/body/piece.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/bulk.h"
@@ -37,6 +38,8 @@
 
 /* The maximum number of segments of a small answer that the loop examines itself. */
 #define SMALL_PARTS 64
+/* Below this size, sending through the library costs less than giving it a new connection. */
+#define BULK_LEAST ((uint64_t)1 << 20)
 
 /* --- reading what is small and not in the page cache --- */
 
@@ -130,6 +133,81 @@ static enum outcome take_ahead(struct request *request)
     return error != NULL ? answer_problem(request, error) : OUTCOME_READY;
 }
 
+/* --- past the library --- */
+
+/* Returns true if the answer has no slices or begins in the page cache. Workers read slices that
+ * are not, and skip the gaps between them. */
+static bool begins_warm(const struct answer *answer)
+{
+    const struct zt_slice *slice;
+
+    assert(answer->segment_count > 0);
+    for (size_t i = 0; i < answer->segment_count; i++) {
+        segment_file(&answer->segments[i], &slice);
+        if (slice != NULL)
+            return window_is_warm(answer, (struct place){0});
+    }
+    return true;
+}
+
+static bool is_piece_of_file(const struct answer *answer)
+{
+    return answer->segment_count == 1 && answer->segments[0].kind == SEGMENT_SOURCE &&
+           zt_source_descriptor(answer->segments[0].source) >= 0;
+}
+
+/* Returns true if sending past the library is worth it. For a peer on the same machine even a long
+ * piece of one file goes through the library, because copying from a mapping is cheaper still.
+ * There are two exceptions. If the piece is not in memory, workers read it for bulk.c, while the
+ * library would make the loop wait for the disk. If the send buffer is not capped, the library
+ * would copy the whole piece at once. */
+static bool is_large(const struct connection *connection, const struct answer *answer,
+                     bool is_resident)
+{
+    const struct config *config = connection->mhd->server->config;
+
+    assert(answer->segment_count > 0);
+    if (answer->content_length <= SENDER_SMALL_BYTES)
+        return false;
+    if (answer->segment_count > 1)
+        return true;
+    if (!is_piece_of_file(answer))
+        return answer->content_length >= BULK_LEAST;
+    return !is_resident || config_number(&config->limits.send_buffer_bytes) == 0 ||
+           answer->content_length >= (connection->is_local ? SENDER_MAPPED_MOST : BULK_LEAST);
+}
+
+/* Returns true for an HTTP/1.0 connection that stays open: only the library can keep it. */
+static bool keeps_old_connection(struct request *request)
+{
+    const char *options = request_header(request, "Connection");
+
+    return request_state_const(request)->http_1_0 && options != NULL &&
+           strcasestr(options, "keep-alive") != NULL;
+}
+
+/* Returns true if the answer can be sent past the library: the connection is plain text, the
+ * request is a GET without a body, and the library has read nothing beyond it. An empty line would
+ * be ignored. */
+static bool can_bypass(struct request *request)
+{
+    const struct request_state *state = request_state_const(request);
+    const struct connection *connection = request->connection;
+
+    return connection->tls == NULL && !keeps_old_connection(request) && !connection->is_surplus &&
+           request->method == METHOD_GET && state->body_length == 0 &&
+           connection->raw.state == RAW_START && pieces_can_send(&state->answer);
+}
+
+/* is_resident: all of its bytes are known to be in memory. */
+static bool is_for_bulk(struct request *request, bool is_resident)
+{
+    const struct answer *answer = &request_state_const(request)->answer;
+
+    return is_large(request->connection, answer, is_resident) && can_bypass(request) &&
+           begins_warm(answer);
+}
+
 /* --- choosing --- */
 
 static enum outcome load_here(struct request *request)
@@ -173,7 +251,7 @@ static enum outcome choose(struct request *request)
 {
     struct request_state *state = request_state(request);
     const struct answer *answer = &state->answer;
-    bool is_bulk = bulk_is_worthwhile(request, true);
+    bool is_bulk = is_for_bulk(request, true);
     bool resident = false;
 
     assert(answer->segment_count > 0 && state->sending == SENDING_BUFFER);
@@ -181,7 +259,7 @@ static enum outcome choose(struct request *request)
      * take 0.1 ms. */
     if (!is_bulk) {
         resident = is_resident(request);
-        is_bulk = !resident && bulk_is_worthwhile(request, false);
+        is_bulk = !resident && is_for_bulk(request, false);
     }
     if (is_bulk) {
         state->sending = SENDING_BULK;
@@ -196,18 +274,12 @@ static enum outcome choose(struct request *request)
     return resident ? load_here(request) : begin_load(request);
 }
 
-enum outcome sender_load(struct request *request)
+/* Fetches the beginning of an answer from a remote store. */
+static enum outcome fetch(struct request *request)
 {
     struct request_state *state = request_state(request);
 
-    assert(state->stage == STAGE_ANSWER);
-    if (state->ahead != NULL)
-        return take_ahead(request);
-    if (state->loaded != NULL)
-        return take_loaded(request);
-    if (state->answer.segment_count == 0)
-        return OUTCOME_READY;
-    switch (remote_body_fetch(request)) {
+    switch (remote_body_fetch(request, can_bypass(request))) {
     case REMOTE_BODY_LOCAL:
         break;
     case REMOTE_BODY_WAITS:
@@ -221,6 +293,32 @@ enum outcome sender_load(struct request *request)
         return answer_problem(request, remote_body_error(state->remote));
     }
     return choose(request);
+}
+
+enum outcome sender_load(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    assert(state->stage == STAGE_ANSWER);
+    if (state->ahead != NULL)
+        return take_ahead(request);
+    if (state->loaded != NULL)
+        return take_loaded(request);
+    if (state->answer.segment_count == 0)
+        return OUTCOME_READY;
+    /* The server has these threads only for a remote store. */
+    return request->server->waiters != NULL ? fetch(request) : choose(request);
+}
+
+bool sender_end(struct request *request)
+{
+    const struct request_state *state = request_state(request);
+
+    if (state->sending == SENDING_MAPPED)
+        mapped_files_leave(&request->connection->mhd->mapped, request);
+    if (state->bulk != NULL)
+        bulk_free(state->bulk);
+    return state->ahead == NULL || readahead_end(state->ahead);
 }
 
 /* --- responses --- */
@@ -312,6 +410,7 @@ static struct MHD_Response *body_response(struct request *request)
 
     switch (state->sending) {
     case SENDING_BUFFER:
+    case SENDING_MAPPED:
         break;
     case SENDING_BULK:
         return MHD_create_response_from_callback(answer->content_length, 1, read_bulk, request,
@@ -363,7 +462,8 @@ struct MHD_Response *sender_response(struct request *request, bool close)
 
     if (response == NULL)
         return NULL;
-    connection_begin_answer(request->connection, answer->content_length > SENDER_SMALL_BYTES);
+    if (answer->content_length > SENDER_SMALL_BYTES && request->connection->tls != NULL)
+        connection_begin_large(request->connection);
     if (answer->content_length <= SENDER_SMALL_BYTES)
         bulk_make_way(request->connection->mhd->bulks, request->connection->mhd->now_ms);
     state->closes = close;

@@ -17,6 +17,10 @@ struct MHD_Response;
  * fails, the answer becomes a problem. */
 enum outcome sender_load(struct request *request);
 
+/* Ends the sending of an answer, whether or not all of it was sent. Returns false if a worker is
+ * still reading from the request, which readahead.c then frees. */
+bool sender_end(struct request *request);
+
 /* Returns a response for the request's answer, which the caller destroys; NULL if out of memory.
  * close: add "Connection: close". */
 struct MHD_Response *sender_response(struct request *request, bool close);
