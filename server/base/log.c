@@ -1,5 +1,6 @@
 /* Writes lines to standard error. A line is built on the stack and written as a whole, so that
- * lines of several threads never mix. Text that does not fit is truncated and marked. */
+ * lines of several threads never mix. Each thread buffers its own lines, so that threads share no
+ * buffer. Text that does not fit is truncated and marked. */
 #include "base/log.h"
 
 #include <assert.h>
@@ -10,13 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/decimal.h"
-#include "base/log_output.h"
 #include "base/percent.h"
 #include "zt/utf8.h"
 
-#define LINE_SIZE LOG_OUTPUT_SIZE
+/* PIPE_BUF of Linux: writes to a pipe up to this length do not mix with other writes. */
+#define LINE_SIZE 4096
 /* Longer messages are truncated. */
 #define TEXT_SIZE 3072
 /* Longer request paths are truncated; models and objects with reasonable names fit. */
@@ -48,6 +50,51 @@ bool log_enabled(enum log_level level)
 {
     return (int)level <= atomic_load_explicit(&log_level, memory_order_relaxed);
 }
+
+/* --- standard error --- */
+
+static _Thread_local bool gathers;
+static _Thread_local size_t waiting_length;
+static _Thread_local char waiting[LINE_SIZE];
+
+static void write_out(const char *bytes, size_t length)
+{
+    ssize_t written;
+
+    do
+        written = write(STDERR_FILENO, bytes, length);
+    while (written < 0 && errno == EINTR);
+}
+
+void log_gather(void)
+{
+    gathers = true;
+}
+
+void log_flush(void)
+{
+    if (waiting_length == 0)
+        return;
+    write_out(waiting, waiting_length);
+    waiting_length = 0;
+}
+
+/* If may_wait is set and this thread buffers lines, the line is buffered; otherwise the buffered
+ * lines are written first. Errors are ignored: the server keeps running without standard error. */
+static void put_out(const char *line, size_t length, bool may_wait)
+{
+    assert(length > 0 && length <= sizeof(waiting));
+    if (!gathers || !may_wait || length > sizeof(waiting) - waiting_length)
+        log_flush();
+    if (!gathers || !may_wait) {
+        write_out(line, length);
+        return;
+    }
+    memcpy(waiting + waiting_length, line, length);
+    waiting_length += length;
+}
+
+/* --- lines --- */
 
 static void put(struct line *line, const char *bytes, size_t length)
 {
@@ -291,7 +338,7 @@ static void end(struct line *line, bool may_wait)
 {
     assert(line->length < LINE_SIZE);
     line->bytes[line->length++] = '\n';
-    log_output(line->bytes, line->length, may_wait);
+    put_out(line->bytes, line->length, may_wait);
 }
 
 void log_write(enum log_level level, const char *format, ...)
