@@ -359,7 +359,9 @@ static bool gather(struct request *request, struct component_view *view)
     struct zt_slice found;
     struct zt_slice *kept;
 
-    if (!zt_slice_of_view(view->widener == NULL ? view->slice : NULL, view->component, &found))
+    /* Most components have no strides. */
+    if (view->component->encoding != ZT_ENCODING_STRIDED ||
+        !zt_slice_of_view(view->widener == NULL ? view->slice : NULL, view->component, &found))
         return true;
     kept = request_allocate(request, sizeof(*kept));
     if (kept == NULL) {

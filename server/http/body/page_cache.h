@@ -1,5 +1,5 @@
-/* Finds out which bytes of an answer are in the page cache, so that a loop can send them without
- * waiting for a disk. Workers read the other bytes into it ahead of sending. */
+/* Finds out which windows of an answer are in the page cache, so that a loop can send them without
+ * waiting for a disk. Workers read the other windows into it ahead of sending. */
 #ifndef HTTP_BODY_PAGE_CACHE_H
 #define HTTP_BODY_PAGE_CACHE_H
 
@@ -7,18 +7,7 @@
 
 #include "base/server.h"
 #include "base/workers.h"
-#include "http/body/page_memory.h"
 #include "http/body/place.h"
-
-/* Returns a segment's bytes in memory or in the mapping of its file; NULL if it has none. */
-const uint8_t *segment_bytes(const struct segment *segment);
-
-/* Returns true if all segments are memory. */
-bool answer_is_memory(const struct answer *answer);
-
-/* Returns true if all bytes are in memory, or mapped and in the page cache. Asks the
- * kernel (about 1 us per 64 KiB) about pages that memory does not know. */
-bool answer_is_resident(const struct answer *answer, struct page_memory *memory, uint64_t now_ms);
 
 /* Returns the end of the window that begins at `from`; `from` must not be the answer's end. The
  * size of a window is limited in bytes, runs and segments, so that checking it is quick. */

@@ -81,3 +81,37 @@ bool page_memory_holds(struct page_memory *memory, uint64_t now_ms, const uint8_
     }
     return true;
 }
+
+/* --- answers --- */
+
+const uint8_t *segment_bytes(const struct segment *segment)
+{
+    const uint8_t *mapping;
+
+    if (segment->kind == SEGMENT_MEMORY)
+        return segment->bytes;
+    mapping = zt_source_map(segment->source);
+    return mapping != NULL ? mapping + segment->offset : NULL;
+}
+
+bool answer_is_memory(const struct answer *answer)
+{
+    for (size_t i = 0; i < answer->segment_count; i++)
+        if (answer->segments[i].kind != SEGMENT_MEMORY)
+            return false;
+    return true;
+}
+
+bool answer_is_resident(const struct answer *answer, struct page_memory *memory, uint64_t now_ms)
+{
+    for (size_t i = 0; i < answer->segment_count; i++) {
+        const struct segment *segment = &answer->segments[i];
+
+        if (segment_bytes(segment) == NULL ||
+            (segment->kind != SEGMENT_MEMORY &&
+             !page_memory_holds(memory, now_ms, zt_source_map(segment->source),
+                                zt_source_size(segment->source), segment->offset, segment->length)))
+            return false;
+    }
+    return true;
+}

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "http/body/place.h"
+
 #define PAGE_MEMORY_BLOCKS 1024u
 
 /* Belongs to one thread. All members are 0 at first. */
@@ -26,5 +28,15 @@ struct page_memory {
  * monotonic, not 0. */
 bool page_memory_holds(struct page_memory *memory, uint64_t now_ms, const uint8_t *mapping,
                        uint64_t mapped, uint64_t offset, uint64_t length);
+
+/* Returns a segment's bytes in memory or in the mapping of its file; NULL if it has none. */
+const uint8_t *segment_bytes(const struct segment *segment);
+
+/* Returns true if all segments are memory. */
+bool answer_is_memory(const struct answer *answer);
+
+/* Returns true if all bytes are in memory, or mapped and in the page cache. Asks the
+ * kernel (about 1 us per 64 KiB) about pages that memory does not know. */
+bool answer_is_resident(const struct answer *answer, struct page_memory *memory, uint64_t now_ms);
 
 #endif

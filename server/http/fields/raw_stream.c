@@ -212,7 +212,8 @@ void raw_stream_decide(struct raw_stream *stream, uint64_t body_length, const vo
     stream->state = body_length == FRAMING_CHUNKED ? RAW_CHUNKS
                     : body_length > 0              ? RAW_LENGTH
                                                    : RAW_START;
-    chunks_begin(&stream->chunks);
+    if (stream->state == RAW_CHUNKS)
+        chunks_begin(&stream->chunks);
     raw_stream_take(stream, behind, undecided);
 }
 

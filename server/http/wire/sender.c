@@ -25,6 +25,7 @@
 
 #include "base/log.h"
 #include "http/body/page_cache.h"
+#include "http/body/page_memory.h"
 #include "http/body/piece.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
