@@ -8,6 +8,21 @@
 #include "http/fields/forwarded.h"
 #include "zt/digest.h"
 
+static uint64_t key_of_address(const struct address *address)
+{
+    static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
+    const bool is_v4 = memcmp(address->bytes, mapped, sizeof(mapped)) == 0;
+
+    return zt_xxh3(address->bytes, is_v4 ? sizeof(address->bytes) : sizeof(address->bytes) / 2);
+}
+
+void peer_set(struct peer *peer, const struct address *address)
+{
+    peer->address = *address;
+    address_print(address, peer->text);
+    peer->key = key_of_address(address);
+}
+
 static bool is_trusted(const void *context, const struct address *address)
 {
     return proxies_contain(context, address);
@@ -15,9 +30,9 @@ static bool is_trusted(const void *context, const struct address *address)
 
 bool request_is_from_proxy(const struct request *request)
 {
-    const struct address *peer = request_state_const(request)->peer;
+    const struct peer *peer = request_state_const(request)->peer;
 
-    return peer != NULL && proxies_contain(&request->access->proxies, peer);
+    return peer != NULL && proxies_contain(&request->access->proxies, &peer->address);
 }
 
 static const char *find_forwarded(struct request *request)
@@ -52,21 +67,13 @@ const char *request_forwarded(struct request *request)
 void request_client(struct request *request, char out_text[CLIENT_SIZE])
 {
     const char *forwarded = request_forwarded(request);
-    const struct address *peer = request_state(request)->peer;
+    const struct peer *peer = request_state(request)->peer;
 
     out_text[0] = '\0';
     if (forwarded != NULL)
         strcpy(out_text, forwarded);
     else if (peer != NULL)
-        address_print(peer, out_text);
-}
-
-static uint64_t key_of_address(const struct address *address)
-{
-    static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
-    const bool is_v4 = memcmp(address->bytes, mapped, sizeof(mapped)) == 0;
-
-    return zt_xxh3(address->bytes, is_v4 ? sizeof(address->bytes) : sizeof(address->bytes) / 2);
+        strcpy(out_text, peer->text);
 }
 
 uint64_t request_client_key(struct request *request)
@@ -83,7 +90,7 @@ uint64_t request_client_key(struct request *request)
     else if (forwarded != NULL && address_parse(forwarded, strlen(forwarded), &address))
         state->client_key = key_of_address(&address);
     else if (state->peer != NULL)
-        state->client_key = key_of_address(state->peer);
+        state->client_key = state->peer->key;
     if (state->client_key == 0)
         state->client_key = 1;
     return state->client_key;

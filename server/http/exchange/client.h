@@ -7,6 +7,16 @@
 
 #define CLIENT_SIZE ADDRESS_TEXT_SIZE
 
+/* The peer of a connection. */
+struct peer {
+    struct address address;
+    char text[CLIENT_SIZE]; /* the address */
+    uint64_t key;           /* for request_client_key */
+};
+
+/* Fills in the text and the key as well, once for all requests of a connection. */
+void peer_set(struct peer *peer, const struct address *address);
+
 /* Returns true if the peer is a proxy in trusted_proxies. */
 bool request_is_from_proxy(const struct request *request);
 

@@ -35,6 +35,7 @@ struct bulk;
 struct digesting;
 struct intake;
 struct kept_answer;
+struct peer;
 struct remote_body;
 struct timing;
 
@@ -105,6 +106,7 @@ struct request_state {
     bool http_1_0;     /* version 1.0, not later */
     /* A query parameter that a handler read and that has a malformed escape. */
     const char *malformed_parameter;
+    const char *query_text; /* the target's query, from its '?'; NULL: none */
     struct query_cursor query;
     uint64_t body_length; /* declared; UINT64_MAX: chunked */
     uint64_t body_received;
@@ -119,8 +121,8 @@ struct request_state {
     struct digesting *digesting;
     bool has_own_id; /* request.id is the client's */
     char trace_id[TRACE_ID_SIZE];
-    const struct address *peer; /* the connection's; NULL: unknown */
-    const char *forwarded;      /* set by client.c when first needed */
+    const struct peer *peer; /* the connection's (client.h); NULL: unknown */
+    const char *forwarded;   /* set by client.c when first needed */
     bool forwarded_is_known;
     uint64_t client_key;   /* set by client.c; 0: not yet */
     int64_t started_ns;    /* clock_ns after the request line */

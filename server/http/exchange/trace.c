@@ -185,7 +185,6 @@ void trace_end(struct request *request, enum ending ending, uint64_t sent_bytes)
 {
     const struct request_state *state = request_state(request);
     const int64_t ended_ns = clock_ns();
-    char client[ADDRESS_TEXT_SIZE];
     struct log_cut cut = {0};
 
     assert((unsigned)ending < sizeof(endings) / sizeof(endings[0]));
@@ -198,15 +197,13 @@ void trace_end(struct request *request, enum ending ending, uint64_t sent_bytes)
         trace_make_id(request->id);
     if (endings[ending].reason != NULL)
         cut = cut_of(state, ending, sent_bytes);
-    if (state->peer != NULL)
-        address_print(state->peer, client);
     log_request(&(struct log_request_line){
         .request_id = request->id,
         .trace_id = state->trace_id,
         .method = state->stage != STAGE_LINE ? method_name(request->method) : "-",
         .path = state->target,
         .route = request->route != NULL ? request->route->pattern : "",
-        .client = state->peer != NULL ? client : NULL,
+        .client = state->peer != NULL ? state->peer->text : NULL,
         .forwarded = request_forwarded(request),
         .user = request->client,
         .user_agent = request_header(request, "User-Agent"),

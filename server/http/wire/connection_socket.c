@@ -100,7 +100,7 @@ static bool peer_is_local(const struct connection *connection)
     return connection->has_peer &&
            getsockname(connection->descriptor, (struct sockaddr *)&storage, &length) == 0 &&
            address_of_socket((const struct sockaddr *)&storage, &own) &&
-           address_is_local(&connection->peer, &own);
+           address_is_local(&connection->peer.address, &own);
 }
 
 void connection_suit_peer(struct connection *connection)

@@ -161,7 +161,11 @@ void connection_enter(struct connection *connection, enum connection_state state
 
 void connection_set_peer(struct connection *connection, const struct sockaddr *address)
 {
-    connection->has_peer = address_of_socket(address, &connection->peer);
+    struct address peer;
+
+    connection->has_peer = address_of_socket(address, &peer);
+    if (connection->has_peer)
+        peer_set(&connection->peer, &peer);
 }
 
 /* Threads may pass slightly different times, since the loops' clocks differ a little. */

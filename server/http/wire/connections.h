@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "config/config.h"
-#include "config/network.h"
+#include "http/exchange/client.h"
 #include "http/exchange/exchange.h"
 #include "http/exchange/request.h"
 #include "http/exchange/trace.h"
@@ -64,9 +64,9 @@ struct connection {
     struct connection *after;
     int descriptor;
     int kept;      /* duplicate that outlives the library's connection (handover.h); -1: none */
-    bool has_peer; /* the peer's address is known */
+    bool has_peer; /* peer is known */
     bool is_local; /* the peer, possibly a proxy, is on this machine (address_is_local) */
-    struct address peer;
+    struct peer peer;
     uint64_t body_begun_ms;  /* start of the body, plus the time for which it was paused */
     uint64_t body_paused_ms; /* when reading of the body was paused; 0: it is not paused */
     uint64_t answer_bytes;   /* lengths of the finished answers, heads included */

@@ -3,6 +3,7 @@
 
 #include "access/access.h"
 #include "http/exchange/base_url.h"
+#include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 
 #define FIELDS 4
@@ -50,11 +51,13 @@ static void assert_url_of(const char *target, const char *peer, struct fields fi
 {
     struct request *request = request_new(&server, NULL, target);
     struct address address;
+    struct peer known;
     const char *url;
 
     assert_non_null(request);
     assert_true(address_parse(peer, strlen(peer), &address));
-    request_state(request)->peer = &address;
+    peer_set(&known, &address);
+    request_state(request)->peer = &known;
     request->access = &with_proxies;
     add(request, "Host", fields.host);
     add(request, "Forwarded", fields.forwarded);

@@ -5,7 +5,8 @@
 
 #include "access/access.h"
 
-static const struct address peers[2] = {{{1}}, {{2}}};
+static const struct peer peers[2] = {{.address = {{1}}, .text = "100::", .key = 1},
+                                     {.address = {{2}}, .text = "200::", .key = 2}};
 
 static struct asked from(unsigned client, struct asked asked)
 {
@@ -83,7 +84,7 @@ WITH_TUS(removed_uploads_do_not_count)
 /* With all clients behind one proxy, its limits are those of the clients that it names. */
 WITH_TUS(clients_of_a_trusted_proxy_are_counted_apart)
 {
-    struct network network = {.address = peers[0], .bits = 128};
+    struct network network = {.address = peers[0].address, .bits = 128};
     const struct access access = {.proxies = {&network, 1}};
     struct asked asked = from(0, to_ask("POST", WRITER_UPLOADS));
 

@@ -24,9 +24,9 @@ struct asked {
     const void *body;                         /* NULL: none, and no Content-Length */
     size_t length;
     size_t piece_bytes;
-    uint64_t declared; /* Content-Length, where it is not length; the body may be NULL then */
-    bool chunked;      /* instead of a Content-Length */
-    const struct address *peer;  /* which client is counted; NULL: none */
+    uint64_t declared;       /* Content-Length, where it is not length; the body may be NULL then */
+    bool chunked;            /* instead of a Content-Length */
+    const struct peer *peer; /* which client is counted; NULL: none */
     const struct access *access; /* NULL: unrestricted */
     bool on_workers; /* pieces after the first are received as those of long bodies are */
 };
