@@ -420,7 +420,8 @@ unsigned answer_write_fields(struct request *request, struct field *out_fields)
     /* Ordinary answers are equal for all clients, so that caches can share them. */
     if (request_state(request)->has_own_id || request->reply.status >= 400)
         add(&list, "X-Request-Id", request->id);
-    add(&list, "Server-Timing", timing_text(request));
+    if (request_state(request)->timing != NULL)
+        add(&list, "Server-Timing", timing_text(request));
     if (request->route != NULL)
         add(&list, request->route->field.name, request->route->field.value);
     assert(list.count + CORS_FIELDS <= ANSWER_FIELDS);

@@ -351,6 +351,8 @@ enum outcome answer_digest_find(struct request *request)
         recall_body(request);
     }
     recall_whole(request);
+    if (!state->wants_repr && !state->wants_content)
+        return OUTCOME_READY;
     /* Another request has computed the same digest in the meantime. */
     if (state->digesting != NULL && state->digesting->subject == SUBJECT_WHOLE && reply->has_sha256)
         end_hashing(state->digesting);

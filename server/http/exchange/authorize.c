@@ -109,7 +109,8 @@ void authorize_client(struct request *request)
     struct credentials credentials;
     enum access_failure failure;
 
-    if (!request->access->needs_client || is_for_everybody(request))
+    assert(request->access->needs_client);
+    if (is_for_everybody(request))
         return;
     request->grant = identify(request, &credentials, &failure);
     if (request->grant == NULL)

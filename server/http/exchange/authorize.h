@@ -8,7 +8,7 @@
 
 /* Identifies the client and sets request->grant and request->client. Replies with 401 if the client
  * must be known and is not, even if the path does not exist, so that the status reveals nothing.
- * Call it after router_find. */
+ * Call it after router_find, and only if access->needs_client. */
 void authorize_client(struct request *request);
 
 /* Returns true if the client is known or need not be, also on public routes. */

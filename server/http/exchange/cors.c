@@ -30,11 +30,6 @@ const char cors_exposed[] =
     "X-Linked-Size, X-Repo-Commit, X-Request-Id, X-Xet-Access-Token, X-Xet-Cas-Url, "
     "X-Xet-Token-Expiration, ZT-Dtype, ZT-Format, ZT-Shape, ZT-Type";
 
-static const struct origin_rules *rules_of(const struct request *request)
-{
-    return &request->access->pages;
-}
-
 /* --- refusals --- */
 
 /* A GET that needs more than the read scope returns something that would let a page write. */
@@ -65,14 +60,15 @@ static bool is_public_read(const struct request *request)
 
 void cors_check(struct request *request)
 {
+    const struct origin_rules *rules = &request->access->pages;
     struct origin_claim claim = {.is_write = is_write(request)};
 
-    if (is_public_read(request) || (!claim.is_write && rules_of(request)->hosts[0] == '\0'))
+    if (is_public_read(request) || (!claim.is_write && rules->hosts[0] == '\0'))
         return;
     claim.origin = request_header(request, "Origin");
     claim.fetch_site = request_header(request, "Sec-Fetch-Site");
     claim.host = request_own_host(request);
-    switch (origin_check(rules_of(request), &claim)) {
+    switch (origin_check(rules, &claim)) {
     case ORIGIN_ACCEPTED:
         break;
     case ORIGIN_FOREIGN_HOST:
@@ -93,16 +89,12 @@ void cors_check(struct request *request)
 
 /* --- permissions --- */
 
-/* Returns true if answers are equal for all origins, because either no page or every page is
- * allowed. */
-static bool is_indifferent(const struct origin_rules *rules)
-{
-    return rules->any_origin || rules->origins[0] == '\0';
-}
-
 const char *cors_vary(struct request *request, const char *vary)
 {
-    if (is_indifferent(rules_of(request)))
+    const struct origin_rules *rules = &request->access->pages;
+
+    /* Answers are equal for all origins if either every page or no page is allowed. */
+    if (rules->any_origin || rules->origins[0] == '\0')
         return vary;
     return vary == NULL ? "Origin" : request_print(request, "%s, Origin", vary);
 }
@@ -110,7 +102,7 @@ const char *cors_vary(struct request *request, const char *vary)
 /* Returns the origin to allow, or NULL. */
 static const char *allowed_origin(struct request *request)
 {
-    const struct origin_rules *rules = rules_of(request);
+    const struct origin_rules *rules = &request->access->pages;
     const char *origin;
 
     if (rules->any_origin)
@@ -135,7 +127,8 @@ bool cors_is_preflight(struct request *request)
 {
     const char *method = request_header(request, "Access-Control-Request-Method");
 
-    if (request->method != METHOD_OPTIONS || method == NULL || method[0] == '\0')
+    assert(request->method == METHOD_OPTIONS);
+    if (method == NULL || method[0] == '\0')
         return false;
     for (const char *at = method; *at != '\0'; at++)
         if (!is_token_char(*at))
@@ -189,7 +182,7 @@ unsigned cors_fields(struct request *request, struct field *out_fields)
     if (origin == NULL)
         return 0;
     add(&list, "Access-Control-Allow-Origin", origin);
-    if (cors_is_preflight(request))
+    if (request->method == METHOD_OPTIONS && cors_is_preflight(request))
         add_preflight(request, &list);
     else
         add(&list, "Access-Control-Expose-Headers", cors_exposed);

@@ -19,7 +19,7 @@ extern const char cors_exposed[];
  * after router_find. */
 void cors_check(struct request *request);
 
-/* Returns true for a preflight request of a page that may use the API. Browsers send it before some
+/* Returns true if an OPTIONS is the preflight of a page that may use the API. Browsers send it before some
  * requests; if it fails, they report only that failure, and not the actual request's. */
 bool cors_is_preflight(struct request *request);
 

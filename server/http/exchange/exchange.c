@@ -27,6 +27,13 @@
 /* Up to this much of an unwanted body is read and dropped, to keep the connection. */
 #define DROPPED_MAX (UINT64_C(1) << 20)
 
+/* Notes the time of a phase if the client asked for it. */
+static void end_phase(struct request *request, const char *name)
+{
+    if (request_state_const(request)->timing != NULL)
+        timing_lap(request, name);
+}
+
 /* --- begin --- */
 
 static enum problem problem_of_framing(enum framing_verdict verdict)
@@ -241,20 +248,45 @@ static void begin_operation(struct request *request)
         check_unwanted_body(request);
 }
 
+/* What a check is about. It is skipped if the request has none of it. */
+enum concern { CONCERNS_ALL = 0, CONCERNS_QUERY = 1, CONCERNS_CLIENTS = 2 };
+
+static unsigned concerns_of(const struct request *request)
+{
+    return (request_state_const(request)->query_text != NULL ? CONCERNS_QUERY : 0U) |
+           (request->access->needs_client ? CONCERNS_CLIENTS : 0U);
+}
+
 bool exchange_begin(struct request *request)
 {
-    static void (*const checks[])(struct request * request) = {
-        router_find,      check_method, check_framing,  check_target,        timing_begin,
-        authorize_client, cors_check,   find_operation, authorize_operation, check_parameters,
-        check_loaded,     check_load,   begin_operation};
+    static const struct {
+        void (*run)(struct request *request);
+        enum concern concern;
+    } checks[] = {
+        {router_find, CONCERNS_ALL},
+        {check_method, CONCERNS_ALL},
+        {check_framing, CONCERNS_ALL},
+        {check_target, CONCERNS_ALL},
+        {timing_begin, CONCERNS_QUERY},
+        {authorize_client, CONCERNS_CLIENTS},
+        {cors_check, CONCERNS_ALL},
+        {find_operation, CONCERNS_ALL},
+        {authorize_operation, CONCERNS_CLIENTS},
+        {check_parameters, CONCERNS_QUERY},
+        {check_loaded, CONCERNS_ALL},
+        {check_load, CONCERNS_ALL},
+        {begin_operation, CONCERNS_ALL},
+    };
+    const unsigned concerns = concerns_of(request);
 
     request_enter(request_state(request), STAGE_BODY);
     /* These come first because every refusal contains the request's id and the fields and members
      * of its route. */
     trace_identify(request);
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && !request->replied; i++)
-        checks[i](request);
-    timing_lap(request, "begin");
+        if ((checks[i].concern & ~concerns) == 0)
+            checks[i].run(request);
+    end_phase(request, "begin");
     assert(request->replied || request_state(request)->operation->handle != NULL);
     return request->replied;
 }
@@ -318,7 +350,7 @@ static enum outcome handle(struct request *request)
 
     if (!request->replied && state->operation->handle(request) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
-    timing_lap(request, "handle");
+    end_phase(request, "handle");
     check_query(request);
     check_preconditions(request);
     request_enter(state, STAGE_PREPARE);
@@ -337,7 +369,7 @@ static enum outcome prepare(struct request *request)
         /* A failed step removes all steps. */
         if (request->reply.steps[state->step].run(request) == OUTCOME_WAITING)
             return OUTCOME_WAITING;
-        timing_lap(request, name);
+        end_phase(request, name);
         state->step++;
     }
     if (!state->not_modified)
@@ -362,7 +394,7 @@ static void note_received(struct request *request)
         return;
     state->received_ns = state->body_length > 0 ? clock_ns() : state->started_ns;
     if (state->body_length > 0)
-        timing_lap(request, "body");
+        end_phase(request, "body");
 }
 
 static enum outcome advance(struct request *request)
@@ -379,19 +411,21 @@ static enum outcome advance(struct request *request)
         answer_digest_find(request) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
     if (has_digests(request))
-        timing_lap(request, "digest");
+        end_phase(request, "digest");
     request_enter(state, STAGE_ANSWER);
     return OUTCOME_READY;
 }
 
 enum outcome exchange_advance(struct request *request)
 {
+    const struct timing *timing = request_state_const(request)->timing;
     enum outcome outcome;
 
     note_received(request);
-    timing_continue(request);
+    if (timing != NULL)
+        timing_continue(request);
     outcome = advance(request);
-    if (outcome == OUTCOME_WAITING)
+    if (outcome == OUTCOME_WAITING && timing != NULL)
         timing_wait(request);
     return outcome;
 }

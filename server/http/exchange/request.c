@@ -89,6 +89,7 @@ static void begin(struct request_state *state, struct server *server, struct mai
     state->waiter.is_gone = waiter_is_gone;
     state->target_length = length;
     memcpy(state->target, target, length + 1);
+    state->query_text = query_begin(state->target);
     representation_init(&state->request.reply);
 }
 
@@ -219,7 +220,7 @@ static bool find_value(struct request_state *state, const char *name, unsigned n
     struct query_cursor *cursor = &state->query;
 
     if (cursor->name == NULL || strcmp(cursor->name, name) != 0 || cursor->nth > nth)
-        *cursor = (struct query_cursor){name, 0, query_begin(state->target)};
+        *cursor = (struct query_cursor){name, 0, state->query_text};
     while (query_next(&cursor->position, name, out_raw))
         if (cursor->nth++ == nth)
             return true;
@@ -235,7 +236,7 @@ bool request_query(struct request *request, const char *name, unsigned nth,
     char *text;
     size_t length;
 
-    if (!find_value(state, name, nth, &raw))
+    if (state->query_text == NULL || !find_value(state, name, nth, &raw))
         return false;
     text = request_allocate(request, raw.length + 1);
     if (text == NULL || !percent_decode(raw, text, &length)) {

@@ -399,7 +399,7 @@ const struct operation *router_match(struct request *request)
     }
     /* Answer preflights for all paths, since a page can learn of an error only from the answer to
      * its actual request. */
-    if (cors_is_preflight(request)) {
+    if (request->method == METHOD_OPTIONS && cors_is_preflight(request)) {
         reply_options(request, request->route);
         return NULL;
     }

@@ -31,9 +31,7 @@ void timing_begin(struct request *request)
     struct request_state *state = request_state(request);
     struct zt_text value;
 
-    /* Most requests have no query, so nothing needs decoding. */
-    if (strchr(request_target(request), '?') == NULL ||
-        !request_query(request, "timing", 0, &value) || zt_text_is(value, "0") ||
+    if (!request_query(request, "timing", 0, &value) || zt_text_is(value, "0") ||
         zt_text_is(value, "false"))
         return;
     if (value.length > 0 && !zt_text_is(value, "1") && !zt_text_is(value, "true")) {
@@ -48,12 +46,9 @@ void timing_begin(struct request *request)
 void timing_lap(struct request *request, const char *name)
 {
     struct timing *timing = request_state(request)->timing;
-    int64_t now_ns;
+    const int64_t now_ns = clock_ns();
 
-    if (timing == NULL)
-        return;
-    assert(timing->count < LAPS_MOST);
-    now_ns = clock_ns();
+    assert(timing != NULL && timing->count < LAPS_MOST);
     timing->laps[timing->count].name = name;
     timing->laps[timing->count].ns = now_ns - timing->last_ns;
     timing->count++;
@@ -64,15 +59,16 @@ void timing_wait(struct request *request)
 {
     struct timing *timing = request_state(request)->timing;
 
-    if (timing != NULL)
-        timing->wait_began_ns = clock_ns();
+    assert(timing != NULL);
+    timing->wait_began_ns = clock_ns();
 }
 
 void timing_continue(struct request *request)
 {
     struct timing *timing = request_state(request)->timing;
 
-    if (timing == NULL || timing->wait_began_ns == 0)
+    assert(timing != NULL);
+    if (timing->wait_began_ns == 0)
         return;
     timing->waited_ns += clock_ns() - timing->wait_began_ns;
     timing->wait_began_ns = 0;
@@ -96,8 +92,7 @@ const char *timing_text(struct request *request)
     size_t length = 0;
     char *text;
 
-    if (timing == NULL)
-        return NULL;
+    assert(timing != NULL);
     text = request_allocate(request, size);
     if (text == NULL)
         return NULL;

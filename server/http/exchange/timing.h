@@ -5,11 +5,12 @@
 
 #include "http/exchange/request.h"
 
-/* Starts measuring if the request asks for it. Replies with 400 if the parameter is invalid. */
+/* Starts measuring if the query asks for it; only then may the functions below be called. Replies
+ * with 400 if the parameter is invalid. */
 void timing_begin(struct request *request);
 
 /* Ends a phase: it took the time since the end of the previous phase. name must live as long as the
- * program. Like the functions below, has no effect unless timing is measured. */
+ * program. */
 void timing_lap(struct request *request, const char *name);
 
 /* Call these when the request starts to wait (for workers or another request), and when it
@@ -17,7 +18,7 @@ void timing_lap(struct request *request, const char *name);
 void timing_wait(struct request *request);
 void timing_continue(struct request *request);
 
-/* Returns the current value of the field; NULL if nothing is measured, or if out of memory. */
+/* Returns the current value of the field; NULL if out of memory. */
 const char *timing_text(struct request *request);
 
 #endif
