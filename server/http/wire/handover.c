@@ -330,7 +330,7 @@ struct intake_set *handover_intakes_new(struct mhd *mhd)
 {
     const struct intake_events events = {mhd, on_received, on_paused, on_awaited, on_ended};
 
-    return intake_set_new(loop_mailbox(mhd->loop), &events);
+    return intake_set_new(loop_mailbox(mhd->loop), &mhd->parts, &events);
 }
 
 static bool is_chunked(const struct request_state *state)

@@ -64,7 +64,7 @@ struct intake_set {
     struct mailbox *mailbox;
     struct intake_events events;
     size_t ring_bytes; /* of all intakes */
-    struct deadlines parts;
+    struct deadlines *parts; /* the loop's */
     int epoll;
 };
 
@@ -248,7 +248,7 @@ static void take_read(struct intake *intake, struct piece *piece, size_t data,
     if (piece->length == capacity_of(intake, piece) || is_over(intake))
         close_piece(intake);
     else if (keeps_parts(intake))
-        deadline_set(&intake->part, &intake->set->parts, (uint64_t)clock_coarse_ms());
+        deadline_set(&intake->part, intake->set->parts, (uint64_t)clock_coarse_ms());
     if (is_malformed(intake) || !events->received(events->context, connection_of(intake)))
         break_off(intake);
 }
@@ -382,16 +382,11 @@ static void on_job_done(struct job *job)
     advance(intake);
 }
 
-uint64_t intake_parts_due_ms(const struct intake_set *set)
-{
-    return deadlines_due_ms(&set->parts);
-}
-
 void intake_store_parts(struct intake_set *set, uint64_t now_ms)
 {
     struct deadline *due;
 
-    while ((due = deadlines_take_due(&set->parts, now_ms)) != NULL) {
+    while ((due = deadlines_take_due(set->parts, now_ms)) != NULL) {
         struct intake *intake = (struct intake *)due;
 
         close_piece(intake);
@@ -464,15 +459,17 @@ bool intake_begin(struct intake_set *set, struct request *request, uint64_t left
 
 /* --- the set --- */
 
-struct intake_set *intake_set_new(struct mailbox *mailbox, const struct intake_events *events)
+struct intake_set *intake_set_new(struct mailbox *mailbox, struct deadlines *parts,
+                                  const struct intake_events *events)
 {
     struct intake_set *set = calloc(1, sizeof(*set));
 
     if (set == NULL)
         return NULL;
+    parts->time_ms = PART_MS;
     *set = (struct intake_set){.mailbox = mailbox,
                                .events = *events,
-                               .parts = {.time_ms = PART_MS},
+                               .parts = parts,
                                .epoll = epoll_create1(EPOLL_CLOEXEC)};
     if (set->epoll >= 0)
         return set;

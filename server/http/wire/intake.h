@@ -40,17 +40,16 @@ struct intake_events {
     void (*ended)(void *context, struct connection *connection, enum intake_ending ending);
 };
 
-/* mailbox is the loop's. Returns NULL if out of memory or descriptors. */
-struct intake_set *intake_set_new(struct mailbox *mailbox, const struct intake_events *events);
+/* mailbox and parts are the loop's; intake_store_parts has work when a deadline in parts is due.
+ * Returns NULL if out of memory or descriptors. */
+struct intake_set *intake_set_new(struct mailbox *mailbox, struct deadlines *parts,
+                                  const struct intake_events *events);
 /* Call it after all intakes have ended. Accepts NULL. */
 void intake_set_free(struct intake_set *set);
 
 /* Returns a descriptor that is readable when intake_run has work. */
 int intake_descriptor(const struct intake_set *set);
 void intake_run(void *set);
-
-/* Returns when intake_store_parts is next needed; UINT64_MAX: never. */
-uint64_t intake_parts_due_ms(const struct intake_set *set);
 
 /* Passes on partly filled pieces that have waited long enough, if their receivers keep parts. */
 void intake_store_parts(struct intake_set *set, uint64_t now_ms);

@@ -478,7 +478,7 @@ int mhd_timeout_ms(struct mhd *mhd)
     timeout_ms = sooner(timeout_ms, deadlines_due_ms(&mhd->hangups.looks), mhd->now_ms);
     if (mhd->starved_ms != 0)
         timeout_ms = sooner(timeout_ms, mhd->now_ms + STARVED_TRY_MS, mhd->now_ms);
-    timeout_ms = sooner(timeout_ms, intake_parts_due_ms(mhd->intakes), mhd->now_ms);
+    timeout_ms = sooner(timeout_ms, deadlines_due_ms(&mhd->parts), mhd->now_ms);
     return sooner(timeout_ms, deadlines_due_ms(&mhd->linger.due), mhd->now_ms);
 }
 
@@ -497,7 +497,8 @@ void mhd_run(struct mhd *mhd)
     handover_readmit(mhd, readmit);
     if (hangups_are_due(&mhd->hangups, mhd->now_ms))
         hangups_run(&mhd->hangups, mhd->now_ms);
-    intake_store_parts(mhd->intakes, mhd->now_ms);
+    if (deadlines_due_ms(&mhd->parts) <= mhd->now_ms)
+        intake_store_parts(mhd->intakes, mhd->now_ms);
     connections_cut_due(&mhd->connections, mhd->now_ms);
     if (mhd->linger.count > 0)
         linger_run(&mhd->linger, mhd->now_ms);

@@ -31,6 +31,7 @@ struct mhd {
     struct hangups hangups;
     struct linger_set linger;
     struct intake_set *intakes;
+    struct deadlines parts; /* when intakes must pass on what has arrived */
     struct request_pool pool;
     struct page_memory pages;
     struct response_cache kept;

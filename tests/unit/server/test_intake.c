@@ -23,6 +23,7 @@ static struct config config;
 static struct server server = {.config = &config};
 static struct mailbox mailbox;
 static struct intake_set *set;
+static struct deadlines parts;
 static struct request *request;
 static struct connection connection;
 static int client;
@@ -94,7 +95,8 @@ static int start(void **state)
     config_defaults(&config);
     assert_true(mailbox_open(&mailbox));
     server.workers = workers_start(3);
-    set = intake_set_new(&mailbox, &events);
+    parts = (struct deadlines){0};
+    set = intake_set_new(&mailbox, &parts, &events);
     assert_non_null(set);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     connection = (struct connection){.descriptor = pair[0]};
