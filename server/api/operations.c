@@ -10,7 +10,6 @@
 #include "api/json_reply.h"
 #include "api/resolve.h"
 #include "catalog/catalog.h"
-#include "http/exchange/client.h"
 #include "store/store.h"
 #include "verify/verifier.h"
 

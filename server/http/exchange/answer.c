@@ -350,12 +350,13 @@ static const char *vary_text(struct request *request)
 static void add_validators(struct request *request, struct field_list *list)
 {
     const struct representation *reply = &request->reply;
+    const char *vary = vary_text(request);
 
     add(list, "ETag", reply->etag);
     if (reply->last_modified != 0)
         add(list, "Last-Modified", date_text(request, reply->last_modified));
     add(list, "Cache-Control", cache_control_text(request));
-    add(list, "Vary", cors_vary(request, vary_text(request)));
+    add(list, "Vary", request->access->pages.allows_pages ? cors_vary(request, vary) : vary);
 }
 
 static const char *content_range_text(struct request *request)
@@ -425,5 +426,7 @@ unsigned answer_write_fields(struct request *request, struct field *out_fields)
     if (request->route != NULL)
         add(&list, request->route->field.name, request->route->field.value);
     assert(list.count + CORS_FIELDS <= ANSWER_FIELDS);
+    if (!request->access->pages.allows_pages)
+        return list.count;
     return list.count + cors_fields(request, out_fields + list.count);
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "digests/file_hashes.h"
-#include "http/exchange/client.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/fields/digest_fields.h"

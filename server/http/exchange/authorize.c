@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "http/exchange/client.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
@@ -116,8 +117,8 @@ void authorize_client(struct request *request)
     if (request->grant == NULL)
         refuse_client(request, failure, credentials.authorization);
     else
-        request->client =
-            request->grant->name != NULL ? request->grant->name : credentials.names[0];
+        request_set_client(request, request->grant->name != NULL ? request->grant->name
+                                                                 : credentials.names[0]);
 }
 
 /* --- what --- */

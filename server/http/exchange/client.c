@@ -1,6 +1,7 @@
 /* Reads the fields of proxies only if trusted proxies are configured. */
 #include "http/exchange/client.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "access/access.h"
@@ -8,12 +9,18 @@
 #include "http/fields/forwarded.h"
 #include "zt/digest.h"
 
+static uint64_t never_0(uint64_t key)
+{
+    return key != 0 ? key : 1;
+}
+
 static uint64_t key_of_address(const struct address *address)
 {
     static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
     const bool is_v4 = memcmp(address->bytes, mapped, sizeof(mapped)) == 0;
 
-    return zt_xxh3(address->bytes, is_v4 ? sizeof(address->bytes) : sizeof(address->bytes) / 2);
+    return never_0(
+        zt_xxh3(address->bytes, is_v4 ? sizeof(address->bytes) : sizeof(address->bytes) / 2));
 }
 
 void peer_set(struct peer *peer, const struct address *address)
@@ -35,38 +42,35 @@ bool request_is_from_proxy(const struct request *request)
     return peer != NULL && proxies_contain(&request->access->proxies, &peer->address);
 }
 
-static const char *find_forwarded(struct request *request)
+void request_find_forwarded(struct request *request)
 {
     const struct trust trust = {is_trusted, &request->access->proxies};
+    struct request_state *state = request_state(request);
     struct address address;
     char *text;
 
+    assert(state->forwarded == NULL && request->client == NULL);
     if (!request_is_from_proxy(request) ||
         !forwarded_client(request_header(request, "Forwarded"),
                           request_header(request, "X-Forwarded-For"), &trust, &address))
-        return NULL;
+        return;
     text = request_allocate(request, CLIENT_SIZE);
-    if (text != NULL)
-        address_print(&address, text);
-    return text;
+    if (text == NULL)
+        return;
+    address_print(&address, text);
+    state->forwarded = text;
+    state->client_key = key_of_address(&address);
 }
 
-const char *request_forwarded(struct request *request)
+void request_set_client(struct request *request, const char *name)
 {
-    struct request_state *state = request_state(request);
-
-    if (request->access->proxies.count == 0)
-        return NULL;
-    if (!state->forwarded_is_known) {
-        state->forwarded_is_known = true;
-        state->forwarded = find_forwarded(request);
-    }
-    return state->forwarded;
+    request->client = name;
+    request_state(request)->client_key = never_0(zt_xxh3(name, strlen(name)));
 }
 
 void request_client(struct request *request, char out_text[CLIENT_SIZE])
 {
-    const char *forwarded = request_forwarded(request);
+    const char *forwarded = request_state(request)->forwarded;
     const struct peer *peer = request_state(request)->peer;
 
     out_text[0] = '\0';
@@ -74,24 +78,4 @@ void request_client(struct request *request, char out_text[CLIENT_SIZE])
         strcpy(out_text, forwarded);
     else if (peer != NULL)
         strcpy(out_text, peer->text);
-}
-
-uint64_t request_client_key(struct request *request)
-{
-    struct request_state *state = request_state(request);
-    const char *forwarded;
-    struct address address;
-
-    if (state->client_key != 0)
-        return state->client_key;
-    forwarded = request->access != NULL ? request_forwarded(request) : NULL;
-    if (request->client != NULL)
-        state->client_key = zt_xxh3(request->client, strlen(request->client));
-    else if (forwarded != NULL && address_parse(forwarded, strlen(forwarded), &address))
-        state->client_key = key_of_address(&address);
-    else if (state->peer != NULL)
-        state->client_key = state->peer->key;
-    if (state->client_key == 0)
-        state->client_key = 1;
-    return state->client_key;
 }

@@ -20,17 +20,15 @@ void peer_set(struct peer *peer, const struct address *address);
 /* Returns true if the peer is a proxy in trusted_proxies. */
 bool request_is_from_proxy(const struct request *request);
 
-/* Returns the address for which a proxy in trusted_proxies forwards the request. Returns NULL if
- * the peer is not such a proxy, or names no trustworthy address. Valid as long as the request. */
-const char *request_forwarded(struct request *request);
+/* Finds out for which client the request is forwarded, if its peer is a proxy in trusted_proxies
+ * and names a trustworthy address. Call it once the header fields are known. */
+void request_find_forwarded(struct request *request);
+
+/* Names the client, which must live as long as the request. */
+void request_set_client(struct request *request, const char *name);
 
 /* Writes the client's address, to whose limits an upload counts: the forwarded address, or else the
  * peer's. Empty if unknown. */
 void request_client(struct request *request, char out_text[CLIENT_SIZE]);
-
-/* Returns a number that identifies the client, so that workers are shared fairly between clients
- * (struct job). It is derived from the client's name, or else from its address (for IPv6, the first
- * 64 bits). Never 0. */
-uint64_t request_client_key(struct request *request);
 
 #endif

@@ -93,8 +93,9 @@ const char *cors_vary(struct request *request, const char *vary)
 {
     const struct origin_rules *rules = &request->access->pages;
 
-    /* Answers are equal for all origins if either every page or no page is allowed. */
-    if (rules->any_origin || rules->origins[0] == '\0')
+    assert(rules->allows_pages);
+    /* Answers are equal for all origins if every page is allowed. */
+    if (rules->any_origin)
         return vary;
     return vary == NULL ? "Origin" : request_print(request, "%s, Origin", vary);
 }
@@ -107,7 +108,7 @@ static const char *allowed_origin(struct request *request)
 
     if (rules->any_origin)
         return "*";
-    if (rules->origins[0] == '\0')
+    if (!rules->allows_pages)
         return NULL;
     origin = request_header(request, "Origin");
     return origin != NULL && origin_is_listed(rules, origin) ? origin : NULL;

@@ -19,12 +19,12 @@ extern const char cors_exposed[];
  * after router_find. */
 void cors_check(struct request *request);
 
-/* Returns true if an OPTIONS is the preflight of a page that may use the API. Browsers send it before some
- * requests; if it fails, they report only that failure, and not the actual request's. */
+/* Returns true if an OPTIONS is the preflight of a page that may use the API. Browsers send it
+ * before some requests; if it fails, they report only that failure, not the actual request's. */
 bool cors_is_preflight(struct request *request);
 
 /* Writes the fields that let a page read the answer, or that answer its preflight request. Returns
- * their number. */
+ * their number. Like cors_vary, needed only if access->pages.allows_pages. */
 unsigned cors_fields(struct request *request, struct field *out_fields);
 
 /* Returns the Vary value of the answer: vary, which may be NULL, and Origin if the fields depend on

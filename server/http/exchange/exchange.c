@@ -10,7 +10,6 @@
 #include "http/exchange/answer.h"
 #include "http/exchange/answer_digest.h"
 #include "http/exchange/authorize.h"
-#include "http/exchange/client.h"
 #include "http/exchange/cors.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"

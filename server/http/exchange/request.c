@@ -8,7 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 #include "http/fields/uri.h"
 
@@ -84,6 +83,7 @@ static void begin(struct request_state *state, struct server *server, struct mai
     state->request.server = server;
     state->request.mailbox = mailbox;
     state->request.access = &access_unrestricted;
+    state->client_key = 1;
     state->wake.done = on_woken;
     state->waiter.wake = wake_by_waiter;
     state->waiter.is_gone = waiter_is_gone;
@@ -172,6 +172,11 @@ const char *request_target(const struct request *request)
 uint64_t request_body_length(const struct request *request)
 {
     return request_state_const(request)->body_length;
+}
+
+uint64_t request_client_key(const struct request *request)
+{
+    return request_state_const(request)->client_key;
 }
 
 bool request_add_header(struct request *request, struct header_field field)

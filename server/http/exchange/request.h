@@ -109,6 +109,11 @@ bool request_query(struct request *request, const char *name, unsigned nth,
 /* Returns the declared length of the body: UINT64_MAX if it is chunked, 0 if there is none. */
 uint64_t request_body_length(const struct request *request);
 
+/* Returns a number that identifies the client, so that workers are shared fairly between clients
+ * (struct job). It is derived from the client's name, or else from its address (for IPv6, the first
+ * 64 bits). Never 0. */
+uint64_t request_client_key(const struct request *request);
+
 /* Returns a NUL-terminated copy of a text that lives as long as the request; NULL only if out of
  * memory. */
 char *request_copy(struct request *request, const char *text, size_t length);

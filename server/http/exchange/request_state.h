@@ -122,14 +122,13 @@ struct request_state {
     bool has_own_id; /* request.id is the client's */
     char trace_id[TRACE_ID_SIZE];
     const struct peer *peer; /* the connection's (client.h); NULL: unknown */
-    const char *forwarded;   /* set by client.c when first needed */
-    bool forwarded_is_known;
-    uint64_t client_key;   /* set by client.c; 0: not yet */
-    int64_t started_ns;    /* clock_ns after the request line */
-    int64_t received_ns;   /* end of the request; 0: not yet */
-    int64_t answered_ns;   /* when a long answer was ready to be sent; else 0 */
-    struct timing *timing; /* NULL: not measured */
-    bool has_problem;      /* the reply is or was a problem */
+    const char *forwarded;   /* the client, if a trusted proxy names it (client.h); else NULL */
+    uint64_t client_key;     /* request_client_key */
+    int64_t started_ns;      /* clock_ns after the request line */
+    int64_t received_ns;     /* end of the request; 0: not yet */
+    int64_t answered_ns;     /* when a long answer was ready to be sent; else 0 */
+    struct timing *timing;   /* NULL: not measured */
+    bool has_problem;        /* the reply is or was a problem */
     enum problem problem;
 
     /* For the wire (handler.c, sender.c). */

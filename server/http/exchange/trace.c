@@ -204,7 +204,7 @@ void trace_end(struct request *request, enum ending ending, uint64_t sent_bytes)
         .path = state->target,
         .route = request->route != NULL ? request->route->pattern : "",
         .client = state->peer != NULL ? state->peer->text : NULL,
-        .forwarded = request_forwarded(request),
+        .forwarded = state->forwarded,
         .user = request->client,
         .user_agent = request_header(request, "User-Agent"),
         .code = has_sent_problem(state) ? problem_code(state->problem) : NULL,

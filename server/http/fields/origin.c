@@ -186,6 +186,7 @@ void origin_rules_load(const struct config *config, bool needs_client,
     (void)config_listen_parse(config->listen, &listen, &message);
     out_rules->local_names = !needs_client && config_listen_is_loopback(&listen);
     snprintf(out_rules->listen, sizeof(out_rules->listen), "%s", listen.host);
+    out_rules->allows_pages = config->cors.origins[0] != '\0';
     memcpy(out_rules->origins, config->cors.origins, sizeof(out_rules->origins));
     memcpy(out_rules->hosts, config->hosts, sizeof(out_rules->hosts));
     while ((word.text = config_list_next(&position, &word.length)) != NULL)

@@ -17,6 +17,7 @@
  * have any Host. */
 struct origin_rules {
     bool has_tls;
+    bool allows_pages;              /* cors.origins is not empty */
     bool any_origin;                /* cors.origins has * */
     bool local_names;               /* writes must name the server by a local name */
     char origins[CONFIG_TEXT_SIZE]; /* cors.origins */

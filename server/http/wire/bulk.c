@@ -17,7 +17,6 @@
 #include "base/log.h"
 #include "http/body/page_cache.h"
 #include "http/body/piece.h"
-#include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/file_changes.h"
 #include "http/wire/handover.h"

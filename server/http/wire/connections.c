@@ -318,7 +318,10 @@ struct request *connection_begin_request(struct connection *connection, const ch
         return NULL;
     use_access(request, loop_lease(mhd->loop));
     request->connection = connection;
-    request_state(request)->peer = connection->has_peer ? &connection->peer : NULL;
+    if (connection->has_peer) {
+        request_state(request)->peer = &connection->peer;
+        request_state(request)->client_key = connection->peer.key;
+    }
     request_state(request)->transport = &transport;
     request_state(request)->started_ns = clock_ns();
     connection->request = request;

@@ -48,11 +48,11 @@ struct mapped_files {
 };
 
 /* Makes a request's answer, which is one segment of a file, SENDING_MAPPED, and registers its file
- * until mapped_files_leave. Returns false and registers nothing if there are too many files, or if the
+ * until mapped_files_leave. Returns false and does nothing if there are too many files, or if the
  * file is now too short or has been written to. */
 bool mapped_files_enter(struct mapped_files *mapped, struct request *request);
 
-/* Ends that: the answer's file is no longer watched. */
+/* Ends the watch for a request whose answer is SENDING_MAPPED. */
 void mapped_files_leave(struct mapped_files *mapped, struct request *request);
 
 /* Call it at the beginning of a turn. Ends connections whose files have been written to, or no

@@ -243,6 +243,8 @@ static enum MHD_Result on_header_end(struct connection *connection, struct reque
     state->method_malformed = !method_is_token(method);
     state->http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
     MHD_get_connection_values_n(connection->handle, MHD_HEADER_KIND, on_header, request);
+    if (request->access->proxies.count > 0)
+        request_find_forwarded(request);
     state->headers_long = header_is_long(request);
     /* The bytes were not plain lines, or the library parsed something different. */
     state->headers_hidden =

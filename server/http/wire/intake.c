@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "base/workers.h"
-#include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 #include "http/limits/deadlines.h"
 #include "http/wire/connections.h"
@@ -63,7 +62,7 @@ struct intake {
 struct intake_set {
     struct mailbox *mailbox;
     struct intake_events events;
-    size_t ring_bytes; /* of all intakes */
+    size_t ring_bytes;       /* of all intakes */
     struct deadlines *parts; /* the loop's */
     int epoll;
 };

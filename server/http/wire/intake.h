@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct connection;
+struct deadlines;
 struct intake;
 struct mailbox;
 struct request;

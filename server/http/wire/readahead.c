@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "http/body/pinned.h"
-#include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/file_changes.h"
 #include "http/wire/mhd_state.h"

@@ -10,7 +10,6 @@
 #include "base/server.h"
 #include "base/workers.h"
 #include "http/body/pinned.h"
-#include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/bulk.h"
 
@@ -298,8 +297,7 @@ enum remote_body_fetch remote_body_fetch(struct request *request, bool may_strea
     if (state->remote == NULL) {
         if (pin_whole(request))
             return REMOTE_BODY_LOCAL;
-        if (!pinned_is_possible(answer) ||
-            (answer->content_length > WHOLE_BYTES && !may_stream))
+        if (!pinned_is_possible(answer) || (answer->content_length > WHOLE_BYTES && !may_stream))
             return REMOTE_BODY_READ;
         state->remote = begin(request);
         if (state->remote == NULL)

@@ -8,7 +8,6 @@
 
 #include "base/processors.h"
 #include "base/server.h"
-#include "http/exchange/client.h"
 #include "store/staging.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)

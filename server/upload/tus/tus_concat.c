@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "http/exchange/authorize.h"
-#include "http/exchange/client.h"
 #include "store/staging.h"
 #include "upload/shared/write_checks.h"
 #include "upload/tus/tus.h"

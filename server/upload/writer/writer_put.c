@@ -7,7 +7,6 @@
 #include "base/decimal.h"
 #include "base/hex.h"
 #include "http/exchange/authorize.h"
-#include "http/exchange/client.h"
 #include "upload/shared/write_checks.h"
 #include "upload/writer/writer.h"
 #include "upload/writer/writer_arrival.h"

@@ -6,6 +6,7 @@
 
 #include "upload_world.h"
 
+#include "http/exchange/client.h"
 #include "http/exchange/exchange.h"
 #include "http/exchange/request_state.h"
 
@@ -104,6 +105,8 @@ static inline void sending_begin(struct world *world, struct sending_request *se
                  (unsigned long long)declared);
         sending_add(sending, "Content-Length", sending->length_text);
     }
+    if (sending->request->access->proxies.count > 0)
+        request_find_forwarded(sending->request);
     sending->is_early = exchange_begin(sending->request);
 }
 
