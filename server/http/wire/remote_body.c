@@ -267,7 +267,8 @@ static bool pin_whole(struct request *request)
     return true;
 }
 
-static enum remote_body_fetch take_first(struct request *request, bool may_stream)
+static enum remote_body_fetch take_first(struct request *request,
+                                         bool (*may_stream)(struct request *request))
 {
     struct request_state *state = request_state(request);
     struct answer *answer = &state->answer;
@@ -280,14 +281,15 @@ static enum remote_body_fetch take_first(struct request *request, bool may_strea
     if (part == NULL)
         return error->status == ZT_LIMIT ? REMOTE_BODY_READ : REMOTE_BODY_FAILED;
     if (part->content_length < answer->content_length)
-        return may_stream ? REMOTE_BODY_STREAM : REMOTE_BODY_READ;
+        return may_stream(request) ? REMOTE_BODY_STREAM : REMOTE_BODY_READ;
     answer->segments = part->segments;
     answer->segment_count = part->segment_count;
     state->remote = NULL;
     return REMOTE_BODY_LOCAL;
 }
 
-enum remote_body_fetch remote_body_fetch(struct request *request, bool may_stream)
+enum remote_body_fetch remote_body_fetch(struct request *request,
+                                         bool (*may_stream)(struct request *request))
 {
     struct request_state *state = request_state(request);
     const struct answer *answer = &state->answer;
@@ -297,7 +299,8 @@ enum remote_body_fetch remote_body_fetch(struct request *request, bool may_strea
     if (state->remote == NULL) {
         if (pin_whole(request))
             return REMOTE_BODY_LOCAL;
-        if (!pinned_is_possible(answer) || (answer->content_length > WHOLE_BYTES && !may_stream))
+        if (!pinned_is_possible(answer) ||
+            (answer->content_length > WHOLE_BYTES && !may_stream(request)))
             return REMOTE_BODY_READ;
         state->remote = begin(request);
         if (state->remote == NULL)

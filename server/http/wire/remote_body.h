@@ -20,9 +20,10 @@ enum remote_body_fetch {
     REMOTE_BODY_FAILED  /* see remote_body_error of the request's body */
 };
 
-/* Fetches the first bytes of a request's answer. may_stream: it can be sent past the library part
- * by part. */
-enum remote_body_fetch remote_body_fetch(struct request *request, bool may_stream);
+/* Fetches the first bytes of a request's answer. may_stream returns true if the answer can be sent
+ * past the library part by part. */
+enum remote_body_fetch remote_body_fetch(struct request *request,
+                                         bool (*may_stream)(struct request *request));
 
 /* Makes sure that parts are ready after the first one or that a job is fetching them, unless the
  * answer ends or has failed. When the job is done, bulk_continue is called if the request is being

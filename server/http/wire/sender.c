@@ -280,7 +280,7 @@ static enum outcome fetch(struct request *request)
 {
     struct request_state *state = request_state(request);
 
-    switch (remote_body_fetch(request, can_bypass(request))) {
+    switch (remote_body_fetch(request, can_bypass)) {
     case REMOTE_BODY_LOCAL:
         break;
     case REMOTE_BODY_WAITS:
