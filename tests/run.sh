@@ -59,9 +59,9 @@ install_tools()
 run_unit_tests()
 {
     echo "==> unit tests"
-    # Only the server has threads.
+    # Of the core, little is for several threads at once.
     local selected=()
-    [ "${ZT_ONLY:-}" != thread ] || selected=(--tests-regex '^server/')
+    [ "${ZT_ONLY:-}" != thread ] || selected=(--tests-regex '^server/|^core/test_(source|frames_source)$')
     ctest --test-dir "$build" --output-on-failure --parallel "$(nproc)" --no-tests=error "${selected[@]}" 2>&1 |
         tee "$build/ctest.log"
 }

@@ -71,6 +71,7 @@ enum zt_status client_options_finish(struct client_options *options, struct zt_e
         return read_token(options->token_file, &options->token, error);
     if (token == NULL || token[0] == '\0')
         return ZT_OK;
+    free(options->token);
     options->token = strdup(token);
     return options->token != NULL ? ZT_OK : zt_fail_memory(error, "a token");
 }

@@ -9,6 +9,7 @@ from email.utils import formatdate
 import meddler as meddling
 import pytest
 from containers import dense, pattern, zt1
+from onnx_messages import field, onnx, raw, tensor
 from server_process import PROGRAM, held_port
 from terminal import Screen, SlowLine, run_in_terminal
 
@@ -88,6 +89,16 @@ def test_a_server_that_is_started_again_is_waited_for(start_server, root, server
     revived.close()
     assert (process.returncode, errors) == (0, b"")
     assert (here / "m.zt").read_bytes() == MODEL
+
+
+@pytest.mark.parametrize("command", ["ls", "verify", "pull"])
+def test_a_file_that_fails_while_its_format_is_looked_for_is_an_error(between, ztserve, root, here, command):
+    """ONNX has no magic: before its graph may be texts longer than what is fetched at once."""
+    whole = onnx(tensor("w", 1, [100], raw(pattern(400))))
+    (root / "long.onnx").write_bytes(whole[:2] + field(6, b"x" * 3_000_000) + whole[2:])
+    between.meddle(meddling.reply(404), when=lambda request: request.range is not None and request.range[0] > 0)
+    result = ztserve(command, between.endpoint + "/files/long.onnx", folder=here)
+    assert result.status == 1 and result.errors
 
 
 def test_one_that_never_answered_is_given_up_at_once(ztserve, here):

@@ -28,8 +28,8 @@ struct zt_gap {
 /* Calls visit for each gap of the model's own file, in file order; shards are not examined. Reads
  * only padding: for each component less than the format's largest alignment, in pieces of 4 KiB.
  * Takes 8 bytes of memory for each component while it runs. NPZ, PyTorch and ONNX files have no
- * gaps: the bytes between their arrays belong to the archive or message. ZT_IO and ZT_NO_MEMORY, possibly after some
- * visits. */
+ * gaps: the bytes between their arrays belong to the archive or message. ZT_IO and ZT_NO_MEMORY,
+ * possibly after some visits. */
 enum zt_status zt_gaps_walk(const struct zt_model *model, struct zt_source *source,
                             void (*visit)(void *context, const struct zt_gap *gap), void *context,
                             struct zt_error *error);

@@ -30,7 +30,7 @@ struct zt_pin {
 struct zt_source_ops {
     /* Length in bytes when the source was opened. */
     uint64_t (*size)(const struct zt_source *source);
-    /* Reads exactly length bytes at offset. ZT_IO if reading fails or the bytes do not exist, for
+    /* Reads exactly length bytes at offset. error is never NULL. ZT_IO if reading fails or the bytes do not exist, for
      * example because the file has been truncated. */
     enum zt_status (*read_at)(struct zt_source *source, uint64_t offset, void *buffer,
                               size_t length, struct zt_error *error);
@@ -59,6 +59,7 @@ struct zt_source {
 };
 
 uint64_t zt_source_size(const struct zt_source *source);
+/* error may be NULL. */
 enum zt_status zt_source_read_at(struct zt_source *source, uint64_t offset, void *buffer,
                                  size_t length, struct zt_error *error);
 const uint8_t *zt_source_map(struct zt_source *source);

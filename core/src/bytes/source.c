@@ -26,8 +26,10 @@ uint64_t zt_source_size(const struct zt_source *source)
 enum zt_status zt_source_read_at(struct zt_source *source, uint64_t offset, void *buffer,
                                  size_t length, struct zt_error *error)
 {
+    struct zt_error unused;
+
     assert(buffer != NULL || length == 0);
-    return source->ops->read_at(source, offset, buffer, length, error);
+    return source->ops->read_at(source, offset, buffer, length, error != NULL ? error : &unused);
 }
 
 const uint8_t *zt_source_map(struct zt_source *source)

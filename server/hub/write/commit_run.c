@@ -12,8 +12,8 @@
 #include "upload/shared/publish_lock.h"
 #include "upload/shared/removal.h"
 
-/* Prepended to a repository's name. Models cannot have such names. */
-#define COMMITS_OF "commits of "
+/* Prepended to a repository's name. No path begins with a dot. */
+#define COMMITS_OF ".commits of "
 /* A name with it, and NUL. */
 #define LOCK_NAME_SIZE (sizeof(COMMITS_OF) + HUB_REPO_SIZE)
 
