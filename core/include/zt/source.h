@@ -30,8 +30,8 @@ struct zt_pin {
 struct zt_source_ops {
     /* Length in bytes when the source was opened. */
     uint64_t (*size)(const struct zt_source *source);
-    /* Reads exactly length bytes at offset. error is never NULL. ZT_IO if reading fails or the bytes
-     * do not exist, for example because the file has been truncated. */
+    /* Reads exactly length bytes at offset. error is never NULL. ZT_IO if reading fails or the
+     * bytes do not exist, for example because the file has been truncated. */
     enum zt_status (*read_at)(struct zt_source *source, uint64_t offset, void *buffer,
                               size_t length, struct zt_error *error);
     /* The whole source as memory, borrowed until close; NULL if it cannot be mapped. If the file is
