@@ -14,9 +14,9 @@ from certificates import common_authority, common_certificate
 TOP = Path(__file__).resolve().parent.parent
 PROGRAM = Path(os.environ.get("ZTSERVE", TOP / "build" / "ztserve"))
 # Generous, since sanitized builds on shared machines are slow; normally nothing waits this long.
-START_TIMEOUT_S = 60
-STOP_TIMEOUT_S = 60
-LOG_TIMEOUT_S = 60
+START_TIMEOUT_S = 180
+STOP_TIMEOUT_S = 180
+LOG_TIMEOUT_S = 180
 
 # Set to use TLS in every test that does not bring a certificate of its own: most must hold there too.
 ALWAYS_TLS = bool(os.environ.get("ZT_ALWAYS_TLS"))

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
 import meddler as meddling  # noqa: E402
 from server_process import PROGRAM  # noqa: E402
 
-TIMEOUT_S = 60
+TIMEOUT_S = 180
 
 
 class Result:

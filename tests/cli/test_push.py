@@ -108,7 +108,7 @@ def three(tmp_path):
 
 
 def test_several_files_go_side_by_side(line, root, push, three):
-    line.gate = threading.Barrier(3, timeout=20)
+    line.gate = threading.Barrier(3, timeout=120)
     result = push(*three, line.url + "/", "--jobs", "3", "--progress", "json")
     assert result.status == 0 and not line.gate.broken
     assert sorted(text.split(":")[0] for text in result.lines) == sorted(map(str, three))

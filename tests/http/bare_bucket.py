@@ -12,7 +12,7 @@ OTHER = pattern(10 * MIB, seed=2)
 BARE, OTHER_BARE = zt1({"w": dense(DATA, digest=None)}), zt1({"w": dense(OTHER, digest=None)})
 TARGET = component_path("m", "w")
 # Longer than all retries of a client's read.
-SETTLED_S = 90
+SETTLED_S = 180
 
 
 @pytest.fixture

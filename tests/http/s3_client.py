@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
-TIMEOUT_S = 60
+TIMEOUT_S = 180
 TRIES = 3
 
 

@@ -160,7 +160,7 @@ def test_silent_connections_over_the_limit_end_soon(server):
         assert [status_of(connection) for connection in connections] == [200] * LIMIT
         for surplus in connect_many(stack, server, SURPLUS):
             assert read_head(surplus)[0] == 503
-        eventually(lambda: is_overloaded(server), within_s=10)
+        eventually(lambda: is_overloaded(server), within_s=120)
 
 
 def is_overloaded(server):

@@ -173,7 +173,7 @@ def test_instance_whose_service_is_silent_at_the_start_is_found_later(bucket, me
     assert keys_of(tally) == {""}
     eventually(lambda: any("no credentials were found" in line for line in server.log_lines))
     service.is_silent = False
-    eventually(lambda: "KEY1" in keys_of(tally), within_s=60)
+    eventually(lambda: "KEY1" in keys_of(tally), within_s=120)
     eventually(lambda: any("credentials (instance) were found" in line for line in server.log_lines))
     assert get(server, TARGET).body == DATA
 

@@ -119,7 +119,7 @@ def test_facts_of_versions_that_are_gone_are_swept(moto_bucket, meddler, serve_b
         moto_bucket.put(key, b"x")
     meddler.meddle(as_if_old(FACTS + "a"), "list")
     serve_bucket(moto_bucket, writable=True, endpoint=meddler.endpoint)
-    eventually(lambda: facts(moto_bucket) == sorted([young, strange]), within_s=30)
+    eventually(lambda: facts(moto_bucket) == sorted([young, strange]), within_s=120)
 
 
 def test_facts_of_a_version_that_is_there_stay_however_old(moto_bucket, meddler, serve_bucket):
@@ -131,7 +131,7 @@ def test_facts_of_a_version_that_is_there_stay_however_old(moto_bucket, meddler,
     moto_bucket.put(gone, b"x")
     meddler.meddle(as_if_old(FACTS), "list")
     serve_bucket(moto_bucket, writable=True, endpoint=meddler.endpoint)
-    eventually(lambda: facts(moto_bucket) == kept, within_s=30)
+    eventually(lambda: facts(moto_bucket) == kept, within_s=120)
 
 
 def test_last_of_a_burst_is_shared_too(moto_bucket, serve_bucket):

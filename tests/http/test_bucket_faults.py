@@ -187,7 +187,7 @@ def test_store_that_hangs_holds_no_reader_for_long_once_it_is_known_to(bucket, m
         bucket.put(f"cold-{number}.zt", zt1({"w": dense(pattern(3 * MIB, number))}))
         eventually(lambda name=f"cold-{number}": get(warm, model_path(name)).status == 200)
     meddler.meddle(acts.hang)
-    eventually(lambda: store_lines(warm, "unreachable"), within_s=60)
+    eventually(lambda: store_lines(warm, "unreachable"), within_s=120)
     # One a second asks the store all the same.
     for number in range(3):
         begun = time.monotonic()

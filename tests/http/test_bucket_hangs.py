@@ -103,7 +103,7 @@ def hang_writes(place, what):
         assert put(server, name, OTHER).status in (201, 204)
     if what != "models":
         assert ask(server, "DELETE", model_path("deleted")).status == 204
-        eventually(lambda: is_clean(place.bucket), within_s=60)
+        eventually(lambda: is_clean(place.bucket), within_s=120)
         assert get(server, model_path("created")).status == 200
 
 
@@ -163,7 +163,7 @@ def hang_beginnings(place):
     ages = {earlier: 3600, with_parts: 500, young: 10, **dict.fromkeys(lost, 500)}
     meddler.meddle(aged(**ages), when=is_list_of_uploads)
     place.serve(s3__part_bytes=PART_BYTES)
-    eventually(lambda: {upload for _, upload in bucket.uploads()} == {earlier, with_parts, young}, within_s=30)
+    eventually(lambda: {upload for _, upload in bucket.uploads()} == {earlier, with_parts, young}, within_s=120)
 
 
 def hang_completion(place):

@@ -103,7 +103,7 @@ def test_flipped_bits_under_a_true_head_are_found_by_the_digest(moto_bucket, med
     server = serve_bucket(moto_bucket, endpoint=meddler.endpoint)
     assert get(server, model_path("m")).status == 200
     rule = meddler.meddle(acts.flipped(MIB // 2), "read", when=lambda request: request.range[0] >= MIB, times=1)
-    eventually(lambda: is_right(server), within_s=15)
+    eventually(lambda: is_right(server), within_s=120)
     assert rule.used == 1
 
 

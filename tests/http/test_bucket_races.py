@@ -142,7 +142,7 @@ def test_one_of_many_creates_and_one_of_many_replaces(replicas):
         statuses = race(replicas, name, bodies, {"If_Match": tag})
         assert assert_one_won(replicas, name, bodies, statuses, killed=False) != tag
     # What losers sent is removed behind their answers.
-    eventually(lambda: is_clean(replicas.bucket), within_s=30)
+    eventually(lambda: is_clean(replicas.bucket), within_s=120)
 
 
 def test_writers_without_conditions_all_succeed_and_one_is_left(replicas):
@@ -190,12 +190,12 @@ def test_upload_that_may_be_completing_is_not_aborted_at_the_next_start(moto_buc
     held = meddler.meddle(acts.hang, "write", when=lambda request: request.method == "POST" and "uploadId" in request.query)
     body = zt1({"w": dense(pattern(2 * PART_BYTES))})
     threading.Thread(target=put_unanswered, args=(server, "m", body), daemon=True).start()
-    eventually(lambda: held.used > 0, within_s=30)
+    eventually(lambda: held.used > 0, within_s=120)
     server.kill()
     meddler.stop()
     tally = meddler.counting()
     server = serve_bucket(moto_bucket, "--writable", place=server.place, endpoint=meddler.endpoint)
-    eventually(lambda: "later, as it may be completing" in server.log, within_s=30)
+    eventually(lambda: "later, as it may be completing" in server.log, within_s=120)
     assert put(server, "n", SMALL).status == 201
     aborted = [one for one in tally.seen if one.request.method == "DELETE" and one.request.key == "m.zt"]
     assert (aborted, moto_bucket.unfinished()) == ([], ["m.zt"])

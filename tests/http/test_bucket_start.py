@@ -242,7 +242,7 @@ def test_store_that_does_not_answer_yet_is_waited_for(bucket, meddler, serve_buc
     server = serve_bucket(bucket, endpoint=meddler.endpoint)
     assert get(server, "/readyz").status == 503
     meddler.stop()
-    eventually(lambda: get(server, "/readyz").status == 200, within_s=60)
+    eventually(lambda: get(server, "/readyz").status == 200, within_s=120)
 
 
 # --- many models ---
@@ -277,7 +277,7 @@ def test_models_are_opened_as_many_at_a_time_as_connections_allow_beside_clients
     # Long enough for all of them to come through the proxy, which has one thread at a time.
     slow = Slow(meddler, delay_s=0.4 if connections == 8 else 1.5)
     server = serve_bucket(bucket, endpoint=meddler.endpoint, s3__connections=connections)
-    eventually(lambda: count_models(server) == 100, within_s=60)
+    eventually(lambda: count_models(server) == 100, within_s=120)
     assert most * 3 // 4 <= slow.most <= most
 
 
@@ -286,4 +286,4 @@ def test_long_start_says_how_far_it_is(bucket, meddler, serve_bucket):
         bucket.put(f"m{number}.zt", MODEL)
     Slow(meddler, delay_s=0.5)
     server = serve_bucket(bucket, endpoint=meddler.endpoint, s3__connections=2)
-    eventually(lambda: any("of 60 files are read" in line for line in server.log_lines), within_s=60)
+    eventually(lambda: any("of 60 files are read" in line for line in server.log_lines), within_s=120)

@@ -444,7 +444,7 @@ def test_store_that_was_away_at_the_start_is_probed_and_logged_later(moto_bucket
     server = serve_bucket(moto_bucket, endpoint=meddler.endpoint, writable=True)
     assert [line for line in server.log_lines if "uploads: how uploads are published is unknown" in line]
     meddler.stop(rule)
-    eventually(lambda: [line for line in server.log_lines if "uploads: published under claims" in line], within_s=60)
+    eventually(lambda: [line for line in server.log_lines if "uploads: published under claims" in line], within_s=120)
 
 
 def test_hidden_keys_cannot_be_written_or_read(bucket, server):

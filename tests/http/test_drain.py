@@ -164,7 +164,7 @@ def test_connections_that_were_accepted_are_answered(start_server, tmp_path):
 
     def ask_until_refused(server):
         while True:
-            connection = http.client.HTTPConnection(server.host, server.port, timeout=20)
+            connection = http.client.HTTPConnection(server.host, server.port, timeout=120)
             with contextlib.closing(connection):
                 try:
                     connection.connect()

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 
-START_TIMEOUT_S = 20
+START_TIMEOUT_S = 120
 # Debian keeps servers out of the path of those who are not root.
 SEARCH_PATH = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
 HERE = "127.0.0.1:8080"

@@ -10,7 +10,7 @@ import pytest
 from hub_clients import Raised, files_below
 from hub_repositories import make_model, write_files
 
-NOTICED_S = 60
+NOTICED_S = 180
 HUGE = 60 * 10**9
 
 

@@ -69,7 +69,7 @@ def client(request, proxy, monkeypatch):
 
 def assert_everywhere(servers, model, data):
     for server in servers:
-        eventually(lambda server=server: get(server, component_path(model, "w")).body == data, within_s=20)
+        eventually(lambda server=server: get(server, component_path(model, "w")).body == data, within_s=120)
 
 
 def test_writer_stays_on_its_replica(replicas, client):
