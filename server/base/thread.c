@@ -32,6 +32,11 @@ static void *begin(void *argument)
 
 static _Thread_local bool is_hurried;
 
+bool lock_is_held(pthread_mutex_t *lock)
+{
+    return pthread_mutex_trylock(lock) == EBUSY;
+}
+
 void thread_forbid_waiting(void)
 {
     is_hurried = true;

@@ -15,6 +15,9 @@ int thread_start(pthread_t *out_thread, const char *name, void *(*function)(void
  * lock. */
 void thread_wait_ms(pthread_cond_t *condition, pthread_mutex_t *lock, unsigned wait_ms);
 
+/* Returns true if some thread holds the lock. For assertions: if no thread does, it is taken. */
+bool lock_is_held(pthread_mutex_t *lock);
+
 /* Marks the calling thread as an event loop, which serves many clients and must never wait for a
  * disk or for another machine. */
 void thread_forbid_waiting(void);
