@@ -157,6 +157,7 @@ static bool set_list(const struct loading *loading, const struct config_key *key
     size_t index;
     json_t *word;
 
+    assert(key->type == CONFIG_TYPE_LIST);
     config_value_reset(loading->config, key);
     json_array_foreach(words, index, word)
     {

@@ -92,6 +92,7 @@ bool network_parse(const char *text, size_t length, struct network *out_network)
             return false;
         network.bits = 128 - most + bits;
     }
+    assert(network.bits <= 128);
     *out_network = network;
     return true;
 }

@@ -1,6 +1,7 @@
 /* A walk over the strings of the document: a key is a string with a colon behind it. */
 #include "config/position.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -42,6 +43,7 @@ static bool take_string(struct walk *walk, const char *group, const char *name)
     const char *text = walk->text + walk->at + 1;
     size_t length;
 
+    assert(walk->at < walk->length && text[-1] == '"');
     skip_string(walk);
     if (walk->at > walk->length || !is_key(walk))
         return false;

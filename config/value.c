@@ -46,6 +46,8 @@ static void store_number(struct config *config, const struct config_key *key, in
     int choice = (int)number;
     bool truth = number != 0;
 
+    assert(config_type_is_number(key->type) || key->type == CONFIG_TYPE_BOOL ||
+           key->type == CONFIG_TYPE_CHOICE);
     if (key->type == CONFIG_TYPE_BOOL)
         memcpy(place(config, key), &truth, sizeof(truth));
     else if (key->type == CONFIG_TYPE_CHOICE)
@@ -67,6 +69,7 @@ static void list_words(const struct config_key *key, char out_words[WORDS_SIZE])
 {
     size_t length = 0;
 
+    assert(key->type == CONFIG_TYPE_CHOICE);
     out_words[0] = '\0';
     for (size_t i = 0; key->choices[i] != NULL && length < WORDS_SIZE; i++) {
         const char *between = i == 0 ? "" : key->choices[i + 1] != NULL ? ", " : " or ";
@@ -119,6 +122,7 @@ bool config_value_set_bool(struct config *config, const struct config_key *key, 
 static bool set_choice(struct config *config, const struct config_key *key, const char *text,
                        const char *origin, struct config_message *message)
 {
+    assert(key->type == CONFIG_TYPE_CHOICE);
     for (int i = 0; key->choices[i] != NULL; i++) {
         if (strcmp(key->choices[i], text) == 0) {
             store_number(config, key, i);
@@ -154,6 +158,7 @@ static bool set_list(struct config *config, const struct config_key *key, const 
     const char *found;
     size_t length;
 
+    assert(key->type == CONFIG_TYPE_LIST);
     config_value_reset(config, key);
     while ((found = config_list_next(&position, &length)) != NULL) {
         snprintf(word, sizeof(word), "%.*s", (int)length, found);

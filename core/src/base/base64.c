@@ -20,6 +20,7 @@ char *zt_base64_write(char *at, const void *bytes, size_t length, enum zt_base64
         for (count += 8; count >= 6; count -= 6)
             *at++ = alphabet[bits >> (count - 6) & 63];
     }
+    assert(count < 6);
     if (count > 0)
         *at++ = alphabet[bits << (6 - count) & 63];
     for (size_t i = length; form == ZT_BASE64 && i % 3 != 0; i++)

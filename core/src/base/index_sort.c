@@ -93,6 +93,7 @@ enum zt_status zt_index_sort(uint32_t *index, uint32_t count, const struct zt_in
         uint32_t begin = end;
 
         end = run_end(&sorter, begin, count);
+        assert(begin < end && end <= count);
         push_run(&sorter, (struct run){begin, end - begin});
     }
     while (sorter.run_count > 1)

@@ -127,6 +127,7 @@ static size_t next_capacity(size_t capacity, size_t count, size_t element_bytes,
     size_t step = capacity < DOUBLING_LIMIT_BYTES / element_bytes ? capacity : capacity / 8;
     size_t next = capacity > count_max - step ? count_max : capacity + step;
 
+    assert(capacity < count && count <= count_max);
     if (next < SMALLEST_CAPACITY)
         next = SMALLEST_CAPACITY < count_max ? SMALLEST_CAPACITY : count_max;
     return next > count ? next : count;
@@ -208,6 +209,7 @@ void zt_buffer_append(struct zt_buffer *buffer, const void *bytes, size_t length
         return;
     memcpy(room, bytes, length);
     buffer->length += length;
+    assert(buffer->length <= buffer->capacity);
 }
 
 void zt_buffer_append_le16(struct zt_buffer *buffer, uint16_t value)

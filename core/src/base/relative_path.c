@@ -1,5 +1,6 @@
 #include "base/relative_path.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ static const char *fault_of_bytes(const char *path, size_t length)
 /* Of a component that is kept. */
 static const char *fault_of_component(const char *component, size_t length)
 {
+    assert(length > 0);
     if (component[0] != '.')
         return NULL;
     return length == 2 && component[1] == '.' ? "leads out of the folder"
@@ -48,6 +50,7 @@ const char *zt_relative_path_clean(char *path, size_t *length)
                 path[used++] = '/';
             memmove(path + used, path + at, size);
             used += size;
+            assert(used <= end);
         }
         at = end + 1;
     }

@@ -58,5 +58,6 @@ bool zt_utf8_valid(const char *bytes, size_t length)
             return false;
         at += step;
     }
+    assert(at == length);
     return true;
 }

@@ -80,6 +80,7 @@ static void advise_ahead(const struct zt_cursor *cursor, size_t fetched)
     const uint64_t at = cursor->position + fetched;
     uint64_t ahead = cursor->end - at;
 
+    assert(at <= cursor->end);
     if (cursor->position < AHEAD_FROM_BYTES || cursor->is_scattered)
         return;
     ahead = ahead < cursor->position ? ahead : cursor->position;
@@ -150,6 +151,7 @@ enum zt_status zt_cursor_skip(struct zt_cursor *cursor, uint64_t length, struct 
     if (status != ZT_OK)
         return status;
     cursor->position += length;
+    assert(cursor->position <= cursor->end);
     /* Beyond a long run there may be as little to read as there was before it. */
     if (cursor->is_scattered && length >= LARGEST_FETCH_BYTES)
         cursor->fetch_bytes = FIRST_FETCH_BYTES;

@@ -74,6 +74,8 @@ static enum zt_status parse_hex(struct zt_text text, const struct spelling *spel
     const char *hex;
     size_t digits;
 
+    assert(text.length >= strlen(spelling->prefix));
+    assert(spelling->length_bytes > 0 && spelling->length_bytes <= ZT_DIGEST_MAX_BYTES);
     hex = text.bytes + strlen(spelling->prefix);
     digits = text.length - strlen(spelling->prefix);
     if (spelling->is_number && digits > 2 && hex[0] == '0' && (hex[1] == 'x' || hex[1] == 'X')) {
@@ -313,6 +315,7 @@ void zt_hasher_update(struct zt_hasher *hasher, const void *bytes, size_t length
 
 static void put_big_endian(struct zt_digest *digest, uint64_t value, uint8_t length_bytes)
 {
+    assert(length_bytes <= sizeof(value));
     digest->length_bytes = length_bytes;
     for (unsigned i = 0; i < length_bytes; i++)
         digest->bytes[i] = (uint8_t)(value >> (8 * (length_bytes - 1u - i)));

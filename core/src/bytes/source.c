@@ -90,6 +90,7 @@ void zt_source_read_on(struct zt_source *source, uint64_t at, uint64_t left, uin
     /* Otherwise each call would add a small piece. */
     if (end - end % PIECE_BYTES > at)
         end -= end % PIECE_BYTES;
+    assert(end > at);
     zt_source_advise(source, at, left < end - at ? left : end - at);
 }
 

@@ -104,6 +104,7 @@ static enum zt_status sort_entries(const struct encoder *encoder, struct entries
         memcpy(sorted + at, buffer->bytes + entries->list[i].at, entries->list[i].length);
         at += entries->list[i].length;
     }
+    assert(at == length);
     memcpy(buffer->bytes + begin, sorted, length);
     free(sorted);
     for (size_t i = 1; i < entries->count; i++)
@@ -215,6 +216,7 @@ static enum zt_status put_entry(struct encoder *encoder, struct zt_cbor_walk *wa
         return no_memory(encoder->error);
     if (status == ZT_OK && entry->is_text)
         find_characters(encoder->buffer, entry);
+    assert(entry->at <= encoder->buffer->length);
     entry->length = encoder->buffer->length - entry->at;
     return status;
 }
@@ -248,6 +250,7 @@ static enum zt_status put_container(struct encoder *encoder, const struct zt_cbo
     enum zt_status status =
         head->indefinite ? count_items(encoder->reader, head, &count, encoder->error) : ZT_OK;
 
+    assert(head->kind == ZT_CBOR_MAP || head->kind == ZT_CBOR_ARRAY);
     if (status != ZT_OK)
         return status;
     walk = zt_cbor_enter(&encoder->reader, head);
@@ -298,6 +301,7 @@ static enum zt_status put_simple(struct encoder *encoder, uint64_t value)
 {
     const uint8_t wide[2] = {SIMPLE | SIMPLE_FOLLOWS, (uint8_t)value};
 
+    assert(value <= UINT8_MAX);
     if (encoder->form != ZT_ATTRIBUTES_ZT1)
         return fail_unsupported(encoder, "a simple value");
     if (value < SIMPLE_FOLLOWS)
@@ -375,6 +379,7 @@ enum zt_status zt_attributes_encode(struct zt_text map, enum zt_attributes_form 
     zt_arena_init(&encoder.arena, SIZE_MAX / 2);
     zt_cbor_reader_init(&encoder.reader, map.bytes, map.length, 0, ZT_CBOR_ZT1, &encoder.arena);
     status = put_value(&encoder);
+    assert(encoder.level == 0);
     zt_arena_free(&encoder.arena);
     return status;
 }

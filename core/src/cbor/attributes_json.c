@@ -60,6 +60,7 @@ static size_t escape(char byte, char out_text[8])
     static const char letters[] = "\"\\bfnrt";
     const char *known = byte != '\0' ? strchr(plain, byte) : NULL;
 
+    assert((unsigned char)byte < 0x20 || byte == '"' || byte == '\\');
     if (known != NULL) {
         out_text[0] = '\\';
         out_text[1] = letters[known - plain];
@@ -123,6 +124,7 @@ static void put_finite(struct writer *writer, double number)
 {
     char text[NUMBER_SIZE];
 
+    assert(isfinite(number));
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(text, sizeof(text), "%.*g", digits, number);
         if (strtod(text, NULL) == number)
@@ -242,6 +244,7 @@ static enum zt_status write_container(struct writer *writer, const struct zt_cbo
     struct zt_cbor_walk walk = zt_cbor_enter(&writer->reader, item);
     enum zt_status status = ZT_OK;
 
+    assert(is_map || item->kind == ZT_CBOR_ARRAY);
     put(writer, is_map ? "{" : "[");
     for (bool first = true; status == ZT_OK && zt_cbor_more(&writer->reader, &walk);
          first = false) {
@@ -269,6 +272,7 @@ static enum zt_status write_tagged(struct writer *writer, uint64_t tag, enum not
     status = write_value(writer, notation, is_hint ? tag : hint);
     if (notation == NOTATION_DIAGNOSTIC)
         put(writer, ")");
+    assert(writer->reader.depth > 0);
     writer->reader.depth--;
     return status;
 }
@@ -339,6 +343,7 @@ enum zt_status zt_attributes_write_json(struct zt_text value,
     /* The lenient profile reads the attributes of every format. */
     zt_cbor_reader_init(&writer.reader, value.bytes, value.length, 0, ZT_CBOR_ZT1, &arena);
     status = write_value(&writer, NOTATION_JSON, 0);
+    assert(writer.quoting == 0);
     zt_arena_free(&arena);
     return status;
 }

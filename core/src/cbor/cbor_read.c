@@ -174,6 +174,8 @@ static enum zt_status check_float(const struct zt_cbor_reader *reader,
 {
     const uint8_t *head = reader->bytes + (item->offset - reader->base_offset);
 
+    assert(item->offset >= reader->base_offset);
+    assert(width_bytes == 2 || width_bytes == 4 || width_bytes == 8);
     if (isnan(item->number) && !(width_bytes == 2 && head[1] == 0x7E && head[2] == 0x00))
         return fail_determinism(reader, item, "a NaN that is not F9 7E00", error);
     if (width_bytes > zt_cbor_float_width(item->number))
@@ -206,6 +208,9 @@ static enum zt_status check_content(const struct zt_cbor_reader *reader,
 {
     size_t left = reader->length - reader->position;
 
+    assert(reader->position <= reader->length);
+    assert(item->value <= reader->position ||
+           (item->kind != ZT_CBOR_TEXT && item->kind != ZT_CBOR_BYTES));
     if (item->kind == ZT_CBOR_TEXT && !item->indefinite &&
         !zt_utf8_valid((const char *)item->bytes, (size_t)item->value))
         return fail_syntax(reader, item->offset, "a text is not UTF-8", error);
@@ -226,6 +231,7 @@ static size_t decode_simple(const uint8_t *head, size_t left, struct zt_cbor_ite
 {
     bool in_head = *head != SIMPLE_BYTE;
 
+    assert(left > 0);
     if (!in_head && (left < 2 || head[1] < SIMPLE_WIDE_FIRST))
         return 0;
     item->kind = ZT_CBOR_SIMPLE;
@@ -415,6 +421,7 @@ static enum zt_status check_key_order(const struct zt_cbor_reader *reader,
     const uint8_t *encoded = reader->bytes + (key->offset - reader->base_offset);
     size_t length = reader->position - (size_t)(key->offset - reader->base_offset);
 
+    assert(length > 0 && length <= reader->length);
     if (walk->previous_key != NULL) {
         size_t shared = length < walk->previous_key_length ? length : walk->previous_key_length;
         int order = memcmp(walk->previous_key, encoded, shared);
@@ -438,6 +445,8 @@ static enum zt_status read_compound_key(struct zt_cbor_reader *reader, struct zt
     struct zt_text span;
     enum zt_status status;
 
+    assert(key->offset >= reader->base_offset &&
+           key->offset - reader->base_offset < reader->position);
     reader->position = (size_t)(key->offset - reader->base_offset);
     status = zt_cbor_skip_span(reader, &span, error);
     if (status == ZT_OK) {

@@ -74,6 +74,7 @@ static void sift_down(struct zt_cbor_key *list, size_t root, size_t count)
     struct zt_cbor_key moved = list[root];
     size_t child;
 
+    assert(root < count);
     while ((child = 2 * root + 1) < count) {
         if (child + 1 < count && compare_keys(&list[child], &list[child + 1]) < 0)
             child++;
@@ -103,6 +104,7 @@ static size_t partition_keys(struct zt_cbor_key *list, size_t count)
     size_t low = 0;
     size_t high = count - 1;
 
+    assert(count > 1);
     for (;;) {
         while (compare_keys(&list[low], &pivot) < 0)
             low++;
@@ -200,6 +202,7 @@ static enum zt_status skip_items(struct zt_cbor_reader *reader, const struct zt_
     size_t first_key = keys != NULL ? keys->count : 0;
     enum zt_status status = ZT_OK;
 
+    assert(item->kind == ZT_CBOR_ARRAY || item->kind == ZT_CBOR_MAP);
     while (status == ZT_OK && zt_cbor_more(reader, &walk)) {
         if (walk.is_map)
             status = skip_key(reader, &walk, keys, error);
@@ -245,6 +248,7 @@ enum zt_status zt_cbor_skip_span(struct zt_cbor_reader *reader, struct zt_text *
     size_t start = reader->position;
     enum zt_status status = zt_cbor_skip(reader, error);
 
+    assert(status != ZT_OK || reader->position > start);
     if (status == ZT_OK)
         *out_span = (struct zt_text){(const char *)reader->bytes + start, reader->position - start};
     return status;
@@ -256,6 +260,7 @@ enum zt_status zt_cbor_pass_span(struct zt_cbor_reader *reader, struct zt_text *
     size_t start = reader->position;
     enum zt_status status = skip_value(reader, NULL, error);
 
+    assert(status != ZT_OK || reader->position > start);
     if (status == ZT_OK)
         *out_span = (struct zt_text){(const char *)reader->bytes + start, reader->position - start};
     return status;

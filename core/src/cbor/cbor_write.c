@@ -103,6 +103,7 @@ static bool fits_half(double value)
     int exponent;
     double steps;
 
+    assert(!isnan(value));
     if (value == 0 || isinf(value))
         return true;
     frexp(value, &exponent);

@@ -1,6 +1,7 @@
 /* JSON values as CBOR. The JSON reader's depth bounds the recursion. */
 #include "cbor/json_cbor.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ static enum zt_status put_number(const struct zt_json_reader *reader,
     uint64_t value;
     double number;
 
+    assert(item->kind == ZT_JSON_NUMBER && item->text.length > 0);
     positive.text.bytes += is_negative;
     positive.text.length -= is_negative;
     if (zt_json_uint(&positive, &value) && !(is_negative && value == 0)) {

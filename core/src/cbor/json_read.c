@@ -76,6 +76,7 @@ static bool read_unicode(const char *from, const char *end, unsigned *out_charac
 
 static size_t put_utf8(char *to, unsigned character)
 {
+    assert(character <= 0x10FFFF && (character < 0xD800 || character > 0xDFFF));
     if (character < 0x80) {
         to[0] = (char)character;
         return 1;
@@ -107,6 +108,7 @@ static size_t put_escaped(char *to, const char *from, const char *end, size_t *o
     unsigned character;
     const char *letter;
 
+    assert(from[0] == '\\' && end - from >= 2);
     if (from[1] == 'u')
         return read_unicode(from, end, &character, out_length) ? put_utf8(to, character) : 0;
     letter = from[1] != '\0' ? strchr(letters, from[1]) : NULL;
@@ -143,6 +145,7 @@ static enum zt_status unescape(const struct zt_json_reader *reader, struct zt_te
         to += written;
         from += length;
     }
+    assert(from == end && to <= from);
     text->length = (size_t)(to - begin);
     return ZT_OK;
 }
@@ -182,6 +185,7 @@ static enum zt_status read_text(struct zt_json_reader *reader, struct zt_json_it
     size_t begin = ++reader->position;
     enum zt_status status = scan_text(reader, &escaped, &high_bits, error);
 
+    assert(begin <= reader->length);
     if (status != ZT_OK)
         return status;
     item->kind = ZT_JSON_TEXT;
@@ -252,6 +256,7 @@ static enum zt_status read_number(struct zt_json_reader *reader, struct zt_json_
                            error);
     item->kind = ZT_JSON_NUMBER;
     item->text = (struct zt_text){reader->bytes + begin, reader->position - begin};
+    assert(item->text.length > 0);
     return ZT_OK;
 }
 
@@ -260,6 +265,7 @@ static enum zt_status read_word(struct zt_json_reader *reader, struct zt_json_it
 {
     size_t length = strlen(word);
 
+    assert(peek(reader) == *word);
     if (reader->length - reader->position < length ||
         memcmp(reader->bytes + reader->position, word, length) != 0)
         return fail_syntax(reader, reader->position, "a word that JSON does not have", error);

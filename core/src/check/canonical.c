@@ -151,6 +151,7 @@ static const struct zt_component *find_blob(const struct zt_canonical *check,
 
 static enum zt_status check_empty(const struct zt_canonical *check, const struct zt_component *part)
 {
+    assert(part->length == 0 && part->digest_length == ZT_CANONICAL_DIGEST_LENGTH);
     if (memcmp(part->digest, EMPTY_DIGEST, ZT_CANONICAL_DIGEST_LENGTH) == 0)
         return ZT_OK;
     return zt_canonical_fail(check, part, "zt2 §7 Digest",
@@ -196,6 +197,7 @@ static enum zt_status check_places(struct zt_canonical *check)
     }
     if (status != ZT_OK)
         return status;
+    assert(check->blob_count <= model->component_count);
     if (model->manifest_offset != place)
         return zt_fail(check->error, ZT_INVALID, "zt2 §7 Placement", model->manifest_offset,
                        "the manifest is not at %" PRIu64 ", right after the last blob", place);
@@ -253,6 +255,7 @@ static enum zt_status check_manifest(const struct zt_canonical *check)
     struct zt_buffer buffer = {0};
     enum zt_status status;
 
+    assert(model->shard_count == 0);
     zt_cbor_put_map(&buffer, model->attributes.length > 0 ? 2 : 1);
     zt_cbor_put_string(&buffer, "objects");
     status = compare_buffer(&comparison, &buffer);

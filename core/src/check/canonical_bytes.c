@@ -58,6 +58,7 @@ static enum zt_status check_blob(const struct zt_canonical *check, uint32_t numb
     struct zt_digest actual;
     enum zt_status status = hash_blob(check, blob, &actual);
 
+    assert(number < check->model->component_count);
     if (status != ZT_OK)
         return status;
     status =
@@ -145,6 +146,7 @@ enum zt_status zt_canonical_check_sharing(const struct zt_canonical *check)
     enum zt_status status = ZT_OK;
     bool equal = false;
 
+    assert(check->blob_count <= check->model->component_count);
     qsort_r(check->blobs, check->blob_count, sizeof(*check->blobs), compare_identity, &components);
     for (uint32_t i = 0; i < check->blob_count && status == ZT_OK; i++) {
         const struct zt_component *blob = &components[check->blobs[i]];

@@ -3,6 +3,7 @@
  *
  * It is the digest of a CBOR array of the scheme's name and the objects, without the places of
  * their bytes. */
+#include <assert.h>
 #include <string.h>
 
 #include "model/zt2_encode.h"
@@ -72,6 +73,7 @@ enum zt_status zt_content_digest(const struct zt_model *model, enum zt_digest_al
         zt_hasher_finish(hasher, out_digest);
     else
         zt_fail_memory(error, "the content digest");
+    assert(status != ZT_OK || out_digest->algorithm == algorithm);
     zt_hasher_free(hasher);
     return status;
 }

@@ -146,6 +146,7 @@ enum zt_status zt_content_reader_index(struct zt_content_reader *reader, uint64_
     uint64_t value;
     enum zt_status status = zt_content_reader_bytes(reader, bytes, reader->width, out_got);
 
+    assert(reader->width <= sizeof(bytes));
     if (status != ZT_OK || !*out_got)
         return status;
     value = zt_load_le64(bytes);

@@ -70,6 +70,7 @@ static enum zt_status check_row(const struct zt_content *content, struct zt_cont
 {
     uint64_t previous = 0;
 
+    assert(content->object->rank == 2);
     for (uint64_t i = 0; i < count; i++) {
         uint64_t index = 0;
         enum zt_status status = require_index(indices, &index);
@@ -145,6 +146,7 @@ static bool is_ascending(const uint64_t *keys, size_t count)
 
 static void insert_sort(uint64_t *keys, size_t count)
 {
+    assert(count <= SMALL_COUNT);
     for (size_t i = 1; i < count; i++) {
         uint64_t key = keys[i];
         size_t at = i;
@@ -180,6 +182,7 @@ static void sort_by_bits(uint64_t *keys, size_t count, uint64_t bit)
     while (bit != 0 && count > SMALL_COUNT) {
         size_t low = partition(keys, count, bit);
 
+        assert(low <= count);
         bit >>= 1;
         sort_by_bits(keys, low, bit);
         keys += low;

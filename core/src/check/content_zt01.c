@@ -78,6 +78,7 @@ static enum zt_status check_row_pointers(struct zt_content_reader *reader, uint6
     uint64_t previous = 0;
     enum zt_status status = require_bytes(reader, bytes, INDEX_BYTES);
 
+    assert(reader->content->object->rank == 2);
     if (status == ZT_OK && zt_load_le64(bytes) != 0)
         return zt_content_fail(reader->content, reader->component,
                                "the first row pointer is not 0");

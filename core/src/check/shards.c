@@ -2,6 +2,7 @@
  * (zTensor 2, section 9), or the part that was joined (zt/join.h). */
 #include "zt/shards.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ char *zt_shard_sibling(const char *model_path, const struct zt_shard *shard)
     size_t size = stem + 1 + shard->name_length + sizeof(EXTENSION);
     char *path = malloc(size);
 
+    assert(folder <= stem);
     if (path != NULL && shard->kind != ZT_SHARD_CONTAINER)
         snprintf(path, size, "%.*s%.*s", (int)folder, model_path, (int)shard->name_length,
                  shard->name);
@@ -53,6 +55,7 @@ static enum zt_status check_part(const struct zt_shard *shard, struct zt_source 
     struct zt_model *model = NULL;
     enum zt_status status;
 
+    assert(shard->kind == ZT_SHARD_PART);
     if (zt_source_size(source) != shard->size_bytes)
         return zt_fail(error, ZT_INVALID, "index §Parts PartSize", ZT_NO_OFFSET,
                        "part %.*s has %" PRIu64 " bytes instead of %" PRIu64,
@@ -67,6 +70,7 @@ static enum zt_status check_part(const struct zt_shard *shard, struct zt_source 
 static enum zt_status check_data(const struct zt_shard *shard, struct zt_source *source,
                                  struct zt_error *error)
 {
+    assert(shard->kind == ZT_SHARD_DATA);
     if (zt_source_size(source) < shard->size_bytes)
         return zt_fail(error, ZT_INVALID, "onnx §External Size", zt_source_size(source),
                        "data file %.*s has %" PRIu64 " bytes, the tensors need %" PRIu64,

@@ -75,6 +75,7 @@ static enum zt_status hash_inflated(struct zt_hashing *hashing,
     size_t length = 1;
     enum zt_status status = zt_inflate_stream_new(hashing->source, &stream, error);
 
+    assert(component->encoding == ZT_ENCODING_DEFLATE);
     if (status == ZT_OK)
         status = zt_inflate_stream_start(stream, component->offset, component->length,
                                          lead_bytes(component) + component->decoded_length, error);
@@ -136,6 +137,7 @@ static void copy_expected(const struct zt_component *component, char out_text[ZT
         while (length > 0 && ((unsigned char)component->digest[length] & 0xC0) == 0x80)
             length--;
     }
+    assert(length < ZT_DIGEST_TEXT_SIZE);
     memcpy(out_text, component->digest, length);
     out_text[length] = '\0';
 }
@@ -266,6 +268,7 @@ static enum zt_status hash_part(struct zt_hashing *hashing, uint64_t offset, uin
     if (part.bytes != NULL)
         return zt_source_touch(hashing->source, offset, part.length, hash_mapped, &part, error);
     *out_part = length < hashing->chunk_size ? (size_t)length : hashing->chunk_size;
+    assert(*out_part <= length && *out_part <= hashing->chunk_size);
     status = zt_source_read_at(hashing->source, offset, hashing->chunk, *out_part, error);
     if (status == ZT_OK)
         zt_hasher_update(hashing->hasher, hashing->chunk, *out_part);

@@ -54,6 +54,7 @@ static enum zt_status put_piece(struct gzip *gzip, struct zt_text piece, bool la
 {
     struct isal_zstream *stream = &gzip->stream;
 
+    assert(piece.length <= GZIP_PIECE);
     /* ISA-L only reads from it. */
     stream->next_in = (uint8_t *)(uintptr_t)piece.bytes;
     stream->avail_in = (uint32_t)piece.length;
@@ -97,6 +98,7 @@ static enum zt_status encode_gzip(const char *bytes, size_t length, const struct
             put_piece(gzip, (struct zt_text){bytes + at, part}, at + part == length, sink, error);
         at += part;
     } while (status == ZT_OK && at < length);
+    assert(status != ZT_OK || at == length);
     free(gzip);
     return status;
 }

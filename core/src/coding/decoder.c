@@ -64,6 +64,7 @@ static enum zt_status read_raw(struct zt_decoder *decoder, uint8_t *buffer, size
     size_t part = raw_part(decoder, capacity);
     enum zt_status status;
 
+    assert(decoder->produced <= decoder->component->length);
     zt_source_read_on(decoder->source, at, decoder->component->length - decoder->produced, 0);
     status = zt_source_read_at(decoder->source, at, buffer, part, error);
     if (status != ZT_OK)
@@ -87,6 +88,7 @@ static enum zt_status read_swapped(struct zt_decoder *decoder, uint8_t *buffer, 
     size_t word_length = left < width ? (size_t)left : width;
     enum zt_status status;
 
+    assert(width > 0 && width <= WORD_MAX);
     if (inside == 0 && part >= width) {
         part -= part % width;
         status = read_raw(decoder, buffer, part, out_length, error);
@@ -183,6 +185,7 @@ static enum zt_status skip_lead(struct zt_decoder *decoder, struct zt_error *err
         status =
             zt_inflate_stream_read(decoder->inflated, skipped,
                                    left < sizeof(skipped) ? left : sizeof(skipped), &length, error);
+        assert(length <= left);
         left -= length;
     }
     return status;
@@ -273,6 +276,7 @@ static enum zt_status read_seekable(struct zt_decoder *decoder, uint8_t *buffer,
             status = zt_zstd_stream_read(decoder->stream, buffer, capacity, &length, error);
         if (status != ZT_OK)
             return status;
+        assert(length <= decoder->frame_left);
         decoder->frame_left -= length;
     }
     *out_length = length;

@@ -146,6 +146,7 @@ static enum zt_status copy_from_kept(struct frames_source *source, const struct 
 {
     enum zt_status status;
 
+    assert(portion->index < source->frames.count);
     if (is_whole(source, portion) && source->kept_index != portion->index)
         return decode(source, portion->index, portion->to, error);
     status = keep(source, portion->index, error);
@@ -162,6 +163,9 @@ static enum zt_status copy_without_kept(const struct frames_source *source,
 
     if (is_whole(source, portion))
         return decode(source, portion->index, portion->to, error);
+    assert(portion->within <= source->frames.frames[portion->index].decoded_length &&
+           portion->length <=
+               source->frames.frames[portion->index].decoded_length - portion->within);
     decoded = malloc(source->frames.frames[portion->index].decoded_length);
     if (decoded == NULL)
         return zt_fail_memory(error, "a frame");
@@ -216,6 +220,7 @@ static enum zt_status frames_read_at(struct zt_source *base, uint64_t offset, vo
     while (status == ZT_OK && length > 0) {
         struct portion portion = portion_at(source, offset, to, length);
 
+        assert(portion.length > 0 && portion.length <= length);
         status = copy_portion(source, &portion, error);
         offset += portion.length;
         to += portion.length;

@@ -94,6 +94,7 @@ static enum zt_status start_stream(struct zt_gather *gather, struct zt_error *er
         size_t length = 0;
 
         status = zt_inflate_stream_read(gather->stream, gather->window, part, &length, error);
+        assert(length <= skipped);
         skipped -= length;
     }
     return status;
@@ -303,6 +304,7 @@ static enum zt_status gather_run(struct zt_gather *gather, struct run run, struc
     const size_t width = gather->axes.element_bytes;
     const uint64_t most = most_at_once(&run);
 
+    assert(most > 0);
     if (is_direct(gather, &run))
         return zt_source_read_at(gather->source, gather->base + run.at, gather->block + run.to,
                                  (size_t)run.count * width, error);
@@ -382,6 +384,7 @@ static enum zt_status gather_block(struct zt_gather *gather, uint64_t at, uint64
     struct run run = {.at = at, .step = fastest->step, .row = fastest->row};
     enum zt_status status;
 
+    assert(steps > 0);
     measure_block(gather, steps, &block);
     run.count = block.counts[0];
     /* Without near axes every element is fetched alone. */
@@ -407,6 +410,7 @@ static void flip_words(uint8_t *bytes, size_t length, enum zt_dtype dtype, enum 
     const size_t step = flip == ZT_FLIP_ALL ? width : 2 * (size_t)width;
     const bool is_float = has_sign_bit(dtype);
 
+    assert(width > 0 && width <= sizeof(uint64_t));
     for (size_t at = flip == ZT_FLIP_IMAGINARY ? width : 0; at + width <= length; at += step) {
         uint64_t word = 0;
 

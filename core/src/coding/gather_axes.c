@@ -18,6 +18,7 @@ static void add_axis(struct gather_axes *axes, uint64_t extent, uint64_t step)
         outer->step = step;
         return;
     }
+    assert(axes->rank < ZT_RANK_MAX);
     axes->axes[axes->rank++] = (struct gather_axis){.extent = extent, .step = step};
 }
 
@@ -26,6 +27,7 @@ static void add_axes(const struct zt_arrangement *arrangement, struct gather_axe
     uint64_t steps[ZT_RANK_MAX];
     uint64_t step = axes->element_bytes;
 
+    assert(arrangement->rank <= ZT_RANK_MAX);
     for (unsigned i = 0; i < arrangement->rank; i++) {
         unsigned axis = arrangement->fortran ? i : arrangement->rank - 1 - i;
 
@@ -148,6 +150,7 @@ uint64_t gather_axes_stored(const struct gather_axes *axes, uint64_t position)
 {
     uint64_t at = 0;
 
+    assert(axes->split < axes->rank);
     for (unsigned i = 0; i <= axes->split; i++)
         at += position / axes->axes[i].row % axes->axes[i].extent * axes->axes[i].step;
     return at;

@@ -61,6 +61,7 @@ enum zt_status zt_inflate_stream_start_at(struct zt_inflate_stream *stream, uint
         return zt_fail(error, ZT_CORRUPT, "zip §Deflate Ratio", offset,
                        "%" PRIu64 " deflated bytes cannot inflate to %" PRIu64 " bytes",
                        bounds->stored_length, bounds->expected_length);
+    assert(stream->is_set_up);
     inflateReset(&stream->zlib);
     stream->zlib.avail_in = 0;
     stream->has_ended = false;

@@ -58,6 +58,8 @@ static enum zt_status read_bounds(const struct zt_component *component, struct z
         return zt_fail(error, ZT_CORRUPT, rule, footer_at,
                        "a seek table of %" PRIu32 " entries does not fit", table->count);
     table->entries_offset = end - table_bytes + HEAD_BYTES;
+    assert(table->entries_offset >= component->offset + HEAD_BYTES &&
+           table->entries_offset <= footer_at);
     status = zt_source_read_at(table->source, end - table_bytes, head, HEAD_BYTES, error);
     if (status != ZT_OK)
         return status;
@@ -81,6 +83,8 @@ static enum zt_status check_entry(const struct zt_seek_table *table, struct zt_e
     uint32_t first_length = table->first_length;
     bool is_last = table->index == table->count;
 
+    assert(table->index > 0 && table->index <= table->count);
+    assert(frame->decoded_offset <= table->decoded_length);
     if (frame->decoded_length > FRAME_DECODED_MAX)
         return zt_fail(error, ZT_CORRUPT, rule, at,
                        "a frame of %" PRIu32 " decoded bytes is above 16 MiB",

@@ -117,6 +117,7 @@ static enum zt_status take_fixed(struct zt_varints *varints, unsigned width, uin
 {
     uint64_t value = 0;
 
+    assert(width <= sizeof(value));
     for (unsigned i = 0; i < width; i++) {
         uint8_t byte;
         enum zt_status status = take(varints, &byte, error);
@@ -186,6 +187,7 @@ static enum zt_status take_packed(struct zt_varints *varints, uint64_t *out_valu
                                 : take_varint(varints, out_value, error);
     const uint64_t used = zt_varints_consumed(varints) - before;
 
+    assert(varints->run_left > 0);
     if (status == ZT_OK && used > varints->run_left)
         return fail(varints, "a number does not end in its field", error);
     varints->run_left -= status == ZT_OK ? used : 0;
@@ -239,6 +241,7 @@ enum zt_status zt_varints_read(struct zt_varints *varints, uint8_t *buffer, size
         length += part;
     }
     varints->produced += length;
+    assert(varints->produced <= varints->component->decoded_length);
     *out_length = length;
     return length == left ? check_end(varints, error) : ZT_OK;
 }

@@ -78,6 +78,7 @@ static void set_parameters(const struct zt_encoder *encoder,
 
 static bool open_frames(struct zt_encoder *encoder, const struct zt_encoder_options *options)
 {
+    assert(options->threads > 0 && options->threads <= ZT_ENCODER_THREADS_MAX);
     encoder->frames = calloc(options->threads, sizeof(*encoder->frames));
     if (encoder->frames == NULL)
         return false;
@@ -131,6 +132,7 @@ static enum zt_status compress_block(struct zt_encoder *encoder, bool ends_frame
     ZSTD_inBuffer input = {encoder->block, encoder->filled, 0};
     size_t left;
 
+    assert(encoder->filled <= BLOCK_BYTES);
     *out_length = 0;
     do {
         ZSTD_outBuffer output = {encoder->packed, encoder->packed_size, 0};
@@ -204,6 +206,7 @@ static enum zt_status start_frame(struct zt_encoder *encoder, struct zt_error *e
     enum zt_status status = take_frame(encoder, error);
     size_t left;
 
+    assert(encoder->next_frame < encoder->frame_count);
     if (status != ZT_OK)
         return status;
     frame->packed_length = 0;

@@ -74,6 +74,7 @@ static uint64_t little_endian(const uint8_t *bytes, unsigned length)
 {
     uint64_t value = 0;
 
+    assert(length <= sizeof(value));
     for (unsigned i = length; i > 0; i--)
         value = value << 8 | bytes[i - 1];
     return value;
@@ -107,6 +108,7 @@ static size_t read_header(struct walk *walk, const uint8_t *header, size_t held)
     const size_t length = 1 + (single ? 0u : 1u) + dictionary + content;
     uint64_t window, holds;
 
+    assert(held > 0);
     if (length > held || (descriptor & 0x08) != 0)
         return 0;
     if (little_endian(header + 1 + (single ? 0 : 1), dictionary) != 0)

@@ -132,6 +132,7 @@ static enum zt_status start_frame(struct zt_zstd_stream *stream, struct zt_error
     size_t held = stream->input.size - stream->input.pos;
     uint32_t magic;
 
+    assert(!stream->in_frame && stream->input.pos <= stream->input.size);
     stream->frame_offset = stream->next_offset - held;
     if (held < FRAME_START)
         return fail_frame(stream, "the stored bytes end inside a zstd frame", error);

@@ -60,6 +60,7 @@ enum zt_status zt_attribute_list_check(struct zt_attribute_list *list,
     second = status == ZT_OK ? zt_names_duplicate(&keys) : 0;
     if (second == 0)
         return status;
+    assert(second < list->key_count);
     one = list->keys[second - 1].bytes;
     other = list->keys[second].bytes;
     return zt_fail(error, ZT_INVALID, duplicate_rule,

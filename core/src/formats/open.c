@@ -125,6 +125,7 @@ static enum zt_status find_text(struct zt_source *source, uint64_t from, uint64_
     const uint64_t end = size - from < SPACES_MAX ? size : from + SPACES_MAX;
     char piece[SPACES_PIECE];
 
+    assert(from <= size);
     *out_byte = '\0';
     while (from < end) {
         const size_t length = end - from < sizeof(piece) ? (size_t)(end - from) : sizeof(piece);
@@ -226,6 +227,7 @@ static bool begins_framed_pytorch(const struct head *head)
 /* Whether the file is the beginning of a magic, or of the length that safetensors begin with. */
 static bool is_beginning(const struct head *head)
 {
+    assert(head->length <= head->file_size);
     if (head->file_size < HEADER_MIN_BYTES)
         return true;
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)

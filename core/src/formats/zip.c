@@ -47,6 +47,7 @@ struct end {
  * if there is none. */
 static size_t find_end(const uint8_t *bytes, size_t length)
 {
+    assert(length >= END_BYTES);
     for (size_t at = length - END_BYTES + 1; at-- > 0;)
         if (zt_load_le32(bytes + at) == END_MAGIC &&
             zt_load_le16(bytes + at + 20) == length - at - END_BYTES)
@@ -57,6 +58,7 @@ static size_t find_end(const uint8_t *bytes, size_t length)
 /* Whether an end record ends, with its comment, before the bytes do: something was appended. */
 static bool ends_earlier(const uint8_t *bytes, size_t length)
 {
+    assert(length >= END_BYTES);
     for (size_t at = 0; length - at >= END_BYTES; at++)
         if (zt_load_le32(bytes + at) == END_MAGIC &&
             zt_load_le16(bytes + at + 20) < length - at - END_BYTES)
@@ -184,6 +186,7 @@ enum zt_status zip_directory_find(struct zt_source *source, struct zip_directory
         return zt_fail(error, ZT_INVALID, "zip §Directory EntryCount", end.offset,
                        "%" PRIu64 " entries do not fit a directory of %" PRIu64 " bytes",
                        directory->entry_count, directory->length);
+    assert(directory->offset + directory->length == end.offset);
     *out_directory = *directory;
     return ZT_OK;
 }

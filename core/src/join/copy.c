@@ -68,6 +68,7 @@ static enum zt_status copy_text(struct copying *copying, const char **text, size
         copying->run = run;
         copying->run_left = RUN_BYTES;
     }
+    assert(length <= copying->run_left);
     memcpy(copying->run, *text, length);
     *text = copying->run;
     copying->run += length;
@@ -191,6 +192,8 @@ static enum zt_status copy_object(struct copying *copying, const struct zt_part 
     to->attributes = (const uint8_t *)attributes;
     for (uint32_t i = 0; i < from->component_count && status == ZT_OK; i++)
         status = copy_component(copying, &components[i], shard, error);
+    assert(status != ZT_OK ||
+           model->component_count - to->first_component == from->component_count);
     return status;
 }
 
@@ -291,6 +294,7 @@ enum zt_status zt_models_copy(const struct zt_part *parts, size_t part_count,
     }
     assert(copying.model->object_count == counts.objects);
     assert(copying.model->component_count == counts.components);
+    assert(copying.dimension_count == counts.dimensions);
     *out_model = copying.model;
     return ZT_OK;
 }

@@ -91,6 +91,7 @@ static enum zt_status find_part(struct reading *reading, const struct zt_json_it
     enum zt_status status;
     size_t slot;
 
+    assert(index->part_count == 0 || reading->last_part < index->part_count);
     if (index->part_count > 0 && zt_text_equal(index->parts[reading->last_part], value->text))
         return ZT_OK;
     slot = (size_t)zt_xxh3(value->text.bytes, value->text.length) % SLOTS;
@@ -117,6 +118,7 @@ static enum zt_status add_entry(struct reading *reading, const struct zt_json_it
 {
     struct zt_index *index = reading->index;
 
+    assert(reading->last_part < index->part_count);
     if (zt_array_reserve(&index->entries, &reading->entry_capacity, (size_t)index->entry_count + 1,
                          sizeof(*index->entries), UINT32_MAX) != ZT_OK)
         return zt_fail_memory(error, "an index");
@@ -309,6 +311,7 @@ static enum zt_status sort_parts(struct zt_index *index, struct zt_error *error)
     struct numbered *sorted = calloc(index->part_count, sizeof(*sorted));
     uint32_t places[ZT_PARTS_MAX];
 
+    assert(index->part_count > 0 && index->part_count <= ZT_PARTS_MAX);
     if (sorted == NULL)
         return zt_fail_memory(error, "an index");
     for (uint32_t i = 0; i < index->part_count; i++)
@@ -450,6 +453,7 @@ uint32_t zt_index_series(const struct zt_index *index)
     struct series first;
     struct series other;
 
+    assert(index->part_count > 0);
     if (!read_series(index->parts[0], &first) || first.count > ZT_PARTS_MAX)
         return 0;
     for (uint32_t i = 1; i < index->part_count; i++)
@@ -505,5 +509,6 @@ uint32_t zt_index_part(const struct zt_index *index, struct zt_text name)
         else
             high = middle;
     }
+    assert(low == high);
     return index->part_count;
 }

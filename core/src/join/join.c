@@ -96,6 +96,7 @@ static enum zt_status check_tensors(const struct joining *joining, uint32_t plac
     const struct zt_index *index = joining->index;
     const struct zt_part *part = &joining->parts[place];
 
+    assert(place < joining->part_count);
     for (uint32_t i = 0; i < part->model->object_count; i++) {
         const struct zt_text name = zt_object_name(&part->model->objects[i]);
         const struct zt_index_entry *entry = zt_index_find(index, name);
@@ -181,6 +182,7 @@ static enum zt_status place_split(struct joining *joining, const struct zt_part 
                        "part %.*s states %" PRIu64 " tensors in total, another part %" PRIu64,
                        (int)part->name.length, part->name.bytes, split.tensor_count,
                        first->tensor_count);
+    assert(split.number < joining->part_count);
     if (joining->parts[split.number].model != NULL)
         return fail_part(error, "gguf §Split ExtraPart", part->name,
                          "has the number of another part");
@@ -254,6 +256,7 @@ static enum zt_status sort_objects(const struct joining *joining, struct zt_erro
 
     if (second == 0)
         return status;
+    assert(second < model->object_count);
     one = part_of(joining, &model->objects[second - 1]);
     other = part_of(joining, &model->objects[second]);
     zt_fail(error, ZT_INVALID,
@@ -279,6 +282,7 @@ static enum zt_status add_shards(const struct joining *joining, struct zt_error 
 
         if (joining->shards[i] == 0)
             continue;
+        assert(joining->shards[i] <= joining->part_count);
         shard = &shards[joining->shards[i] - 1];
         shard->kind = ZT_SHARD_PART;
         shard->size_bytes = zt_source_size(part->source);
@@ -409,6 +413,7 @@ enum zt_status zt_model_join(const struct zt_index *index, struct zt_source *own
 
     if (status != ZT_OK)
         return status;
+    assert(joining.part_count > 0);
     joining.parts = calloc(joining.part_count, sizeof(*joining.parts));
     joining.shards = calloc(joining.part_count, sizeof(*joining.shards));
     if (joining.parts == NULL || joining.shards == NULL)

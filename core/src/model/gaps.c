@@ -161,6 +161,7 @@ static bool take_next(struct walk *walk, struct range *out_range)
     const struct zt_extents_order *order = &walk->order;
     bool has_own = walk->next_own < OWN_RANGES;
 
+    assert(walk->next_own <= OWN_RANGES && walk->next_component <= order->own_count);
     if (walk->next_component < order->own_count) {
         const struct zt_component *component =
             &walk->model->components[order->sorted[walk->next_component]];

@@ -185,6 +185,7 @@ static enum zt_status check_row_pointers(const struct zt_layout_case *check,
 {
     enum zt_status status = expect_index(check, indptr);
 
+    assert(check->object->rank == 2);
     if (status != ZT_OK)
         return status;
     if (check->shape[0] == UINT64_MAX)

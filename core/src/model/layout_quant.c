@@ -287,6 +287,8 @@ static enum zt_status check_quant_sizes(const struct zt_layout_case *check,
     enum zt_status status =
         expect_words(check, parts[0], check->elements, quant->per_word, word_width);
 
+    assert(quant->axis < check->object->rank && quant->per_word > 0);
+    assert(quant->group_size == 0 || along % quant->group_size == 0);
     if (status == ZT_OK)
         status =
             expect_product(check, parts[1], (const uint64_t[3]){groups, lanes, width_of(parts[1])});

@@ -144,6 +144,7 @@ bool zt_component_decoded_sha256(const struct zt_model *model, const struct zt_c
         return false;
     if (zt_digest_covers_stored(model) && !zt_component_is_plain(component))
         return false;
+    assert(digest.length_bytes == 32);
     memcpy(out_sha256, digest.bytes, 32);
     return true;
 }
@@ -156,6 +157,7 @@ struct zt_text zt_names_at(const struct zt_named_array *array, size_t place)
     const char *name;
     uint32_t length;
 
+    assert(place < array->count);
     memcpy(&name, entry, sizeof(name));
     memcpy(&length, entry + array->length_at, sizeof(length));
     return (struct zt_text){name, length};
@@ -245,5 +247,6 @@ void *zt_names_find(const struct zt_named_array *array, struct zt_text name)
         else
             high = middle;
     }
+    assert(low == high);
     return NULL;
 }

@@ -104,6 +104,7 @@ static enum zt_status read_manifest(struct zt_builder *builder, struct zt_source
 
     if (bytes == NULL)
         return no_memory(error);
+    assert(model->storage->manifest == NULL);
     model->storage->manifest = bytes;
     if (length > 0) {
         enum zt_status status =
@@ -223,6 +224,7 @@ enum zt_status zt_builder_component(struct zt_builder *builder, struct zt_compon
     component = &builder->components[model->component_count++];
     memset(component, 0, sizeof(*component));
     object->component_count++;
+    assert(object->first_component + object->component_count == model->component_count);
     *out_component = component;
     return ZT_OK;
 }
@@ -275,6 +277,7 @@ static enum zt_status sort_by_name(const struct zt_builder *builder,
     second = zt_names_duplicate(array);
     if (second == 0)
         return ZT_OK;
+    assert(second < array->count);
     *out_name = zt_names_at(array, second);
     a = zt_manifest_position(builder->model, zt_names_at(array, second - 1).bytes);
     b = zt_manifest_position(builder->model, out_name->bytes);
@@ -381,6 +384,7 @@ void zt_model_keep_names(struct zt_model *model)
         objects[i].name = to;
         to += objects[i].name_length;
     }
+    assert((size_t)(to - (char *)held) == length);
     free(model->storage->manifest);
     model->storage->manifest = NULL;
 }

@@ -79,6 +79,7 @@ static enum zt_slice_verdict read_bound(struct reading *reading, struct bound *o
 
     bound.is_given = zt_decimal_take(&rest, &bound.magnitude);
     reading->at = reading->text.length - rest.length;
+    assert(reading->at <= reading->text.length);
     if (bound.is_negative && !bound.is_given)
         return fail_slice(reading->error, ZT_SLICE_MALFORMED,
                           "no digits after the minus at character %zu", reading->at);
@@ -180,6 +181,7 @@ static bool index_cut(const struct bound *index, uint64_t extent, struct cut *cu
     *cut = (struct cut){.start = index->is_negative ? extent - index->magnitude : index->magnitude,
                         .count = 1,
                         .is_dropped = true};
+    assert(cut->start < extent);
     return true;
 }
 
@@ -239,6 +241,7 @@ static enum zt_slice_verdict cut_dimensions(const struct zt_slice_tensor *tensor
                               dimension, extent);
         dimension++;
     }
+    assert(dimension <= tensor->rank);
     return ZT_SLICE_FITS;
 }
 
@@ -265,6 +268,7 @@ void zt_slice_add_dimension(struct zt_slice *slice, uint64_t *run, uint64_t coun
 
 void zt_slice_reverse_loops(struct zt_slice *slice)
 {
+    assert(slice->loop_count <= ZT_SLICE_RANK_MAX);
     for (unsigned i = 0, j = slice->loop_count; i + 1 < j; i++) {
         uint64_t count, stride;
 
@@ -283,6 +287,7 @@ static bool is_aligned(const struct zt_slice *slice, uint64_t run, uint64_t elem
 {
     uint64_t end = slice->offset + run;
 
+    assert(pack > 0);
     if (slice->offset % pack != 0)
         return false;
     if (slice->loop_count == 0)
@@ -296,6 +301,7 @@ static bool is_aligned(const struct zt_slice *slice, uint64_t run, uint64_t elem
 /* Converts elements to bytes: either `pack` elements share a byte, or each has width_bytes. */
 static void count_bytes(struct zt_slice *slice, uint64_t run, unsigned pack, unsigned width_bytes)
 {
+    assert(pack == 1 || width_bytes == 1);
     slice->offset = slice->offset / pack * width_bytes;
     slice->run_bytes = (run / pack + (run % pack != 0)) * width_bytes;
     slice->length = slice->run_bytes;
@@ -318,6 +324,7 @@ static enum zt_slice_verdict lay_out_runs(const struct zt_slice_tensor *tensor,
         zt_element_bytes(tensor->dtype, tensor->logical, elements, &bytes) != ZT_OK)
         return fail_slice(error, ZT_SLICE_OUT_OF_RANGE, "the tensor's bytes do not fit in 64 bits");
     for (unsigned i = tensor->rank; i-- > 0;) {
+        assert(cuts[i].count > 0 && cuts[i].start + cuts[i].count <= tensor->shape[i]);
         slice->offset += cuts[i].start * stride;
         zt_slice_add_dimension(slice, &run, cuts[i].count, stride);
         stride *= tensor->shape[i];

@@ -1,6 +1,8 @@
 /* Where the bytes of a slice's source are in the source that it gathers from. */
 #include "model/slice_walk.h"
 
+#include <assert.h>
+
 /* A pass over the loops from `loop` on: bytes of the slice, within so many of the tensor. */
 struct pass {
     unsigned loop;
@@ -33,6 +35,7 @@ static size_t list_passes(const struct slice_source *source, struct pass pass, u
         const uint64_t end =
             bytes == rest ? walk.at + pass.extent : place_of(source, offset + bytes - 1) + 1;
 
+        assert(first < end);
         out_runs[count++] = (struct zt_slice_run){source->tensor_base + first, end - first};
         offset += bytes;
         length -= bytes;

@@ -88,6 +88,7 @@ static enum zt_status take_directly(struct gathering *gathering)
     enum zt_status status =
         read_tensor(gathering, gathering->walk.at + gathering->walk.within, gathering->out, length);
 
+    assert(gathering->walk.within < gathering->source->slice.run_bytes);
     if (status != ZT_OK)
         return status;
     gathering->out += length;
@@ -106,6 +107,7 @@ static uint64_t reach(const struct gathering *gathering)
 
     for (unsigned i = source->first_dense_loop; i < source->slice.loop_count; i++)
         length -= gathering->walk.positions[i] * source->slice.loops[i].stride_bytes;
+    assert(length > 0 && gathering->walk.at < gathering->end);
     if (length > gathering->end - gathering->walk.at)
         length = gathering->end - gathering->walk.at;
     return length < WINDOW_BYTES ? length : WINDOW_BYTES;
@@ -145,6 +147,7 @@ static enum zt_status take_from_window(struct gathering *gathering)
 
     if (status != ZT_OK)
         return status;
+    assert(is_in_window(gathering));
     room = gathering->window_at + gathering->window_length - gathering->walk.at - slice->run_bytes;
     runs = wanted < runs ? wanted : runs;
     /* Rows of small tensors usually fit whole into the window, which saves a division. */
@@ -200,6 +203,7 @@ static void copy_next(struct gathering *gathering, const uint8_t *tensor)
     uint64_t runs = slice->loops[last].count - gathering->walk.positions[last];
     uint64_t length = slice->run_bytes - gathering->walk.within;
 
+    assert(gathering->left > 0);
     if (gathering->walk.within > 0 || gathering->left < length) {
         length = gathering->left < length ? gathering->left : length;
         memcpy(gathering->out, tensor + gathering->walk.at + gathering->walk.within,
@@ -229,6 +233,7 @@ static void copy_all(void *context)
  * not, the read is slower, but right. */
 static bool seems_resident(struct gathering *gathering, const uint8_t *tensor, uint64_t offset)
 {
+    assert(gathering->left > 0);
     for (unsigned i = 0; i <= LOOKED_UP; i++) {
         slice_walk_seek(&gathering->walk, offset + (gathering->left - 1) / LOOKED_UP * i);
         if (!zt_is_resident(tensor + gathering->walk.at + gathering->walk.within, 1))

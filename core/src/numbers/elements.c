@@ -113,6 +113,7 @@ enum zt_status zt_elements_open(const struct zt_stored_tensor *stored, const str
         elements.base = 0;
     }
     if (status == ZT_OK && slice != NULL) {
+        assert(slice->length % zt_dtype_width(tensor.dtype) == 0);
         elements.count = slice->length / zt_dtype_width(tensor.dtype);
         if (zt_slice_is_contiguous(slice)) {
             elements.base += slice->offset;

@@ -44,21 +44,25 @@ static void plan_vector(uint64_t length, uint32_t rows, uint32_t cols, struct zt
 {
     const uint64_t run = divide_up(length, (uint64_t)rows * cols);
 
+    assert(length > 0);
     preview->block_rows = 1;
     preview->block_cols = run;
     preview->out_cols = (uint32_t)(length < cols ? length : cols);
     preview->cols = preview->out_cols * run;
     preview->out_rows = (uint32_t)divide_up(length, preview->cols);
+    assert(preview->out_rows <= rows && preview->out_cols <= cols);
 }
 
 static void plan_matrix(uint64_t height, uint64_t width, uint32_t rows, uint32_t cols,
                         struct zt_preview *preview)
 {
+    assert(height > 0 && width > 0);
     preview->cols = width;
     preview->block_rows = divide_up(height, rows);
     preview->block_cols = divide_up(width, cols);
     preview->out_rows = (uint32_t)divide_up(height, preview->block_rows);
     preview->out_cols = (uint32_t)divide_up(width, preview->block_cols);
+    assert(preview->out_rows <= rows && preview->out_cols <= cols);
 }
 
 bool zt_preview_plan(const struct zt_slice_tensor *tensor, const int64_t *index,
@@ -190,6 +194,7 @@ static void add_chunk(void *context, const uint8_t *bytes, double *values, size_
         const uint64_t rest = (end < cols ? end : cols) - reducing->col;
         const size_t part = rest < count - at ? (size_t)rest : count - at;
 
+        assert(cell < reducing->preview->out_cols && reducing->col < cols);
         reduce(reducing, cell, values + at, part);
         at += part;
         reducing->col += part;

@@ -79,6 +79,7 @@ static void sum_up(const double *values, size_t count, struct chunk *out)
     const size_t half = count / 2;
     const double last = values[count - 1];
 
+    assert(count > 0);
     sum_halves(values, values + half, half, out);
     if (count % 2 == 0)
         return;
@@ -219,6 +220,8 @@ static void merge_scaled(struct zt_tally *tally, const struct zt_tally *next)
     const double mean = tally->mean + step;
     const double taken = mean - tally->mean;
 
+    assert(tally->finite > 0 && next->finite > 0);
+    assert(tally->exponent == next->exponent);
     tally->mean_rest = (tally->mean - (mean - taken)) + (step - taken);
     tally->mean = mean;
     tally->squares += next->squares + difference * difference * (before * share);
@@ -295,6 +298,7 @@ static void set_moments(struct zt_tally *tally, const struct chunk *chunk, doubl
     struct chunk scaled = *chunk;
     double rest;
 
+    assert(tally->finite > 0);
     tally->exponent = exponent_of(chunk);
     if (tally->exponent != 0 && tally->exponent != EXPONENT_LEAST) {
         scale_down(values, count, tally->exponent);

@@ -91,6 +91,7 @@ static enum zt_status visit_some(const struct zt_elements *elements, struct visi
     enum zt_status status;
 
     visiting->count = left < MAPPED_BYTES / width ? left : MAPPED_BYTES / width;
+    assert(visiting->count > 0 && visiting->count <= left);
     visiting->bytes = NULL;
     if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
         visiting->bytes = zt_source_resident(elements->source, offset, visiting->count * width);

@@ -131,6 +131,7 @@ static enum zt_status read_text(struct parser *parser, struct zt_text *out_text)
         return fail_syntax(parser, "a string does not end");
     *out_text = (struct zt_text){parser->text + begin, end - begin};
     parser->position = end + 1;
+    assert(parser->position <= parser->length);
     return ZT_OK;
 }
 
@@ -349,6 +350,7 @@ enum zt_status npy_array_add(const struct npy_header *header, struct zt_text nam
     void *held;
     enum zt_status status;
 
+    assert(header->rank <= ZT_RANK_MAX);
     memcpy(tensor.shape, header->shape, header->rank * sizeof(*header->shape));
     status = zt_tensor_add(builder, &tensor, error);
     if (status == ZT_OK)

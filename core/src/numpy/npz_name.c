@@ -1,6 +1,7 @@
 /* Names of arrays: without ".npy", percent-encoding undone. */
 #include "numpy/npz_name.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/percent.h"
@@ -43,6 +44,7 @@ static enum zt_status decode(struct zt_text name, struct zt_arena *arena, struct
         to[length++] = character >= 0 ? (char)character : name.bytes[i];
         i += character >= 0 ? 2 : 0;
     }
+    assert(length <= name.length);
     *out_name = (struct zt_text){to, length};
     return ZT_OK;
 }

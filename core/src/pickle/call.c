@@ -236,6 +236,7 @@ enum zt_status pickle_load_storage(struct pickle *pickle, pickle_value id, pickl
         status = pickle_take(pickle, STORAGE_WORDS, &index, error);
     if (status != ZT_OK)
         return status;
+    assert(index > pickle->last_storage);
     words[STORAGE_LINK] = 0;
     words[STORAGE_TYPE] |= (uint64_t)pickle->opcode_at << 32;
     for (unsigned i = 0; i < STORAGE_WORDS; i++)

@@ -55,6 +55,7 @@ static enum zt_status fail_truncated(const struct pickle *pickle, struct zt_erro
 
 static bool take_bytes(struct pickle *pickle, uint64_t length, struct opcode_argument *argument)
 {
+    assert(pickle->position <= pickle->length);
     if (length > pickle->length - pickle->position)
         return false;
     *argument = (struct opcode_argument){pickle->bytes + pickle->position, (size_t)length};
@@ -69,6 +70,7 @@ static bool take_lines(struct pickle *pickle, unsigned count, struct opcode_argu
     const uint8_t *limit = pickle->bytes + pickle->length;
     const uint8_t *at = begin;
 
+    assert(pickle->position <= pickle->length);
     for (unsigned i = 0; i < count; i++) {
         const uint8_t *end = memchr(at, '\n', (size_t)(limit - at));
 
@@ -172,6 +174,7 @@ enum zt_status pickle_run(struct pickle *pickle, pickle_value *out_value, struct
         if (!take_argument(pickle, opcode, &argument))
             return fail_truncated(pickle, error);
         status = step(pickle, &argument, error);
+        assert(status != ZT_OK || pickle->mark <= pickle->stack.count);
     }
     return status;
 }

@@ -206,6 +206,7 @@ static enum zt_status pass_opcode(struct window *window, uint64_t *position, uin
         return fail_end(window, error);
     length = counted(argument, at);
     *position += head_bytes(argument);
+    assert(*position <= window->limit);
     if (length > window->limit - *position)
         return fail_end(window, error);
     *position += length;

@@ -50,6 +50,7 @@ static enum zt_status step_mark(struct pickle *pickle, const struct opcode_argum
 static enum zt_status count_marked(const struct pickle *pickle, uint32_t *out_count,
                                    struct zt_error *error)
 {
+    assert(pickle->mark <= pickle->stack.count);
     if (pickle->mark == 0)
         return fail_here(pickle, "pt §Pickle Stack", error, "there is no mark");
     *out_count = (uint32_t)pickle->stack.count - pickle->mark;
@@ -194,6 +195,7 @@ static enum zt_status step_short_tuple(struct pickle *pickle,
     const uint32_t count = pickle->bytes[pickle->opcode_at] - (uint32_t)OP_TUPLE1 + 1;
     enum zt_status status = pickle_need(pickle, count, error);
 
+    assert(count >= 1 && count <= 3);
     (void)argument;
     return status == ZT_OK ? pickle_tuple_of_top(pickle, count, error) : status;
 }
@@ -211,6 +213,7 @@ static enum zt_status step_tuple(struct pickle *pickle, const struct opcode_argu
     if (status != ZT_OK)
         return status;
     /* The tuple is above the mark now. */
+    assert(pickle->stack.count == (size_t)pickle->mark + 1);
     tuple = *top(pickle, 0);
     pickle->stack.count--;
     drop_mark(pickle);
@@ -233,6 +236,7 @@ static enum zt_status add_items(struct pickle *pickle, uint32_t count, bool is_m
     if (pickle_kind_of(container) != kind)
         return fail_here(pickle, "pt §Pickle Type", error, "the container is of another kind");
     status = pickle_extend_by_top(pickle, container, count, error);
+    assert(status != ZT_OK || !is_marked || pickle->stack.count == pickle->mark);
     if (status == ZT_OK && is_marked)
         drop_mark(pickle);
     return status;

@@ -65,6 +65,7 @@ static bool count_elements(const struct pickle_tensor *tensor, unsigned width_by
 {
     uint64_t elements = 1;
 
+    assert(width_bytes > 0);
     for (unsigned i = 0; i < tensor->rank; i++)
         if (__builtin_mul_overflow(elements, tensor->shape[i], &elements) || elements > INT64_MAX)
             return false;
@@ -219,6 +220,7 @@ static enum zt_status keep(const struct call *call, const struct pickle_tensor *
 
     if (status != ZT_OK)
         return status;
+    assert(index + TENSOR_WORDS <= pickle->arena.count);
     memcpy(kept, words, TENSOR_WORDS * sizeof(*words));
     kept[TENSOR_HEAD] = (uint64_t)tensor->form | (uint64_t)tensor->flip << 8 |
                         (uint64_t)(tensor->type != NULL ? torch_type_number(tensor->type) : 0)
@@ -459,6 +461,7 @@ static void read_data(const struct pickle *pickle, pickle_value data, struct pic
     uint32_t count;
     const pickle_value *values = pickle_tuple(pickle, data, &count);
 
+    assert(count >= (tensor->form == PICKLE_PER_CHANNEL ? 4u : 3u));
     switch (tensor->form) {
     case PICKLE_QUANTIZED:
         tensor->scale = values[1];

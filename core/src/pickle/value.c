@@ -61,6 +61,7 @@ enum zt_status pickle_take(struct pickle *pickle, uint32_t count, uint32_t *out_
         return status;
     memset(arena->items + first, 0, count * sizeof(*arena->items));
     arena->count = first + count;
+    assert(arena->count <= arena->capacity);
     *out_index = (uint32_t)first;
     return ZT_OK;
 }
@@ -75,6 +76,7 @@ enum zt_status pickle_push(struct pickle *pickle, pickle_value value, struct zt_
         if (status != ZT_OK)
             return status;
     }
+    assert(stack->count < stack->capacity);
     stack->items[stack->count++] = value;
     return ZT_OK;
 }
@@ -108,6 +110,7 @@ enum zt_status pickle_memo_put(struct pickle *pickle, uint64_t index, struct zt_
                ((size_t)index + 1 - memo->count) * sizeof(*memo->items));
         memo->count = (size_t)index + 1;
     }
+    assert(index < memo->count);
     pickle->memo_count += memo->items[index] == 0;
     memo->items[index] = pickle->stack.items[pickle->stack.count - 1];
     return ZT_OK;
@@ -139,6 +142,7 @@ enum zt_status pickle_new_container(struct pickle *pickle, enum pickle_kind kind
     uint32_t index = 0;
     enum zt_status status = pickle_take(pickle, CONTAINER_HEAD_WORDS, &index, error);
 
+    assert(kind == PICKLE_MAP || kind == PICKLE_LIST || kind == PICKLE_SET);
     if (status != ZT_OK)
         return status;
     pickle->arena.items[index + 1] = flags;
@@ -171,6 +175,7 @@ enum zt_status pickle_extend(struct pickle *pickle, pickle_value container, cons
     last = high(items[head]);
     items[run] = pickle_pair(count, 0);
     memcpy(items + run + RUN_HEAD_WORDS, words, count * sizeof(*words));
+    assert(run > last);
     if (last != 0)
         items[last] = pickle_pair(low(items[last]), run);
     items[head] = pickle_pair(first != 0 ? first : run, run);
@@ -244,6 +249,7 @@ bool pickle_items_next(const struct pickle *pickle, struct pickle_items *items,
         enter_run(pickle, items, items->run);
     if (items->left == 0)
         return false;
+    assert(items->next < pickle->arena.count);
     items->left--;
     *out_value = pickle->arena.items[items->next++];
     return true;
@@ -265,6 +271,7 @@ static uint64_t long_magnitude(const uint8_t *bytes, unsigned length, bool *out_
     const bool negative = length > 0 && (bytes[length - 1] & 0x80u) != 0;
     uint64_t value = negative ? UINT64_MAX : 0;
 
+    assert(length <= sizeof(value) + 1);
     for (unsigned i = length < 8 ? length : 8; i-- > 0;)
         value = value << 8 | bytes[i];
     *out_negative = negative;

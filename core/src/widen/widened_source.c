@@ -64,6 +64,7 @@ static enum zt_status read_copied(const struct widened_source *source, uint64_t 
     enum zt_status status =
         widen_window(source, offset / span, (within + taken + span - 1) / span, values, error);
 
+    assert(span <= sizeof(values) && within < span);
     if (status != ZT_OK)
         return status;
     memcpy(buffer, (const uint8_t *)values + within, taken);
@@ -80,6 +81,7 @@ static enum zt_status read_blocks(const struct widened_source *source, uint64_t 
     const size_t most = WINDOW_BYTES / zt_widener_bytes(source->widener);
     const size_t count = length / span < most ? length / span : most;
 
+    assert(count > 0 && offset % span == 0);
     *out_length = count * span;
     return widen_window(source, offset / span, count, (float *)(void *)buffer, error);
 }

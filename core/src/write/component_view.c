@@ -42,6 +42,7 @@ struct zt_widening zt_widening_to_f32(const struct zt_model *model, const struct
 
 bool zt_widen(const struct zt_widening *widening, const uint8_t *word, uint8_t *out_wide)
 {
+    assert(widening->from_width > 0 && widening->from_width <= widening->to_width);
     if (widening->is_signed && (word[widening->from_width - 1] & 0x80) != 0)
         return false;
     memset(out_wide, 0, widening->to_width);
@@ -110,6 +111,7 @@ static enum zt_status read_wider(const struct zt_component_view *view, uint64_t 
             zt_source_read_at(view->source, view->base + word * widening->from_width, block,
                               count * widening->from_width, error);
 
+        assert(count > 0);
         if (status != ZT_OK)
             return status;
         for (size_t i = 0; i < count; i++)

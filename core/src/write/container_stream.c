@@ -43,6 +43,7 @@ static enum zt_status pad(struct zt_container_stream *stream, uint64_t alignment
 {
     static const uint8_t zeros[PADDING_MAX] = {0};
 
+    assert(alignment > 0 && alignment - 1 <= PADDING_MAX);
     return put(stream, zeros, (size_t)(zt_align(stream->offset, alignment) - stream->offset),
                error);
 }
@@ -165,6 +166,7 @@ enum zt_status zt_container_stream_finish(struct zt_container_stream *stream,
     struct zt_buffer end = {0};
     enum zt_status status = stream->found_lengths ? check_layouts(stream, error) : ZT_OK;
 
+    assert(stream->hasher == NULL);
     if (status == ZT_OK)
         status = pad(stream, stream->container->manifest_alignment, error);
     if (status == ZT_OK)

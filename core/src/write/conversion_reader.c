@@ -137,6 +137,7 @@ static enum zt_status widen_floats(struct zt_conversion_reader *reader, size_t l
     const size_t blocks = length / bytes;
     size_t values = blocks * zt_widener_elements(widener);
 
+    assert(length <= reader->block_size);
     zt_widen_blocks(widener, reader->block, blocks, (float *)(void *)reader->widened);
     if (values > reader->left) {
         if (values - reader->left >= zt_widener_elements(widener))
@@ -145,6 +146,7 @@ static enum zt_status widen_floats(struct zt_conversion_reader *reader, size_t l
     }
     reader->left -= values;
     reader->kept = length - blocks * bytes;
+    assert(reader->kept < bytes);
     memmove(reader->block, reader->block + blocks * bytes, reader->kept);
     *out_length = values * sizeof(float);
     if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
@@ -159,6 +161,7 @@ static size_t blocks_at_once(const struct zt_conversion_reader *reader)
     const uint64_t blocks = reader->widening.elements / elements + 1;
     const size_t most = VALUES_BYTES / (elements * sizeof(float));
 
+    assert(blocks > 0 && most > 0);
     return blocks < most ? (size_t)blocks : most;
 }
 
@@ -200,6 +203,7 @@ static enum zt_status make_blocks(struct zt_conversion_reader *reader, struct zt
     uint64_t length = reader->from->decoded_length;
     size_t widened_size;
 
+    assert(reader->block == NULL && reader->widened == NULL);
     reader->block_size = length < BLOCK_BYTES ? (size_t)length + WORD_MAX : BLOCK_BYTES;
     widened_size = reader->block_size * GROWTH_MAX;
     if (widens_floats(reader)) {
@@ -238,6 +242,7 @@ enum zt_status zt_conversion_reader_open(const struct zt_conversion *conversion,
     struct zt_conversion_reader *reader = calloc(1, sizeof(*reader));
     enum zt_status status;
 
+    assert(component < conversion->projection->model->component_count);
     if (reader == NULL)
         return zt_fail_memory(error, "converting");
     reader->conversion = conversion;

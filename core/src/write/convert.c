@@ -2,6 +2,7 @@
  * every component from the source to the writer. */
 #include "zt/convert.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "model/locate.h"
@@ -38,6 +39,7 @@ static enum zt_status fail_changed(const struct zt_conversion *conversion, uint3
     const struct zt_model *outline = conversion->projection->model;
     const struct zt_component *part = &outline->components[component];
 
+    assert(component < outline->component_count);
     zt_fail(error, ZT_CORRUPT, NULL, ZT_NO_OFFSET, "the file changed while it was read");
     zt_error_at(error, zt_object_name(zt_component_owner(outline, part)), zt_component_name(part));
     return ZT_CORRUPT;

@@ -63,6 +63,7 @@ static struct zt_component view_component(const struct zt_conversion *conversion
         &projection->origins[zt_component_index(projection->model, part)];
     struct zt_component view = conversion->source->components[origin->component];
 
+    assert(origin->component < conversion->source->component_count);
     view.name = part->name;
     view.name_length = part->name_length;
     if (origin->change == ZT_CHANGE_NONE) {

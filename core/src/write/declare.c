@@ -102,6 +102,7 @@ static enum zt_status take_shape(struct declaring *declaring)
             break;
         status = take_extent(declaring);
     }
+    assert(declaring->declaration.shape.rank <= ZT_DECLARED_RANK_MAX);
     declaring->declaration.shape.stated = true;
     return status == ZT_OK ? check_shape(&declaring->declaration.shape, declaring->error) : status;
 }
@@ -176,6 +177,7 @@ static enum zt_status encode_attributes(struct declaring *declaring, unsigned le
     bool zt1 = declaring->declaration.target == ZT_TARGET_ZT1;
     unsigned levels = (zt1 ? ZT_DEPTH_ZT1 : ZT_DEPTH_ZT2) - level;
 
+    assert(level <= (zt1 ? ZT_DEPTH_ZT1 : ZT_DEPTH_ZT2));
     if (declaring->attributes.bytes == NULL)
         return ZT_OK;
     return zt_attributes_encode(declaring->attributes, zt1 ? ZT_ATTRIBUTES_ZT1 : ZT_ATTRIBUTES_ZT2,

@@ -81,6 +81,7 @@ static enum zt_status name_component(const struct zt_planning *planning, uint32_
     const struct zt_model *outline = planning->projection->model;
     const struct zt_component *part = &outline->components[component];
 
+    assert(component < outline->component_count);
     if (status != ZT_OK)
         zt_error_at(planning->error, zt_object_name(zt_component_owner(outline, part)),
                     zt_component_name(part));
@@ -177,6 +178,7 @@ size_t zt_file_plan_find(const struct zt_file_plan *plan, uint64_t offset)
         else
             high = middle;
     }
+    assert(low == high);
     return low;
 }
 

@@ -56,6 +56,7 @@ static bool take_stated(const struct zt_conversion *conversion, uint32_t compone
     const struct zt_component *from = &conversion->source->components[origin->component];
     struct zt_digest digest;
 
+    assert(origin->component < conversion->source->component_count);
     if (!conversion->trusted || origin->change != ZT_CHANGE_NONE || from->digest == NULL ||
         from->decoded_length == ZT_LENGTH_UNKNOWN ||
         !zt_digest_is_of_decoded(conversion->source, from) ||
@@ -253,6 +254,7 @@ static enum zt_status find_same(const struct gathering *gathering)
     for (size_t i = 1; i < outline->component_count && status == ZT_OK; i++) {
         const struct zt_fingerprint *fingerprint = &gathering->fingerprints[ranked[i].component];
 
+        assert(run < i);
         if (compare_identity(&gathering->fingerprints[ranked[run].component], fingerprint) != 0)
             run = i;
         else if (fingerprint->length > 0)

@@ -103,6 +103,7 @@ static void put_padding_field(struct zt_buffer *buffer, size_t padding)
 {
     static const uint8_t zeros[DATA_ALIGNMENT] = {0};
 
+    assert(padding <= DATA_ALIGNMENT);
     zt_buffer_append_le16(buffer, PADDING_FIELD);
     zt_buffer_append_le16(buffer, (uint16_t)(2 + padding));
     zt_buffer_append_le16(buffer, DATA_ALIGNMENT);
@@ -205,6 +206,7 @@ static enum zt_status describe_entry(struct zt_planning *planning, const struct 
 {
     const struct zt_fingerprint *fingerprint = &planning->fingerprints[object->first_component];
 
+    assert(object->component_count == 1);
     put_name(&entry->name, zt_object_name(object));
     npy_put_head(planning->projection->model, object, &entry->head);
     if (entry->name.failed || entry->head.failed)

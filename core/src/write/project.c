@@ -25,6 +25,7 @@ const char *zt_target_name(enum zt_target target)
         [ZT_TARGET_NPY] = "NPY",
     };
 
+    assert((size_t)target < sizeof(names) / sizeof(names[0]));
     return names[target];
 }
 
@@ -150,6 +151,8 @@ static enum zt_status copy_components(struct zt_projecting *projecting)
     projecting->object->first_component = projecting->model->component_count;
     for (uint32_t i = 0; i < projecting->from->component_count && status == ZT_OK; i++)
         status = copy_component(projecting, &from[i]);
+    assert(status != ZT_OK ||
+           projecting->object->component_count == projecting->from->component_count);
     return status;
 }
 
@@ -237,6 +240,7 @@ static enum zt_status sort_objects(struct zt_projecting *projecting)
 
     if (second == 0)
         return status;
+    assert(second < array.count);
     zt_fail(projecting->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
             "%s cannot hold two names that become equal",
             zt_target_name(projecting->projection->target));
@@ -264,6 +268,7 @@ static enum zt_status allocate(struct zt_projecting *projecting)
     struct zt_model *model = calloc(1, sizeof(*model));
     uint32_t dimensions = count_dimensions(source);
 
+    assert(projecting->model == NULL);
     if (model == NULL)
         return zt_fail_memory(projecting->error, "a projection");
     projecting->projection->model = model;
@@ -306,6 +311,7 @@ static void set_kind(struct zt_model *model, enum zt_target target)
         [ZT_TARGET_NPY] = {ZT_FORMAT_NPY, "npy", ""},
     };
 
+    assert((size_t)target < sizeof(kinds) / sizeof(kinds[0]));
     model->format = kinds[target].format;
     model->format_name = kinds[target].name;
     model->version = (struct zt_text){kinds[target].version, strlen(kinds[target].version)};

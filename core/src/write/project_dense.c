@@ -153,6 +153,7 @@ static enum zt_status check_mag(const struct zt_projecting *projecting)
     const struct zt_object *object = projecting->object;
     const uint64_t *shape = zt_object_shape(projecting->model, object);
 
+    assert(projecting->projection->target == ZT_TARGET_MAG);
     if (object->rank < 1 || object->rank > MAG_RANK_MAX)
         return zt_project_fail(projecting, NULL, "%u dimensions: it takes 1 to 6", object->rank);
     for (unsigned i = 0; i < object->rank; i++)
@@ -189,6 +190,7 @@ static enum zt_status check_bits(const struct zt_projecting *projecting,
 {
     uint64_t elements = zt_object_elements(projecting->model, projecting->object);
 
+    assert(projecting->projection->target == ZT_TARGET_SAFETENSORS);
     if (part->logical == ZT_LOGICAL_F4_E2M1 && elements % 2 != 0)
         return zt_project_fail(projecting, part, "an odd number of four-bit elements");
     if (part->logical != ZT_LOGICAL_UNKNOWN)

@@ -2,6 +2,7 @@
  *
  * The result is checked by the target's layout rules, so that no file is written that its reader
  * would reject. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,7 @@ enum zt_status zt_project_attributes(struct zt_projecting *projecting, struct zt
     enum zt_status status = zt_attributes_encode(map, forms[projecting->projection->target], levels,
                                                  &buffer, projecting->error);
 
+    assert(projecting->projection->target <= ZT_TARGET_ZT2);
     if (status == ZT_OK)
         status = zt_project_keep(
             projecting, (struct zt_text){(const char *)buffer.bytes, buffer.length}, out_map);
@@ -196,6 +198,7 @@ static void project_quantized(const struct zt_projecting *projecting)
 {
     struct zt_object *object = projecting->object;
 
+    assert(object->layout == ZT_LAYOUT_QUANT_GROUP);
     if (to_zt1(projecting)) {
         if (projecting->source->format == ZT_FORMAT_ZT2 && find_part(projecting, "zeros") != NULL) {
             rename_part(projecting, "data", "packed_weight");

@@ -54,6 +54,7 @@ static bool is_type(size_t rank, const struct zt_component *component)
 {
     const char *text = types[rank].text;
 
+    assert(rank < TYPE_COUNT);
     if (types[rank].dtype != component->dtype || types[rank].logical != component->logical)
         return false;
     return text == NULL ||

@@ -52,6 +52,7 @@ static enum zt_status allocate(struct selecting *selecting)
     size_t components;
     size_t dimensions;
 
+    assert(selection->model == NULL);
     if (model == NULL)
         return zt_fail_memory(selecting->error, "a selection");
     selection->model = model;

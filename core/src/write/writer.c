@@ -87,6 +87,7 @@ static void order_by_pieces(struct zt_writer *writer)
         if (piece->is_component)
             writer->order[writer->order_count++] = piece->component;
     }
+    assert(writer->order_count <= writer->projection->model->component_count);
 }
 
 static void order_by_names(struct zt_writer *writer)
@@ -151,6 +152,7 @@ static enum zt_status start(struct zt_writer *writer, const struct zt_writer_opt
     size_t count = projection->model->component_count;
     enum zt_status status;
 
+    assert(writer->order == NULL && writer->written == NULL);
     writer->order = calloc(count + 1, sizeof(*writer->order));
     writer->written = calloc(count + 1, 1);
     if (writer->order == NULL || writer->written == NULL)
@@ -217,6 +219,7 @@ bool zt_writer_next(const struct zt_writer *writer, uint32_t *out_component)
 
     while (next < writer->order_count && writer->written[writer->order[next]])
         next++;
+    assert(next <= writer->order_count);
     if (next == writer->order_count)
         return false;
     *out_component = writer->order[next];

@@ -2,6 +2,7 @@
  * the magic again (sections 1, 4, 5).
  *
  * Keys are in the reference writer's order; names ascend bytewise. */
+#include <assert.h>
 #include <string.h>
 
 #include "write/container.h"
@@ -118,6 +119,7 @@ static enum zt_status place_component(struct zt_planning *planning, struct zt_pl
     enum zt_status status =
         zt_planning_place(planning, offset, number, zt1_container.data_alignment);
 
+    assert(number < placed->model.component_count);
     if (status != ZT_OK)
         return status;
     component->offset = *offset;

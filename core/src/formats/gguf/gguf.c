@@ -106,6 +106,7 @@ static enum zt_status locate(void *state, struct zt_source *source,
         status = gguf_check_size(&cursor, error);
     if (status == ZT_OK)
         *out_place = (struct zt_manifest_place){.offset = 0, .length = cursor.position};
+    assert(cursor.position <= cursor.end);
     zt_cursor_close(&cursor);
     return status;
 }

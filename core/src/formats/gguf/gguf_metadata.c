@@ -271,6 +271,7 @@ static enum zt_status encode_number(struct zt_cursor *cursor, enum gguf_value ty
     unsigned length = value_bytes(type);
     enum zt_status status = zt_cursor_take(cursor, length, &bytes, error);
 
+    assert(length > 0 && length <= sizeof(uint64_t));
     if (status != ZT_OK)
         return status;
     switch (type) {

@@ -163,6 +163,7 @@ static enum zt_status check_place(const struct gguf_reading *reading, const stru
 {
     uint64_t size = reading->builder->model->file_size;
 
+    assert(reading->alignment > 0);
     if (entry->offset % reading->alignment != 0)
         return zt_fail(error, ZT_INVALID, "gguf §Data BlobAlignment", entry->offset_at,
                        "the offset %" PRIu64 " is not a multiple of %" PRIu32, entry->offset,
@@ -231,6 +232,7 @@ static enum zt_status add_tensor(struct gguf_reading *reading, const struct entr
                                .length = length};
     enum zt_status status;
 
+    assert(entry->rank <= RANK_MAX && entry->type != NULL);
     memcpy(tensor.shape, entry->shape, sizeof(entry->shape));
     status = zt_tensor_add(reading->builder, &tensor, error);
     return status == ZT_OK && entry->type->layout != NULL ? set_block_layout(reading, entry, error)

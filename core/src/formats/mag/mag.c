@@ -28,6 +28,7 @@ static enum zt_status crc32_of(const uint8_t *bytes, size_t length, bool from_st
     struct zt_digest digest;
     size_t after = MAG_CHECKSUM_AT + sizeof(zeros);
 
+    assert(length >= after);
     if (zt_hasher_new(ZT_DIGEST_CRC32, &hasher) != ZT_OK)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for hashing");
     if (from_start) {
@@ -139,6 +140,7 @@ static enum zt_status measure(struct attempt *attempt, struct zt_source *source,
         status = zt_fail(&failure, ZT_INVALID, "mag §Header TooLarge", end,
                          "records of %" PRIu64 " bytes, more than 1 GiB", end);
     if (status == ZT_OK) {
+        assert(end >= MAG_HEADER_BYTES);
         attempt->end = end;
         return ZT_OK;
     }

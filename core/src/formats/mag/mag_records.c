@@ -137,6 +137,7 @@ static enum zt_status set_m1_rank(struct zt_tensor *tensor, uint32_t aux, uint64
     }
     if (tensor->rank == 0)
         tensor->rank = guess_rank(tensor->shape, tensor->length);
+    assert(tensor->rank <= RANK_MAX);
     return ZT_OK;
 }
 

@@ -177,6 +177,7 @@ static enum zt_status find_name(const struct zt_model *model, const struct snaps
     tensor->name =
         (struct zt_text){(const char *)model->storage->manifest + at,
                          string_offset(model, number + 1) - string_offset(model, number)};
+    assert(at + tensor->name.length <= model->manifest_length);
     return mag_key_check(tensor->name, at, error);
 }
 
@@ -198,6 +199,7 @@ static enum zt_status read_shape(const uint8_t *record, uint64_t at, struct zt_t
     uint64_t elements = 1;
     enum zt_status status;
 
+    assert(tensor->rank < RANK_LIMIT);
     for (unsigned i = 0; i < tensor->rank; i++) {
         tensor->shape[i] = zt_load_le64(record + RECORD_MIN + 8 * i);
         if (tensor->shape[i] > INT64_MAX)

@@ -139,6 +139,7 @@ static enum zt_status inflate_to(struct reading *reading, size_t from, size_t le
 
         if (status != ZT_OK)
             return status;
+        assert(part <= length - from);
         from += part;
     }
     return ZT_OK;

@@ -351,6 +351,7 @@ enum zt_status zt_field_attributes(const struct zt_field *field, struct zt_text 
     if (status != ZT_OK)
         return status;
     /* Drops tags before the map, because a model's attributes are a map. */
+    assert(item.offset >= reader->base_offset);
     start = (size_t)(item.offset - reader->base_offset);
     reader->position = start;
     status = zt_field_entries(field, skip_attribute, &state, error);

@@ -281,6 +281,7 @@ static enum zt_status locate(void *state, struct zt_source *source,
     if (status != ZT_OK)
         return status;
     *out_place = (struct zt_manifest_place){zt_source_size(source) - SIZE_BYTES - size, size};
+    assert(out_place->offset >= HEAD_BYTES);
     return zt_manifest_check_start(source, out_place->offset, ZT_CBOR_MAJOR_ARRAY,
                                    CUT_OFF "it does not end in a manifest", &rules, error);
 }

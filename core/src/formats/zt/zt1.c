@@ -5,6 +5,7 @@
  * only in optional fields. Objects are read in zt1_object.c. */
 #include "formats/formats.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -75,6 +76,7 @@ static enum zt_status read_frame(struct zt_source *source, struct frame *out_fra
     status = check_frame(&frame, size, error);
     if (status == ZT_OK) {
         frame.manifest_offset = frame.length_offset - frame.manifest_length;
+        assert(frame.manifest_offset >= sizeof(magic));
         *out_frame = frame;
     }
     return status;

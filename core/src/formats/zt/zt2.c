@@ -3,6 +3,7 @@
  * Checks are made in the format's order: sizes and magics, the footer's numbers, the manifest's
  * hash before its bytes are parsed, CBOR and schema, shards, each object by name, and overlap
  * last. */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -74,6 +75,7 @@ static enum zt_status check_footer(const struct footer *footer, uint64_t size,
 {
     const uint64_t at = size - FOOTER_LENGTH;
 
+    assert(size >= SIZE_MIN);
     if (footer->version != FOOTER_VERSION)
         return zt_fail(error, ZT_INVALID, "zt2 §1 Version", at + 24,
                        "footer version %" PRIu32 " is not %d", footer->version, FOOTER_VERSION);
@@ -145,7 +147,9 @@ static enum zt_status check_placement(const struct zt_model *model, const struct
     if (part->shard == ZT2_SHARD_UNDECLARED)
         return zt_fail(error, ZT_INVALID, "zt2 §9 ShardRef", at,
                        "the part's shard is not in the table of shards");
+    assert(part->shard <= model->shard_count);
     size = part->shard == 0 ? model->file_size : model->shards[part->shard - 1].size_bytes;
+    assert(size >= FOOTER_LENGTH);
     if (!fits(part->offset, part->length, size - FOOTER_LENGTH))
         return zt_fail(error, ZT_INVALID, "zt2 §1 BlobBounds", at,
                        "bytes %" PRIu64 "+%" PRIu64 " are not before the footer at %" PRIu64,

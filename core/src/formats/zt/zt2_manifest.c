@@ -402,6 +402,7 @@ static enum zt_status prefer_cbor_fault(const struct zt_model *model, struct zt_
     if (status == ZT_OK || error == NULL)
         return ZT_INVALID;
     /* If reading failed with this same fault, keep the first error, because it names the object. */
+    assert(fault.rule != NULL);
     if (error->rule == NULL || strcmp(error->rule, fault.rule) != 0 ||
         error->offset != fault.offset)
         *error = fault;
