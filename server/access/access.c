@@ -135,6 +135,7 @@ static const struct grant *by_web_token(const struct access *access, struct zt_t
     struct jwt_claims claims;
     const enum jwt_verdict verdict = jwt_check(&terms, token, now_s, &claims);
 
+    assert(access->keys != NULL && access->grants != NULL);
     *out_failure = failure_of(verdict);
     if (verdict != JWT_VALID)
         return NULL;

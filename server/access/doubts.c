@@ -1,4 +1,5 @@
 /* Warns of settings that are well-formed, but lock out clients or let all in. */
+#include <assert.h>
 #include <string.h>
 
 #include "access/access.h"
@@ -19,6 +20,7 @@ static void warn_of_lines(const struct access *access, const struct config *conf
     const struct entry *subject = first_of(access->grants, PROOF_SUBJECT);
     const struct entry *certificate = first_of(access->grants, PROOF_CERTIFICATE);
 
+    assert(access->grants != NULL);
     if (access->grants->count == 0)
         log_write(
             LOG_LEVEL_WARN,

@@ -59,6 +59,7 @@ static bool take_field(struct reader *reader, struct zt_text *out_field)
     char *begin = reader->at;
     char *end;
 
+    assert(reader->at <= reader->end);
     while (is_blank(*begin))
         begin++;
     if (begin == reader->end || *begin == '#')

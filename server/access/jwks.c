@@ -2,6 +2,7 @@
  * file's statements about a key must fit the one algorithm that the key can check. */
 #include "access/jwks.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,6 +149,7 @@ static bool add(struct jwks *keys, const struct reader *reader, struct jws_key *
 {
     struct jwk *jwk = &keys->keys[keys->count];
 
+    assert(keys->count < JWKS_MAX);
     if (key == NULL)
         return false;
     jwk->id = reader->id.bytes != NULL ? strdup(reader->id.bytes) : NULL;

@@ -2,6 +2,7 @@
  * side; OpenSSL wants them as DER. */
 #include "access/jws_key.h"
 
+#include <assert.h>
 #include <openssl/core_names.h>
 #include <openssl/ecdsa.h>
 #include <openssl/evp.h>
@@ -63,6 +64,7 @@ static EVP_PKEY *make_rsa(struct jws_number modulus, struct jws_number exponent)
     OSSL_PARAM *params = NULL;
     EVP_PKEY *key = NULL;
 
+    assert(modulus.length <= JWS_RSA_BITS_MAX / 8 && exponent.length <= sizeof(uint64_t));
     if (build != NULL && n != NULL && e != NULL &&
         OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_RSA_N, n) == 1 &&
         OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_RSA_E, e) == 1) {

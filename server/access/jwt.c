@@ -39,6 +39,7 @@ static bool split(struct zt_text token, struct parts *out_parts)
         return false;
     first = memchr(token.bytes, '.', token.length);
     second = memchr(first + 1, '.', (size_t)(end - first - 1));
+    assert(second != NULL && second < end);
     out_parts->header = (struct zt_text){token.bytes, (size_t)(first - token.bytes)};
     out_parts->payload = (struct zt_text){first + 1, (size_t)(second - first - 1)};
     out_parts->signature = (struct zt_text){second + 1, (size_t)(end - second - 1)};
@@ -53,6 +54,7 @@ static struct json_t *read_part(struct zt_text part)
     size_t length;
     struct json_t *object = NULL;
 
+    assert(part.length <= JWT_MAX);
     if (zt_base64_read(part, ZT_BASE64_URL, bytes, sizeof(bytes), &length))
         object = json_object_read((struct zt_text){(const char *)bytes, length}, NULL);
     explicit_bzero(bytes, sizeof(bytes));

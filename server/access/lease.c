@@ -10,6 +10,7 @@ static void on_arrival(struct job *job)
     struct lease *lease = (struct lease *)job;
     struct lease *before = *lease->current;
 
+    assert(before != lease);
     *lease->current = lease;
     lease_end(before);
 }

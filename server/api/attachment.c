@@ -2,6 +2,7 @@
  * header fields. */
 #include "api/attachment.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/percent.h"
@@ -27,6 +28,7 @@ static struct zt_text cut(struct zt_text name)
             break;
         at += length;
     }
+    assert(at <= name.length && at <= NAME_BYTES_MOST);
     return (struct zt_text){name.bytes, at};
 }
 
@@ -60,6 +62,7 @@ static char *extended_text(struct request *request, struct zt_text name, const c
         else
             at = zt_percent_put(at, name.bytes[i]);
     }
+    assert((size_t)(at - text) <= 3 * name.length);
     *at = '\0';
     return text;
 }

@@ -176,6 +176,7 @@ static enum outcome place_widened(struct request *request, struct zt_source *sou
     struct zt_source *widened;
     struct zt_error error;
 
+    assert(view->widener != NULL && length % sizeof(float) == 0);
     if (view->gathered != NULL) {
         if (zt_slice_source(view->gathered, source, base, &gathered, &error) != ZT_OK)
             return problem_reply_error_as(request, PROBLEM_INTERNAL, &error);

@@ -219,6 +219,7 @@ static bool cut(struct request *request, struct component_view *view,
         problem_reply_no_memory(request);
         return false;
     }
+    assert(view->slice == NULL);
     view->slice = slice;
     return is_given(query, SLICE) ? cut_slice(request, view, tensor, query->values[SLICE], slice)
                                   : cut_shard(request, view, tensor, slice);
@@ -331,6 +332,7 @@ static bool make_npy_head(struct request *request, struct component_view *view,
     size_t length;
     uint8_t *kept;
 
+    assert(view->npy_head == NULL);
     sent.shape = component_view_shape(request, view, &sent.rank);
     if (zt_npy_head(&sent, &head, &length, &error) != ZT_OK) {
         problem_reply_error_as(
@@ -359,6 +361,7 @@ static bool gather(struct request *request, struct component_view *view)
     struct zt_slice found;
     struct zt_slice *kept;
 
+    assert(view->gathered == NULL);
     /* Most components have no strides. */
     if (view->component->encoding != ZT_ENCODING_STRIDED ||
         !zt_slice_of_view(view->widener == NULL ? view->slice : NULL, view->component, &found))

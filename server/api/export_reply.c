@@ -90,6 +90,7 @@ static void reply_if_corrupt(struct request *request, const struct export_plan *
     for (uint32_t i = 0; i < plan->origin_count; i++) {
         const struct export_origin *origin = &plan->origins[i];
 
+        assert(origin->component < model->component_count && origin->object < model->object_count);
         if (atomic_load_explicit(&generation->states[origin->component], memory_order_relaxed) !=
             COMPONENT_CORRUPT)
             continue;

@@ -108,6 +108,7 @@ static void add_piece(struct export_segments *segments, const struct zt_piece *p
                   export_bytes_stored(segments->bytes, &segments->plan->origins[piece->component],
                                       &source, &offset);
 
+    assert(end <= piece->offset);
     if (copied || (piece->is_component && !stored)) {
         add_source(segments, segments->file, end, piece->offset + piece->length - end);
         return;

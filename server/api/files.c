@@ -101,6 +101,7 @@ static void open_on_worker(struct request *request)
     struct opening *opening = request->context;
     struct server *server = request->server;
 
+    assert(opening->file == NULL);
     opening->status = ZT_NOT_FOUND;
     if (opening->is_seen)
         opening->status =
@@ -153,6 +154,7 @@ static enum outcome reply_opened(struct request *request, struct opening *openin
         return problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
     if (opening->status != ZT_OK)
         return problem_reply_error(request, &opening->error);
+    assert(file != NULL);
     stored_file_etag(file->path, &file->identity, etag);
     stored_file_reply(request, file);
     reply->etag = request_copy(request, etag, strlen(etag));

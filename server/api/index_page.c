@@ -2,6 +2,7 @@
  * references they are percent-encoded. */
 #include "api/index_page.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,6 +220,7 @@ void index_page_next(struct index_page *page, const char *last, size_t limit)
 {
     char *after = reference_of(last, false);
 
+    assert(page->next == NULL);
     if (after == NULL || asprintf(&page->next, "?limit=%zu&after=%s", limit, after) < 0) {
         page->next = NULL;
         page->failed = true;

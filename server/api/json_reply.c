@@ -77,6 +77,7 @@ static void compress(struct request *request)
     uint8_t *bytes;
     size_t length;
 
+    assert(reply->coding == CODING_ZSTD || reply->coding == CODING_GZIP);
     if (zt_coding_encode(coding, json->text, json->length, &bytes, &length, NULL) != ZT_OK) {
         json->failed = true;
         return;

@@ -171,6 +171,7 @@ static enum outcome reply_whole(struct request *request, const struct selection 
 {
     const char *etag = json_reply_etag(request, &selection->reply, request->generation->etag);
 
+    assert(selection->is_whole);
     request->reply.coding = coding_name(selection->reply.coding);
     set_fields(request, etag);
     /* Without a length, the connection would be closed after a 304. */

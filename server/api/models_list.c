@@ -218,6 +218,7 @@ static void list_step(struct page *page)
     page->wanted.limit = page->limit - page->count;
     page->count +=
         catalog_list(page->catalog, &page->wanted, page->models + page->count, &page->end);
+    assert(page->count <= page->limit);
     generation_release(before);
 }
 

@@ -50,6 +50,7 @@ static bool fill_in(struct request *request, struct numbers_view *numbers,
     if (!component_view_cut(request, view, &numbers->tensor))
         return false;
     numbers->order.object = (uint32_t)(object - model->objects);
+    assert(numbers->order.object < model->object_count && view->index < model->component_count);
     numbers->order.component = view->index;
     numbers->order.slice = view->slice;
     return true;

@@ -2,6 +2,7 @@
  *
  * The files come from server/web. The page is the same at every path below /ui, and shows what its
  * own path names, so a link into the viewer can be shared and reloaded. */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -91,6 +92,7 @@ static bool write_page_below(struct request *request, const char *base_path,
             to = mempcpy(to, base_path, base_length);
         at = next;
     }
+    assert((size_t)(to - text) == (size_t)(end - start) + count * base_length);
     *out_text = (struct zt_text){text, (size_t)(to - text)};
     return true;
 }

@@ -194,6 +194,7 @@ static size_t read_rules(struct request *request, struct axis_rule *rules)
         }
         count++;
     }
+    assert(count <= GLOB_SET_MAX && bytes <= GLOB_SET_BYTES_MAX);
     return count;
 }
 

@@ -1,4 +1,5 @@
 /* A picture of two axes of a component: as JSON, NPY or PNG. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +124,7 @@ static int read_index(struct request *request, int64_t out_index[ZT_SLICE_RANK_M
         has_more = text.length > 0;
         text = (struct zt_text){text.bytes + has_more, text.length - has_more};
     }
+    assert(count <= ZT_SLICE_RANK_MAX);
     return count;
 }
 
@@ -260,6 +262,7 @@ static void choose_range(const struct preview_view *preview, struct picture *pic
     double low = 0;
     double high = 0;
 
+    assert(!preview->has_low || !preview->has_high || preview->low < preview->high);
     picture_range(picture->cells, (size_t)picture->rows * picture->cols, &low, &high);
     picture->low = preview->has_low ? preview->low : low;
     picture->high = preview->has_high ? preview->high : high;

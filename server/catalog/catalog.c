@@ -128,6 +128,7 @@ static bool await_round(struct catalog *catalog, struct round *out_round)
 static void end_round(struct catalog *catalog, bool with_scan, int64_t begun_ns)
 {
     assert(begun_ns >= catalog->round_ended_ns);
+    assert(lock_is_held(&catalog->lock));
     catalog->round_ended_ns = clock_ns();
     if (atomic_exchange(&catalog->content.postponed, false))
         catalog->scan_wanted = true;
@@ -151,6 +152,7 @@ static void run_round(struct catalog *catalog, struct round round)
     size_t sought_count = catalog->sought_count;
     int64_t begun_ns = clock_ns();
 
+    assert(lock_is_held(&catalog->lock));
     catalog->waiters = NULL;
     memcpy(stale, catalog->stale, stale_count * sizeof(stale[0]));
     assert(stale_count <= STALE_MAX);
@@ -292,6 +294,7 @@ static void note_stale(struct catalog *catalog, const char *path)
 {
     char *copy;
 
+    assert(lock_is_held(&catalog->lock));
     for (size_t i = 0; i < catalog->stale_count; i++)
         if (strcmp(catalog->stale[i], path) == 0)
             return;
@@ -307,6 +310,7 @@ static void note_stale(struct catalog *catalog, const char *path)
 static void await_next(struct catalog *catalog, struct waiter *waiter)
 {
     assert(waiter->wake != NULL);
+    assert(lock_is_held(&catalog->lock));
     waiter->next = catalog->waiters;
     catalog->waiters = waiter;
     pthread_cond_broadcast(&catalog->changed);

@@ -11,6 +11,7 @@
 #include "base/changes.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "catalog/catalog_log.h"
 #include "catalog/catalog_open.h"
 #include "catalog/failed_lookups.h"
@@ -171,6 +172,7 @@ static bool exchange_index(struct catalog_content *content, const struct catalog
     struct catalog_index old = content->index;
     struct catalog_index next;
 
+    assert(lock_is_held(&content->update));
     if (!catalog_index_merge(&old, changes, count, &next, out_dropped, out_dropped_count))
         return false;
     assert(next.count + *out_dropped_count <= old.count + count);
@@ -198,6 +200,7 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
     bool done;
 
     assert(count > 0 && count <= BATCH_FILES_MAX);
+    assert(lock_is_held(&content->update));
     done = exchange_index(content, changes, count, dropped, &dropped_count);
     assert(dropped_count <= count);
     for (size_t i = 0; i < dropped_count; i++) {

@@ -29,6 +29,7 @@ static size_t lower_bound(struct generation *const *items, size_t count,
         else
             high = middle;
     }
+    assert(low == high);
     return low;
 }
 

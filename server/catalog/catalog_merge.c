@@ -61,6 +61,7 @@ static size_t bound_from(struct run run, size_t from, const struct generation *g
     size_t low = from;
     size_t high = run.count;
 
+    assert(from <= run.count);
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
 
@@ -101,6 +102,7 @@ static size_t merge(struct run old, struct run dropped, struct run added, compar
     }
     if (old.count > at)
         memcpy(out + used, old.items + at, (old.count - at) * sizeof(struct generation *));
+    assert(used + old.count - at == old.count + added.count - dropped.count);
     return used + old.count - at;
 }
 
@@ -200,6 +202,7 @@ bool catalog_index_merge(const struct catalog_index *index, const struct catalog
         split(index, changes, count, out_dropped, added, &turnover);
         merge_all(index, &turnover, &next);
         *out_dropped_count = turnover.dropped.count;
+        assert(turnover.dropped.count <= count);
         *out_next = next;
     } else {
         catalog_index_free_arrays(&next);

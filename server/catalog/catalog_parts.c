@@ -43,6 +43,7 @@ static size_t change_bound(const struct catalog_change *changes, size_t count, c
         else
             high = middle;
     }
+    assert(low == high);
     return low;
 }
 

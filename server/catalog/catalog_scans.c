@@ -18,6 +18,7 @@ static void update_files(struct catalog_content *content, const struct catalog_f
 
     while (at < files->count && !atomic_load(&content->stopping)) {
         at += catalog_content_update(content, files->items + at, files->count - at);
+        assert(at <= files->count);
         if (atomic_load(&content->loaded) || clock_ns() - logged_ns < PROGRESS_NS)
             continue;
         logged_ns = clock_ns();

@@ -75,6 +75,7 @@ static enum zt_status open_shards(struct generation *generation, struct store *s
     enum zt_status status =
         shard_files_open(&generation->shards, generation->path, generation->model, &folder, error);
 
+    assert(generation->model != NULL && generation->model->shard_count > 0);
     if (status != ZT_OK) {
         zt_model_free(generation->model);
         generation->model = NULL;

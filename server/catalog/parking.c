@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "base/metrics.h"
+#include "base/thread.h"
 #include "disk/open_files.h"
 
 /* Connections come first. Unused files may hold a quarter of the remaining descriptors, and all
@@ -77,6 +78,7 @@ bool parking_is_out_of_files(const struct zt_error *error)
 static void list(struct catalog_content *content, struct generation *generation)
 {
     assert(!generation->is_in_open);
+    assert(lock_is_held(&open_lock));
     generation->is_in_open = true;
     recency_add(&content->open, &generation->open_link);
     content->open_count += generation_open_files(generation);
@@ -87,6 +89,7 @@ static void unlist(struct catalog_content *content, struct generation *generatio
     const size_t files = generation_open_files(generation);
 
     assert(generation->is_in_open && files <= content->open_count);
+    assert(lock_is_held(&open_lock));
     generation->is_in_open = false;
     recency_remove(&content->open, &generation->open_link);
     content->open_count -= files;

@@ -51,6 +51,7 @@ static enum zt_status open_shards(struct conversion *work, struct zt_error *erro
     const struct zt_model *model = work->file.model;
     enum zt_status status;
 
+    assert(work->files == NULL);
     work->files = calloc(model->shard_count + (size_t)1, sizeof(struct zt_source *));
     if (work->files == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
@@ -226,6 +227,7 @@ static int make_parts(struct conversion *work, const struct split_plan *plan)
     enum zt_status status;
     int result = check_unhidden(work->request->out);
 
+    assert(plan->count > 1);
     if (result == EXIT_DONE)
         result = check_alone(work->request->out, plan->count);
     if (result != EXIT_DONE)
@@ -263,6 +265,7 @@ static void report_lost_name(const struct conversion *work)
 {
     const struct zt_object *object = work->model->objects;
 
+    assert(work->request->target != ZT_TARGET_NPY || work->model->object_count == 1);
     if (work->request->target != ZT_TARGET_NPY ||
         (object->name_length == 4 && memcmp(object->name, "data", 4) == 0))
         return;

@@ -92,6 +92,7 @@ static enum zt_status add_model(struct folder_listing *listing, const struct fol
     } else if (note_error(listing, &model, &why, error) != ZT_OK) {
         return error->status;
     }
+    assert(listing->count < listing->folder.count);
     listing->models[listing->count++] = model;
     return ZT_OK;
 }

@@ -81,6 +81,7 @@ static void name_part(const struct judgement *judgement, const struct subject *s
     const uint32_t shard = subject->component->shard;
     const struct zt_shard *part = shard > 0 ? &judgement->file.model->shards[shard - 1] : NULL;
 
+    assert(shard <= judgement->file.model->shard_count);
     if (status != ZT_OK && part != NULL && part->kind == ZT_SHARD_PART)
         zt_fail(error, status, error->rule, error->offset, "part %.*s: %s", (int)part->name_length,
                 part->name, error->message);

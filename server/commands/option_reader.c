@@ -82,6 +82,7 @@ static bool take_value(struct option_reader *reader, const struct command_option
 {
     struct arguments *arguments = &reader->arguments;
 
+    assert(arguments->taken < arguments->argc);
     if (equals != NULL) {
         reader->value = equals + 1;
     } else if (!option->value_is_optional) {

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "files/decoded_file.h"
 #include "selection/matches.h"
 #include "zt/component_view.h"
@@ -142,6 +143,7 @@ static enum zt_status decode(struct share *share, uint32_t number, struct zt_err
     const struct zt_component *component = &share->file->model->components[number];
     enum zt_status status;
 
+    assert(lock_is_held(&share->lock));
     if (share->decoded_component == number)
         return ZT_OK;
     if (share->decoded_component != NONE)
@@ -184,6 +186,7 @@ static enum zt_status read_cut(void *context, uint32_t component, uint64_t offse
     struct zt_component_view view = {.source = file_of(share, data), .base = data->offset};
     const struct reading reading = {offset, buffer, length};
 
+    assert(number < model->component_count && share->owners[component] < model->object_count);
     cut.axis = share->axes[share->owners[component]];
     zt_object_cut(model, object, &cut, share->wish->to_f32, &slice);
     view.cut = &slice;

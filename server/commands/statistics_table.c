@@ -1,6 +1,7 @@
 /* Prints the table of `stats`. */
 #include "commands/statistics_table.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -38,6 +39,7 @@ static size_t write_shape(FILE *stream, const struct zt_model *model,
     for (unsigned i = 0; i < object->rank; i++)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%" PRIu64, i > 0 ? "," : "",
                                  shape[i]);
+    assert(used < sizeof(text) - 1);
     text[used++] = ']';
     return plain_text_write_short(stream, text, used, SHAPE_MAX_WIDTH);
 }
@@ -102,6 +104,7 @@ static void write_bars(const struct statistics_table *table, const struct statis
         const double share = (double)statistics->counts[i] / (double)most;
         const unsigned level = (unsigned)(share * (LEVELS - 1) + 0.5) + 1;
 
+        assert(level > 0 && level <= LEVELS);
         fputs(bars[statistics->counts[i] > 0 ? level : 0], table->stream);
     }
 }

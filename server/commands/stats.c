@@ -1,5 +1,6 @@
 /* ztserve stats: statistics of every tensor of each file, also of those below folders, as a table
  * or as the JSON that the server sends. Digests are not checked. */
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,7 @@ static void prepare(struct survey *survey, const struct zt_object *object, struc
     struct opened_file *file = &survey->file;
     const struct zt_component *component = find_elements(file->model, object);
 
+    assert(component == NULL || component->shard <= file->model->shard_count);
     subject->object = object;
     subject->component = component;
     subject->stored = file->source;
@@ -98,6 +100,7 @@ static void advance(struct subject *subject, uint64_t bytes)
     pthread_mutex_lock(&subject->progress->lock);
     if (bytes > subject->bytes_left)
         bytes = subject->bytes_left;
+    assert(bytes <= subject->bytes_left);
     subject->bytes_left -= bytes;
     progress_line_advance(&subject->progress->line, bytes);
     pthread_mutex_unlock(&subject->progress->lock);
@@ -164,6 +167,7 @@ static uint32_t compute_some(struct survey *survey, uint32_t first)
     struct subject *subjects = survey->subjects;
     struct parallel_work work = {.run = compute_alone, .context = survey};
 
+    assert(first < model->object_count);
     while (first + work.count < model->object_count && work.count < BATCH &&
            is_small(model, &model->objects[first + work.count])) {
         prepare(survey, &model->objects[first + work.count], &subjects[work.count]);

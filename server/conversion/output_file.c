@@ -88,6 +88,7 @@ static enum zt_status resolve(struct output_file *file, const char *path, struct
     struct stat status;
     bool exists = stat(path, &status) == 0;
 
+    assert(file->target == NULL && file->temporary == NULL);
     if (exists && !S_ISREG(status.st_mode))
         return fail_irregular(file, error);
     file->target = exists ? realpath(path, NULL) : strdup(path);
@@ -100,6 +101,7 @@ static enum zt_status resolve(struct output_file *file, const char *path, struct
 
 static enum zt_status open_descriptor(struct output_file *file, struct zt_error *error)
 {
+    assert(file->descriptor < 0 && !file->is_named);
     file->descriptor = open(file->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, FILE_MODE);
     if (file->descriptor >= 0)
         return ZT_OK;
@@ -177,6 +179,7 @@ enum zt_status output_file_write(void *context, const void *bytes, size_t length
 enum zt_status output_file_write_at(const struct output_file *file, uint64_t offset,
                                     const void *bytes, size_t length, struct zt_error *error)
 {
+    assert(file->descriptor >= 0);
     return disk_write(file->descriptor, bytes, length, offset) ? ZT_OK
                                                                : disk_fail(error, "cannot write");
 }
@@ -349,6 +352,7 @@ static enum zt_status replace_all(struct output_file *files, uint32_t count, uin
 {
     enum zt_status status = ZT_OK;
 
+    assert(count > 0);
     for (uint32_t i = 0; i < count && status == ZT_OK; i++) {
         *out_failed = i;
         status = sync_data(&files[i], error);

@@ -153,6 +153,7 @@ static enum zt_status take_fingerprints(struct parallel *parallel, struct zt_err
     enum zt_digest_algorithm algorithm;
     enum zt_status status;
 
+    assert(parallel->fingerprints == NULL);
     if (!zt_target_fingerprint(parallel->conversion.projection->target, &algorithm))
         return ZT_OK;
     parallel->fingerprints =
@@ -203,6 +204,7 @@ static enum zt_status plan_places(struct parallel *parallel, struct zt_error *er
             parallel->order[parallel->order_count++] = piece->component;
         }
     }
+    assert(parallel->order_count <= outline->component_count);
     return ZT_OK;
 }
 

@@ -147,6 +147,7 @@ static void fill_parts(struct split_plan *plan, const struct placed_object *plac
             plan->parts[placed[i].object] = plan->count++;
             continue;
         }
+        assert(filling.bytes <= part_bytes);
         if (placed[i].bytes > part_bytes - filling.bytes)
             close_part(plan, placed, i, &filling);
         if (!filling.has_objects)
@@ -257,6 +258,7 @@ static enum zt_status open_output(struct writing *writing, struct output_file **
     enum zt_status status =
         output_file_open(writing->paths[number], &writing->files[number], error);
 
+    assert(number <= writing->plan->count);
     if (status != ZT_OK) {
         writing->failed = number;
         return status;
@@ -295,6 +297,7 @@ static enum zt_status write_part(struct writing *writing, uint32_t part, struct 
     struct output_file *file;
     enum zt_status status = open_output(writing, &file, error);
 
+    assert(part < writing->plan->count);
     if (status != ZT_OK)
         return status;
     for (uint32_t i = 0; i < source->object_count; i++)
@@ -327,6 +330,7 @@ static void put_index(const struct writing *writing, struct json *json)
     json_key_string(json, "weight_map");
     json_object_begin(json);
     for (uint32_t i = 0; i < model->object_count; i++) {
+        assert(writing->plan->parts[i] < writing->plan->count);
         json_key(json, zt_object_name(&model->objects[i]));
         json_put_string(json, base_of(writing->paths[writing->plan->parts[i]]));
     }
@@ -374,6 +378,7 @@ static enum zt_status publish_all(struct writing *writing, struct zt_error *erro
 
 static void finish(struct writing *writing, char **out_failed)
 {
+    assert(writing->failed == UINT32_MAX || writing->failed <= writing->plan->count);
     for (uint32_t i = 0; i < writing->open_count; i++)
         output_file_discard(&writing->files[i]);
     *out_failed = NULL;

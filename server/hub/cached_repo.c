@@ -2,6 +2,7 @@
  * snapshots alone are enough. */
 #include "hub/cached_repo.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,6 +67,7 @@ static bool visit(void *context, const char *path, const struct file_identity *i
     char commit[HUB_COMMIT_SIZE];
     const char *rest = path + youngest->folder_length;
 
+    assert(strlen(path) >= youngest->folder_length);
     if (identity == NULL || strcspn(rest, "/") != HUB_COMMIT_SIZE - 1)
         return true;
     snprintf(commit, sizeof(commit), "%s", rest);

@@ -49,6 +49,7 @@ static void put_number(struct json *json, const char *key, uint64_t value)
 
 static void put_lfs(struct json *json, const struct hub_file *file, size_t pointer_length)
 {
+    assert(pointer_length > 0 && file->has_sha256);
     json_key_string(json, "lfs");
     json_object_begin(json);
     hub_json_string(json, "oid", file->etag);

@@ -1,6 +1,8 @@
 /* Checks names as the Hub's clients do before they send a request. */
 #include "hub/hub_names.h"
 
+#include <assert.h>
+
 #define PART_MAX 96
 
 static bool is_name_character(char c)
@@ -83,6 +85,7 @@ void hub_revision_split(struct zt_text raw, struct zt_text *out_revision, struct
     if (end < raw.length)
         end++;
     *out_path = (struct zt_text){raw.bytes + end, raw.length - end};
+    assert(out_revision->length + out_path->length <= raw.length);
 }
 
 bool lfs_is_sha256(struct zt_text algorithm)

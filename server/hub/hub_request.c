@@ -2,6 +2,7 @@
  * because some clients escape the slashes in a file's path. */
 #include "hub/hub_request.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -103,6 +104,7 @@ static void find(struct request *request)
     hub->version = NULL;
     hub_repos_find(request->server->hub, &hub->lookup);
     hub->version = hub->lookup.version;
+    assert(hub->lookup.found != HUB_FOUND || hub->version != NULL);
     if (must_hash(request, hub))
         return;
     if (hub->write != NULL && hub->lookup.found == HUB_FOUND &&

@@ -70,6 +70,7 @@ static uint64_t object_size(const struct zt_model *model, uint32_t index)
     const struct zt_object *object = &model->objects[index];
     uint64_t size = 0;
 
+    assert(index < model->object_count);
     for (uint32_t i = 0; i < object->component_count; i++) {
         const uint64_t length = model->components[object->first_component + i].decoded_length;
 
@@ -124,6 +125,7 @@ static enum zt_status measure_index(struct model_view *view, const struct genera
     struct zt_digest digest;
     struct json json;
 
+    assert(view->part_count > 1);
     json_init(&json, false);
     model_view_write_index(view, generation, &json);
     if (json.failed || zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK) {

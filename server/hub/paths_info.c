@@ -1,4 +1,5 @@
 /* Describes the files and folders of a repository that a request lists, as a form or as JSON. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -156,6 +157,7 @@ static void drop_repeated(struct paths *paths)
 {
     size_t kept = 0;
 
+    assert(paths->count <= PATHS_MAX);
     qsort(paths->list, paths->count, sizeof(*paths->list), compare_paths);
     for (size_t i = 0; i < paths->count; i++)
         if (kept == 0 || zt_text_compare(paths->list[kept - 1].path, paths->list[i].path) != 0)

@@ -5,6 +5,7 @@
  * found. */
 #include "hub/repo_index.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +119,7 @@ static bool is_seen(const struct walk *walk, const char *repo, const char *path)
 
     if (strncmp(path, CACHE_PREFIX, sizeof(CACHE_PREFIX) - 1) != 0)
         return name_filter_passes(walk->sees, zt_text_from(path));
+    assert(strstr(path, "/" CACHE_SNAPSHOTS) != NULL);
     rest = strstr(path, "/" CACHE_SNAPSHOTS) + sizeof("/" CACHE_SNAPSHOTS) - 1;
     snprintf(name, sizeof(name), "%s%s", repo, strchrnul(rest, '/'));
     return name_filter_passes(walk->sees, zt_text_from(name));
@@ -125,6 +127,7 @@ static bool is_seen(const struct walk *walk, const char *repo, const char *path)
 
 static void merge(struct repo_summary *into, const struct repo_summary *other)
 {
+    assert(strcmp(into->name, other->name) == 0);
     into->tags |= other->tags;
     into->has_model |= other->has_model;
     into->has_config |= other->has_config;

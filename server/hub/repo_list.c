@@ -1,4 +1,5 @@
 /* Searches for repositories. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -332,6 +333,7 @@ static void write_page(struct request *request)
 
         if (!comes_after(search, repo) || !is_wanted(search, repo))
             continue;
+        assert(search->count <= search->limit);
         if (search->count == search->limit)
             break;
         if (search->is_full && !find_version(request, search, repo))
@@ -349,6 +351,7 @@ static void add_cursor(struct href *href, const struct search *search)
 {
     char cursor[CURSOR_SIZE];
 
+    assert(search->last != NULL);
     if (search->by_time)
         snprintf(cursor, sizeof(cursor), "%" PRId64 ":%s", search->last->modified_ns,
                  search->last->name);

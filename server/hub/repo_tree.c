@@ -1,4 +1,5 @@
 /* Lists the files and folders of a repository: of one folder, or all below it. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/server.h"
@@ -32,6 +33,7 @@ struct listing {
  * entries have the order of the files, with "a.txt" before "a/b". */
 static bool is_on_page(struct listing *listing, struct zt_text path)
 {
+    assert(listing->count <= listing->limit);
     if (listing->after.length > 0 && zt_text_compare(path, listing->after) <= 0)
         return false;
     if (listing->count == listing->limit) {
@@ -50,6 +52,7 @@ static void write_folders(struct listing *listing, size_t at)
     const char *path = version->files[at].path;
     const char *slash = path + listing->folder_length;
 
+    assert(at < version->count);
     while ((slash = strchr(slash, '/')) != NULL) {
         const size_t length = (size_t)(slash - path);
 

@@ -44,6 +44,7 @@ static unsigned find_least(const struct repo_versions *versions)
 
 static void make_room(struct repo_versions *versions, size_t count)
 {
+    assert(versions->count <= REPO_VERSIONS_MAX);
     while (versions->count == REPO_VERSIONS_MAX ||
            repo_versions_size(versions) + count > REPO_FILES_MAX) {
         const unsigned least = find_least(versions);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/memo.h"
 #include "base/server.h"
+#include "base/thread.h"
 #include "base/workers.h"
 #include "hub/cached_repo.h"
 #include "hub/created_repos.h"
@@ -218,6 +219,7 @@ static enum hub_found conclude(struct repo *repo, struct hub_lookup *lookup)
     } else if (hub_revision_of(lookup->revision) != HUB_REVISION_NOW) {
         found = HUB_NO_REVISION;
     }
+    assert(version != NULL && lock_is_held(&repo->lock));
     lookup->version = hub_version_hold(version);
     return found;
 }
@@ -280,6 +282,7 @@ static enum zt_status learn_from_list(struct hub_repos *repos, struct repo *repo
     struct hub_version *version = NULL;
     enum zt_status status;
 
+    assert(lock_is_held(&repo->lock) && repo->is_listed_now);
     pthread_mutex_unlock(&repo->lock);
     status = list_main(repos, repo, &wanted, &version, &lookup->error);
     hub_version_release(before);
@@ -301,6 +304,7 @@ static void learn_snapshot(struct hub_repos *repos, struct repo *repo, struct hu
     struct hub_version *version = NULL;
     enum zt_status status;
 
+    assert(lock_is_held(&repo->lock) && repo->is_listed_now);
     snprintf(commit, sizeof(commit), "%.*s", (int)lookup->revision.length, lookup->revision.bytes);
     pthread_mutex_unlock(&repo->lock);
     status = cached_repo_list(repos->server, repo->name, commit, &version, &lookup->error);
@@ -332,6 +336,7 @@ static bool see_pinned(const struct hub_repos *repos, struct repo *repo,
     struct zt_error error;
     enum zt_status status;
 
+    assert(lock_is_held(&repo->lock));
     if (version == NULL)
         return false;
     hub_version_hold(version);

@@ -63,6 +63,7 @@ static void open_entry(struct request *request, struct resolve *resolve)
     char path[MODEL_PATH_SIZE];
     struct zt_text text = {path, 0};
 
+    assert(resolve->file == NULL && resolve->entry != NULL);
     text.length =
         (size_t)snprintf(path, sizeof(path), "%s/%s", version->folder, resolve->entry->path);
     resolve->status = text.length < sizeof(path)
@@ -299,6 +300,7 @@ static enum outcome reply_pinned(struct request *request, const struct resolve *
     struct representation *reply = &request->reply;
     struct href href;
 
+    assert(!is_pinned(resolve));
     href_init(&href);
     href_plain(&href, request->server->config->base_path);
     href_plain(&href, "/");

@@ -268,6 +268,7 @@ static bool fill(struct server *server, struct hub_version *version,
             version->has_folders = true;
             continue;
         }
+        assert(version->count < count);
         add_file(version, entry, &paths);
         blob = find_blob(blobs, &entry->identity);
         if (blob == NULL &&
@@ -277,6 +278,7 @@ static bool fill(struct server *server, struct hub_version *version,
             version->is_outdated = true;
         name_file(file, blob);
     }
+    assert(version->count == count && paths <= version->paths + bytes);
     return true;
 }
 
@@ -453,6 +455,7 @@ size_t hub_version_lower_bound(const struct hub_version *version, struct zt_text
         else
             high = middle;
     }
+    assert(low == high);
     return low;
 }
 
@@ -481,6 +484,7 @@ void hub_file_oid(const struct hub_file *file, char out_oid[HUB_COMMIT_SIZE], si
         *out_length = (size_t)length;
     /* Git hashes a file's kind, its length, NUL, and its bytes. */
     length = snprintf(text, sizeof(text), "blob %d%c%s", length, 0, pointer);
+    assert(length > 0 && (size_t)length < sizeof(text));
     memset(out_oid, '0', HUB_COMMIT_SIZE - 1);
     out_oid[HUB_COMMIT_SIZE - 1] = '\0';
     if (zt_hasher_new(ZT_DIGEST_SHA1, &hasher) != ZT_OK)

@@ -4,6 +4,7 @@
  * a file's. */
 #include "hub/version_views.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,6 +32,7 @@ void version_view_text(const struct hub_file *file, const char *source,
     const struct model_view *view = file->view;
     char what[64];
 
+    assert(file->part == VIEW_INDEX || file->part < view->part_count);
     if (file->part == VIEW_INDEX)
         snprintf(what, sizeof(what), "index of %" PRIu32, view->part_count);
     else
@@ -274,6 +276,7 @@ static void name_view(const struct hub_version *version, size_t index, bool is_o
     const char *path = version->files[index].path;
     const char *slash = strrchr(path, '/');
 
+    assert(index < version->count);
     out_named->index = index;
     out_named->folder_length = slash != NULL ? (int)(slash + 1 - path) : 0;
     if (is_only)
@@ -314,6 +317,7 @@ static bool add_file(struct server *server, struct hub_version *version, const s
     struct hub_file *file = &version->files[version->count + version->view_path_count];
     char *path = path_of(version, named, view, part);
 
+    assert(named->index < version->count);
     if (path == NULL)
         return false;
     if (is_taken(version, path)) {
@@ -415,6 +419,7 @@ bool version_views_add(struct server *server, struct hub_version *version,
         name_view(version, i, i == only, &named);
         is_added = add_view(server, version, previous, &named);
     }
+    assert(version->view_count <= candidates);
     version->count += version->view_path_count;
     qsort(version->files, version->count, sizeof(*version->files), compare);
     drop_duplicates(version);

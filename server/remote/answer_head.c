@@ -1,6 +1,7 @@
 /* Everything that is kept has a fixed size; a value that is too long counts as absent. */
 #include "remote/answer_head.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -176,6 +177,7 @@ static void take_status(struct answer_head *head, struct zt_text line)
 
 static void end_header(struct answer_head *head)
 {
+    assert(!head->is_whole);
     if (head->fields.status == 0)
         head->is_broken = true;
     /* An interim answer: the header of the final one follows. */

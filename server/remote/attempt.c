@@ -130,6 +130,7 @@ static bool check_range(struct attempt *attempt)
     if (!head->has_range)
         return judge(attempt, REMOTE_FAILURE_BROKEN, false,
                      "the server sent a part without a valid Content-Range");
+    assert(head->range_first <= head->range_last && head->range_last < head->range_size);
     if (last > head->range_size - 1)
         last = head->range_size - 1;
     if (head->range_first != exchange->range_first || head->range_last != last)
@@ -224,6 +225,7 @@ static bool grow_answer(struct attempt *attempt, size_t length)
     size_t room = attempt->answer_room * 2;
     char *answer;
 
+    assert(exchange->answer_length <= attempt->answer_room);
     if (exchange->answer != NULL && length <= attempt->answer_room - exchange->answer_length)
         return true;
     if (room < exchange->answer_length + length)
@@ -244,6 +246,7 @@ static bool keep(struct attempt *attempt, const char *bytes, size_t length)
         return false;
     memcpy(exchange->answer + exchange->answer_length, bytes, length);
     exchange->answer_length += length;
+    assert(exchange->answer_length <= attempt->answer_room);
     exchange->answer[exchange->answer_length] = '\0';
     return true;
 }
@@ -314,6 +317,7 @@ static size_t give_body(char *buffer, size_t size, size_t count, void *context)
     size_t length = size * count < left ? size * count : (size_t)left;
     ssize_t got = (ssize_t)length;
 
+    assert(attempt->sent <= exchange->body_length);
     if (length == 0)
         return 0;
     if (exchange->body == REMOTE_BODY_MEMORY)

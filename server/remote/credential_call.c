@@ -92,6 +92,7 @@ static void call_free(struct call *call)
 {
     if (call == NULL)
         return;
+    assert(call->exchange.flight == NULL);
     if (call->exchange.answer != NULL)
         explicit_bzero(call->exchange.answer, call->exchange.answer_length);
     remote_exchange_free(&call->exchange);
@@ -108,6 +109,7 @@ static void call_ends(struct remote_exchange *exchange)
     struct credential_calls *calls = call->calls;
 
     pthread_mutex_lock(&calls->lock);
+    assert(!call->is_done && calls->users > 0);
     call->is_done = true;
     pthread_cond_broadcast(&calls->changed);
     if (call->is_given_up)

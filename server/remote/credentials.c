@@ -2,6 +2,7 @@
  * expire, were refused, or were rewritten. Users take a copy. */
 #include "remote/credentials.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -166,6 +167,7 @@ static void pause_longer(struct credentials *credentials)
 /* Under the lock. */
 static void note_failure(struct credentials *credentials, const struct zt_error *error)
 {
+    assert(lock_is_held(&credentials->lock));
     if (!credentials->is_failing)
         log_write(LOG_LEVEL_WARN, "credentials (%s) could not be renewed, retrying: %s",
                   credentials->source->name, error->message);
@@ -182,6 +184,7 @@ static void seek(struct credentials *credentials)
         late->fetch(&credentials->settings, credentials->calls, &credential, &error);
 
     pthread_mutex_lock(&credentials->lock);
+    assert(credentials->is_sought);
     credentials->is_refused = false;
     if (status == ZT_OK) {
         take(credentials, &credential);
@@ -311,6 +314,7 @@ static enum zt_status begin_renewing(struct credentials *credentials, enum zt_st
 {
     int failure;
 
+    assert(!credentials->has_thread);
     if (!credentials->source->is_renewed && !credentials->is_sought)
         return status;
     if (credentials->is_sought) {
@@ -369,6 +373,7 @@ void credentials_free(struct credentials *credentials)
     if (credentials == NULL)
         return;
     credentials_stop(credentials);
+    assert(credentials->is_stopping && credentials->is_ended);
     credential_calls_free(credentials->calls);
     credential_settings_free(&credentials->settings);
     pthread_cond_destroy(&credentials->woken);
@@ -397,6 +402,7 @@ static bool note_refusal(struct credentials *credentials)
 {
     const int64_t now_ms = clock_ms();
 
+    assert(lock_is_held(&credentials->lock));
     if (credentials->is_refused)
         return true;
     if (now_ms - credentials->renewed_ms < credentials->pace->just_renewed_ms &&

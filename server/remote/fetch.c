@@ -3,6 +3,7 @@
  * in libcurl's multi handle; neither is touched by another thread. */
 #include "remote/fetch.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,7 @@ static void end_waiting(struct remote *remote, struct remote_flight *flight,
 {
     struct remote_exchange *exchange = flight->exchange;
 
+    assert(atomic_load(&remote->waiting) > 0);
     atomic_fetch_sub(&remote->waiting, 1);
     free(flight);
     fetch_fail(exchange, failure, message);
@@ -153,6 +155,7 @@ static void judge_answer(struct remote *remote, struct remote_flight *flight)
     struct remote_exchange *exchange = flight->exchange;
     const unsigned status = exchange->head.status;
 
+    assert(status >= 200);
     if (retry_means_busy(status))
         pace_halve(&remote->pace, flight->round);
     else
@@ -202,6 +205,7 @@ static bool is_renewing(const struct remote_flight *flight, const struct signed_
 
 static void release(struct remote *remote, struct carrier *carrier)
 {
+    assert(carrier->flight != NULL && atomic_load(&remote->running) > 0);
     carrier->flight = NULL;
     carrier->is_quiet = false;
     carrier->next = remote->idle;
@@ -236,6 +240,7 @@ static void send_off(struct remote *remote, struct carrier *carrier, struct remo
     struct signed_fields fields;
     bool can_sign = true;
 
+    assert(carrier->flight == NULL && flight->exchange->flight == flight);
     carrier->flight = flight;
     if (exchange->signer != NULL) {
         can_sign = sign(exchange, &fields);
@@ -264,6 +269,7 @@ bool fetch_add_carrier(struct remote *remote)
     const struct request_peer peer = {remote->ca_file, remote->proxy, remote->system_proxy};
     struct carrier *carrier = &remote->carriers[remote->carrier_count];
 
+    assert(remote->carrier_count <= remote->carriers_most);
     if (remote->carrier_count == remote->carriers_most)
         return false;
     carrier->attempt = attempt_new(&peer);
@@ -360,6 +366,7 @@ static void collect_answers(struct remote *remote)
         curl_easy_getinfo(handle, CURLINFO_PRIVATE, (char **)&carrier);
         curl_multi_remove_handle(remote->multi, handle);
         flight = carrier->flight;
+        assert(flight != NULL);
         outcome = attempt_end(carrier->attempt, code);
         release(remote, carrier);
         judge(remote, flight, outcome);

@@ -1,5 +1,6 @@
 #include "remote/flight_queue.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 static struct flight_list *list_of(struct flight_queue *queue, const struct remote_flight *flight)
@@ -9,6 +10,7 @@ static struct flight_list *list_of(struct flight_queue *queue, const struct remo
 
 static void append(struct flight_list *list, struct remote_flight *flight)
 {
+    assert((list->first == NULL) == (list->last == NULL));
     flight->next = NULL;
     if (list->last != NULL)
         list->last->next = flight;
@@ -55,6 +57,7 @@ void flight_queue_pause(struct flight_queue *queue, struct remote_flight *flight
         at = &(*at)->next;
     flight->next = *at;
     *at = flight;
+    assert(flight->next == NULL || flight->next->due_ms > flight->due_ms);
 }
 
 void flight_queue_wake(struct flight_queue *queue, int64_t now_ms)

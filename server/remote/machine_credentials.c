@@ -2,6 +2,7 @@
  * (IMDSv2). */
 #include "remote/credential_sources.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -109,6 +110,7 @@ static bool instance_path(const struct credential_settings *settings, const char
     const char *before = settings->instance.path;
     size_t length = strlen(before);
 
+    assert(length > 0 && before[0] == '/');
     *out_address = settings->instance;
     if (before[length - 1] == '/')
         length--;

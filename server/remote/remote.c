@@ -54,6 +54,7 @@ void remote_begin(struct remote *remote, struct remote_exchange *exchange)
     assert(exchange->done != NULL && exchange->field_count <= REMOTE_FIELDS);
     assert(exchange->path[0] == '/');
     assert(exchange->take == NULL || (exchange->into == NULL && exchange->tries == 1));
+    assert(exchange->flight == NULL);
     exchange->tried = 0;
     exchange->answer = NULL;
     exchange->answer_length = 0;
@@ -175,6 +176,7 @@ static bool copy_text(char **out_copy, const char *text)
 /* Those of the quiet requests are made when they are needed. */
 static bool make_carriers(struct remote *remote, unsigned count)
 {
+    assert(remote->carriers == NULL && count <= CONNECTIONS_MOST);
     remote->carriers_most = count + REMOTE_QUIET_MOST;
     remote->carriers = calloc(remote->carriers_most, sizeof(remote->carriers[0]));
     if (remote->carriers == NULL)

@@ -263,6 +263,7 @@ static bool write_authorization(const struct signer *signer, const struct creden
     char signature[HEX_SIZE];
     int length;
 
+    assert(strlen(fields->date) > DAY_LENGTH);
     memcpy(day, fields->date, DAY_LENGTH);
     day[DAY_LENGTH] = '\0';
     snprintf(scope, sizeof(scope), "%s/%s/%s/aws4_request", day, signer->region, signer->service);

@@ -3,6 +3,7 @@
 #include "base/percent.h"
 #include "remote/credential_sources.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,7 @@ static bool form_make(const struct credential_settings *settings, struct zt_text
                                3 * (role.length + session.length + token.length)),
                         0};
 
+    assert(settings->role != NULL);
     if (form.text == NULL)
         return false;
     append(&form, beginning);

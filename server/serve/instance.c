@@ -70,6 +70,7 @@ static bool open_sockets(struct instance *instance, const struct service_sockets
         instance->config.threads > 0 ? (unsigned)instance->config.threads : processors_count();
     int status;
 
+    assert(listener->sockets == NULL && instance->server.loops == NULL);
     /* Each loop accepts from one socket. */
     if (count < inherited->count)
         count = inherited->count;
@@ -301,6 +302,7 @@ static bool make_leases(struct reloaded *reloaded, unsigned loop_count, char *er
 {
     bool made;
 
+    assert(loop_count > 0);
     reloaded->leases = calloc(loop_count, sizeof(struct lease *));
     made = reloaded->leases != NULL;
     for (unsigned i = 0; made && i < loop_count; i++) {

@@ -47,6 +47,7 @@ static size_t put_character(FILE *stream, const char *text, size_t length, size_
     char escape[ESCAPE_SIZE];
     int written;
 
+    assert(length > 0 && size <= length);
     if (size > 0 && !is_control(code)) {
         put(stream, text, size);
         *out_width = 1;

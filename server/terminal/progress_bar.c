@@ -1,5 +1,7 @@
 #include "terminal/progress_bar.h"
 
+#include <assert.h>
+
 unsigned progress_bar_cells(size_t columns)
 {
     if (columns < 80)
@@ -14,6 +16,7 @@ void progress_bar_write(FILE *stream, unsigned percent, unsigned cells, bool is_
     /* Full only when all is done. */
     const unsigned filled = percent * cells / 100;
 
+    assert(percent <= 100 && filled <= cells);
     for (unsigned i = 0; i < cells; i++)
         fputs(i < filled ? done : left, stream);
 }
