@@ -121,12 +121,6 @@ struct config_message {
     char text[CONFIG_MESSAGE_SIZE];
 };
 
-/* Receives warnings: one line without a newline, valid during the call. */
-struct config_warnings {
-    void (*say)(void *context, const char *line);
-    void *context;
-};
-
 void config_defaults(struct config *out_config);
 
 /* Sets the keys that a JSON file contains. Errors name the file, and:
@@ -138,10 +132,10 @@ bool config_load_file(struct config *config, const char *path, struct config_mes
 
 /* Sets the keys that have ZTSERVE_… variables in environment (NULL-terminated "NAME=value", like
  * environ), and takes the port of a "host:$PORT" from the variable PORT. Unknown variables are
- * ignored with a warning. warnings may be NULL. */
+ * ignored; warn receives one line about each, without a newline, valid during the call. It may be
+ * NULL. */
 bool config_load_environment(struct config *config, char *const *environment,
-                             const struct config_warnings *warnings,
-                             struct config_message *message);
+                             void (*warn)(const char *line), struct config_message *message);
 
 enum config_argument {
     CONFIG_ARGUMENT_UNKNOWN,

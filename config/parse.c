@@ -21,14 +21,14 @@ void config_defaults(struct config *out_config)
         config_value_reset(out_config, &config_keys[i]);
 }
 
-static void warn_unknown(const struct config_warnings *warnings, const char *name)
+static void warn_unknown(void (*warn)(const char *line), const char *name)
 {
     struct config_message line;
 
-    if (warnings == NULL || warnings->say == NULL)
+    if (warn == NULL)
         return;
     config_say(&line, "%s: unknown variable, ignored", name);
-    warnings->say(warnings->context, line.text);
+    warn(line.text);
 }
 
 /* Variables of the client commands, which may also be in the environment of a server. */
@@ -37,8 +37,8 @@ static bool is_of_clients(const char *name)
     return strcmp(name, "ZTSERVE_TOKEN") == 0;
 }
 
-static bool load_variable(struct config *config, const char *entry,
-                          const struct config_warnings *warnings, struct config_message *message)
+static bool load_variable(struct config *config, const char *entry, void (*warn)(const char *line),
+                          struct config_message *message)
 {
     size_t length = strcspn(entry, "=");
     const struct config_key *key = config_key_find_variable(entry, length);
@@ -48,7 +48,7 @@ static bool load_variable(struct config *config, const char *entry,
              entry);
     if (key == NULL || entry[length] != '=') {
         if (!is_of_clients(name))
-            warn_unknown(warnings, name);
+            warn_unknown(warn, name);
         return true;
     }
     return config_value_read(config, key, entry + length + 1, name, message);
@@ -76,14 +76,14 @@ static bool take_port(struct config *config, char *const *environment,
 }
 
 bool config_load_environment(struct config *config, char *const *environment,
-                             const struct config_warnings *warnings, struct config_message *message)
+                             void (*warn)(const char *line), struct config_message *message)
 {
     struct config loaded = *config;
 
     for (size_t i = 0; environment[i] != NULL; i++) {
         if (strncmp(environment[i], "ZTSERVE_", strlen("ZTSERVE_")) != 0)
             continue;
-        if (!load_variable(&loaded, environment[i], warnings, message))
+        if (!load_variable(&loaded, environment[i], warn, message))
             return false;
     }
     if (!take_port(&loaded, environment, message))

@@ -99,20 +99,17 @@ static bool apply_arguments(int argc, char **argv, struct config *config, const 
     return true;
 }
 
-static void say_warning(void *context, const char *line)
+static void say_warning(const char *line)
 {
-    (void)context;
     log_write(LOG_LEVEL_WARN, "%s", line);
 }
 
 /* Defaults, file and environment; file may be NULL. */
 static bool load_base(const char *file, struct config *config, struct config_message *message)
 {
-    const struct config_warnings warnings = {say_warning, NULL};
-
     config_defaults(config);
     return (file == NULL || config_load_file(config, file, message)) &&
-           config_load_environment(config, environ, &warnings, message);
+           config_load_environment(config, environ, say_warning, message);
 }
 
 bool settings_load(int argc, char **argv, struct config *out_config, struct config_message *message)

@@ -11,22 +11,21 @@ struct warnings {
     char last[512];
 };
 
-static void say(void *context, const char *line)
-{
-    struct warnings *seen = context;
+static struct warnings *warnings;
 
-    seen->lines++;
-    snprintf(seen->last, sizeof(seen->last), "%s", line);
+static void warn(const char *line)
+{
+    warnings->lines++;
+    snprintf(warnings->last, sizeof(warnings->last), "%s", line);
 }
 
 static bool load(char **environment, struct config *config, struct warnings *seen,
                  struct config_message *message)
 {
-    struct config_warnings warnings = {.say = say, .context = seen};
-
+    warnings = seen;
     memset(seen, 0, sizeof(*seen));
     config_defaults(config);
-    return config_load_environment(config, environment, &warnings, message);
+    return config_load_environment(config, environment, warn, message);
 }
 
 TEST(variables_set_keys_of_every_type)
