@@ -23,6 +23,53 @@
 /* The longest sleep while there is no work. */
 #define IDLE_MS 60000
 
+/* A handle, and the flight that it carries. */
+struct carrier {
+    struct attempt *attempt;
+    struct remote_flight *flight; /* NULL: idle */
+    bool is_quiet;                /* no progress for a second */
+    struct carrier *next;         /* of those that are idle */
+};
+
+/* Adds one that is idle. Returns false if there is no memory, or if there are as many as there may
+ * be. */
+static bool add_carrier(struct remote *remote)
+{
+    const struct request_peer peer = {remote->ca_file, remote->proxy, remote->system_proxy};
+    struct carrier *carrier = &remote->carriers[remote->carrier_count];
+
+    assert(remote->carrier_count <= remote->carriers_most);
+    if (remote->carrier_count == remote->carriers_most)
+        return false;
+    carrier->attempt = attempt_new(&peer);
+    if (carrier->attempt == NULL)
+        return false;
+    remote->carrier_count++;
+    carrier->next = remote->idle;
+    remote->idle = carrier;
+    return true;
+}
+
+bool fetch_make_carriers(struct remote *remote, unsigned count)
+{
+    assert(remote->carriers == NULL);
+    remote->carriers_most = count + REMOTE_QUIET_MOST;
+    remote->carriers = calloc(remote->carriers_most, sizeof(remote->carriers[0]));
+    if (remote->carriers == NULL)
+        return false;
+    while (remote->carrier_count < count)
+        if (!add_carrier(remote))
+            return false;
+    return true;
+}
+
+void fetch_free_carriers(struct remote *remote)
+{
+    for (unsigned i = 0; i < remote->carrier_count; i++)
+        attempt_free(remote->carriers[i].attempt);
+    free(remote->carriers);
+}
+
 void fetch_finish(struct remote_exchange *exchange, enum remote_failure failure)
 {
     exchange->failure = failure;
@@ -264,23 +311,6 @@ static void send_off(struct remote *remote, struct carrier *carrier, struct remo
 
 /* --- the thread: quiet requests --- */
 
-bool fetch_add_carrier(struct remote *remote)
-{
-    const struct request_peer peer = {remote->ca_file, remote->proxy, remote->system_proxy};
-    struct carrier *carrier = &remote->carriers[remote->carrier_count];
-
-    assert(remote->carrier_count <= remote->carriers_most);
-    if (remote->carrier_count == remote->carriers_most)
-        return false;
-    carrier->attempt = attempt_new(&peer);
-    if (carrier->attempt == NULL)
-        return false;
-    remote->carrier_count++;
-    carrier->next = remote->idle;
-    remote->idle = carrier;
-    return true;
-}
-
 /* Finds those that are quiet now, and returns how many there are. */
 static unsigned mark_quiet(struct remote *remote)
 {
@@ -334,7 +364,7 @@ static void send_allowed(struct remote *remote, int64_t now_ms)
 {
     const unsigned quiet = flight_queue_is_waiting(&remote->queue) ? mark_quiet(remote) : 0;
 
-    while (remote->idle != NULL || fetch_add_carrier(remote)) {
+    while (remote->idle != NULL || add_carrier(remote)) {
         struct remote_flight *flight = take_allowed(remote, quiet);
         struct carrier *carrier = remote->idle;
 

@@ -10,13 +10,7 @@
 #include "remote/pace.h"
 #include "remote/remote.h"
 
-/* A handle, and the flight that it carries. */
-struct carrier {
-    struct attempt *attempt;
-    struct remote_flight *flight; /* NULL: idle */
-    bool is_quiet;                /* no progress for a second */
-    struct carrier *next;         /* of those that are idle */
-};
+struct carrier;
 
 struct remote {
     CURLM *multi;
@@ -44,8 +38,10 @@ struct remote {
     int64_t watched_ms;
 };
 
-/* Adds an idle carrier. False: there is no memory, or there are as many as there may be. */
-bool fetch_add_carrier(struct remote *remote);
+/* Makes the carriers, and the attempts of so many of them. Those of quiet requests are made when
+ * they are needed. Returns false without memory; the carriers must be freed then, too. */
+bool fetch_make_carriers(struct remote *remote, unsigned count);
+void fetch_free_carriers(struct remote *remote);
 
 /* The thread's function, of a struct remote: returns after is_stopping, when all have ended. */
 void *fetch_work(void *argument);

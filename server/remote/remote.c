@@ -173,25 +173,9 @@ static bool copy_text(char **out_copy, const char *text)
     return text == NULL || *out_copy != NULL;
 }
 
-/* Those of the quiet requests are made when they are needed. */
-static bool make_carriers(struct remote *remote, unsigned count)
-{
-    assert(remote->carriers == NULL && count <= CONNECTIONS_MOST);
-    remote->carriers_most = count + REMOTE_QUIET_MOST;
-    remote->carriers = calloc(remote->carriers_most, sizeof(remote->carriers[0]));
-    if (remote->carriers == NULL)
-        return false;
-    while (remote->carrier_count < count)
-        if (!fetch_add_carrier(remote))
-            return false;
-    return true;
-}
-
 static void free_remote(struct remote *remote)
 {
-    for (unsigned i = 0; i < remote->carrier_count; i++)
-        attempt_free(remote->carriers[i].attempt);
-    free(remote->carriers);
+    fetch_free_carriers(remote);
     if (remote->multi != NULL)
         curl_multi_cleanup(remote->multi);
     pthread_mutex_destroy(&remote->lock);
@@ -229,7 +213,7 @@ static enum zt_status fill(struct remote *remote, const struct remote_options *o
     remote->system_proxy = options->system_proxy;
     remote->multi = curl_multi_init();
     if (remote->multi == NULL || !copy_text(&remote->ca_file, ca_file) ||
-        !copy_text(&remote->proxy, options->proxy) || !make_carriers(remote, connections))
+        !copy_text(&remote->proxy, options->proxy) || !fetch_make_carriers(remote, connections))
         return zt_fail_memory(error, "connections");
     curl_multi_setopt(remote->multi, CURLMOPT_MAXCONNECTS, (long)connections);
     pace_init(&remote->pace, connections);
