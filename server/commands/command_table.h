@@ -19,12 +19,6 @@ struct command_option {
     char letter; /* 'q' of -q; 0: none */
 };
 
-/* What the help shows for a command, at the end. */
-struct command_example {
-    const char *line;
-    const char *meaning;
-};
-
 #define COMMAND_EXAMPLES 2
 
 struct command {
@@ -36,7 +30,10 @@ struct command {
     const char *meaning;
     const struct command_option *options;
     const char *details; /* sentences; '\n' separates paragraphs */
-    struct command_example examples[COMMAND_EXAMPLES];
+    struct {
+        const char *line;
+        const char *meaning;
+    } examples[COMMAND_EXAMPLES]; /* what the help shows at the end */
 };
 
 extern const struct command command_table[];

@@ -71,7 +71,8 @@ void repo_versions_put(struct repo_versions *versions, struct hub_version *versi
     make_room(versions, version->count);
     assert(versions->count < REPO_VERSIONS_MAX);
     memmove(&versions->kept[1], &versions->kept[0], versions->count * sizeof(versions->kept[0]));
-    versions->kept[0] = (struct kept_version){version, ++versions->uses};
+    versions->kept[0].version = version;
+    versions->kept[0].used = ++versions->uses;
     versions->count++;
 }
 

@@ -12,15 +12,13 @@
  * may have more. */
 #define REPO_FILES_MAX ((size_t)150000)
 
-struct kept_version {
-    struct hub_version *version;
-    uint64_t used; /* higher is later */
-};
-
 /* Zeroed memory is empty. */
 struct repo_versions {
     struct hub_version *now; /* one of the kept versions; NULL: not listed yet */
-    struct kept_version kept[REPO_VERSIONS_MAX]; /* the youngest first */
+    struct {
+        struct hub_version *version;
+        uint64_t used;         /* higher is later */
+    } kept[REPO_VERSIONS_MAX]; /* the youngest first */
     unsigned count;
     uint64_t uses;
 };
