@@ -117,18 +117,6 @@ enum zt_status zt_cbor_key(struct zt_cbor_reader *reader, struct zt_cbor_walk *w
 
 /* --- keys of a map in any order --- */
 
-/* A key. Numbers are compared by value, strings by content, all other keys by their encoded
- * bytes. */
-struct zt_cbor_key {
-    union {
-        uint64_t number;
-        const uint8_t *bytes;
-    } is;
-    uint32_t length;
-    uint32_t position; /* of the key's head in the reader's bytes */
-    enum zt_cbor_kind kind;
-};
-
 /* The keys read so far from a map and from the maps around it. Starts zeroed; freed with
  * zt_cbor_keys_free. */
 struct zt_cbor_keys {

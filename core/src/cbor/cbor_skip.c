@@ -14,6 +14,18 @@
 /* Twice the number of halvings that a list of 2^30 keys takes. */
 #define SORT_ROUNDS 60
 
+/* A key. Numbers are compared by value, strings by content, all other keys by their encoded
+ * bytes. */
+struct zt_cbor_key {
+    union {
+        uint64_t number;
+        const uint8_t *bytes;
+    } is;
+    uint32_t length;
+    uint32_t position; /* of the key's head in the reader's bytes */
+    enum zt_cbor_kind kind;
+};
+
 enum zt_status zt_cbor_keys_add(struct zt_cbor_keys *keys, const struct zt_cbor_reader *reader,
                                 const struct zt_cbor_item *key, struct zt_error *error)
 {

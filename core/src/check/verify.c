@@ -78,7 +78,8 @@ static enum zt_status hash_inflated(struct zt_hashing *hashing,
     assert(component->encoding == ZT_ENCODING_DEFLATE);
     if (status == ZT_OK)
         status = zt_inflate_stream_start(stream, component->offset, component->length,
-                                         lead_bytes(component) + component->decoded_length, error);
+                                         lead_bytes(component) + component->decoded_length, false,
+                                         error);
     while (status == ZT_OK && length > 0) {
         status =
             zt_inflate_stream_read(stream, hashing->chunk, hashing->chunk_size, &length, error);

@@ -201,7 +201,7 @@ static enum zt_status open_deflate(struct zt_decoder *decoder, struct zt_error *
     decoder->read = zt_component_is_swapped(component) ? read_inflated_swapped : read_inflated;
     if (status == ZT_OK)
         status = zt_inflate_stream_start(decoder->inflated, component->offset, component->length,
-                                         lead + component->decoded_length, error);
+                                         lead + component->decoded_length, false, error);
     return status == ZT_OK ? skip_lead(decoder, error) : status;
 }
 

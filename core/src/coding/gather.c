@@ -81,11 +81,9 @@ static enum zt_status start_stream(struct zt_gather *gather, struct zt_error *er
 {
     const struct zt_component *component = gather->component;
     uint64_t skipped = skipped_bytes(component);
-    const struct zt_inflate_bounds bounds = {.stored_length = component->length,
-                                             .expected_length = skipped + gather->axes.span,
-                                             .partial = component->arrangement->partial};
-    enum zt_status status =
-        zt_inflate_stream_start_at(gather->stream, component->offset, &bounds, error);
+    enum zt_status status = zt_inflate_stream_start(gather->stream, component->offset,
+                                                    component->length, skipped + gather->axes.span,
+                                                    component->arrangement->partial, error);
 
     gather->window_at = 0;
     gather->window_length = 0;

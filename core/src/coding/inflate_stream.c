@@ -53,33 +53,24 @@ enum zt_status zt_inflate_stream_new(struct zt_source *source,
     return ZT_OK;
 }
 
-enum zt_status zt_inflate_stream_start_at(struct zt_inflate_stream *stream, uint64_t offset,
-                                          const struct zt_inflate_bounds *bounds,
-                                          struct zt_error *error)
+enum zt_status zt_inflate_stream_start(struct zt_inflate_stream *stream, uint64_t offset,
+                                       uint64_t stored_length, uint64_t expected_length,
+                                       bool is_partial, struct zt_error *error)
 {
-    if (!zt_inflate_ratio_possible(bounds->stored_length, bounds->expected_length))
+    if (!zt_inflate_ratio_possible(stored_length, expected_length))
         return zt_fail(error, ZT_CORRUPT, "zip §Deflate Ratio", offset,
                        "%" PRIu64 " deflated bytes cannot inflate to %" PRIu64 " bytes",
-                       bounds->stored_length, bounds->expected_length);
+                       stored_length, expected_length);
     assert(stream->is_set_up);
     inflateReset(&stream->zlib);
     stream->zlib.avail_in = 0;
     stream->has_ended = false;
     stream->offset = stream->next_offset = offset;
-    stream->stored_left = bounds->stored_length;
-    stream->expected_length = bounds->expected_length;
-    stream->partial = bounds->partial;
+    stream->stored_left = stored_length;
+    stream->expected_length = expected_length;
+    stream->partial = is_partial;
     stream->produced = 0;
     return ZT_OK;
-}
-
-enum zt_status zt_inflate_stream_start(struct zt_inflate_stream *stream, uint64_t offset,
-                                       uint64_t stored_length, uint64_t expected_length,
-                                       struct zt_error *error)
-{
-    const struct zt_inflate_bounds bounds = {stored_length, expected_length, false};
-
-    return zt_inflate_stream_start_at(stream, offset, &bounds, error);
 }
 
 static enum zt_status fill(struct zt_inflate_stream *stream, struct zt_error *error)

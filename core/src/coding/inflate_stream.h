@@ -21,23 +21,12 @@ bool zt_inflate_ratio_possible(uint64_t stored_length, uint64_t decoded_length);
 enum zt_status zt_inflate_stream_new(struct zt_source *source,
                                      struct zt_inflate_stream **out_stream, struct zt_error *error);
 
-/* Starts reading a run of stored bytes; anything read before is forgotten. ZT_CORRUPT if so few
- * bytes cannot inflate to the expected length. */
+/* Starts reading a run of stored bytes; anything read before is forgotten. If is_partial, more than
+ * the expected bytes may follow, and the end is not checked. ZT_CORRUPT if so few bytes cannot
+ * inflate to the expected length. */
 enum zt_status zt_inflate_stream_start(struct zt_inflate_stream *stream, uint64_t offset,
                                        uint64_t stored_length, uint64_t expected_length,
-                                       struct zt_error *error);
-
-struct zt_inflate_bounds {
-    uint64_t stored_length;
-    uint64_t expected_length;
-    /* More than the expected bytes may follow; the end is then not checked. */
-    bool partial;
-};
-
-/* The same for a stream of which only the beginning may be wanted. */
-enum zt_status zt_inflate_stream_start_at(struct zt_inflate_stream *stream, uint64_t offset,
-                                          const struct zt_inflate_bounds *bounds,
-                                          struct zt_error *error);
+                                       bool is_partial, struct zt_error *error);
 
 /* Reads up to capacity bytes; *out_length is less than capacity only at the end. The last expected
  * bytes are returned only after the end has been checked, so a caller with all bytes need not read

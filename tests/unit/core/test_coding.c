@@ -56,7 +56,7 @@ TEST(gzip_gives_the_text_back)
                          size);
         source = memory_source(coded, length);
         assert_ok(zt_inflate_stream_new(source, &stream, NULL));
-        assert_ok(zt_inflate_stream_start(stream, 10, length - frame, size, NULL));
+        assert_ok(zt_inflate_stream_start(stream, 10, length - frame, size, false, NULL));
         assert_ok(zt_inflate_stream_read(stream, back, TEXT_BYTES, &got, NULL));
         assert_int_equal(got, size);
         assert_memory_equal(back, text, size);

@@ -21,7 +21,7 @@ static size_t inflate_all(const uint8_t *bytes, size_t length, uint64_t expected
     zt_error_clear(error);
     source = memory_source(bytes, length);
     assert_ok(zt_inflate_stream_new(source, &stream, NULL));
-    if (zt_inflate_stream_start(stream, 0, length, expected, error) == ZT_OK)
+    if (zt_inflate_stream_start(stream, 0, length, expected, false, error) == ZT_OK)
         while (got > 0 && zt_inflate_stream_read(stream, out, sizeof(out), &got, error) == ZT_OK)
             total += got;
     zt_inflate_stream_free(stream);

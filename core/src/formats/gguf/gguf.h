@@ -13,19 +13,6 @@
 /* The same bound as for a zTensor manifest. */
 #define GGUF_HEADER_MAX_BYTES (1ull << 30)
 
-/* A tensor's type. Tensors of plain types are dense; all others consist of blocks, which only their
- * layout describes. */
-struct gguf_type {
-    const char *name;
-    const char *layout; /* NULL for plain types */
-    uint32_t elements_per_block;
-    uint32_t block_bytes;
-    enum zt_dtype dtype; /* ZT_U8 for blocks */
-};
-
-/* NULL for numbers that are not a type or whose type was removed from the format. */
-const struct gguf_type *gguf_type_find(uint32_t number);
-
 /* Types of values, called gguf_metadata_value_type in the specification. */
 enum gguf_value {
     GGUF_U8,

@@ -15,6 +15,16 @@
 
 /* --- types --- */
 
+/* A tensor's type. Tensors of plain types are dense; all others consist of blocks, which only their
+ * layout describes. */
+struct tensor_type {
+    const char *name;
+    const char *layout; /* NULL for plain types */
+    uint32_t elements_per_block;
+    uint32_t block_bytes;
+    enum zt_dtype dtype; /* ZT_U8 for blocks */
+};
+
 #define PLAIN(name, dtype, bytes)   \
     {                               \
         name, NULL, 1, bytes, dtype \
@@ -26,7 +36,7 @@
 
 /* 4, 5, 31 to 33 and 36 to 38 were removed from the format. Block sizes follow ggml's
  * structures. */
-static const struct gguf_type types[GGUF_TYPE_COUNT] = {
+static const struct tensor_type types[GGUF_TYPE_COUNT] = {
     [0] = PLAIN("f32", ZT_F32, 4),    [1] = PLAIN("f16", ZT_F16, 2),
     [2] = BLOCK("q4_0", 32, 18),      [3] = BLOCK("q4_1", 32, 20),
     [6] = BLOCK("q5_0", 32, 22),      [7] = BLOCK("q5_1", 32, 24),
@@ -47,7 +57,8 @@ static const struct gguf_type types[GGUF_TYPE_COUNT] = {
     [42] = BLOCK("q2_0", 64, 18),
 };
 
-const struct gguf_type *gguf_type_find(uint32_t number)
+/* Returns NULL for numbers that are not a type or whose type was removed from the format. */
+static const struct tensor_type *find_type(uint32_t number)
 {
     return number < GGUF_TYPE_COUNT && types[number].name != NULL ? &types[number] : NULL;
 }
@@ -60,7 +71,7 @@ struct entry {
     uint32_t rank;
     uint64_t shape[RANK_MAX]; /* slowest first, unlike in the file */
     uint32_t type_number;
-    const struct gguf_type *type;
+    const struct tensor_type *type;
     uint64_t offset; /* relative to the data */
     uint64_t rank_at;
     uint64_t offset_at;
@@ -112,7 +123,7 @@ static enum zt_status take_type(struct zt_cursor *cursor, struct entry *entry,
 
     if (status != ZT_OK)
         return status;
-    entry->type = gguf_type_find(entry->type_number);
+    entry->type = find_type(entry->type_number);
     if (entry->type == NULL)
         return zt_fail(error, ZT_INVALID, "gguf §Tensor Type", at,
                        "tensor type %" PRIu32 " is not known, or was removed", entry->type_number);
@@ -182,8 +193,8 @@ static enum zt_status check_place(const struct gguf_reading *reading, const stru
 
 /* Makes the attributes of a type's tensors, with keys in the order of deterministic CBOR. */
 static enum zt_status make_attributes(const struct gguf_reading *reading,
-                                      const struct gguf_type *type, struct zt_text *out_attributes,
-                                      struct zt_error *error)
+                                      const struct tensor_type *type,
+                                      struct zt_text *out_attributes, struct zt_error *error)
 {
     struct zt_attribute_list list = {0};
     enum zt_status status = zt_attribute_list_key(&list, zt_text_from("block_bytes"), error);

@@ -158,7 +158,7 @@ static enum zt_status read_inflated_header(struct reading *reading, struct array
         status = zt_inflate_stream_new(reading->source, &reading->stream, error);
     if (status == ZT_OK)
         status = zt_inflate_stream_start(reading->stream, array->data_offset, entry->stored_length,
-                                         entry->length, error);
+                                         entry->length, false, error);
     if (status == ZT_OK)
         status = inflate_to(reading, 0, first, error);
     if (status == ZT_OK)

@@ -298,7 +298,7 @@ static enum zt_status inflate(struct pytorch_archive *archive, uint32_t index,
         status = zt_inflate_stream_new(archive->source, &archive->stream, error);
     if (status == ZT_OK)
         status = zt_inflate_stream_start(archive->stream, archive->entries[index].data_offset,
-                                         entry->stored_length, entry->length, error);
+                                         entry->stored_length, entry->length, false, error);
     do {
         size_t part = 0;
 
