@@ -109,7 +109,8 @@ void model_view_write_index(const struct model_view *view, const struct generati
         const struct view_part *of = &view->parts[part];
 
         model_view_name(view, part, name);
-        for (uint32_t i = of->first; i < of->first + of->count; i++) {
+        /* Fewer objects: other bytes of the same identity, which the view does not know. */
+        for (uint32_t i = of->first; i < of->first + of->count && i < model->object_count; i++) {
             json_key(json, zt_object_name(&model->objects[i]));
             json_put_string(json, name);
         }
