@@ -16,6 +16,7 @@ import yaml
 import kustomize
 from environments import run_client
 from server_process import PROGRAM, TOP
+from wire import eventually
 
 FOLDER = TOP / "deploy" / "kubernetes"
 # Defined by operators that a cluster may have, not by Kubernetes.
@@ -297,11 +298,12 @@ def test_the_settings_start_a_server_that_answers_its_probes(built, tmp_path, st
         return
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         if "httpGet" in container.get(probe, {}):
-            assert client.get(f"{base}{container[probe]['httpGet']['path']}").status_code == 200
+            probed = f"{base}{container[probe]['httpGet']['path']}"
+            eventually(lambda probed=probed: client.get(probed).status_code == 200)
         elif probe in container:
             command = [PROGRAM, *container[probe]["exec"]["command"][1:]]
             environment = os.environ | here | {"ZTSERVE_LISTEN": f"{address}:{server.port}"}
-            assert subprocess.run(command, env=environment).returncode == 0
+            eventually(lambda run=(command, environment): subprocess.run(run[0], env=run[1]).returncode == 0)
     has_tokens, is_watched = "ZTSERVE_AUTH_TOKENS" in settings, "ZTSERVE_METRICS_PUBLIC" in settings
     assert client.get(f"{base}/v1/models").status_code == (401 if has_tokens else 200)
     assert client.get(f"{base}/metrics").status_code == (401 if has_tokens and not is_watched else 200)
