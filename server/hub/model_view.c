@@ -109,7 +109,7 @@ void model_view_write_index(const struct model_view *view, const struct generati
         const struct view_part *of = &view->parts[part];
 
         model_view_name(view, part, name);
-        /* Fewer objects: other bytes of the same identity, which the view does not know. */
+        /* Fewer objects if the file has other bytes than the view, and the same identity. */
         for (uint32_t i = of->first; i < of->first + of->count && i < model->object_count; i++) {
             json_key(json, zt_object_name(&model->objects[i]));
             json_put_string(json, name);

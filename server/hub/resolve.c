@@ -263,7 +263,12 @@ static enum outcome reply_index(struct request *request, struct resolve *resolve
     }
     if (resolve->json->failed)
         return problem_reply_no_memory(request);
-    assert(resolve->json->length == resolve->entry->identity.size_bytes);
+    /* Other bytes of the same identity, which the view does not know. */
+    if (resolve->json->length != resolve->entry->identity.size_bytes) {
+        resolve->status = zt_fail(&resolve->error, ZT_STALE, NULL, ZT_NO_OFFSET,
+                                  "%s is not the file that was listed", request->generation->path);
+        return problem_reply_error_as(request, PROBLEM_STORE_UNAVAILABLE, &resolve->error);
+    }
     representation_memory(reply, resolve->json->text, resolve->json->length);
     reply->media_type = "application/json";
     reply->ranges = true;
