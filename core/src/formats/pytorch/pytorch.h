@@ -58,7 +58,8 @@ enum zt_status pytorch_tensor_add(struct pytorch_reading *reading, struct zt_tex
 enum zt_status pytorch_keep_text(struct pytorch_reading *reading, struct zt_text text,
                                  const char **out_bytes, struct zt_error *error);
 
-/* The names are copied to the arena, so that the manifest's bytes can be freed. */
-void pytorch_drop_manifest(struct zt_model *model);
+/* The check of both readers. By then the names are in the arena, so it frees the manifest's
+ * bytes. */
+enum zt_status pytorch_drop_manifest(void *state, struct zt_model *model, struct zt_error *error);
 
 #endif

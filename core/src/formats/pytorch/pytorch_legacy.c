@@ -272,21 +272,13 @@ static enum zt_status read_pickles(void *state, struct zt_builder *builder, stru
     return pytorch_tree_read(&reading->shared, root, error);
 }
 
-static enum zt_status finish(void *state, struct zt_model *model, struct zt_error *error)
-{
-    (void)state;
-    (void)error;
-    pytorch_drop_manifest(model);
-    return ZT_OK;
-}
-
 static const struct zt_reader reader = {
     .format = ZT_FORMAT_PYTORCH,
     .name = "pytorch",
     .duplicate_rule = "pt §Names DuplicateName",
     .locate = locate,
     .read = read_pickles,
-    .check = finish,
+    .check = pytorch_drop_manifest,
 };
 
 enum zt_status pytorch_legacy_open(struct zt_source *source, struct zt_model **out_model,

@@ -384,8 +384,11 @@ void pytorch_set_budget(struct pytorch_reading *reading, uint64_t manifest_bytes
     builder->model->storage->arena.budget_bytes = (size_t)(left / 3);
 }
 
-void pytorch_drop_manifest(struct zt_model *model)
+enum zt_status pytorch_drop_manifest(void *state, struct zt_model *model, struct zt_error *error)
 {
+    (void)state;
+    (void)error;
     free(model->storage->manifest);
     model->storage->manifest = NULL;
+    return ZT_OK;
 }

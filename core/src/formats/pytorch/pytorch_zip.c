@@ -251,21 +251,13 @@ static enum zt_status read_archive(void *state, struct zt_builder *builder, stru
     return ZT_OK;
 }
 
-static enum zt_status finish(void *state, struct zt_model *model, struct zt_error *error)
-{
-    (void)state;
-    (void)error;
-    pytorch_drop_manifest(model);
-    return ZT_OK;
-}
-
 static const struct zt_reader reader = {
     .format = ZT_FORMAT_PYTORCH,
     .name = "pytorch",
     .duplicate_rule = "pt §Names DuplicateName",
     .locate = locate,
     .read = read_archive,
-    .check = finish,
+    .check = pytorch_drop_manifest,
 };
 
 enum zt_status pytorch_zip_open(struct zt_source *source, struct zt_model **out_model,
