@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a clone to a running server: installs what is missing, builds, writes an example into models/ if that is empty, and
-# serves it on http://127.0.0.1:8080 with uploads enabled. Arguments are passed on to `ztserve serve`.
+# From a clone to a running server: installs what is missing, builds, writes two examples into models/ if that is empty, and
+# serves them on http://127.0.0.1:8080 with uploads enabled. Arguments are passed on to `ztserve serve`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=deploy/packages.sh
@@ -12,7 +12,9 @@ deploy/build.sh build -DCMAKE_BUILD_TYPE=Release -DZT_SANITIZE= -DZT_TESTS=OFF
 mkdir -p models
 # Hidden files are the server's own and do not count.
 if [ -z "$(find models -mindepth 1 -not -path 'models/.*' -print -quit)" ]; then
-    echo "==> models/ is empty: writing models/example.zt"
+    echo "==> models/ is empty: writing models/example.zt and models/acme/tiny"
+    mkdir -p models/acme/tiny
+    build/ztserve-example --repository models/acme/tiny
     build/ztserve-example models/example.zt
 fi
 echo "==> starting"

@@ -3,13 +3,12 @@
 #include "container.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zstd.h>
 
 #include "cbor/cbor_write.h"
+#include "output.h"
 #include "zt/digest.h"
 
 /* Section 4: the same eight bytes begin and end the file. */
@@ -171,39 +170,10 @@ static bool build(const struct example_model *model, struct zt_buffer *file)
     return done;
 }
 
-/* Neither a reader nor a power failure may find a half-written example under its name. */
-static bool publish(const struct zt_buffer *file, const char *path)
-{
-    size_t size = strlen(path) + sizeof(".partial");
-    char *temporary = malloc(size);
-    FILE *stream = NULL;
-    bool written = false;
-
-    if (temporary == NULL)
-        return false;
-    snprintf(temporary, size, "%s.partial", path);
-    stream = fopen(temporary, "wb");
-    if (stream == NULL)
-        goto out;
-    written = fwrite(file->bytes, 1, file->length, stream) == file->length && fflush(stream) == 0 &&
-              fsync(fileno(stream)) == 0;
-    written = fclose(stream) == 0 && written;
-    written = written && rename(temporary, path) == 0;
-    if (!written) {
-        int reason = errno;
-
-        (void)unlink(temporary);
-        errno = reason;
-    }
-out:
-    free(temporary);
-    return written;
-}
-
 bool example_write(const struct example_model *model, const char *path)
 {
     struct zt_buffer file = {0};
-    bool written = build(model, &file) && publish(&file, path);
+    bool written = build(model, &file) && output_publish(&file, path);
 
     zt_buffer_free(&file);
     return written;

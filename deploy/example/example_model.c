@@ -1,6 +1,6 @@
 /* ztserve-example OUT: writes the example model, a tiny transformer with made-up weights that has
  * every kind of object a zTensor 1.2 file can hold. The same release of zstd always gives the same
- * bytes. */
+ * bytes. ztserve-example --repository FOLDER writes the example repository instead. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "container.h"
+#include "numbers.h"
+#include "repository.h"
 
 #define HIDDEN      64
 #define INNER       256
@@ -19,31 +21,8 @@
 struct making {
     struct example_object objects[OBJECTS_MAX];
     size_t count;
-    uint64_t random;
+    struct xorshift numbers;
 };
-
-/* Marsaglia's xorshift, shifts 13, 7, 17: the same numbers everywhere. */
-static uint64_t next_random(struct making *making)
-{
-    making->random ^= making->random << 13;
-    making->random ^= making->random >> 7;
-    making->random ^= making->random << 17;
-    return making->random;
-}
-
-/* A weight between -1/16 and 1/16, a multiple of 2^-14 so that every step is exact. */
-static float next_weight(struct making *making)
-{
-    return (float)((int)(next_random(making) >> 40 & 0x7ff) - 1024) / 16384.0f;
-}
-
-static uint32_t float_bits(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
 
 /* IEEE binary16 of a normal number within its range, cut rather than rounded: these weights fit
  * exactly. */
@@ -55,12 +34,6 @@ static uint16_t half_bits(float value)
     if (exponent < 127 - 14)
         return (uint16_t)(bits >> 16 & 0x8000);
     return (uint16_t)((bits >> 16 & 0x8000) | (exponent - 112) << 10 | (bits >> 13 & 0x3ff));
-}
-
-static void put_little(uint8_t *to, uint64_t value, unsigned width)
-{
-    for (unsigned i = 0; i < width; i++)
-        to[i] = (uint8_t)(value >> (8 * i));
 }
 
 static struct example_object *add_object(struct making *making, const char *name,
@@ -109,7 +82,7 @@ static void add_weights(struct making *making, const char *name, const char *dty
         count *= shape[i];
     bytes = add_component(object, "data", dtype, count, width);
     for (size_t i = 0; i < count; i++) {
-        float weight = next_weight(making);
+        float weight = xorshift_weight(&making->numbers);
         uint32_t bits = single ? float_bits(weight)
                         : half ? half_bits(weight)
                                : float_bits(weight) >> 16;
@@ -154,7 +127,7 @@ static void add_fp8(struct making *making, const char *name)
 
     object->components[0].type = "f8_e4m3fn";
     for (size_t i = 0; i < (size_t)INNER * HIDDEN; i++) {
-        uint64_t random = next_random(making) >> 32;
+        uint64_t random = xorshift_bits(&making->numbers) >> 32;
 
         /* Exponents 2 to 5 of 15: small weights, and never the NaN 0x7f. */
         bytes[i] = (uint8_t)((random & 0x80) | (2 + (random >> 8) % 4) << 3 | (random & 7));
@@ -175,7 +148,7 @@ static void add_quantized(struct making *making, const char *name)
     object->group_size = GROUP;
     object->packing = "8_per_i32";
     for (size_t i = 0; i < words; i++)
-        put_little(packed + i * 4, next_random(making) >> 32, 4);
+        put_little(packed + i * 4, xorshift_bits(&making->numbers) >> 32, 4);
     for (size_t i = 0; i < groups; i++) {
         put_little(scales + i * 2, half_bits((float)(1 + i % 15) / 1024.0f), 2);
         put_little(zeros + i * 2, half_bits(8.0f), 2);
@@ -198,7 +171,7 @@ static void add_csr(struct making *making, const char *name)
         put_little(pointers + row * 8, at, 8);
         for (size_t i = 0; row % 4 != 3 && i < kept; i++, at++) {
             put_little(indices + at * 8, row % 8 + i * 8, 8);
-            put_little(values + at * 4, float_bits(next_weight(making)), 4);
+            put_little(values + at * 4, float_bits(xorshift_weight(&making->numbers)), 4);
         }
     }
     assert(at == stored);
@@ -283,27 +256,36 @@ static void free_model(struct making *making)
             free(making->objects[i].components[j].bytes);
 }
 
-int main(int argc, char **argv)
+static bool write_model(const char *path)
 {
     static const struct example_attribute attributes[] = {
         {"architecture", "encoder"},
         {"description", "A tiny transformer with made-up weights"},
         {"license", "MIT"},
     };
-    struct making making = {.random = 0x9E3779B97F4A7C15};
+    struct making making = {.numbers = {XORSHIFT_START}};
     struct example_model model = {
         .attributes = attributes, .attribute_count = 3, .objects = making.objects};
     bool written;
 
-    if (argc != 2) {
-        fprintf(stderr, "usage: ztserve-example OUT\n");
-        return 2;
-    }
     make_model(&making);
     model.object_count = making.count;
-    written = example_write(&model, argv[1]);
-    if (!written)
-        fprintf(stderr, "ztserve-example: %s: %s\n", argv[1], strerror(errno));
+    written = example_write(&model, path);
     free_model(&making);
-    return written ? 0 : 1;
+    return written;
+}
+
+int main(int argc, char **argv)
+{
+    bool is_repository = argc == 3 && strcmp(argv[1], "--repository") == 0;
+    const char *out = argv[argc - 1];
+
+    if (argc != 2 && !is_repository) {
+        fprintf(stderr, "usage: ztserve-example OUT | ztserve-example --repository FOLDER\n");
+        return 2;
+    }
+    if (is_repository ? repository_write(out) : write_model(out))
+        return 0;
+    fprintf(stderr, "ztserve-example: %s: %s\n", out, strerror(errno));
+    return 1;
 }
