@@ -15,7 +15,7 @@
 #include "zt/join.h"
 
 /* Increase this whenever the JSON form of a manifest changes, so that caches revalidate. */
-#define JSON_FORM_REVISION 3
+#define JSON_FORM_REVISION 4
 
 static void add_shard(uint64_t words[2], const struct file_identity *identity)
 {

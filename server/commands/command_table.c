@@ -38,8 +38,9 @@ const struct command command_table[] = {
      .meaning = "show a file's manifest: a table, or JSON",
      .options = ls_options,
      .details =
-         "Shows a file's objects and attributes as a table, or the manifest that a server would "
-         "return. For a folder it lists the models below it as a server would: name, format, "
+         "Shows a file's objects and attributes as a table that ends with the number of its "
+         "parameters, or the manifest that a server would return. For a folder it lists the models "
+         "below it as a server would: name, format, "
          "objects, size, and the error of each model that cannot be read (exit status 1). Parts of "
          "a model with an index are omitted.\n" URLS_TOO "\n" SEVERAL_FILES,
      .examples = {{"ztserve ls model.gguf", "the tensors of a model"},

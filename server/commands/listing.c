@@ -224,11 +224,33 @@ static void show_size(FILE *stream, uint64_t bytes)
         fprintf(stream, " (%s)", text);
 }
 
+/* "1.2 B parameters"; nothing if their number does not fit in 64 bits. */
+static void show_parameters(FILE *stream, const struct zt_model *model)
+{
+    static const char *const units[] = {"K", "M", "B", "T"};
+    uint64_t elements;
+    double shown;
+    unsigned unit = 0;
+
+    if (!zt_model_elements(model, &elements))
+        return;
+    if (elements < 1000) {
+        fprintf(stream, "%" PRIu64 " parameter%s, ", elements, elements == 1 ? "" : "s");
+        return;
+    }
+    /* Numbers that would be rounded to 1000.0 are shown in the next unit. */
+    for (shown = (double)elements / 1000;
+         shown >= 999.95 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
+        shown /= 1000;
+    fprintf(stream, "%.1f %s parameters, ", shown, units[unit]);
+}
+
 void listing_print_totals(const struct zt_model *model, uint64_t bytes, FILE *stream)
 {
     fprintf(stream, "%" PRIu32 " object%s, %" PRIu32 " component%s, ", model->object_count,
             model->object_count == 1 ? "" : "s", model->component_count,
             model->component_count == 1 ? "" : "s");
+    show_parameters(stream, model);
     show_size(stream, bytes);
     fputs(", ", stream);
     model_kind_write(stream, model);

@@ -311,6 +311,17 @@ static void write_source(struct json *json, const struct zt_model *model,
     json_object_end(json);
 }
 
+static void write_parameters(struct json *json, const struct zt_model *model)
+{
+    uint64_t elements;
+
+    json_key_string(json, "parameters");
+    if (zt_model_elements(model, &elements))
+        json_uint(json, elements);
+    else
+        json_put_null(json);
+}
+
 void manifest_write(struct json *json, const struct zt_model *model,
                     const struct manifest_source *source,
                     const struct manifest_selection *selection)
@@ -330,6 +341,7 @@ void manifest_write(struct json *json, const struct zt_model *model,
     json_key_string(json, "name");
     json_text(json, source->name);
     write_source(json, model, source);
+    write_parameters(json, model);
     if (!chosen->without_attributes)
         write_attributes(&scribe, model->attributes.bytes, model->attributes.length);
     write_objects(&scribe, chosen);

@@ -73,7 +73,7 @@ def test_ls_shows_a_line_for_each_component(ztserve, write):
     assert rows[1] == ["fp8", "data", "dense", "u8", "as", "f8_e4m3fn", "[2]", "2", "raw", "crc32c"]
     assert rows[2] == ["layer.weight", "data", "dense", "f32", "[2,3]", "24", "raw", "sha256"]
     assert rows[3] == ["scalar", "data", "dense", "u8", "[]", "1", "raw", "-"]
-    assert result.lines[4].startswith("3 objects, 3 components, ")
+    assert result.lines[4].startswith("3 objects, 3 components, 9 parameters, ")
     assert result.lines[4].endswith("zt 1.2.0")
 
 
@@ -87,6 +87,7 @@ def test_ls_json_is_the_manifest(ztserve, write):
     assert manifest["source"]["format"] == "zt"
     assert manifest["source"]["version"] == "1.2.0"
     assert manifest["source"]["size"] == path.stat().st_size
+    assert manifest["parameters"] == 6
     assert manifest["attributes"] == {"framework": "x"}
     component = manifest["objects"]["w"]["components"]["data"]
     assert component["dtype"] == "f32"

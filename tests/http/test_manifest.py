@@ -80,7 +80,7 @@ def test_top_has_the_fields_of_the_contract(server, folder):
     shown = answer.json()
     assert answer["Content-Type"] == "application/json"
     assert answer["Cache-Control"] == "no-cache"
-    assert list(shown) == ["name", "source", "attributes", "objects"]
+    assert list(shown) == ["name", "source", "parameters", "attributes", "objects"]
     assert shown["name"] == "v12"
     source = shown["source"]
     assert list(source) == ["format", "version", "size", "modified", "etag", "href"]

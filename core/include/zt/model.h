@@ -242,6 +242,10 @@ bool zt_component_decoded_sha256(const struct zt_model *model, const struct zt_c
 /* The product of the shape. It fits in 64 bits, as zt_model_open has checked. */
 uint64_t zt_object_elements(const struct zt_model *model, const struct zt_object *object);
 
+/* The sum of these products over all objects: the number of a model's parameters. False if it does
+ * not fit in 64 bits, as hostile or sparse shapes may have it. */
+bool zt_model_elements(const struct zt_model *model, uint64_t *out_elements);
+
 static inline const struct zt_component *zt_object_components(const struct zt_model *model,
                                                               const struct zt_object *object)
 {

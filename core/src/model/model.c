@@ -56,6 +56,17 @@ uint64_t zt_object_elements(const struct zt_model *model, const struct zt_object
     return elements;
 }
 
+bool zt_model_elements(const struct zt_model *model, uint64_t *out_elements)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < model->object_count; i++)
+        if (__builtin_add_overflow(sum, zt_object_elements(model, &model->objects[i]), &sum))
+            return false;
+    *out_elements = sum;
+    return true;
+}
+
 uint64_t zt_manifest_position(const struct zt_model *model, const void *text)
 {
     const struct zt_model_storage *storage = model->storage;
