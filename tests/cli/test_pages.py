@@ -82,3 +82,14 @@ def test_the_map_shows_every_room():
     drawing = re.search(r"```\n(.*?)```", (TOP / "docs" / "internals" / "architecture.md").read_text(), re.DOTALL).group(1)
     drawn = re.findall(r"(?:core/src|server|config)\b[\w/]*", drawing)
     assert [room for room in rooms if room not in drawn and room != "server"] == []
+
+
+def test_the_figures_of_the_comparison_are_measured():
+    compared = (TOP / "docs" / "compare.md").read_text()
+    measured = (TOP / "docs" / "benchmarks.md").read_text()
+    figures = re.findall(r"(?<![\w.,])[\d.,]+ (?:GB/cpu s|GB/s|/cpu s|MiB|GiB|KiB)", compared)
+    assert len(figures) > 10
+    assert [figure for figure in figures if f" {figure}" not in measured] == []
+    ztserve, nginx, date = re.search(r"ztserve (\S+) and nginx (\S+) on two cores, measured on (\S+)\.", compared).groups()
+    for line in (f"| ztserve | {ztserve} |", f"| nginx | {nginx} |", "| cores | 2 |", f"Measured on {date} "):
+        assert line in measured
