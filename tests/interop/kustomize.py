@@ -5,6 +5,7 @@ Generated maps keep their names: the hash that kustomize appends is left out.
 
 import copy
 import json
+import re
 
 import yaml
 
@@ -42,6 +43,10 @@ def add_folder(objects, folder):
         add_folder(objects, folder / name)
     for patch in stated.pop("patches", []):
         apply_patch(objects, patch, path)
+    for image in stated.pop("images", []):
+        set_image(objects, image, path)
+    if "namespace" in stated:
+        set_namespace(objects, stated.pop("namespace"))
     require(stated == {}, path, f"keys that this test does not know: {sorted(stated)}")
 
 
@@ -70,6 +75,21 @@ def generate(objects, generator, path):
     else:
         require(generator["behavior"] == "merge" and existing is not None, path, "merges into a map that does not exist")
         existing["data"] |= values
+
+
+def set_image(objects, image, path):
+    require({"name"} < set(image) <= {"name", "newName", "newTag"}, path, image)
+    pods = [made["spec"]["template"]["spec"] for made in objects if made["kind"] in ("Deployment", "Job")]
+    for container in [container for pod in pods for container in pod.get("initContainers", []) + pod["containers"]]:
+        name, tag = re.fullmatch(r"(.*?)(:[^/:]+)?", container["image"]).groups()
+        if name == image["name"]:
+            new_tag = f":{image['newTag']}" if "newTag" in image else tag or ""
+            container["image"] = image.get("newName", name) + new_tag
+
+
+def set_namespace(objects, namespace):
+    for made in objects:
+        made["metadata"]["namespace"] = namespace
 
 
 def apply_patch(objects, patch, path):

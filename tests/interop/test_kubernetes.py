@@ -1,4 +1,4 @@
-"""deploy/kubernetes: what would be applied has the types of the API, fits together, and starts a ztserve with settings it knows."""
+"""deploy/kubernetes: what would be built has the types of the API, fits together, and starts a ztserve with settings it knows."""
 
 import base64
 import hashlib
@@ -15,6 +15,7 @@ import yaml
 
 import kustomize
 from environments import run_client
+from object_api import ObjectApi
 from server_process import PROGRAM, TOP
 from wire import eventually
 
@@ -24,6 +25,7 @@ CUSTOM = {"Certificate": "cert-manager.io/v1", "PodMonitor": "monitoring.coreos.
 # Made by the person who applies these, or by an operator.
 EXPECTED = {"ztserve-tokens", "ztserve-tls", "ztserve-jwks"}
 BUILDS = {
+    "default": (".", []),
     "base": ("base", []),
     "replicas": ("overlays/replicas", []),
     "replicas, watched": ("overlays/replicas", ["components/monitoring"]),
@@ -35,6 +37,8 @@ BUILDS = {
     "service accounts": ("base", ["components/tokens", "components/service-accounts"]),
     "sidecar": ("sidecar", []),
 }
+FOLDERS = sorted({folder for folder, _ in BUILDS.values()})
+VERSION = re.search(r"project\(ztserve VERSION ([0-9.]+)", (TOP / "CMakeLists.txt").read_text())[1]
 SUBJECT = "system:serviceaccount:training:trainer"
 TOKENS = f"""
 trainer  write  {hashlib.sha256(b"secret").hexdigest()}
@@ -42,10 +46,13 @@ pods     read   jwt:system:serviceaccount:training:*
 """.encode()
 
 
+def build(folder, components):
+    return kustomize.build(FOLDER / folder, [FOLDER / component for component in components])
+
+
 @pytest.fixture(params=BUILDS)
 def built(request):
-    folder, components = BUILDS[request.param]
-    return kustomize.build(FOLDER / folder, [FOLDER / component for component in components])
+    return build(*BUILDS[request.param])
 
 
 def one(objects, kind):
@@ -74,23 +81,85 @@ def settings_of(objects):
     return settings
 
 
+def used_by(folder):
+    """The kustomizations that one leads to, and their files."""
+    stated = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    yield folder / "kustomization.yaml"
+    for path in [(folder / name).resolve() for name in stated.get("resources", []) + stated.get("components", [])]:
+        yield from used_by(path) if path.is_dir() else [path]
+
+
 def test_every_file_is_used():
-    used = set()
-    for folder in FOLDER.rglob("kustomization.yaml"):
-        used |= {folder} | {folder.parent / name for name in yaml.safe_load(folder.read_text()).get("resources", [])}
-    assert {path for path in FOLDER.rglob("*") if path.is_file()} <= used
     tried = {name for folder, components in BUILDS.values() for name in [folder, *components]}
-    assert {str(path.parent.relative_to(FOLDER)) for path in FOLDER.rglob("kustomization.yaml")} == tried
+    used = {path for name in tried for path in used_by((FOLDER / name).resolve())}
+    assert {path for path in FOLDER.rglob("*") if path.is_file()} == used | {FOLDER / "claim.yaml"}
+
+
+def wrong_types(objects, folder):
+    (folder / "objects").write_text(json.dumps(objects))
+    return json.loads(run_client("kubernetes", folder / "objects"))
 
 
 def test_objects_have_the_types_of_the_api(built, tmp_path):
     assert all(made["apiVersion"] == CUSTOM[made["kind"]] for made in built if made["kind"] in CUSTOM)
-    (tmp_path / "objects").write_text(json.dumps([made for made in built if made["kind"] not in CUSTOM]))
-    assert json.loads(run_client("kubernetes", tmp_path / "objects")) == []
+    assert wrong_types([made for made in built if made["kind"] not in CUSTOM], tmp_path) == []
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
-@pytest.mark.parametrize("folder", sorted({folder for folder, _ in BUILDS.values()}))
+def test_deleting_a_folder_keeps_the_models(built):
+    """`kubectl delete -k` deletes the objects of a folder, which must not include the claim or its namespace."""
+    assert {made["kind"] for made in built} & {"PersistentVolumeClaim", "PersistentVolume", "Namespace"} == set()
+
+
+def test_the_claim_is_the_volume_that_everything_mounts(tmp_path):
+    claim = yaml.safe_load((FOLDER / "claim.yaml").read_text())
+    assert (claim["kind"], wrong_types([claim], tmp_path)) == ("PersistentVolumeClaim", [])
+    mounted = [volume for folder in FOLDERS for volume in pod_of(build(folder, []))["volumes"]]
+    names = [volume["persistentVolumeClaim"]["claimName"] for volume in mounted if "persistentVolumeClaim" in volume]
+    assert set(names) == {claim["metadata"]["name"]}
+    # Where such a claim cannot be on two nodes, a new pod would wait for the old one, which would wait for the new one.
+    assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]
+    for folder in (".", "overlays/writable"):
+        assert one(build(folder, []), "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def images_in(folder):
+    pods = [pod_of(kustomize.build(folder / name)) for name in FOLDERS]
+    return {container["image"] for pod in pods for container in containers_of(pod) if container["name"] == "ztserve"}
+
+
+def test_one_line_sets_the_image_of_servers(tmp_path):
+    assert images_in(FOLDER) == {f"localhost/ztserve:{VERSION}"}
+    # The image that `make image` builds.
+    assert "image=${ZT_IMAGE:-localhost/ztserve:$version}\n" in (TOP / "deploy" / "image.sh").read_text()
+    changed = shutil.copytree(FOLDER, tmp_path / "kubernetes")
+    line = changed / "components" / "image" / "kustomization.yaml"
+    line.write_text(line.read_text().replace("newName: localhost/ztserve", "newName: registry.example.org:5000/team/ztserve"))
+    assert images_in(changed) == {f"registry.example.org:5000/team/ztserve:{VERSION}"}
+
+
+def admitted(objects):
+    return [peer for rule in one(objects, "NetworkPolicy")["spec"]["ingress"] for peer in rule["from"]]
+
+
+@pytest.mark.parametrize("folder", sorted({folder for folder, components in BUILDS.values() if components}))
+def test_monitoring_admits_prometheus_from_its_namespace(folder):
+    assert admitted(build(folder, [])) == [{"podSelector": {}}]
+    watched = build(folder, ["components/monitoring"])
+    prometheus = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}},
+        "podSelector": {"matchLabels": {"app.kubernetes.io/name": "prometheus"}},
+    }
+    assert admitted(watched) == [{"podSelector": {}}, prometheus]
+    ports = [port["port"] for rule in one(watched, "NetworkPolicy")["spec"]["ingress"] for port in rule["ports"]]
+    assert ports == ["http", "http"]
+    assert one(watched, "PodMonitor")["spec"]["podMetricsEndpoints"][0]["port"] == "http"
+
+
+needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+
+
+@needs_kubectl
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_kubectl_makes_the_same_of_it(folder):
     command = ["kubectl", "kustomize", FOLDER / folder]
     made = subprocess.run(command, capture_output=True, text=True)
@@ -99,6 +168,29 @@ def test_kubectl_makes_the_same_of_it(folder):
     assert made.returncode == 0, made.stderr
     without_hash = re.sub(r"\bztserve-[a-z0-9]{10}\b", "ztserve", made.stdout)
     assert kustomize.as_text(yaml.safe_load_all(without_hash)) == kustomize.as_text(kustomize.build(FOLDER / folder))
+
+
+@pytest.fixture
+def api():
+    with ObjectApi() as api:
+        yield api
+        api.shutdown()
+
+
+def kubectl(api, *arguments):
+    command = ["kubectl", "--server", api.url, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"KUBECONFIG": os.devnull}, timeout=120)
+    assert result.returncode == 0, result.stderr
+
+
+@needs_kubectl
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_kubectl_deletes_everything_except_the_claim(folder, api):
+    kubectl(api, "apply", "--validate=false", "-f", FOLDER / "claim.yaml")
+    kubectl(api, "apply", "--validate=false", "-k", FOLDER / folder)
+    assert len(api.names()) > 1
+    kubectl(api, "delete", "-k", FOLDER / folder)
+    assert api.names() == ["persistentvolumeclaims/models"]
 
 
 def test_names_lead_to_what_is_there(built):
@@ -112,7 +204,6 @@ def test_names_lead_to_what_is_there(built):
     assert secrets | maps <= EXPECTED
     claims = [volume["persistentVolumeClaim"]["claimName"] for volume in volumes.values() if "persistentVolumeClaim" in volume]
     assert claims == ([] if settings_of(built)["ZTSERVE_ROOT"].startswith("s3://") else ["models"])
-    assert one(built, "PersistentVolumeClaim") is None or one(built, "PersistentVolumeClaim")["metadata"]["name"] == "models"
     assert one(built, "Certificate") is None or one(built, "Certificate")["spec"]["secretName"] in secrets
     for selector in selectors_of(built):
         assert selector.items() <= labels.items()
