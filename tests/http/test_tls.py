@@ -268,11 +268,34 @@ def test_a_handshake_that_trickles_is_cut(start):
                 pass
 
 
-def test_a_client_that_does_not_speak_tls_is_turned_away(server):
+@pytest.mark.parametrize("request_line", ["GET /healthz", "PUT /v1/models/x", "OPTIONS *"])
+def test_plain_http_is_answered_400_in_words(server, request_line):
     before = len(server.log_lines)
     for _ in range(10):
         with plain(server) as connection:
-            connection.sendall(HEALTH)
+            connection.sendall(f"{request_line} HTTP/1.1\r\nHost: x\r\nX: {'x' * 5000}\r\n\r\n".encode())
+            head, body = read_until_closed(connection).split(b"\r\n\r\n", 1)
+            assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n") and b"\r\nConnection: close" in head
+            assert f"\r\nContent-Length: {len(body)}".encode() in head
+            assert json.loads(body)["code"] == "invalid-request" and "https://" in json.loads(body)["detail"]
+    assert get(server, "/healthz").status == 200
+    # That request; the others are not worth a line.
+    assert len(server.log_lines) <= before + 2, server.log
+
+
+def test_plain_http_that_trickles_is_answered_too(server):
+    with plain(server) as connection:
+        connection.sendall(b"G")
+        assert read_until_closed(connection).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("garbage", [b"\x00" * 100, b"get / HTTP/1.1\r\n\r\n", b"\x80\x2e\x01", b" GET / HTTP/1.1\r\n\r\n"])
+def test_a_client_that_does_not_speak_tls_is_turned_away(server, garbage):
+    before = len(server.log_lines)
+    for _ in range(10):
+        with plain(server) as connection:
+            connection.sendall(garbage)
+            connection.shutdown(socket.SHUT_WR)
             assert b"HTTP/" not in read_until_closed(connection)
     assert get(server, "/healthz").status == 200
     # That request; the others are not worth a line.

@@ -81,6 +81,7 @@ struct connection {
     size_t unsent_bytes;
     enum connection_state state;
     enum connection_result result;
+    bool has_begun;     /* with TLS: its first bytes have arrived */
     bool has_extension; /* its deadline was extended once because timely bytes had not been read */
     bool is_surplus;    /* over the limit: only probes are answered; other requests fail with 503 */
 };

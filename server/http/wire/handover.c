@@ -257,12 +257,32 @@ bool handover_begin_body(struct connection *connection, const char *behind)
     return false;
 }
 
+/* No TLS record begins with a letter, and every method of HTTP does. Such a client would not
+ * understand an alert of TLS. */
+static bool refuse_plain_text(const struct connection *connection, const char *bytes)
+{
+    const struct connection plain = {.descriptor = connection->descriptor, .kept = -1};
+
+    if (bytes[0] < 'A' || bytes[0] > 'Z')
+        return false;
+    direct_problem_send(&plain, PROBLEM_INVALID_REQUEST,
+                        "this port accepts only HTTPS: use an address that begins with https://");
+    shutdown(connection->descriptor, SHUT_WR);
+    return true;
+}
+
 bool handover_judge(void *context, int descriptor, bool is_plain, const void *bytes, size_t length)
 {
     struct mhd *mhd = context;
     struct connection *connection = connections_find(&mhd->connections, descriptor);
 
     mhd->progressed = true;
+    /* GnuTLS receives records with recv, which shows them as plain bytes. */
+    if (connection != NULL && connection->tls != NULL && !connection->has_begun && length > 0) {
+        connection->has_begun = true;
+        if (is_plain && refuse_plain_text(connection, bytes))
+            return false;
+    }
     if (connection == NULL || is_plain != (connection->tls == NULL) ||
         connection->raw.state >= RAW_BROKEN)
         return true;
