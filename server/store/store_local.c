@@ -5,15 +5,62 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+/* Bytes of a line of /etc/passwd. */
+#define USER_LINE_SIZE 4096
+
 static enum zt_status not_found(struct zt_error *error)
 {
     return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such file");
 }
+
+/* --- the user --- */
+
+/* Reads the file of users itself: name services may load libraries and ask the network. */
+static void find_user(char out_user[STORE_USER_SIZE])
+{
+    FILE *file = fopen("/etc/passwd", "re");
+    char line[USER_LINE_SIZE];
+    struct passwd room;
+    struct passwd *found;
+
+    snprintf(out_user, STORE_USER_SIZE, "%" PRIuMAX, (uintmax_t)geteuid());
+    if (file == NULL)
+        return;
+    while (fgetpwent_r(file, &room, line, sizeof(line), &found) == 0) {
+        if (found->pw_uid != geteuid())
+            continue;
+        snprintf(out_user, STORE_USER_SIZE, "%s", found->pw_name);
+        break;
+    }
+    fclose(file);
+}
+
+/* Many programs write files that only their owner may read. The path comes last, because a long
+ * message is cut. */
+static enum zt_status fail_forbidden(const struct local_store *local, const char *path,
+                                     struct zt_error *error)
+{
+    struct stat info;
+    char mode[48] = "";
+
+    if (fstatat(local->root, path, &info, 0) == 0)
+        snprintf(mode, sizeof(mode), " (mode %04o%s)", (unsigned)info.st_mode & 07777,
+                 (info.st_mode & S_IROTH) == 0 ? "; chmod a+r allows it" : "");
+    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "user %s may not read this file%s: %s", local->user,
+            mode, path);
+    if (error != NULL)
+        error->os_error = EACCES;
+    return ZT_IO;
+}
+
+/* --- opening and removing --- */
 
 static enum zt_status local_open(struct store *store, const char *path,
                                  struct zt_source **out_source, struct file_identity *out_identity,
@@ -28,6 +75,8 @@ static enum zt_status local_open(struct store *store, const char *path,
     if (!store_path_is_clean(path) || store_local_withholds(local, path))
         return not_found(error);
     descriptor = store_path_open_file(local->root, path, O_RDONLY);
+    if (descriptor < 0 && errno == EACCES)
+        return fail_forbidden(local, path, error);
     if (descriptor < 0)
         return errno == ENOENT ? not_found(error) : store_fail_errno(error, errno, "cannot open");
     if (fstat(descriptor, &info) != 0) {
@@ -257,6 +306,7 @@ enum zt_status store_local_view(const char *root, struct store **out_store, stru
     }
     local->base.ops = &local_ops;
     local->root = descriptor;
+    find_user(local->user);
     staging_init(&local->staging, descriptor);
     local->base.staging = &local->staging;
     *out_store = &local->base;

@@ -33,8 +33,13 @@ struct own_files {
 
 enum store_ownership { STORE_NOT_OWNED, STORE_OWNED_ALONE, STORE_OWNED_SHARED };
 
+/* The longest name of a user that useradd makes, and NUL. */
+#define STORE_USER_SIZE 33
+
 struct local_store {
     struct store base;
+    char user[STORE_USER_SIZE]; /* whose rights decide which files can be read; a number if it has
+                                 * no name */
     enum store_ownership ownership; /* constant once there are other threads */
     char *root_path;
     /* The folder's descriptor. Its number never changes: if the folder is replaced, the new one
