@@ -33,7 +33,8 @@ struct conversion {
     struct zt_projection *projection;
     struct progress_line line;
     int64_t begun_ns;
-    bool has_replaced; /* a file that was there */
+    bool has_replaced;   /* a file that was there */
+    uint32_t part_count; /* of --max-shard; 0: one file was written */
 };
 
 static atomic_int stop_signal; /* read by all threads of the conversion */
@@ -237,6 +238,7 @@ static int make_parts(struct conversion *work, const struct split_plan *plan)
     status = split_output_write(plan, &how, work->request->out, &replacing, &failed, &error);
     progress_line_end(&work->line);
     work->has_replaced = replacing.has_happened;
+    work->part_count = plan->count;
     if (status != ZT_OK)
         result = failure_complain(failed != NULL ? failed : work->request->in, &error);
     free(failed);
@@ -275,24 +277,60 @@ static void report_lost_name(const struct conversion *work)
     printf("\", is lost, because %s cannot hold it\n", zt_target_name(work->request->target));
 }
 
-static void report_lost_attributes(const struct conversion *work)
+/* Where standard error is for programs, these lines are none of its objects. */
+static FILE *report_stream(const struct conversion *work)
 {
-    uint64_t count = work->projection->left_out;
-
-    if (count == 0)
-        return;
-    plain_text_write(stdout, work->request->out, strlen(work->request->out));
-    printf(": %" PRIu64 " attribute%s lost, because %s cannot hold %s\n", count,
-           count == 1 ? " is" : "s are", zt_target_name(work->request->target),
-           count == 1 ? "it" : "them");
+    return reporting_progress(&work->request->reporting) == PROGRESS_JSON ? stdout : stderr;
 }
 
-/* Counts the bytes of the tensors, before any compression. Where standard error is for programs,
- * this is none of its objects. */
+static void write_short(FILE *stream, struct zt_text text)
+{
+    plain_text_write_short(stream, text.bytes, text.length, NAME_CHARACTERS_MAX);
+}
+
+static void report_lost_attributes(const struct conversion *work)
+{
+    const struct zt_projection *made = work->projection;
+    FILE *stream = report_stream(work);
+
+    if (made->left_out == 0)
+        return;
+    plain_text_write(stream, work->request->out, strlen(work->request->out));
+    fprintf(stream, ": %" PRIu64 " attribute%s lost, because %s cannot hold %s:", made->left_out,
+            made->left_out == 1 ? " is" : "s are", zt_target_name(work->request->target),
+            made->left_out == 1 ? "it" : "them");
+    for (uint32_t i = 0; i < made->named_count; i++) {
+        fputs(i == 0 ? " " : ", ", stream);
+        write_short(stream, made->named[i].name);
+        if (made->named[i].object.bytes == NULL)
+            continue;
+        fputs(" of ", stream);
+        write_short(stream, made->named[i].object);
+    }
+    fputs(made->left_out > made->named_count ? ", …\n" : "\n", stream);
+}
+
+/* What fits into one part has no index. */
+static void report_parts(const struct conversion *work)
+{
+    FILE *stream = report_stream(work);
+
+    for (uint32_t i = 0; i <= work->part_count && work->part_count > 0; i++) {
+        char *path = split_output_path(work->request->out, i, work->part_count);
+
+        if (path == NULL)
+            continue;
+        plain_text_write(stream, path, strlen(path));
+        fputc('\n', stream);
+        free(path);
+    }
+}
+
+/* Counts the bytes of the tensors, before any compression. */
 static void report_summary(const struct conversion *work)
 {
     const struct zt_model *made = work->projection->model;
-    FILE *stream = reporting_progress(&work->request->reporting) == PROGRESS_JSON ? stdout : stderr;
+    FILE *stream = report_stream(work);
     const double seconds = (double)(clock_ns() - work->begun_ns) / (double)CLOCK_NS_PER_S;
     uint64_t bytes = 0;
 
@@ -300,9 +338,10 @@ static void report_summary(const struct conversion *work)
         if (made->components[i].decoded_length != ZT_LENGTH_UNKNOWN)
             bytes += made->components[i].decoded_length;
     plain_text_write(stream, work->request->out, strlen(work->request->out));
-    fprintf(stream, ": %" PRIu32 " object%s, %" PRIu64 " byte%s, %.3f seconds%s\n",
+    fprintf(stream, ": %" PRIu32 " object%s, %" PRIu64 " byte%s, %.3f seconds%s%s\n",
             made->object_count, made->object_count == 1 ? "" : "s", bytes, bytes == 1 ? "" : "s",
-            seconds, work->has_replaced ? ", replaced" : "");
+            seconds, work->has_replaced ? ", replaced" : "",
+            work->part_count > 0 ? ", in these files:" : "");
 }
 
 /* Signals that would end the program stop the conversion instead, so that it leaves no file
@@ -341,6 +380,7 @@ int command_convert(int argc, char **argv)
         report_lost_name(&work);
         report_lost_attributes(&work);
         report_summary(&work);
+        report_parts(&work);
     }
     close_work(&work);
     return command_finish(status);

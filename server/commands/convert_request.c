@@ -6,6 +6,7 @@
 #include "base/decimal.h"
 #include "client/model_source.h"
 #include "commands/commands.h"
+#include "conversion/read_only_format.h"
 #include "conversion/split_output.h"
 
 #define JOBS_MAX       256
@@ -53,16 +54,28 @@ static bool read_level(struct conversion_request *request, const char *text)
     return true;
 }
 
+static int refuse_target(const char *out)
+{
+    const char *read_only = read_only_format(out);
+
+    if (read_only != NULL)
+        return command_usage("%s: %s is read, not written; the formats that are written are "
+                             "zTensor, .mag, safetensors, NPZ and NPY",
+                             out, read_only);
+    return command_usage("%s: the extension belongs to no known format; choose one with --to", out);
+}
+
 static int choose_target(struct conversion_request *request)
 {
     if (request->in == NULL || request->out == NULL)
         return command_usage("convert needs two files: one to read and one to write");
+    if (operand_check(request->in) != EXIT_DONE)
+        return EXIT_USAGE;
     if (strcmp(request->out, "-") == 0)
         return command_usage(
             "OUT -: writing to standard output is not supported; use ./- for a file of that name");
     if (!find_target(request))
-        return command_usage("%s: the extension belongs to no known format; choose one with --to",
-                             request->out);
+        return refuse_target(request->out);
     if (request->zstd && request->target == ZT_TARGET_ZT2_CANONICAL)
         request->target = ZT_TARGET_ZT2;
     if (request->zstd && request->target != ZT_TARGET_ZT2 && request->target != ZT_TARGET_ZT1)

@@ -196,8 +196,6 @@ struct writing {
     const struct split_plan *plan;
     const struct zt_conversion *whole;
     struct split_replacing *replacing;
-    int stem_length; /* of path */
-    const char *path;
     char **paths;              /* for the parts, and then for the index */
     struct output_file *files; /* in the same order; the open files come first */
     uint32_t open_count;
@@ -212,21 +210,27 @@ static const char *base_of(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-static bool name_files(struct writing *writing)
+char *split_output_path(const char *path, uint32_t number, uint32_t count)
 {
-    const uint32_t count = writing->plan->count;
+    size_t stem = strlen(path);
+    char *made = NULL;
+    int length;
 
-    for (uint32_t i = 0; i <= count; i++) {
-        const int length =
-            i < count ? asprintf(&writing->paths[i], "%.*s-%05" PRIu32 "-of-%05" PRIu32 EXTENSION,
-                                 writing->stem_length, writing->path, i + 1, count)
-                      : asprintf(&writing->paths[i], "%.*s" EXTENSION ".index.json",
-                                 writing->stem_length, writing->path);
+    assert(number <= count);
+    if (zt_text_ends_like((struct zt_text){path, stem}, zt_text_from(EXTENSION)))
+        stem -= strlen(EXTENSION);
+    length = number < count ? asprintf(&made, "%.*s-%05" PRIu32 "-of-%05" PRIu32 EXTENSION,
+                                       (int)stem, path, number + 1, count)
+                            : asprintf(&made, "%.*s" EXTENSION ".index.json", (int)stem, path);
+    return length < 0 ? NULL : made;
+}
 
-        if (length < 0) {
-            writing->paths[i] = NULL;
+static bool name_files(struct writing *writing, const char *path)
+{
+    for (uint32_t i = 0; i <= writing->plan->count; i++) {
+        writing->paths[i] = split_output_path(path, i, writing->plan->count);
+        if (writing->paths[i] == NULL)
             return false;
-        }
     }
     return true;
 }
@@ -234,17 +238,12 @@ static bool name_files(struct writing *writing)
 static enum zt_status begin(struct writing *writing, const char *path, struct zt_error *error)
 {
     const uint32_t files = writing->plan->count + 1;
-    size_t length = strlen(path);
 
-    if (zt_text_ends_like((struct zt_text){path, length}, zt_text_from(EXTENSION)))
-        length -= strlen(EXTENSION);
-    writing->path = path;
-    writing->stem_length = (int)length;
     writing->paths = calloc(files, sizeof(*writing->paths));
     writing->files = calloc(files, sizeof(*writing->files));
     writing->objects = calloc(writing->whole->source->object_count + (size_t)1, sizeof(bool));
     if (writing->paths == NULL || writing->files == NULL || writing->objects == NULL ||
-        !name_files(writing))
+        !name_files(writing, path))
         return zt_fail_memory(error, "parts");
     return ZT_OK;
 }

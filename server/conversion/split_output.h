@@ -26,6 +26,10 @@ enum zt_status split_plan_make(const struct zt_model *source,
                                struct split_plan *out_plan, struct zt_error *error);
 void split_plan_free(struct split_plan *plan);
 
+/* The path of a part, which counts from 0, or of the index, whose number is the count; path is the
+ * path of a single file. The caller frees it; NULL without memory. */
+char *split_output_path(const char *path, uint32_t number, uint32_t count);
+
 /* The handling of existing files. */
 struct split_replacing {
     bool is_refused;   /* writing then fails as output_file_publish does */

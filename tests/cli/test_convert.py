@@ -76,7 +76,8 @@ def test_safetensors_holds_text_attributes_and_tiles_its_data(convert, ztserve, 
     source = write("a.zt", zt1(PLAIN, attributes={"framework": 'a "b"\n', "é": "ü", "steps": 7}))
     result = ztserve("convert", source, tmp_path / "a.safetensors")
     assert result.status == 0
-    assert "1 attribute is lost" in result.output
+    lost = f"{tmp_path / 'a.safetensors'}: 1 attribute is lost, because safetensors cannot hold it: steps"
+    assert result.output == "" and lost in result.error_lines
     data = (tmp_path / "a.safetensors").read_bytes()
     metadata, tensors = read_safetensors(data)
     assert metadata == {"framework": 'a "b"\n', "é": "ü"}
@@ -84,6 +85,26 @@ def test_safetensors_holds_text_attributes_and_tiles_its_data(convert, ztserve, 
     (length,) = struct.unpack_from("<Q", data)
     assert len(data) == 8 + length + sum(len(content) for _, _, content in tensors.values())
     assert [kind for kind, _, _ in tensors.values()] == ["F32", "F32", "I32", "F16", "BOOL"]
+
+
+def test_lost_attributes_are_named(ztserve, write, tmp_path):
+    objects = {"w\n": dense(WEIGHTS, "f32", [2, 3], attributes={"role": "weight"}), "x": dense(WEIGHTS, "f32", [6])}
+    source = write("a.zt", zt1(objects, attributes={"steps": 7, "framework": "x"}))
+    result = ztserve("convert", source, tmp_path / "a.npz")
+    before = f"{tmp_path / 'a.npz'}: 3 attributes are lost, because NPZ cannot hold them: "
+    (line,) = [line for line in result.error_lines if line.startswith(before)]
+    assert set(line.removeprefix(before).split(", ")) == {"steps", "framework", "role of w\\u000a"}
+    result = ztserve("convert", source, tmp_path / "b.npz", "--progress", "json")
+    assert "3 attributes are lost" in result.output and "are lost" not in result.errors
+    quiet = ztserve("convert", "-q", source, tmp_path / "c.npz")
+    assert (quiet.status, quiet.output, quiet.errors) == (0, "", "")
+
+
+def test_many_lost_attributes_are_cut(ztserve, write, tmp_path):
+    source = write("a.zt", zt1(PLAIN, attributes={f"key{number:03}": number for number in range(100)}))
+    result = ztserve("convert", source, tmp_path / "a.npz")
+    (line,) = [line for line in result.error_lines if "100 attributes are lost" in line]
+    assert line.endswith(": " + ", ".join(f"key{number:03}" for number in range(64)) + ", …")
 
 
 def test_numpy_reads_npz(convert, write):

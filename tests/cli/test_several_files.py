@@ -297,7 +297,7 @@ def test_convert_splits_into_parts_of_at_most_that_size(ztserve, folder, tmp_pat
     source = folder({"in.safetensors": safetensors_part(tensors, {"format": "pt"})}) / "in.safetensors"
     result = ztserve("convert", source, tmp_path / "out.safetensors", "--max-shard", "10")
     assert result.status == 0, result.errors
-    assert re.search(r"[0-9]+ objects?, [0-9]+ bytes?, [0-9.]+ seconds\n$", result.errors)
+    assert re.search(r"[0-9]+ objects?, [0-9]+ bytes?, [0-9.]+ seconds, in these files:\n", result.errors)
     parts, index = parts_of(tmp_path, "out")
     # In the order of the bytes in the file, as transformers takes a model's tensors in their order.
     assert [sorted(part) for part in parts.values()] == [["f"], ["d", "e"], ["a", "b", "c"]]
@@ -387,6 +387,21 @@ def test_a_part_that_cannot_be_named_takes_the_others_back(ztserve, folder, tmp_
     assert result.status == 1
     assert "x.safetensors.index.json: it exists and is not a regular file" in result.errors
     assert [path.name for path in out.iterdir()] == ["x.safetensors.index.json"]
+
+
+def test_the_last_lines_name_the_files_that_exist(ztserve, folder, tmp_path):
+    files = folder(safetensors_model("m", PARTS))
+    result = ztserve("convert", files / INDEX, tmp_path / "out.SafeTensors", "--max-shard", "60")
+    assert result.status == 0
+    made = [part_name("out", number, 2, "safetensors") for number in (1, 2)] + ["out.safetensors.index.json"]
+    assert result.error_lines[-3:] == [str(tmp_path / name) for name in made]
+    assert result.error_lines[-4].endswith(" seconds, in these files:")
+    assert all((tmp_path / name).is_file() for name in made)
+    quiet = ztserve("convert", "-q", files / INDEX, tmp_path / "out.safetensors", "--max-shard", "60")
+    assert (quiet.status, quiet.output, quiet.errors) == (0, "", "")
+    # What fits into one file is that file.
+    result = ztserve("convert", files / INDEX, tmp_path / "one.safetensors", "--max-shard", "1GB")
+    assert len(result.error_lines) == 1 and result.errors.startswith(f"{tmp_path / 'one.safetensors'}: ")
 
 
 @pytest.mark.parametrize("size", ["", "0", "0GB", "-1", "1.5GB", "5XB", "GB", "99999999999999999999", "18446744073709551615KB"])

@@ -49,6 +49,15 @@ struct zt_origin {
     const struct zt_widener *widener;
 };
 
+/* An attribute that the target has no place for. */
+struct zt_left_out {
+    struct zt_text object; /* its object's name; bytes is NULL for attributes of the model */
+    struct zt_text name;
+};
+
+/* A projection names at most this many. */
+#define ZT_LEFT_OUT_NAMED 64
+
 struct zt_projection {
     enum zt_target target;
     bool is_widened; /* by zt_model_project_widened */
@@ -59,6 +68,9 @@ struct zt_projection {
     struct zt_origin *origins; /* one for each of model->components */
     /* Number of attributes that were left out because the target has no place for them. */
     uint64_t left_out;
+    /* The first of them, except those whose keys are not text. */
+    struct zt_left_out named[ZT_LEFT_OUT_NAMED];
+    uint32_t named_count;
 };
 
 /* Projects a model, which must outlive the projection because its texts are borrowed.

@@ -1,6 +1,6 @@
 /* Projecting to the formats that hold only dense tensors: safetensors, NPZ, NPY and .mag.
  *
- * Attributes for which the format has no place are left out and counted. */
+ * Attributes for which the format has no place are left out, counted and named. */
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
@@ -31,7 +31,25 @@ static bool is_mag_key(const struct zt_cbor_item *key)
            memchr(key->bytes, 0, (size_t)key->value) == NULL;
 }
 
-/* Encodes a pair if the target can hold it, otherwise counts it as left out. */
+/* Names an attribute that is left out, unless enough are named. The key may be temporary. */
+static enum zt_status name_left_out(struct zt_projecting *projecting, struct zt_text object,
+                                    const struct zt_cbor_item *key)
+{
+    struct zt_projection *projection = projecting->projection;
+    const struct zt_text text = {(const char *)key->bytes, (size_t)key->value};
+    struct zt_left_out named = {.object = object};
+    enum zt_status status;
+
+    assert(projection->named_count <= ZT_LEFT_OUT_NAMED);
+    if (projection->named_count == ZT_LEFT_OUT_NAMED || key->kind != ZT_CBOR_TEXT)
+        return ZT_OK;
+    status = zt_project_keep(projecting, text, &named.name);
+    if (status == ZT_OK)
+        projection->named[projection->named_count++] = named;
+    return status;
+}
+
+/* Encodes a pair if the target can hold it, otherwise counts and names it as left out. */
 static enum zt_status project_pair(struct zt_projecting *projecting, struct zt_cbor_reader *reader,
                                    const struct zt_cbor_item *key, struct zt_buffer *pairs,
                                    uint64_t *count)
@@ -51,6 +69,8 @@ static enum zt_status project_pair(struct zt_projecting *projecting, struct zt_c
         (*count)++;
     } else {
         projecting->projection->left_out++;
+        if (status == ZT_OK)
+            status = name_left_out(projecting, (struct zt_text){NULL, 0}, key);
     }
     return status == ZT_OK ? zt_cbor_skip(reader, projecting->error) : status;
 }
@@ -224,6 +244,37 @@ static enum zt_status refuse_layout(const struct zt_projecting *projecting)
                            object->format, advice);
 }
 
+/* Counts and names the attributes of the current object: no dense format has a place for them. */
+static enum zt_status leave_out_attributes(struct zt_projecting *projecting)
+{
+    const struct zt_object *from = projecting->from;
+    const struct zt_text map = {(const char *)from->attributes, from->attributes_length};
+    struct zt_cbor_reader reader;
+    struct zt_cbor_item item;
+    struct zt_cbor_walk walk;
+    struct zt_arena arena;
+    enum zt_status status;
+
+    projecting->projection->left_out += zt_attributes_count(map);
+    if (map.length == 0 || projecting->projection->named_count == ZT_LEFT_OUT_NAMED)
+        return ZT_OK;
+    zt_arena_init(&arena, SIZE_MAX / 2);
+    zt_cbor_reader_init(&reader, map.bytes, map.length, 0, ZT_CBOR_ZT1, &arena);
+    status = zt_cbor_next(&reader, &item, projecting->error);
+    assert(status != ZT_OK || item.kind == ZT_CBOR_MAP);
+    if (status == ZT_OK)
+        walk = zt_cbor_enter(&reader, &item);
+    while (status == ZT_OK && zt_cbor_more(&reader, &walk)) {
+        status = zt_cbor_key(&reader, &walk, &item, projecting->error);
+        if (status == ZT_OK)
+            status = name_left_out(projecting, zt_object_name(from), &item);
+        if (status == ZT_OK)
+            status = zt_cbor_skip(&reader, projecting->error);
+    }
+    zt_arena_free(&arena);
+    return status;
+}
+
 enum zt_status zt_project_dense(struct zt_projecting *projecting)
 {
     struct zt_object *object = projecting->object;
@@ -232,8 +283,9 @@ enum zt_status zt_project_dense(struct zt_projecting *projecting)
 
     if (!is_dense(projecting))
         return refuse_layout(projecting);
-    projecting->projection->left_out += zt_attributes_count(
-        (struct zt_text){(const char *)object->attributes, object->attributes_length});
+    status = leave_out_attributes(projecting);
+    if (status != ZT_OK)
+        return status;
     object->attributes = NULL;
     object->attributes_length = 0;
     assert(part->encoding == ZT_ENCODING_RAW && part->length == part->decoded_length);

@@ -303,6 +303,21 @@ TEST(attributes_are_in_the_order_of_the_target)
     written_free(&third);
 }
 
+/* The attributes that are left out, in the order of the file. */
+static void assert_named(const struct zt_projection *made, const char *const *names, unsigned count)
+{
+    assert_int_equal(made->named_count, count);
+    for (unsigned i = 0; i < count; i++) {
+        const struct zt_left_out *left_out = &made->named[i];
+        char text[64];
+
+        snprintf(text, sizeof(text), "%.*s%s%.*s", (int)left_out->name.length, left_out->name.bytes,
+                 left_out->object.bytes != NULL ? " of " : "", (int)left_out->object.length,
+                 left_out->object.bytes != NULL ? left_out->object.bytes : "");
+        assert_string_equal(text, names[i]);
+    }
+}
+
 TEST(dense_targets_keep_what_they_can_and_count_the_rest)
 {
     struct zt_projection *made = NULL;
@@ -315,6 +330,7 @@ TEST(dense_targets_keep_what_they_can_and_count_the_rest)
     assert_cbor(made->model->attributes.bytes, made->model->attributes.length,
                 "{'a':'u','text':'t'}");
     assert_true(made->left_out == 4);
+    assert_named(made, (const char *[]){"n", "f", "o of x", "p of x"}, 4);
     zt_projection_free(made);
     assert_ok(zt_model_project(first.model, ZT_TARGET_MAG, &made, &error));
     assert_cbor(made->model->attributes.bytes, made->model->attributes.length, "{'n':7}");
