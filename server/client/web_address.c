@@ -15,6 +15,15 @@ bool web_address_is_meant(const char *text)
     return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
 }
 
+bool web_address_lacks_scheme(const char *text)
+{
+    const size_t length = strcspn(text, "/?#");
+    const char *colon = memrchr(text, ':', length);
+
+    return colon != NULL && isdigit((unsigned char)colon[1]) &&
+           config_is_host_and_port(text, length);
+}
+
 /* Returns the length of a URL's origin; 0 if it has none. */
 static size_t origin_length(const char *text)
 {

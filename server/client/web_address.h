@@ -20,6 +20,9 @@ struct web_address {
 /* Returns true if a text begins like a URL that the commands accept. */
 bool web_address_is_meant(const char *text);
 
+/* Returns true if a text would be a URL with "http://" before it: "host:8080/x". */
+bool web_address_lacks_scheme(const char *text);
+
 /* Parses a URL. Escapes spaces and non-ASCII bytes, and drops a fragment. Returns false if it is
  * not an http or https URL, contains a user name, or is too long. */
 bool web_address_read(const char *text, struct web_address *out_address);

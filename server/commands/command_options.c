@@ -228,6 +228,15 @@ const struct command_option push_options[] = {
     {.name = NULL},
 };
 
+const struct command_option token_options[] = {
+    {"--tokens", VALUE_FILE, false, "FILE", NULL,
+     "the tokens file; default: auth.tokens of the configuration", 0},
+    {"--config", VALUE_FILE, false, "FILE", NULL,
+     "the server's configuration; the environment overrides it", 0},
+    {"--quiet", VALUE_NONE, false, NULL, NULL, "print only the token", 'q'},
+    {.name = NULL},
+};
+
 const struct command_option help_options[] = {
     {"--man", VALUE_NONE, false, NULL, NULL, "print the manual page, as input for man", 0},
     {.name = NULL},

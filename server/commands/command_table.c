@@ -20,15 +20,17 @@
 const struct command command_table[] = {
     {.name = "serve",
      .run = command_serve,
-     .operands = "--root DIR [options]",
+     .operands = "DIR [options]",
+     .kind = VALUE_FOLDER,
      .meaning = "serve every model below DIR",
      .options = serve_options,
-     .details = "Serves every model below the folder that --root or the configuration names, until "
-                "SIGTERM or SIGINT. It prints its address once it accepts requests, and logs to "
-                "standard error. SIGHUP reloads the configuration and looks for new models at "
-                "once.\nEvery other setting is a key of the configuration file or an environment "
-                "variable: ZTSERVE_UPLOAD_MAX_BYTES is upload.max_bytes.",
-     .examples = {{"ztserve serve --root models", "on http://127.0.0.1:8080"},
+     .details =
+         "Serves every model below DIR, or below the folder that --root or the configuration "
+         "names, until SIGTERM or SIGINT. It prints its address once it accepts requests, and logs "
+         "to standard error. SIGHUP reloads the configuration and looks for new models at "
+         "once.\nEvery other setting is a key of the configuration file or an environment "
+         "variable: ZTSERVE_UPLOAD_MAX_BYTES is upload.max_bytes.",
+     .examples = {{"ztserve serve models", "on http://127.0.0.1:8080"},
                   {"ztserve serve --root /srv/models --listen 0.0.0.0:9000 --verify eager",
                    "for the whole network, after checking every digest"}}},
     {.name = "ls",
@@ -37,12 +39,11 @@ const struct command command_table[] = {
      .kind = VALUE_FILE,
      .meaning = "show a file's manifest: a table, or JSON",
      .options = ls_options,
-     .details =
-         "Shows a file's objects and attributes as a table that ends with the number of its "
-         "parameters, or the manifest that a server would return. For a folder it lists the models "
-         "below it as a server would: name, format, "
-         "objects, size, and the error of each model that cannot be read (exit status 1). Parts of "
-         "a model with an index are omitted.\n" URLS_TOO "\n" SEVERAL_FILES,
+     .details = "Shows a file's objects and attributes as a table that ends with the number of its "
+                "parameters, or the manifest that a server would return. For a folder it lists the "
+                "models below it as a server would: name, format, objects, size, and the error of "
+                "each model that cannot be read (exit status 1). Parts of a model with an index "
+                "are omitted.\n" URLS_TOO "\n" SEVERAL_FILES,
      .examples = {{"ztserve ls model.gguf", "the tensors of a model"},
                   {"ztserve ls --json models | jq -r '.[] | select(.error) | .path'",
                    "the files below a folder that cannot be read"}}},
@@ -97,11 +98,12 @@ const struct command command_table[] = {
          "SIZE bytes each (a larger tensor gets a separate file), and their index: for OUT "
          "model.safetensors, model-00001-of-00003.safetensors and so on, and "
          "model.safetensors.index.json. SIZE is a whole number of bytes, or of KB, MB, GB, TB "
-         "(powers of 1000), KiB, MiB, GiB or TiB (powers of 1024). A model that fits into one file "
-         "is written as OUT.\n--match, --shard and --axis write some objects, or one rank's part "
-         "of each, as pull does. A glob or a rule that matches no object is an error, because it "
-         "may be mistyped. Sets of rules (@llama, @mixtral, @qwen-moe, @gpt-oss) contain the "
-         "tensor names of these architectures and reject all others.\n" SEVERAL_FILES,
+         "(powers of 1000), KiB, MiB, GiB or TiB (powers of 1024). The last lines name the files. "
+         "A model that fits into one file is written as OUT.\n--match, --shard and --axis write "
+         "some objects, or one rank's part of each, as pull does. A glob or a rule that matches no "
+         "object is an error, because it may be mistyped. Sets of rules (@llama, @mixtral, "
+         "@qwen-moe, @gpt-oss) contain the tensor names of these architectures and reject all "
+         "others.\n" SEVERAL_FILES,
      .examples = {{"ztserve convert model.safetensors model.zt", "to zTensor 1.2"},
                   {"ztserve convert --to zt2 --zstd=19 model.gguf model.zt",
                    "to zTensor 2, compressed where that saves space"}}},
@@ -149,6 +151,22 @@ const struct command command_table[] = {
                    "a model under another name"},
                   {"ztserve push *.gguf http://host:8080/team/",
                    "several, named after their files"}}},
+    {.name = "token",
+     .run = command_token,
+     .operands = "NAME read|write|admin [GLOB...] [options]",
+     .kind = VALUE_OTHER,
+     .meaning = "make a token for a client and add it to the tokens file",
+     .options = token_options,
+     .details = "Makes a random token, prints it once, and appends a line for the client NAME with "
+                "its hash and its rights to the tokens file. A new file is readable by its owner "
+                "only; an existing one keeps its owner and rights. Nothing changes if every user "
+                "can read the file, or if it already has a client of this name. A running server "
+                "accepts the token after SIGHUP.\nread lets the client download, write also upload "
+                "and delete, admin also see all uploads. GLOB limits the client to models whose "
+                "names match it, or one of several.",
+     .examples = {{"ztserve token grafana read --tokens tokens", "for --tokens tokens of serve"},
+                  {"ztserve token trainer write 'acme/*' --config /etc/ztserve/ztserve.json",
+                   "for the file that auth.tokens names"}}},
     {.name = "check-config",
      .run = command_check_config,
      .operands = "FILE",

@@ -152,7 +152,7 @@ int command_healthcheck(int argc, char **argv)
         }
     } else if (!is_plain(given.url) || strlen(given.url) > URL_MOST ||
                !probe_url_parse(&probe, given.url, path)) {
-        return command_usage("\"%s\" is not an http or https URL", given.url);
+        return url_refuse(given.url);
     }
     result = take_token(&given, &probe);
     if (result == EXIT_DONE)

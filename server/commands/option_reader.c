@@ -10,6 +10,7 @@
 
 #include "client/model_address.h"
 #include "commands/commands.h"
+#include "conversion/read_only_format.h"
 
 /* All words of an option, and commas. */
 #define WORDS_SIZE 160
@@ -55,6 +56,8 @@ static const struct command_option *find(const struct command *command, const ch
 
 static enum option_found refuse_word(const struct command_option *option, const char *value)
 {
+    /* A format that only some options could take. */
+    const char *read_only = read_only_format(value);
     char text[WORDS_SIZE] = "";
     size_t at = 0;
 
@@ -64,7 +67,11 @@ static enum option_found refuse_word(const struct command_option *option, const 
         at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", at == 0 ? "" : before, *word);
     }
     assert(at < sizeof(text));
-    command_usage("%s %s: it must be %s", option->name, value, text);
+    if (read_only != NULL)
+        command_usage("%s %s: %s is read, not written; it must be %s", option->name, value,
+                      read_only, text);
+    else
+        command_usage("%s %s: it must be %s", option->name, value, text);
     return OPTION_WRONG;
 }
 
@@ -189,12 +196,30 @@ int server_options_check(const struct client_options *options)
     return status == EXIT_DONE ? check_file("--ca", options->ca_file) : status;
 }
 
-int operands_check(char **paths, int count)
+int url_refuse(const char *text)
+{
+    if (web_address_lacks_scheme(text))
+        return command_usage("%s: this is not an http or https URL; did you mean http://%s?", text,
+                             text);
+    return command_usage("%s: this is not an http or https URL", text);
+}
+
+int operand_check(const char *path)
 {
     struct zt_error error;
 
-    for (int i = 0; i < count; i++)
-        if (web_address_is_meant(paths[i]) && model_address_check(paths[i], &error) != ZT_OK)
-            return command_usage("%s: %s", paths[i], error.message);
+    if (web_address_is_meant(path) && model_address_check(path, &error) != ZT_OK)
+        return command_usage("%s: %s", path, error.message);
+    if (web_address_lacks_scheme(path) && access(path, F_OK) != 0)
+        return command_usage("%s: there is no such file; did you mean http://%s?", path, path);
     return EXIT_DONE;
+}
+
+int operands_check(char **paths, int count)
+{
+    int status = EXIT_DONE;
+
+    for (int i = 0; i < count && status == EXIT_DONE; i++)
+        status = operand_check(paths[i]);
+    return status;
 }

@@ -47,7 +47,11 @@ enum progress_mode reporting_progress(const struct reporting *reporting);
 bool server_option_take(struct client_options *options, const struct option_reader *reader);
 /* EXIT_DONE; or EXIT_USAGE with a line about the option whose file cannot be read. */
 int server_options_check(const struct client_options *options);
-/* The same for operands: URLs among them that can name neither a model nor a file. */
+/* The same for operands: URLs that can name neither a model nor a file, and missing files that look
+ * like URLs without a scheme. */
+int operand_check(const char *path);
 int operands_check(char **paths, int count);
+/* The line about an operand that must be a URL and is none; returns EXIT_USAGE. */
+int url_refuse(const char *text);
 
 #endif

@@ -411,8 +411,8 @@ int command_serve(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (config.root[0] == '\0')
-        return command_usage(
-            "serve needs a folder or a bucket: --root DIR, or --root s3://bucket/prefix");
+        return command_usage("serve needs a folder or a bucket: serve DIR (or --root DIR), or "
+                             "serve s3://bucket/prefix");
     configure_log(&config);
     raise_descriptor_limit();
     warn_if_not_writable(&config);

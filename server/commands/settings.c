@@ -1,5 +1,5 @@
-/* Reads the arguments ("--name value", "--name=value") and merges the sources of the
- * configuration. */
+/* Reads the arguments ("--name value", "--name=value", and a folder in place of --root) and merges
+ * the sources of the configuration. */
 #include "commands/settings.h"
 
 #include <assert.h>
@@ -18,6 +18,8 @@ struct walk {
     int argc;
     char **argv;
     int at;
+    const char *operand; /* a folder without --root before it; NULL: none yet */
+    bool has_root;       /* --root was given */
 };
 
 struct argument {
@@ -30,14 +32,11 @@ static bool fail(struct config_message *message, const char *name, const char *r
     return config_fail(message, "%.200s: %s", name, reason);
 }
 
-/* Names the option that was probably meant; a folder alone was meant for --root. */
+/* Names the option that was probably meant. */
 static bool fail_unknown(struct config_message *message, const char *name)
 {
     const char *nearest = command_nearest_option(command_find("serve"), name);
 
-    if (name[0] != '-')
-        return config_fail(message, "%.200s: unknown argument; did you mean --root %.200s?", name,
-                           name);
     if (nearest != NULL)
         return config_fail(message, "%.200s: unknown argument; did you mean %s?", name, nearest);
     return fail(message, name, "unknown argument");
@@ -48,6 +47,21 @@ static enum config_argument kind_of(const char *name)
     return strcmp(name, "--config") == 0 ? CONFIG_ARGUMENT_VALUE : config_argument_kind(name);
 }
 
+/* A folder is the value of --root. Two folders would be a mistake, such as an unquoted blank. */
+static bool take_folder(struct walk *walk, const char *folder, struct argument *argument,
+                        struct config_message *message)
+{
+    if (walk->operand != NULL)
+        return config_fail(message, "%.200s: serve takes one folder, and %.200s is another", folder,
+                           walk->operand);
+    if (folder[0] == '\0')
+        return config_fail(message, "the folder to serve has no name");
+    walk->operand = folder;
+    strcpy(argument->name, "--root");
+    argument->value = folder;
+    return true;
+}
+
 /* Reads the next argument and its value. */
 static bool walk_take(struct walk *walk, struct argument *argument, struct config_message *message)
 {
@@ -56,6 +70,8 @@ static bool walk_take(struct walk *walk, struct argument *argument, struct confi
     enum config_argument kind;
 
     assert(walk->at <= walk->argc);
+    if (text[0] != '-')
+        return take_folder(walk, text, argument, message);
     if (strncmp(text, "--", 2) != 0 || length >= sizeof(argument->name))
         return fail_unknown(message, text);
     memcpy(argument->name, text, length);
@@ -72,6 +88,7 @@ static bool walk_take(struct walk *walk, struct argument *argument, struct confi
             return fail(message, argument->name, "needs a value");
         argument->value = walk->argv[walk->at++];
     }
+    walk->has_root = walk->has_root || strcmp(argument->name, "--root") == 0;
     return true;
 }
 
@@ -79,23 +96,27 @@ static bool walk_take(struct walk *walk, struct argument *argument, struct confi
 static bool apply_arguments(int argc, char **argv, struct config *config, const char **out_file,
                             struct config_message *message)
 {
-    struct walk walk = {argc, argv, 1};
+    struct walk walk = {.argc = argc, .argv = argv, .at = 1};
+    bool options_ended = false;
 
     while (walk.at < walk.argc) {
         struct argument argument;
 
-        if (strcmp(walk.argv[walk.at], "--") == 0) {
-            /* serve takes no files. */
+        if (!options_ended && strcmp(walk.argv[walk.at], "--") == 0) {
+            options_ended = true;
             walk.at++;
-            return walk.at == walk.argc || fail(message, walk.argv[walk.at], "unknown argument");
+            continue;
         }
-        if (!walk_take(&walk, &argument, message))
+        if (!(options_ended ? take_folder(&walk, walk.argv[walk.at++], &argument, message)
+                            : walk_take(&walk, &argument, message)))
             return false;
         if (strcmp(argument.name, "--config") == 0)
             *out_file = argument.value;
         else if (!config_set_argument(config, argument.name, argument.value, message))
             return false;
     }
+    if (walk.operand != NULL && walk.has_root)
+        return config_fail(message, "%.200s: --root already names a folder", walk.operand);
     return true;
 }
 

@@ -100,6 +100,8 @@ static void print_ok(const struct judgement *judgement)
     print_kind(judgement);
     if (states_no_digest(judgement))
         printf("; the file states no digests, so its bytes cannot be verified)");
+    else if (judgement->file.model->component_count == 0)
+        putchar(')');
     else
         printf(", %" PRIu32 " verified, %" PRIu32 " without digest)", judgement->verified,
                judgement->undigested);

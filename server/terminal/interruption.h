@@ -11,8 +11,8 @@ void interruption_catch(void);
 /* Whether a line is drawn that must be ended first. */
 void interruption_note_line(bool is_drawn);
 
-/* The file from which the same command would resume: the message says so if it exists. NULL: none.
- * Borrowed until another is set. */
+/* The file with which the same command would resume, such as the ".part" of a download: the message
+ * says so if it exists. NULL: none. Borrowed until another is set. */
 void interruption_note_part(const char *path);
 
 #endif

@@ -108,6 +108,17 @@ static void report_progress(void *context, uint64_t total, uint64_t before, uint
     pull->reported = come;
 }
 
+/* Many formats have no digests, so that none is verified; this is not a fault. */
+static void print_checked(const struct checked *checked)
+{
+    printf("; %" PRIu32 " object%s", checked->objects, checked->objects == 1 ? "" : "s");
+    if (checked->verified > 0)
+        printf(", %" PRIu32 " verified, %" PRIu32 " without digest", checked->verified,
+               checked->undigested);
+    else if (checked->undigested > 0)
+        fputs("; the file states no digests", stdout);
+}
+
 static void print_result(const struct pull *pull, const struct download_result *result)
 {
     const struct checked *checked = &pull->checked;
@@ -123,9 +134,7 @@ static void print_result(const struct pull *pull, const struct download_result *
     if (result->resumed > 0)
         printf(", %" PRIu64 " of them received earlier", result->resumed);
     if (checked->is_model)
-        printf("; %" PRIu32 " object%s, %" PRIu32 " verified, %" PRIu32 " without digest",
-               checked->objects, checked->objects == 1 ? "" : "s", checked->verified,
-               checked->undigested);
+        print_checked(checked);
     if (checked->unsupported > 0)
         printf(", %" PRIu32 " unsupported", checked->unsupported);
     if (result->has_sha256)
@@ -391,7 +400,7 @@ static int take_url(struct request *request, const char *url)
     if (request->url != NULL)
         return command_usage("pull takes one URL");
     if (!web_address_is_meant(url))
-        return command_usage("%s: this is not an http or https URL", url);
+        return url_refuse(url);
     request->url = url;
     return EXIT_DONE;
 }

@@ -16,6 +16,7 @@
 #include "files/opened_file.h"
 #include "http/fields/uri.h"
 #include "store/store.h"
+#include "terminal/interruption.h"
 #include "terminal/plain_text.h"
 #include "transfers/transfer_options.h"
 
@@ -231,15 +232,19 @@ static int push_all(const struct request *request)
     struct zt_error error;
 
     options.is_patient = true;
+    interruption_catch();
     if (client_open(&options, &push.client, &error) != ZT_OK)
         return failure_complain(request->url, &error);
     progress_line_start(&push.line, reporting_progress(&request->given.reporting), "pushing",
                         bytes_of(request));
     push.line.files = (unsigned)request->count;
+    /* From control-C on, the same command resumes with these files. */
+    interruption_note_part(request->paths[0]);
     parallel_for_threads("push", jobs, &work);
     /* The parts of an index must be published before it. */
     push.sends_indexes = true;
     parallel_for_threads("push", jobs, &work);
+    interruption_note_part(NULL);
     progress_line_end(&push.line);
     client_close(push.client);
     return command_finish(push.result);
@@ -295,7 +300,7 @@ static int read_arguments(int argc, char **argv, struct request *request)
         return command_usage("push needs a file and a URL");
     request->url = request->paths[--request->count];
     if (!web_address_is_meant(request->url))
-        return command_usage("%s: this is not an http or https URL", request->url);
+        return url_refuse(request->url);
     if (request->count > 1 && request->url[strlen(request->url) - 1] != '/')
         return command_usage("%s: for several files the URL must end in /", request->url);
     return refuse_namesakes(request);

@@ -145,7 +145,7 @@ def test_a_server_of_tls_is_asked_without_its_name_being_checked(check, start_se
         f"https://127.0.0.1:{server.port}/healthz: 200 OK",
     )
     result = check(f"http://127.0.0.1:{server.port}")
-    assert_failed(result, "not HTTP, or incomplete")
+    assert_failed(result, "400 Bad Request")
 
 
 def test_the_name_of_another_machine_is_checked(check, peer, certificate):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-COMMANDS = ["serve", "ls", "verify", "stats", "convert", "pull", "push", "check-config", "healthcheck", "completion", "help"]
+COMMANDS = ["serve", "ls", "verify", "stats", "convert", "pull", "push", "token", "check-config", "healthcheck", "completion", "help"]
 
 
 def test_the_overview_names_every_command_and_is_short(ztserve):
@@ -58,7 +58,6 @@ def test_a_slip_in_a_command_names_the_nearest(refused, typed, meant):
         ("convert --zsdt=3 a b", "--zstd"),
         ("convert -quiet a b", "--quiet"),
         ("serve --rot a", "--root"),
-        ("serve models", "--root models"),
         ("healthcheck --redy", "--ready"),
         ("check-config --hepl", "--help"),
     ],

@@ -26,6 +26,19 @@ TEST(a_url_is_taken_apart_and_made_plain)
     assert_string_equal(read_url("http://h:80/").origin, "http://h");
 }
 
+TEST(an_address_with_a_port_lacks_only_the_scheme)
+{
+    static const char *const without[] = {"h:8080", "h:8080/x", "127.0.0.1:80?a", "[::1]:8080/x"};
+    static const char *const others[] = {
+        "", "h", "h/x:1", ":80", "h:", "h:port", "h:99999", "a b:1", "http://h:1", "/h:1"};
+
+    for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
+        assert_true(web_address_lacks_scheme(without[i]));
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (web_address_lacks_scheme(others[i]))
+            fail_msg("%s", others[i]);
+}
+
 TEST(what_is_no_url_is_refused)
 {
     static const char *const texts[] = {"",
