@@ -147,11 +147,13 @@ static enum zt_status advance(struct hash_task *task, uint8_t chunk[CHUNK_BYTES]
     status = read_next(task, chunk, (size_t)length);
     if (status != ZT_OK)
         return status;
-    zt_hasher_update(task->whole, chunk, (size_t)length);
-    if (has_pieces && task->piece == NULL && zt_hasher_new(ZT_DIGEST_SHA256, &task->piece) != ZT_OK)
+    if (!has_pieces)
+        zt_hasher_update(task->whole, chunk, (size_t)length);
+    else if (task->piece != NULL || zt_hasher_new(ZT_DIGEST_SHA256, &task->piece) == ZT_OK)
+        zt_hasher_update_pair(task->whole, chunk, (size_t)length, task->piece, chunk,
+                              (size_t)length);
+    else
         return zt_fail_memory(task->error, "a digest");
-    if (has_pieces)
-        zt_hasher_update(task->piece, chunk, (size_t)length);
     if (has_pieces && (length == piece_left || length == bytes_left(task)))
         finish(task, &task->piece, 1 + task->done_bytes / task->piece_bytes);
     task->done_bytes += length;

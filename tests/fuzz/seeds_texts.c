@@ -96,6 +96,10 @@ static const struct {
     {"digest_fields", "sha256", "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:"},
     {"digest_fields", "members",
      "sha-512=:YQ==:;a=1, md5=?1, list=(1 \"a\" tok;q=0.5), sha-256=10"},
+    {"sha256", "pieces",
+     "\x40\x40\x3F\x01\x05\xC8\x01\x80 fifty-six bytes, and one byte more than a block has, are "
+     "two of the "
+     "borders; this text is long enough for both of them and for the lengths of the pieces."},
     {"query", "pairs", "/a?prefix=x%2Fy&match=*.w&a&a=1&=2&%61=3"},
     {"grants", "all",
      "# x\n\na read 7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed a/* b?[c-d] "

@@ -1,5 +1,6 @@
 /* Digests: their text and their comparison (zTensor 1.2 section 1, zTensor 2 parts), and computing
- * them with OpenSSL (SHA-1 and SHA-2), ISA-L (CRC-32C), xxHash (XXH3) and zlib (CRC-32). */
+ * them with the processor's instructions (SHA-256, core/src/hash), OpenSSL (SHA-1, SHA-512, and
+ * SHA-256 elsewhere), ISA-L (CRC-32C), xxHash (XXH3) and zlib (CRC-32). */
 #include "zt/digest.h"
 
 #include <assert.h>
@@ -18,6 +19,7 @@
 #include <zlib.h>
 
 #include "base/hex.h"
+#include "hash/sha256.h"
 
 /* --- text --- */
 
@@ -177,7 +179,9 @@ void zt_digest_format(const struct zt_digest *digest, char out_text[ZT_DIGEST_TE
 struct zt_hasher {
     enum zt_digest_algorithm algorithm;
     uint32_t crc;
-    EVP_MD_CTX *sha;
+    struct zt_sha256 sha256; /* used if has_sha256 */
+    bool has_sha256;
+    EVP_MD_CTX *sha; /* any other SHA */
     XXH3_state_t *xxh3;
     bool is_finished;
 };
@@ -252,11 +256,20 @@ static bool start_sha(struct zt_hasher *hasher, const EVP_MD *kind)
     return hasher->sha != NULL && EVP_DigestInit_ex(hasher->sha, kind, NULL) == 1;
 }
 
+static bool start_sha256(struct zt_hasher *hasher)
+{
+    hasher->has_sha256 = zt_sha256_is_native();
+    if (!hasher->has_sha256)
+        return start_sha(hasher, EVP_sha256());
+    zt_sha256_begin(&hasher->sha256);
+    return true;
+}
+
 static bool start(struct zt_hasher *hasher)
 {
     switch (hasher->algorithm) {
     case ZT_DIGEST_SHA256:
-        return start_sha(hasher, EVP_sha256());
+        return start_sha256(hasher);
     case ZT_DIGEST_SHA512:
         return start_sha(hasher, EVP_sha512());
     case ZT_DIGEST_SHA1:
@@ -293,6 +306,10 @@ void zt_hasher_update(struct zt_hasher *hasher, const void *bytes, size_t length
     assert(!hasher->is_finished);
     if (length == 0)
         return;
+    if (hasher->has_sha256) {
+        zt_sha256_update(&hasher->sha256, bytes, length);
+        return;
+    }
     switch (hasher->algorithm) {
     case ZT_DIGEST_SHA256:
     case ZT_DIGEST_SHA512:
@@ -313,6 +330,20 @@ void zt_hasher_update(struct zt_hasher *hasher, const void *bytes, size_t length
     assert(updated == 1);
 }
 
+void zt_hasher_update_pair(struct zt_hasher *first, const void *first_bytes, size_t first_length,
+                           struct zt_hasher *second, const void *second_bytes, size_t second_length)
+{
+    assert(first != second);
+    assert(!first->is_finished && !second->is_finished);
+    if (first->has_sha256 && second->has_sha256) {
+        zt_sha256_update_pair(&first->sha256, first_bytes, first_length, &second->sha256,
+                              second_bytes, second_length);
+        return;
+    }
+    zt_hasher_update(first, first_bytes, first_length);
+    zt_hasher_update(second, second_bytes, second_length);
+}
+
 static void put_big_endian(struct zt_digest *digest, uint64_t value, uint8_t length_bytes)
 {
     assert(length_bytes <= sizeof(value));
@@ -330,6 +361,11 @@ void zt_hasher_finish(struct zt_hasher *hasher, struct zt_digest *out_digest)
     hasher->is_finished = true;
     memset(out_digest, 0, sizeof(*out_digest));
     out_digest->algorithm = hasher->algorithm;
+    if (hasher->has_sha256) {
+        zt_sha256_finish(&hasher->sha256, out_digest->bytes);
+        out_digest->length_bytes = ZT_SHA256_BYTES;
+        return;
+    }
     switch (hasher->algorithm) {
     case ZT_DIGEST_SHA256:
     case ZT_DIGEST_SHA512:
