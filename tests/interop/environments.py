@@ -53,7 +53,7 @@ CLIENTS = {
     "torch-2.1.2": (f"{TORCH_IMPORTS} numpy==1.26.4", "client_torch.py"),
     "torch-2.15.0": (f"{TORCH_IMPORTS} numpy==2.2.6", "client_torch.py"),
     # The current one, and one that still writes pytorch_model.bin; torch itself is that of the environment in BESIDE.
-    "transformers-5.23.0": ("transformers==5.23.0 numpy==2.2.6", "client_transformers.py"),
+    "transformers-5.23.0": ("transformers==5.23.0 numpy==2.2.6 requests==2.32.5", "client_transformers.py"),
     "transformers-4.46.3": ("transformers==4.46.3 numpy==1.26.4", "client_transformers.py"),
     "transformers-4.57.6": ("transformers==4.57.6 numpy==2.2.6", "client_hub_transformers.py"),
     # The Hub's client: the current release, the last of the one before, and the one that transformers 4 needs.

@@ -88,6 +88,7 @@ UNRUN = [
     (None, "pip install ", "changes the environment", check_packages),
     ("docs/object-store.md", "AWS_", "needs a bucket; tests/http/test_bucket*.py have one", check_options),
     ("deploy/package/README.Debian", "systemctl ", "needs systemd", check_syntax),
+    ("deploy/package/README.Debian", "chown ", "needs root and the package's user", check_syntax),
 ]
 
 
@@ -224,7 +225,7 @@ def free_port():
 class Places:
     """What pages call the quickstart's server, other servers and the folders of an installation; here they are others."""
 
-    FOLDERS = {"/srv/models": "models", "/var/lib/ztserve/models": "models", "/etc/ztserve/ztserve.json": "deploy/package/ztserve.json"}
+    FOLDERS = {"/srv/models": "models", "/var/lib/ztserve/models": "models", "/etc/ztserve/ztserve.json": "deploy/package/ztserve.json", "/etc/ztserve/": ""}
 
     def __init__(self, server):
         self.ports = {"8080": server.port}
