@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "upload/shared/write_checks.h"
 #include "upload/tus/tus_fields.h"
 
 #define FIRST_LINE "ztserve-resumable 1"
@@ -58,7 +59,7 @@ static bool take_text(struct resumable_description *description, const char *key
 static bool take_model(struct resumable_description *description, const char *value)
 {
     snprintf(description->model, sizeof(description->model), "%s", value);
-    return model_name_is_plain(zt_text_from(value));
+    return strlen(value) < sizeof(description->model);
 }
 
 static bool take_length(struct resumable_description *description, const char *value)
@@ -91,10 +92,14 @@ static bool take_line(struct resumable_description *description, char *line)
 static bool has_its_name(const struct resumable_description *description)
 {
     const char *concat = description->texts[RESUMABLE_CONCAT];
+    const char *metadata = description->texts[RESUMABLE_METADATA];
+    const struct zt_text name = zt_text_from(description->model);
     const char *urls;
-    const bool is_part = concat != NULL && tus_concat_parse(concat, &urls) == TUS_CONCAT_PART;
 
-    return (description->model[0] != '\0') != is_part;
+    if (concat != NULL && tus_concat_parse(concat, &urls) == TUS_CONCAT_PART)
+        return name.length == 0;
+    return metadata != NULL && tus_metadata_is_of_file(metadata) ? file_path_is_writable(name)
+                                                                 : model_name_is_plain(name);
 }
 
 bool resumable_description_parse(char *text, struct resumable_description *out_description)

@@ -57,19 +57,22 @@ void tus_reply_unreadable(struct request *request)
     failure_reply(request, &failure);
 }
 
-static void reply_model_location(struct request *request, const struct resumable *resumable)
+static void reply_location(struct request *request, const struct resumable *resumable)
 {
     if (resumable->role != RESUMABLE_PART)
         published_reply_location(
-            request, (struct published_name){zt_text_from(resumable->kept.entry.model), false});
+            request,
+            (struct published_name){zt_text_from(resumable->kept.entry.model), resumable->is_file});
 }
 
 bool tus_sees(const struct request *request, const struct resumable *resumable)
 {
     const char *owner = resumable->texts[RESUMABLE_OWNER];
+    const struct zt_text name = zt_text_from(resumable->kept.entry.model);
 
     if (resumable->role != RESUMABLE_PART)
-        return authorize_sees(request, zt_text_from(resumable->kept.entry.model));
+        return resumable->is_file ? authorize_sees_file(request, name)
+                                  : authorize_sees(request, name);
     return authorize_filter(request).passes == NULL ||
            (owner != NULL && request->client != NULL && strcmp(owner, request->client) == 0);
 }
@@ -239,7 +242,7 @@ static enum outcome reply_head(struct request *request, struct resumable *resuma
     reply_text(request, "Upload-Metadata", resumable->texts[RESUMABLE_METADATA]);
     reply_text(request, "Upload-Concat", resumable->texts[RESUMABLE_CONCAT]);
     if (resumable_state(resumable) == RESUMABLE_PUBLISHED)
-        reply_model_location(request, resumable);
+        reply_location(request, resumable);
     return OUTCOME_READY;
 }
 
@@ -352,7 +355,7 @@ enum outcome tus_patch_handle(struct request *request)
     tus_reply_progress(request, body->resumable, body->offset);
     if (resumable_state(body->resumable) == RESUMABLE_PUBLISHED) {
         tus_reply_published(request, body->resumable);
-        reply_model_location(request, body->resumable);
+        reply_location(request, body->resumable);
     }
     return OUTCOME_READY;
 }
@@ -383,7 +386,7 @@ enum outcome tus_delete_handle(struct request *request)
         return OUTCOME_READY;
     if (resumable_state(visit->resumable) == RESUMABLE_PUBLISHED)
         return problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND,
-                             "the upload is complete: the model exists");
+                             "the upload is complete and published");
     /* A client that is still sending learns about it at the end of its body. */
     visit->claim = claim_seize(&visit->resumable->claim);
     return visit->claim != 0 ? request_work(request, work_delete) : tus_reply_busy(request);

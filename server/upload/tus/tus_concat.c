@@ -91,6 +91,7 @@ static bool is_published_already(const void *context, const struct kept_upload *
 
     return upload->entry.kind == UPLOAD_KIND_RESUMABLE && resumable->role == RESUMABLE_FINAL &&
            resumable_state(resumable) == RESUMABLE_PUBLISHED &&
+           resumable->is_file == creation->is_file &&
            strcmp(upload->entry.model, creation->model) == 0 &&
            tus_concat_parse(resumable->texts[RESUMABLE_CONCAT], &parts) == TUS_CONCAT_FINAL &&
            are_same_parts(parts, creation->parts);
@@ -213,7 +214,7 @@ void tus_concat_begin(struct request *request, const struct creation *creation)
     concat->is_repeated = concat->final != NULL;
     if (!concat->is_repeated &&
         (refuse_unknown_parts(request, concat) || refuse_used_parts(request, concat) ||
-         tus_creation_refuse_model(request, &concat->creation)))
+         tus_creation_refuse_target(request, &concat->creation)))
         end_claims(concat);
 }
 

@@ -67,7 +67,7 @@ void tus_create_begin(struct request *request)
     if (creation.role == RESUMABLE_FINAL)
         tus_concat_begin(request, &creation);
     else if (creation.role == RESUMABLE_PART ? !write_refuse_large(request, creation.length)
-                                             : !tus_creation_refuse_model(request, &creation))
+                                             : !tus_creation_refuse_target(request, &creation))
         begin_upload(request, &creation);
 }
 

@@ -43,6 +43,17 @@ static bool refuse_malformed(struct request *request, const char *metadata)
     return true;
 }
 
+/* Finds the model's name, or the file's path. */
+static enum tus_metadata find_target(const char *metadata, struct creation *creation)
+{
+    enum tus_metadata answer;
+
+    creation->is_file = tus_metadata_is_of_file(metadata);
+    answer = tus_metadata_find(metadata, creation->is_file ? "path" : "model", creation->model,
+                               sizeof(creation->model));
+    return answer == TUS_METADATA_ABSENT ? find_filename(metadata, creation->model) : answer;
+}
+
 /* Parts have no name, so their metadata is not checked. */
 static bool refuse_metadata(struct request *request, struct creation *creation)
 {
@@ -53,15 +64,16 @@ static bool refuse_metadata(struct request *request, struct creation *creation)
     if (creation->role == RESUMABLE_PART)
         return refuse_malformed(request, metadata);
     if (metadata != NULL)
-        answer = tus_metadata_find(metadata, "model", creation->model, sizeof(creation->model));
-    if (metadata != NULL && answer == TUS_METADATA_ABSENT)
-        answer = find_filename(metadata, creation->model);
+        answer = find_target(metadata, creation);
     if (answer == TUS_METADATA_FOUND)
-        return written_name_refuse(request, zt_text_from(creation->model), true);
+        return creation->is_file
+                   ? write_refuse_file_path(request, zt_text_from(creation->model))
+                   : written_name_refuse(request, zt_text_from(creation->model), true);
     problem_reply(request, PROBLEM_INVALID_REQUEST, "%s",
                   answer == TUS_METADATA_ABSENT
-                      ? "Upload-Metadata must name the model: model <base64>, or filename <base64>"
-                      : "Upload-Metadata is malformed, or its model is not a valid name");
+                      ? "Upload-Metadata must name the model or the file: model <base64>, path "
+                        "<base64> or filename <base64>"
+                      : "Upload-Metadata is malformed, or its model or path is not a valid name");
     return true;
 }
 
@@ -150,7 +162,7 @@ static bool refuse_digest(struct request *request)
 
 static bool refuse_name(struct request *request, const struct creation *creation)
 {
-    return creation->role != RESUMABLE_PART &&
+    return creation->role != RESUMABLE_PART && !creation->is_file &&
            authorize_refuse_model(request, zt_text_from(creation->model));
 }
 
@@ -163,14 +175,23 @@ bool tus_creation_refuse(struct request *request, struct creation *out_creation)
            refuse_length(request, out_creation);
 }
 
-bool tus_creation_refuse_model(struct request *request, struct creation *creation)
+static bool refuse_model(struct request *request, struct creation *creation)
+{
+    return write_refuse_preconditions(request, zt_text_from(creation->model),
+                                      &creation->preconditions) ||
+           write_refuse_shadowed(request, zt_text_from(creation->model));
+}
+
+bool tus_creation_refuse_target(struct request *request, struct creation *creation)
 {
     assert(creation->role != RESUMABLE_PART && creation->model[0] != '\0');
-    return refuse_digest(request) ||
-           write_refuse_preconditions(request, zt_text_from(creation->model),
-                                      &creation->preconditions) ||
-           write_refuse_shadowed(request, zt_text_from(creation->model)) ||
-           write_refuse_large(request, creation->length);
+    if (refuse_digest(request))
+        return true;
+    if (creation->is_file
+            ? write_refuse_file_preconditions(request, creation->model, &creation->preconditions)
+            : refuse_model(request, creation))
+        return true;
+    return write_refuse_large(request, creation->length);
 }
 
 /* --- making it --- */
@@ -227,5 +248,6 @@ struct resumable *tus_creation_make(struct request *request, const struct creati
     if (creation->length != RESUMABLE_UNKNOWN)
         atomic_store(&resumable->kept.entry.length, creation->length);
     registry_client(request, resumable->kept.entry.client);
+    assert(resumable->is_file == creation->is_file);
     return resumable;
 }

@@ -93,6 +93,14 @@ enum tus_metadata tus_metadata_find(const char *field, const char *key, char *ou
     return answer;
 }
 
+bool tus_metadata_is_of_file(const char *field)
+{
+    char ignored[1];
+
+    return tus_metadata_find(field, "model", ignored, sizeof(ignored)) == TUS_METADATA_ABSENT &&
+           tus_metadata_find(field, "path", ignored, sizeof(ignored)) != TUS_METADATA_ABSENT;
+}
+
 enum tus_checksum tus_checksum_parse(const char *field, struct zt_digest *out_digest)
 {
     static const struct {

@@ -20,6 +20,9 @@ enum tus_metadata { TUS_METADATA_FOUND, TUS_METADATA_ABSENT, TUS_METADATA_MALFOR
 enum tus_metadata tus_metadata_find(const char *field, const char *key, char *out_value,
                                     size_t size);
 
+/* Returns true if Upload-Metadata names a file by its path, and no model. */
+bool tus_metadata_is_of_file(const char *field);
+
 enum tus_checksum { TUS_CHECKSUM_KNOWN, TUS_CHECKSUM_UNKNOWN, TUS_CHECKSUM_MALFORMED };
 
 /* Reads Upload-Checksum: "sha1 <base64>". UNKNOWN: the algorithm is not supported. */
