@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "client/incoming.h"
 #include "client/part_file.h"
+#include "client/replaceable.h"
 #include "zt/shards.h"
 
 /* Maximum number of versions that one pull tries, if the file changes during it. */
@@ -142,6 +143,21 @@ static bool is_worthless(enum zt_status status)
            status == ZT_UNSUPPORTED;
 }
 
+/* Takes over the digest of a list, which is of another version if the server states another one
+ * now. */
+static enum zt_status expect_digest(const struct download *download, struct web_file *web,
+                                    struct zt_error *error)
+{
+    if (download->sha256 == NULL)
+        return ZT_OK;
+    if (web->has_sha256 && memcmp(web->sha256, download->sha256, sizeof(web->sha256)) != 0)
+        return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
+                       "the file on the server has changed since it was listed");
+    web->has_sha256 = true;
+    memcpy(web->sha256, download->sha256, sizeof(web->sha256));
+    return ZT_OK;
+}
+
 static enum zt_status pull_version(const struct download *download, struct client *client,
                                    struct part_file *file, struct download_result *result,
                                    struct zt_error *error)
@@ -149,6 +165,8 @@ static enum zt_status pull_version(const struct download *download, struct clien
     struct web_file web;
     enum zt_status status = web_file_open(client, &download->place, &web, error);
 
+    if (status == ZT_OK)
+        status = expect_digest(download, &web, error);
     if (status != ZT_OK)
         return status;
     result->size = web.size;
@@ -157,6 +175,8 @@ static enum zt_status pull_version(const struct download *download, struct clien
         result->was_there = true;
         return ZT_OK;
     }
+    if (!download->replaces_any && replaceable_check(file->path, error) != ZT_OK)
+        return error->status;
     status = part_file_open(file, error);
     if (status != ZT_OK)
         return status;

@@ -12,8 +12,9 @@ struct download {
     const char *url; /* the URL as the user typed it, for the journal */
     struct client_place place;
     const char *path;
-    bool replaces_any; /* replaces any file, even if it is not a tensor file
+    bool replaces_any;     /* replaces any file, even if it is not a tensor file
                         * (client/replaceable.h) */
+    const uint8_t *sha256; /* which the file must have, as its server has stated; NULL: unknown */
     /* Requests a digest of the whole file from the server, and computes it while the file arrives:
      * for formats without digests. */
     bool wants_digest;

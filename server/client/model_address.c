@@ -6,13 +6,11 @@
 #include <string.h>
 
 #include "client/api_address.h"
+#include "client/json_answer.h"
 #include "http/fields/uri.h"
 #include "input/json_read.h"
 #include "store/store.h"
 #include "zt/join.h"
-
-/* Enough for a manifest without objects, and for a page of the listing with one model. */
-#define ANSWER_MOST ((size_t)8 << 20)
 
 bool model_wish_is_set(const struct model_wish *wish)
 {
@@ -140,46 +138,19 @@ static enum zt_status find_export(const struct client_place *place, const char *
 
 /* --- models of the API --- */
 
-/* Handles an error response. A server of models returns JSON with every 404. */
-static enum zt_status refuse(const struct remote_exchange *exchange, struct zt_error *error)
-{
-    const enum zt_status status = client_refusal(exchange, error);
-    const struct zt_text answer = {exchange->answer != NULL ? exchange->answer : "",
-                                   exchange->answer_length};
-    struct json_t *problem = json_object_read(answer, NULL);
-    const int os_error = error->os_error;
-
-    if (problem == NULL && os_error == ENOENT) {
-        zt_fail(error, status, NULL, ZT_NO_OFFSET,
-                "there is no model of that name (%u), and this does not seem to be a model server: "
-                "the URL of another server's file must end in its extension",
-                exchange->head.status);
-        error->os_error = os_error;
-    }
-    json_object_free(problem);
-    return status;
-}
-
-/* Requests a path and parses its JSON. */
+/* Requests a path and parses its JSON. A server of models returns JSON with every 404. */
 static enum zt_status ask_json(struct client *client, struct client_place *place,
                                struct json_t **out_object, struct zt_error *error)
 {
-    struct remote_exchange exchange;
-    enum zt_status status;
+    bool is_problem;
+    const enum zt_status status = json_answer_ask(client, place, out_object, &is_problem, error);
 
-    client_prepare(client, place, &exchange);
-    exchange.body_most = ANSWER_MOST;
-    status = client_ask(client, place, &exchange, error);
-    if (status == ZT_OK && exchange.head.status != 200)
-        status = refuse(&exchange, error);
-    if (status == ZT_OK) {
-        *out_object =
-            json_object_read((struct zt_text){exchange.answer, exchange.answer_length}, NULL);
-        if (*out_object == NULL)
-            status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
-                             "the server's response is not JSON: is it a model server?");
-    }
-    remote_exchange_free(&exchange);
+    if (status != ZT_IO || is_problem || error->os_error != ENOENT)
+        return status;
+    zt_fail(error, status, NULL, ZT_NO_OFFSET,
+            "there is no model of that name (404), and this does not seem to be a model server: "
+            "the URL of another server's file must end in its extension");
+    error->os_error = ENOENT;
     return status;
 }
 
@@ -361,6 +332,9 @@ enum zt_status model_address_find(struct client *client, const char *url,
         return status;
     file.place = place;
     api = api_address_read(&place.address);
+    if (api.kind == API_SHORT && strstr(place.address.target, "/files/") != NULL &&
+        is_there(client, &place))
+        api.kind = API_FILE;
     if (api.kind == API_MODEL && strchr(place.address.target, '?') != NULL)
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
                        "a model's URL must not have parameters: use pull's options");
@@ -371,6 +345,7 @@ enum zt_status model_address_find(struct client *client, const char *url,
                            "http://host/v1/models/NAME");
         status = name_file(&file, error);
         file.is_named_by_url = true;
+        file.may_be_other = strstr(place.address.target, "/files/") != NULL;
     } else {
         status = model_address_of_api(&place.address, NULL, model_path, error);
         if (status == ZT_OK && model_wish_is_set(wish))

@@ -25,6 +25,7 @@ struct model_file {
     struct client_place place;
     char name[MODEL_FILE_NAME_SIZE]; /* of a file in the current folder */
     bool is_named_by_url; /* the URL ends in the name; otherwise the server may have chosen it */
+    bool may_be_other;    /* below /files, which has files of every kind */
 };
 
 /* Checks that a URL can name a model or a file, without asking a server. Returns ZT_ARGUMENT if

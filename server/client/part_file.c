@@ -27,8 +27,6 @@ enum zt_status part_file_init(struct part_file *file, const char *path, bool rep
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
                        "it exists and is not a regular file");
-    if (!replaces_any && replaceable_check(path, error) != ZT_OK)
-        return error->status;
     if (asprintf(&file->part, "%s.part", path) < 0)
         file->part = NULL;
     if (asprintf(&file->journal, "%s.part.json", path) < 0)

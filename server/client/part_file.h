@@ -18,8 +18,8 @@ struct part_file {
     int descriptor;    /* -1: not open */
 };
 
-/* Opens no file. Returns ZT_NO_MEMORY; ZT_ARGUMENT if PATH exists and is not a regular file, or
- * must not be replaced. The caller frees the file, also on failure. */
+/* Opens no file. Returns ZT_NO_MEMORY; ZT_ARGUMENT if PATH exists and is not a regular file. The
+ * caller frees the file, also on failure. */
 enum zt_status part_file_init(struct part_file *file, const char *path, bool replaces_any,
                               struct zt_error *error);
 void part_file_free(struct part_file *file);
@@ -40,9 +40,9 @@ enum zt_status part_file_write(const struct part_file *file, uint64_t offset, co
 enum zt_status part_file_truncate(const struct part_file *file, uint64_t size_bytes,
                                   struct zt_error *error);
 
-/* Syncs the open file, renames it to PATH and removes the journal. ZT_IO; ZT_ARGUMENT as
- * part_file_init. If only syncing the folder failed, the file has its name, and the message says
- * so. */
+/* Syncs the open file, renames it to PATH and removes the journal. ZT_IO; ZT_ARGUMENT if
+ * PATH must not be replaced. If only syncing the folder failed, the file has its name, and the
+ * message says so. */
 enum zt_status part_file_publish(const struct part_file *file, struct zt_error *error);
 
 /* Removes PATH.part and the journal, unless another file has that name now. The file is still open,

@@ -19,6 +19,8 @@
 #include "client/model_address.h"
 #include "client/upload_memory.h"
 #include "client/web_file.h"
+#include "http/fields/digest_fields.h"
+#include "zt/shards.h"
 
 /* Bytes per request. */
 #define CHUNK_BYTES ((uint64_t)64 << 20)
@@ -41,10 +43,11 @@ struct sending {
     unsigned answer; /* the status of the last refusal, of data or of a question; 0: none */
     uint64_t offset; /* bytes that the server has */
     uint64_t before;
-    uint64_t seed;     /* of pauses */
-    uint64_t pause_ms; /* before the next try */
-    bool is_crowded;   /* creation was refused because there are too many uploads */
-    bool was_refused;  /* the last bytes were refused, but perhaps not finally */
+    char digest[DIGEST_FIELD_SIZE]; /* of a file, as Repr-Digest; empty: not hashed yet */
+    uint64_t seed;                  /* of pauses */
+    uint64_t pause_ms;              /* before the next try */
+    bool is_crowded;                /* creation was refused because there are too many uploads */
+    bool was_refused;               /* the last bytes were refused, but perhaps not finally */
     struct zt_error refusal;
     atomic_uint_least64_t given;
     pthread_mutex_t lock;
@@ -108,6 +111,24 @@ static void prepare(struct sending *sending, const struct client_place *place,
 
 /* --- creation --- */
 
+/* Hashes the file, unless that has been done, so that the server can compare what it receives. */
+static enum zt_status hash(struct sending *sending, struct zt_error *error)
+{
+    struct zt_source *source = NULL;
+    struct zt_digest digest;
+    enum zt_status status;
+
+    if (sending->digest[0] != '\0')
+        return ZT_OK;
+    status = zt_source_open_file(sending->upload->path, &source, error);
+    if (status == ZT_OK)
+        status = zt_source_digest(source, ZT_DIGEST_SHA256, NULL, &digest, error);
+    zt_source_close(source);
+    if (status == ZT_OK)
+        digest_field_format(digest.bytes, sending->digest);
+    return status;
+}
+
 /* Explains a refused creation. A server that is not a server of models knows neither the path nor
  * the method. */
 static enum zt_status refuse_creation(const struct remote_exchange *exchange,
@@ -122,21 +143,34 @@ static enum zt_status refuse_creation(const struct remote_exchange *exchange,
                    status);
 }
 
+/* Finds where uploads are created. */
+static enum zt_status place_uploads(const struct upload *upload, struct client_place *out_place,
+                                    struct zt_error *error)
+{
+    char target[WEB_TARGET_SIZE + sizeof("/v1/resumable")];
+
+    if (!upload->is_file)
+        return api_address_beside(&upload->target, "/v1/resumable", out_place, error);
+    snprintf(target, sizeof(target), "%s/v1/resumable", upload->base);
+    return client_place_beside(&upload->target, target, out_place, error);
+}
+
 /* Tries once. *out_most: after how many failures like this one to give up. */
 static enum zt_status try_to_create(struct sending *sending, unsigned failures, unsigned *out_most,
                                     struct zt_error *error)
 {
     const struct upload *upload = sending->upload;
-    char metadata[sizeof("model ") + ZT_BASE64_SIZE(WEB_TARGET_SIZE)] = "model ";
+    char metadata[sizeof("model ") + ZT_BASE64_SIZE(WEB_TARGET_SIZE)];
     struct remote_exchange exchange;
     struct client_place place;
     char length[24];
-    enum zt_status status = api_address_beside(&upload->model, "/v1/resumable", &place, error);
+    enum zt_status status = place_uploads(upload, &place, error);
 
     *out_most = 0;
     if (status != ZT_OK)
         return status;
     assert(strlen(upload->name) < WEB_TARGET_SIZE);
+    strcpy(metadata, upload->is_file ? "path " : "model ");
     zt_base64_write(metadata + strlen(metadata), upload->name, strlen(upload->name), ZT_BASE64);
     snprintf(length, sizeof(length), "%" PRIu64, sending->size);
     prepare(sending, &place, &exchange);
@@ -146,6 +180,8 @@ static enum zt_status try_to_create(struct sending *sending, unsigned failures, 
     add_field(&exchange, "upload-metadata", metadata);
     if (upload->only_new)
         add_field(&exchange, "if-none-match", "*");
+    if (upload->is_file)
+        add_field(&exchange, "repr-digest", sending->digest);
     status = client_ask(upload->client, &place, &exchange, error);
     if (exchange.status != ZT_OK)
         *out_most = client_failures_most(&exchange);
@@ -180,8 +216,10 @@ static enum zt_status create(struct sending *sending, struct zt_error *error)
     bool has_reported = false;
     unsigned failures = 0;
     unsigned most;
-    enum zt_status status = try_to_create(sending, failures, &most, error);
+    enum zt_status status = upload->is_file ? hash(sending, error) : ZT_OK;
 
+    if (status == ZT_OK)
+        status = try_to_create(sending, failures, &most, error);
     while (status == ZT_UNAVAILABLE && ++failures < most) {
         if (sending->is_crowded && !has_reported)
             upload->report_waiting(upload->context, error);
@@ -383,7 +421,7 @@ static enum zt_status send_all(struct sending *sending, struct zt_error *error)
     unsigned failures = 0;
 
     if (upload_memory_read(sending->memory, &sending->place.address) &&
-        strcmp(sending->place.address.origin, sending->upload->model.address.origin) == 0) {
+        strcmp(sending->place.address.origin, sending->upload->target.address.origin) == 0) {
         sending->place.is_trusted = true;
         sending->is_begun = true;
         status = ask_offset(sending, failures, error);
@@ -406,7 +444,23 @@ static enum zt_status send_all(struct sending *sending, struct zt_error *error)
 
 /* --- existing models --- */
 
-/* Returns ZT_OK with *out_same if the model of that name has these bytes. */
+/* No range of an empty file can be requested. */
+static bool is_empty_there(const struct upload *upload)
+{
+    struct client_place place = upload->target;
+    struct remote_exchange exchange;
+    struct zt_error error;
+    bool is_empty;
+
+    client_prepare(upload->client, &place, &exchange);
+    exchange.method = "HEAD";
+    is_empty = client_ask(upload->client, &place, &exchange, &error) == ZT_OK &&
+               exchange.head.status == 200 && exchange.head.content_length == 0;
+    remote_exchange_free(&exchange);
+    return is_empty;
+}
+
+/* Returns ZT_OK with *out_same if the model or file of that name has these bytes. */
 static enum zt_status compare(const struct upload *upload, uint64_t size, bool *out_same,
                               bool *out_exists, struct zt_error *error)
 {
@@ -414,18 +468,23 @@ static enum zt_status compare(const struct upload *upload, uint64_t size, bool *
     struct model_file file;
     struct web_file web;
     char url[WEB_ORIGIN_SIZE + WEB_TARGET_SIZE];
-    enum zt_status status;
+    enum zt_status status = ZT_OK;
 
-    snprintf(url, sizeof(url), "%s%s", upload->model.address.origin, upload->model.address.target);
-    status = model_address_find(upload->client, url, &nothing, &file, error);
+    snprintf(url, sizeof(url), "%s%s", upload->target.address.origin,
+             upload->target.address.target);
+    file.place = upload->target;
+    if (!upload->is_file)
+        status = model_address_find(upload->client, url, &nothing, &file, error);
     if (status == ZT_OK)
         status = web_file_open(upload->client, &file.place, &web, error);
     if (status == ZT_IO && error->os_error == ENOENT)
         return ZT_OK;
     /* An existing model that cannot be read may be replaced. */
     *out_exists = true;
-    if (status != ZT_OK)
+    if (status != ZT_OK) {
+        *out_same = size == 0 && is_empty_there(upload);
         return status == ZT_UNAVAILABLE ? status : ZT_OK;
+    }
     *out_same = web.size == size && web_file_is_at(upload->client, &web, upload->path);
     return ZT_OK;
 }
@@ -443,8 +502,10 @@ static enum zt_status run_with(struct sending *sending, const struct stat *file,
         return status;
     if (exists && upload->only_new)
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
-                       "the server already has another model of this name");
-    snprintf(url, sizeof(url), "%s%s", upload->model.address.origin, upload->model.address.target);
+                       "the server already has another %s of this name",
+                       upload->is_file ? "file" : "model");
+    snprintf(url, sizeof(url), "%s%s", upload->target.address.origin,
+             upload->target.address.target);
     sending->memory = upload_memory_path(url, upload->path, file);
     status = send_all(sending, error);
     result->resumed = sending->before;
@@ -472,7 +533,7 @@ enum zt_status upload_run(const struct upload *upload, struct upload_result *out
     }
     sending.size = (uint64_t)file.st_size;
     sending.modified = file.st_mtim;
-    if (!S_ISREG(file.st_mode) || file.st_size == 0)
+    if (!S_ISREG(file.st_mode) || (file.st_size == 0 && !upload->is_file))
         status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
                          "this is not a model: it is empty, or not a regular file");
     else

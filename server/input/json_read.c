@@ -67,26 +67,57 @@ enum json_member json_member_number(const struct json_t *object, const char *nam
     return JSON_FOUND;
 }
 
+static bool whole_of(const json_t *value, uint64_t *out_number)
+{
+    double number;
+
+    if (json_is_integer(value)) {
+        if (json_integer_value(value) < 0)
+            return false;
+        *out_number = (uint64_t)json_integer_value(value);
+        return true;
+    }
+    if (!json_is_real(value))
+        return false;
+    number = json_real_value(value);
+    if (!(number >= 0 && number <= (double)NUMBER_MAX) || number != (double)(uint64_t)number)
+        return false;
+    *out_number = (uint64_t)number;
+    return true;
+}
+
 enum json_member json_member_whole(const struct json_t *object, const char *name,
                                    uint64_t *out_number)
 {
     const json_t *value = json_object_get(object, name);
-    double number;
 
     if (value == NULL)
         return JSON_ABSENT;
-    if (json_is_integer(value)) {
-        if (json_integer_value(value) < 0)
-            return JSON_OTHER;
-        *out_number = (uint64_t)json_integer_value(value);
-        return JSON_FOUND;
-    }
-    if (!json_is_real(value))
+    return whole_of(value, out_number) ? JSON_FOUND : JSON_OTHER;
+}
+
+enum json_member json_member_integer(const struct json_t *object, const char *name,
+                                     int64_t *out_number)
+{
+    const json_t *value = json_object_get(object, name);
+
+    if (value == NULL)
+        return JSON_ABSENT;
+    if (!json_is_integer(value))
         return JSON_OTHER;
-    number = json_real_value(value);
-    if (!(number >= 0 && number <= (double)NUMBER_MAX) || number != (double)(uint64_t)number)
+    *out_number = json_integer_value(value);
+    return JSON_FOUND;
+}
+
+enum json_member json_member_real(const struct json_t *object, const char *name, double *out_number)
+{
+    const json_t *value = json_object_get(object, name);
+
+    if (value == NULL)
+        return JSON_ABSENT;
+    if (!json_is_number(value))
         return JSON_OTHER;
-    *out_number = (uint64_t)number;
+    *out_number = json_number_value(value);
     return JSON_FOUND;
 }
 
@@ -134,4 +165,14 @@ const struct json_t *json_list_object(const struct json_t *list, size_t index)
 bool json_list_text(const struct json_t *list, size_t index, struct zt_text *out_text)
 {
     return text_of(json_array_get(list, index), out_text);
+}
+
+bool json_list_whole(const struct json_t *list, size_t index, uint64_t *out_number)
+{
+    return whole_of(json_array_get(list, index), out_number);
+}
+
+char *json_object_text(const struct json_t *object)
+{
+    return json_dumps(object, JSON_INDENT(2));
 }

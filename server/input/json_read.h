@@ -50,5 +50,18 @@ size_t json_list_length(const struct json_t *list);
 const struct json_t *json_list_object(const struct json_t *list, size_t index);
 /* False if it is no text. */
 bool json_list_text(const struct json_t *list, size_t index, struct zt_text *out_text);
+/* False if it is no whole number from 0 on. */
+bool json_list_whole(const struct json_t *list, size_t index, uint64_t *out_number);
+
+/* An integer, exactly; JSON_OTHER also for a number that is not written as one. */
+enum json_member json_member_integer(const struct json_t *object, const char *name,
+                                     int64_t *out_number);
+/* A number, as the nearest double. */
+enum json_member json_member_real(const struct json_t *object, const char *name,
+                                  double *out_number);
+
+/* The object as text, indented by two spaces, with its members in their order; NULL without memory.
+ * The caller frees it. */
+char *json_object_text(const struct json_t *object);
 
 #endif

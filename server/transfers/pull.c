@@ -1,23 +1,21 @@
-/* ztserve pull: downloads a whole model, or a selected part of it, and verifies it. If that fails,
- * no file appears.
+/* ztserve pull: downloads a whole model, a selected part of it, a repository or any file, and
+ * verifies it. If that fails, no file appears.
  *
  * A model in several files is downloaded part by part. Its own file comes last, so that its name
  * does not exist before. */
-#include <inttypes.h>
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/download.h"
 #include "client/related_files.h"
+#include "client/repository.h"
 #include "commands/commands.h"
-#include "commands/judgement.h"
 #include "selection/axis_rules.h"
 #include "store/store.h"
 #include "terminal/interruption.h"
-#include "terminal/plain_text.h"
 #include "transfers/pull_paths.h"
-#include "transfers/transfer_options.h"
+#include "transfers/pull_repository.h"
+#include "transfers/pulled_file.h"
 
 #define WISHES_MOST 256
 
@@ -31,185 +29,17 @@ struct request {
     struct transfer_options given;
 };
 
-/* The result of checking one file. */
-struct checked {
-    bool is_model; /* false: a shard without a manifest */
-    uint32_t objects;
-    uint32_t verified;
-    uint32_t undigested;
-    uint32_t unsupported;
-};
-
-/* One file is pulled after another. */
-struct pull {
-    const struct request *request;
-    struct progress_line line;
-    uint64_t reported;
-    const char *path;
-    struct checked checked;
-};
-
-/* --- checking --- */
-
-static void keep_statistics(struct checked *checked, const struct judgement *judgement)
-{
-    checked->is_model = true;
-    checked->objects = judgement->file.model->object_count;
-    checked->verified = judgement->verified;
-    checked->undigested = judgement->undigested;
-    checked->unsupported = judgement->unsupported;
-}
-
-static enum zt_status check(void *context, struct zt_source *source, struct zt_error *error)
-{
-    struct pull *pull = context;
-    struct judgement *judgement = calloc(1, sizeof(*judgement));
-    enum zt_status status;
-
-    if (judgement == NULL) {
-        zt_source_close(source);
-        return zt_fail_memory(error, "a verdict");
-    }
-    judgement->path = pull->path;
-    pull->checked = (struct checked){.is_model = false};
-    status = opened_file_adopt(pull->path, source, &judgement->file, error);
-    if (status == ZT_OK) {
-        judgement_make(judgement, false);
-        if (judgement->bad > 0) {
-            *error = judgement->first_bad;
-            status = error->status;
-        }
-        keep_statistics(&pull->checked, judgement);
-        opened_file_close(&judgement->file);
-    } else if (status == ZT_DATA_SHARD) {
-        status = ZT_OK;
-    }
-    free(judgement);
-    return status;
-}
-
-static bool is_covered(void *context)
-{
-    const struct checked *checked = &((struct pull *)context)->checked;
-
-    return checked->undigested == 0 && checked->unsupported == 0;
-}
-
-/* --- progress --- */
-
-static void report_progress(void *context, uint64_t total, uint64_t before, uint64_t come)
-{
-    struct pull *pull = context;
-
-    pull->line.total_bytes = total;
-    if (pull->line.done_bytes == 0 && before > 0)
-        progress_line_skip(&pull->line, before);
-    progress_line_advance(&pull->line, come - pull->reported);
-    pull->reported = come;
-}
-
-/* Many formats have no digests, so that none is verified; this is not a fault. */
-static void print_checked(const struct checked *checked)
-{
-    printf("; %" PRIu32 " object%s", checked->objects, checked->objects == 1 ? "" : "s");
-    if (checked->verified > 0)
-        printf(", %" PRIu32 " verified, %" PRIu32 " without digest", checked->verified,
-               checked->undigested);
-    else if (checked->undigested > 0)
-        fputs("; the file states no digests", stdout);
-}
-
-static void print_result(const struct pull *pull, const struct download_result *result)
-{
-    const struct checked *checked = &pull->checked;
-
-    if (pull->request->given.reporting.is_quiet)
-        return;
-    plain_text_write(stdout, pull->path, strlen(pull->path));
-    if (result->was_there) {
-        printf(": already exists, with the same %" PRIu64 " bytes\n", result->size);
-        return;
-    }
-    printf(": %" PRIu64 " bytes", result->size);
-    if (result->resumed > 0)
-        printf(", %" PRIu64 " of them received earlier", result->resumed);
-    if (checked->is_model)
-        print_checked(checked);
-    if (checked->unsupported > 0)
-        printf(", %" PRIu32 " unsupported", checked->unsupported);
-    if (result->has_sha256)
-        printf("; SHA-256 matches the server");
-    putchar('\n');
-}
-
 /* --- files --- */
 
-/* If the user types control-C, says that the same command resumes the pull. */
-static enum zt_status run(const struct download *download, struct download_result *result,
-                          struct zt_error *error)
-{
-    char *part;
-    enum zt_status status;
-
-    if (asprintf(&part, "%s.part", download->path) < 0)
-        return zt_fail_memory(error, "a path");
-    interruption_note_part(part);
-    status = download_run(download, result, error);
-    interruption_note_part(NULL);
-    free(part);
-    return status;
-}
-
-static int pull_file(struct pull *pull, const struct client_place *place, const char *url,
-                     const char *path)
-{
-    const struct request *request = pull->request;
-    const struct transfer_options *given = &request->given;
-    const size_t length = strlen(path);
-    const struct download download = {
-        .options = &given->client,
-        .url = url,
-        .place = *place,
-        .path = path,
-        .replaces_any = request->is_forced,
-        /* zTensor files contain digests. */
-        .wants_digest = length < 3 || strcmp(path + length - 3, ".zt") != 0,
-        .check = check,
-        .is_covered = is_covered,
-        .report_progress = report_progress,
-        .context = pull,
-    };
-    const unsigned file = pull->line.file;
-    const unsigned files = pull->line.files;
-    struct download_result result;
-    struct zt_error error;
-    enum zt_status status;
-
-    pull->path = path;
-    pull->reported = 0;
-    progress_line_start(&pull->line, reporting_progress(&given->reporting), "pulling", 0);
-    pull->line.name = path;
-    pull->line.file = file;
-    pull->line.files = files;
-    zt_error_clear(&error);
-    status = run(&download, &result, &error);
-    progress_line_end(&pull->line);
-    if (status != ZT_OK)
-        return failure_complain(path, &error);
-    print_result(pull, &result);
-    if (result.axis_suggestion[0] != '\0')
-        command_suggest_axes(result.axis_suggestion);
-    return EXIT_DONE;
-}
-
-static int pull_related(struct pull *pull, const struct model_file *file,
-                        const struct related_files *related, const char *main_path)
+static int pull_related(const struct request *request, struct pull *pull,
+                        const struct model_file *file, const struct related_files *related,
+                        const char *main_path)
 {
     int result = EXIT_DONE;
 
     for (unsigned i = 0; i < related->count && result == EXIT_DONE; i++) {
         const char *name = related->names[i];
-        char *path = related->own_names ? pull_path_beside(pull->request->output, name)
+        char *path = related->own_names ? pull_path_beside(request->output, name)
                                         : pull_path_of_shard(main_path, file->name, name);
         struct client_place place;
         struct zt_error error;
@@ -220,9 +50,12 @@ static int pull_related(struct pull *pull, const struct model_file *file,
             (related->own_names && pull_path_make_folders(path, name, &error) != ZT_OK)) {
             result = failure_complain(name, &error);
         } else {
+            const struct pulled_file pulled = {
+                .place = &place, .url = place.address.target, .path = path};
+
             pull->line.file = i + 1;
             pull->line.files = related->count + 1;
-            result = pull_file(pull, &place, place.address.target, path);
+            result = pull_file(pull, &pulled);
         }
         free(path);
     }
@@ -232,19 +65,28 @@ static int pull_related(struct pull *pull, const struct model_file *file,
 static int pull_model(const struct request *request, const struct model_file *file,
                       const struct related_files *related)
 {
-    struct pull pull = {.request = request};
+    struct pull pull = {.given = &request->given, .is_forced = request->is_forced};
     char *path = pull_path_main(request->output, file->name);
+    const struct pulled_file pulled = {.place = &file->place,
+                                       .url = request->url,
+                                       .path = path,
+                                       .may_be_other = file->may_be_other};
+    struct zt_error error;
     int result;
 
     if (path == NULL) {
         command_complain("%s: out of memory", request->url);
         return EXIT_BAD;
     }
-    result = pull_related(&pull, file, related, path);
+    if (pull_path_make_output(request->output, &error) != ZT_OK) {
+        free(path);
+        return failure_complain(request->output, &error);
+    }
+    result = pull_related(request, &pull, file, related, path);
     pull.line.file = related->count + 1;
     pull.line.files = related->count + 1;
     if (result == EXIT_DONE)
-        result = pull_file(&pull, &file->place, request->url, path);
+        result = pull_file(&pull, &pulled);
     free(path);
     return result;
 }
@@ -320,11 +162,73 @@ static enum zt_status find_file(struct client *client, struct request *request,
     return model_address_find(client, request->url, wish, out_file, error);
 }
 
+/* What a URL names: a repository if its address has a name, otherwise a file. */
+struct found {
+    struct model_file file;
+    struct related_files related;
+    struct repository repository;
+};
+
+static enum zt_status find_repository(struct client *client, const struct request *request,
+                                      struct found *found, struct zt_error *error)
+{
+    struct repository_address address;
+    enum zt_status status = repository_address_read(request->url, &address, error);
+
+    if (status == ZT_OK && address.name[0] == '\0')
+        status = zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                         "the URL names neither a model nor a repository: use http://HOST/NAME "
+                         "(ztserve ls http://HOST/ lists the models)");
+    if (status == ZT_OK && model_wish_is_set(&request->wish))
+        status = zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                         "only models can be selected from or converted, not repositories");
+    if (status != ZT_OK)
+        return status;
+    status = repository_find(client, &address, &found->repository, error);
+    if (status == ZT_IO && error->os_error == ENOENT)
+        status =
+            zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the server has no repository of that name");
+    return status;
+}
+
+static bool ends_in_slash(const char *url)
+{
+    return url[strcspn(url, "?#")] == '\0' && url[strlen(url) - 1] == '/';
+}
+
+/* A model takes precedence over the folder of its name, unless the URL ends in '/'. */
+static enum zt_status find(struct client *client, struct request *request, struct found *found,
+                           struct zt_error *error)
+{
+    struct zt_error ignored;
+    enum zt_status status;
+
+    if (ends_in_slash(request->url))
+        return find_repository(client, request, found, error);
+    status = find_file(client, request, &found->file, error);
+    if (status == ZT_IO && error->os_error == ENOENT && !model_wish_is_set(&request->wish) &&
+        find_repository(client, request, found, &ignored) == ZT_OK)
+        return ZT_OK;
+    if (status == ZT_OK && !model_wish_is_set(&request->wish))
+        status = related_files_find(client, &found->file, &found->related, error);
+    return status;
+}
+
+static int pull_found(struct request *request, const struct found *found)
+{
+    int result;
+
+    if (found->repository.address.name[0] != '\0')
+        return pull_repository(&(struct repository_pull){&request->given, &found->repository,
+                                                         request->output, request->is_forced});
+    result = check_names(request, &found->file, &found->related);
+    return result == EXIT_DONE ? pull_model(request, &found->file, &found->related) : result;
+}
+
 static int pull_url(struct request *request)
 {
-    struct related_files related = {.names = NULL};
+    struct found found = {.related = {.names = NULL}};
     struct client *client = NULL;
-    struct model_file file;
     struct zt_error error;
     enum zt_status status;
     int result;
@@ -334,19 +238,16 @@ static int pull_url(struct request *request)
     request->given.client.is_patient = true;
     status = client_open(&request->given.client, &client, &error);
     if (status == ZT_OK)
-        status = find_file(client, request, &file, &error);
-    if (status == ZT_OK && !model_wish_is_set(&request->wish))
-        status = related_files_find(client, &file, &related, &error);
+        status = find(client, request, &found, &error);
     client_close(client);
     request->given.client.has_answered = true;
     if (status != ZT_OK) {
         failure_complain(request->url, &error);
         return status == ZT_ARGUMENT ? EXIT_USAGE : EXIT_BAD;
     }
-    result = check_names(request, &file, &related);
-    if (result == EXIT_DONE)
-        result = pull_model(request, &file, &related);
-    related_files_free(&related);
+    result = pull_found(request, &found);
+    related_files_free(&found.related);
+    repository_free(&found.repository);
     return command_finish(result);
 }
 
@@ -426,8 +327,6 @@ static int read_arguments(int argc, char **argv, struct request *request)
     if (request->output != NULL && strcmp(request->output, "-") == 0)
         return command_usage("--output -: writing to standard output is not supported; use ./- for "
                              "a file of that name");
-    if (request->output != NULL && pull_path_is_absent_folder(request->output))
-        return command_usage("--output %s: there is no such folder", request->output);
     return EXIT_DONE;
 }
 

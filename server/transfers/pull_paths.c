@@ -19,11 +19,38 @@ bool pull_path_is_folder(const char *path)
            (stat(path, &status) == 0 && S_ISDIR(status.st_mode));
 }
 
-bool pull_path_is_absent_folder(const char *path)
+enum zt_status pull_path_make_folder(const char *path, struct zt_error *error)
 {
-    struct stat status;
+    char *folders = strdup(path);
+    int number = 0;
+    struct stat info;
 
-    return pull_path_is_folder(path) && stat(path, &status) != 0;
+    assert(path[0] != '\0');
+    if (folders == NULL)
+        return zt_fail_memory(error, "a path");
+    for (char *at = folders + 1; number == 0 && at[-1] != '\0'; at++) {
+        const char here = *at;
+
+        if (here != '/' && here != '\0')
+            continue;
+        *at = '\0';
+        if (mkdir(folders, 0777) != 0 && errno != EEXIST)
+            number = errno;
+        *at = here;
+    }
+    free(folders);
+    if (number != 0)
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the folder cannot be made: %s",
+                       strerrordesc_np(number));
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "it exists and is not a folder");
+    return ZT_OK;
+}
+
+enum zt_status pull_path_make_output(const char *output, struct zt_error *error)
+{
+    return output != NULL && pull_path_is_folder(output) ? pull_path_make_folder(output, error)
+                                                         : ZT_OK;
 }
 
 char *pull_path_beside(const char *output, const char *name)

@@ -8,8 +8,12 @@
 /* Returns true for a folder, and for a path that ends in '/' even if it does not exist. */
 bool pull_path_is_folder(const char *path);
 
-/* Returns true for such a path that does not exist. */
-bool pull_path_is_absent_folder(const char *path);
+/* Makes the folder that -o names, and the folders above it, if the path ends in '/'. Accepts NULL.
+ * Returns ZT_IO. */
+enum zt_status pull_path_make_output(const char *output, struct zt_error *error);
+
+/* Makes a folder and the folders above it, as the user named them. Returns ZT_IO, ZT_NO_MEMORY. */
+enum zt_status pull_path_make_folder(const char *path, struct zt_error *error);
 
 /* Returns a path in the folder that -o names, or next to the file that it names. output NULL: no
  * -o. */

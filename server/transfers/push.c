@@ -1,5 +1,6 @@
-/* ztserve push: uploads files to a server as models, several concurrently, and resumes interrupted
- * uploads. The parts of a model in several files are sent before their index. */
+/* ztserve push: uploads files to a server as models, or the files of a folder as a repository,
+ * several concurrently, and resumes interrupted uploads. The parts of a model in several files are
+ * sent before their index. */
 #include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -11,13 +12,17 @@
 #include "base/parallel.h"
 #include "client/api_address.h"
 #include "client/model_address.h"
+#include "client/repository.h"
 #include "client/upload.h"
 #include "commands/commands.h"
+#include "files/model_folder.h"
 #include "files/opened_file.h"
 #include "http/fields/uri.h"
+#include "hub/hub_names.h"
 #include "store/store.h"
 #include "terminal/interruption.h"
 #include "terminal/plain_text.h"
+#include "transfers/repository_folder.h"
 #include "transfers/transfer_options.h"
 
 struct request {
@@ -26,13 +31,28 @@ struct request {
     const char *url;
     bool only_new;
     struct transfer_options given;
+    /* The only path is a folder, and the URL names a repository. */
+    bool is_repository;
+    struct repository_address repository;
+    struct repository_folder folder;
 };
+
+static uint32_t file_count(const struct request *request)
+{
+    return request->is_repository ? (uint32_t)request->folder.count : (uint32_t)request->count;
+}
+
+static const char *file_path(const struct request *request, uint32_t index)
+{
+    assert(index < file_count(request));
+    return request->is_repository ? request->folder.files[index].path : request->paths[index];
+}
 
 struct push {
     const struct request *request;
     struct client *client;
-    bool sends_indexes;   /* in this pass; all other files are sent first */
-    pthread_mutex_t lock; /* guards the rest, and the terminal */
+    enum repository_stage stage; /* the files that are sent in this pass */
+    pthread_mutex_t lock;        /* guards the rest, and the terminal */
     struct progress_line line;
     int result;
 };
@@ -40,6 +60,7 @@ struct push {
 /* One file that is being sent. */
 struct sent_file {
     struct push *push;
+    uint32_t index;
     const char *path;
     uint64_t reported;
     uint64_t counted; /* bytes already counted in the progress line */
@@ -91,8 +112,8 @@ static uint64_t bytes_of(const struct request *request)
     uint64_t bytes = 0;
     struct stat info;
 
-    for (int i = 0; i < request->count; i++)
-        if (stat(request->paths[i], &info) == 0 && S_ISREG(info.st_mode))
+    for (uint32_t i = 0; i < file_count(request); i++)
+        if (stat(file_path(request, i), &info) == 0 && S_ISREG(info.st_mode))
             bytes += (uint64_t)info.st_size;
     return bytes;
 }
@@ -123,10 +144,14 @@ static char *model_name_of(const char *path)
 static void print_result(const struct sent_file *file, const char *name,
                          const struct upload_result *result)
 {
-    if (file->push->request->given.reporting.is_quiet)
+    const struct request *request = file->push->request;
+
+    if (request->given.reporting.is_quiet)
         return;
     plain_text_write(stdout, file->path, strlen(file->path));
-    printf(": %s ", result->was_there ? "already exists as" : "is the model");
+    printf(": %s ", result->was_there        ? "already exists as"
+                    : request->is_repository ? "is the file"
+                                             : "is the model");
     plain_text_write(stdout, name, strlen(name));
     printf(", %" PRIu64 " bytes", result->size);
     if (result->resumed > 0)
@@ -136,36 +161,26 @@ static void print_result(const struct sent_file *file, const char *name,
     fflush(stdout);
 }
 
-static enum zt_status send_to(struct sent_file *file, const struct client_place *model,
-                              char name[WEB_TARGET_SIZE], struct upload_result *result,
-                              struct zt_error *error)
+/* Finds where a file of the folder goes, and its path there. */
+static enum zt_status place_file(const struct sent_file *file, struct client_place *out_place,
+                                 char out_name[WEB_TARGET_SIZE], struct zt_error *error)
 {
-    const struct zt_text raw = api_address_read(&model->address).name;
-    const struct upload upload = {
-        .client = file->push->client,
-        .model = *model,
-        .name = name,
-        .path = file->path,
-        .only_new = file->push->request->only_new,
-        .report_progress = report_progress,
-        .report_waiting = report_waiting,
-        .context = file,
-    };
-    size_t length = 0;
+    const struct request *request = file->push->request;
+    const char *name = request->folder.files[file->index].name;
 
-    (void)percent_decode(raw, name, &length);
-    name[length] = '\0';
-    return upload_run(&upload, result, error);
+    snprintf(out_name, WEB_TARGET_SIZE, "%s/%s", request->repository.name, name);
+    return repository_address_beside(&request->repository, name, "", out_place, error);
 }
 
-static enum zt_status send_file(struct sent_file *file, char name[WEB_TARGET_SIZE],
-                                struct upload_result *result, struct zt_error *error)
+/* Finds which model a file becomes, and its name. */
+static enum zt_status place_model(const struct sent_file *file, struct client_place *out_place,
+                                  char out_name[WEB_TARGET_SIZE], struct zt_error *error)
 {
     char model_path[WEB_TARGET_SIZE];
     char *own_name = model_name_of(file->path);
     struct client_place place;
-    struct client_place model;
     enum zt_status status;
+    size_t length = 0;
 
     if (own_name == NULL)
         return zt_fail_memory(error, "a name");
@@ -173,14 +188,41 @@ static enum zt_status send_file(struct sent_file *file, char name[WEB_TARGET_SIZ
     if (status == ZT_OK)
         status = model_address_of_api(&place.address, own_name, model_path, error);
     if (status == ZT_OK)
-        status = client_place_beside(&place, model_path, &model, error);
+        status = client_place_beside(&place, model_path, out_place, error);
     free(own_name);
-    return status == ZT_OK ? send_to(file, &model, name, result, error) : status;
+    if (status != ZT_OK)
+        return status;
+    (void)percent_decode(api_address_read(&out_place->address).name, out_name, &length);
+    out_name[length] = '\0';
+    return ZT_OK;
 }
 
-static void push_file(struct push *push, const char *path)
+static enum zt_status send_file(struct sent_file *file, char name[WEB_TARGET_SIZE],
+                                struct upload_result *result, struct zt_error *error)
 {
-    struct sent_file file = {.push = push, .path = path};
+    const struct request *request = file->push->request;
+    struct upload upload = {
+        .client = file->push->client,
+        .name = name,
+        .is_file = request->is_repository,
+        .base = request->repository.base,
+        .path = file->path,
+        .only_new = request->only_new,
+        .report_progress = report_progress,
+        .report_waiting = report_waiting,
+        .context = file,
+    };
+    const enum zt_status status = request->is_repository
+                                      ? place_file(file, &upload.target, name, error)
+                                      : place_model(file, &upload.target, name, error);
+
+    return status == ZT_OK ? upload_run(&upload, result, error) : status;
+}
+
+static void push_file(struct push *push, uint32_t index)
+{
+    const char *path = file_path(push->request, index);
+    struct sent_file file = {.push = push, .index = index, .path = path};
     char name[WEB_TARGET_SIZE];
     struct upload_result result;
     struct zt_error error;
@@ -205,11 +247,14 @@ static void push_file(struct push *push, const char *path)
 static bool push_in_pass(void *context, uint32_t index)
 {
     struct push *push = context;
-    const char *path = push->request->paths[index];
+    const char *path = file_path(push->request, index);
+    enum repository_stage stage = repository_stage_of(path);
     bool proceeds;
 
-    assert(index < (uint32_t)push->request->count);
-    if (model_path_is_index(zt_text_from(path)) != push->sends_indexes)
+    /* Only repositories have files that are not models. */
+    if (!push->request->is_repository && stage == STAGE_OTHERS)
+        stage = STAGE_TENSORS;
+    if (stage != push->stage)
         return true;
     pthread_mutex_lock(&push->lock);
     proceeds = push->result == EXIT_DONE;
@@ -219,14 +264,14 @@ static bool push_in_pass(void *context, uint32_t index)
     }
     pthread_mutex_unlock(&push->lock);
     if (proceeds)
-        push_file(push, path);
+        push_file(push, index);
     return proceeds;
 }
 
 static int push_all(const struct request *request)
 {
     struct push push = {.request = request, .lock = PTHREAD_MUTEX_INITIALIZER};
-    const struct parallel_work work = {(uint32_t)request->count, push_in_pass, &push};
+    const struct parallel_work work = {file_count(request), push_in_pass, &push};
     const unsigned jobs = request->given.client.connections;
     struct client_options options = request->given.client;
     struct zt_error error;
@@ -237,13 +282,14 @@ static int push_all(const struct request *request)
         return failure_complain(request->url, &error);
     progress_line_start(&push.line, reporting_progress(&request->given.reporting), "pushing",
                         bytes_of(request));
-    push.line.files = (unsigned)request->count;
+    push.line.files = file_count(request);
     /* From control-C on, the same command resumes with these files. */
     interruption_note_part(request->paths[0]);
-    parallel_for_threads("push", jobs, &work);
     /* The parts of an index must be published before it. */
-    push.sends_indexes = true;
-    parallel_for_threads("push", jobs, &work);
+    for (int stage = 0; stage < REPOSITORY_STAGES; stage++) {
+        push.stage = (enum repository_stage)stage;
+        parallel_for_threads("push", jobs, &work);
+    }
     interruption_note_part(NULL);
     progress_line_end(&push.line);
     client_close(push.client);
@@ -280,6 +326,39 @@ static int refuse_namesakes(const struct request *request)
     return result;
 }
 
+/* Like a model after its file, a repository is named after its folder if the URL ends in '/'. */
+static int name_repository(struct request *request)
+{
+    struct repository_address *repository = &request->repository;
+    const size_t length = strlen(repository->name);
+    char *real = realpath(request->paths[0], NULL);
+    const char *slash = real != NULL ? strrchr(real, '/') : NULL;
+
+    if (repository->ends_in_slash && slash != NULL)
+        snprintf(repository->name + length, sizeof(repository->name) - length, "%s%s",
+                 length > 0 ? "/" : "", slash + 1);
+    free(real);
+    if (hub_repo_is_valid(zt_text_from(repository->name)))
+        return EXIT_DONE;
+    return command_usage("%s: a repository must be NAME or OWNER/NAME, of letters, digits, '_', "
+                         "'.' and '-'%s",
+                         repository->name,
+                         repository->ends_in_slash ? "; without the / at the end of the URL, the "
+                                                     "folder's name is not added"
+                                                   : "");
+}
+
+static int read_repository(struct request *request)
+{
+    struct zt_error error;
+
+    if (request->count > 1)
+        return command_usage("push takes files, or one folder");
+    if (repository_address_read(request->url, &request->repository, &error) != ZT_OK)
+        return command_usage("%s: %s", request->url, error.message);
+    return name_repository(request);
+}
+
 static int read_arguments(int argc, char **argv, struct request *request)
 {
     struct option_reader reader = option_reader_of(argc, argv);
@@ -301,9 +380,36 @@ static int read_arguments(int argc, char **argv, struct request *request)
     request->url = request->paths[--request->count];
     if (!web_address_is_meant(request->url))
         return url_refuse(request->url);
+    for (int i = 0; i < request->count; i++)
+        request->is_repository = request->is_repository || is_folder(request->paths[i]);
+    if (request->is_repository)
+        return read_repository(request);
     if (request->count > 1 && request->url[strlen(request->url) - 1] != '/')
         return command_usage("%s: for several files the URL must end in /", request->url);
     return refuse_namesakes(request);
+}
+
+/* --- the whole --- */
+
+static int push_folder(struct request *request)
+{
+    struct repository_folder *folder = &request->folder;
+    struct zt_error error;
+    int result;
+
+    if (repository_folder_list(request->paths[0], folder, &error) != ZT_OK)
+        return failure_complain(request->paths[0], &error);
+    result = push_all(request);
+    if (folder->count == 0 && result == EXIT_DONE) {
+        command_complain("%s: the folder has no files", request->paths[0]);
+        result = EXIT_BAD;
+    }
+    if (folder->skipped > 0 && !request->given.reporting.is_quiet)
+        printf("%zu hidden or special file%s or folder%s in the folder %s not sent\n",
+               folder->skipped, folder->skipped == 1 ? "" : "s", folder->skipped == 1 ? "" : "s",
+               folder->skipped == 1 ? "was" : "were");
+    repository_folder_free(folder);
+    return command_finish(result);
 }
 
 int command_push(int argc, char **argv)
@@ -316,7 +422,7 @@ int command_push(int argc, char **argv)
         result = server_options_check(&request.given.client);
     if (result == EXIT_DONE)
         result = client_options_finish(&request.given.client, &error) == ZT_OK
-                     ? push_all(&request)
+                     ? request.is_repository ? push_folder(&request) : push_all(&request)
                      : failure_complain(request.url, &error);
     client_options_free(&request.given.client);
     return result;

@@ -85,9 +85,16 @@ def test_the_file_goes_where_it_is_wanted(server, pull, here, output, path):
     assert (here / path).read_bytes() == MODEL
 
 
-def test_a_folder_that_is_not_there_is_said_to_be_absent(server, refused, here):
-    assert "there is no such folder" in refused("pull", server.url + "/org/m", "-o", "newdir/", folder=here)
-    assert names(here) == []
+def test_a_folder_that_is_not_there_is_made(server, pull, here):
+    assert pull(server.url + "/org/m", "-o", "new/deep/").status == 0
+    assert (here / "new/deep/m.zt").read_bytes() == MODEL
+
+
+def test_a_folder_that_cannot_be_made_is_named(server, pull, here):
+    (here / "file").write_bytes(b"x")
+    result = pull(server.url + "/org/m", "-o", "file/deep/")
+    assert result.status == 1 and "file/deep/: the folder cannot be made" in result.errors
+    assert names(here) == ["file"]
 
 
 def test_what_is_selected_is_the_servers_export(server, pull, here, ztserve):
@@ -144,7 +151,7 @@ def test_other_bytes_of_that_name_are_replaced(server, pull, here):
     assert (here / "m.zt").read_bytes() == MODEL
 
 
-@pytest.mark.parametrize("url, word", [("/nothing", "404"), ("/files/nothing.zt", "404"), ("/files/org/", "name")])
+@pytest.mark.parametrize("url, word", [("/nothing", "404"), ("/files/nothing.zt", "404"), ("/files/none/", "no repository"), ("/org/m/", "no repository")])
 def test_what_is_not_there_is_said(server, pull, here, url, word):
     result = pull(server.url + url)
     assert result.status in (1, 2) and len(result.error_lines) == 1
@@ -167,7 +174,7 @@ def test_the_object_that_the_server_refuses_is_named(server, pull, here):
 
 @pytest.mark.parametrize(
     "url, word",
-    [("", "http://HOST/NAME"), ("/v1/models", "lists the names"), ("/org/m/", "does not name a model"), ("/v1/models/m?format=npz", "options")],
+    [("", "http://HOST/NAME"), ("/v1/models", "lists the names"), ("/", "ztserve ls"), ("/v1/models/m?format=npz", "options")],
 )
 def test_a_url_that_names_no_model_is_told_what_one_is(server, pull, here, url, word):
     result = pull(server.url + url)

@@ -1,0 +1,179 @@
+/* The server chooses the names of the files, so no name may lead out of the folder. The list has
+ * only clean relative paths (client/repository.h). Links with the name of a subfolder are refused
+ * (pull_path_make_folders), and links with the name of a file are replaced. */
+#include "transfers/pull_repository.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/part_file.h"
+#include "client/replaceable.h"
+#include "commands/commands.h"
+#include "terminal/plain_text.h"
+#include "transfers/pull_paths.h"
+#include "transfers/pulled_file.h"
+
+/* --- one file --- */
+
+static bool is_empty_file(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0;
+}
+
+/* No range of an empty file can be requested. */
+static enum zt_status make_empty(const char *path, bool is_forced, struct zt_error *error)
+{
+    struct part_file file;
+    enum zt_status status;
+
+    if (is_empty_file(path))
+        return ZT_OK;
+    if (!is_forced && replaceable_check(path, error) != ZT_OK)
+        return error->status;
+    status = part_file_init(&file, path, is_forced, error);
+    if (status == ZT_OK)
+        status = part_file_open(&file, error);
+    if (status == ZT_OK) {
+        status = part_file_truncate(&file, 0, error);
+        if (status == ZT_OK)
+            status = part_file_publish(&file, error);
+        part_file_close(&file);
+    }
+    part_file_free(&file);
+    return status;
+}
+
+static int pull_empty(const struct pull *pull, const char *path)
+{
+    struct zt_error error;
+
+    zt_error_clear(&error);
+    if (make_empty(path, pull->is_forced, &error) != ZT_OK)
+        return failure_complain(path, &error);
+    if (!pull->given->reporting.is_quiet) {
+        plain_text_write(stdout, path, strlen(path));
+        puts(": 0 bytes");
+    }
+    return EXIT_DONE;
+}
+
+static int pull_to(struct pull *pull, const struct repository_file *file, const char *path)
+{
+    char url[WEB_ORIGIN_SIZE + WEB_TARGET_SIZE];
+    const struct pulled_file pulled = {.place = file->place,
+                                       .url = url,
+                                       .path = path,
+                                       .may_be_other = true,
+                                       .sha256 = file->has_sha256 ? file->sha256 : NULL};
+    struct zt_error error;
+
+    if (pull_path_make_folders(path, file->path, &error) != ZT_OK)
+        return failure_complain(path, &error);
+    if (file->size == 0)
+        return pull_empty(pull, path);
+    snprintf(url, sizeof(url), "%s%s", file->place->address.origin, file->place->address.target);
+    return pull_file(pull, &pulled);
+}
+
+/* --- all files --- */
+
+/* Returns the folder without a '/' at the end; NULL without memory. */
+static char *name_folder(const struct repository_pull *wanted)
+{
+    const char *name = wanted->repository->address.name;
+    const char *slash = strrchr(name, '/');
+    char *folder = strdup(wanted->output != NULL ? wanted->output
+                          : slash != NULL        ? slash + 1
+                                                 : name);
+
+    for (size_t end = folder != NULL ? strlen(folder) : 0; end > 1 && folder[end - 1] == '/'; end--)
+        folder[end - 1] = '\0';
+    return folder;
+}
+
+static int pull_all(const struct repository_pull *wanted, const char *folder)
+{
+    const struct repository *repository = wanted->repository;
+    struct pull pull = {.given = wanted->given, .is_forced = wanted->is_forced};
+    int result = EXIT_DONE;
+
+    for (size_t i = 0; i < repository->count && result == EXIT_DONE; i++) {
+        const struct repository_file *file = &repository->files[i];
+        char *path;
+
+        assert(store_path_is_served(zt_text_from(file->path)));
+        if (asprintf(&path, "%s/%s", folder, file->path) < 0) {
+            command_complain("%s: out of memory", file->path);
+            return EXIT_BAD;
+        }
+        pull.line.file = (unsigned)i + 1;
+        pull.line.files = (unsigned)repository->count;
+        result = pull_to(&pull, file, path);
+        free(path);
+    }
+    return result;
+}
+
+/* Lists the repository again: its files may have changed after they were listed, and belong to
+ * different versions then. */
+static enum zt_status check_version(const struct repository_pull *wanted, struct zt_error *error)
+{
+    struct repository now = {.count = 0};
+    struct client *client = NULL;
+    enum zt_status status;
+
+    if (wanted->repository->is_pinned)
+        return ZT_OK;
+    status = client_open(&wanted->given->client, &client, error);
+    if (status == ZT_OK)
+        status = repository_find(client, &wanted->repository->address, &now, error);
+    if (status == ZT_OK && !repository_is_same(wanted->repository, &now))
+        status = zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
+                         "the repository has changed while it was pulled: run the same command "
+                         "again to fetch what has changed");
+    repository_free(&now);
+    client_close(client);
+    return status;
+}
+
+static void print_total(const struct repository_pull *wanted, const char *folder)
+{
+    const struct repository *repository = wanted->repository;
+
+    if (wanted->given->reporting.is_quiet)
+        return;
+    plain_text_write(stdout, folder, strlen(folder));
+    printf(": %zu file%s of the repository ", repository->count, repository->count == 1 ? "" : "s");
+    plain_text_write(stdout, repository->address.name, strlen(repository->address.name));
+    putchar('\n');
+}
+
+int pull_repository(const struct repository_pull *wanted)
+{
+    char *folder = name_folder(wanted);
+    struct zt_error error;
+    int result;
+
+    if (folder == NULL) {
+        command_complain("out of memory");
+        return EXIT_BAD;
+    }
+    zt_error_clear(&error);
+    if (pull_path_make_folder(folder, &error) != ZT_OK) {
+        result = failure_complain(folder, &error);
+    } else {
+        result = pull_all(wanted, folder);
+        if (result == EXIT_DONE && check_version(wanted, &error) != ZT_OK)
+            result = failure_complain(wanted->repository->address.name, &error);
+        if (result == EXIT_DONE)
+            print_total(wanted, folder);
+    }
+    free(folder);
+    return result;
+}

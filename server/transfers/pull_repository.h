@@ -1,0 +1,19 @@
+/* Pulls every file of a repository into a folder. Files that exist with the same bytes are not
+ * fetched again. */
+#ifndef TRANSFERS_PULL_REPOSITORY_H
+#define TRANSFERS_PULL_REPOSITORY_H
+
+#include "client/repository.h"
+#include "transfers/transfer_options.h"
+
+struct repository_pull {
+    const struct transfer_options *given;
+    const struct repository *repository;
+    const char *output; /* the folder, which is made if necessary; NULL: the repository's name */
+    bool is_forced;     /* replaces files that are not tensor files */
+};
+
+/* Prints a line about each file. Returns the exit status. */
+int pull_repository(const struct repository_pull *wanted);
+
+#endif
