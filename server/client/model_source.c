@@ -31,6 +31,15 @@ static enum zt_status need_client(struct zt_error *error)
     return status == ZT_OK ? client_open(&options, &client, error) : status;
 }
 
+enum zt_status model_source_client(struct client **out_client, struct zt_error *error)
+{
+    const enum zt_status status = need_client(error);
+
+    if (status == ZT_OK)
+        *out_client = client;
+    return status;
+}
+
 static enum zt_status open_place(const struct client_place *place, struct zt_source **out_source,
                                  struct zt_error *error)
 {

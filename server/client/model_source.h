@@ -9,6 +9,10 @@
  * life of the process. */
 struct client_options *model_source_options(void);
 
+/* Returns the client of all URLs, which ends with the process. Fails as client_open and
+ * client_options_finish do. */
+enum zt_status model_source_client(struct client **out_client, struct zt_error *error);
+
 /* Opens a path, or a file's URL ("http://…", "https://…"). Fails as zt_source_open_file does, also
  * for URLs: ZT_IO, with ENOENT if the server has no such file; ZT_UNAVAILABLE. */
 enum zt_status model_source_open(const char *path, struct zt_source **out_source,

@@ -1,4 +1,5 @@
-/* The models below a folder: name, format, objects, size, and why one cannot be read. */
+/* The models below a folder or on a server: name, format, objects, size, and why one cannot be
+ * read. */
 #include "commands/folder_listing.h"
 
 #include <assert.h>
@@ -8,9 +9,13 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
+#include "client/model_listing.h"
+#include "client/model_source.h"
 #include "commands/listing.h"
 #include "derived/manifest_json.h"
 #include "files/opened_file.h"
+#include "input/json_read.h"
 #include "store/store.h"
 #include "terminal/plain_text.h"
 
@@ -21,7 +26,9 @@
 #define SIZE_SIZE      32
 
 struct listed_model {
-    const struct folder_model *file;
+    const struct folder_model *file; /* NULL: it is on a server */
+    char *text;                      /* how the server describes it, in JSON; NULL: a local file */
+    char *own_name;                  /* NULL: name is borrowed */
     struct zt_text name;
     char format[KIND_SIZE];
     char version[VERSION_SIZE];
@@ -122,10 +129,81 @@ enum zt_status folder_listing_make(const char *path, struct folder_listing *out_
 
 void folder_listing_free(struct folder_listing *listing)
 {
-    for (size_t i = 0; i < listing->count; i++)
+    for (size_t i = 0; i < listing->count; i++) {
+        free(listing->models[i].text);
+        free(listing->models[i].own_name);
         free(listing->models[i].error);
+    }
     free(listing->models);
     model_folder_free(&listing->folder);
+}
+
+/* --- of a server --- */
+
+static void copy_text(const struct json_t *object, const char *name, char *out_text, size_t size)
+{
+    struct zt_text text;
+
+    if (json_member_text(object, name, &text) == JSON_FOUND)
+        snprintf(out_text, size, "%s", text.bytes);
+}
+
+static bool note_refusal(struct folder_listing *listing, struct listed_model *model,
+                         const struct json_t *refusal)
+{
+    struct zt_text detail = {"", 0};
+
+    (void)json_member_text(refusal, "detail", &detail);
+    model->error = malloc(sizeof(*model->error));
+    if (model->error == NULL)
+        return false;
+    zt_fail(model->error, ZT_INVALID, NULL, ZT_NO_OFFSET, "%s", detail.bytes);
+    listing->bad++;
+    return true;
+}
+
+static bool add_listed(void *context, const struct json_t *object)
+{
+    struct folder_listing *listing = context;
+    const struct json_t *refusal = json_member_object(object, "error");
+    struct listed_model model = {.file = NULL, .text = json_object_text(object)};
+    struct zt_text name = {"", 0};
+    uint64_t objects = 0;
+
+    (void)json_member_text(object, "name", &name);
+    model.own_name = strdup(name.bytes);
+    copy_text(object, "format", model.format, sizeof(model.format));
+    copy_text(object, "version", model.version, sizeof(model.version));
+    (void)json_member_whole(object, "objects", &objects);
+    (void)json_member_whole(object, "size", &model.size_bytes);
+    model.object_count = (uint32_t)objects;
+    if (model.own_name == NULL || model.text == NULL ||
+        zt_array_reserve(&listing->models, &listing->capacity, listing->count + 1,
+                         sizeof(*listing->models), SIZE_MAX / sizeof(model)) != ZT_OK ||
+        (refusal != NULL && !note_refusal(listing, &model, refusal))) {
+        free(model.text);
+        free(model.own_name);
+        return false;
+    }
+    model.name = zt_text_from(model.own_name);
+    listing->models[listing->count++] = model;
+    return true;
+}
+
+enum zt_status folder_listing_fetch(const char *url, struct folder_listing *out_listing,
+                                    struct zt_error *error)
+{
+    struct folder_listing listing = {.count = 0};
+    struct client *client;
+    enum zt_status status = model_source_client(&client, error);
+
+    if (status == ZT_OK)
+        status = model_listing_fetch(client, url, add_listed, &listing, error);
+    if (status == ZT_OK)
+        *out_listing = listing;
+    else
+        folder_listing_free(&listing);
+    return status;
 }
 
 /* --- the table --- */
@@ -287,6 +365,10 @@ void folder_listing_print_json(const struct folder_listing *listing, FILE *strea
     for (size_t i = 0; i < listing->count; i++) {
         struct json json;
 
+        if (listing->models[i].text != NULL) {
+            fprintf(stream, "%s%s\n", i > 0 ? ",\n" : "", listing->models[i].text);
+            continue;
+        }
         json_init(&json, true);
         put_model(&json, &listing->models[i]);
         if (!json.failed)

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "client/model_listing.h"
 #include "client/model_source.h"
 #include "commands/attribute_listing.h"
 #include "commands/commands.h"
@@ -106,7 +107,8 @@ static int list_folder(struct request *request, const char *path)
     struct zt_error error;
     int status;
 
-    if (folder_listing_make(path, &listing, &error) != ZT_OK) {
+    if ((model_listing_is_meant(path) ? folder_listing_fetch(path, &listing, &error)
+                                      : folder_listing_make(path, &listing, &error)) != ZT_OK) {
         fflush(stdout);
         return failure_complain(path, &error);
     }
@@ -125,6 +127,11 @@ static int list_folder(struct request *request, const char *path)
     status = listing.bad > 0 ? EXIT_BAD : EXIT_DONE;
     folder_listing_free(&listing);
     return status;
+}
+
+static bool is_of_models(const char *path)
+{
+    return is_folder(path) || model_listing_is_meant(path);
 }
 
 /* --- the whole --- */
@@ -150,9 +157,11 @@ static int read_arguments(int argc, char **argv, struct request *request)
         return command_usage("ls needs a file, a folder or a URL");
     if (request->as_json && request->only_names)
         return command_usage("--json and --quiet cannot be combined");
-    if (operands_check(request->paths, request->count) != EXIT_DONE)
-        return EXIT_USAGE;
-    request->as_array = request->as_json && (request->count > 1 || is_folder(request->paths[0]));
+    for (int i = 0; i < request->count; i++)
+        if (!model_listing_is_meant(request->paths[i]) &&
+            operands_check(&request->paths[i], 1) != EXIT_DONE)
+            return EXIT_USAGE;
+    request->as_array = request->as_json && (request->count > 1 || is_of_models(request->paths[0]));
     return server_options_check(model_source_options());
 }
 
@@ -168,7 +177,7 @@ int command_ls(int argc, char **argv)
     for (int i = 0; i < request.count; i++) {
         const char *path = request.paths[i];
         const int status =
-            is_folder(path) ? list_folder(&request, path) : list_file(&request, path);
+            is_of_models(path) ? list_folder(&request, path) : list_file(&request, path);
 
         result = status != EXIT_DONE ? status : result;
     }
