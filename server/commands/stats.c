@@ -1,5 +1,6 @@
 /* ztserve stats: statistics of every tensor of each file, also of those below folders, as a table
- * or as the JSON that the server sends. Digests are not checked. */
+ * or as the JSON that the server sends. A server computes them for its models. Digests are not
+ * checked. */
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "base/parallel.h"
 #include "base/processors.h"
 #include "client/model_source.h"
+#include "client/remote_statistics.h"
 #include "commands/commands.h"
 #include "commands/option_reader.h"
 #include "commands/statistics_table.h"
@@ -41,6 +43,8 @@ struct subject {
     enum zt_status status;
     struct zt_error error;
     struct statistics statistics;
+    char *text;               /* the server's statistics, in JSON; NULL: computed here */
+    struct zt_error fallback; /* why the server did not compute them; ZT_OK: nothing to say */
 };
 
 struct survey {
@@ -50,6 +54,7 @@ struct survey {
     struct reporting reporting;
     const char *path; /* of the file at work on */
     struct opened_file file;
+    struct remote_statistics remote;
     struct workers *workers;  /* NULL: this thread alone */
     struct subject *subjects; /* BATCH of them */
     struct survey_progress progress;
@@ -88,6 +93,8 @@ static void prepare(struct survey *survey, const struct zt_object *object, struc
     subject->progress = &survey->progress;
     subject->bytes_left = component != NULL ? component->length : 0;
     subject->status = ZT_OK;
+    subject->text = NULL;
+    zt_error_clear(&subject->fallback);
     if (component == NULL || component->shard == 0)
         return;
     subject->status = opened_file_shard(file, survey->path, component->shard - 1, &subject->error);
@@ -115,8 +122,18 @@ static bool begin_piece(void *context)
     return true;
 }
 
+/* Returns true if a server has computed the statistics. */
+static bool ask_server(struct survey *survey, struct subject *subject, unsigned bins)
+{
+    const struct remote_tensor tensor = {survey->file.model, subject->object, subject->component,
+                                         bins};
+
+    return remote_statistics_ask(&survey->remote, &tensor, &subject->statistics, &subject->text,
+                                 &subject->fallback);
+}
+
 /* workers: NULL for this thread alone. */
-static void compute(const struct survey *survey, struct subject *subject, struct workers *workers)
+static void compute(struct survey *survey, struct subject *subject, struct workers *workers)
 {
     const unsigned bins = survey->as_json ? JSON_BINS : STATISTICS_TABLE_BINS;
     struct computing computing = {.workers = workers, .cancellation = {begin_piece, subject}};
@@ -125,7 +142,7 @@ static void compute(const struct survey *survey, struct subject *subject, struct
     struct decoded_file decoded = {.source = NULL};
     struct zt_elements elements;
 
-    if (subject->component == NULL || subject->status != ZT_OK)
+    if (subject->component == NULL || subject->status != ZT_OK || ask_server(survey, subject, bins))
         return;
     subject->status =
         decoded_file_open(subject->component, subject->stored, &decoded, &subject->error);
@@ -147,7 +164,7 @@ static void compute(const struct survey *survey, struct subject *subject, struct
 
 static bool compute_alone(void *context, uint32_t index)
 {
-    const struct survey *survey = context;
+    struct survey *survey = context;
     struct subject *subject = &survey->subjects[index];
 
     compute(survey, subject, NULL);
@@ -191,6 +208,29 @@ static int complain(struct survey *survey, const char *path, const struct zt_err
     return failure_complain(path, error);
 }
 
+/* Says why a tensor has to be fetched. */
+static void say_fallback(struct survey *survey, const struct subject *subject)
+{
+    const struct zt_text name = zt_object_name(subject->object);
+
+    if (subject->fallback.status == ZT_OK || survey->reporting.is_quiet)
+        return;
+    progress_line_erase(&survey->progress.line);
+    fflush(stdout);
+    command_complain("%s: %.*s: the server has not computed statistics, so the tensor is fetched: "
+                     "%s",
+                     survey->path, (int)name.length, name.bytes, subject->fallback.message);
+}
+
+static void write_statistics(struct survey *survey, const struct subject *subject,
+                             const struct statistics_subject *shown)
+{
+    if (subject->text != NULL)
+        json_raw(&survey->json, subject->text, strcspn(subject->text, "\n"));
+    else
+        statistics_write(&survey->json, shown, &subject->statistics);
+}
+
 /* What cannot be read is complained about, and shown without statistics. */
 static int show(struct survey *survey, struct subject *subject)
 {
@@ -200,6 +240,7 @@ static int show(struct survey *survey, struct subject *subject)
     const struct statistics_subject shown = {model, object, component, NULL};
     int result = EXIT_DONE;
 
+    say_fallback(survey, subject);
     if (component != NULL && subject->status != ZT_OK) {
         zt_error_at(&subject->error, zt_object_name(object), zt_component_name(component));
         result = complain(survey, survey->path, &subject->error);
@@ -213,7 +254,7 @@ static int show(struct survey *survey, struct subject *subject)
     }
     json_key(&survey->json, zt_object_name(object));
     if (component != NULL)
-        statistics_write(&survey->json, &shown, &subject->statistics);
+        write_statistics(survey, subject, &shown);
     else
         json_put_null(&survey->json);
     return result;
@@ -248,6 +289,8 @@ static int survey_model(struct survey *survey)
         for (uint32_t i = 0; i < count; i++)
             if (show(survey, &survey->subjects[i]) != EXIT_DONE)
                 result = EXIT_BAD;
+        for (uint32_t i = 0; i < count; i++)
+            free(survey->subjects[i].text);
         done += count;
     }
     progress_line_end(line);
@@ -264,6 +307,16 @@ static void print_heading(struct survey *survey)
     fputs(":\n", stdout);
 }
 
+/* Only the models of a model server have statistics there. */
+static void say_remote(const struct survey *survey)
+{
+    if (web_address_is_meant(survey->path) && survey->remote.client == NULL &&
+        !survey->reporting.is_quiet)
+        command_complain(
+            "%s: this is the URL of a file, not of a model, so its tensors are fetched",
+            survey->path);
+}
+
 /* file: where the path was found in a folder; otherwise NULL. */
 static int survey_file(struct survey *survey, const char *path, const struct folder_model *file)
 {
@@ -278,6 +331,8 @@ static int survey_file(struct survey *survey, const char *path, const struct fol
             json_put_null(&survey->json);
         return complain(survey, path, &error);
     }
+    remote_statistics_begin(&survey->remote, path);
+    say_remote(survey);
     if (survey->as_json) {
         json_object_begin(&survey->json);
     } else {

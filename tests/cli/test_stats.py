@@ -3,12 +3,15 @@
 import hashlib
 import json
 import subprocess
+from types import SimpleNamespace
 
+import meddler as meddling
 import numpy
 import pytest
 
 from containers import Component, Object, dense, zt1
 from server_process import PROGRAM, ServerProcess
+from wire import eventually
 
 RANDOM = numpy.random.default_rng(11)
 WEIGHTS = RANDOM.normal(0, 1, (300, 400)).astype(numpy.float32)
@@ -158,3 +161,55 @@ def test_progress_counts_the_bytes_of_every_file(files, folder):
         (f"{folder}/b.npy", WEIGHTS.nbytes, WEIGHTS.nbytes), (f"{folder}/below/a.npy", WEIGHTS[:2].nbytes, WEIGHTS[:2].nbytes),
     ]  # fmt: skip
     assert run("-q", "--progress", "json", files / "plain.npz").stderr == ""
+
+
+# --- a server computes them ---
+
+
+@pytest.fixture
+def between(start_server, files):
+    made = meddling.Meddler(SimpleNamespace(endpoint=start_server(files).url))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("name", ["plain", "deflated"])
+def test_a_server_computes_the_statistics_of_its_models(between, files, name):
+    large = numpy.random.default_rng(3).normal(0, 1, 500_000)
+    numpy.savez(files / f"{name}-large.npz", large=large, **ARRAYS)
+    url = f"{between.endpoint}/{name}-large"
+    assert eventually(lambda: run(url).returncode == 0)
+    counted = between.counting()
+    for arguments in ((), ("--json",)):
+        there = run(*arguments, url)
+        here = run(*arguments, files / f"{name}-large.npz")
+        assert (there.returncode, there.stderr) == (0, "")
+        assert there.stdout == here.stdout
+    assert any("/statistics?bins=" in one.request.target for one in counted.seen)
+    assert sum(one.sent_bytes for one in counted.seen if "/files/" in one.request.target) < large.nbytes / 2
+
+
+@pytest.mark.parametrize("status, said", [(404, 1), (413, len(ARRAYS) - 1)])
+def test_where_a_server_computes_nothing_the_tensors_are_fetched(between, files, status, said):
+    """With one line about a server without statistics, or one for each tensor that it refuses."""
+    refusal = b'{"code": "x", "detail": "a reason"}'
+    between.meddle(meddling.reply(status, refusal), when=lambda request: "/statistics" in request.target)
+    result = run(f"{between.endpoint}/plain")
+    assert (result.returncode, result.stdout) == (0, run(files / "plain.npz").stdout)
+    lines = result.stderr.splitlines()
+    assert len(lines) == said and all("the tensor is fetched" in line and "a reason" in line for line in lines)
+
+
+def test_statistics_of_another_tensor_are_not_believed(between, files):
+    wrong = json.dumps(json.loads(run("--json", files / "plain.npz").stdout)["one"]).encode()
+    between.meddle(meddling.reply(200, wrong), when=lambda request: "/statistics" in request.target)
+    result = run(f"{between.endpoint}/plain")
+    assert result.stdout == run(files / "plain.npz").stdout
+    assert "is not the tensor's statistics" in result.stderr
+
+
+def test_the_tensors_of_a_files_url_are_fetched_with_a_word(between, files):
+    result = run(f"{between.endpoint}/files/plain.npz")
+    assert (result.returncode, result.stdout) == (0, run(files / "plain.npz").stdout)
+    assert "the URL of a file, not of a model" in result.stderr
+    assert run("-q", f"{between.endpoint}/files/plain.npz").stderr == ""
