@@ -43,10 +43,10 @@ const struct command command_table[] = {
                 "parameters, or the manifest that a server would return. For a folder it lists the "
                 "models below it as a server would: name, format, objects, size, and the error of "
                 "each model that cannot be read (exit status 1). Parts of a model with an index "
-                "are omitted.\n" URLS_TOO "\n" SEVERAL_FILES,
+                "are omitted. A URL that ends in / lists the models of a server (http://host/) or "
+                "of a folder on it (http://host/team/).\n" URLS_TOO "\n" SEVERAL_FILES,
      .examples = {{"ztserve ls model.gguf", "the tensors of a model"},
-                  {"ztserve ls --json models | jq -r '.[] | select(.error) | .path'",
-                   "the files below a folder that cannot be read"}}},
+                  {"ztserve ls https://models.example/", "the models of a server"}}},
     {.name = "verify",
      .run = command_verify,
      .operands = "FILE|FOLDER|URL... [options]",
@@ -75,8 +75,9 @@ const struct command command_table[] = {
          "numbers, of six-bit floats and of other layouts have no statistics. Digests are not "
          "checked; use verify for that. For a folder it shows every model that a server would "
          "list. With --json, a file that cannot be read is null in the array.\n" URLS_TOO
-         " The elements are read twice: pull a large model from a slow server "
-         "first.\n" SEVERAL_FILES,
+         " A model server computes the statistics of its models, and no tensor is fetched. From "
+         "other servers, and for the URL of a file, the elements are read twice: pull a large "
+         "model first.\n" SEVERAL_FILES,
      .examples = {{"ztserve stats model.safetensors", "a table with small histograms"},
                   {"ztserve stats --json model.gguf | jq 'map_values(.nan)'",
                    "how many elements of each tensor are not a number"}}},
@@ -120,23 +121,30 @@ const struct command command_table[] = {
          "has changed. If PATH already has the server's bytes, they are not downloaded again. If a "
          "server is restarting, busy or failing, pull retries: after the time that the server "
          "states (Retry-After, at most 30 s each), otherwise for some seconds in total.\nURL: a "
-         "model (http://host/v1/models/NAME, or http://host/NAME), or any file of an HTTP server. "
-         "For models, the server makes selections and conversions (--format, --match, --shard, "
+         "model (http://host/v1/models/NAME, or http://host/NAME), a repository, a file below "
+         "/files/, or a tensor file of any HTTP server. For models, the server makes selections "
+         "and conversions (--format, --match, --shard, "
          "--axis, --dtype). It also converts if PATH has the extension of zTensor, safetensors or "
          "NPZ and the model's file has another one. A sharded model is downloaded with all its "
-         "files.\nNames that the server chooses must have the extension of a tensor file, and only "
-         "tensor files are replaced, so that a server cannot destroy other files; --force lifts "
-         "both limits.\nThe token is sent only to the server of the URL, not to servers that it "
+         "files.\nA repository is a folder with a model's configuration, tokenizer and weights. "
+         "Its "
+         "URL is http://host/OWNER/NAME, with a / at the end if a model has the same name. PATH is "
+         "then a folder, by default NAME. All files are compared with the server's SHA-256; hidden "
+         "files are skipped. A folder that does not exist is created, also for a model if PATH "
+         "ends in /.\nNames that the server chooses for a model must have the extension of a "
+         "tensor file, and only tensor files are replaced, so that a server cannot destroy other "
+         "files; --force lifts both limits.\nThe token is sent only to the server of the URL, not "
+         "to servers that it "
          "redirects to. The proxy is taken from http_proxy, https_proxy and no_proxy.",
      .examples = {{"ztserve pull https://models.example/meta-llama/Llama-3-8B -o llama.safetensors",
                    "a whole model"},
-                  {"ztserve pull http://host:8080/bert --match 'layer1.*' --format npz",
-                   "some of its tensors, for NumPy"}}},
+                  {"ztserve pull https://models.example/acme/tiny -o tiny/",
+                   "a repository, for from_pretrained"}}},
     {.name = "push",
      .run = command_push,
-     .operands = "FILE... URL [options]",
+     .operands = "FILE...|FOLDER URL [options]",
      .kind = VALUE_FILE,
-     .meaning = "upload files as models; resumes if interrupted",
+     .meaning = "upload files as models, or a folder as a repository; resumes if interrupted",
      .options = push_options,
      .details =
          "Uploads files to a server, which checks each one and publishes it as a model once it is "
@@ -146,11 +154,15 @@ const struct command command_table[] = {
          "they are not sent again.\nURL: the model (http://host/v1/models/NAME, or "
          "http://host/NAME). If it ends in /, which is required for several files, each model is "
          "named after its file without the extension. For a sharded model, name all its files: the "
-         "index is sent last. If a file fails, push sends no further files and no index.",
+         "index is sent last. If a file fails, push sends no further files and no index.\nFOLDER: "
+         "all its files become the repository of the URL (http://host/OWNER/NAME), the folder's "
+         "name being added if the URL ends in /. The server compares the SHA-256 of each file "
+         "before it publishes it. Hidden files and folders are not sent, and files that are only "
+         "on the server are kept.",
      .examples = {{"ztserve push llama.safetensors https://models.example/meta-llama/Llama-3-8B",
                    "a model under another name"},
-                  {"ztserve push *.gguf http://host:8080/team/",
-                   "several, named after their files"}}},
+                  {"ztserve push tiny/ http://host:8080/acme/tiny",
+                   "a folder that save_pretrained wrote"}}},
     {.name = "token",
      .run = command_token,
      .operands = "NAME read|write|admin [GLOB...] [options]",

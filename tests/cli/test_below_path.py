@@ -77,3 +77,31 @@ def test_other_servers_may_have_such_a_path_to_a_file(url, pulled, root):
     (root / "v1/models").mkdir(parents=True)
     (root / "v1/models/f.zt").write_bytes(MODEL)
     assert pulled(url + "/files/v1/models/f.zt") == {"f.zt": MODEL}
+
+
+def test_the_models_are_listed(url, ztserve):
+    for path in ("/", "/v1/models", "/v1/models/org/"):
+        result = ztserve("ls", "-q", url + path)
+        assert (result.status, result.errors, result.lines) == (0, "", ["org/j", "org/m"]), path
+
+
+@pytest.mark.parametrize("path", ["/v1/models/org", "/v1/models/org/", "/files/org/"])
+def test_a_repository_is_pulled(url, ztserve, here, path):
+    result = ztserve("pull", url + path, folder=here)
+    assert (result.status, result.errors) == (0, "")
+    wanted = {"m.zt": MODEL, **{name.removeprefix("org/"): content for name, content in SPLIT.items()}}
+    assert {file.name: file.read_bytes() for file in (here / "org").iterdir()} == wanted
+
+
+def test_any_file_is_pulled(url, root, pulled):
+    (root / "org/config.json").write_bytes(b"{}")
+    assert pulled(url + "/files/org/config.json") == {"config.json": b"{}"}
+
+
+@pytest.mark.parametrize("path", ["/v1/models/new/tiny", "/files/new/tiny"])
+def test_a_repository_is_pushed(url, root, push, tmp_path, path):
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny/config.json").write_bytes(b"{}")
+    result = push(tmp_path / "tiny", url + path)
+    assert (result.status, result.errors) == (0, "")
+    assert (root / "new/tiny/config.json").read_bytes() == b"{}"
