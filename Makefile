@@ -1,6 +1,6 @@
 # The verbs of daily work; `make` alone lists them. Each calls a script.
 .DEFAULT_GOAL := help
-.PHONY: help serve test build install lint bench fuzz soak image package clean
+.PHONY: help serve test build install lint bench fuzz soak image package release clean
 
 help: ## List these verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,5 +35,8 @@ image: ## Build a container image and its SBOM with docker, podman or buildah
 package: ## Build a Debian package for this release of Debian
 	@deploy/package.sh
 
+release: ## Build the files of a release into dist/: packages, tarball, image, SBOMs, checksums, provenance
+	@deploy/release.sh
+
 clean: ## Remove everything that was built
-	@rm -rf build build-* .venv
+	@rm -rf build build-* dist .venv

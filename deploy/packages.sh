@@ -2,19 +2,22 @@
 # The Debian packages that building, testing and linting need, and how to install missing ones. Sourced by the scripts
 # that need them. Debian 12 and later have them under these names.
 
-# package_names GROUP: the packages of build, image, package, try, test, others, web, store, bench, clang or lint, one per line.
+# package_names GROUP: the packages of build, build-arm64, image, package, release, try, test, others, web, store, bench, clang
+# or lint, one per line.
 package_names()
 {
+    local libraries=(libmicrohttpd-dev libgnutls28-dev libzstd-dev libcbor-dev libjansson-dev libssl-dev libxxhash-dev zlib1g-dev
+        libisal-dev libutf8proc-dev libseccomp-dev libcurl4-openssl-dev libexpat1-dev liblz4-dev)
     case $1 in
-    build)
-        printf '%s\n' gcc libc6-dev cmake ninja-build pkgconf \
-            libmicrohttpd-dev libgnutls28-dev libzstd-dev libcbor-dev libjansson-dev libssl-dev libxxhash-dev zlib1g-dev \
-            libisal-dev libutf8proc-dev libseccomp-dev libcurl4-openssl-dev libexpat1-dev liblz4-dev
-        ;;
+    build) printf '%s\n' gcc libc6-dev cmake ninja-build pkgconf "${libraries[@]}" ;;
+    # For building for arm64 on another architecture. The build runs the program, which writes its manual pages.
+    build-arm64) printf '%s\n' gcc-aarch64-linux-gnu cmake ninja-build pkgconf qemu-user "${libraries[@]/%/:arm64}" ;;
     # For the SBOM of the image, and its certificates.
     image) printf '%s\n' python3 ca-certificates ;;
     # For the libraries that the package depends on.
     package) printf '%s\n' dpkg-dev file gzip ;;
+    # For deploy/release.sh. It makes the folders that it builds in.
+    release) printf '%s\n' git mmdebstrap debian-archive-keyring openssl python3 ;;
     # For the lines of the README.
     try) printf '%s\n' curl ;;
     bench) printf '%s\n' libcmocka-dev python3 python3-venv python3-numpy nginx-light curl openssl zstd iproute2 util-linux ;;

@@ -5,6 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import requests
+
 # What decides how packages are fetched: proxies, certificates, and the dates of a mirror that stands still.
 FETCHING = ("Acquire::http", "Acquire::https", "Acquire::Check-", "Acquire::Max-FutureTime", "Acquire::Retries")
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
@@ -55,6 +57,15 @@ def source_lines(suite):
                 lines.add(f"deb {uri} {suite}{name[len(here):]} {component}")
     assert lines, f"apt knows no repository of {here} here: apt-get update"
     return sorted(lines)
+
+
+def has_suite(suite):
+    """Whether the repository of this machine's apt also has another release."""
+    uri = next(uri for _, uri, name, _ in (line.split() for line in source_lines(suite)) if name == suite)
+    try:
+        return requests.head(f"{uri.rstrip('/')}/dists/{suite}/Release", timeout=20, allow_redirects=True).ok
+    except requests.RequestException:
+        return False
 
 
 def make_root(target, suite, work):

@@ -23,6 +23,7 @@ OTHERS = {
     "test_image",
     "test_kubernetes",
     "test_proxies",
+    "test_release",
     "test_replicas",
     "test_save_pretrained",
     "test_tus_js",

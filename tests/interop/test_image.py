@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from bare_root import make_root, missing_for_roots, os_release, own_mounts, run_checked, source_lines
+from bare_root import has_suite, make_root, missing_for_roots, os_release, own_mounts, run_checked
 from sbom_rules import broken_rules
 from server_process import SERVING, TOP
 
@@ -22,15 +22,6 @@ BUILD = Path(os.environ.get("ZT_BUILD_DIR", TOP / "build"))
 BASE = "docker.io/library/debian:trixie-slim"
 NAME = "localhost/ztserve:test"
 USER = "65532:65532"
-
-
-def has_suite(suite):
-    """Whether the first repository of this machine's apt also has another release."""
-    uri = source_lines(suite)[0].split()[1]
-    try:
-        return requests.head(f"{uri.rstrip('/')}/dists/{suite}/Release", timeout=20, allow_redirects=True).ok
-    except requests.RequestException:
-        return False
 
 
 class Engine:
