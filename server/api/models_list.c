@@ -114,6 +114,11 @@ static void write_counts(struct json *json, const struct generation *generation)
         json_uint(json, generation->model->object_count);
     else
         json_put_null(json);
+    json_key_string(json, "parameters");
+    if (generation->has_parameters)
+        json_uint(json, generation->parameters);
+    else
+        json_put_null(json);
 }
 
 static void write_part_of(struct json *json, const struct page *page,

@@ -304,6 +304,9 @@ static struct generation *end(struct generation *generation, enum zt_status stat
         generation_release(generation);
         return NULL;
     }
+    assert(generation->model == NULL || generation->error->status == ZT_OK);
+    generation->has_parameters =
+        generation->model != NULL && zt_model_elements(generation->model, &generation->parameters);
     make_etag(generation);
     return generation;
 }

@@ -81,6 +81,10 @@ struct generation {
     atomic_bool parked;
     /* NULL if the file or one of its shards cannot be read; see error. */
     struct zt_model *model;
+    /* The number of the model's parameters (zt_model_elements), computed once for listings; valid
+     * if has_parameters. */
+    uint64_t parameters;
+    bool has_parameters;
     struct shard_files shards;
     /* ZT_DATA_SHARD: not a model and not listed, but still a file. Never NULL: most generations
      * have no error and share a constant for that, since an error takes 2 KiB. */

@@ -1,8 +1,8 @@
-// The models that the server has.
+// The models that the server has. Files that are parts of a model are not models.
 
 import { choose, chooseSort, chosen, chosenSort } from "./address.js";
 import { cut, el, name } from "./dom.js";
-import { bytes, count, date } from "./format.js";
+import { bytes, compact, count, date } from "./format.js";
 import { Table, searchField } from "./table.js";
 
 const PAGE = 1000; // models of one request
@@ -13,26 +13,29 @@ function format(model) {
   return model.version ? `${model.format} ${model.version}` : model.format ?? "";
 }
 
-// What is unreadable is said first: on narrow screens the end of a row's name is cut.
-function nameCell(api, model) {
-  const { error, part_of: whole } = model;
+// What is unreadable is said first: on narrow screens the beginning of a row's name is cut.
+function nameCell(api, { name: model, error }) {
+  return el("span", { class: "entry" },
+    error && el("span", { class: "mark bad", title: cut(error.detail ?? "", 1000) }, "unreadable"),
+    el("span", { class: "front" }, el("a", { href: api.modelPage(model) }, name(model))),
+    error && el("span", { class: "why" }, el("bdi", {}, cut(error.detail ?? "", 300))));
+}
 
-  return [
-    error && [el("span", { class: "mark bad", title: cut(error.detail ?? "", 1000) }, "unreadable"), " "],
-    el("a", { href: api.modelPage(model.name) }, name(model.name)),
-    whole !== undefined && whole !== null && [" ", el("span", { class: "mark", title: `part of ${cut(whole, 200)}` }, "part")],
-    error && el("span", { class: "why" }, " ", el("bdi", {}, cut(error.detail ?? "", 300))),
-  ];
+// Figures that are not known have none.
+function figure(value, text) {
+  return value === null || value === undefined ? "–" : text(value);
 }
 
 function columns(api) {
   return [
     { key: "name", label: "Name", value: (model) => model.name, cell: (model) => nameCell(api, model) },
-    { key: "format", label: "Format", value: format, wide: true },
+    { key: "parameters", label: "Parameters", value: (model) => model.parameters, numeric: true,
+      cell: (model) => figure(model.parameters, compact) },
     { key: "size", label: "Size", value: (model) => model.size, cell: (model) => bytes(model.size), numeric: true },
-    { key: "objects", label: "Tensors", value: (model) => model.objects, numeric: true, wide: true,
-      cell: (model) => (model.objects === null ? "–" : count(model.objects)) },
-    { key: "modified", label: "Modified", value: (model) => model.modified, cell: (model) => date(model.modified), wide: true },
+    { key: "objects", label: "Tensors", value: (model) => model.objects, numeric: true, from: "desk",
+      cell: (model) => figure(model.objects, count) },
+    { key: "format", label: "Format", value: format, from: "tablet" },
+    { key: "modified", label: "Modified", value: (model) => model.modified, cell: (model) => date(model.modified), from: "desk" },
   ];
 }
 
@@ -49,7 +52,7 @@ async function load(api, signal, onPage) {
   let cursor = null;
 
   do {
-    const query = new URLSearchParams({ limit: PAGE });
+    const query = new URLSearchParams({ limit: PAGE, parts: false });
     if (cursor !== null)
       query.set("cursor", cursor);
     const page = await api.json(`${api.base}/v1/models?${query}`, { signal });
@@ -60,17 +63,6 @@ async function load(api, signal, onPage) {
       shownAt = performance.now();
     }
   } while (cursor !== null);
-}
-
-function partsSwitch(onChange) {
-  const box = el("input", { type: "checkbox", id: "parts" });
-
-  box.checked = chosen("parts") !== "0";
-  box.addEventListener("change", () => {
-    choose("parts", box.checked ? "1" : "0", "1");
-    onChange();
-  });
-  return { box, element: el("span", { hidden: true }, box, " ", el("label", { for: "parts" }, "Parts of models")) };
 }
 
 function nothing(api) {
@@ -97,13 +89,12 @@ export async function show(root, { api, signal }) {
     onSort: (sort) => chooseSort(sort, "name"),
     empty: "No model matches.",
   });
-  const parts = partsSwitch(() => search.apply());
   const search = searchField({
     label: "Search models",
     table,
     units: ["model"],
     value: chosen("q") ?? "",
-    match: (model, words) => (parts.box.checked || !model.part_of) && matches(model, words),
+    match: matches,
     onChange: (text) => choose("q", text),
   });
   const more = el("span", { class: "note", role: "status" }, "Loading…");
@@ -111,15 +102,14 @@ export async function show(root, { api, signal }) {
   const onPage = (models) => {
     if (signal.aborted)
       return;
-    parts.element.hidden = !models.some((model) => model.part_of);
     table.element.hidden = models.length === 0;
     none.hidden = models.length > 0;
     table.setRows(models);
     search.tell();
   };
 
-  root.append(el("h1", {}, "Models"), el("div", { class: "bar" }, search.field, parts.element, search.result, more),
-    table.element, none);
+  root.append(el("h1", {}, "Models"), el("div", { class: "bar" }, search.field, search.result, more),
+    table.element, search.same, none);
   table.element.hidden = true;
   none.hidden = true;
   search.apply();

@@ -4,7 +4,8 @@
 
 import { el, errorBox } from "./dom.js";
 import { bytes } from "./format.js";
-import { pullLine, shellQuote } from "./snippets.js";
+import { pullLine, shellQuote, snippet } from "./snippets.js";
+import { exportOf } from "./types.js";
 
 const HELD_MAX = 512 * 1024 * 1024;
 
@@ -68,23 +69,30 @@ function control(label, file, api, signal, below) {
   return el("button", { type: "button", onclick: () => fetchWithToken(file, api, signal, below) }, label);
 }
 
+// A link to a file of the server's; what goes wrong is said below.
+export function fileLink(label, href, api, signal, below) {
+  return control(label, { address: href, fileName: decodeURIComponent(href.split("/").pop()) }, api, signal, below);
+}
+
+// { element, more }: links to the file and to each format that can hold the model; more is where lines to copy are.
 export function downloads(manifest, api, signal) {
   const below = el("div");
   const stem = manifest.name.split("/").pop();
   const path = api.modelPath(manifest.name);
   const { href, size } = manifest.source;
-  const whole = href && {
-    address: href,
-    fileName: decodeURIComponent(href.split("/").pop()),
-  };
+  const exports = FORMATS.map(([format, label]) => ({ format, label, how: exportOf(format, manifest.objects) }))
+    .filter(({ how }) => how !== null);
+  const more = el("div", {}, snippet("ztserve", pullLine(api, manifest.name)).element);
 
-  return el("section", { "aria-labelledby": "downloads" }, el("h2", { id: "downloads" }, "Download"),
-    el("div", { class: "bar" },
-      whole && control(`The original file, ${bytes(size)}`, whole, api, signal, below),
-      FORMATS.map(([format, label]) => control(`as ${label}`, {
-        address: `${path}/export?format=${format}`,
-        fileName: `${stem}.${format === "zt2" ? "zt" : format}`,
-      }, api, signal, below))),
-    below,
-    el("p", { class: "note" }, "All files, in a shell: ", el("code", {}, pullLine(api, manifest.name))));
+  return {
+    more,
+    element: el("section", { "aria-labelledby": "downloads" }, el("h2", { id: "downloads" }, "Download"),
+      el("div", { class: "bar" },
+        href && fileLink(`The original file, ${bytes(size)}`, href, api, signal, below),
+        exports.map(({ format, label, how }) => control(`as ${label}${how === "as f32" ? ", widened to f32" : ""}`, {
+          address: `${path}/export?format=${format}${how === "as f32" ? "&dtype=f32" : ""}`,
+          fileName: `${stem}.${format === "zt2" ? "zt" : format}`,
+        }, api, signal, below))),
+      below, more),
+  };
 }

@@ -1,6 +1,8 @@
 // Numbers as people read them.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const LARGE = [[1e3, "K"], [1e6, "M"], [1e9, "B"], [1e12, "T"]];
+const EXACT_BELOW = 10000;
 const counts = new Intl.NumberFormat("en");
 
 // "1.46 GiB": three digits that count.
@@ -22,6 +24,17 @@ export function bytes(value) {
 // "12,345"
 export function count(value) {
   return counts.format(value);
+}
+
+// "8.03 B": parameters as people name them, with three digits that count.
+export function compact(value) {
+  const amount = Number(value);
+  const unit = LARGE.findLast(([size]) => amount >= size);
+
+  if (amount < EXACT_BELOW)
+    return counts.format(amount);
+  // A figure that would be rounded up to the next unit is cut.
+  return `${Math.min(amount / unit[0], 999).toPrecision(3)} ${unit[1]}`;
 }
 
 // "1 tensor", "2 tensors"

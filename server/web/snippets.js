@@ -1,19 +1,8 @@
 // Lines to copy: the same bytes with curl, Python and ztserve. Names are quoted, whatever they hold.
 
 import { announce, el } from "./dom.js";
+import { NUMPY, fits, isDecoded, isWidened, typeOf } from "./types.js";
 
-// Types that NumPy has, and so NPY files.
-const NUMPY = new Map(Object.entries({ f64: "<f8", f32: "<f4", f16: "<f2", i64: "<i8", i32: "<i4", i16: "<i2", i8: "|i1",
-  u64: "<u8", u32: "<u4", u16: "<u2", u8: "|u1", bool: "|b1", complex64: "<c8", complex128: "<c16" }));
-// Types that the server widens to f32, as it does GGUF's blocks.
-const WIDENED = new Set(["bf16", "f8_e4m3fn", "f8_e5m2", "f8_e4m3fnuz", "f8_e5m2fnuz", "f8_e8m0", "f4_e2m1"]);
-// Blocks of GGUF that it widens too. q8_1 and q8_k are of computations: nothing widens them.
-const BLOCKS = new Set(["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq2_xxs", "iq2_xs",
-  "iq3_xxs", "iq1_s", "iq4_nl", "iq3_s", "iq2_s", "iq4_xs", "iq1_m", "tq1_0", "tq2_0", "mxfp4", "nvfp4", "q1_0", "q2_0"]);
-// What safetensors can hold, whatever the shape; of the others, an export is a zTensor file.
-const SAFETENSORS = new Set([...NUMPY.keys(), ...WIDENED].filter((type) => type !== "complex128" && type !== "f4_e2m1"));
-// Encodings that the server decodes; of others there are only the stored bytes.
-const DECODED = new Set(["raw", "zstd", "zt.zstd-seekable/1", "deflate", "strided", "varint", "protobuf"]);
 // Controls, marks that change a line's direction, and what is not seen: a terminal must not act on them.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 const ENDS = new Set(["objects", "export", "verification", "uploads"]);
@@ -68,16 +57,10 @@ function fileName(text, extension) {
   return `${plain === "" ? "tensor" : plain}.${extension}`;
 }
 
-// Whether the server widens the elements to f32.
-function isWidened(object, type) {
-  const blocks = /^gguf\.(.+)\/1$/.exec(object.format);
-  return blocks === null ? object.format === "dense" && WIDENED.has(type) : BLOCKS.has(blocks[1]);
-}
-
 function lines({ api, path, model, object, part, name, slice }) {
-  const type = part.type ?? part.dtype;
-  const stored = !DECODED.has(part.encoding);
-  const wide = !stored && isWidened(object, type);
+  const type = typeOf(part);
+  const stored = !isDecoded(part);
+  const wide = !stored && isWidened(object, part);
   // Of other types there are only the bytes.
   const dense = wide || !stored && object.format === "dense" && NUMPY.has(type);
   const query = [...(stored ? ["representation=stored"] : []), ...(slice === null || !dense ? [] : [`slice=${slice}`]),
@@ -90,7 +73,7 @@ function lines({ api, path, model, object, part, name, slice }) {
     : `tensor = numpy.frombuffer(answer.content, "${stored ? "|u1" : NUMPY.get(type) ?? "|u1"}")`;
   const python = [`import io${pythonToken === "" ? "" : ", os"}, numpy, requests`,
     `answer = requests.get(${pythonQuote(url)}${pythonToken})`, "answer.raise_for_status()", load].join("\n");
-  const format = object.format === "dense" && SAFETENSORS.has(type) && name !== "__metadata__" ? "safetensors" : "zt";
+  const format = fits("safetensors", name, object) ? "safetensors" : "zt";
   // What cannot be decoded can be selected for no file of its own: the model comes whole.
   const selected = stored ? ""
     : ` --match=${shellQuote(globQuote(name))} --format ${format} -o ${fileName(name, format)}`;
@@ -112,8 +95,9 @@ async function copy(code) {
   return document.execCommand("copy");
 }
 
-function snippet(label) {
-  const code = el("code", {});
+// { code, element }: lines under a heading, with a button that copies them.
+export function snippet(label, text = "") {
+  const code = el("code", {}, text);
   const id = `copy-${label.toLowerCase()}`;
   const button = el("button", { type: "button", class: "small", id, "aria-label": `Copy the lines for ${label}` }, "Copy");
 
@@ -131,7 +115,7 @@ function snippet(label) {
 
 // { element, update(slice): null for the whole tensor }
 export function make(what) {
-  const all = ["curl", "Python", "ztserve"].map(snippet);
+  const all = ["curl", "Python", "ztserve"].map((label) => snippet(label));
   const element = el("section", { "aria-labelledby": "get-it" }, el("h2", { id: "get-it" }, "Get it"),
     what.api.hasToken() && el("p", { class: "note" }, "Put your token in the environment variable ZTSERVE_TOKEN."),
     all.map((one) => one.element));

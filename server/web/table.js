@@ -1,10 +1,13 @@
 // A table of any length: only the rows that can be seen are in the document. Columns sort, rows are reached with the
-// arrow keys.
+// arrow keys. A column that says the same in every row is left out, and said once instead.
 //
-// columns: [{key, label, value(row), cell(row), numeric, wide}]. value is what sorting compares (left out: the column
-// does not sort), cell a node or text (left out: the value). Columns that are wide disappear on narrow screens.
+// columns: [{key, label, value(row), cell(row), numeric, from, stays}]. value is what sorting compares, cell a node or text
+// (left out: the value). from: the screen that a column needs, "tablet" or "desk". stays: it is never left out.
+//
+// tree, if there is one (tree.js), has the rows of the table as long as nothing is filtered and the first column sorts. Its
+// rows have a level, and those with others below them open, which is true or false.
 
-import { el } from "./dom.js";
+import { cut, el, name } from "./dom.js";
 import { count, plural } from "./format.js";
 
 const ROW_PX = 34; // with style.css
@@ -24,22 +27,28 @@ function compare(a, b, sign) {
   return sign * (typeof a === "string" && typeof b === "string" ? collator.compare(a, b) : a < b ? -1 : Number(a > b));
 }
 
+function classesOf({ numeric, from }) {
+  return [numeric && "numeric", from && `from-${from}`].filter(Boolean).join(" ");
+}
+
 export class Table {
   // sort: {key, descending}, as the table begins; onSort(sort) hears of changes.
-  constructor({ caption, columns, sort, onSort, empty }) {
+  constructor({ caption, columns, sort, onSort, empty, tree }) {
+    this.all = columns;
     this.columns = columns;
+    this.tree = tree ?? null;
     this.sort = sort ?? { key: columns[0].key, descending: false };
     this.onSort = onSort ?? (() => {});
     this.rows = [];
-    this.sorted = [];
+    this.sorted = null;
     this.shown = [];
-    this.keep = () => true;
+    this.keep = null;
     this.active = 0;
     this.drawn = null;
     this.above = el("tbody", { class: "spacer", "aria-hidden": "true" });
     this.below = el("tbody", { class: "spacer", "aria-hidden": "true" });
     this.body = el("tbody");
-    this.head = el("tr", { "aria-rowindex": "1" }, columns.map((column) => this.#headCell(column)));
+    this.head = el("tr", { "aria-rowindex": "1" });
     this.empty = el("p", { class: "note", hidden: true }, empty ?? "Nothing matches.");
     this.table = el("table", {}, el("caption", { class: "unseen" }, caption), el("thead", {}, this.head),
       this.above, this.body, this.below);
@@ -48,6 +57,7 @@ export class Table {
     this.scroller.addEventListener("scroll", () => this.#drawSoon(), { passive: true });
     this.scroller.addEventListener("keydown", (event) => this.#onKey(event));
     this.body.addEventListener("focusin", (event) => this.#onFocus(event));
+    this.body.addEventListener("click", (event) => this.#onClick(event));
     this.observer = new ResizeObserver(() => this.#drawSoon());
     this.observer.observe(this.scroller);
   }
@@ -55,11 +65,12 @@ export class Table {
   // Shows these rows, an array that the table does not change.
   setRows(rows) {
     this.rows = rows;
-    this.#order();
+    this.sorted = null;
+    this.#chooseColumns();
     this.#arrange();
   }
 
-  // Shows those of the rows for which keep(row) is true, and begins at the first again.
+  // Shows those of the rows for which keep(row) is true, all if it is null, and begins at the first again.
   setFilter(keep) {
     this.keep = keep;
     this.active = 0;
@@ -69,16 +80,32 @@ export class Table {
 
   // How many rows the filter leaves.
   get length() {
-    return this.shown.length;
+    return this.keep === null ? this.rows.length : this.shown.length;
+  }
+
+  // The columns that say the same in every row, as [column, row].
+  get same() {
+    const [first] = this.rows;
+    const isSame = (column) => !column.stays && this.rows.every((row) => column.value(row) === column.value(first));
+
+    return this.rows.length < 2 ? [] : this.all.slice(1).filter(isSame).map((column) => [column, first]);
+  }
+
+  #chooseColumns() {
+    const left = new Set(this.same.map(([column]) => column));
+    const columns = this.all.filter((column) => !left.has(column));
+
+    if (this.head.children.length === columns.length && columns.every((column, at) => column === this.columns[at]))
+      return;
+    this.columns = columns;
+    this.drawn = null;
+    this.head.replaceChildren(...columns.map((column) => this.#headCell(column)));
   }
 
   #headCell(column) {
-    const classes = [column.numeric && "numeric", column.wide && "wide", `column-${column.key}`].filter(Boolean).join(" ");
-
-    if (column.value === undefined)
-      return el("th", { scope: "col", class: classes }, column.label);
     const button = el("button", { type: "button", onclick: () => this.#sortBy(column) }, column.label);
-    return el("th", { scope: "col", class: classes, "data-key": column.key }, button);
+
+    return el("th", { scope: "col", class: `${classesOf(column)} column-${column.key}`, "data-key": column.key }, button);
   }
 
   #sortBy(column) {
@@ -88,14 +115,14 @@ export class Table {
     this.sort = { key: column.key, descending: same ? !this.sort.descending : Boolean(column.numeric) };
     this.active = 0;
     this.scroller.scrollTop = 0;
-    this.#order();
+    this.sorted = null;
     this.#arrange();
     this.onSort(this.sort);
   }
 
   // Sorting is what takes long, so filters choose from rows that are sorted already.
   #order() {
-    const column = this.columns.find(({ key }) => key === this.sort.key) ?? this.columns[0];
+    const column = this.all.find(({ key }) => key === this.sort.key) ?? this.all[0];
     const sign = this.sort.descending ? -1 : 1;
     const keyed = this.rows.map((row) => ({ row, key: column.value(row) }));
 
@@ -103,8 +130,22 @@ export class Table {
     this.sorted = keyed.map(({ row }) => row);
   }
 
+  #chooseRows() {
+    const isTree = this.tree !== null && this.keep === null && this.sort.key === this.all[0].key && !this.sort.descending;
+
+    if (isTree)
+      return this.tree.rows();
+    if (this.sorted === null)
+      this.#order();
+    return this.keep === null ? this.sorted : this.sorted.filter((row) => this.keep(row));
+  }
+
   #arrange() {
-    this.shown = this.sorted.filter((row) => this.keep(row));
+    this.shown = this.#chooseRows();
+    if (this.shown.some((row) => row.open !== undefined))
+      this.table.setAttribute("role", "treegrid");
+    else
+      this.table.removeAttribute("role");
     for (const cell of this.head.children)
       if (cell.dataset.key === this.sort.key)
         cell.setAttribute("aria-sort", this.sort.descending ? "descending" : "ascending");
@@ -157,11 +198,11 @@ export class Table {
   #row(row, index) {
     const cells = this.columns.map((column, at) => {
       const content = column.cell !== undefined ? column.cell(row) : String(column.value(row) ?? "");
-      const classes = [column.numeric && "numeric", column.wide && "wide"].filter(Boolean).join(" ");
 
-      return el(at === 0 ? "th" : "td", { class: classes || null, scope: at === 0 ? "row" : null }, content);
+      return el(at === 0 ? "th" : "td", { class: classesOf(column) || null, scope: at === 0 ? "row" : null }, content);
     });
-    const element = el("tr", { "aria-rowindex": index + 2, "data-index": index }, cells);
+    const element = el("tr", { "aria-rowindex": index + 2, "data-index": index, "aria-level": this.table.role === null ? null : row.level,
+      "aria-expanded": row.open === undefined ? null : String(row.open) }, cells);
 
     this.#reach(element, index);
     return element;
@@ -193,6 +234,35 @@ export class Table {
     this.#target(index)?.setAttribute("tabindex", "0");
   }
 
+  #onClick(event) {
+    const row = this.shown[Number(event.target.closest("tr")?.dataset.index ?? -1)];
+
+    if (row?.open !== undefined && event.target.closest("a, button") === null)
+      this.#toggle(row);
+  }
+
+  #toggle(row) {
+    this.tree.toggle(row);
+    this.#arrange();
+  }
+
+  // Opens and closes rows of a tree, and leads into and out of them. Returns whether the key did something.
+  #onTreeKey(key) {
+    const row = this.shown[this.active];
+
+    if (row?.level === undefined)
+      return false;
+    if (row.open !== undefined && (key === "Enter" || key === " " || key === (row.open ? "ArrowLeft" : "ArrowRight")))
+      this.#toggle(row);
+    else if (key === "ArrowRight" && row.open)
+      this.#goTo(this.active + 1);
+    else if (key === "ArrowLeft" && row.level > 1)
+      this.#goTo(this.shown.findLastIndex((one, at) => at < this.active && one.level < row.level));
+    else
+      return false;
+    return true;
+  }
+
   #onKey(event) {
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW_PX) - 2);
     const last = Math.min(this.shown.length, ROWS_MAX) - 1;
@@ -205,11 +275,15 @@ export class Table {
       End: last,
     };
 
-    if (!(event.key in steps) || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("thead"))
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("thead"))
+      return;
+    const inside = this.body.contains(event.target);
+    if (inside && this.#onTreeKey(event.key))
+      event.preventDefault();
+    if (!(event.key in steps))
       return;
     event.preventDefault();
     // From the table itself the first step leads to the row that is there already.
-    const inside = this.body.contains(event.target);
     this.#goTo(Math.max(0, Math.min(last, inside ? steps[event.key] : this.active)));
   }
 
@@ -229,21 +303,36 @@ export class Table {
   }
 }
 
-// A field that filters a table, with the number of rows that are left beside it: units are the word for one of them, and
-// for several. match(row, words) tells whether a row is found; words are in lower case.
+// What a column says in every row; null if it says nothing.
+function sameText(column, row) {
+  const value = column.value(row);
+
+  if (value === null || value === undefined || value === "")
+    return null;
+  const content = column.cell?.(row) ?? String(value);
+  return content instanceof Node ? content : name(cut(content));
+}
+
+// A field that filters a table, the number of rows that are left, and what all rows have in common: units are the word for
+// one of them, and for several. match(row, words) tells whether a row is found; words are in lower case.
 export function searchField({ label, table, match, units, value = "", onChange = () => {} }) {
   const field = el("input", { type: "search", "aria-label": label, placeholder: label, autocomplete: "off",
     spellcheck: "false", "aria-keyshortcuts": "/" });
   const result = el("output", { class: "note" });
+  const same = el("p", { class: "note" });
   const tell = () => {
     const all = plural(table.rows.length, ...units);
+    const said = table.same.map(([column, row]) => [column.label.toLowerCase(), " ", sameText(column, row)])
+      .filter(([, , text]) => text !== null);
 
+    same.hidden = said.length === 0;
+    same.replaceChildren(el("span", {}, "Same for all: ", said.map((one, index) => [index > 0 && ", ", one])));
     result.textContent = table.length === table.rows.length ? all : `${count(table.length)} of ${all}`;
   };
   const apply = () => {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
 
-    table.setFilter((row) => match(row, words));
+    table.setFilter(words.length === 0 ? null : (row) => match(row, words));
     tell();
   };
 
@@ -260,5 +349,5 @@ export function searchField({ label, table, match, units, value = "", onChange =
       onChange("");
     }
   });
-  return { field, result, apply, tell };
+  return { field, result, same, apply, tell };
 }

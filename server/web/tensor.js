@@ -8,6 +8,7 @@ import { bytes, count, elements, shape as shapeText } from "./format.js";
 import * as heatmap from "./heatmap.js";
 import * as snippets from "./snippets.js";
 import * as statistics from "./statistics.js";
+import { typeName, typeOf } from "./types.js";
 import * as values from "./values.js";
 import * as views from "./view.js";
 
@@ -18,7 +19,7 @@ function fact(label, ...value) {
 function facts(object, part) {
   const length = Number(part.length);
   const decoded = Number(part.uncompressed_length ?? part.length);
-  const type = part.type ?? part.dtype;
+  const type = typeName(object, part);
 
   return el("dl", { class: "facts" },
     ...fact("Shape", shapeText(object.shape)),
@@ -91,7 +92,7 @@ function ofOneVersion(api, address, version, replaced) {
 
 // Whether the bytes can be shown as numbers: element-wise, or blocks that the server widens.
 function hasValues(object, part) {
-  return views.isDense(object) || width(part.type ?? part.dtype) !== undefined;
+  return views.isDense(object) || width(typeOf(part)) !== undefined;
 }
 
 export async function show(root, { model, object, component, api, signal, onReturn }) {

@@ -1,62 +1,83 @@
-// The tree of modules: each level is made when it is opened.
+// The tensors of a model as rows of a tree by module, for a table (table.js). Repeated layers are one row after the first.
+//
+// A row is {node, key, label, note, level, open, run} or a tensor's own row with label and level: open is true or false for
+// a row that has others below it, run the layers that a row stands for.
 
-import { el, name } from "./dom.js";
-import { bytes, percent, plural } from "./format.js";
-import { childrenOf } from "./modules.js";
+import { plural } from "./format.js";
+import { childrenOf, runLabel, runsOf } from "./modules.js";
 
-const AT_ONCE = 200; // children that are shown before asking for more
+const OPEN_ROWS = 24; // as many rows as a screen shows are open at first
 
-function measure(node, whole) {
-  const share = el("span", { class: "share", "aria-hidden": "true" });
-
-  share.style.setProperty("--share", String(whole > 0 ? node.bytes / whole : 0));
-  return [share, el("span", { class: "note" }, bytes(node.bytes), ` · ${percent(node.bytes, whole)}`,
-    node.row === null && ` · ${plural(node.count, "tensor")}`)];
+// The rows right below a module.
+function sections(module, separator) {
+  return runsOf(childrenOf(module, separator, "name"), separator).flatMap((run) => (run.length === 1
+    ? [rowOf(run[0])]
+    : [rowOf(run[0]), moreOf(run.slice(1))]));
 }
 
-function leaf(node, context) {
-  const address = context.addressOf(node.row);
-
-  return el("li", {}, el("span", { class: "leaf" },
-    address === null ? name(node.label, 80) : el("a", { href: address }, name(node.label, 80)), " ",
-    measure(node, context.whole)));
+function rowOf(node) {
+  return node.row !== null
+    ? { ...node.row, label: node.label }
+    : { node, key: node.path, label: node.label, note: plural(node.count, "tensor"), type: node.type, bytes: node.bytes,
+      elements: node.elements, count: node.count };
 }
 
-function branch(node, context) {
-  const details = el("details", {}, el("summary", {}, name(node.label, 80), " ", measure(node, context.whole)));
+function moreOf(run) {
+  const sum = (of) => run.reduce((total, one) => total + one[of], 0);
+  const [{ type }] = run;
 
-  details.addEventListener("toggle", () => {
-    if (details.open && details.children.length === 1)
-      details.append(level(node, context));
-  });
-  return el("li", {}, details);
+  return { run, key: `${run[0].path}…`, label: run.length > 1 ? runLabel(run) : run[0].label,
+    note: `${run.length} more of the same structure`, type: run.every((one) => one.type === type) ? type : null,
+    bytes: sum("bytes"), elements: sum("elements"), count: sum("count") };
 }
 
-function level(node, context) {
-  const children = childrenOf(node, context.separator, "name");
-  const list = el("ul", { class: "tree" });
-  const addSome = (from) => {
-    const some = children.slice(from, from + AT_ONCE);
+function below(row, separator) {
+  return row.run !== undefined ? row.run.map(rowOf) : sections(row.node, separator);
+}
 
-    list.append(...some.map((child) => (child.row !== null ? leaf(child, context) : branch(child, context))));
-    const left = children.length - from - some.length;
-    if (left > 0) {
-      const button = el("button", { type: "button", class: "small" }, `Show more (${left} left)`);
-      const item = el("li", {}, button);
-      button.addEventListener("click", () => {
-        item.remove();
-        addSome(from + AT_ONCE);
-        list.children[from + AT_ONCE]?.querySelector("a, summary")?.focus();
-      });
-      list.append(item);
+// The keys of the modules that are open at first: level by level, as long as there is room.
+function openAtFirst(top) {
+  const open = new Set();
+  let waiting = sections(top, top.separator);
+  let rows = waiting.length;
+
+  while (waiting.length > 0) {
+    const next = [];
+    for (const row of waiting.filter(({ node }) => node !== undefined)) {
+      const inside = sections(row.node, top.separator);
+      if (rows + inside.length > OPEN_ROWS)
+        continue;
+      rows += inside.length;
+      open.add(row.key);
+      next.push(...inside);
     }
+    waiting = next;
+  }
+  return open;
+}
+
+// { rows(), toggle(row) }. opened: the keys of an earlier visit, or null; onToggle(keys) hears of changes.
+export function tree(top, opened, onToggle) {
+  const open = opened === null ? openAtFirst(top) : new Set(opened);
+  const add = (list, rows, level) => {
+    for (const row of rows) {
+      row.level = level;
+      list.push(row);
+      if (row.key === undefined)
+        continue;
+      row.open = open.has(row.key);
+      if (row.open)
+        add(list, below(row, top.separator), level + 1);
+    }
+    return list;
   };
 
-  addSome(0);
-  return list;
-}
-
-// addressOf(row) is the page of a tensor, or null.
-export function tree(top, addressOf) {
-  return level(top, { separator: top.separator, whole: top.bytes, addressOf });
+  return {
+    rows: () => add([], sections(top, top.separator), 1),
+    toggle: (row) => {
+      if (!open.delete(row.key))
+        open.add(row.key);
+      onToggle([...open]);
+    },
+  };
 }

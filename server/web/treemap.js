@@ -1,13 +1,16 @@
-// A picture of where a model's bytes are: a rectangle for each module and tensor, its area the bytes below it. Choosing
-// a module goes into it, choosing a tensor opens its page. The tree beside it says the same in words.
+// A picture of where a model's bytes are: a rectangle for each module and tensor, its area the bytes below it, and in it
+// what it holds. Repeated layers are one rectangle with what is in all of them. Choosing a module goes into it, choosing a
+// tensor opens its page. The tree above it says the same in words.
 
 import { announce, cut, el, shownName, svg } from "./dom.js";
-import { bytes, percent, plural } from "./format.js";
-import { childrenOf, moduleAt, towards } from "./modules.js";
+import { bytes, count, percent, plural } from "./format.js";
+import { childrenOf, layersOf, moduleAt, towards } from "./modules.js";
 
 const HEIGHT_PX = 320;
-const CELLS_MAX = 80; // smaller ones are drawn as one
-const INNER_MAX = 40; // of what is inside a cell
+// How many cells are drawn, the smaller ones as one, and the share of the bytes that makes a single one of them too large;
+// then the same of what is inside a cell.
+const CELLS = { most: 80, dominant: 0.8 };
+const INNER = { most: 40, dominant: 1 };
 const COLOURS = 8; // of style.css
 const LETTER_PX = 8; // about the width of one
 
@@ -63,13 +66,27 @@ function place(items, x, y, width, height) {
   return placed;
 }
 
-// The largest children as they are, and one cell for the others.
-function cellsOf(module, separator, area, most) {
+// What a module holds, from the largest. One that has this share of its bytes is replaced by what is in it, unless that is
+// repeated layers: a map of one rectangle says nothing.
+function contentsOf(module, separator, dominant) {
   let children = childrenOf(module, separator, "bytes").filter((child) => child.bytes > 0);
 
-  // A map of one rectangle says nothing.
-  if (children.length === 1 && children[0].row === null)
-    children = childrenOf(children[0], separator, "bytes").filter((child) => child.bytes > 0);
+  for (;;) {
+    const [first] = children;
+    if (first === undefined || first.row !== null || first.bytes < dominant * module.bytes)
+      return children;
+    if (children.length > 1 && layersOf(first, separator) !== null)
+      return children;
+    const inside = childrenOf(first, separator, "bytes").filter((child) => child.bytes > 0);
+    const prefix = children.length > 1 ? first.label + separator : "";
+    children = [...inside.map((child) => ({ ...child, label: prefix + child.label })), ...children.slice(1)]
+      .sort((one, other) => other.bytes - one.bytes);
+  }
+}
+
+// The largest children as they are, and one cell for the others.
+function cellsOf(module, separator, area, { most, dominant }) {
+  const children = contentsOf(module, separator, dominant);
   const large = children.slice(0, most).map((child) => ({ child, bytes: child.bytes }));
   const small = children.slice(most);
 
@@ -81,7 +98,7 @@ function cellsOf(module, separator, area, most) {
 
 // --- drawing ---
 
-// The same name has the same colour at every level.
+// The same module has the same colour at every level.
 function colourOf(text) {
   let hash = 7;
 
@@ -90,41 +107,47 @@ function colourOf(text) {
   return hash % COLOURS;
 }
 
-function labels(cell, text) {
+function labels(cell, text, amount) {
   const letters = Math.floor((cell.width - 10) / LETTER_PX);
 
   return [
     letters >= 3 && cell.height >= 20 && svg("text", { x: cell.x + 5, y: cell.y + 16 }, shownName(text, letters)),
     letters >= 7 && cell.height >= 38 &&
-      svg("text", { x: cell.x + 5, y: cell.y + 33, class: "amount" }, bytes(cell.bytes)),
+      svg("text", { x: cell.x + 5, y: cell.y + 33, class: "amount" }, cut(amount, letters)),
   ];
 }
 
-// What is inside a module, as outlines below its label.
-function outlines(cell, separator) {
+// What is inside a module, below its label.
+function inner(cell, layers, separator) {
   const [x, y, width, height] = [cell.x + 4, cell.y + 40, cell.width - 8, cell.height - 44];
+  const module = layers?.sum ?? cell.child;
 
-  if (cell.child === null || cell.child.row !== null || width < 24 || height < 24)
+  if (module === null || module.row !== null || width < 24 || height < 24)
     return null;
-  return place(cellsOf(cell.child, separator, width * height, INNER_MAX), x, y, width, height)
-    .map((inner) => svg("rect", { class: "inner", x: inner.x, y: inner.y, width: inner.width, height: inner.height }));
+  return place(cellsOf(module, separator, width * height, INNER), x, y, width, height).map((one) => [
+    svg("rect", { class: "inner", x: one.x, y: one.y, width: one.width, height: one.height }),
+    labels(one, one.child === null ? plural(one.others, "smaller one") : one.child.label, bytes(one.bytes)),
+  ]);
 }
 
 function draw(cell, whole, context) {
-  const text = cell.child === null ? `${plural(cell.others, "smaller one")}` : cell.child.label;
-  const said = `${shownName(text, 200)}: ${bytes(cell.bytes)}, ${percent(cell.bytes, whole)}`;
+  const { child } = cell;
+  const layers = child === null || child.row !== null ? null : layersOf(child, context.separator);
+  const text = child === null ? plural(cell.others, "smaller one") : [child.label, layers?.label].filter(Boolean).join(" ");
+  const amount = layers === null ? bytes(cell.bytes) : `${bytes(cell.bytes)} in ${count(layers.count)} layers`;
+  const said = `${shownName(text, 200)}: ${amount}, ${percent(cell.bytes, whole)}`;
   const drawn = [
     svg("title", {}, said),
     svg("rect", { x: cell.x + 0.5, y: cell.y + 0.5, width: Math.max(0, cell.width - 1),
-      height: Math.max(0, cell.height - 1), class: `map-${cell.child === null ? 7 : colourOf(text)}` }),
-    outlines(cell, context.separator),
-    labels(cell, text),
+      height: Math.max(0, cell.height - 1), class: `map-${child === null ? 7 : colourOf(child.path)}` }),
+    inner(cell, layers, context.separator),
+    labels(cell, text, amount),
   ];
 
-  if (cell.child === null)
+  if (child === null)
     return svg("g", { role: "img", "aria-label": said }, drawn);
-  if (cell.child.row !== null) {
-    const address = context.addressOf(cell.child.row);
+  if (child.row !== null) {
+    const address = context.addressOf(child.row);
     return address === null
       ? svg("g", { role: "img", "aria-label": said }, drawn)
       : svg("a", { href: address, "aria-label": said }, drawn);
@@ -188,7 +211,7 @@ function reachable(picture) {
 // { element, show(path) }: the map, at the module of that path; addressOf(row) is the page of a tensor, or null; onEnter
 // hears of each step of the reader's.
 export function treemap(top, path, addressOf, onEnter) {
-  const picture = svg("svg", { role: "group", height: HEIGHT_PX, "aria-description": "Arrow keys move in it." });
+  const picture = svg("svg", { role: "group", height: HEIGHT_PX, preserveAspectRatio: "none", "aria-description": "Arrow keys move in it." });
   const reachFirst = reachable(picture);
   const above = el("div");
   const element = el("div", { class: "treemap" }, above, picture);
@@ -196,7 +219,7 @@ export function treemap(top, path, addressOf, onEnter) {
   let widthPx = 0;
 
   const redraw = () => {
-    const cells = place(cellsOf(module, top.separator, widthPx * HEIGHT_PX, CELLS_MAX), 0, 0, widthPx, HEIGHT_PX);
+    const cells = place(cellsOf(module, top.separator, widthPx * HEIGHT_PX, CELLS), 0, 0, widthPx, HEIGHT_PX);
 
     above.replaceChildren(trail(top, module, enter));
     picture.setAttribute("viewBox", `0 0 ${widthPx} ${HEIGHT_PX}`);

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import stat
+import struct
 import subprocess
 import threading
 import urllib.error
@@ -15,6 +16,7 @@ import pytest
 from containers import dense, zt1
 from server_process import PROGRAM
 
+ACL, NO_ID = "system.posix_acl_access", 0xFFFFFFFF
 LINE = re.compile(r"[0-9a-f]{64}")
 
 
@@ -88,6 +90,20 @@ def test_an_existing_file_keeps_its_owner(make, tokens):
     os.chown(tokens, 1234, 4321)
     assert make("a", "read").status == 0
     assert (tokens.stat().st_uid, tokens.stat().st_gid, mode(tokens)) == (1234, 4321, 0o640)
+
+
+def test_an_existing_file_keeps_its_access_control_list(make, tokens):
+    """The mode shows the list's mask as the rights of the group, which here has none."""
+    own, user, group, mask, other = (1, 6, NO_ID), (2, 4, 1234), (4, 0, NO_ID), (16, 4, NO_ID), (32, 0, NO_ID)
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in (own, user, group, mask, other))
+    tokens.touch(0o600)
+    try:
+        os.setxattr(tokens, ACL, acl)
+    except OSError:
+        pytest.skip("no access control lists here")
+    assert mode(tokens) == 0o640
+    assert make("a", "read").status == 0
+    assert os.getxattr(tokens, ACL) == acl
 
 
 def test_a_link_stays_a_link(make, tokens, tmp_path):

@@ -70,7 +70,7 @@ def test_names_that_no_model_can_have_are_refused(server, name):
 
 def test_an_entry_has_the_documented_members(server, folder):
     (entry,) = listing(server, "?prefix=two")["models"]
-    assert set(entry) == {"name", "format", "version", "size", "objects", "modified", "etag", "href"}
+    assert set(entry) == {"name", "format", "version", "size", "objects", "parameters", "modified", "etag", "href"}
     assert (entry["name"], entry["format"], entry["version"]) == ("two", "zt", "2")
     assert (entry["size"], entry["objects"]) == ((folder / "two.zt").stat().st_size, 1)
     assert UTC_SECONDS.match(entry["modified"])

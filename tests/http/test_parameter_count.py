@@ -42,6 +42,7 @@ MODELS = {
 def server(folder, share_server):
     for name, (file, _) in MODELS.items():
         (folder / f"{name}.zt").write_bytes(file)
+    (folder / "broken.zt").write_bytes(b"ZTEN1000" + bytes(100))
     for name, file in {**files_with_index("indexed", CONTENTS), **files_of_split("split", CONTENTS)}.items():
         (folder / name).write_bytes(file)
     numpy.savez(folder / "arrays.npz", a=numpy.zeros((3, 4), "<f2"), b=numpy.zeros(5, "<i8"))
@@ -69,3 +70,13 @@ def test_a_part_is_counted_alone(server):
 @pytest.mark.parametrize("query", ["match=scalar", "prefix=scalar", "fields=shape", "attributes=false", "match=missing"])
 def test_a_selection_states_the_parameters_of_the_whole_model(server, query):
     assert get(server, f"{model_path('dense')}?{query}").json()["parameters"] == 7
+
+
+def test_the_list_states_the_same(server):
+    listed = {model["name"]: model["parameters"] for model in get(server, "/v1/models?limit=1000").json()["models"]}
+    assert {name: listed[name] for name in MODELS} == {name: count for name, (_, count) in MODELS.items()}
+    assert listed["indexed"] == listed["split"] == sum(map(len, CONTENTS))
+
+
+def test_the_list_states_none_for_a_model_that_cannot_be_read(server):
+    assert [model["parameters"] for model in get(server, "/v1/models?prefix=broken").json()["models"]] == [None]

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Makes the pictures of docs/screenshots: a server with a small model, and each page of the viewer at two widths.
 
-ZTSERVE=build/ztserve .venv/bin/python tests/web/screenshots.py [FOLDER]
+ZTSERVE=build/ztserve .venv/bin/python tests/web/screenshots.py [FOLDER [light|dark]]
 """
 
 import base64
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -15,6 +16,7 @@ sys.path[:0] = [str(TOP / "tests"), str(TOP / "tests" / "http")]
 import numpy  # noqa: E402
 import requests  # noqa: E402
 
+import models  # noqa: E402
 from browser import Browser  # noqa: E402
 from containers import dense, zt1  # noqa: E402
 from models import bfloat16, waves  # noqa: E402
@@ -24,16 +26,28 @@ LAYERS = 6
 WIDTH = 96
 # So high that a page's main part is seen.
 SIZES = {
-    "1280": {"catalog": 420, "model": 1080, "tensor": 800, "upload": 720},
-    "380": {"catalog": 420, "model": 900, "tensor": 720, "upload": 900},
+    "1280": {"catalog": 420, "model": 800, "tensor": 800, "upload": 720},
+    "380": {"catalog": 420, "model": 800, "tensor": 720, "upload": 900},
 }
 PAGES = {
     "catalog": "",
-    "model": "models/example%2Fllama-tiny",
-    "tensor": "models/example%2Fllama-tiny/objects/model.layers.0.self_attn.q_proj.weight/data",
+    "model": "models/acme%2Ftiny%2Fmodel",
+    "tensor": "models/acme%2Ftiny%2Fmodel/objects/model.layers.0.self_attn.q_proj.weight/data",
     "upload": "uploads",
 }
-UNFINISHED = {"example/mistral-tiny": (96 << 20, 61 << 20), "notes/embeddings-2026": (12 << 20, 3 << 20)}
+README = """# Tiny
+
+A Llama of six layers with random weights, for **trying things out**.
+
+- `config.json` and the tokenizer are those of its architecture
+- nothing was trained
+
+```sh
+ztserve verify model.zt
+```
+"""
+CONFIG = {"architectures": ["LlamaForCausalLM"], "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "torch_dtype": "bfloat16"}
+UNFINISHED = {"acme/small/model": (96 << 20, 61 << 20), "notes/embeddings-2026": (12 << 20, 3 << 20)}
 
 
 def matrix(random, rows, columns):
@@ -61,10 +75,13 @@ def llama(random):
 
 def fill(root):
     random = numpy.random.default_rng(1)
-    for folder in ("example", "vision"):
-        (root / folder).mkdir()
-    attributes = {"architecture": "LlamaForCausalLM", "framework": "PyTorch", "license": "apache-2.0"}
-    (root / "example" / "llama-tiny.zt").write_bytes(zt1(llama(random), attributes=attributes))
+    for folder in ("acme/tiny", "vision"):
+        (root / folder).mkdir(parents=True)
+    (root / "acme/tiny/model.zt").write_bytes(zt1(llama(random), attributes={"framework": "PyTorch", "license": "apache-2.0"}))
+    (root / "acme/tiny/README.md").write_text(README)
+    (root / "acme/tiny/config.json").write_text(json.dumps(CONFIG))
+    (root / "acme/tiny/tokenizer.json").write_text("{}")
+    (root / "vision/quantized-Q4_0.gguf").write_bytes(models.blocks())
     (root / "vision" / "patches.zt").write_bytes(zt1({"patches": matrix(random, 768, 300)}))
     numpy.save(root / "embeddings.npy", random.normal(size=(4000, 64)).astype("<f4"))
     (root / "vision" / "damaged.safetensors").write_bytes(bytes(500))
@@ -80,7 +97,8 @@ def begin_uploads(site):
         requests.patch(requests.compat.urljoin(site.url, address), data=bytes(sent), headers=fields).raise_for_status()
 
 
-def take(browser, site, folder):
+def take(browser, site, folder, scheme):
+    browser.prefer(scheme)
     for width, heights in SIZES.items():
         for page, path in PAGES.items():
             browser.resize(int(width), heights[page])
@@ -104,7 +122,7 @@ def main():
         browser = Browser(Path(temporary))
         try:
             begin_uploads(site)
-            take(browser, site, folder)
+            take(browser, site, folder, sys.argv[2] if len(sys.argv) > 2 else "light")
         finally:
             browser.close()
             site.stop()

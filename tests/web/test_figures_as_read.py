@@ -8,6 +8,7 @@ import models
 @pytest.fixture(scope="module")
 def site(folder, share_server):
     (folder / "small.zt").write_bytes(models.small())
+    (folder / "quantized.gguf").write_bytes(models.quantized()[0])
     return share_server(folder)
 
 
@@ -84,6 +85,14 @@ def test_words_for_a_shell(call):
 
 
 def test_files_are_named_after_what_they_are(site, browser):
-    browser.open(f"{site.url}/ui/models/small")
+    browser.open(f"{site.url}/ui/models/quantized")
     names = browser.get("[...document.querySelectorAll('a[download]')].map((e) => e.download)")
-    assert names == ["small.zt", "small.zt", "small.zt", "small.safetensors", "small.npz"]
+    assert names == ["quantized.gguf", "quantized.zt", "quantized.zt", "quantized.safetensors", "quantized.npz"]
+
+
+@pytest.mark.parametrize("value, text", [
+    (0, "0"), (999, "999"), (9_999, "9,999"), (10_000, "10.0 K"), (999_600, "999 K"), (1_000_000, "1.00 M"), (124_439_808, "124 M"),
+    (8_030_261_248, "8.03 B"), (1_026_000_000_000, "1.03 T"),
+])  # fmt: skip
+def test_parameters_have_the_units_that_people_use(call, value, text):
+    assert call("format.js", "compact", value) == text

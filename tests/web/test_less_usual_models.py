@@ -188,11 +188,13 @@ def test_all_attributes_are_shown_when_asked_for(site, browser):
 
 def test_the_rest_of_a_long_level_is_shown_when_asked_for(site, browser):
     browser.open(f"{site.url}/ui/models/types")
-    browser.click(".modules > summary")
-    browser.run("[...document.querySelectorAll('.tree summary')].find((e) => e.innerText.startsWith('long')).click()")
-    browser.wait("[...document.querySelectorAll('.tree button')].some((e) => e.textContent === 'Show more (50 left)')")
-    browser.run("[...document.querySelectorAll('.tree button')].at(-1).click()")
-    assert browser.texts(".tree .tree .leaf .name") == [str(i) for i in range(250)]
+    browser.run("[...document.querySelectorAll('.scroller tr')].find((e) => e.innerText.startsWith('1–249')).click()")
+    browser.run("const row = [...document.querySelectorAll('.scroller tr')].find((e) => e.innerText.startsWith('1–249'));"
+                "document.querySelector('.scroller').scrollTop = row.dataset.index * 34;")  # fmt: skip
+    browser.wait("[...document.querySelectorAll('.scroller a')].some((e) => e.getAttribute('href').endsWith('/long.list.20/data'))")
+    browser.run("document.querySelector('.scroller').scrollTop = 1e6")
+    browser.wait("[...document.querySelectorAll('.scroller a')].some((e) => e.textContent === 'waves')")
+    assert int(browser.get("document.querySelector('.scroller table').getAttribute('aria-rowcount')")) > 250
 
 
 # --- verification ---
