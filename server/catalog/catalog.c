@@ -468,6 +468,11 @@ struct generation *catalog_peek(struct catalog *catalog, struct zt_text name)
     return catalog_content_find(&catalog->content, catalog_index_find_name, name);
 }
 
+struct generation *catalog_peek_path(struct catalog *catalog, struct zt_text path)
+{
+    return catalog_content_find(&catalog->content, catalog_index_find_path, path);
+}
+
 /* Checks both files: if either was removed, no file is hidden. For a remote store that would take a
  * request, so the answer is NULL. */
 struct generation *catalog_peek_in_way(struct catalog *catalog, struct zt_text name)

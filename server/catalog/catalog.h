@@ -103,8 +103,10 @@ struct generation *catalog_update_uppercase(struct catalog *catalog, struct zt_t
  * reference; NULL if there is none. Call it on a worker. */
 struct generation *catalog_update_shadowed(struct catalog *catalog, struct zt_text name);
 
-/* Returns the index's generation for a name, which may be outdated; with a reference, or NULL. */
+/* Return the index's generation for a name or a path, which may be outdated and parked; with a
+ * reference, or NULL. */
 struct generation *catalog_peek(struct catalog *catalog, struct zt_text name);
+struct generation *catalog_peek_path(struct catalog *catalog, struct zt_text path);
 
 /* Returns the file that would be lost or hidden if the model with this name were replaced: another
  * file with the name, or a joined model that the model hides. With a reference; NULL if there is

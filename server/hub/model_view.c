@@ -29,12 +29,29 @@ bool model_view_is_of(const char *path)
     return false;
 }
 
+static uint64_t manifest_hash_of(const struct generation *generation)
+{
+    return generation->model != NULL ? generation->model->manifest_hash : 0;
+}
+
+bool model_view_is_outdated(const struct server *server, const struct model_view *view)
+{
+    struct generation *known = catalog_peek_path(server->catalog, zt_text_from(view->path));
+    const bool is_outdated = known != NULL &&
+                             store_identity_equal(&known->identity, &view->identity) &&
+                             manifest_hash_of(known) != view->manifest_hash;
+
+    generation_release(known);
+    return is_outdated;
+}
+
 bool model_view_is_from(const struct model_view *view, const struct generation *generation)
 {
     /* If a model has data in other files, its identity does not cover them. */
     return generation->model != NULL && !generation->is_joined && generation->shards.count == 0 &&
            strcmp(generation->path, view->path) == 0 &&
-           store_identity_equal(&generation->identity, &view->identity);
+           store_identity_equal(&generation->identity, &view->identity) &&
+           manifest_hash_of(generation) == view->manifest_hash;
 }
 
 struct export_query model_view_query(const struct model_view *view, uint32_t part)
@@ -246,6 +263,7 @@ static enum zt_status look_at(struct server *server, struct generation *generati
 {
     if (!store_identity_equal(&generation->identity, &view->identity))
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the file has been replaced");
+    view->manifest_hash = manifest_hash_of(generation);
     if (!model_view_is_from(view, generation))
         return ZT_OK;
     return lay_out(server, generation, view, error);

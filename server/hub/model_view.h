@@ -35,6 +35,9 @@ struct model_view {
     char *path; /* of the model's file, below the root */
     char *stem; /* of the names of the view's files */
     struct file_identity identity;
+    /* Of the model. A file that is written twice within a tick of the clock, or a store that gives
+     * other bytes for the same version, keeps its identity. */
+    uint64_t manifest_hash;
     /* 0 if safetensors cannot represent the model, or the file is not a model. */
     uint32_t part_count;
     struct view_part *parts;
@@ -46,6 +49,10 @@ struct model_view {
 /* Returns true if a file of this name can have a view: a model in one file, in a format whose
  * tensors safetensors can represent. */
 bool model_view_is_of(const char *path);
+
+/* Returns true if the catalog knows another manifest of the same version of the file, so that the
+ * view must be made again. */
+bool model_view_is_outdated(const struct server *server, const struct model_view *view);
 
 /* Opens a model and plans its files. Models without a view get an empty one, so that they need not
  * be opened again. On a worker. Returns ZT_UNAVAILABLE if the store is away or the file was

@@ -38,20 +38,24 @@ void version_view_text(const struct hub_file *file, const char *source,
     else
         snprintf(what, sizeof(what), "%" PRIu32 "+%" PRIu32, view->parts[file->part].first,
                  view->parts[file->part].count);
-    snprintf(out_text, VIEW_TEXT_SIZE, "view %d.%d of %s: %s", MODEL_VIEW_REVISION, EXPORT_REVISION,
-             source, what);
+    snprintf(out_text, VIEW_TEXT_SIZE, "view %d.%d of %s, %016" PRIx64 ": %s", MODEL_VIEW_REVISION,
+             EXPORT_REVISION, source, view->manifest_hash, what);
 }
 
 /* --- the models --- */
 
-static struct model_view *find_known(const struct hub_version *version, const char *path,
-                                     const char *stem, const struct file_identity *identity)
+/* Returns NULL if the version has no such view, or if it must be made again. */
+static struct model_view *find_known(const struct server *server, const struct hub_version *version,
+                                     const char *path, const char *stem,
+                                     const struct file_identity *identity)
 {
-    for (size_t i = 0; version != NULL && i < version->view_count; i++)
-        if (strcmp(version->views[i]->path, path) == 0 &&
-            strcmp(version->views[i]->stem, stem) == 0 &&
-            store_identity_equal(&version->views[i]->identity, identity))
-            return model_view_hold(version->views[i]);
+    for (size_t i = 0; version != NULL && i < version->view_count; i++) {
+        struct model_view *view = version->views[i];
+
+        if (strcmp(view->path, path) == 0 && strcmp(view->stem, stem) == 0 &&
+            store_identity_equal(&view->identity, identity))
+            return model_view_is_outdated(server, view) ? NULL : model_view_hold(view);
+    }
     return NULL;
 }
 
@@ -66,7 +70,7 @@ static struct model_view *find_view(struct server *server, const struct hub_vers
 
     if (snprintf(path, sizeof(path), "%s/%s", version->folder, file->path) >= (int)sizeof(path))
         return NULL;
-    view = find_known(previous, path, stem, &file->identity);
+    view = find_known(server, previous, path, stem, &file->identity);
     if (view == NULL)
         (void)model_view_make(server, path, stem, &file->identity, &view, &error);
     return view;

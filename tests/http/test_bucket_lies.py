@@ -1,12 +1,14 @@
 """A store that answers with something else than what was asked for: never a wrong byte, and nothing sticks."""
 
+import hashlib
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import meddler as acts
 from bare_bucket import BARE, DATA, MIB, OTHER, OTHER_BARE, SETTLED_S, TARGET, assert_nothing_wrong, bucket, is_right, server
-from containers import dense, zt1
+from containers import dense, pattern, zt1
 from meddler import Meddler
 from wire import assert_problem, component_path, eventually, get, model_path
 
@@ -114,3 +116,27 @@ def test_other_bytes_under_a_true_head_are_a_corrupt_model(moto_bucket, meddler,
     meddler.meddle(acts.of_another_version(bytes(OTHER_MODEL)), "read", when=lambda request: request.range[0] >= MIB)
     for fields in ({}, {"Range": "bytes=0-9"}, {"Range": f"bytes={9 * MIB}-"}):
         assert_problem(get(server, TARGET, **fields), 500, "corrupt-component")
+
+
+def test_digest_of_a_view_is_not_kept_for_other_bytes_under_the_same_tag(moto_bucket, meddler, serve_bucket):
+    """After a restart without the cache, the store gives another model of the same length, time and tag."""
+    small, other = (zt1({name: dense(pattern(64), dtype="f32")}) for name in ("w", "x"))
+    moto_bucket.put("org/model/m.zt", small)
+    place = serve_bucket.place()
+    server = serve_bucket(moto_bucket, place=place)
+
+    def view_of(server):
+        return next(entry for entry in get(server, "/api/models/org/model/tree/main").json() if entry["path"] == "model.safetensors")
+
+    assert eventually(lambda: "lfs" in view_of(server), within_s=120)
+    old = view_of(server)["lfs"]["oid"]
+    assert server.stop() == 0
+    shutil.rmtree(place / "cache")
+    meddler.meddle(acts.of_another_version(other), "read", key="org/model/m.zt")
+    server = serve_bucket(moto_bucket, place=place, endpoint=meddler.endpoint)
+    commit = get(server, "/api/models/org/model").json()["sha"]
+    answer = get(server, f"/org/model/resolve/{commit}/model.safetensors")
+    digest = hashlib.sha256(answer.body).hexdigest()
+    assert (answer.status, digest != old) == (200, True)
+    assert answer["ETag"] != f'"{old}"'
+    assert eventually(lambda: view_of(server).get("lfs", {}).get("oid") == digest, within_s=120)
