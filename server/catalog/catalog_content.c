@@ -16,6 +16,7 @@
 #include "catalog/catalog_open.h"
 #include "catalog/failed_lookups.h"
 #include "catalog/parking.h"
+#include "digests/file_hashes.h"
 #include "parts/split_path.h"
 
 /* The limits of a batch in files and time before it is published; uploads wait for the lock that
@@ -23,8 +24,8 @@
 #define BATCH_FILES_MAX 1024
 #define BATCH_NS_MAX    (50 * CLOCK_NS_PER_MS)
 
-/* Returns true if opening the file again showed nothing new. The ETag also covers shards; errors
- * caused by shards can come and go without a change of the file itself. */
+/* The ETag also covers shards; errors caused by shards can come and go without a change of the file
+ * itself. */
 static bool is_known(const struct generation *opened, const struct generation *known)
 {
     return store_identity_equal(&opened->identity, &known->identity) &&
@@ -44,6 +45,38 @@ static bool has_lost_files(struct catalog_content *content, const char *path)
     has_lost = known != NULL && !generation_is_same(known);
     generation_release(known);
     return has_lost;
+}
+
+/* The manifest of a joined model depends on other files too. */
+static bool has_same_manifest(const struct generation *opened, const struct generation *known)
+{
+    return opened->is_joined || opened->model == NULL || known->model == NULL ||
+           opened->model->manifest_hash == known->model->manifest_hash;
+}
+
+/* Drops what was saved about a version of which other bytes have been seen since: the file was
+ * written twice within a tick of the clock, or the store gave other bytes for the same version. */
+static void drop_saved(struct catalog_content *content, struct generation *opened,
+                       const struct generation *known, bool has_lost)
+{
+    if (!store_identity_equal(&opened->identity, &known->identity) ||
+        (!has_lost && has_same_manifest(opened, known)))
+        return;
+    opened->ignores_saved = true;
+    if (content->server->hashes != NULL)
+        file_hashes_forget(content->server->hashes, opened->own_path, &opened->identity);
+}
+
+/* Returns true if opening the file again showed nothing new. */
+static bool is_unchanged(struct catalog_content *content, struct generation *opened,
+                         const struct generation *known)
+{
+    const bool has_lost = has_lost_files(content, opened->path);
+
+    if (is_known(opened, known) && !has_lost)
+        return true;
+    drop_saved(content, opened, known, has_lost);
+    return false;
 }
 
 /* Keeps the known state of a file that the store cannot provide at present. */
@@ -92,8 +125,7 @@ static bool judge_opened(struct catalog_content *content, const struct catalog_f
     assert(known == NULL || !atomic_load(&known->retired));
     if (opened == NULL && known == NULL)
         return false;
-    if (opened != NULL && known != NULL && is_known(opened, known) &&
-        !has_lost_files(content, file->path)) {
+    if (opened != NULL && known != NULL && is_unchanged(content, opened, known)) {
         generation_release(opened);
         return false;
     }

@@ -94,6 +94,9 @@ struct generation {
      * tags insert "-suffix" before the last quote. */
     char etag[GENERATION_ETAG_SIZE];
 
+    /* An earlier generation of the same identity had other bytes, so saved verdicts and digests may
+     * be about those. Set before the generation is found. */
+    bool ignores_saved;
     /* The generation was replaced or removed. Requests that hold it continue to read it, but no
      * work is started for it or saved. */
     atomic_bool retired;

@@ -39,6 +39,7 @@ struct file_hashes {
     struct hash_table table;
     struct record_writer unsaved; /* records to be appended to the ledger */
     bool is_saving_queued;
+    bool must_replace;       /* the ledger has a digest that was forgotten */
     atomic_bool has_answers; /* read without the lock */
     pthread_mutex_t saving;  /* protects the members below; never taken while the other lock is
                               * held */
@@ -94,19 +95,28 @@ static void write_all(struct file_hashes *hashes)
     record_writer_free(&image);
 }
 
-/* Appends the new digests. Runs on a worker, or after all workers have ended. */
+/* Returns false if the ledger must be replaced. */
+static bool append(struct file_hashes *hashes, const struct record_writer *unsaved)
+{
+    return (unsaved->length == 0 && !unsaved->failed) ||
+           ledger_append(&hashes->folder, SAVED, unsaved, SAVED_MAX, &hashes->saved_bytes);
+}
+
+/* Saves the new digests. Runs on a worker, or after all workers have ended. */
 static void save(struct job *job)
 {
     struct file_hashes *hashes = (struct file_hashes *)job;
     struct record_writer unsaved;
+    bool must_replace;
 
     pthread_mutex_lock(&hashes->saving);
     pthread_mutex_lock(&hashes->lock);
     unsaved = record_writer_take(&hashes->unsaved);
+    must_replace = hashes->must_replace;
+    hashes->must_replace = false;
     hashes->is_saving_queued = false;
     pthread_mutex_unlock(&hashes->lock);
-    if (hashes->folder.descriptor >= 0 && (unsaved.length > 0 || unsaved.failed) &&
-        !ledger_append(&hashes->folder, SAVED, &unsaved, SAVED_MAX, &hashes->saved_bytes))
+    if (hashes->folder.descriptor >= 0 && (must_replace || !append(hashes, &unsaved)))
         write_all(hashes);
     pthread_mutex_unlock(&hashes->saving);
     record_writer_free(&unsaved);
@@ -198,6 +208,15 @@ static bool find(struct file_hashes *hashes, const struct hash_key *key,
     return is_known;
 }
 
+/* The lock must be held. */
+static void queue_saving(struct file_hashes *hashes)
+{
+    if (hashes->is_saving_queued || atomic_load(&hashes->server->draining))
+        return;
+    hashes->is_saving_queued = true;
+    workers_submit_idle(server_waiters(hashes->server), &hashes->saver);
+}
+
 /* Returns true if the digest was not known before. */
 static bool keep(struct file_hashes *hashes, const struct hash_key *key,
                  const uint8_t sha256[SHA256_BYTES], bool is_saved)
@@ -215,11 +234,8 @@ static bool keep(struct file_hashes *hashes, const struct hash_key *key,
         if (is_saved)
             put_record(&hashes->unsaved, key, sha256);
     }
-    if (is_new && is_saved && !hashes->is_saving_queued &&
-        !atomic_load(&hashes->server->draining)) {
-        hashes->is_saving_queued = true;
-        workers_submit_idle(server_waiters(hashes->server), &hashes->saver);
-    }
+    if (is_new && is_saved)
+        queue_saving(hashes);
     pthread_mutex_unlock(&hashes->lock);
     return is_new;
 }
@@ -243,6 +259,27 @@ void file_hashes_keep(struct file_hashes *hashes, const char *path,
         return;
     /* Answers about models' files are cached, others are not. */
     if (keep(hashes, &key, sha256, true) && model_path_split(path, &name_length, &rank))
+        changes_note();
+}
+
+void file_hashes_forget(struct file_hashes *hashes, const char *path,
+                        const struct file_identity *identity)
+{
+    const struct hash_key key = hash_key_of(path, identity);
+    struct hash_entry *entry;
+    bool was_known;
+
+    pthread_mutex_lock(&hashes->lock);
+    entry = hash_table_find(&hashes->table, &key);
+    was_known = entry != NULL && entry->is_known;
+    if (was_known) {
+        assert(entry->is_saved);
+        hash_table_remove(&hashes->table, entry);
+        hashes->must_replace = true;
+        queue_saving(hashes);
+    }
+    pthread_mutex_unlock(&hashes->lock);
+    if (was_known)
         changes_note();
 }
 
@@ -278,14 +315,20 @@ static enum zt_status fail_stale(struct zt_error *error)
     return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "the file has changed");
 }
 
-static enum zt_status open_file(struct file_task *file, struct store *store, struct zt_error *error)
+/* Waits until a change of the file would also change its times. */
+static void settle(const struct file_task *file, const struct store *store)
 {
     const int64_t age_ns = clock_wall_ns() - file->identity.changed_ns;
-    struct file_identity identity;
-    enum zt_status status;
 
     if (!store_is_remote(store) && age_ns >= 0 && age_ns < SETTLED_NS)
         nanosleep(&(struct timespec){.tv_nsec = SETTLED_NS - age_ns}, NULL);
+}
+
+static enum zt_status open_file(struct file_task *file, struct store *store, struct zt_error *error)
+{
+    struct file_identity identity;
+    enum zt_status status;
+
     status = store->ops->open(store, file->path, &file->task.source, &identity, error);
     return status == ZT_OK && !store_identity_equal(&identity, &file->identity) ? fail_stale(error)
                                                                                 : status;
@@ -308,6 +351,7 @@ static enum zt_status prepare(struct hash_task *task, struct server *server)
 
     if (task->source != NULL)
         return ZT_OK;
+    settle(file, server->store);
     return file->made.ops != NULL ? open_made(file, server, task->error)
                                   : open_file(file, server->store, task->error);
 }

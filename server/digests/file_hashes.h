@@ -58,6 +58,11 @@ void file_hashes_want_made(struct file_hashes *hashes, const char *path,
 void file_hashes_keep(struct file_hashes *hashes, const char *path,
                       const struct file_identity *identity, const uint8_t sha256[SHA256_BYTES]);
 
+/* Forgets the digest of a version, of which the store has given other bytes since. Never waits; may
+ * be called on any thread. */
+void file_hashes_forget(struct file_hashes *hashes, const char *path,
+                        const struct file_identity *identity);
+
 /* The SHA-256 of an answer that was computed because a client wanted it. The key is the target and
  * the strong ETag, since a tag is unique only among the representations of one resource. Not kept
  * across restarts. These functions never wait and may be called on any thread. */

@@ -92,7 +92,8 @@ void digest_table_adopt(struct verifier *verifier, struct generation *generation
     const int64_t piece_bytes = config_number(&verifier->server->config->limits.digest_piece_bytes);
     const bool is_on = piece_bytes > 0 && generation->model->component_count > 0;
 
-    if (attach_table(generation, is_on ? (uint64_t)piece_bytes : 0) == NULL || !is_on)
+    if (attach_table(generation, is_on ? (uint64_t)piece_bytes : 0) == NULL || !is_on ||
+        generation->ignores_saved)
         return;
     digest_state_recall(&verifier->wanted.folder, generation);
     shared_digests_recall(verifier, generation);

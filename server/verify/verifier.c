@@ -190,7 +190,8 @@ static void on_opened(void *context, struct generation *generation)
     assert(generation->model != NULL);
     if (verification == NULL)
         return;
-    verification_recall(verifier, generation);
+    if (!generation->ignores_saved)
+        verification_recall(verifier, generation);
     digest_table_adopt(verifier, generation);
     if (verifier->server->config->verify == CONFIG_VERIFY_EAGER &&
         (verification->counts[COMPONENT_UNCHECKED] > 0 || digests_are_on(generation)))

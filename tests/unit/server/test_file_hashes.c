@@ -372,6 +372,25 @@ TEST_ON(struct world *world, answers_are_known_by_target_and_tag_until_the_resta
     assert_false(answer_hashes_find(world->server.hashes, "/a", "\"tag\"", found));
 }
 
+TEST_ON(struct world *world, forgotten_digest_does_not_return_with_the_next_process)
+{
+    struct file_identity identity;
+
+    command(world, "echo one > a; echo two > b");
+    identity = identity_of(world, "a");
+    want(world, "a");
+    want(world, "b");
+    wait_for(world, "a");
+    wait_for(world, "b");
+    restart(world);
+    assert_known(world, "a", SHA256_ONE);
+    file_hashes_forget(world->server.hashes, "a", &identity);
+    assert_false(is_known(world, "a"));
+    restart(world);
+    assert_false(is_known(world, "a"));
+    assert_known(world, "b", SHA256_TWO);
+}
+
 static struct hash_key key_of(uint64_t number)
 {
     return (struct hash_key){{number * 3, number}};
