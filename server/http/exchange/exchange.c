@@ -199,7 +199,6 @@ static void check_loaded(struct request *request)
         return;
     }
     problem_reply(request, PROBLEM_OVERLOADED, "the models are still being read");
-    representation_field(&request->reply, "Retry-After", "1");
 }
 
 /* Refuses requests while the queue is long, since every client would wait longer and longer; one
@@ -214,7 +213,6 @@ static void check_load(struct request *request)
         !workers_refuse(server->workers, request_client_key(request)))
         return;
     problem_reply(request, PROBLEM_OVERLOADED, "too much work is already waiting");
-    representation_field(&request->reply, "Retry-After", "1");
 }
 
 /* Refuses the body of an operation that takes none. */

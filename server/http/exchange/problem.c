@@ -20,8 +20,10 @@
 /* Longer messages are truncated in the field, because the space for an answer's fields is
  * limited. */
 #define SHOWN_MAX 1024
-/* For temporary problems. */
-#define RETRY_AFTER_S "1"
+/* Retry-After of temporary problems. A client with too many uploads waits until one of them may be
+ * done. */
+#define SOON_S  "1"
+#define LATER_S "5"
 /* Sent if there is no memory for a better reply. */
 #define LAST_RESORT                                          \
     "{\"type\":\"/problems/internal\",\"title\":\"Internal " \
@@ -31,6 +33,7 @@ struct problem_kind {
     unsigned status;
     const char *code;
     const char *title;
+    const char *retry_after_s; /* NULL: a retry does not help */
 };
 
 static const struct problem_kind kinds[PROBLEM_COUNT] = {
@@ -67,7 +70,7 @@ static const struct problem_kind kinds[PROBLEM_COUNT] = {
     [PROBLEM_SHAPE_NOT_DIVISIBLE] = {422, "shape-not-divisible", "Shape not divisible"},
     [PROBLEM_RULE_UNUSED] = {422, "object-not-found", "No such object"},
     [PROBLEM_NOT_REPRESENTABLE] = {422, "not-representable", "Not representable"},
-    [PROBLEM_RATE_LIMITED] = {429, "rate-limited", "Too many requests"},
+    [PROBLEM_RATE_LIMITED] = {429, "rate-limited", "Too many requests", LATER_S},
     [PROBLEM_HEADERS_TOO_LARGE] = {431, "headers-too-large", "Header fields too large"},
     [PROBLEM_CHECKSUM_MISMATCH] = {460, "checksum-mismatch", "Checksum mismatch"},
     [PROBLEM_CORRUPT_COMPONENT] = {500, "corrupt-component", "Corrupt component"},
@@ -76,8 +79,8 @@ static const struct problem_kind kinds[PROBLEM_COUNT] = {
     [PROBLEM_INCOMPLETE] = {500, "incomplete", "Done, but not completely"},
     [PROBLEM_NOT_IMPLEMENTED] = {501, "not-implemented", "Not implemented"},
     [PROBLEM_DRAINING] = {503, "draining", "Shutting down"},
-    [PROBLEM_OVERLOADED] = {503, "overloaded", "Overloaded"},
-    [PROBLEM_STORE_UNAVAILABLE] = {503, "store-unavailable", "Store unavailable"},
+    [PROBLEM_OVERLOADED] = {503, "overloaded", "Overloaded", SOON_S},
+    [PROBLEM_STORE_UNAVAILABLE] = {503, "store-unavailable", "Store unavailable", SOON_S},
     [PROBLEM_INSUFFICIENT_STORAGE] = {507, "insufficient-storage", "Insufficient storage"},
 };
 
@@ -97,6 +100,19 @@ const char *problem_title(enum problem problem)
 {
     assert(problem < PROBLEM_COUNT);
     return kinds[problem].title;
+}
+
+const char *problem_retry_after(enum problem problem)
+{
+    assert(problem < PROBLEM_COUNT);
+    return kinds[problem].retry_after_s;
+}
+
+void problem_retry_soon(struct request *request)
+{
+    assert(request_state(request)->has_problem);
+    if (problem_retry_after(request_state(request)->problem) == NULL)
+        representation_field(&request->reply, "Retry-After", SOON_S);
 }
 
 enum problem problem_of_status(enum zt_status status)
@@ -240,8 +256,8 @@ static enum outcome reply(struct request *request, enum problem problem, const c
     json_free(&json);
     if (is_hub)
         show_message(request, detail);
-    if (problem == PROBLEM_STORE_UNAVAILABLE)
-        representation_field(&request->reply, "Retry-After", RETRY_AFTER_S);
+    if (kinds[problem].retry_after_s != NULL)
+        representation_field(&request->reply, "Retry-After", kinds[problem].retry_after_s);
     return OUTCOME_READY;
 }
 

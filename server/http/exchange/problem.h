@@ -48,7 +48,7 @@ enum problem {
     PROBLEM_NOT_IMPLEMENTED,
     PROBLEM_DRAINING,
     PROBLEM_OVERLOADED,
-    PROBLEM_STORE_UNAVAILABLE, /* always with Retry-After */
+    PROBLEM_STORE_UNAVAILABLE,
     PROBLEM_INSUFFICIENT_STORAGE,
     PROBLEM_COUNT
 };
@@ -60,6 +60,11 @@ struct json;
 unsigned problem_status(enum problem problem);
 const char *problem_code(enum problem problem);
 const char *problem_title(enum problem problem);
+/* Returns the Retry-After of all replies with this problem, in seconds, or NULL. */
+const char *problem_retry_after(enum problem problem);
+/* Adds Retry-After to a reply whose problem is only sometimes temporary, for example a conflict
+ * with another writer. */
+void problem_retry_soon(struct request *request);
 
 /* Replaces the reply by a problem. detail is for people and must contain no path of the disk.
  * Always returns OUTCOME_READY, so that a handler can return its result. On Hub routes

@@ -186,6 +186,7 @@ void direct_problem_send(const struct connection *connection, enum problem probl
 {
     const struct request *request = connection->request;
     const bool is_hub = request != NULL && request->route != NULL && request->route->is_hub;
+    const char *retry_after = problem_retry_after(problem);
     char id[REQUEST_ID_SIZE];
     struct field fields[5];
     struct answer answer = {.status = problem_status(problem), .fields = fields};
@@ -203,8 +204,8 @@ void direct_problem_send(const struct connection *connection, enum problem probl
     fields[answer.field_count++] = (struct field){"Cache-Control", "no-store"};
     fields[answer.field_count++] = (struct field){"Content-Type", PROBLEM_MEDIA_TYPE};
     fields[answer.field_count++] = (struct field){"X-Request-Id", id};
-    if (answer.status == 503)
-        fields[answer.field_count++] = (struct field){"Retry-After", "1"};
+    if (retry_after != NULL)
+        fields[answer.field_count++] = (struct field){"Retry-After", retry_after};
     if (is_hub)
         fields[answer.field_count++] = (struct field){"X-Error-Message", detail};
     assert(answer.field_count <= sizeof(fields) / sizeof(fields[0]));

@@ -202,7 +202,6 @@ static bool begin(const struct connection *connection, struct request *request)
         return refused;
     request_state(request)->broken = true;
     problem_reply(request, PROBLEM_OVERLOADED, "all connections are in use");
-    representation_field(&request->reply, "Retry-After", "1");
     return true;
 }
 

@@ -12,7 +12,7 @@ static enum outcome finish(struct request *request, const struct failure *failur
     if (failure->problem == PROBLEM_NOT_FOUND || failure->problem == PROBLEM_INVALID_NAME)
         representation_field(&request->reply, "X-Error-Code", "EntryNotFound");
     if (failure->is_passing)
-        representation_field(&request->reply, "Retry-After", "1");
+        problem_retry_soon(request);
     return OUTCOME_READY;
 }
 

@@ -5,9 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Sent while another request is using the same upload. */
-#define RETRY_AFTER_S "1"
-
 bool failure_set(struct failure *failure, enum problem problem, const struct zt_error *error)
 {
     assert(error->status != ZT_OK);
@@ -35,12 +32,8 @@ bool failure_refuse(struct failure *failure, enum problem problem, const char *f
 
 bool failure_of_store(struct failure *failure, const struct zt_error *error)
 {
-    const enum problem problem = problem_of_write(error);
-
     assert(error->status != ZT_OK);
-    if (!failure->is_set)
-        failure->is_passing = problem == PROBLEM_OVERLOADED;
-    return failure_set(failure, problem, error);
+    return failure_set(failure, problem_of_write(error), error);
 }
 
 bool failure_no_memory(struct failure *failure, const char *purpose)
@@ -57,6 +50,6 @@ enum outcome failure_reply(struct request *request, const struct failure *failur
     assert(failure->is_set);
     problem_reply_error_as(request, failure->problem, &failure->error);
     if (failure->is_passing)
-        representation_field(&request->reply, "Retry-After", RETRY_AFTER_S);
+        problem_retry_soon(request);
     return OUTCOME_READY;
 }

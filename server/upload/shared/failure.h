@@ -9,8 +9,8 @@
 /* Zeroed: no failure. */
 struct failure {
     bool is_set;
-    bool is_passing; /* a retry soon may succeed: another request uses the upload, or too many are
-                      * in progress */
+    bool is_passing; /* a retry soon may succeed, because another request uses the upload or the
+                      * name; problems that are always temporary do not need it */
     enum problem problem;
     struct zt_error error;
 };

@@ -23,9 +23,6 @@
 
 /* --- requests --- */
 
-/* One of the client's other uploads may be done after that time. */
-#define RETRY_AFTER_S "5"
-
 static const char *store_refusal(const struct store *store)
 {
     return store != NULL && store_is_remote(store) ? store->remote->refusal(store) : NULL;
@@ -245,7 +242,6 @@ void write_reply_crowded(struct request *request, unsigned limit, const char *ke
 {
     problem_reply(request, PROBLEM_RATE_LIMITED,
                   "this client already has %u uploads in progress: %s", limit, key);
-    representation_field(&request->reply, "Retry-After", RETRY_AFTER_S);
 }
 
 void *write_context(struct request *request, size_t size)

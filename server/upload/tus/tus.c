@@ -51,10 +51,7 @@ enum outcome tus_reply_busy(struct request *request)
 
 void tus_reply_unreadable(struct request *request)
 {
-    struct failure failure = {.is_passing = true};
-
-    failure_refuse(&failure, PROBLEM_OVERLOADED, "the upload cannot be read at this moment");
-    failure_reply(request, &failure);
+    problem_reply(request, PROBLEM_OVERLOADED, "the upload cannot be read at this moment");
 }
 
 static void reply_location(struct request *request, const struct resumable *resumable)

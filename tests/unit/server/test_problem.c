@@ -156,6 +156,21 @@ TEST(a_store_that_is_away_is_not_named_and_may_be_asked_again)
     assert_int_equal(request->reply.field_count, 1);
 }
 
+TEST(temporary_problems_say_when_to_try_again)
+{
+    problem_reply(request, PROBLEM_OVERLOADED, "x");
+    assert_string_equal(field_of("Retry-After"), "1");
+    problem_reply(request, PROBLEM_RATE_LIMITED, "x");
+    assert_string_equal(field_of("Retry-After"), "5");
+    problem_reply(request, PROBLEM_CONFLICT, "x");
+    assert_null(field_of("Retry-After"));
+    problem_retry_soon(request);
+    assert_string_equal(field_of("Retry-After"), "1");
+    problem_reply(request, PROBLEM_OVERLOADED, "x");
+    problem_retry_soon(request);
+    assert_int_equal(request->reply.field_count, 1);
+}
+
 static const struct route hub_route = {.pattern = "/x", .is_hub = true};
 
 TEST(clients_of_the_hub_find_the_detail_where_they_look_for_it)
