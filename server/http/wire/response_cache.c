@@ -7,6 +7,7 @@
 
 #include "base/changes.h"
 #include "base/log.h"
+#include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/trace.h"
 #include "http/wire/connections.h"
@@ -145,7 +146,8 @@ struct MHD_Response *response_cache_give(struct request *request)
 
     assert(kept != NULL && kept->users > 0);
     request->route = kept->route;
-    request->client = kept->client;
+    if (kept->client != NULL)
+        request_set_client(request, kept->client);
     request->names[0] = (struct zt_text){kept->texts, kept->model_length};
     if (log_enabled(LOG_LEVEL_INFO))
         trace_make_id(request->id);
