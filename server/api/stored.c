@@ -165,6 +165,7 @@ static enum outcome step_verify(struct request *request)
             return problem_reply(request, PROBLEM_STORE_UNAVAILABLE,
                                  "the blob cannot be read from the store at the moment");
         if (state != COMPONENT_CORRUPT) {
+            stored_digest_want(request->server, blob->place.generation, blob->place.component);
             set_segments(request, &blob->place);
             return OUTCOME_READY;
         }

@@ -161,6 +161,8 @@ static bool prepare_component(struct export_runner *runner)
             refuse_component(work, origin, state);
         return true;
     }
+    if (state == COMPONENT_VERIFIED)
+        stored_digest_want(work->order.server, work->order.generation, origin->component);
     work->fingerprints[component] = (struct zt_fingerprint){
         .length = work->projection->model->components[component].decoded_length,
         .same_as = component};

@@ -18,8 +18,8 @@
 
 /* --- stored bytes --- */
 
-/* Queues a component's stored bytes to be read in the background, unless that has been done. May be
- * called on any thread. */
+/* Queues a component's stored bytes to be read in the background, unless that has been done, or the
+ * component is not known to be intact. May be called on any thread. */
 void stored_digest_want(struct server *server, struct generation *generation, uint32_t component);
 
 /* Records the SHA-256 of stored bytes that the caller has just hashed. If digests of pieces are

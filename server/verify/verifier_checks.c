@@ -358,8 +358,6 @@ enum component_state verifier_insist(struct verifier *verifier, struct generatio
 
     if (state == COMPONENT_UNDIGESTED)
         return ask_undigested(verifier, generation, component, waiter);
-    if (state == COMPONENT_VERIFIED)
-        stored_digest_want(verifier->server, generation, component);
     if (state != COMPONENT_UNCHECKED && state != COMPONENT_CHECKING)
         return state;
     /* Without memory for verdicts no component can be checked, so none is served. */
