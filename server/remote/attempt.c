@@ -201,6 +201,16 @@ static void note_moved(struct attempt *attempt, size_t length)
     attempt->moved_ms = clock_coarse_ms();
 }
 
+/* Forgets the body of an earlier response: of another attempt, or of a 417, after which libcurl
+ * itself asks again. */
+static void drop_answer(struct attempt *attempt)
+{
+    attempt->received = 0;
+    attempt->answer_room = 0;
+    attempt->is_enough = false;
+    remote_exchange_free(attempt->exchange);
+}
+
 static size_t take_line(char *bytes, size_t size, size_t count, void *context)
 {
     struct attempt *attempt = context;
@@ -210,6 +220,8 @@ static size_t take_line(char *bytes, size_t size, size_t count, void *context)
         answer_head_take(&attempt->head, line) ||
         judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's response has a malformed header");
 
+    if (was_whole && !attempt->head.is_whole)
+        drop_answer(attempt);
     note_moved(attempt, line.length);
     if (proceed && attempt->head.is_whole && !was_whole)
         proceed = accept_head(attempt);
@@ -377,15 +389,12 @@ bool attempt_begin(struct attempt *attempt, struct remote_exchange *exchange, ui
     assert(attempt->exchange == NULL);
     attempt->exchange = exchange;
     answer_head_clear(&attempt->head);
-    attempt->received = 0;
+    drop_answer(attempt);
     attempt->sent = 0;
     attempt->moved_bytes = 0;
     attempt->moved_ms = clock_coarse_ms();
-    attempt->answer_room = 0;
     attempt->is_judged = false;
-    attempt->is_enough = false;
     attempt->message[0] = '\0';
-    remote_exchange_free(exchange);
     exchange->head = attempt->head.fields;
     if (!request_prepare(attempt->handle, &attempt->peer, exchange, fields, limit_ms,
                          &attempt->fields)) {

@@ -102,6 +102,11 @@ static inline bool send_filler(int connection, size_t length)
     return true;
 }
 
+static inline const struct step *step_of(const struct service *service, unsigned number)
+{
+    return &service->steps[number < service->step_count ? number : service->step_count - 1];
+}
+
 /* The header and a body of the stated length, unless it waits for "100 Continue", which it never
  * gets if the answer is none of success. Returns false at the connection's end. */
 static inline bool read_request(struct service *service, int connection, char *out_request,
@@ -130,7 +135,7 @@ static inline bool read_request(struct service *service, int connection, char *o
         left = strtoull(field + 17, NULL, 10);
     *out_body = length - (size_t)(end + 4 - out_request);
     if (strcasestr(out_request, "\r\nexpect:") != NULL) {
-        const struct step *step = &service->steps[service->step_count - 1];
+        const struct step *step = step_of(service, service->request_count);
 
         if (step->answer == NULL || strncmp(step->answer, "HTTP/1.1 2", 10) != 0)
             return true;
@@ -160,7 +165,7 @@ static inline const struct step *note_request(struct service *service, const cha
     if (++service->busy > service->busy_most)
         service->busy_most = service->busy;
     pthread_mutex_unlock(&service->lock);
-    return &service->steps[number < service->step_count ? number : service->step_count - 1];
+    return step_of(service, number);
 }
 
 static inline void *serve_connection(void *argument)

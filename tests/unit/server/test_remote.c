@@ -142,6 +142,32 @@ TEST(body_from_memory_is_sent)
     end();
 }
 
+/* libcurl sends so long a body with Expect, and after a 417 again without. */
+TEST(request_is_sent_again_without_expect_after_a_417)
+{
+    static const struct step steps[] = {
+        {"HTTP/1.1 417 E\r\nContent-Length: 7\r\n\r\nrefused", THEN_CLOSE, 0, 0},
+        {OK_HELLO, THEN_KEEP, 0, 0}};
+    const size_t length = 2 << 20;
+    char *bytes = calloc(1, length);
+
+    SERVICE_START(&service, steps);
+    remote = start_remote(1);
+    exchange_with(&exchange, &service);
+    exchange.method = "PUT";
+    exchange.body = REMOTE_BODY_MEMORY;
+    exchange.body_bytes = bytes;
+    exchange.body_length = length;
+    exchange.body_most = 5;
+    assert_done();
+    assert_int_equal(service.request_count, 2);
+    assert_int_equal(exchange.tried, 1);
+    assert_int_equal(service.body_lengths[1], length);
+    assert_string_equal(exchange.answer, "hello");
+    end();
+    free(bytes);
+}
+
 TEST(requests_without_a_body_say_so)
 {
     static const char *const methods[] = {"PUT", "POST"};
