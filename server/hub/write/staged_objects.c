@@ -2,6 +2,7 @@
 #include "hub/write/staged_objects.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,7 @@ static bool end(struct kept_upload *upload)
 
 const struct kept_kind staged_kind = {
     .kind = UPLOAD_KIND_STAGED,
+    .limit_offset = offsetof(struct config, hub.staged_per_client),
     .open = staged_files_open,
     .left_ms = left_ms,
     .end = end,

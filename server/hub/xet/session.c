@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -83,6 +84,7 @@ static void free_session(struct kept_upload *upload)
 
 const struct kept_kind xet_session_kind = {
     .kind = UPLOAD_KIND_XET,
+    .limit_offset = offsetof(struct config, upload.sessions_per_client),
     .open = open_left,
     .left_ms = left_ms,
     .end = end,

@@ -25,6 +25,12 @@
 /* Maximum number of uploads removed from one list per pass. */
 #define EXPIRED_MAX 16
 
+static_assert((int)METRIC_BEGUN_XET - (int)METRIC_BEGUN_FILE == (int)UPLOAD_KIND_XET,
+              "kinds have the same order as metrics of uploads that began");
+static_assert((int)METRIC_EXPIRED_XET - (int)METRIC_EXPIRED_WRITER ==
+                  (int)UPLOAD_KIND_XET - (int)UPLOAD_KIND_WRITER,
+              "kinds have the same order as metrics of uploads that expired");
+
 struct kept_uploads {
     struct server *server;
     const struct kept_kind *const *kinds;
@@ -218,11 +224,9 @@ static void remove_place(struct kept_upload *upload)
 
 static unsigned limit_of(const struct kept_upload *upload)
 {
-    const struct config *config = upload->server->config;
+    const char *config = (const char *)upload->server->config;
 
-    return (unsigned)config_number(upload->kind->kind == UPLOAD_KIND_STAGED
-                                       ? &config->hub.staged_per_client
-                                       : &config->upload.sessions_per_client);
+    return (unsigned)config_number((const int64_t *)(config + upload->kind->limit_offset));
 }
 
 bool kept_uploads_add(struct kept_upload *upload)

@@ -22,6 +22,8 @@ enum kept_opened {
 /* A kind of upload; constant. */
 struct kept_kind {
     enum upload_kind kind;
+    /* Where struct config has the number of such uploads that a client may have. */
+    size_t limit_offset;
     /* Opens the upload that an earlier process left in the folder of that id. Returns it with one
      * reference. */
     enum kept_opened (*open)(struct server *server, const char *id,

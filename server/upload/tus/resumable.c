@@ -2,6 +2,7 @@
 #include "upload/tus/resumable.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,6 +88,7 @@ static bool end(struct kept_upload *upload)
 
 const struct kept_kind resumable_kind = {
     .kind = UPLOAD_KIND_RESUMABLE,
+    .limit_offset = offsetof(struct config, upload.sessions_per_client),
     .open = resumable_files_open,
     .left_ms = left_ms,
     .end = end,

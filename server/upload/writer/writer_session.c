@@ -2,6 +2,7 @@
 #include "upload/writer/writer_session.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,6 +147,7 @@ static bool end(struct kept_upload *upload)
 
 const struct kept_kind writer_kind = {
     .kind = UPLOAD_KIND_WRITER,
+    .limit_offset = offsetof(struct config, upload.sessions_per_client),
     .open = writer_journal_open,
     .left_ms = left_ms,
     .end = end,

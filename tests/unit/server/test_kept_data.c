@@ -36,6 +36,8 @@ static void free_plain(struct kept_upload *upload)
 }
 
 static const struct kept_kind plain_kind = {.kind = UPLOAD_KIND_STAGED,
+                                            .limit_offset =
+                                                offsetof(struct config, hub.staged_per_client),
                                             .open = open_none,
                                             .left_ms = left_ms,
                                             .end = end,

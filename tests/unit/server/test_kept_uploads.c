@@ -47,6 +47,8 @@ static void free_plain(struct kept_upload *upload)
 }
 
 static const struct kept_kind plain_kind = {.kind = UPLOAD_KIND_WRITER,
+                                            .limit_offset =
+                                                offsetof(struct config, upload.sessions_per_client),
                                             .open = open_none,
                                             .left_ms = left_ms,
                                             .end = end,
