@@ -20,7 +20,6 @@ static bool ends_like_file(struct zt_text name)
  * name. */
 static bool has_reserved_segment(struct zt_text name)
 {
-    static const char *const reserved[] = {"objects", "export", "verification", "uploads"};
     const char *first = memchr(name.bytes, '/', name.length);
     size_t start = first != NULL ? (size_t)(first - name.bytes) + 1 : name.length;
 
@@ -28,9 +27,8 @@ static bool has_reserved_segment(struct zt_text name)
         const char *slash = memchr(name.bytes + start, '/', name.length - start);
         const size_t end = slash != NULL ? (size_t)(slash - name.bytes) : name.length;
 
-        for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
-            if (zt_text_is((struct zt_text){name.bytes + start, end - start}, reserved[i]))
-                return true;
+        if (model_segment_is_resource((struct zt_text){name.bytes + start, end - start}))
+            return true;
         start = end + 1;
     }
     return false;

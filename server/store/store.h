@@ -269,6 +269,10 @@ struct store_links {
  * joined by '/' that do not begin with a dot; at most MODEL_NAME_MAX bytes. */
 bool model_name_is_valid(struct zt_text name);
 
+/* Returns true if a segment of a URL below /v1/models/ names a resource of a model, so that it ends
+ * the model's name, unless it is the name's first segment. */
+bool model_segment_is_resource(struct zt_text segment);
+
 /* Returns true if a served file may have this path: UTF-8 without control characters; parts joined
  * by '/' that do not begin with a dot, of 1 to FILE_PART_MAX bytes; at most MODEL_NAME_MAX
  * bytes. */

@@ -75,6 +75,16 @@ static bool has_control_character(struct zt_text name)
     return false;
 }
 
+bool model_segment_is_resource(struct zt_text segment)
+{
+    static const char *const resources[] = {"objects", "export", "verification", "uploads"};
+
+    for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++)
+        if (zt_text_is(segment, resources[i]))
+            return true;
+    return false;
+}
+
 bool model_name_is_valid(struct zt_text name)
 {
     bool at_start = true;

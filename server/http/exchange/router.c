@@ -13,6 +13,7 @@
 #include "http/exchange/cors.h"
 #include "http/exchange/problem.h"
 #include "http/fields/uri.h"
+#include "store/store.h"
 #include "zt/utf8.h"
 
 /* Enough for "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS". */
@@ -37,18 +38,6 @@ static const char *skip_placeholder(const char *pattern, bool *out_rest)
     return close + 1;
 }
 
-/* Returns true if a segment ends a model's name that contains slashes, because it names a resource
- * of the model. */
-static bool is_resource(struct zt_text segment)
-{
-    static const char *const resources[] = {"objects", "export", "verification", "uploads"};
-
-    for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++)
-        if (segment.bytes[0] == resources[i][0] && zt_text_is(segment, resources[i]))
-            return true;
-    return false;
-}
-
 /* Returns the end of a name, which is one segment, or several for a model. */
 static const char *name_end(const char *at, const char *end, bool is_model)
 {
@@ -59,7 +48,7 @@ static const char *name_end(const char *at, const char *end, bool is_model)
         const char *stop = next != NULL ? next : end;
 
         if (stop == slash + 1 ||
-            is_resource((struct zt_text){slash + 1, (size_t)(stop - slash - 1)}))
+            model_segment_is_resource((struct zt_text){slash + 1, (size_t)(stop - slash - 1)}))
             return slash;
         slash = next;
     }
