@@ -105,22 +105,31 @@ static void batch_add(struct batch *batch, const struct candidate *candidate)
         batch->count++;
 }
 
-static void batch_add_file(struct batch *batch, struct cached_file *file)
+static bool may_shrink(const struct cached_file *file)
 {
     /* One that leaves may be removed as a whole in a moment. */
     if (file->phase == FILE_BUSY || file->is_leaving)
-        return;
+        return false;
     /* Its space cannot be had without removing it. A file without a descriptor is open without its
      * blocks: they could not be opened. */
-    if (file->phase == FILE_OPEN && (file->cache->cannot_punch || file->descriptor < 0))
+    return file->phase != FILE_OPEN || (!file->cache->cannot_punch && file->descriptor >= 0);
+}
+
+static bool may_go(const struct extent *extent)
+{
+    return extent->is_used && !extent->is_punching && atomic_load(&extent->pins) == 0;
+}
+
+static void batch_add_file(struct batch *batch, struct cached_file *file)
+{
+    if (!may_shrink(file))
         return;
     for (uint32_t i = 0; i < file->extent_count; i++) {
-        struct extent *extent = &file->extents[i];
         struct candidate candidate = {.file = file, .extent = i};
 
-        if (!extent->is_used || extent->is_punching || atomic_load(&extent->pins) > 0)
+        if (!may_go(&file->extents[i]))
             continue;
-        candidate.rank = atomic_load(&extent->used_ms);
+        candidate.rank = atomic_load(&file->extents[i].used_ms);
         batch_add(batch, &candidate);
     }
 }
@@ -311,16 +320,29 @@ uint64_t extents_evict(struct cache *cache, const struct cached_file *file, uint
     return freed;
 }
 
+/* Only the size of the whole file on the disk is known. */
+static uint64_t file_could_free(const struct cached_file *file)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; may_shrink(file) && i < file->extent_count; i++)
+        bytes += may_go(&file->extents[i]) ? CACHE_EXTENT_BYTES : 0;
+    return bytes < file->disk_bytes ? bytes : file->disk_bytes;
+}
+
 uint64_t extents_could_free(void *context, const struct disk_space *space)
 {
     struct cache *cache = context;
     const int descriptor = atomic_load(&cache->folder.descriptor);
-    uint64_t bytes;
+    uint64_t bytes = 0;
 
     if (descriptor < 0 || disk_space_of(descriptor) != space)
         return 0;
     cache_lock(cache);
-    bytes = cache->used_bytes;
+    for (uint32_t i = 0; i < CACHE_TABLE_SIZE; i++)
+        for (const struct cached_file *file = cache->table[i]; file != NULL; file = file->next)
+            bytes += file_could_free(file);
+    assert(bytes <= cache->used_bytes);
     cache_unlock(cache);
     return bytes;
 }

@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
+#include "cache/extents.h"
+#include "disk/disk_space.h"
+
 #define BIG (200 * MIB + 12345)
 
 /* So many calls fail with the number; -1: all. */
@@ -177,6 +180,33 @@ TEST(what_is_pinned_stays)
     settle(MIB);
     assert_int_equal(world_pin(first, MIB, 30 * MIB, false), ZT_UNAVAILABLE);
     assert_int_equal(world_read(first, 1, 0, 40 * MIB), ZT_OK);
+}
+
+static uint64_t could_free(void)
+{
+    const int descriptor = atomic_load(&world.cache->folder.descriptor);
+
+    return extents_could_free(world.cache, disk_space_of(descriptor));
+}
+
+TEST(pinned_blocks_are_not_counted_as_space_that_can_be_freed)
+{
+    const uint64_t size = 2 * CACHE_EXTENT_BYTES + MIB;
+    struct zt_source *source;
+    struct zt_pin pin = {0};
+
+    cache_set_limit(world.cache, 4 * size);
+    source = world_open(1, size);
+    assert_int_equal(zt_source_pin(source, 0, (size_t)size, true, &pin, NULL), ZT_OK);
+    assert_int_equal(could_free(), 0);
+    zt_pin_release(&pin);
+    for (int i = 0; i < 120000 && could_free() < size; i++)
+        usleep(1000);
+    assert_true(could_free() >= size);
+    /* The first extent only. */
+    assert_int_equal(zt_source_pin(source, 0, 1, true, &pin, NULL), ZT_OK);
+    assert_int_equal(could_free(), 2 * CACHE_EXTENT_BYTES);
+    zt_pin_release(&pin);
 }
 
 TEST(a_cache_smaller_than_an_answer_serves_it)
