@@ -251,19 +251,23 @@ static uint64_t savable(const struct disk_space *space)
     return bytes;
 }
 
-uint64_t disk_space_savable(int descriptor)
+/* Does the same without waiting for a saver that is at work, because an event loop may ask. */
+static uint64_t savable_at_once(const struct disk_space *space)
 {
-    const struct disk_space *space = disk_space_of(descriptor);
     uint64_t bytes;
 
-    if (space == NULL)
-        return 0;
-    /* An event loop may ask: it must not wait for a saver. */
     if (pthread_mutex_trylock(&savers_lock) != 0)
         return UINT64_MAX;
     bytes = savable(space);
     pthread_mutex_unlock(&savers_lock);
     return bytes;
+}
+
+uint64_t disk_space_savable(int descriptor)
+{
+    const struct disk_space *space = disk_space_of(descriptor);
+
+    return space != NULL ? savable_at_once(space) : 0;
 }
 
 /* A claim that does not fit even without the caches does not empty them. */
@@ -285,11 +289,11 @@ enum zt_status disk_claim_ahead(struct disk_claim *claim, uint64_t bytes, uint64
 {
     uint64_t missing = 0;
 
-    if (claim->space == NULL || bytes == 0)
+    if (claim->space == NULL || bytes == 0 || try_claim(claim, bytes, reserve, &missing))
         return ZT_OK;
-    while (!try_claim(claim, bytes, reserve, &missing))
-        if (!ask_savers(claim->space, missing))
-            return disk_space_fail(error);
+    if (savable_at_once(claim->space) < missing)
+        return disk_space_fail(error);
+    disk_claim_note(claim, bytes);
     return ZT_OK;
 }
 
@@ -313,14 +317,21 @@ static uint64_t uncovered(const struct disk_claim *claim, uint64_t offset, uint6
     return grows > claim->ahead_bytes ? whole_blocks(grows - claim->ahead_bytes) : 0;
 }
 
-/* Returns true if the claimed space still exists: other processes may have used it. The lock must
- * be held. */
-static bool is_there(struct disk_claim *claim, uint64_t length, uint64_t reserve)
+/* Returns true if the claimed space of a write is free: savers may still have to make it, and other
+ * processes may have used it. */
+static bool is_there(struct disk_claim *claim, uint64_t length, uint64_t reserve,
+                     uint64_t *out_missing)
 {
-    const uint64_t ahead = claim->ahead_bytes < length ? claim->ahead_bytes : length;
+    uint64_t ahead;
+    bool is_there;
 
+    pthread_mutex_lock(&claim->space->lock);
     assert(claim->ahead_bytes <= claim->space->claimed_bytes);
-    return ahead == 0 || is_free(claim, more(ahead, reserve));
+    ahead = claim->ahead_bytes < length ? claim->ahead_bytes : length;
+    is_there = ahead == 0 || is_free(claim, more(ahead, reserve));
+    *out_missing = less(more(ahead, reserve), claim->space->free_bytes);
+    pthread_mutex_unlock(&claim->space->lock);
+    return is_there;
 }
 
 enum zt_status disk_claim_cover(struct disk_claim *claim, uint64_t offset, uint64_t length,
@@ -328,7 +339,6 @@ enum zt_status disk_claim_cover(struct disk_claim *claim, uint64_t offset, uint6
 {
     enum zt_status status;
     uint64_t missing;
-    bool is_whole;
 
     if (claim->space == NULL)
         return ZT_OK;
@@ -336,12 +346,10 @@ enum zt_status disk_claim_cover(struct disk_claim *claim, uint64_t offset, uint6
     missing = uncovered(claim, offset, length);
     pthread_mutex_unlock(&claim->space->lock);
     status = disk_claim_ahead(claim, missing, reserve, error);
-    if (status != ZT_OK)
-        return status;
-    pthread_mutex_lock(&claim->space->lock);
-    is_whole = is_there(claim, length, reserve);
-    pthread_mutex_unlock(&claim->space->lock);
-    return is_whole ? ZT_OK : disk_space_fail(error);
+    while (status == ZT_OK && !is_there(claim, length, reserve, &missing))
+        if (!ask_savers(claim->space, missing))
+            status = disk_space_fail(error);
+    return status;
 }
 
 /* The lock must be held. */

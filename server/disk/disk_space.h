@@ -67,16 +67,17 @@ struct disk_claim {
  * ends. */
 void disk_claim_init(struct disk_claim *claim, int descriptor, uint64_t length);
 
-/* Claims further bytes. If too few are free, and savers could free the rest, asks them to. On
- * failure returns ZT_LIMIT (disk_space_fail) and claims nothing. */
+/* Claims further bytes that are free, or that savers could free; they do so before the bytes are
+ * written. Waits for no disk. On failure returns ZT_LIMIT (disk_space_fail) and claims nothing. */
 enum zt_status disk_claim_ahead(struct disk_claim *claim, uint64_t bytes, uint64_t reserve,
                                 struct zt_error *error);
 
 /* Does the same without a check, for a caller that has found enough space with disk_space_left. */
 void disk_claim_note(struct disk_claim *claim, uint64_t bytes);
 
-/* Claims the part of a write that is not claimed yet, which is nothing within the file. Returns
- * ZT_LIMIT also if other processes have used the claimed space. */
+/* Claims the part of a write that is not claimed yet, which is nothing within the file. If too
+ * little is free for the write, asks savers to make room. Returns ZT_LIMIT also if other processes
+ * have used the claimed space. */
 enum zt_status disk_claim_cover(struct disk_claim *claim, uint64_t offset, uint64_t length,
                                 uint64_t reserve, struct zt_error *error);
 /* Call it after the write. */

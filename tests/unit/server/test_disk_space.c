@@ -146,57 +146,6 @@ TEST(the_reserve_is_what_was_set_or_a_share_of_the_disk)
     close(descriptor);
 }
 
-struct store_room {
-    struct disk_claim held;
-    unsigned asked;
-    uint64_t wanted;
-};
-
-/* As a cache would that has something to give up once. */
-static uint64_t could_free(void *context, const struct disk_space *space)
-{
-    const struct store_room *room = context;
-
-    return space == room->held.space ? room->held.ahead_bytes : 0;
-}
-
-static bool free_some(void *context, const struct disk_space *space, uint64_t bytes)
-{
-    struct store_room *room = context;
-    const bool has_some = room->asked++ == 0;
-
-    assert_ptr_equal(space, room->held.space);
-    room->wanted = bytes;
-    if (has_some)
-        disk_claim_end(&room->held);
-    return has_some;
-}
-
-TEST(savers_make_room_before_a_claim_is_refused)
-{
-    const int descriptor = open_here();
-    const uint64_t reserve = reserve_for(descriptor);
-    struct store_room room = {.asked = 0};
-    struct disk_saver saver = {.could_free = could_free, .free_some = free_some, .context = &room};
-    struct disk_claim claim;
-
-    disk_claim_init(&room.held, descriptor, 0);
-    disk_claim_init(&claim, descriptor, 0);
-    assert_int_equal(disk_claim_ahead(&room.held, 3 * GIB, reserve, NULL), ZT_OK);
-    disk_saver_add(&saver);
-    /* This would not fit even if the saver gave up everything. */
-    assert_int_equal(disk_claim_ahead(&claim, ROOM, reserve, NULL), ZT_LIMIT);
-    assert_int_equal(room.asked, 0);
-    assert_int_equal(disk_space_savable(descriptor), 3 * GIB);
-    assert_int_equal(disk_claim_ahead(&claim, 2 * GIB, reserve, NULL), ZT_OK);
-    assert_int_equal(room.asked, 1);
-    assert_in_range(room.wanted, 1, 2 * GIB);
-    assert_int_equal(disk_space_savable(descriptor), 0);
-    disk_saver_remove(&saver);
-    disk_claim_end(&claim);
-    close(descriptor);
-}
-
 TEST(a_closed_descriptor_refuses_nothing)
 {
     struct disk_claim claim;
