@@ -54,17 +54,18 @@ static void receive(struct request *request, const struct body_piece *piece)
 
     if (body->failure.is_set)
         return;
-    assert(!body->is_finished && body->begin + body->received <= body->most);
-    if (piece->length > body->most - body->begin - body->received) {
-        failure_refuse(&body->failure, PROBLEM_TOO_LARGE,
-                       "the piece extends past the upload's end");
-        return;
-    }
+    assert(!body->is_finished);
     if (!claim_begin_store(&resumable->claim, body->claim)) {
         fail_lost(body);
         return;
     }
-    store_piece(body, piece);
+    /* Only now: a request that has taken over may have stored more than this body's length. */
+    assert(body->begin + body->received <= body->most);
+    if (piece->length > body->most - body->begin - body->received)
+        failure_refuse(&body->failure, PROBLEM_TOO_LARGE,
+                       "the piece extends past the upload's end");
+    else
+        store_piece(body, piece);
     claim_end_store(&resumable->claim, body->claim);
 }
 
@@ -253,6 +254,18 @@ static enum zt_status take_space(struct request *request, const struct tus_body 
                : ZT_OK;
 }
 
+/* If this loop was held up for long, another request may have taken over and stated a length. */
+static bool set_length(struct tus_body *body)
+{
+    if (body->stated_length == RESUMABLE_UNKNOWN)
+        return true;
+    if (!claim_begin_store(&body->resumable->claim, body->claim))
+        return fail_lost(body);
+    resumable_set_length(body->resumable, body->stated_length);
+    claim_end_store(&body->resumable->claim, body->claim);
+    return true;
+}
+
 bool tus_body_refuse_start(struct request *request, struct tus_body *body)
 {
     struct store *store = body->server->store;
@@ -278,9 +291,10 @@ bool tus_body_refuse_start(struct request *request, struct tus_body *body)
         failure_reply(request, &body->failure);
         return true;
     }
-    if (body->stated_length != RESUMABLE_UNKNOWN)
-        resumable_set_length(body->resumable, body->stated_length);
-    return false;
+    if (set_length(body))
+        return false;
+    failure_reply(request, &body->failure);
+    return true;
 }
 
 /* --- its end, on a worker --- */

@@ -310,3 +310,52 @@ WITH_TUS(patch_after_a_refusal_need_not_wait)
     answered = sending_end(&refused);
     assert_problem(&answered, 413, "too-large");
 }
+
+/* Begins an upload of unknown length and a body for it, as on a loop that is held up for so long
+ * that the claim is given to another request. */
+static struct tus_body *begin_held_up(struct world *world, struct sending_request *out_sending)
+{
+    const struct asked create =
+        with_field(with_field(tus_ask("POST", "/v1/resumable"), "Upload-Metadata", TUS_METADATA),
+                   "Upload-Defer-Length", "1");
+    const struct answered answered = assert_status(world, create, 201);
+    struct tus_body *body;
+
+    strcpy(target, value_of(&answered, "Location"));
+    sending_begin(world, out_sending, tus_patch(target, "0", 50));
+    assert_false(out_sending->is_early);
+    body = out_sending->request->context;
+    claim_end(&body->resumable->claim, body->claim);
+    return body;
+}
+
+WITH_TUS(piece_of_a_body_that_was_held_up_is_409)
+{
+    struct sending_request sending;
+    struct answered answered;
+    struct tus_body *body = begin_held_up(world, &sending);
+
+    assert_status(world, tus_patch(target, "0", 100), 204);
+    /* What it would find now, with an Upload-Length of 50. */
+    body->begin = 100;
+    body->most = 50;
+    sending_until(&sending, 50);
+    answered = sending_end(&sending);
+    assert_problem(&answered, 409, "conflict");
+    assert_offset(world, target, "100");
+}
+
+WITH_TUS(length_of_a_body_that_was_held_up_is_409)
+{
+    struct sending_request sending;
+    struct tus_body *body = begin_held_up(world, &sending);
+
+    resumable_leave(body->resumable);
+    body->has_entered = false;
+    assert_status(world, with_field(tus_patch(target, "0", 10), "Upload-Length", "100"), 204);
+    body->stated_length = 50;
+    assert_true(tus_body_refuse_start(sending.request, body));
+    assert_int_equal(sending.request->reply.status, 409);
+    assert_int_equal(atomic_load(&body->resumable->length), 100);
+    sending_cut(&sending);
+}
