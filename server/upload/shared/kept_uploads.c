@@ -37,8 +37,9 @@ struct kept_uploads {
     int timer; /* -1: none */
     struct job job;
     atomic_bool is_queued;
-    pthread_mutex_t adopting; /* held while a folder is looked into; taken before the other lock */
-    pthread_mutex_t lock;     /* guards the lists */
+    /* Held while a folder of a list is read; taken before the other lock. */
+    pthread_mutex_t adopting[LISTS];
+    pthread_mutex_t lock; /* guards the lists */
     struct kept_upload *lists[LISTS];
     atomic_size_t count; /* number of uploads in the table */
 };
@@ -343,15 +344,16 @@ static enum kept_opened adopt(struct kept_uploads *kept, const struct kept_kind 
                               const char *id)
 {
     struct staging *staging = kept->server->store->staging;
+    pthread_mutex_t *adopting = &kept->adopting[kept_uploads_list_of(id)];
     enum kept_opened opened;
     bool was_owned;
 
-    pthread_mutex_lock(&kept->adopting);
+    pthread_mutex_lock(adopting);
     was_owned = staging_folder_is_owned(staging, id);
     opened = open_place(kept, kind, id);
     if (opened != KEPT_OPENED && !was_owned)
         staging_folder_release(staging, id);
-    pthread_mutex_unlock(&kept->adopting);
+    pthread_mutex_unlock(adopting);
     return opened;
 }
 
@@ -379,6 +381,7 @@ bool kept_uploads_is_of_other_process(struct kept_uploads *kept, struct zt_text 
 {
     struct store *store = kept->server->store;
     char text[UPLOAD_ID_SIZE] = "";
+    pthread_mutex_t *adopting;
     struct staged_file *file;
     enum zt_status status;
     bool was_owned;
@@ -386,14 +389,15 @@ bool kept_uploads_is_of_other_process(struct kept_uploads *kept, struct zt_text 
     if (!registry_id_is_valid(id) || !kept->server->config->writable)
         return false;
     memcpy(text, id.bytes, id.length);
-    pthread_mutex_lock(&kept->adopting);
+    adopting = &kept->adopting[kept_uploads_list_of(text)];
+    pthread_mutex_lock(adopting);
     was_owned = staging_folder_is_owned(store->staging, text);
     status = staging_folder_open(store->staging, text, "none", &file, NULL);
     if (status == ZT_OK)
         staged_file_close(file);
     if (!was_owned)
         staging_folder_release(store->staging, text);
-    pthread_mutex_unlock(&kept->adopting);
+    pthread_mutex_unlock(adopting);
     return status == ZT_ARGUMENT;
 }
 
@@ -483,7 +487,8 @@ struct kept_uploads *kept_uploads_new(struct server *server, const struct kept_k
     kept->kinds = kinds;
     kept->timer = -1;
     kept->job.run = run_expiry;
-    pthread_mutex_init(&kept->adopting, NULL);
+    for (size_t i = 0; i < LISTS; i++)
+        pthread_mutex_init(&kept->adopting[i], NULL);
     pthread_mutex_init(&kept->lock, NULL);
     return kept;
 }
@@ -499,6 +504,7 @@ void kept_uploads_free(struct kept_uploads *kept)
     if (kept->timer >= 0)
         close(kept->timer);
     pthread_mutex_destroy(&kept->lock);
-    pthread_mutex_destroy(&kept->adopting);
+    for (size_t i = 0; i < LISTS; i++)
+        pthread_mutex_destroy(&kept->adopting[i]);
     free(kept);
 }

@@ -134,6 +134,70 @@ TEST_ON(struct world *world, only_expired_uploads_that_can_be_ended_are_removed)
         kept_upload_release(all[i]);
 }
 
+/* --- uploads of another process --- */
+
+#define SLOW_ID  "00000000000000000000000000000000"
+#define QUICK_ID "01000000000000000000000000000000"
+/* Longer than any of this takes. */
+#define PATIENCE_MS 120000
+
+static atomic_bool slow_has_begun;
+static atomic_bool quick_has_ended;
+static atomic_bool slow_was_passed;
+
+static bool await_flag(atomic_bool *flag)
+{
+    for (int i = 0; i < PATIENCE_MS && !atomic_load(flag); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return atomic_load(flag);
+}
+
+/* As from a disk that hangs for one of two uploads. */
+static enum kept_opened open_slowly(struct server *server, const char *id,
+                                    struct kept_upload **out_upload)
+{
+    if (strcmp(id, SLOW_ID) == 0) {
+        atomic_store(&slow_has_begun, true);
+        atomic_store(&slow_was_passed, await_flag(&quick_has_ended));
+    }
+    return open_none(server, id, out_upload);
+}
+
+static const struct kept_kind slow_kind = {
+    .kind = UPLOAD_KIND_WRITER,
+    .open = open_slowly,
+    .left_ms = left_ms,
+    .end = end,
+    .free = free_plain,
+};
+static const struct kept_kind *const slow_kinds[] = {&slow_kind, NULL};
+
+static void *adopt_slowly(void *kept)
+{
+    bool is_unreadable;
+
+    assert_null(kept_uploads_find_or_adopt(kept, UPLOAD_KIND_WRITER, zt_text_from(SLOW_ID),
+                                           &is_unreadable));
+    return NULL;
+}
+
+TEST_ON(struct world *world, upload_that_takes_long_to_open_holds_up_no_other)
+{
+    struct kept_uploads *kept = kept_uploads_new(&world->server, slow_kinds);
+    pthread_t thread;
+    bool is_unreadable;
+
+    assert_true(world->config.writable);
+    assert_int_equal(pthread_create(&thread, NULL, adopt_slowly, kept), 0);
+    assert_true(await_flag(&slow_has_begun));
+    assert_null(kept_uploads_find_or_adopt(kept, UPLOAD_KIND_WRITER, zt_text_from(QUICK_ID),
+                                           &is_unreadable));
+    atomic_store(&quick_has_ended, true);
+    pthread_join(thread, NULL);
+    assert_true(atomic_load(&slow_was_passed));
+    kept_uploads_free(kept);
+}
+
 static unsigned count_descriptors(void)
 {
     DIR *stream = opendir("/proc/self/fd");
