@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from environments import BESIDE
+from environments import TORCH_OF
 from hub_clients import RELEASES, HubClient
 from hub_repositories import write_files
 
@@ -31,7 +31,7 @@ OTHERS = {
 }
 # Likewise, earlier releases of clients whose current release is always tested; ztensor 1.2.3 is the current one of its format.
 EARLIER = {
-    *RELEASES[1:], *BESIDE, "0.1.4", "1.0.1", "1.1.1", "torch-1.6.0", "torch-2.1.2",
+    *RELEASES[1:], *TORCH_OF, "0.1.4", "1.0.1", "1.1.1", "torch-1.6.0", "torch-2.1.2",
     "magnetron-0.1.2", "magnetron-0.1.6", "magnetron-0.1.7", "magnetron-0.1.9",
 }  # fmt: skip
 

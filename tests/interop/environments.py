@@ -14,7 +14,6 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ENVIRONMENTS = Path(os.environ.get("ZT_INTEROP_VENVS", HERE.parent.parent / "build" / "interop"))
-ARRAYS = ["numpy==2.2.6", "ml_dtypes==0.5.1"]
 
 TORCH_IMPORTS = "filelock typing_extensions sympy networkx jinja2 fsspec"
 
@@ -41,8 +40,7 @@ CLIENTS = {
     "envoy": ("xds-protos==1.85.0 PyYAML==6.0.3", "client_envoy.py"),
     # The types of the API of Kubernetes 1.34.
     "kubernetes": ("kubernetes==34.1.0", "client_kubernetes.py"),
-    # No package besides numpy itself.
-    "numpy": (None, "client_numpy.py"),
+    "numpy": ("numpy==2.2.6 ml_dtypes==0.5.1", "client_numpy.py"),
     "magnetron-0.1.2": ("magnetron==0.1.2", "client_magnetron.py"),
     "magnetron-0.1.6": ("magnetron==0.1.6", "client_magnetron.py"),
     "magnetron-0.1.7": ("magnetron==0.1.7", "client_magnetron.py"),
@@ -52,7 +50,7 @@ CLIENTS = {
     "torch-1.6.0": ("numpy==1.24.4 future==1.0.0", "client_torch.py"),
     "torch-2.1.2": (f"{TORCH_IMPORTS} numpy==1.26.4", "client_torch.py"),
     "torch-2.15.0": (f"{TORCH_IMPORTS} numpy==2.2.6", "client_torch.py"),
-    # The current one, and one that still writes pytorch_model.bin; torch itself is that of the environment in BESIDE.
+    # The current one, and one that still writes pytorch_model.bin; torch itself is that of the environment in TORCH_OF.
     "transformers-5.23.0": ("transformers==5.23.0 numpy==2.2.6 requests==2.32.5", "client_transformers.py"),
     "transformers-4.46.3": ("transformers==4.46.3 numpy==1.26.4", "client_transformers.py"),
     "transformers-4.57.6": ("transformers==4.57.6 numpy==2.2.6", "client_hub_transformers.py"),
@@ -68,7 +66,7 @@ OPTIONAL = {name for name in CLIENTS if name.startswith(("magnetron", "torch", "
 # Installed without what they depend on (CUDA's libraries, see without_cuda.py).
 ALONE = {name: name.replace("-", "==") for name in CLIENTS if name.startswith("torch")}
 # They import the packages of another environment too: a second torch would take its time and room again.
-BESIDE = {
+TORCH_OF = {
     "transformers-5.23.0": "torch-2.15.0",
     "transformers-4.57.6": "torch-2.15.0",
     "transformers-4.46.3": "torch-2.1.2",
@@ -77,15 +75,15 @@ BESIDE = {
 ALONE_BYTES_FREE = 8 << 30
 # A machine that takes longer to install an optional package goes without.
 OPTIONAL_INSTALL_S = 100
-# They choose ml_dtypes themselves, or do without.
-OWN_ARRAYS = {"onnx", "node", *ALONE, *BESIDE, *(name for name in CLIENTS if name.startswith("hub"))}
+# They choose numpy and ml_dtypes themselves, or do without; all others import those of the environment "numpy".
+OWN_ARRAYS = {"onnx", "node", "numpy", *ALONE, *TORCH_OF, *(name for name in CLIENTS if name.startswith("hub"))}
+BESIDE = {**TORCH_OF, **{name: "numpy" for name in CLIENTS if name not in OWN_ARRAYS}}
 # The releases that the Python of the tests is too new for.
 OLDER_PYTHON = {"torch-1.6.0": "3.8"}
 
 
 def requirements_of(name):
-    packages = CLIENTS[name][0]
-    return (packages.split() if packages else []) + ([] if name in OWN_ARRAYS else ARRAYS)
+    return CLIENTS[name][0].split()
 
 
 def interpreter_of(name):
@@ -108,31 +106,34 @@ def python_of(name):
 
 
 def install(name, python, *arguments):
-    """Within a limit for what tests can be skipped without."""
+    """Within a limit for what tests can be skipped without. The pip that runs the tests does it, unless Python is too old for it."""
     limit_s = OPTIONAL_INSTALL_S if name in OPTIONAL else None
-    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
-    subprocess.run(command, check=True, timeout=limit_s)
+    pip = [python, "-m", "pip"] if name in OLDER_PYTHON else [sys.executable, "-m", "pip", "--python", python]
+    subprocess.run([*pip, "install", "--quiet", "--disable-pip-version-check", *arguments], check=True, timeout=limit_s)
 
 
 def make_environment(name):
     # Written into each environment once it is complete; if its text differs, the environment is made again.
-    wanted = " ".join([*requirements_of(name), ALONE.get(name, ""), sys.version.split()[0]]).strip()
+    wanted = " ".join([*requirements_of(name), ALONE.get(name, ""), BESIDE.get(name, ""), sys.version.split()[0]])
     folder = ENVIRONMENTS / name
     marker = folder / "complete"
     python = folder / "bin" / "python"
     if not marker.is_file() or marker.read_text() != wanted:
         # --clear would empty the folder that a link leads to.
         assert not folder.is_symlink(), f"{folder} leads elsewhere"
-        subprocess.run([interpreter_of(name), "-m", "venv", "--clear", folder], check=True)
+        # Installing pip would take longer than installing most packages.
+        without = [] if name in OLDER_PYTHON else ["--without-pip"]
+        subprocess.run([interpreter_of(name), "-m", "venv", "--clear", *without, folder], check=True)
+        if name in BESIDE:
+            # Before the packages, so that what is there is not installed again.
+            packages = next(python_of(BESIDE[name]).parent.parent.glob("lib/python*/site-packages"))
+            (next(folder.glob("lib/python*/site-packages")) / "beside.pth").write_text(f"{packages}\n")
         install(name, python, *requirements_of(name))
         if name in ALONE:
             # Kept once, in the environment: it is large.
             install(name, python, "--no-cache-dir", "--no-deps", ALONE[name])
             package = next(folder.glob("lib/python*/site-packages/torch"))
             subprocess.run([sys.executable, HERE / "without_cuda.py", package], check=True)
-        if name in BESIDE:
-            packages = next((ENVIRONMENTS / BESIDE[name]).glob("lib/python*/site-packages"))
-            (next(folder.glob("lib/python*/site-packages")) / "beside.pth").write_text(f"{packages}\n")
         marker.write_text(wanted)
     return python
 
@@ -142,7 +143,7 @@ def is_available(name):
     if name not in OPTIONAL:
         return True
     ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
-    if name in BESIDE and not is_available(BESIDE[name]):
+    if not is_available(BESIDE.get(name, "numpy")):
         return False
     if interpreter_of(name) is None or (name in ALONE and shutil.disk_usage(ENVIRONMENTS).free < ALONE_BYTES_FREE):
         return False
