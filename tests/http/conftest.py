@@ -43,6 +43,12 @@ def name(request):
     return "".join(letters)
 
 
+@pytest.fixture
+def server(tmp_path, start_server):
+    """A server that takes uploads, for one test; many files have another, which they share."""
+    return start_server(tmp_path, "--writable")
+
+
 # --- object stores ---
 
 

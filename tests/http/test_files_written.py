@@ -16,11 +16,6 @@ from wire import Connection, ask, assert_problem, eventually, get, head
 MODEL = zt1({"w": dense(pattern(16), dtype="u8")})
 
 
-@pytest.fixture
-def server(tmp_path, start_server):
-    return start_server(tmp_path, "--writable")
-
-
 @pytest.fixture(scope="module")
 def shared(folder, share_server):
     """For what is refused."""

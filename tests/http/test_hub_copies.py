@@ -9,11 +9,6 @@ from wire import eventually
 CONTENT = pattern(300_000, seed=9)
 
 
-@pytest.fixture
-def server(tmp_path, start_server):
-    return start_server(tmp_path, "--writable")
-
-
 def copy_of(path, content):
     return {"key": "lfsFile", "value": {"path": path, "algo": "sha256", "oid": oid_of(content)}}
 

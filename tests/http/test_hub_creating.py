@@ -15,11 +15,6 @@ NO_FILES = "da39a3ee5e6b4b0d3255bfef95601890afd80709"
 BUCKET = bool(os.environ.get("ZT_S3"))
 
 
-@pytest.fixture
-def server(tmp_path, start_server):
-    return start_server(tmp_path, "--writable")
-
-
 @pytest.fixture(scope="module")
 def shared(folder, share_server):
     return share_server(folder, "--writable")

@@ -12,11 +12,6 @@ MODEL = zt1({"w": dense(pattern(64), dtype="u8")})
 CONTENT = pattern(100_000, seed=2)
 
 
-@pytest.fixture
-def server(tmp_path, start_server):
-    return start_server(tmp_path, "--writable")
-
-
 def put_files(server, *paths):
     answer = commit(server, *(inline(path, b"1") for path in paths))
     assert answer.status == 200, answer

@@ -34,11 +34,6 @@ LARGE = pattern(3 << 20, seed=5)
 MODEL = zt1({"w": dense(pattern(64), dtype="u8")})
 
 
-@pytest.fixture
-def server(tmp_path, start_server):
-    return start_server(tmp_path, "--writable")
-
-
 # --- what works ---
 
 

@@ -14,11 +14,6 @@ from wire import ask, connect, eventually, get, read_until_closed
 MODEL = zt1({"w": dense(pattern(64), dtype="u8")})
 
 
-@pytest.fixture
-def server(tmp_path, start_server):
-    return start_server(tmp_path, "--writable")
-
-
 # --- what works ---
 
 

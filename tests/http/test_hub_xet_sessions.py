@@ -17,11 +17,6 @@ CONTENT = pattern(300_000)
 
 
 @pytest.fixture
-def server(tmp_path, start_server):
-    return start_server(tmp_path, "--writable")
-
-
-@pytest.fixture
 def session(server):
     return Session(server, REPO)
 
