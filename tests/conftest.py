@@ -2,12 +2,36 @@
 
 import os
 import signal
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from corpus_outcomes import ignored_folders
 from server_process import ServerProcess, is_sanitized
+
+
+# Whoever sleeps longer waits for a time instead of for what has to happen (tests/lint/pauses.py).
+PAUSE_MAX_S = 0.2
+TESTS = str(Path(__file__).parent)
+long_pauses = []
+real_sleep = time.sleep
+
+
+def noted_sleep(seconds):
+    caller = sys._getframe(1)
+    if seconds > PAUSE_MAX_S and caller.f_code.co_filename.startswith(TESTS):
+        long_pauses.append(f"{caller.f_code.co_filename}:{caller.f_lineno} sleeps for {seconds:.2f} s")
+    real_sleep(seconds)
+
+
+time.sleep = noted_sleep
+
+
+def pytest_runtest_teardown():
+    found = [long_pauses.pop() for _ in range(len(long_pauses))]
+    assert not found, found
 
 
 def corpus_folder():

@@ -10,9 +10,10 @@ class Relay:
     """Listens on a free port. `passing(data, is_request, connection)` sees each piece on its way, with what is kept for its
     connection (`carried`: bytes so far in that direction); it may wait, and ends the connection by returning False."""
 
-    def __init__(self, host, port, port_here=0):
+    def __init__(self, host, port):
         self.target, self.is_open, self.ends = (host, port), True, set()
-        self.listener = socket.create_server(("127.0.0.1", port_here))
+        self.refused = 0  # connections for which the server could not be reached
+        self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -41,7 +42,12 @@ class Relay:
         with near, suppress(OSError):
             if not self.is_open:
                 return
-            with socket.create_connection(self.target) as far:
+            try:
+                far = socket.create_connection(self.target)
+            except OSError:
+                self.refused += 1
+                raise
+            with far:
                 self.ends |= {near, far}
                 back = threading.Thread(target=self._pass, args=(far, near, False), daemon=True)
                 back.start()

@@ -74,14 +74,15 @@ def run_in_terminal(screen, arguments, folder, environment=None, interrupt_when=
 class SlowLine(Relay):
     """A way to a server on which its answers come at so many bytes a second together."""
 
-    def __init__(self, port, bytes_s, port_here=0):
+    def __init__(self, port, bytes_s):
         self.bytes_s, self.free_at, self.lock = bytes_s, time.monotonic(), threading.Lock()
-        super().__init__("127.0.0.1", port, port_here)
+        super().__init__("127.0.0.1", port)
 
     def passing(self, data, is_request, connection):
         if not is_request:
             with self.lock:
                 self.free_at = max(self.free_at, time.monotonic()) + len(data) / self.bytes_s
-                pause = self.free_at - time.monotonic()
-            time.sleep(max(pause, 0))
+                until = self.free_at
+            while (pause := until - time.monotonic()) > 0:
+                time.sleep(min(pause, 0.1))
         return True

@@ -80,13 +80,13 @@ def test_a_server_that_is_started_again_is_waited_for(start_server, root, server
         time.sleep(0.01)
     server.kill()
     place = held_port(server.port)
-    line.close()
-    time.sleep(2.5)
-    again = start_server(root, listen=f"127.0.0.1:{server.port}")
+    line.cut()
+    while line.refused < 3:
+        time.sleep(0.01)
+    line.bytes_s = 1e9
+    start_server(root, listen=f"127.0.0.1:{server.port}")
     place.close()
-    revived = SlowLine(again.port, 1e9, port_here=int(line.url.rpartition(":")[2]))
     _, errors = process.communicate(timeout=60)
-    revived.close()
     assert (process.returncode, errors) == (0, b"")
     assert (here / "m.zt").read_bytes() == MODEL
 

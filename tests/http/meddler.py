@@ -329,7 +329,7 @@ def trickle(request, handler):
     """Takes the request and sends a line of the head now and then."""
     handler.close_connection = True
     handler.wfile.write(b"HTTP/1.1 206 Partial Content\r\n")
-    while not handler.server.meddler.ended.wait(0.4):
+    while not handler.server.meddler.ended.wait(0.2):
         try:
             handler.wfile.write(b"X-Line: more\r\n")
             handler.wfile.flush()

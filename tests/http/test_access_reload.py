@@ -7,7 +7,7 @@ import threading
 
 from clients import Client, Named, write_tokens
 from containers import dense, pattern, zt1
-from wire import Connection, component_path, eventually, get, model_path
+from wire import Connection, component_path, eventually, get, metrics, model_path
 
 NOBODY = Client("nobody", "read")
 
@@ -211,9 +211,9 @@ def test_metrics_count_only_the_models_that_a_client_may_see(tmp_path, start_ser
     (folder / "team/bad.zt").write_bytes(b"no model")
     server = start_server(folder, "--tokens", write_tokens(tmp_path / "tokens.txt", *clients))
     for client, expected in clients.items():
-        lines = dict(line.rsplit(" ", 1) for line in client.get(server, "/metrics").body.decode().splitlines() if line[0] != "#")
-        assert [int(lines[name]) for name in counted] == expected, client.name
-        components = sum(int(value) for name, value in lines.items() if name.startswith("ztserve_components{"))
+        seen = metrics(server, client)
+        assert [seen[name] for name in counted] == expected, client.name
+        components = sum(value for name, value in seen.items() if name.startswith("ztserve_components{"))
         assert components == expected[2], client.name
 
 

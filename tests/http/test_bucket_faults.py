@@ -8,13 +8,18 @@ import pytest
 import meddler as acts
 from bare_bucket import DATA, MIB, SETTLED_S, TARGET, bucket, is_right, sent_to, server
 from containers import dense, pattern, zt1
-from wire import TIMEOUT_S, assert_problem, component_path, eventually, get, head, model_path
+from wire import TIMEOUT_S, assert_problem, component_path, eventually, get, head, metrics, model_path
 
 # How many objects of each kind.
 NEIGHBOURS = {"busy": 2, "hanging": 4, "good": 16}
 NEIGHBOUR_BYTES = 3 * MIB
 # Less than a request to a store that hangs takes to be given up.
 AT_ONCE_S = 20
+
+
+def in_progress(server):
+    """Requests, with the one that asks for this."""
+    return metrics(server)["ztserve_http_requests_in_progress"]
 
 
 def assert_unavailable(answer):
@@ -53,11 +58,11 @@ def test_store_that_stops_within_a_body_is_left(server, meddler):
 def test_waiting_for_the_store_holds_up_nobody_else(bucket, server, meddler):
     bucket.put("cached.zt", zt1({"w": dense(b"cached")}))
     eventually(lambda: is_right(server, component_path("cached", "w"), b"cached"))
-    meddler.meddle(acts.hang, "read")
+    hanging = meddler.meddle(acts.hang, "read")
     # More than there are threads that may wait for a store.
     with ThreadPoolExecutor(100) as pool:
         waiting = [pool.submit(sent_to, server, f"{TARGET}?slice={number}:") for number in range(100)]
-        time.sleep(0.5)
+        eventually(lambda: hanging.used > 0 and in_progress(server) > 100)
         for target in ("/healthz", "/v1/models", model_path("m"), component_path("cached", "w"), "/metrics"):
             begun = time.monotonic()
             assert get(server, target).status == 200
@@ -186,14 +191,14 @@ def test_store_that_hangs_holds_no_reader_for_long_once_it_is_known_to(bucket, m
     for number in range(3):
         bucket.put(f"cold-{number}.zt", zt1({"w": dense(pattern(3 * MIB, number))}))
         eventually(lambda name=f"cold-{number}": get(warm, model_path(name)).status == 200)
-    meddler.meddle(acts.hang)
+    hanging = meddler.meddle(acts.hang)
     eventually(lambda: store_lines(warm, "unreachable"), within_s=120)
     # One a second asks the store all the same.
     for number in range(3):
-        begun = time.monotonic()
+        asked, begun = hanging.used, time.monotonic()
         assert_unavailable(get(warm, component_path(f"cold-{number}", "w")))
         assert time.monotonic() - begun < AT_ONCE_S
-        time.sleep(1)
+        eventually(lambda asked=asked: hanging.used > asked)
     assert not [line for line in warm.log_lines if "cannot be checked" in line]
 
 
@@ -226,10 +231,10 @@ def test_store_that_is_away_at_start_leaves_what_an_earlier_start_cached(bucket,
 def test_termination_while_the_store_hangs_takes_no_longer_than_drain(bucket, meddler, serve_bucket):
     server = serve_bucket(bucket, endpoint=meddler.endpoint, drain_s=2)
     assert get(server, model_path("m")).status == 200
-    meddler.meddle(acts.hang)
+    hanging = meddler.meddle(acts.hang, "read")
     with ThreadPoolExecutor(4) as pool:
         waiting = [pool.submit(sent_to, server) for _ in range(4)]
-        time.sleep(0.5)
+        eventually(lambda: hanging.used > 0 and in_progress(server) > 4)
         begun = time.monotonic()
         assert server.stop() == 0
         assert time.monotonic() - begun < AT_ONCE_S

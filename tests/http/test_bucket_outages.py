@@ -114,7 +114,7 @@ def test_reads_are_right_whoever_is_killed_and_whatever_becomes_of_its_cache(rep
         readers = [pool.submit(read, number) for number in range(READERS)]
         try:
             while not all(reader.done() for reader in readers):
-                time.sleep(replicas.chance.uniform(0, 0.5))
+                time.sleep(replicas.chance.uniform(0, 0.2))
                 replicas.kill_and_damage()
         finally:
             over.set()

@@ -157,10 +157,10 @@ def test_killed_servers_lose_nothing_and_leave_nothing(replicas):
     for number in range(max(1, ROUNDS // KILL_EVERY)):
         name, size = f"m{number}", SIZES[-1 - number % len(SIZES)]
         bodies = contents(f"{name}-1", size)
-        statuses = race(replicas, name, bodies, CREATED, kill_after_s=random.uniform(0.02, 0.5))
+        statuses = race(replicas, name, bodies, CREATED, kill_after_s=random.uniform(0.02, 0.2))
         tag = assert_one_won(replicas, name, bodies, statuses, killed=True)
         bodies = contents(f"{name}-2", size)
-        statuses = race(replicas, name, bodies, {"If_Match": tag}, kill_after_s=random.uniform(0.02, 0.5))
+        statuses = race(replicas, name, bodies, {"If_Match": tag}, kill_after_s=random.uniform(0.02, 0.2))
         assert_one_won(replicas, name, bodies, statuses, killed=True)
     eventually(lambda: is_swept(replicas.bucket), within_s=SWEPT_S)
     eventually(lambda: forgets_no_parts(replicas), within_s=SWEPT_S)

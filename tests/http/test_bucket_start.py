@@ -4,6 +4,7 @@ import ssl
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -248,21 +249,25 @@ def test_store_that_does_not_answer_yet_is_waited_for(bucket, meddler, serve_buc
 # --- many models ---
 
 
-class Slow:
-    """Reads of models take long; how many there were at a time."""
+class Held:
+    """Reads of models wait until they may go on; how many have come."""
 
-    def __init__(self, meddler, delay_s=0.4):
-        self.lock, self.running, self.most, self.delay_s = threading.Lock(), 0, 0, delay_s
-        meddler.meddle(self.act, "read", when=lambda request: request.key.endswith(".zt"))
+    def __init__(self, meddler):
+        self.may_go_on = threading.Event()
+        self.rule = meddler.meddle(self.act, "read", when=lambda request: request.key.endswith(".zt"))
 
     def act(self, request, handler):
-        with self.lock:
-            self.running += 1
-            self.most = max(self.most, self.running)
-        time.sleep(self.delay_s)
-        with self.lock:
-            self.running -= 1
+        self.may_go_on.wait(TIMEOUT_S)
         return handler.forward(request)
+
+    def await_all(self, least):
+        """How many are waiting once no more come."""
+        before = eventually(lambda: self.rule.used >= least and self.rule.used)
+        time.sleep(0.2)
+        while before < self.rule.used:
+            before = self.rule.used
+            time.sleep(0.2)
+        return before
 
 
 def count_models(server):
@@ -274,16 +279,17 @@ def count_models(server):
 def test_models_are_opened_as_many_at_a_time_as_connections_allow_beside_clients(bucket, meddler, serve_bucket, connections, most):
     for number in range(99):
         bucket.put(f"m{number}.zt", MODEL)
-    # Long enough for all of them to come through the proxy, which has one thread at a time.
-    slow = Slow(meddler, delay_s=0.4 if connections == 8 else 1.5)
-    server = serve_bucket(bucket, endpoint=meddler.endpoint, s3__connections=connections)
-    eventually(lambda: count_models(server) == 100, within_s=120)
-    assert most * 3 // 4 <= slow.most <= most
+    held = Held(meddler)
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(serve_bucket, bucket, endpoint=meddler.endpoint, s3__connections=connections)
+        assert held.await_all(most * 3 // 4) <= most
+        held.may_go_on.set()
+    eventually(lambda: count_models(starting.result()) == 100, within_s=120)
 
 
 def test_long_start_says_how_far_it_is(bucket, meddler, serve_bucket):
     for number in range(59):
         bucket.put(f"m{number}.zt", MODEL)
-    Slow(meddler, delay_s=0.5)
+    meddler.delay_s = 0.5
     server = serve_bucket(bucket, endpoint=meddler.endpoint, s3__connections=2)
     eventually(lambda: any("of 60 files are read" in line for line in server.log_lines), within_s=120)

@@ -88,7 +88,7 @@ def test_a_request_that_is_on_its_way_when_nothing_else_is_open_is_answered(star
             assert idle.ask("GET", "/healthz").status == 200
             server.signal(signal.SIGTERM)
             server.wait_for_line("draining: ")
-            time.sleep(0.4)
+            time.sleep(0.2)
             try:
                 answer = idle.ask("GET", "/healthz")
             except OSError:

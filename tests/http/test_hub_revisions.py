@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import time
 
 import pytest
 
@@ -110,7 +109,7 @@ def test_a_commit_is_listed_after_its_files_have_changed(tmp_path, start_server)
     server = start_server(tmp_path)
     pinned = get(server, "/api/models/org/m").json()["sha"]
     fill(tmp_path, {"org/m/config.json": b"[]"})
-    time.sleep(1.2)
+    eventually(lambda: get(server, "/api/models/org/m").json()["sha"] != pinned)
     assert get(server, f"/api/models/org/m/tree/{pinned}").status == 200
     assert_no_revision(get(server, f"/org/m/resolve/{pinned}/config.json"))
 

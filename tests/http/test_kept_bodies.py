@@ -15,7 +15,7 @@ import pytest
 from containers import dense, pattern, zt1
 from recorded_calls import FAULTS
 from uploads import assert_absent, digest_field
-from wire import connect, eventually, get, model_path, read_exactly, read_until_closed
+from wire import connect, eventually, get, metrics, model_path, read_exactly, read_until_closed
 
 MIB = 1 << 20
 DATA = pattern(5 * MIB + 77)
@@ -76,8 +76,7 @@ class Answers:
 
 def test_one_connection_carries_many_long_bodies(server, folder, name):
     def accepted():
-        lines = get(server, "/metrics").body.decode().splitlines()
-        return int(next(line.split()[1] for line in lines if line.startswith("ztserve_connections_accepted_total")))
+        return metrics(server)["ztserve_connections_accepted_total"]
 
     with connect(server) as connection:
         answers = Answers(connection)

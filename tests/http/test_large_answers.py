@@ -15,7 +15,7 @@ import pytest
 from containers import dense, pattern, zt1
 from recorded_calls import FAULTS
 from server_process import ServerProcess
-from wire import Connection, ask, begin_answer, component_path, connect, descriptors, eventually, get, read_exactly, read_head
+from wire import Connection, ask, begin_answer, component_path, connect, descriptors, eventually, get, metrics, read_exactly, read_head
 
 # More than the buffers of both ends hold.
 LENGTH = 24 << 20
@@ -53,8 +53,7 @@ def test_every_byte_is_right_and_the_connection_is_kept(server, first, length):
 
 def test_a_kept_connection_counts_once(server):
     def accepted():
-        lines = get(server, "/metrics").body.decode().splitlines()
-        return int(next(line.split()[1] for line in lines if line.startswith("ztserve_connections_accepted_total")))
+        return metrics(server)["ztserve_connections_accepted_total"]
 
     with Connection(server) as connection:
         before = accepted()

@@ -12,7 +12,7 @@ import pytest
 
 from containers import dense, pattern, zt1
 from server_process import TOP
-from wire import TIMEOUT_S, Connection, ask, assert_problem, component_path, connect, eventually, get, head, talk, verify
+from wire import TIMEOUT_S, Connection, ask, assert_problem, component_path, connect, eventually, get, head, metrics, talk, verify
 
 DATA = pattern(1000)
 # Connections are then accepted in the order in which they were made.
@@ -28,20 +28,13 @@ def server(start_server, tmp_path):
     return start_server(tmp_path, "--writable", "--listen", "127.0.0.1:0", environment={"ZTSERVE_WORKERS": "4"})
 
 
-def samples(server):
-    """{name{labels}: value} of every sample."""
-    text = get(server, "/metrics").body.decode()
-    lines = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    return {name: float(value) for name, value in lines}
-
-
 def requests_name(route, method, status):
     return f'ztserve_http_requests_total{{route="{route}",method="{method}",status="{status}"}}'
 
 
 def wait_for(server, name, value):
     """Requests are counted when they have ended, which may be a moment after their answer."""
-    return eventually(lambda: (now := samples(server)).get(name) == value and now)
+    return eventually(lambda: (now := metrics(server)).get(name) == value and now)
 
 
 def test_the_form_is_that_of_prometheus(server):
@@ -95,13 +88,13 @@ def test_no_label_holds_text_of_a_client(server):
 
 
 def test_bytes_are_counted_in_both_directions(server):
-    before = samples(server)
+    before = metrics(server)
     body = zt1({"w": dense(pattern(200_000))})
     assert ask(server, "PUT", "/v1/models/new", body=body).status == 201
     wait_for(server, requests_name("/v1/models/{model}", "PUT", 201), 1)
-    received = samples(server)["ztserve_http_received_bytes_total"] - before["ztserve_http_received_bytes_total"]
+    received = metrics(server)["ztserve_http_received_bytes_total"] - before["ztserve_http_received_bytes_total"]
     assert len(body) < received < len(body) + 10_000
-    sent_before = samples(server)["ztserve_http_sent_bytes_total"]
+    sent_before = metrics(server)["ztserve_http_sent_bytes_total"]
     get(server, component_path("new", "w"))
     counted = wait_for(server, requests_name(COMPONENT, "GET", 200), 1)
     assert 200_000 < counted["ztserve_http_sent_bytes_total"] - sent_before < 300_000
@@ -110,16 +103,16 @@ def test_bytes_are_counted_in_both_directions(server):
 def test_connections_are_counted(server):
     idle = [connect(server) for _ in range(5)]
     names = ("ztserve_connections", "ztserve_connections_accepted_total")
-    counted = eventually(lambda: min((now := samples(server))[name] for name in names) >= 6 and now)
+    counted = eventually(lambda: min((now := metrics(server))[name] for name in names) >= 6 and now)
     assert counted["ztserve_connections_limit"] >= counted["ztserve_connections"]
     assert counted["ztserve_http_requests_in_progress"] >= 1
     for connection in idle:
         connection.sendall(b"GET /healthz HTTP/1.1\r\n")
-    eventually(lambda: samples(server)["ztserve_http_requests_in_progress"] == 6)
+    eventually(lambda: metrics(server)["ztserve_http_requests_in_progress"] == 6)
     for connection in idle:
         connection.close()
-    eventually(lambda: samples(server)["ztserve_connections"] < 6)
-    eventually(lambda: samples(server)["ztserve_http_requests_in_progress"] == 1)
+    eventually(lambda: metrics(server)["ztserve_connections"] < 6)
+    eventually(lambda: metrics(server)["ztserve_http_requests_in_progress"] == 1)
 
 
 def test_refused_connections_are_counted(start_server, tmp_path):
@@ -150,7 +143,7 @@ def test_models_and_verification_are_counted(server):
     def states(counted):
         return {state: counted[f'ztserve_components{{state="{state}"}}'] for state in ("verified", "failed", "unchecked")}
 
-    counted = samples(server)
+    counted = metrics(server)
     assert (counted["ztserve_models"], counted["ztserve_models_unreadable"], counted["ztserve_objects"]) == (1, 1, 2)
     assert sum(states(counted).values()) + counted['ztserve_components{state="undigested"}'] == 2
     assert verify(server, "m")["state"] == "failed"
@@ -172,7 +165,7 @@ def test_what_is_left_out_is_counted(start_server, tmp_path):
     (root / "out.zt").symlink_to(tmp_path / "elsewhere.zt")
     (root / "nowhere.zt").symlink_to("missing.zt")
     os.mkfifo(root / "pipe.zt")
-    counted = samples(start_server(root))
+    counted = metrics(start_server(root))
     reasons = {"name": 2, "folder_name": 1, "extension": 1, "outside": 1, "broken": 1, "special": 1, "unreadable": 0, "long": 0}
     assert {reason: counted[f'ztserve_skipped_entries{{reason="{reason}"}}'] for reason in reasons} == reasons
 
@@ -180,7 +173,7 @@ def test_what_is_left_out_is_counted(start_server, tmp_path):
 def test_more_models_than_are_looked_at_together_are_counted(start_server, tmp_path):
     for i in range(600):
         (tmp_path / f"m{i}.zt").write_bytes(zt1({"w": dense(b"12"), "v": dense(b"3")}))
-    counted = samples(start_server(tmp_path))
+    counted = metrics(start_server(tmp_path))
     assert (counted["ztserve_models"], counted["ztserve_objects"]) == (600, 1200)
 
 
@@ -192,7 +185,7 @@ def test_uploads_are_counted_by_kind_and_end(server):
     assert ask(server, "POST", created["Location"] + "/commit").status in (201, 422)
     with connect(server) as cut:
         cut.sendall(b"PUT /v1/models/cut HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\nabc")
-        eventually(lambda: samples(server)['ztserve_uploads_open{kind="file"}'] == 1)
+        eventually(lambda: metrics(server)['ztserve_uploads_open{kind="file"}'] == 1)
     counted = wait_for(server, 'ztserve_uploads_failed_total{kind="file"}', 2)
     assert counted['ztserve_uploads_begun_total{kind="file"}'] == 3
     assert counted['ztserve_uploads_published_total{kind="file"}'] == 1
@@ -204,13 +197,13 @@ def test_uploads_are_counted_by_kind_and_end(server):
 
 
 def test_workers_and_the_process_are_shown(server):
-    counted = samples(server)
+    counted = metrics(server)
     assert counted["ztserve_workers"] == 4
     assert counted['ztserve_worker_jobs_running{kind="ordinary"}'] >= 1  # the one that writes this
     assert counted["process_threads"] > 4
     assert 0 < counted["process_open_fds"] < counted["process_max_fds"]
     assert counted["process_resident_memory_bytes"] > 1 << 20
-    again = samples(server)
+    again = metrics(server)
     assert again["process_cpu_seconds_total"] >= counted["process_cpu_seconds_total"] > 0
     assert again["process_start_time_seconds"] == pytest.approx(counted["process_start_time_seconds"], abs=0.1)
 
@@ -218,7 +211,7 @@ def test_workers_and_the_process_are_shown(server):
 def test_cut_requests_are_counted(server):
     with connect(server) as connection:
         connection.sendall(b"PUT /v1/models/cut HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\nabc")
-        eventually(lambda: samples(server)['ztserve_uploads_open{kind="file"}'] == 1)
+        eventually(lambda: metrics(server)['ztserve_uploads_open{kind="file"}'] == 1)
     wait_for(server, 'ztserve_http_requests_cut_total{reason="client"}', 1)
     wait_for(server, requests_name("/v1/models/{model}", "PUT", 499), 1)
 
@@ -227,7 +220,7 @@ def test_reloads_are_counted(start_server, tmp_path):
     settings = tmp_path / "settings.json"
     settings.write_text("{}")
     server = start_server(tmp_path, "--config", settings)
-    started = samples(server)
+    started = metrics(server)
     assert started["ztserve_config_last_reload_successful"] == 1
     settings.write_text("{")
     server.signal(signal.SIGHUP)

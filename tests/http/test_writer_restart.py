@@ -11,6 +11,9 @@ from uploads import begin_put
 from wire import NOTICED_S, assert_problem, component_path, eventually, get, model_path
 from writers import assert_clean, begin, leftovers
 
+# While bodies are being sent.
+LONGEST_LIFE_S = 0.2
+
 
 @pytest.fixture(params=["1.2.0", "2"])
 def version(request):
@@ -146,7 +149,7 @@ def test_killed_at_a_random_moment(tmp_path, start_server, seed):
             acknowledged[name] = (number, data)
 
     def commit():
-        time.sleep(chance.random())
+        time.sleep(chance.uniform(0, LONGEST_LIFE_S))
         try:
             upload.commit()
         except OSError:
@@ -156,7 +159,7 @@ def test_killed_at_a_random_moment(tmp_path, start_server, seed):
     threads += [threading.Thread(target=commit)] if seed % 3 == 0 else []
     for thread in threads:
         thread.start()
-    time.sleep(chance.random())
+    time.sleep(chance.uniform(0, LONGEST_LIFE_S))
     server.kill()
     for thread in threads:
         thread.join()

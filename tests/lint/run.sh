@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Layout (clang-format), dialect, layers and rooms, English, scripts (shellcheck), each public header alone, figures of
+# Layout (clang-format), dialect, layers and rooms, pauses of tests, English, scripts (shellcheck), each public header alone, figures of
 # style, how much of the code each kind of request enters, likely bugs (clang-tidy). Installs missing tools. Every check
 # runs; the exit status is 1 if one of them failed.
 set -euo pipefail
@@ -55,6 +55,7 @@ check layout check_layout
 check dialect tests/lint/dialect.py
 check layers tests/lint/layers.sh
 check rooms tests/lint/rooms.py
+check pauses tests/lint/pauses.py
 check english tests/lint/english.py
 check scripts check_scripts
 check headers tests/lint/headers.sh

@@ -2,8 +2,38 @@
 #include "support.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "zt/attributes.h"
+
+#define PAUSE_MAX_MS 200
+#define PATIENCE_MS  120000
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void pause_ms(unsigned milliseconds)
+{
+    assert_in_range(milliseconds, 0, PAUSE_MAX_MS);
+    nanosleep(&(struct timespec){.tv_nsec = (long)milliseconds * 1000000}, NULL);
+}
+
+int64_t await_until_ms(void)
+{
+    return now_ms() + PATIENCE_MS;
+}
+
+void await_again(int64_t until_ms, const char *condition)
+{
+    if (now_ms() > until_ms)
+        fail_msg("never became true: %s", condition);
+    pause_ms(1);
+}
 
 void json_quotes(char *text)
 {

@@ -28,6 +28,16 @@ void assert_json(struct zt_text attributes, const char *wanted);
 /* Writes a JSON text with double quotes where it has single ones. */
 void json_quotes(char *text);
 
+/* For what must not happen meanwhile, and between two looks: at most 200 ms. */
+void pause_ms(unsigned milliseconds);
+
+/* Waits until the condition holds, and fails the running test if it does not within two minutes. */
+#define AWAIT(condition)                                      \
+    for (int64_t until_ms_ = await_until_ms(); !(condition);) \
+    await_again(until_ms_, #condition)
+int64_t await_until_ms(void);
+void await_again(int64_t until_ms, const char *condition);
+
 #define assert_ok(status) assert_int_equal((status), ZT_OK)
 
 /* Asserts a failure's status, rule and offset. */

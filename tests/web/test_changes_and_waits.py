@@ -132,7 +132,7 @@ def test_the_answer_to_what_was_asked_last_is_shown(site, browser):
     assert browser.get("held.length") == 6
     browser.run_async("await Promise.all(held.slice(3).map((go) => go()));")
     browser.wait(f"{shown}.join() === arguments[0]", ",".join(expected))
-    browser.run_async("await Promise.all(held.slice(0, 3).map((go) => go())); await new Promise((go) => setTimeout(go, 300));")
+    browser.run_async("await Promise.all(held.slice(0, 3).map((go) => go())); await new Promise((go) => setTimeout(go, 200));")
     assert browser.get(shown) == expected
 
 

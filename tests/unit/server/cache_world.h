@@ -336,9 +336,7 @@ static inline struct cache_figures world_figures(void)
 /* What a fetch brings is pinned until it is on the disk, which may be after it was read. */
 static inline void world_becomes_unpinned(void)
 {
-    for (unsigned i = 0; i < 2000 && world_figures().pinned_bytes != 0; i++)
-        usleep(10000);
-    assert_int_equal(world_figures().pinned_bytes, 0);
+    AWAIT(world_figures().pinned_bytes == 0);
 }
 
 #endif

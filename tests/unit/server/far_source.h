@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "zt/source.h"
 
@@ -56,12 +57,11 @@ static inline uint64_t far_size(const struct zt_source *source)
 
 static inline void far_wait(struct far_source *far)
 {
+    const int64_t until_ms = clock_ms() + far->delay_ms;
+
     if (!thread_may_wait())
         atomic_store(&far->waited_on_a_loop, true);
-    if (far->delay_ms > 0)
-        nanosleep(&(struct timespec){.tv_sec = far->delay_ms / 1000,
-                                     .tv_nsec = (long)(far->delay_ms % 1000) * 1000000},
-                  NULL);
+    AWAIT(clock_ms() >= until_ms);
 }
 
 /* With the lock held. */

@@ -76,9 +76,8 @@ static inline void work_long(struct request *request)
 {
     (void)request;
     atomic_store(&slow_is_running, true);
-    while (atomic_load(&slow_is_held))
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    AWAIT(!atomic_load(&slow_is_held));
+    pause_ms(200);
 }
 
 static inline enum outcome handle_fast_worker(struct request *request)

@@ -55,8 +55,7 @@ static inline void world_wait_loaded(const struct world *world)
 {
     if (!catalog_is_loaded(world->server.catalog))
         catalog_refresh(world->server.catalog);
-    while (!catalog_is_loaded(world->server.catalog))
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    AWAIT(catalog_is_loaded(world->server.catalog));
 }
 
 static inline void world_load(const struct world *world)
@@ -164,7 +163,7 @@ static inline void world_overwrite(const struct world *world, const char *path, 
     assert_true(descriptor >= 0);
     assert_int_equal(pread(descriptor, &byte, 1, offset), 1);
     byte ^= 1;
-    nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+    pause_ms(30);
     assert_int_equal(pwrite(descriptor, &byte, 1, offset), 1);
     close(descriptor);
 }
@@ -282,11 +281,6 @@ static inline struct generation *world_find(struct world *world, const char *nam
            CATALOG_PENDING)
         flag_wait(&flag);
     return answer == CATALOG_FOUND ? found : NULL;
-}
-
-static inline void pause_ms(long milliseconds)
-{
-    nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000}, NULL);
 }
 
 #define WITH_MODELS(name) TEST_IN_WORLD(name, world_set_up, world_tear_down)

@@ -74,8 +74,7 @@ static inline void pause_service(struct service *service, unsigned delay_ms)
 {
     const int64_t end_ms = clock_ms() + delay_ms;
 
-    while (clock_ms() < end_ms && !atomic_load(&service->is_ending))
-        usleep(2000);
+    AWAIT(clock_ms() >= end_ms || atomic_load(&service->is_ending));
 }
 
 static inline bool send_all(int connection, const char *bytes, size_t length)

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/workers.h"
 #include "http/exchange/router.h"
@@ -51,12 +52,6 @@ static atomic_ullong fails_at;
 static atomic_bool read_by_loop;
 static _Thread_local bool is_loop;
 
-static void sleep_ms(unsigned ms)
-{
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000},
-              NULL);
-}
-
 static uint64_t fake_size(const struct zt_source *source)
 {
     (void)source;
@@ -66,13 +61,14 @@ static uint64_t fake_size(const struct zt_source *source)
 static enum zt_status fake_read_at(struct zt_source *source, uint64_t offset, void *buffer,
                                    size_t length, struct zt_error *error)
 {
+    const int64_t slow_until_ms = clock_ms() + atomic_load(&delay_ms);
+
     (void)source;
     if (is_loop)
         atomic_store(&read_by_loop, true);
     atomic_fetch_add(&reads, 1);
     atomic_fetch_add(&reading, 1);
-    if (atomic_load(&delay_ms) > 0)
-        sleep_ms(atomic_load(&delay_ms));
+    AWAIT(clock_ms() >= slow_until_ms);
     atomic_fetch_sub(&reading, 1);
     assert_true(offset <= BYTES && length <= BYTES - offset);
     memcpy(buffer, expected + offset, length);
@@ -251,18 +247,14 @@ static inline void assert_fetched(const char *target, const char *fields, size_t
     assert_int_equal(check_body(got, first), length);
 }
 
-static inline bool becomes_free(unsigned within_ms)
+static inline void await_free(void)
 {
-    for (unsigned waited = 0; atomic_load(&held) > 0 && waited < within_ms; waited += 10)
-        sleep_ms(10);
-    return atomic_load(&held) == 0;
+    AWAIT(atomic_load(&held) == 0);
 }
 
 static inline void wait_until_held(int count)
 {
-    for (unsigned waited = 0; atomic_load(&held) < count && waited < 10000; waited += 10)
-        sleep_ms(10);
-    assert_int_equal(atomic_load(&held), count);
+    AWAIT(atomic_load(&held) == count);
 }
 
 /* --- the server --- */

@@ -133,8 +133,7 @@ static void await_woken(struct request *request)
 {
     struct request_state *state = request_state(request);
 
-    while (!atomic_exchange(&state->woken, false))
-        usleep(100);
+    AWAIT(atomic_exchange(&state->woken, false));
 }
 
 static const struct answer *answer_of(struct request *request)

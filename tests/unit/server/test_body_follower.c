@@ -60,9 +60,7 @@ static struct body *begin(struct world *world)
 static void end(struct body *body)
 {
     body_follower_release(&body->follower);
-    for (unsigned i = 0; i < 5000 && !atomic_load(&body->is_freed); i++)
-        pause_ms(1);
-    assert_true(atomic_load(&body->is_freed));
+    AWAIT(atomic_load(&body->is_freed));
     staged_file_close(body->stored);
     free(body->bytes);
     free(body);
@@ -212,9 +210,7 @@ TEST_ON(struct world *world, one_job_runs_at_a_time_and_keeps_the_owner)
     assert_true(body_follower_run(&body->follower, count_work, body));
     assert_false(body_follower_run(&body->follower, count_work, body));
     body_follower_release_on_worker(&body->follower);
-    for (unsigned i = 0; i < 5000 && !atomic_load(&body->is_freed); i++)
-        pause_ms(1);
-    assert_true(atomic_load(&body->is_freed));
+    AWAIT(atomic_load(&body->is_freed));
     assert_int_equal(atomic_load(&body->works), 1);
     staged_file_close(body->stored);
     free(body->bytes);

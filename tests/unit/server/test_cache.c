@@ -169,8 +169,7 @@ static void begin_reading(struct reader *readers, size_t count)
 static void await_waiting(struct reader *readers, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        while (atomic_load(&readers[i].tid) == 0 || !is_asleep(atomic_load(&readers[i].tid)))
-            usleep(1000);
+        AWAIT(atomic_load(&readers[i].tid) != 0 && is_asleep(atomic_load(&readers[i].tid)));
 }
 
 TEST(many_readers_share_a_fetch)
@@ -209,8 +208,7 @@ TEST(leaving_stops_no_fetch)
     world_close(source);
     assert_int_equal(atomic_load(&world.origins), 1);
     world_hold(false);
-    while (atomic_load(&world.origins) > 0)
-        usleep(1000);
+    AWAIT(atomic_load(&world.origins) == 0);
     assert_true(cache_knows(world.cache, key));
     source = world_open(1, BIG);
     assert_int_equal(world_read(source, 1, 0, 4 * MIB), ZT_OK);
@@ -250,8 +248,7 @@ TEST(who_waits_goes_before_advice_and_past_what_hangs)
         readers[i] = (struct reader){.source = source, .offset = i * 8 * MIB, .length = 8 * MIB};
     begin_reading(readers, 40);
     /* 128 MiB at once, and as much again when those have hung for a second. */
-    while (atomic_load(&world.running_mib) <= 248)
-        usleep(1000);
+    AWAIT(atomic_load(&world.running_mib) > 248);
     await_waiting(readers, 40);
     before = atomic_load(&world.fetches);
     zt_source_advise(source, 400 * MIB, 64 * MIB);

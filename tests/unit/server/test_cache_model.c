@@ -68,7 +68,7 @@ static void pin_some(struct actor *actor, struct zt_source *source, uint64_t ver
         return;
     }
     if (next_random(actor) % 8 == 0)
-        usleep(2000);
+        pause_ms(2);
     if (!world_pin_is(&pin, version, offset, length))
         actor->wrong++;
     if (!world_is(version, offset, zt_source_map(pin.view) + offset, length < 4096 ? length : 4096))
@@ -246,12 +246,10 @@ TEST(four_workers_serve_a_hundred_who_wait)
                                        .done = &done};
         workers_submit(workers, &requests[i].job);
     }
-    usleep(20000);
+    pause_ms(20);
     assert_int_equal(atomic_load(&done), 0);
     world_hold(false);
-    for (int i = 0; i < 30000 && atomic_load(&done) < 100; i++)
-        usleep(1000);
-    assert_int_equal(atomic_load(&done), 100);
+    AWAIT(atomic_load(&done) == 100);
     workers_stop(workers);
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(requests[i].status, ZT_OK);

@@ -61,9 +61,7 @@ static void flip(const char *path, uint64_t offset, uint8_t bit)
 /* Waits until no more bytes than these are used. */
 static void await_used(uint64_t most_bytes)
 {
-    for (int i = 0; i < 10000 && world_figures().used_bytes > most_bytes; i++)
-        usleep(1000);
-    assert_true(world_figures().used_bytes <= most_bytes);
+    AWAIT(world_figures().used_bytes <= most_bytes);
 }
 
 static uint64_t length_of(const char *path)
@@ -92,9 +90,7 @@ TEST(blocks_outlive_the_process)
     assert_int_equal(world_pin(source, 0, 3 * MIB, true), ZT_OK);
     assert_int_equal(world_pin(source, 0, 100, false), ZT_OK);
     zt_source_advise(source, 10 * MIB, 5 * MIB);
-    for (int i = 0;
-         i < 1000 && zt_source_pin(source, 10 * MIB, 5 * MIB, false, &pin, NULL) != ZT_OK; i++)
-        usleep(1000);
+    AWAIT(zt_source_pin(source, 10 * MIB, 5 * MIB, false, &pin, NULL) == ZT_OK);
     assert_non_null(pin.view);
     zt_pin_release(&pin);
     assert_int_equal(atomic_load(&world.fetches), 0);
@@ -255,7 +251,7 @@ TEST(a_cut_file_is_not_lengthened_under_a_pin)
     zt_pin_release(&held);
     /* The threads that write pin what they write. */
     for (int i = 0; i < 2000 && length_of(path) != BIG; i++) {
-        usleep(1000);
+        pause_ms(1);
         if (zt_source_pin(source, 0, BIG, true, &pin, NULL) == ZT_OK)
             zt_pin_release(&pin);
     }
@@ -274,7 +270,7 @@ TEST(a_write_does_not_hide_a_cut)
     assert_int_equal(world_read(source, 1, BIG - 5, 5), ZT_OK);
     /* Time to write it, wrongly. */
     for (int i = 0; i < 50 && zt_source_pin(source, BIG - 5, 5, false, &pin, NULL) != ZT_OK; i++)
-        usleep(1000);
+        pause_ms(1);
     if (pin.view != NULL)
         zt_pin_release(&pin);
     assert_pin_brings(source, 0, 10 * MIB);

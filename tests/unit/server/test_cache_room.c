@@ -46,8 +46,7 @@ static void let_fail(struct failing *failing, int count, int reason)
 /* Instead of the C library's. */
 ssize_t pwrite64(int descriptor, const void *bytes, size_t length, off64_t offset)
 {
-    while (atomic_load(&hangs))
-        usleep(1000);
+    AWAIT(!atomic_load(&hangs));
     if (is_due(&writing))
         return -1;
     return syscall(SYS_pwrite64, descriptor, bytes, length, offset);
@@ -79,9 +78,7 @@ int sync_file_range(int descriptor, off64_t offset, off64_t length, unsigned fla
 /* Waits until what was fetched was written or given up. */
 static void settle(uint64_t most_bytes)
 {
-    for (int i = 0; i < 30000 && world_figures().used_bytes > most_bytes; i++)
-        usleep(1000);
-    assert_true(world_figures().used_bytes <= most_bytes);
+    AWAIT(world_figures().used_bytes <= most_bytes);
 }
 
 /* Brings all of a file, and waits until it is on the disk. */
@@ -126,9 +123,9 @@ static bool the_second_makes_room(void)
 
     cache_set_limit(world.cache, 150 * MIB);
     keep_version(1, 64 * MIB);
-    usleep(10000);
+    pause_ms(10);
     keep_version(2, 64 * MIB);
-    usleep(10000);
+    pause_ms(10);
     keep_version(1, 64 * MIB);
     keep_version(3, 60 * MIB);
     settle(150 * MIB);
@@ -171,7 +168,7 @@ TEST(what_is_pinned_stays)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(world_read(second, 2, 0, 45 * MIB), ZT_OK);
         cache_set_limit(world.cache, MIB);
-        usleep(20000);
+        pause_ms(20);
         assert_true(world_pin_is(&pin, 1, MIB, 30 * MIB));
         cache_set_limit(world.cache, 100 * MIB);
     }

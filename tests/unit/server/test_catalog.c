@@ -102,8 +102,7 @@ TEST_ON(struct world *world, observers_learn_what_is_opened_shown_and_dropped)
     assert_non_null(catalog);
     world_model(world, "m.zt", true);
     catalog_refresh(catalog);
-    while (!catalog_is_loaded(catalog))
-        pause_ms(1);
+    AWAIT(catalog_is_loaded(catalog));
     assert_string_equal(seen.text, "opened:m.zt showing:m.zt shown:m.zt loaded:m.zt ");
     seen.text[0] = '\0';
     world_model(world, "n.zt", true);

@@ -24,7 +24,7 @@ static void count_openers(void)
 
     while (now > most && !atomic_compare_exchange_weak(&elsewhere.most, &most, now))
         ;
-    pause_ms((long)elsewhere.slow_ms);
+    pause_ms(elsewhere.slow_ms);
     atomic_fetch_sub(&elsewhere.opening, 1);
 }
 
@@ -161,8 +161,7 @@ TEST_ON(struct world *world, a_store_that_is_away_takes_nothing_back)
     assert_false(atomic_load(&known->retired));
     atomic_store(&elsewhere.is_unreachable, false);
     catalog_refresh(world->server.catalog);
-    while (!atomic_load(&known->retired))
-        pause_ms(5);
+    AWAIT(atomic_load(&known->retired));
     generation_release(known);
 }
 
@@ -182,9 +181,7 @@ TEST_ON(struct world *world, a_changed_file_of_a_store_that_is_away_is_unavailab
     assert_int_equal(ask(world, "m"), CATALOG_UNAVAILABLE);
     assert_int_equal(atomic_load(&elsewhere.opened), opened);
     atomic_store(&elsewhere.is_unreachable, false);
-    for (int i = 0; i < 3000 && ask(world, "m") != CATALOG_FOUND; i++)
-        pause_ms(10);
-    assert_int_equal(ask(world, "m"), CATALOG_FOUND);
+    AWAIT(ask(world, "m") == CATALOG_FOUND);
 }
 
 TEST_ON(struct world *world, a_file_that_was_never_opened_is_unavailable_until_it_is)

@@ -55,9 +55,7 @@ static void expected(uint64_t first, uint64_t length, uint8_t out_sha256[32])
 
 static void await_digest(uint32_t component)
 {
-    for (int i = 0; i < 30000 && digest_block(generation, component) == NULL; i++)
-        pause_ms(1);
-    assert_non_null(digest_block(generation, component));
+    AWAIT(digest_block(generation, component) != NULL);
 }
 
 static void compute(struct world *world, uint32_t component)

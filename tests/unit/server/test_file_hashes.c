@@ -12,9 +12,6 @@
 #define SHA256_ONE "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"
 #define SHA256_TWO "27dd8ed44a83ff94d557f9fd0412ed5a8cbca69ea04922d88c01184a07300a5a"
 
-/* Longer than any of this takes. */
-#define PATIENCE_S 60
-
 static void assert_is(const uint8_t sha256[SHA256_BYTES], const char *expected)
 {
     char text[2 * SHA256_BYTES + 1];
@@ -50,9 +47,7 @@ static void want(const struct world *world, const char *path)
 
 static void wait_for(const struct world *world, const char *path)
 {
-    for (int i = 0; i < PATIENCE_S * 1000 && !is_known(world, path); i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    assert_true(is_known(world, path));
+    AWAIT(is_known(world, path));
 }
 
 static enum zt_status compute(const struct world *world, const char *path,
@@ -295,11 +290,7 @@ static void want_made(const struct world *world, const char *path,
 
 static void wait_until_released(int opened)
 {
-    for (int i = 0; i < PATIENCE_S * 1000 && (made_state.opened < opened || made_state.holds > 0);
-         i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    assert_int_equal(made_state.holds, 0);
-    assert_int_equal(made_state.opened, opened);
+    AWAIT(made_state.opened == opened && made_state.holds == 0);
 }
 
 TEST_ON(struct world *world, what_is_made_is_hashed_as_a_file_is)

@@ -1,15 +1,13 @@
 /* Ranges hashed for requests and in the background: order, pieces, turns, and errors. */
 #include "tests.h"
 
-#include <time.h>
+#include <unistd.h>
 
 #include "base/workers.h"
 #include "digests/hash_queue.h"
 
 #define BYTES 100000
 #define PIECE 40000
-/* Longer than any of this takes. */
-#define PATIENCE_MS 60000
 
 static uint8_t bytes[BYTES];
 
@@ -68,9 +66,7 @@ static struct range range_of(enum hash_urgency urgency, uint64_t length)
 
 static void wait_for(struct range *range)
 {
-    for (int i = 0; i < PATIENCE_MS && !atomic_load(&range->is_over); i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    assert_true(atomic_load(&range->is_over));
+    AWAIT(atomic_load(&range->is_over));
 }
 
 static void run(struct range *range)
@@ -169,7 +165,7 @@ TEST(background_tasks_wait_while_they_are_held)
     assert_true(hash_queue_add(queue, &asked.task));
     wait_for(&asked);
     hash_queue_release(queue);
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    pause_ms(50);
     assert_false(atomic_load(&background.is_over));
     hash_queue_release(queue);
     wait_for(&background);
@@ -265,7 +261,7 @@ TEST(one_thread_can_hash_without_the_queue)
 /* Takes longer than a whole turn, every time. */
 static enum zt_status prepare_for_long(struct hash_task *task, struct server *server)
 {
-    nanosleep(&(struct timespec){.tv_nsec = 25000000}, NULL);
+    pause_ms(25);
     return atomic_load(&((struct range *)task)->turns) == TURNS_MAX ? ZT_LIMIT
                                                                     : prepare(task, server);
 }
@@ -296,7 +292,7 @@ static enum zt_status prepare_slowly(struct hash_task *task, struct server *serv
 
     if (now > atomic_load(&most))
         atomic_store(&most, now);
-    nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    usleep(200);
     atomic_fetch_sub(&running, 1);
     return prepare(task, server);
 }

@@ -41,8 +41,7 @@ static bool ended_malformed;
 static void receive(struct request *of, const struct body_piece *piece)
 {
     assert_ptr_equal(of, request);
-    while (atomic_load(&held_up))
-        usleep(1000);
+    AWAIT(!atomic_load(&held_up));
     assert_false(piece->on_loop);
     assert_true(piece->length > 0 && piece->offset == atomic_load(&received));
     assert_memory_equal(piece->bytes, body + piece->offset, piece->length);

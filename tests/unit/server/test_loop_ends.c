@@ -14,9 +14,7 @@ static void wait_at_gate(struct job *job)
 
 static void wait_until(atomic_uint *counter, unsigned count)
 {
-    for (unsigned i = 0; i < PATIENCE_MS && atomic_load(counter) != count; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    assert_int_equal(atomic_load(counter), count);
+    AWAIT(atomic_load(counter) == count);
 }
 
 static void reset(int client)
@@ -40,8 +38,7 @@ ON_LOOPS(work_for_clients_that_are_gone_is_skipped)
         blocking[i] = (struct job){.run = wait_at_gate};
         workers_submit(server.workers, &blocking[i]);
     }
-    while (atomic_load(&blocked) < BLOCKING)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    AWAIT(atomic_load(&blocked) >= BLOCKING);
     for (unsigned i = 0; i < 4; i++) {
         clients[i] = connect_client();
         send_text(clients[i], i < 3 ? "GET /counted HTTP/1.1\r\nConnection: close\r\n" HOST "\r\n"
@@ -52,7 +49,7 @@ ON_LOOPS(work_for_clients_that_are_gone_is_skipped)
     reset(clients[0]);
     shutdown(clients[1], SHUT_WR);
     reset(clients[3]);
-    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    pause_ms(200);
     pthread_mutex_unlock(&gate);
     for (unsigned i = 1; i < 3; i++) {
         assert_true(receive_all(clients[i], PATIENCE_MS, NULL));
@@ -100,8 +97,7 @@ static void send_slow(int client, bool is_held)
     atomic_store(&slow_is_held, is_held);
     atomic_store(&slow_is_running, false);
     send_text(client, "GET /slow HTTP/1.1\r\n" HOST "\r\n");
-    while (!atomic_load(&slow_is_running))
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    AWAIT(atomic_load(&slow_is_running));
 }
 
 ON_LOOPS(draining_loops_answer_and_close)
@@ -178,8 +174,7 @@ static void hold_loop(void *context)
 
 static void wait_until_turned(struct loop *loop)
 {
-    while (!loop_has_turned(loop))
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    AWAIT(loop_has_turned(loop));
 }
 
 ON_LOOPS(a_loop_that_hangs_has_not_turned)
@@ -194,7 +189,7 @@ ON_LOOPS(a_loop_that_hangs_has_not_turned)
         sched_yield();
     (void)loop_has_turned(loops[0]);
     for (unsigned i = 0; i < 100; i++) {
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        pause_ms(1);
         assert_false(loop_has_turned(loops[0]));
     }
     wait_until_turned(loops[1]);

@@ -87,8 +87,7 @@ WITH_MODELS(a_text_of_which_only_the_length_is_used_is_freed)
     assert_non_null(generation);
     memo_release(ask(world, generation, CODING_IDENTITY));
     asked_ms = clock_coarse_ms();
-    while (clock_coarse_ms() <= asked_ms + 1)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    AWAIT(clock_coarse_ms() > asked_ms + 1);
     assert_true(manifest_length(world->server.manifests, generation, CODING_IDENTITY) > 2 * BOOLS);
     manifest_release_idle(world->server.manifests, asked_ms + 1);
     assert_int_equal(manifest_length(world->server.manifests, generation, CODING_IDENTITY), 0);

@@ -249,12 +249,10 @@ TEST(a_value_is_not_wanted_when_no_client_is_left)
 
     assert_int_equal(memo_ask(value, 1, &waiter.waiter, NULL), MEMO_MAKE);
     memo_await(value, &waiter.waiter);
-    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    pause_ms(200);
     assert_true(memo_is_wanted(value));
     waiter.is_gone = true;
-    for (int i = 0; i < 20000 && memo_is_wanted(value); i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    assert_false(memo_is_wanted(value));
+    AWAIT(!memo_is_wanted(value));
     later = hold(memo, "key");
     assert_ptr_not_equal(later, value);
     memo_release(later);
@@ -340,8 +338,7 @@ static atomic_bool is_open;
 static void wait_until_open(struct job *job)
 {
     (void)job;
-    while (!atomic_load(&is_open))
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    AWAIT(atomic_load(&is_open));
 }
 
 TEST(a_job_makes_the_value_unless_a_thread_takes_over)
@@ -414,7 +411,7 @@ TEST(a_thread_that_waits_takes_over_from_a_later_job)
         workers_submit(workers, &blocking[i]);
     assert_int_equal(memo_ask(value, 1, &waiter.waiter, NULL), MEMO_MAKE);
     assert_int_equal(pthread_create(&thread, NULL, take_over, value), 0);
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    pause_ms(50);
     memo_submit(value, &waiter.waiter, &job);
     /* Ends although no worker is free. */
     pthread_join(thread, NULL);

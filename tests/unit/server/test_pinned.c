@@ -210,7 +210,7 @@ TEST(filling_the_file_does_not_change_the_stamp)
     assert_ok(pinned_take(&part, &answer, (struct place){0}, FAR_BLOCK, true, NULL));
     before = answer_stamp(&part.answer);
     /* The clock of files ticks every few milliseconds. */
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    pause_ms(20);
     far_bring(far, FAR_BLOCK, FAR_BLOCK);
     assert_true(answer_stamp(&part.answer) == before);
     assert_int_equal(ftruncate(zt_source_descriptor(far->view), 100), 0);

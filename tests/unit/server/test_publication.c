@@ -331,9 +331,7 @@ WITH_UPLOADS(waiting_for_another_name_misses_no_release)
         pause_ms(10);
     }
     publish_lock_release(&n);
-    for (unsigned i = 0; i < 2000 && !atomic_load(&locked[3].is_taken); i++)
-        pause_ms(1);
-    assert_true(atomic_load(&locked[3].is_taken));
+    AWAIT(atomic_load(&locked[3].is_taken));
     publish_lock_release(&m);
     for (unsigned i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);

@@ -78,7 +78,7 @@ ON_LOOPS(what_is_here_is_sent_as_from_a_folder)
     far_set(far, true);
     assert_ranges_of("/far");
     assert_ranges_of("/far-mixed");
-    assert_true(becomes_free(10000));
+    await_free();
     assert_int_equal(atomic_load(&far->reads) + atomic_load(&far->waits), 0);
     assert_int_equal(far->held, 0);
 }
@@ -100,7 +100,7 @@ ON_LOOPS(cold_answers_come_in_growing_parts)
     far_set(far, false);
     far->punches = true;
     assert_fetched("/far", "", 0, BYTES);
-    assert_true(becomes_free(10000));
+    await_free();
     assert_in_range(atomic_load(&far->waits), 4, 10);
 }
 
@@ -115,7 +115,7 @@ ON_LOOPS(what_is_here_stays_while_it_is_sent)
         far->punches = true;
         snprintf(field, sizeof(field), "Range: bytes=100-%zu\r\n", 99 + lengths[i]);
         assert_fetched("/far", field, 100, lengths[i]);
-        assert_true(becomes_free(10000));
+        await_free();
     }
     assert_int_equal(atomic_load(&far->reads) + atomic_load(&far->waits), 0);
 }
@@ -147,7 +147,7 @@ ON_LOOPS(slices_are_gathered_from_what_was_brought)
         assert_true(receive_all(client, 10000, &length));
         close(client);
         assert_is_slice(i % 2 == 0 ? 0 : MIB + 1);
-        assert_true(becomes_free(10000));
+        await_free();
     }
     assert_int_equal(atomic_load(&far->reads), 0);
 }
@@ -176,7 +176,7 @@ static void assert_unavailable(const char *fields)
     assert_int_equal(strncmp(reply, "HTTP/1.1 503", 12), 0);
     assert_non_null(strstr(reply, "Retry-After: "));
     assert_non_null(strstr(reply, "store-unavailable"));
-    assert_true(becomes_free(10000));
+    await_free();
 }
 
 ON_LOOPS(a_store_that_is_away_is_a_problem)
@@ -204,7 +204,7 @@ ON_LOOPS(what_is_lost_later_cuts_the_answer)
     close(client);
     assert_int_equal(strncmp(reply, "HTTP/1.1 200", 12), 0);
     assert_in_range(check_body(length, 0), MIB, 17 * MIB);
-    assert_true(becomes_free(10000));
+    await_free();
     assert_int_equal(far->held, 0);
 }
 
@@ -263,12 +263,12 @@ ON_LOOPS(clients_that_leave_release_everything)
     for (unsigned i = 0; i < CLIENTS; i++)
         clients[i] = ask("/far", i % 3 == 0 ? "Range: bytes=9-5000000\r\n" : "");
     for (unsigned i = 0; i < CLIENTS; i++) {
-        sleep_ms(5);
+        pause_ms(5);
         if (i % 2 == 0)
             recv(clients[i], reply, 10000, 0);
         close(clients[i]);
     }
-    assert_true(becomes_free(10000));
+    await_free();
     assert_int_equal(far->held, 0);
 }
 
@@ -291,7 +291,7 @@ ON_LOOPS(waiting_for_the_store_holds_up_nothing_else)
     assert_in_range(after.tv_sec - before.tv_sec, 0, 1);
     for (unsigned i = 0; i < 6; i++)
         close(clients[i]);
-    assert_true(becomes_free(20000));
+    await_free();
 }
 
 TEST(stopping_in_the_middle_releases_everything)
@@ -304,7 +304,7 @@ TEST(stopping_in_the_middle_releases_everything)
         far->delay_ms = round * 10;
         for (unsigned i = 0; i < CLIENTS; i++)
             clients[i] = ask(i % 2 == 0 ? "/far" : "/far-mixed", "");
-        sleep_ms(100);
+        pause_ms(100);
         stop_loops();
         for (unsigned i = 0; i < CLIENTS; i++)
             close(clients[i]);

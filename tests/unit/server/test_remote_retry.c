@@ -344,7 +344,7 @@ TEST(urgent_exchanges_come_first)
         exchanges[i].done = note_end;
         remote_begin(remote, &exchanges[i]);
         /* The first is on its way before the others come. */
-        usleep(i == 0 ? 30000 : 0);
+        pause_ms(i == 0 ? 30 : 0);
     }
     wait_for_ends(4);
     assert_string_equal(ended.order[1], "/urgent");
@@ -368,7 +368,7 @@ TEST(time_runs_while_an_exchange_waits)
         exchanges[i].path = i == 0 ? "/first" : "/second";
         exchanges[i].time_ms = i == 0 ? 3000 : 300;
         remote_begin(remote, &exchanges[i]);
-        usleep(20000);
+        pause_ms(20);
     }
     wait_for_ends(1);
     assert_string_equal(ended.order[0], "/second");
@@ -388,7 +388,7 @@ TEST(stop_ends_everything_at_once)
 
     SERVICE_START(&service, steps);
     begin_many(remote, &service, exchanges, MANY);
-    usleep(50000);
+    pause_ms(50);
     begun_ms = clock_ms();
     remote_stop(remote);
     assert_true(clock_ms() - begun_ms < 500);
@@ -411,7 +411,7 @@ TEST(stop_waits_for_no_name_server)
     exchange.path = "/";
     exchange.done = note_end;
     remote_begin(remote, &exchange);
-    usleep(10000);
+    pause_ms(10);
     begun_ms = clock_ms();
     remote_stop(remote);
     assert_true(clock_ms() - begun_ms < 500);

@@ -116,7 +116,7 @@ ON_LOOPS(failing_at_once_is_a_problem)
     close(client);
     assert_int_equal(strncmp(reply, "HTTP/1.1 500", 12), 0);
     assert_non_null(strstr(reply, "application/problem+json"));
-    assert_true(becomes_free(10000));
+    await_free();
 }
 
 ON_LOOPS(failing_later_cuts_the_connection)
@@ -131,7 +131,7 @@ ON_LOOPS(failing_later_cuts_the_connection)
     close(client);
     assert_int_equal(strncmp(reply, "HTTP/1.1 200", 12), 0);
     assert_in_range(check_body(length, 0), 64 * 1024, BYTES / 2);
-    assert_true(becomes_free(10000));
+    await_free();
     atomic_store(&fails_at, BYTES);
     assert_fetched("/fake", "", 0, BYTES);
 }
@@ -143,7 +143,7 @@ ON_LOOPS(draining_finishes_what_was_begun)
 
     atomic_store(&delay_ms, 20);
     client = ask("/fake", "");
-    sleep_ms(30);
+    pause_ms(30);
     for (unsigned i = 0; i < LOOPS; i++)
         loop_drain(loops[i]);
     assert_false(receive_all(client, 500, &length));

@@ -123,9 +123,7 @@ static unsigned count_of(const unsigned *counter)
 
 static void wait_for_write(unsigned count)
 {
-    for (int i = 0; i < 3000 && count_of(&shared.writes) < count; i++)
-        pause_ms(1);
-    assert_int_equal(count_of(&shared.writes), count);
+    AWAIT(count_of(&shared.writes) == count);
 }
 
 static void wait_until_idle(struct world *world)
@@ -133,6 +131,14 @@ static void wait_until_idle(struct world *world)
     workers_stop(world->server.workers);
     world->server.workers = workers_start(2);
     assert_non_null(world->server.workers);
+}
+
+/* What waits for a later moment to be saved is saved now. */
+static void save_all(struct world *world)
+{
+    wait_until_idle(world);
+    world_stop(world);
+    world_start(world);
 }
 
 /* --- a model --- */
@@ -164,13 +170,6 @@ static struct generation *open_model(struct world *world)
     return generation;
 }
 
-static bool is_found_soon(const struct generation *generation, uint32_t component)
-{
-    for (int i = 0; i < 3000 && digest_block(generation, component) == NULL; i++)
-        pause_ms(1);
-    return digest_block(generation, component) != NULL;
-}
-
 /* Has one replica find and write both digests; the block of "large" for comparison. */
 static void find_both(struct world *world, uint8_t out_block[5 * SHA256_BYTES])
 {
@@ -178,8 +177,8 @@ static void find_both(struct world *world, uint8_t out_block[5 * SHA256_BYTES])
 
     stored_digest_want(&world->server, generation, A);
     stored_digest_want(&world->server, generation, B);
-    assert_true(is_found_soon(generation, A));
-    assert_true(is_found_soon(generation, B));
+    AWAIT(digest_block(generation, A) != NULL);
+    AWAIT(digest_block(generation, B) != NULL);
     memcpy(out_block, digest_block(generation, A), (size_t)5 * SHA256_BYTES);
     wait_for_write(1);
     generation_release(generation);
@@ -209,13 +208,12 @@ PREPARED(what_one_found_the_next_knows)
     assert_string_equal(shared.kind, "digests-65536");
     replace_replica(world);
     generation = open_model(world);
-    assert_true(is_found_soon(generation, A));
-    assert_true(is_found_soon(generation, B));
+    AWAIT(digest_block(generation, A) != NULL);
+    AWAIT(digest_block(generation, B) != NULL);
     assert_memory_equal(digest_block(generation, A), block, sizeof(block));
     generation_release(generation);
-    wait_until_idle(world);
     /* It has nothing to add. */
-    pause_ms(700);
+    save_all(world);
     assert_int_equal(count_of(&shared.writes), 1);
 }
 
@@ -242,12 +240,11 @@ PREPARED(server_that_takes_no_uploads_writes_nothing)
     world->config.writable = false;
     generation = open_model(world);
     stored_digest_want(&world->server, generation, A);
-    assert_true(is_found_soon(generation, A));
-    pause_ms(700);
-    wait_until_idle(world);
+    AWAIT(digest_block(generation, A) != NULL);
+    generation_release(generation);
+    save_all(world);
     assert_int_equal(shared.writes, 0);
     assert_int_equal(shared.reads, 1);
-    generation_release(generation);
 }
 
 PREPARED(folder_has_no_facts)
@@ -257,12 +254,11 @@ PREPARED(folder_has_no_facts)
     world->server.store->remote = NULL;
     generation = open_model(world);
     stored_digest_want(&world->server, generation, A);
-    assert_true(is_found_soon(generation, A));
-    pause_ms(700);
-    wait_until_idle(world);
+    AWAIT(digest_block(generation, A) != NULL);
+    generation_release(generation);
+    save_all(world);
     assert_int_equal(shared.writes, 0);
     assert_int_equal(shared.reads, 0);
-    generation_release(generation);
 }
 
 PREPARED(store_that_is_away_costs_nothing)
@@ -272,10 +268,9 @@ PREPARED(store_that_is_away_costs_nothing)
     shared.failure = ZT_UNAVAILABLE;
     generation = open_model(world);
     stored_digest_want(&world->server, generation, A);
-    assert_true(is_found_soon(generation, A));
-    pause_ms(700);
-    wait_until_idle(world);
+    AWAIT(digest_block(generation, A) != NULL);
     generation_release(generation);
+    save_all(world);
 }
 
 PREPARED(fact_of_other_pieces_is_not_taken)

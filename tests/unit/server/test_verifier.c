@@ -7,8 +7,7 @@
 #include <errno.h>
 #include <sys/resource.h>
 
-#define DESCRIPTORS   128
-#define WAIT_LIMIT_MS 20000
+#define DESCRIPTORS 128
 
 enum { A, B, C, D };
 
@@ -407,9 +406,7 @@ WITH_MODELS(with_verify_eager_everything_is_checked_before_it_is_ready)
     generations[1] = adopt(world, "d/b.zt");
     generations[2] = adopt(world, "c.zt");
     report_loaded(world, NULL, 0);
-    for (int i = 0; i < 3000 && !verifier_is_ready(world->server.verifier); i++)
-        pause_ms(1);
-    assert_true(verifier_is_ready(world->server.verifier));
+    AWAIT(verifier_is_ready(world->server.verifier));
     for (int i = 0; i < 3; i++) {
         assert_int_equal(atomic_load(&generations[i]->states[A]), COMPONENT_VERIFIED);
         assert_int_equal(atomic_load(&generations[i]->states[B]),
@@ -522,10 +519,7 @@ WITH_MODELS(units_wait_for_descriptors)
     verifier_start(world->server.verifier, model, JOB_OF_SERVER);
     /* More often than there are units, each of which would be skipped. */
     for (unsigned i = 0; i < 2 * (model->model->component_count + model->model->object_count); i++)
-        for (unsigned waited = 0; !atomic_exchange(&model->used, false); waited++) {
-            assert_true(waited < WAIT_LIMIT_MS);
-            pause_ms(1);
-        }
+        AWAIT(atomic_exchange(&model->used, false));
     while (count > 0)
         close(taken[--count]);
     wait_until_run_ends(model);

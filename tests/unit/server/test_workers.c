@@ -58,7 +58,7 @@ static atomic_uint entered;
 
 static void wait_a_millisecond(void)
 {
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    pause_ms(1);
 }
 
 static void wait_at_gate(struct job *job)

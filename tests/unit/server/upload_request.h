@@ -13,7 +13,6 @@
 #define ASKED_FIELDS  8
 #define ANSWER_TEXT   8192
 #define MODEL_MAX     4096
-#define WAIT_LIMIT_MS 20000
 #define PIECE_DEFAULT 1000
 #define UPLOAD_FOLDER ".ztserve-uploads"
 
@@ -137,10 +136,7 @@ static inline void await_work(struct request *request)
 {
     struct request_state *state = request_state(request);
 
-    for (unsigned waited = 0; !atomic_exchange(&state->woken, false); waited++) {
-        assert_true(waited < WAIT_LIMIT_MS * 10);
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-    }
+    AWAIT(atomic_exchange(&state->woken, false));
 }
 
 static inline void read_body(const struct answer *answer, struct answered *out_answered)
@@ -304,19 +300,13 @@ static inline unsigned entries_of(const struct world *world, const char *folder)
 /* Nothing of any upload is on the disk; what workers still remove is waited for. */
 static inline void assert_nothing_kept(const struct world *world)
 {
-    for (unsigned waited = 0; entries_of(world, UPLOAD_FOLDER) > 0; waited++) {
-        assert_true(waited < WAIT_LIMIT_MS);
-        pause_ms(1);
-    }
+    AWAIT(entries_of(world, UPLOAD_FOLDER) == 0);
 }
 
 /* So many descriptors are open, once workers have let go of what they were hashing. */
 static inline void assert_descriptors(unsigned expected)
 {
-    for (unsigned waited = 0; open_descriptors() != expected; waited++) {
-        assert_true(waited < WAIT_LIMIT_MS);
-        pause_ms(1);
-    }
+    AWAIT(open_descriptors() == expected);
 }
 
 /* Repr-Digest of some bytes. */
