@@ -48,13 +48,17 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "others: breaks by other people's releases; tests/run.sh runs it with --all")
 
 
+# They take minutes, so they begin first: at the end, all processors but one would wait for them.
+LONG = {"test_openapi", "test_packages", "test_parts", "test_bucket_faults", "test_bucket_uploads", "test_crash", "test_fairness"}
+
+
 def pytest_collection_modifyitems(items):
     """Advances through the files of each folder at the same rate, so that some compute while others wait."""
     folders = {}
     for item in items:
         folders.setdefault(item.path.parent, {}).setdefault(item.path)
     places = {path: (at / len(paths), path) for paths in folders.values() for at, path in enumerate(paths)}
-    items.sort(key=lambda item: places[item.path])
+    items.sort(key=lambda item: (item.path.stem not in LONG, places[item.path]))
     without = pytest.mark.skip(reason="skipped: not with sanitizers")
     sanitized = is_sanitized()
     for item in items:

@@ -62,7 +62,7 @@ run_unit_tests()
     # Of the core, little is for several threads at once.
     local selected=()
     [ "${ZT_ONLY:-}" != thread ] || selected=(--tests-regex '^server/|^core/test_(source|frames_source)$')
-    ctest --test-dir "$build" --output-on-failure --parallel "$(nproc)" --no-tests=error "${selected[@]}" 2>&1 |
+    ctest --test-dir "$build" --output-on-failure --parallel "$jobs" --no-tests=error "${selected[@]}" 2>&1 |
         tee "$build/ctest.log"
 }
 
@@ -95,8 +95,8 @@ selected_markers()
     echo "${joined# and }"
 }
 
-# pytest rewrites each test file as it reads it, and keeps the result. One process does it before the workers begin, which
-# would all do it at the same time.
+# pytest rewrites each test file as it reads it, and keeps the result. One process does it beside the unit tests, which
+# mostly wait; otherwise all workers would do it at the same time.
 unset PYTHONDONTWRITEBYTECODE
 compile_tests()
 {
@@ -105,14 +105,11 @@ compile_tests()
 
 run_outside_tests()
 {
-    local suites
-    mapfile -t suites < <(outside_suites)
     if [ "${#suites[@]}" = 0 ]; then
         echo "no tests ran" >"$build/pytest.log"
         return 0
     fi
     echo "==> tests from outside"
-    compile_tests "${suites[@]}"
     ZTSERVE=$(realpath "$build/ztserve") ZT_BUILD_DIR=$(realpath "$build") \
         "$venv/bin/python" -m pytest --timeout "$test_timeout_s" -p no:cacheprovider -rsfE "${keep_failed[@]}" \
         "${side_by_side[@]}" -m "$(selected_markers "${ZT_HTTP:-}")" "${suites[@]}" "$@" 2>&1 |
@@ -146,7 +143,10 @@ fi
 [ -n "${ZT_S3_ENGINE:-}" ] || echo "skipped: no script that starts an object store (ZT_S3_ENGINE is not set)"
 
 failed=0
+mapfile -t suites < <(outside_suites)
+[ "${#suites[@]}" = 0 ] || compile_tests "${suites[@]}" &
 run_unit_tests || failed=1
+wait
 run_outside_tests "$@" || failed=1
 run_bucket_tests || failed=1
 echo "==> results of $build"
