@@ -1,4 +1,4 @@
-"""deploy/kubernetes: what would be built has the types of the API, fits together, and starts a ztserve with settings it knows."""
+"""deploy/kubernetes: what would be applied has the types of the API, fits together, and starts a ztserve with settings it knows."""
 
 import base64
 import hashlib
@@ -37,7 +37,9 @@ BUILDS = {
     "service accounts": ("base", ["components/tokens", "components/service-accounts"]),
     "sidecar": ("sidecar", []),
 }
-FOLDERS = sorted({folder for folder, _ in BUILDS.values()})
+# It runs once, and serves nothing.
+JOB = {"pull": ("pull", [])}
+FOLDERS = sorted({folder for folder, _ in [*BUILDS.values(), *JOB.values()]})
 VERSION = re.search(r"project\(ztserve VERSION ([0-9.]+)", (TOP / "CMakeLists.txt").read_text())[1]
 SUBJECT = "system:serviceaccount:training:trainer"
 TOKENS = f"""
@@ -55,13 +57,18 @@ def built(request):
     return build(*BUILDS[request.param])
 
 
+@pytest.fixture(params=BUILDS | JOB)
+def applied(request):
+    return build(*(BUILDS | JOB)[request.param])
+
+
 def one(objects, kind):
     found = [made for made in objects if made["kind"] == kind]
     return found[0] if found else None
 
 
 def pod_of(objects):
-    return one(objects, "Deployment")["spec"]["template"]["spec"]
+    return (one(objects, "Deployment") or one(objects, "Job"))["spec"]["template"]["spec"]
 
 
 def containers_of(pod):
@@ -90,7 +97,7 @@ def used_by(folder):
 
 
 def test_every_file_is_used():
-    tried = {name for folder, components in BUILDS.values() for name in [folder, *components]}
+    tried = {name for folder, components in [*BUILDS.values(), *JOB.values()] for name in [folder, *components]}
     used = {path for name in tried for path in used_by((FOLDER / name).resolve())}
     assert {path for path in FOLDER.rglob("*") if path.is_file()} == used | {FOLDER / "claim.yaml"}
 
@@ -100,14 +107,14 @@ def wrong_types(objects, folder):
     return json.loads(run_client("kubernetes", folder / "objects"))
 
 
-def test_objects_have_the_types_of_the_api(built, tmp_path):
-    assert all(made["apiVersion"] == CUSTOM[made["kind"]] for made in built if made["kind"] in CUSTOM)
-    assert wrong_types([made for made in built if made["kind"] not in CUSTOM], tmp_path) == []
+def test_objects_have_the_types_of_the_api(applied, tmp_path):
+    assert all(made["apiVersion"] == CUSTOM[made["kind"]] for made in applied if made["kind"] in CUSTOM)
+    assert wrong_types([made for made in applied if made["kind"] not in CUSTOM], tmp_path) == []
 
 
-def test_deleting_a_folder_keeps_the_models(built):
+def test_deleting_a_folder_keeps_the_models(applied):
     """`kubectl delete -k` deletes the objects of a folder, which must not include the claim or its namespace."""
-    assert {made["kind"] for made in built} & {"PersistentVolumeClaim", "PersistentVolume", "Namespace"} == set()
+    assert {made["kind"] for made in applied} & {"PersistentVolumeClaim", "PersistentVolume", "Namespace"} == set()
 
 
 def test_the_claim_is_the_volume_that_everything_mounts(tmp_path):
@@ -127,7 +134,7 @@ def images_in(folder):
     return {container["image"] for pod in pods for container in containers_of(pod) if container["name"] == "ztserve"}
 
 
-def test_one_line_sets_the_image_of_servers(tmp_path):
+def test_one_line_sets_the_image_of_servers_and_jobs(tmp_path):
     assert images_in(FOLDER) == {f"localhost/ztserve:{VERSION}"}
     # The image that `make image` builds.
     assert "image=${ZT_IMAGE:-localhost/ztserve:$version}\n" in (TOP / "deploy" / "image.sh").read_text()
@@ -191,6 +198,13 @@ def test_kubectl_deletes_everything_except_the_claim(folder, api):
     assert len(api.names()) > 1
     kubectl(api, "delete", "-k", FOLDER / folder)
     assert api.names() == ["persistentvolumeclaims/models"]
+
+
+@needs_kubectl
+def test_the_job_can_be_replaced_whether_it_exists_or_not(api):
+    for _ in range(2):
+        kubectl(api, "replace", "--force", "--validate=false", "-k", FOLDER / "pull")
+        assert api.names() == ["jobs/ztserve-pull"]
 
 
 def test_names_lead_to_what_is_there(built):
@@ -267,9 +281,9 @@ def test_pods_have_time_to_drain(built):
     assert (delay >= 5) == (one(built, "Service") is not None)
 
 
-def test_pods_are_restricted(built):
+def test_pods_are_restricted(applied):
     """The profile "restricted" of the Pod Security Standards, and no writable root file system."""
-    pod = pod_of(built)
+    pod = pod_of(applied)
     assert pod["automountServiceAccountToken"] is False and pod["enableServiceLinks"] is False
     assert pod["securityContext"].items() >= {"runAsNonRoot": True, "runAsUser": 65532}.items()
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -405,3 +419,37 @@ def test_the_settings_start_a_server_that_answers_its_probes(built, tmp_path, st
     if "ZTSERVE_AUTH_JWKS" in settings:
         client.headers["Authorization"] = f"Bearer {token_of_service_account(tmp_path, settings)}"
         assert client.get(f"{base}/v1/models").status_code == 200
+
+
+def command_of_job(server, claim):
+    """What the Job's container runs, and its environment: the kubelet expands $(NAME); the claim is a folder here."""
+    container = ztserve_of(build("pull", []))
+    environment = {variable["name"]: variable["value"] for variable in container["env"] if "value" in variable}
+    environment["SERVER"] = server.url
+    expanded = [re.sub(r"\$\((\w+)\)", lambda name: environment[name[1]], argument) for argument in container["args"]]
+    mounted = [mount["mountPath"] for mount in container["volumeMounts"]]
+    assert mounted == ["/models"] and "ZTSERVE_TOKEN" in [variable["name"] for variable in container["env"]]
+    return [PROGRAM, *[re.sub(r"^/models/", f"{claim}/", argument) for argument in expanded]], environment
+
+
+def files_in(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_job_fills_the_claim(tmp_path, start_server):
+    source, claim = tmp_path / "source", tmp_path / "claim"
+    repository = source / "acme" / "tiny"
+    repository.mkdir(parents=True)
+    claim.mkdir()
+    subprocess.run([PROGRAM.parent / "ztserve-example", "--repository", repository], check=True)
+    (tmp_path / "tokens").write_bytes(TOKENS)
+    command, environment = command_of_job(start_server(source, "--tokens", tmp_path / "tokens"), claim)
+    refused = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True)
+    assert refused.returncode != 0 and files_in(claim) == {}, refused.stderr
+    # The second run is a Job that was replaced.
+    for _ in range(2):
+        filled = subprocess.run(command, env=environment | {"ZTSERVE_TOKEN": "secret"}, cwd="/", capture_output=True, text=True)
+        assert filled.returncode == 0, filled.stderr
+        assert files_in(claim) == {f"acme/tiny/{name}": content for name, content in files_in(repository).items()}
+    listing = requests.get(f"{start_server(claim).url}/v1/models").json()
+    assert [model["name"] for model in listing["models"]] == ["acme/tiny/model"]
