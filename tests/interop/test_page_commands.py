@@ -27,10 +27,11 @@ from server_process import PROGRAM, TOP
 COMMAND_S = 180
 # Which environment has what a block uses; the first that matches. All other blocks run with the Python of the tests.
 ENVIRONMENTS = {
-    r"\b(transformers|torch)\b": "transformers-5.23.0",
-    r"\b(zarr|xarray)\b": "zarr",
-    r"(^|\s)hf |huggingface_hub": "hub-2.4.0",
+    r"\b(import|from) [\w., ]*\b(transformers|torch)\b": "transformers-5.23.0",
+    r"\b(import|from) [\w., ]*\b(zarr|xarray)\b": "zarr",
+    r"(^|\s)hf \w|\b(import|from) huggingface_hub\b": "hub-2.4.0",
 }
+COMMANDS = ("sh", "bash", "python")
 # As in conftest.py: other people's releases break these more often than a change of ours.
 OTHERS = {"transformers-5.23.0", "zarr"}
 
@@ -242,6 +243,8 @@ class Places:
 
 
 def environment_of(block):
+    if block.language not in COMMANDS:
+        return None
     return next((name for pattern, name in ENVIRONMENTS.items() if re.search(pattern, block.text, re.MULTILINE)), None)
 
 
