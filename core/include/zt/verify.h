@@ -49,6 +49,21 @@ enum zt_status zt_component_check(const struct zt_model *model,
                                   const struct zt_progress *progress,
                                   struct zt_component_check *out_check, struct zt_error *error);
 
+/* One of several components to check. */
+struct zt_component_to_check {
+    const struct zt_component *component;
+    const struct zt_progress *progress; /* may be NULL; one call must not stop the others */
+    /* The result of zt_component_check. */
+    enum zt_status status;
+    struct zt_component_check check;
+    struct zt_error error;
+};
+
+/* Does what zt_component_check does for components of one file, two at a time where that is faster
+ * (zt_hasher_update_pair). Sets status, check and error of each. */
+void zt_components_check(const struct zt_model *model, struct zt_source *source,
+                         struct zt_component_to_check *items, size_t count);
+
 /* Checks the content rules of an object's type and layout (docs/rules/data.md). ZT_OK if they hold
  * or there are none. ZT_INVALID or ZT_CORRUPT with rule, object, component and offset (of the
  * component, or of the frame that does not decode); ZT_UNSUPPORTED if they cannot be checked,

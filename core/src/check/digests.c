@@ -156,19 +156,12 @@ static bool is_judgeable(const struct zt_model *model, const struct zt_component
     return status == ZT_OK;
 }
 
-/* Hashes the bytes and sets verdict, hashed_bytes and actual. */
-static enum zt_status compare(struct zt_hashing *hashing, const struct zt_model *model,
-                              const struct zt_component *component,
-                              const struct stated_digest *stated, struct zt_component_check *check,
-                              struct zt_error *error)
+/* Sets verdict, hashed_bytes and actual once the bytes have been hashed, or could not be. */
+static enum zt_status judge(const struct zt_hashing *hashing, enum zt_status status,
+                            const struct stated_digest *stated, struct zt_component_check *check)
 {
     struct zt_digest actual;
-    enum zt_status status =
-        zt_hashing_start(hashing, stated->algorithm, chunk_size(component), error);
 
-    if (status == ZT_OK)
-        status = hash_covered(hashing, model, component, error);
-    assert(hashing->reported_bytes <= component->length);
     check->hashed_bytes = hashing->reported_bytes;
     check->verdict = ZT_VERDICT_FAILED;
     if (status != ZT_OK)
@@ -178,6 +171,31 @@ static enum zt_status compare(struct zt_hashing *hashing, const struct zt_model 
     zt_digest_format(&actual, check->actual);
     if (stated->is_possible && zt_digest_equal(&stated->digest, &actual))
         check->verdict = ZT_VERDICT_VERIFIED;
+    return ZT_OK;
+}
+
+static enum zt_status compare(struct zt_hashing *hashing, const struct zt_model *model,
+                              const struct zt_component *component,
+                              const struct stated_digest *stated, struct zt_component_check *check,
+                              struct zt_error *error)
+{
+    enum zt_status status =
+        zt_hashing_start(hashing, stated->algorithm, chunk_size(component), error);
+
+    if (status == ZT_OK)
+        status = hash_covered(hashing, model, component, error);
+    assert(hashing->reported_bytes <= component->length);
+    return judge(hashing, status, stated, check);
+}
+
+/* Bytes that do not decode give a verdict; bytes that cannot be read do not. */
+static enum zt_status report(enum zt_status status, const struct zt_component_check *check,
+                             struct zt_component_check *out_check)
+{
+    if (status != ZT_OK && status != ZT_CORRUPT)
+        return status;
+    assert(check->verdict != ZT_VERDICT_VERIFIED || check->actual[0] != '\0');
+    *out_check = *check;
     return ZT_OK;
 }
 
@@ -198,10 +216,128 @@ enum zt_status zt_component_check(const struct zt_model *model,
             status = compare(&hashing, model, component, &stated, &check, error);
     }
     zt_hashing_free(&hashing);
-    /* Bytes that do not decode give a verdict; bytes that cannot be read do not. */
-    if (status != ZT_OK && status != ZT_CORRUPT)
-        return status;
-    assert(check.verdict != ZT_VERDICT_VERIFIED || check.actual[0] != '\0');
-    *out_check = check;
-    return ZT_OK;
+    return report(status, &check, out_check);
+}
+
+/* --- several components --- */
+
+/* A component that is being hashed, beside that of the other lane. */
+struct lane {
+    struct zt_component_to_check *item; /* NULL: the lane is free */
+    struct stated_digest stated;
+    struct zt_hashing hashing;
+};
+
+/* Whether the digest is the SHA-256 of a run of the file. Remote bytes arrive in order, so they are
+ * not read in two places. */
+static bool suits_lane(const struct zt_model *model, const struct zt_component *component,
+                       const struct zt_source *source, struct stated_digest *out_stated)
+{
+    return !zt_source_is_remote(source) && component->digest != NULL && component->length > 0 &&
+           !zt_digest_covers_entries(model) &&
+           (zt_digest_covers_stored(model) || zt_component_is_plain(component)) &&
+           is_judgeable(model, component, out_stated) && out_stated->algorithm == ZT_DIGEST_SHA256;
+}
+
+static void end_lane(struct lane *lane, enum zt_status status)
+{
+    struct zt_component_to_check *item = lane->item;
+    struct zt_component_check check = {.verdict = ZT_VERDICT_UNSUPPORTED};
+
+    copy_expected(item->component, check.expected);
+    status = judge(&lane->hashing, status, &lane->stated, &check);
+    item->status = report(status, &check, &item->check);
+    zt_hashing_free(&lane->hashing);
+    lane->item = NULL;
+}
+
+/* Takes the next component that suits a lane; checks those before it at once. */
+static void fill_lane(struct lane *lane, const struct zt_model *model, struct zt_source *source,
+                      struct zt_component_to_check **next, struct zt_component_to_check *end)
+{
+    while (lane->item == NULL && *next < end) {
+        struct zt_component_to_check *item = (*next)++;
+        const struct zt_component *component = item->component;
+        enum zt_status status;
+
+        zt_error_clear(&item->error);
+        if (!suits_lane(model, component, source, &lane->stated)) {
+            item->status = zt_component_check(model, component, source, item->progress,
+                                              &item->check, &item->error);
+            continue;
+        }
+        *lane = (struct lane){.item = item,
+                              .stated = lane->stated,
+                              .hashing = {.source = source,
+                                          .progress = item->progress,
+                                          .offset = component->offset,
+                                          .left = component->length}};
+        status = zt_hashing_start(&lane->hashing, lane->stated.algorithm, chunk_size(component),
+                                  &item->error);
+        if (status != ZT_OK)
+            end_lane(lane, status);
+    }
+}
+
+/* Hashes what the lane's component has left. */
+static void finish_alone(struct lane *lane)
+{
+    end_lane(lane, zt_hashing_run(&lane->hashing, lane->hashing.offset, lane->hashing.left,
+                                  &lane->item->error));
+}
+
+/* Reports what the lane has hashed, and ends it if that was all, or if it is to stop. */
+static void settle(struct lane *lane)
+{
+    const uint64_t done = lane->item->component->length - lane->hashing.left;
+    const enum zt_status status = zt_hashing_report(&lane->hashing, done, &lane->item->error);
+
+    if (status != ZT_OK || lane->hashing.left == 0)
+        end_lane(lane, status);
+}
+
+/* One of two components cannot be read: only a check of each alone shows which. */
+static void check_again(struct lane *lane, const struct zt_model *model)
+{
+    struct zt_component_to_check *item = lane->item;
+
+    item->status = zt_component_check(model, item->component, lane->hashing.source, item->progress,
+                                      &item->check, &item->error);
+    zt_hashing_free(&lane->hashing);
+    lane->item = NULL;
+}
+
+static void advance_both(struct lane lanes[2], const struct zt_model *model)
+{
+    struct zt_error ignored;
+    const enum zt_status status = zt_hashing_pair(&lanes[0].hashing, &lanes[1].hashing, &ignored);
+
+    if (status != ZT_OK) {
+        check_again(&lanes[0], model);
+        check_again(&lanes[1], model);
+        return;
+    }
+    settle(&lanes[0]);
+    settle(&lanes[1]);
+}
+
+void zt_components_check(const struct zt_model *model, struct zt_source *source,
+                         struct zt_component_to_check *items, size_t count)
+{
+    struct zt_component_to_check *next = items;
+    struct zt_component_to_check *end = items + count;
+    struct lane lanes[2] = {{.item = NULL}, {.item = NULL}};
+
+    assert(source != NULL);
+    for (;;) {
+        fill_lane(&lanes[0], model, source, &next, end);
+        fill_lane(&lanes[1], model, source, &next, end);
+        if (lanes[0].item == NULL || lanes[1].item == NULL)
+            break;
+        advance_both(lanes, model);
+    }
+    for (size_t i = 0; i < 2; i++)
+        if (lanes[i].item != NULL)
+            finish_alone(&lanes[i]);
+    assert(next == end);
 }

@@ -37,38 +37,55 @@ enum zt_status zt_hashing_report(struct zt_hashing *hashing, uint64_t total_byte
     return ZT_OK;
 }
 
-struct mapped_part {
+/* The next bytes of a run. */
+struct part {
     struct zt_hasher *hasher;
     const uint8_t *bytes;
     size_t length;
+    bool is_mapped; /* only touched inside zt_source_touch */
 };
 
-static void hash_mapped(void *context)
+/* Finds the next bytes: in the mapping if they are in the page cache, else by a read into the
+ * buffer. */
+static enum zt_status take_part(struct zt_hashing *hashing, uint64_t offset, uint64_t length,
+                                struct part *out_part, struct zt_error *error)
 {
-    const struct mapped_part *part = context;
+    struct part part = {.hasher = hashing->hasher};
+    enum zt_status status = ZT_OK;
+
+    assert(length > 0);
+    zt_source_read_on(hashing->source, offset, length, 0);
+    part.length = length < MAPPED_SIZE ? (size_t)length : MAPPED_SIZE;
+    if (length >= MAPPED_MIN)
+        part.bytes = zt_source_resident(hashing->source, offset, part.length);
+    part.is_mapped = part.bytes != NULL;
+    if (!part.is_mapped) {
+        part.bytes = hashing->chunk;
+        part.length = length < hashing->chunk_size ? (size_t)length : hashing->chunk_size;
+        status = zt_source_read_at(hashing->source, offset, hashing->chunk, part.length, error);
+    }
+    *out_part = part;
+    return status;
+}
+
+static void hash_one(void *context)
+{
+    const struct part *part = context;
 
     zt_hasher_update(part->hasher, part->bytes, part->length);
 }
 
-/* Hashes the next bytes: from the mapping if they are in the page cache, else through the
- * buffer. */
 static enum zt_status hash_part(struct zt_hashing *hashing, uint64_t offset, uint64_t length,
-                                size_t *out_part, struct zt_error *error)
+                                size_t *out_length, struct zt_error *error)
 {
-    struct mapped_part part = {.hasher = hashing->hasher};
-    enum zt_status status;
+    struct part part;
+    enum zt_status status = take_part(hashing, offset, length, &part, error);
 
-    part.length = length < MAPPED_SIZE ? (size_t)length : MAPPED_SIZE;
-    if (length >= MAPPED_MIN)
-        part.bytes = zt_source_resident(hashing->source, offset, part.length);
-    *out_part = part.length;
-    if (part.bytes != NULL)
-        return zt_source_touch(hashing->source, offset, part.length, hash_mapped, &part, error);
-    *out_part = length < hashing->chunk_size ? (size_t)length : hashing->chunk_size;
-    assert(*out_part <= length && *out_part <= hashing->chunk_size);
-    status = zt_source_read_at(hashing->source, offset, hashing->chunk, *out_part, error);
-    if (status == ZT_OK)
-        zt_hasher_update(hashing->hasher, hashing->chunk, *out_part);
+    if (status == ZT_OK && part.is_mapped)
+        status = zt_source_touch(hashing->source, offset, part.length, hash_one, &part, error);
+    else if (status == ZT_OK)
+        hash_one(&part);
+    *out_length = part.length;
     return status;
 }
 
@@ -81,7 +98,6 @@ enum zt_status zt_hashing_run(struct zt_hashing *hashing, uint64_t offset, uint6
     while (status == ZT_OK && length > 0) {
         size_t part;
 
-        zt_source_read_on(hashing->source, offset, length, 0);
         status = hash_part(hashing, offset, length, &part, error);
         if (status != ZT_OK)
             return status;
@@ -89,6 +105,44 @@ enum zt_status zt_hashing_run(struct zt_hashing *hashing, uint64_t offset, uint6
         length -= part;
         status = zt_hashing_report(hashing, hashing->reported_bytes + part, error);
     }
+    return status;
+}
+
+/* --- two runs --- */
+
+static void hash_both(void *context)
+{
+    const struct part *parts = context;
+
+    zt_hasher_update_pair(parts[0].hasher, parts[0].bytes, parts[0].length, parts[1].hasher,
+                          parts[1].bytes, parts[1].length);
+}
+
+enum zt_status zt_hashing_pair(struct zt_hashing *first, struct zt_hashing *second,
+                               struct zt_error *error)
+{
+    const uint64_t left = first->left < second->left ? first->left : second->left;
+    /* A truncated file lacks the later of two ranges first. */
+    const uint64_t last = first->offset > second->offset ? first->offset : second->offset;
+    struct part parts[2];
+    size_t length;
+    enum zt_status status = take_part(first, first->offset, left, &parts[0], error);
+
+    assert(first->source == second->source && left > 0);
+    if (status == ZT_OK)
+        status = take_part(second, second->offset, left, &parts[1], error);
+    if (status != ZT_OK)
+        return status;
+    length = parts[0].length < parts[1].length ? parts[0].length : parts[1].length;
+    parts[0].length = parts[1].length = length;
+    if (parts[0].is_mapped || parts[1].is_mapped)
+        status = zt_source_touch(first->source, last, length, hash_both, parts, error);
+    else
+        hash_both(parts);
+    first->offset += length;
+    first->left -= length;
+    second->offset += length;
+    second->left -= length;
     return status;
 }
 

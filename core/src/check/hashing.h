@@ -1,4 +1,4 @@
-/* Hashing runs of a source's bytes through one buffer, with progress. */
+/* Hashing runs of a source's bytes, with progress: one, or two side by side. */
 #ifndef ZT_CHECK_HASHING_H
 #define ZT_CHECK_HASHING_H
 
@@ -14,6 +14,9 @@ struct zt_hashing {
     uint8_t *chunk;
     size_t chunk_size;
     uint64_t reported_bytes; /* reported to progress so far */
+    /* The rest of a run: for zt_hashing_pair. */
+    uint64_t offset;
+    uint64_t left;
 };
 
 /* Starts a digest. ZT_NO_MEMORY. zt_hashing_free must be called even after a failure. */
@@ -24,6 +27,12 @@ enum zt_status zt_hashing_start(struct zt_hashing *hashing, enum zt_digest_algor
  * it. */
 enum zt_status zt_hashing_run(struct zt_hashing *hashing, uint64_t offset, uint64_t length,
                               struct zt_error *error);
+
+/* Hashes the next bytes of two runs of the same source, equally many of each, and moves offset and
+ * left of both. Both runs must have bytes left; nothing is reported to progress. ZT_IO: the digests
+ * of both are lost. */
+enum zt_status zt_hashing_pair(struct zt_hashing *first, struct zt_hashing *second,
+                               struct zt_error *error);
 
 /* Reports that total_bytes, counted from the start, have been read. ZT_ARGUMENT if progress stops
  * it. */
