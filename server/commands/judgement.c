@@ -106,21 +106,65 @@ static void note_wrong_digest(struct judgement *judgement, const struct subject 
     note_about(judgement, subject, ZT_CORRUPT, error);
 }
 
+/* Adds an object's components from number first on to those to check. False: no more fit, or the
+ * next is in another file than the first of all. */
+static bool add_components(struct judgement *judgement, const struct zt_object *object,
+                           uint32_t first)
+{
+    const struct zt_component *components = zt_object_components(judgement->file.model, object);
+
+    for (uint32_t i = first; i < object->component_count; i++) {
+        struct zt_component_to_check *item = &judgement->checked[judgement->checked_count];
+
+        if (judgement->checked_count == JUDGED_TOGETHER ||
+            (judgement->checked_count > 0 &&
+             components[i].shard != judgement->checked[0].component->shard))
+            return false;
+        item->component = &components[i];
+        item->progress = judgement->progress;
+        judgement->checked_count++;
+    }
+    return true;
+}
+
+/* Checks the digests of the component and of some that will be judged after it. */
+static void check_digests(struct judgement *judgement, const struct subject *subject)
+{
+    const struct zt_model *model = judgement->file.model;
+    const struct zt_object *end = model->objects + model->object_count;
+    const struct zt_object *next = subject->object;
+    uint32_t first = (uint32_t)(subject->component - zt_object_components(model, next));
+
+    judgement->checked_count = 0;
+    judgement->checked_used = 0;
+    for (; next < end && add_components(judgement, next, first); next++)
+        first = 0;
+    zt_components_check(model, subject->source, judgement->checked, judgement->checked_count);
+    assert(judgement->checked_count > 0);
+}
+
+/* The result for the component, valid until the next call. */
+static struct zt_component_to_check *check_digest(struct judgement *judgement,
+                                                  const struct subject *subject)
+{
+    if (judgement->checked_used == judgement->checked_count ||
+        judgement->checked[judgement->checked_used].component != subject->component)
+        check_digests(judgement, subject);
+    assert(judgement->checked[judgement->checked_used].component == subject->component);
+    return &judgement->checked[judgement->checked_used++];
+}
+
 /* False if the bytes need no further checks. */
 static bool judge_digest(struct judgement *judgement, const struct subject *subject)
 {
-    struct zt_component_check check;
-    struct zt_error error;
-    enum zt_status status;
+    struct zt_component_to_check *checked = check_digest(judgement, subject);
+    struct zt_error error = checked->error;
 
-    zt_error_clear(&error);
-    status = zt_component_check(judgement->file.model, subject->component, subject->source,
-                                judgement->progress, &check, &error);
-    if (status != ZT_OK) {
-        note_about(judgement, subject, status, &error);
+    if (checked->status != ZT_OK) {
+        note_about(judgement, subject, checked->status, &error);
         return false;
     }
-    switch (check.verdict) {
+    switch (checked->check.verdict) {
     case ZT_VERDICT_VERIFIED:
         judgement->verified++;
         break;
@@ -129,11 +173,11 @@ static bool judge_digest(struct judgement *judgement, const struct subject *subj
         break;
     case ZT_VERDICT_UNSUPPORTED:
         zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "digest %.100s cannot be checked",
-                check.expected);
+                checked->check.expected);
         note_about(judgement, subject, ZT_UNSUPPORTED, &error);
         break;
     case ZT_VERDICT_FAILED:
-        note_wrong_digest(judgement, subject, &check, &error);
+        note_wrong_digest(judgement, subject, &checked->check, &error);
         return false;
     }
     return true;

@@ -20,6 +20,9 @@ struct judged_gaps {
     const struct zt_shard *part; /* that is being looked at */
 };
 
+/* The maximum number of components whose digests are checked in one go. */
+#define JUDGED_TOGETHER 8u
+
 /* Counts failures, and keeps the first of each kind. */
 struct judgement {
     const char *path;
@@ -34,6 +37,10 @@ struct judgement {
     struct zt_error first_unsupported;
     struct zt_error first_bad;
     struct judged_gaps gaps; /* only if the file is not bad */
+    /* The digests of the next components. */
+    struct zt_component_to_check checked[JUDGED_TOGETHER];
+    uint32_t checked_count;
+    uint32_t checked_used;
     /* Bytes of all tensors, if the index states another number; otherwise 0. */
     uint64_t differing_size_bytes;
 };

@@ -125,7 +125,7 @@ static enum component_state verify(struct export_runner *runner)
 
     if (order->server->config->verify != CONFIG_VERIFY_OFF && length <= SMALL_BYTES &&
         atomic_load(&order->generation->states[component]) == COMPONENT_UNCHECKED) {
-        verifier_check_now(order->server->verifier, order->generation, component, NULL);
+        verifier_check_now(order->server->verifier, order->generation, component);
         runner->spent_bytes += length;
     }
     return verifier_ask(order->server->verifier, order->generation, component, &runner->waiter);

@@ -40,10 +40,10 @@ enum component_state verifier_ask(struct verifier *verifier, struct generation *
 enum component_state verifier_insist(struct verifier *verifier, struct generation *generation,
                                      uint32_t component, struct waiter *waiter);
 
-/* Checks one component on this worker, and wakes all requests that wait for it. run, which may be
- * NULL, counts the progress. Does nothing for a generation without verdicts. */
+/* Checks one component on this worker, and wakes all requests that wait for it. Does nothing for a
+ * generation without verdicts. */
 void verifier_check_now(struct verifier *verifier, struct generation *generation,
-                        uint32_t component, struct run *run);
+                        uint32_t component);
 
 /* Records verdicts (one enum zt_verdict per component) of an upload that was read completely before
  * it was published. Components that are already known or being checked do not change. */

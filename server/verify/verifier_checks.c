@@ -219,59 +219,51 @@ static void count_check(enum zt_status status, enum zt_verdict verdict)
                1);
 }
 
-/* Hashes the component. Wrong bytes from a remote store may be a transfer error: they are fetched
- * once more, and the second result counts. */
-static enum zt_status hash(struct check *check, struct zt_component_check *result,
-                           struct zt_error *error)
+/* Wrong bytes from a remote store may be a transfer error: they are fetched once more, and the
+ * second result counts. */
+static void check_again_if_remote(struct check *check, struct zt_source *source,
+                                  struct zt_component_to_check *item)
 {
-    struct generation *generation = check->generation;
-    const struct zt_model *model = generation->model;
-    const struct zt_component *component = &model->components[check->component];
-    const struct zt_files files = generation_files(generation);
-    struct zt_source *source = zt_files_source(&files, component);
-    const struct zt_progress progress = {on_hashed, check};
-    enum zt_status status = zt_component_check(model, component, source, &progress, result, error);
+    const struct generation *generation = check->generation;
+    const struct zt_component *component = item->component;
 
-    if (status != ZT_OK || result->verdict != ZT_VERDICT_FAILED || source == NULL ||
+    if (item->status != ZT_OK || item->check.verdict != ZT_VERDICT_FAILED || source == NULL ||
         component->length == 0 ||
         !zt_source_invalidate(source, component->offset, component->length))
-        return status;
+        return;
     log_write(LOG_LEVEL_WARN,
               "%s: component %u does not match its digest; its bytes are fetched again",
               generation->path, check->component);
-    *result = (struct zt_component_check){.verdict = ZT_VERDICT_UNSUPPORTED};
-    return zt_component_check(model, component, source, &progress, result, error);
+    item->check = (struct zt_component_check){.verdict = ZT_VERDICT_UNSUPPORTED};
+    item->status = zt_component_check(generation->model, component, source, item->progress,
+                                      &item->check, &item->error);
 }
 
-/* Runs a check, from hashing to waking its waiters, and frees it. */
-static void run_check(struct check *check)
+/* Records what a check found, wakes its waiters, and frees it. */
+static void conclude(struct check *check, struct zt_component_to_check *item)
 {
     struct generation *generation = check->generation;
-    struct zt_component_check result = {.verdict = ZT_VERDICT_UNSUPPORTED};
-    struct zt_error error;
-    struct waiter *waiter;
     bool was_corrupt = atomic_load(&generation->states[check->component]) == COMPONENT_CORRUPT;
-    enum zt_status status;
+    struct waiter *waiter;
 
-    zt_error_clear(&error);
-    status = hash(check, &result, &error);
     /* If the file was written to, the verdict is about other bytes than the generation's. */
-    if (status == ZT_OK && !generation_is_unwritten(generation))
-        status =
-            zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
-    count_check(status, result.verdict);
-    if (status == ZT_OK && result.verdict == ZT_VERDICT_FAILED && !was_corrupt)
-        log_corrupt(check, &result);
+    if (item->status == ZT_OK && !generation_is_unwritten(generation))
+        item->status = zt_fail(&item->error, ZT_IO, NULL, ZT_NO_OFFSET,
+                               "the file was changed while it was read");
+    count_check(item->status, item->check.verdict);
+    if (item->status == ZT_OK && item->check.verdict == ZT_VERDICT_FAILED && !was_corrupt)
+        log_corrupt(check, &item->check);
     /* The store itself logs that it is unreachable, and a replaced file is checked as a new
      * generation. */
-    if (status != ZT_OK && status != ZT_ARGUMENT && status != ZT_UNAVAILABLE && status != ZT_STALE)
+    if (item->status != ZT_OK && item->status != ZT_ARGUMENT && item->status != ZT_UNAVAILABLE &&
+        item->status != ZT_STALE)
         log_write(LOG_LEVEL_WARN, "%s: component %u cannot be checked: %s", generation->path,
-                  check->component, error.message);
+                  check->component, item->error.message);
     pthread_mutex_lock(&verification_of(generation)->lock);
-    record(check, status, &result);
+    record(check, item->status, &item->check);
     waiter = check->waiters;
     pthread_mutex_unlock(&verification_of(generation)->lock);
-    if (status == ZT_OK) {
+    if (item->status == ZT_OK) {
         verifier_mark_dirty(check->verifier, generation);
         stored_digest_want(check->verifier->server, generation, check->component);
     }
@@ -280,25 +272,62 @@ static void run_check(struct check *check)
     free(check);
 }
 
-static void run_check_job(struct job *job)
+/* Runs checks of components of one file, from hashing to waking their waiters, and frees them. */
+static void run_checks(struct check *const checks[], size_t count)
 {
-    run_check((struct check *)job);
+    const struct generation *generation = checks[0]->generation;
+    const struct zt_model *model = generation->model;
+    const struct zt_files files = generation_files(generation);
+    struct zt_source *source = zt_files_source(&files, &model->components[checks[0]->component]);
+    struct zt_component_to_check items[VERIFIER_TOGETHER];
+    struct zt_progress progress[VERIFIER_TOGETHER];
+
+    assert(count > 0 && count <= VERIFIER_TOGETHER);
+    for (size_t i = 0; i < count; i++) {
+        progress[i] = (struct zt_progress){on_hashed, checks[i]};
+        items[i].component = &model->components[checks[i]->component];
+        items[i].progress = &progress[i];
+        items[i].check = (struct zt_component_check){.verdict = ZT_VERDICT_UNSUPPORTED};
+        assert(checks[i]->generation == generation);
+    }
+    zt_components_check(model, source, items, count);
+    for (size_t i = 0; i < count; i++) {
+        check_again_if_remote(checks[i], source, &items[i]);
+        conclude(checks[i], &items[i]);
+    }
 }
 
-void verifier_check_now(struct verifier *verifier, struct generation *generation,
-                        uint32_t component, struct run *run)
+static void run_check_job(struct job *job)
 {
-    struct check *check;
+    struct check *check = (struct check *)job;
 
+    run_checks(&check, 1);
+}
+
+void verifier_check_together(struct verifier *verifier, struct generation *generation,
+                             const uint32_t components[], size_t count, struct run *run)
+{
+    struct check *checks[VERIFIER_TOGETHER];
+    size_t begun = 0;
+
+    assert(count <= VERIFIER_TOGETHER);
     if (verification_of(generation) == NULL)
         return;
     pthread_mutex_lock(&verification_of(generation)->lock);
-    check = add_check(verifier, generation, component);
-    if (check != NULL)
-        check->run = run;
+    for (size_t i = 0; i < count; i++) {
+        checks[begun] = add_check(verifier, generation, components[i]);
+        if (checks[begun] != NULL)
+            checks[begun++]->run = run;
+    }
     pthread_mutex_unlock(&verification_of(generation)->lock);
-    if (check != NULL)
-        run_check(check);
+    if (begun > 0)
+        run_checks(checks, begun);
+}
+
+void verifier_check_now(struct verifier *verifier, struct generation *generation,
+                        uint32_t component)
+{
+    verifier_check_together(verifier, generation, &component, 1, NULL);
 }
 
 /* --- asking --- */

@@ -1,8 +1,9 @@
 /* Runs over all components of a generation. Each component is a unit of work and, with recheck, so
- * is the content of each object. A few slots take one unit after another: from the clients in turn,
- * and for each client from its oldest run. So one large model is hashed on several threads, and
- * many models of a client are hashed in order. Each client leaves one slot free for others, so that
- * another client's run starts at once, even while large components are being hashed. */
+ * is the content of each object. A few slots take units, several components at once because these
+ * are hashed side by side: from the clients in turn, and for each client from its oldest run. So
+ * one large model is hashed on several threads, and many models of a client are hashed in order.
+ * Each client leaves one slot free for others, so that another client's run starts at once, even
+ * while large components are being hashed. */
 #include "verify/verifier_work.h"
 
 #include <assert.h>
@@ -21,6 +22,10 @@
 #define OPEN_TRIES  500
 #define OPEN_GAP_MS 20
 
+/* At this size no more components are added to a share, so that requests for them need not wait
+ * long. */
+#define SHARE_BYTES ((uint64_t)64 << 20)
+
 /* The maximum number of concurrent idle jobs; on most machines the pool has fewer threads for
  * them. */
 #define RUN_SLOTS_MAX 64
@@ -33,6 +38,13 @@ struct run {
     uint32_t active;
     bool recheck;
     atomic_uint_fast64_t hashed_bytes;
+};
+
+/* Units that a slot takes at once. */
+struct share {
+    struct run *run;
+    uint64_t first;
+    uint64_t count;
 };
 
 struct run_slot {
@@ -76,10 +88,30 @@ static bool may_take(const void *context, uint64_t client)
     return busy + 1 < verifier->slot_count;
 }
 
-/* Takes a unit of the next run. Returns false, and the slot becomes idle, if there is none for
+/* The next units of a run: one, or several components of the same file while enough are left for
+ * every slot. */
+static struct share next_share(const struct verifier *verifier, struct run *run)
+{
+    const struct zt_model *model = run->generation->model;
+    const struct zt_component *components = model->components;
+    struct share share = {.run = run, .first = run->next_unit, .count = 1};
+    uint64_t most;
+    uint64_t bytes;
+
+    if (share.first >= model->component_count)
+        return share;
+    most = (model->component_count - share.first) / verifier->slot_count;
+    most = most < VERIFIER_TOGETHER ? most : VERIFIER_TOGETHER;
+    bytes = components[share.first].length;
+    while (share.count < most && (share.count < 2 || bytes < SHARE_BYTES) &&
+           components[share.first + share.count].shard == components[share.first].shard)
+        bytes += components[share.first + share.count++].length;
+    return share;
+}
+
+/* Takes units of the next run. Returns false, and the slot becomes idle, if there are none for
  * it. */
-static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct run **out_run,
-                      uint64_t *out_unit)
+static bool take_units(struct verifier *verifier, struct run_slot *slot, struct share *out_share)
 {
     struct run *run;
 
@@ -91,7 +123,9 @@ static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct r
         return false;
     }
     assert(run->next_unit < run->units);
-    *out_unit = run->next_unit++;
+    *out_share = next_share(verifier, run);
+    run->next_unit += out_share->count;
+    assert(run->next_unit <= run->units);
     run->active++;
     slot->is_busy = true;
     slot->client = run->job.client;
@@ -100,7 +134,6 @@ static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct r
     if (run->next_unit < run->units && run->next_unit != run->generation->model->component_count)
         job_queue_put_back(&verifier->runs, &run->job);
     pthread_mutex_unlock(&verifier->lock);
-    *out_run = run;
     return true;
 }
 
@@ -164,31 +197,58 @@ static bool is_covered_by_shard(const struct generation *generation, uint32_t in
            generation->model->shards[component->shard - 1].digest != NULL;
 }
 
-static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
+/* Whether the component must be hashed now; does what else there is to do for it. */
+static bool prepare_component(struct verifier *verifier, struct run *run, uint32_t unit)
 {
     const struct generation *generation = run->generation;
-    uint32_t count = generation->model->component_count;
     unsigned char state;
 
-    if (unit >= count) {
-        check_content(verifier, run, (uint32_t)(unit - count));
-        return;
-    }
-    if (is_covered_by_shard(generation, (uint32_t)unit))
+    if (is_covered_by_shard(generation, unit))
         verifier_check_shard_now(verifier, run->generation,
                                  generation->model->components[unit].shard - 1);
     state = atomic_load(&generation->states[unit]);
     if (state == COMPONENT_UNDIGESTED || state == COMPONENT_UNSUPPORTED) {
-        stored_digest_want(verifier->server, run->generation, (uint32_t)unit);
-        return;
+        stored_digest_want(verifier->server, run->generation, unit);
+        return false;
     }
     if ((run->recheck && generation->model->components[unit].digest != NULL) ||
-        (state != COMPONENT_VERIFIED && state != COMPONENT_CORRUPT)) {
-        advise_from(generation, unit);
-        verifier_check_now(verifier, run->generation, (uint32_t)unit, run);
-    } else {
-        stored_digest_want(verifier->server, run->generation, (uint32_t)unit);
-        verifier_run_advance(run, generation->model->components[unit].length);
+        (state != COMPONENT_VERIFIED && state != COMPONENT_CORRUPT))
+        return true;
+    stored_digest_want(verifier->server, run->generation, unit);
+    verifier_run_advance(run, generation->model->components[unit].length);
+    return false;
+}
+
+/* Whether the bytes arrive from a store: in order, so one component after another is hashed, and a
+ * request that waits for the first need not wait for the others. */
+static bool is_remote(const struct generation *generation, uint32_t unit)
+{
+    const struct zt_files files = generation_files(generation);
+    struct zt_source *source = zt_files_source(&files, &generation->model->components[unit]);
+
+    return source != NULL && zt_source_is_remote(source);
+}
+
+static void do_share(struct verifier *verifier, const struct share *share)
+{
+    struct run *run = share->run;
+    const uint32_t count = run->generation->model->component_count;
+    uint32_t components[VERIFIER_TOGETHER];
+    size_t chosen = 0;
+    size_t together;
+
+    assert(share->count <= VERIFIER_TOGETHER);
+    if (share->first >= count) {
+        check_content(verifier, run, (uint32_t)(share->first - count));
+        return;
+    }
+    for (uint64_t i = 0; i < share->count; i++)
+        if (prepare_component(verifier, run, (uint32_t)(share->first + i)))
+            components[chosen++] = (uint32_t)(share->first + i);
+    together = is_remote(run->generation, (uint32_t)share->first) ? 1 : chosen;
+    for (size_t i = 0; i < chosen; i += together) {
+        advise_from(run->generation, components[i]);
+        verifier_check_together(verifier, run->generation, &components[i], together, run);
     }
 }
 
@@ -216,11 +276,13 @@ static bool open_for_unit(struct verifier *verifier, const struct run *run)
 }
 
 /* Keeps the run's file open during the unit only, since thousands of runs may wait. */
-static void do_unit_if_wanted(struct verifier *verifier, struct run *run, uint64_t unit)
+static void do_share_if_wanted(struct verifier *verifier, const struct share *share)
 {
+    struct run *run = share->run;
+
     if (is_cancelled(verifier, run) || !open_for_unit(verifier, run))
         return;
-    do_unit(verifier, run, unit);
+    do_share(verifier, share);
     generation_release(run->generation);
 }
 
@@ -271,13 +333,13 @@ static void work(struct job *job)
     struct run_slot *slot = (struct run_slot *)job;
     struct verifier *verifier = slot->verifier;
     int64_t begun_ns = clock_ns();
-    struct run *run;
-    uint64_t unit;
+    struct share share;
 
-    while (take_unit(verifier, slot, &run, &unit)) {
+    while (take_units(verifier, slot, &share)) {
+        struct run *run = share.run;
         bool last;
 
-        do_unit_if_wanted(verifier, run, unit);
+        do_share_if_wanted(verifier, &share);
         pthread_mutex_lock(&verifier->lock);
         assert(run->active > 0);
         run->active--;

@@ -33,6 +33,16 @@ struct verifier {
 /* Schedules saving the generation's verdicts and digests. */
 void verifier_mark_dirty(struct verifier *verifier, struct generation *generation);
 
+/* --- verifier_checks.c: components on demand --- */
+
+/* The maximum number of components that are checked in one go. */
+#define VERIFIER_TOGETHER 8
+
+/* Does what verifier_check_now does, for components of one file. run, which may be NULL, counts the
+ * progress. */
+void verifier_check_together(struct verifier *verifier, struct generation *generation,
+                             const uint32_t components[], size_t count, struct run *run);
+
 /* --- verifier_runs.c: runs over all components of a generation (POST, and verify: eager) --- */
 
 /* Returns false if out of memory. */

@@ -92,7 +92,7 @@ static void over(struct hash_task *task, struct server *server, enum zt_status s
         digests_note(reading->verifier, generation, component);
     }
     if (differs)
-        verifier_check_now(reading->verifier, generation, component, NULL);
+        verifier_check_now(reading->verifier, generation, component);
     generation_release(generation);
     hash_task_clear(task);
     free(reading);

@@ -105,6 +105,25 @@ def test_state_of_a_model_before_and_after(start_server, tmp_path):
     assert_never_served(get(server, component_path("m", "wrong")))
 
 
+def test_post_finds_every_wrong_one_of_many_components(start_server, tmp_path):
+    """Several are hashed at once: long beside short, right beside wrong, SHA-256 beside others."""
+    data = {f"o{i:02}": pattern([300, 70_000, 400_000, 1_500_000][i % 4] + i) for i in range(60)}
+    wrong = [f"o{i:02}" for i in (0, 7, 18, 19, 20, 43, 59)]
+    kinds = ["sha256", "sha256", "sha256", "crc32c", "xxh3"]
+    objects = {name: dense(part, digest=digest_text(kinds[i % 5], part + b"x" * (name in wrong))) for i, (name, part) in enumerate(data.items())}
+    (tmp_path / "m.zt").write_bytes(zt1(objects))
+    server = start_server(tmp_path)
+    for _ in range(2):
+        state = verify(server, "m")
+        assert state["components"] == {"total": 60, "verified": 53, "failed": 7, "unsupported": 0, "undigested": 0}
+        assert state["bytes"]["hashed"] == state["bytes"]["total"]
+        found = {failure["object"]: failure["actual"] for failure in state["failures"]}
+        assert found == {name: digest_text(kinds[int(name[1:]) % 5], data[name]) for name in wrong}
+    for name, part in data.items():
+        answer = get(server, component_path("m", name))
+        assert answer.status == 500 if name in wrong else answer.body == part
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_post_finds_the_wrong_components(server, name):
     assert verify(server, f"{name}.good")["state"] == "verified"

@@ -60,7 +60,8 @@ struct zt_component_to_check {
 };
 
 /* Does what zt_component_check does for components of one file, two at a time where that is faster
- * (zt_hasher_update_pair). Sets status, check and error of each. */
+ * (zt_hasher_update_pair). source may be NULL, as there. Sets status, check and error of each;
+ * check keeps its value where the status is an error. */
 void zt_components_check(const struct zt_model *model, struct zt_source *source,
                          struct zt_component_to_check *items, size_t count);
 

@@ -233,8 +233,8 @@ struct lane {
 static bool suits_lane(const struct zt_model *model, const struct zt_component *component,
                        const struct zt_source *source, struct stated_digest *out_stated)
 {
-    return !zt_source_is_remote(source) && component->digest != NULL && component->length > 0 &&
-           !zt_digest_covers_entries(model) &&
+    return source != NULL && !zt_source_is_remote(source) && component->digest != NULL &&
+           component->length > 0 && !zt_digest_covers_entries(model) &&
            (zt_digest_covers_stored(model) || zt_component_is_plain(component)) &&
            is_judgeable(model, component, out_stated) && out_stated->algorithm == ZT_DIGEST_SHA256;
 }
@@ -328,7 +328,6 @@ void zt_components_check(const struct zt_model *model, struct zt_source *source,
     struct zt_component_to_check *end = items + count;
     struct lane lanes[2] = {{.item = NULL}, {.item = NULL}};
 
-    assert(source != NULL);
     for (;;) {
         fill_lane(&lanes[0], model, source, &next, end);
         fill_lane(&lanes[1], model, source, &next, end);
