@@ -221,7 +221,7 @@ enum zt_status zt_component_check(const struct zt_model *model,
 
 /* --- several components --- */
 
-/* A component that is being hashed, beside that of the other lane. */
+/* A component that is being hashed while the other lane hashes another one. */
 struct lane {
     struct zt_component_to_check *item; /* NULL: the lane is free */
     struct stated_digest stated;

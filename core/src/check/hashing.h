@@ -29,8 +29,8 @@ enum zt_status zt_hashing_run(struct zt_hashing *hashing, uint64_t offset, uint6
                               struct zt_error *error);
 
 /* Hashes the next bytes of two runs of the same source, equally many of each, and moves offset and
- * left of both. Both runs must have bytes left; nothing is reported to progress. ZT_IO: the digests
- * of both are lost. */
+ * left of both. Both runs must have bytes left. Does not report to progress. ZT_IO: the digests of
+ * both are lost. */
 enum zt_status zt_hashing_pair(struct zt_hashing *first, struct zt_hashing *second,
                                struct zt_error *error);
 
