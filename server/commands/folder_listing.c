@@ -1,5 +1,5 @@
-/* The models below a folder or on a server: name, format, objects, size, and why one cannot be
- * read. */
+/* The models below a folder or on a server: name, format, objects, parameters, size, and why one
+ * cannot be read. */
 #include "commands/folder_listing.h"
 
 #include <assert.h>
@@ -33,6 +33,8 @@ struct listed_model {
     char format[KIND_SIZE];
     char version[VERSION_SIZE];
     uint32_t object_count;
+    bool has_parameters; /* their number is known */
+    uint64_t parameters;
     uint64_t size_bytes;
     int64_t modified_ns;
     struct zt_error *error; /* NULL: it can be read */
@@ -54,6 +56,7 @@ static void describe(const struct opened_file *opened, struct listed_model *mode
     snprintf(model->format, sizeof(model->format), "%s", opened->model->format_name);
     snprintf(model->version, sizeof(model->version), "%.*s", (int)version.length, version.bytes);
     model->object_count = opened->model->object_count;
+    model->has_parameters = zt_model_elements(opened->model, &model->parameters);
     model->size_bytes = opened_file_size(opened, model->file->path);
     if (!opened_file_modified_ns(opened, &model->modified_ns))
         model->modified_ns = 0;
@@ -176,6 +179,7 @@ static bool add_listed(void *context, const struct json_t *object)
     copy_text(object, "version", model.version, sizeof(model.version));
     (void)json_member_whole(object, "objects", &objects);
     (void)json_member_whole(object, "size", &model.size_bytes);
+    model.has_parameters = json_member_whole(object, "parameters", &model.parameters) == JSON_FOUND;
     model.object_count = (uint32_t)objects;
     if (model.own_name == NULL || model.text == NULL ||
         zt_array_reserve(&listing->models, &listing->capacity, listing->count + 1,
@@ -208,13 +212,13 @@ enum zt_status folder_listing_fetch(const char *url, struct folder_listing *out_
 
 /* --- the table --- */
 
-enum column { NAME, FORMAT, OBJECTS, SIZE, COLUMNS };
+enum column { NAME, FORMAT, OBJECTS, PARAMETERS, SIZE, COLUMNS };
 
-static const char *const titles[COLUMNS] = {"NAME", "FORMAT", "OBJECTS", "SIZE"};
+static const char *const titles[COLUMNS] = {"NAME", "FORMAT", "OBJECTS", "PARAMETERS", "SIZE"};
 
 static bool is_number(enum column column)
 {
-    return column == OBJECTS || column == SIZE;
+    return column == OBJECTS || column == PARAMETERS || column == SIZE;
 }
 
 static size_t write_cell(FILE *stream, const struct listed_model *model, enum column column)
@@ -232,6 +236,11 @@ static size_t write_cell(FILE *stream, const struct listed_model *model, enum co
     case OBJECTS:
         snprintf(text, sizeof(text), "%" PRIu32, model->object_count);
         if (model->error != NULL)
+            snprintf(text, sizeof(text), "-");
+        break;
+    case PARAMETERS:
+        listing_format_count(model->parameters, text, sizeof(text));
+        if (!model->has_parameters)
             snprintf(text, sizeof(text), "-");
         break;
     default:
@@ -351,6 +360,11 @@ static void put_model(struct json *json, const struct listed_model *model)
     json_key_string(json, "objects");
     if (model->error == NULL)
         json_uint(json, model->object_count);
+    else
+        json_put_null(json);
+    json_key_string(json, "parameters");
+    if (model->has_parameters)
+        json_uint(json, model->parameters);
     else
         json_put_null(json);
     json_key_string(json, "modified");

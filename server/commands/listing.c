@@ -224,25 +224,32 @@ static void show_size(FILE *stream, uint64_t bytes)
         fprintf(stream, " (%s)", text);
 }
 
-/* "1.2 B parameters"; nothing if their number does not fit in 64 bits. */
-static void show_parameters(FILE *stream, const struct zt_model *model)
+void listing_format_count(uint64_t count, char *out_text, size_t size)
 {
     static const char *const units[] = {"K", "M", "B", "T"};
-    uint64_t elements;
-    double shown;
+    double shown = (double)count / 1000;
     unsigned unit = 0;
 
-    if (!zt_model_elements(model, &elements))
-        return;
-    if (elements < 1000) {
-        fprintf(stream, "%" PRIu64 " parameter%s, ", elements, elements == 1 ? "" : "s");
+    if (count < 1000) {
+        snprintf(out_text, size, "%" PRIu64, count);
         return;
     }
-    /* Numbers that would be rounded to 1000.0 are shown in the next unit. */
-    for (shown = (double)elements / 1000;
-         shown >= 999.95 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
+    /* What would be rounded to 1000.0 is shown in the next unit. */
+    for (; shown >= 999.95 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
         shown /= 1000;
-    fprintf(stream, "%.1f %s parameters, ", shown, units[unit]);
+    snprintf(out_text, size, "%.1f %s", shown, units[unit]);
+}
+
+/* Nothing if the number of parameters does not fit in 64 bits. */
+static void show_parameters(FILE *stream, const struct zt_model *model)
+{
+    uint64_t count;
+    char text[32];
+
+    if (!zt_model_elements(model, &count))
+        return;
+    listing_format_count(count, text, sizeof(text));
+    fprintf(stream, "%s parameter%s, ", text, count == 1 ? "" : "s");
 }
 
 void listing_print_totals(const struct zt_model *model, uint64_t bytes, FILE *stream)

@@ -15,4 +15,7 @@ void listing_print_totals(const struct zt_model *model, uint64_t bytes, FILE *st
 /* "2.2 MiB" */
 void listing_format_size(uint64_t bytes, char *out_text, size_t size);
 
+/* "999", "1.2 B" */
+void listing_format_count(uint64_t count, char *out_text, size_t size);
+
 #endif

@@ -61,12 +61,12 @@ def test_what_is_left_out_is_counted(ztserve, folder, write):
 
 def test_ls_of_a_folder_shows_each_model_below_it(ztserve, folder):
     result = ztserve("ls", folder)
-    rows = [line.split(maxsplit=5) for line in result.lines]
-    assert rows[0] == ["NAME", "FORMAT", "OBJECTS", "SIZE", "ERROR"]
+    rows = [line.split(maxsplit=6) for line in result.lines]
+    assert rows[0] == ["NAME", "FORMAT", "OBJECTS", "PARAMETERS", "SIZE", "ERROR"]
     assert [row[0] for row in rows[1:-1]] == ["b", "org/a", "pointer", "shadowed/b"]
     assert rows[1][1:4] == ["zt", "1.2.0", "1"]
     assert rows[2][1:3] == ["safetensors", "2"]
-    assert rows[3][1:5] == ["safetensors", "-", str(len(POINTER)), "bytes"]
+    assert rows[3][1:6] == ["safetensors", "-", "-", str(len(POINTER)), "bytes"]
     assert "git lfs pull" in result.lines[3]
     assert result.lines[-1].startswith("4 models, ")
     assert "; 1 cannot be read" in result.lines[-1]
@@ -76,7 +76,7 @@ def test_ls_of_a_folder_shows_each_model_below_it(ztserve, folder):
 def test_ls_of_a_folder_agrees_with_the_server(ztserve, folder, start_server):
     listed = get(start_server(folder).url + "/v1/models")[1]["models"]
     shown = json.loads(ztserve("ls", "--json", folder).output)
-    keys = ["name", "format", "version", "size", "objects", "modified", "error"]
+    keys = ["name", "format", "version", "size", "objects", "parameters", "modified", "error"]
     assert [[model.get(key) for key in keys] for model in shown] == [[model.get(key) for key in keys] for model in listed]
     assert [model["path"] for model in shown][:2] == [f"{folder}/b.zt", f"{folder}/org/a.safetensors"]
 

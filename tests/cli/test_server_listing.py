@@ -37,6 +37,12 @@ def test_every_model_is_a_line(filled, ztserve, path):
     assert result.errors == ""
 
 
+def test_parameters_are_counted(filled, ztserve):
+    line = next(line for line in ztserve("ls", filled.url).lines if line.startswith("org/s "))
+    assert line.split()[1:5] == ["safetensors", "2", "7.0", "K"]
+    assert [model["parameters"] for model in json.loads(ztserve("ls", "--json", filled.url).output)] == [3000, None, 3000, 7000]
+
+
 def test_names_alone_and_the_models_of_a_folder(filled, ztserve):
     assert ztserve("ls", "-q", filled.url).lines == NAMES
     for path in ("/org/", "/v1/models/org/"):
