@@ -39,12 +39,13 @@ const struct command command_table[] = {
      .kind = VALUE_FILE,
      .meaning = "show a file's manifest: a table, or JSON",
      .options = ls_options,
-     .details = "Shows a file's objects and attributes as a table that ends with the number of its "
-                "parameters, or the manifest that a server would return. For a folder it lists the "
-                "models below it as a server would: name, format, objects, size, and the error of "
-                "each model that cannot be read (exit status 1). Parts of a model with an index "
-                "are omitted. A URL that ends in / lists the models of a server (http://host/) or "
-                "of a folder on it (http://host/team/).\n" URLS_TOO "\n" SEVERAL_FILES,
+     .details =
+         "Shows a file's objects and attributes as a table that ends with the number of its "
+         "parameters, or the manifest that a server would return. For a folder it lists the models "
+         "below it as a server would: name, format, objects, parameters, size, and the error of "
+         "each model that cannot be read (exit status 1). Parts of a model with an index are "
+         "omitted. A URL that ends in / lists the models of a server (http://host/) or of a folder "
+         "on it (http://host/team/).\n" URLS_TOO "\n" SEVERAL_FILES,
      .examples = {{"ztserve ls model.gguf", "the tensors of a model"},
                   {"ztserve ls https://models.example/", "the models of a server"}}},
     {.name = "verify",
@@ -123,19 +124,18 @@ const struct command command_table[] = {
          "states (Retry-After, at most 30 s each), otherwise for some seconds in total.\nURL: a "
          "model (http://host/v1/models/NAME, or http://host/NAME), a repository, a file below "
          "/files/, or a tensor file of any HTTP server. For models, the server makes selections "
-         "and conversions (--format, --match, --shard, "
-         "--axis, --dtype). It also converts if PATH has the extension of zTensor, safetensors or "
-         "NPZ and the model's file has another one. A sharded model is downloaded with all its "
+         "and conversions (--format, --match, --shard, --axis, --dtype). It also converts if PATH "
+         "has the extension of zTensor, safetensors or NPZ and the model's file has another one; "
+         "GGUF, ONNX and PyTorch files are not written. A sharded model is downloaded with all its "
          "files.\nA repository is a folder with a model's configuration, tokenizer and weights. "
-         "Its "
-         "URL is http://host/OWNER/NAME, with a / at the end if a model has the same name. PATH is "
-         "then a folder, by default NAME. All files are compared with the server's SHA-256; hidden "
-         "files are skipped. A folder that does not exist is created, also for a model if PATH "
-         "ends in /.\nNames that the server chooses for a model must have the extension of a "
-         "tensor file, and only tensor files are replaced, so that a server cannot destroy other "
-         "files; --force lifts both limits.\nThe token is sent only to the server of the URL, not "
-         "to servers that it "
-         "redirects to. The proxy is taken from http_proxy, https_proxy and no_proxy.",
+         "Its URL is http://host/OWNER/NAME, with a / at the end if a model has the same name. "
+         "PATH is then a folder, by default NAME. All files are compared with the server's "
+         "SHA-256; hidden files are skipped. A folder that does not exist is created, also for a "
+         "model if PATH ends in /.\nNames that the server chooses for a model must have the "
+         "extension of a tensor file, and only tensor files are replaced, so that a server cannot "
+         "destroy other files; --force lifts both limits.\nThe token is sent only to the server of "
+         "the URL, not to servers that it redirects to. The proxy is taken from http_proxy, "
+         "https_proxy and no_proxy.",
      .examples = {{"ztserve pull https://models.example/meta-llama/Llama-3-8B -o llama.safetensors",
                    "a whole model"},
                   {"ztserve pull https://models.example/acme/tiny -o tiny/",

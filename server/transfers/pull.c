@@ -10,6 +10,7 @@
 #include "client/related_files.h"
 #include "client/repository.h"
 #include "commands/commands.h"
+#include "conversion/read_only_format.h"
 #include "selection/axis_rules.h"
 #include "store/store.h"
 #include "terminal/interruption.h"
@@ -124,17 +125,33 @@ static bool may_be_renamed(const struct request *request, const struct model_fil
            !related->own_names || model_path_is_index(zt_text_from(file->name));
 }
 
+/* The format of PATH's extension, if it is only read and the server's file has another one: its
+ * bytes would have a misleading name. NULL otherwise. */
+static const char *misleading_format(const struct request *request, const struct model_file *file)
+{
+    const bool has_path = request->output != NULL && !pull_path_is_folder(request->output);
+    const char *wanted = has_path ? read_only_format(request->output) : NULL;
+    const char *own = read_only_format(file->name);
+    const bool differs = wanted != NULL && (own == NULL || strcmp(own, wanted) != 0);
+
+    return differs && !file->is_named_by_url && !request->is_forced ? wanted : NULL;
+}
+
 static int check_names(const struct request *request, const struct model_file *file,
                        const struct related_files *related)
 {
     const char *unexpected =
         request->is_forced ? NULL : find_unexpected_name(request, file, related);
+    const char *misleading = misleading_format(request, file);
 
     if (file->name[0] == '.' && (request->output == NULL || pull_path_is_folder(request->output)))
         return command_usage("%s: the file %s would be hidden: choose one with -o", request->url,
                              file->name);
     if (!may_be_renamed(request, file, related))
         return command_usage("-o: the parts of a split keep their names: give a folder");
+    if (misleading != NULL)
+        return command_usage("-o %s: %s is read, not written; the server's file is %s",
+                             request->output, misleading, file->name);
     if (unexpected == NULL)
         return EXIT_DONE;
     command_complain("%s: the server names the file %s, which does not have the extension of a "

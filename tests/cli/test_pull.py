@@ -107,7 +107,8 @@ def test_what_is_selected_is_the_servers_export(server, pull, here, ztserve):
 @pytest.mark.parametrize(
     ("output", "options", "kind"),
     [("x.safetensors", [], "safetensors"), ("x.NPZ", [], "npz"), ("x.safetensors", ["--match", "a"], "safetensors"),
-     ("x.safetensors", ["--match", "a", "--format", "npz"], "npz"), ("x.zt", [], "zt"), ("x", [], "zt"), ("x.gguf", [], "zt")],
+     ("x.safetensors", ["--match", "a", "--format", "npz"], "npz"), ("x.zt", [], "zt"), ("x", [], "zt"),
+         ("x.gguf", ["--force"], "zt")],
 )  # fmt: skip
 def test_the_extension_of_the_path_says_which_format(server, pull, here, ztserve, output, options, kind):
     result = pull(server.url + "/org/m", "-o", output, *options)

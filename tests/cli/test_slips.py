@@ -7,6 +7,7 @@ import meddler as meddling
 import numpy
 import pytest
 from containers import dense, pattern, zt1
+from neighbours import gguf
 from server_process import PROGRAM, ServerProcess
 from wire import eventually
 
@@ -71,6 +72,26 @@ def test_pull_knows_extensions_in_any_case(ztserve, start_server, root, here):
     server = start_server(root)
     assert ztserve("pull", f"{server.url}/m", "-o", "x.NPZ", folder=here).status == 0
     assert numpy.load(here / "x.NPZ")["a"].tobytes() == pattern(4000, seed=5)
+
+
+@pytest.mark.parametrize("name, own", [("x.gguf", "GGUF"), ("x.ONNX", "ONNX"), ("x.bin", "PyTorch")])
+def test_pull_does_not_give_such_an_extension_to_another_format(ztserve, start_server, root, here, name, own):
+    (root / "m.zt").write_bytes(MODEL)
+    server = start_server(root)
+    result = ztserve("pull", f"{server.url}/m", "-o", name, folder=here)
+    assert (result.status, result.output) == (2, "") and list(here.iterdir()) == []
+    assert f"-o {name}: {own} is read, not written; the server's file is m.zt" in result.errors
+    for arguments in ([f"{server.url}/m", "--force"], [f"{server.url}/files/m.zt"]):
+        assert ztserve("pull", *arguments, "-o", name, folder=here).status == 0
+        assert (here / name).read_bytes() == MODEL
+        (here / name).unlink()
+
+
+def test_pull_keeps_a_format_that_is_only_read(ztserve, start_server, root, here):
+    (root / "m.gguf").write_bytes(gguf(bytes(100)))
+    server = start_server(root)
+    assert ztserve("pull", f"{server.url}/m", "-o", "x.GGUF", folder=here).status == 0
+    assert (here / "x.GGUF").read_bytes() == gguf(bytes(100))
 
 
 # --- a folder ---
