@@ -63,7 +63,7 @@ function figures({ source, objects, parameters }, rows) {
     figure("Tensors", count(Object.keys(objects).length)),
     rows.length > 0 && figure("Types", types(rows)),
     figure("Size", bytes(source.size), el("span", { class: "from-tablet" }, `${count(source.size)} bytes`)),
-    figure("Format", `${source.format} ${source.version}`),
+    figure("Format", `${source.format} ${source.version}`.trim()),
     source.modified && figure("Modified", date(source.modified)));
 }
 

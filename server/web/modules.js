@@ -6,7 +6,6 @@
 // tensor. Leaves are made when they are asked for: there may be very many.
 
 const DEPTH_MAX = 32; // of names; what follows is one part
-const REPEATS_MIN = 3; // so many of the same structure are repeated layers
 const RUNS_MAX = 4; // structures among the layers of a model, as with a few dense ones before those of experts
 
 const collator = new Intl.Collator("en", { numeric: true });
@@ -136,7 +135,7 @@ function seriesOf(child, separator) {
   return stem === null ? null : `${stem[1]}\n${child.own === null ? "" : structureOf(child.own, separator)}`;
 }
 
-// Children by name, with runs of repeated ones together: an array of arrays.
+// Children by name, with runs of repeated ones together, as in a model's layers: an array of arrays.
 export function runsOf(children, separator) {
   const runs = [];
   let before = null;
@@ -149,7 +148,7 @@ export function runsOf(children, separator) {
       runs.push([child]);
     before = series;
   }
-  return runs.flatMap((run) => (run.length >= REPEATS_MIN ? [run] : run.map((child) => [child])));
+  return runs;
 }
 
 // "0–31"

@@ -10,8 +10,8 @@ const OPEN_ROWS = 24; // as many rows as a screen shows are open at first
 
 // The rows right below a module.
 function sections(module, separator) {
-  return runsOf(childrenOf(module, separator, "name"), separator).flatMap((run) => (run.length === 1
-    ? [rowOf(run[0])]
+  return runsOf(childrenOf(module, separator, "name"), separator).flatMap((run) => (run.length <= 2
+    ? run.map(rowOf)
     : [rowOf(run[0]), moreOf(run.slice(1))]));
 }
 
@@ -26,7 +26,7 @@ function moreOf(run) {
   const sum = (of) => run.reduce((total, one) => total + one[of], 0);
   const [{ type }] = run;
 
-  return { run, key: `${run[0].path}…`, label: run.length > 1 ? runLabel(run) : run[0].label,
+  return { run, key: `${run[0].path}…`, label: runLabel(run),
     note: `${run.length} more of the same structure`, type: run.every((one) => one.type === type) ? type : null,
     bytes: sum("bytes"), elements: sum("elements"), count: sum("count") };
 }

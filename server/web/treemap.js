@@ -10,7 +10,7 @@ const HEIGHT_PX = 320;
 // How many cells are drawn, the smaller ones as one, and the share of the bytes that makes a single one of them too large;
 // then the same of what is inside a cell.
 const CELLS = { most: 80, dominant: 0.8 };
-const INNER = { most: 40, dominant: 1 };
+const INNER = { most: 40, dominant: 0.9 };
 const COLOURS = 8; // of style.css
 const LETTER_PX = 8; // about the width of one
 

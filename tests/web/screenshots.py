@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the pictures of docs/screenshots: a server with a small model, and each page of the viewer at two widths.
+"""Makes the pictures of docs/screenshots: a server with the examples of the quickstart, and each page of the viewer at two widths.
 
 ZTSERVE=build/ztserve .venv/bin/python tests/web/screenshots.py [FOLDER [light|dark]]
 """
 
 import base64
-import json
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -18,12 +18,9 @@ import requests  # noqa: E402
 
 import models  # noqa: E402
 from browser import Browser  # noqa: E402
-from containers import dense, zt1  # noqa: E402
-from models import bfloat16, waves  # noqa: E402
-from server_process import ServerProcess  # noqa: E402
+from containers import zt1  # noqa: E402
+from server_process import PROGRAM, ServerProcess  # noqa: E402
 
-LAYERS = 6
-WIDTH = 96
 # So high that a page's main part is seen.
 SIZES = {
     "1280": {"catalog": 420, "model": 800, "tensor": 800, "upload": 720},
@@ -32,57 +29,21 @@ SIZES = {
 PAGES = {
     "catalog": "",
     "model": "models/acme%2Ftiny%2Fmodel",
-    "tensor": "models/acme%2Ftiny%2Fmodel/objects/model.layers.0.self_attn.q_proj.weight/data",
+    "tensor": "models/vision%2Fpatches/objects/patches.weight/data",
     "upload": "uploads",
 }
-README = """# Tiny
-
-A Llama of six layers with random weights, for **trying things out**.
-
-- `config.json` and the tokenizer are those of its architecture
-- nothing was trained
-
-```sh
-ztserve verify model.zt
-```
-"""
-CONFIG = {"architectures": ["LlamaForCausalLM"], "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "torch_dtype": "bfloat16"}
 UNFINISHED = {"acme/small/model": (96 << 20, 61 << 20), "notes/embeddings-2026": (12 << 20, 3 << 20)}
-
-
-def matrix(random, rows, columns):
-    values = random.normal(scale=0.02, size=(rows, columns)) * (1 + waves(rows, columns))
-    return dense(bfloat16(values).tobytes(), "bf16", [rows, columns])
-
-
-def vector(length):
-    return dense(bfloat16(numpy.ones(length)).tobytes(), "bf16", [length])
-
-
-def llama(random):
-    objects = {"model.embed_tokens.weight": matrix(random, 2000, WIDTH)}
-    for layer in range(LAYERS):
-        name = f"model.layers.{layer}"
-        for part in "qkvo":
-            objects[f"{name}.self_attn.{part}_proj.weight"] = matrix(random, WIDTH, WIDTH)
-        for part in ("gate", "up"):
-            objects[f"{name}.mlp.{part}_proj.weight"] = matrix(random, 3 * WIDTH, WIDTH)
-        objects[f"{name}.mlp.down_proj.weight"] = matrix(random, WIDTH, 3 * WIDTH)
-        objects[f"{name}.input_layernorm.weight"] = vector(WIDTH)
-    objects["model.norm.weight"] = vector(WIDTH)
-    return objects
 
 
 def fill(root):
     random = numpy.random.default_rng(1)
     for folder in ("acme/tiny", "vision"):
         (root / folder).mkdir(parents=True)
-    (root / "acme/tiny/model.zt").write_bytes(zt1(llama(random), attributes={"framework": "PyTorch", "license": "apache-2.0"}))
-    (root / "acme/tiny/README.md").write_text(README)
-    (root / "acme/tiny/config.json").write_text(json.dumps(CONFIG))
-    (root / "acme/tiny/tokenizer.json").write_text("{}")
+    example = PROGRAM.parent / "ztserve-example"
+    subprocess.run([example, "--repository", root / "acme/tiny"], check=True)
+    subprocess.run([example, root / "example.zt"], check=True)
+    (root / "vision/patches.zt").write_bytes(zt1({"patches.weight": models.array(models.waves(768, 300))}))
     (root / "vision/quantized-Q4_0.gguf").write_bytes(models.blocks())
-    (root / "vision" / "patches.zt").write_bytes(zt1({"patches": matrix(random, 768, 300)}))
     numpy.save(root / "embeddings.npy", random.normal(size=(4000, 64)).astype("<f4"))
     (root / "vision" / "damaged.safetensors").write_bytes(bytes(500))
 
