@@ -22,6 +22,15 @@ async function filesOf(model, api, signal) {
     .filter(({ name }) => name.startsWith(stem) && rest.test(name.slice(stem.length)));
 }
 
+// Whether the server, and the reader's token, let anything be written. Which models a token may write only the server knows.
+async function mayWrite(api, signal) {
+  const server = await api.json(`${api.base}/`, { headers: { Accept: "application/json" }, signal });
+
+  if (server.writable !== true || !api.hasToken())
+    return server.writable === true;
+  return (await api.json(`${api.base}/api/whoami-v2`, { signal })).auth.accessToken.role === "write";
+}
+
 function removal(entry, api, signal) {
   const below = el("div");
   const first = el("button", { type: "button" }, "Remove…");
@@ -58,11 +67,10 @@ export async function showBroken(root, entry, { api, signal }) {
     el("dt", {}, "Format"), el("dd", {}, entry.format),
     el("dt", {}, "Size"), el("dd", {}, bytes(entry.size)),
     entry.modified && [el("dt", {}, "Modified"), el("dd", {}, date(entry.modified))]));
-  const [files, server] = await Promise.all([filesOf(entry.name, api, signal),
-    api.json(`${api.base}/`, { headers: { Accept: "application/json" }, signal })]);
+  const [files, isWritable] = await Promise.all([filesOf(entry.name, api, signal), mayWrite(api, signal)]);
 
   root.append(el("section", { "aria-labelledby": "files" }, el("h2", { id: "files" }, "Files"),
     el("ul", { class: "links" }, files.map(({ name, address }) => el("li", {}, fileLink(name, address, api, signal, below)))),
     below,
-    server.writable === true && entry.part_of === undefined && removal(entry, api, signal)));
+    isWritable && entry.part_of === undefined && removal(entry, api, signal)));
 }

@@ -93,6 +93,8 @@ export function downloads(manifest, api, signal) {
           address: `${path}/export?format=${format}${how === "as f32" ? "&dtype=f32" : ""}`,
           fileName: `${stem}.${format === "zt2" ? "zt" : format}`,
         }, api, signal, below))),
-      below, more),
+      below,
+      api.hasToken() && el("p", { class: "note" }, "Put your token in the environment variables HF_TOKEN and ZTSERVE_TOKEN."),
+      more),
   };
 }

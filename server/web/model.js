@@ -91,7 +91,7 @@ function tensorTable(rows, top, addressOf, noted) {
     { key: "name", label: "Name", value: (row) => row.shown, cell: (row) => nameCell(row, addressOf) },
     { key: "shape", label: "Shape", value: (row) => row.elements, numeric: true, stays: true, cell: (row) => shape(row.shape) },
     { key: "type", label: "Type", value: (row) => row.type,
-      cell: (row) => (row.type === null ? el("span", { class: "note" }, "several") : name(row.type, 60)) },
+      cell: (row) => (row.type === null ? el("span", { class: "note" }, "mixed") : name(row.type, 60)) },
     { key: "parameters", label: "Parameters", value: (row) => row.elements, numeric: true, stays: true, from: "tablet",
       cell: (row) => (row.first === false ? "" : compact(row.elements)) },
     { key: "size", label: "Size", value: (row) => row.bytes, numeric: true, stays: true, from: "tablet",

@@ -27,7 +27,7 @@ function moreOf(run) {
   const [{ type }] = run;
 
   return { run, key: `${run[0].path}…`, label: runLabel(run),
-    note: `${run.length} more of the same structure`, type: run.every((one) => one.type === type) ? type : null,
+    note: `${run.length} more with the same structure`, type: run.every((one) => one.type === type) ? type : null,
     bytes: sum("bytes"), elements: sum("elements"), count: sum("count") };
 }
 

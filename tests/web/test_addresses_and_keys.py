@@ -259,6 +259,7 @@ def test_what_no_token_can_be_is_not_sent(guarded, browser, text):
 @pytest.mark.complains("a refused request")
 def test_a_file_is_fetched_with_the_token_if_a_page_can_hold_it(guarded, browser, sign_in, tmp_path):
     sign_in("models/small")
+    assert "HF_TOKEN and ZTSERVE_TOKEN" in browser.text("[aria-labelledby=downloads]")
     browser.cdp("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     browser.click("[aria-labelledby=downloads] button")
     end = time.monotonic() + 30

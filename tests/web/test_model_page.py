@@ -1,6 +1,7 @@
 """A model's page answers first how large the model is and what is in it: figures, a tree of its tensors, a map; then how to
 get it, and what its folder says of it. A model that cannot be read says why."""
 
+import hashlib
 import json
 import struct
 import subprocess
@@ -171,6 +172,19 @@ def test_blocks_of_gguf_are_called_by_their_names(site, browser):
     assert "Q8_0" in browser.text("dl.facts")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 380])
+def test_nothing_serious_keeps_people_out(site, browser, width, scheme):
+    """Of a page with a tree and a README."""
+    browser.resize(width, 800)
+    browser.prefer(scheme)
+    open_page(site, browser, "acme/tiny/model")
+    browser.run("for (const one of document.querySelectorAll('main details')) one.open = true;")
+    assert browser.get("document.querySelector('[role=treegrid]') !== null && document.querySelector('.readme') !== null")
+    assert axe.broken(browser) == []
+    assert browser.get("document.documentElement.scrollWidth") <= width
+
+
 # --- the tree ---
 
 
@@ -180,7 +194,7 @@ def test_the_tree_shows_the_first_layer_and_the_others_as_one_row(site, browser)
     shown = labels(browser)
     assert shown[shown.index("layers") + 1] == "0" and "1–11" in shown and "1" not in shown
     more = tree_rows(browser)[shown.index("1–11")]
-    assert more[2:] == ["11 more of the same structure", "false"]
+    assert more[2:] == ["11 more with the same structure", "false"]
     assert "q_proj.weight" in shown and shown.count("q_proj.weight") == 1
     href = browser.get(f"({row_of('q_proj.weight')}).querySelector('a').getAttribute('href')")
     assert href.endswith("/objects/model.layers.0.self_attn.q_proj.weight/data")
@@ -399,6 +413,31 @@ def test_a_model_that_cannot_be_read_is_removed_after_a_question(site, folder, b
     browser.press("Shift+Tab", "Enter")
     browser.wait("document.querySelector('main').innerText.includes('Removed.')")
     assert not path.exists()
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory, share_server):
+    root = tmp_path_factory.mktemp("guarded")
+    (root / "bad.zt").write_bytes(b"ZTEN1000" + bytes(100))
+    tokens = tmp_path_factory.mktemp("tokens") / "tokens"
+    tokens.write_text("".join(f"{scope} {scope} {hashlib.sha256(token_of(scope).encode()).hexdigest()}\n" for scope in ("read", "write")))
+    return share_server(root, "--writable", "--tokens", tokens)
+
+
+def token_of(scope):
+    return scope + "-" * 30
+
+
+@pytest.mark.complains("refused requests")
+@pytest.mark.parametrize("scope, is_offered", [("read", False), ("write", True)])
+def test_removal_is_offered_to_those_who_may_write(guarded, browser, scope, is_offered):
+    browser.open(f"{guarded.url}/ui/models/bad", ready="#token")
+    browser.type("#token", token_of(scope))
+    browser.press("Enter")
+    browser.wait("document.querySelector('[aria-labelledby=files]') !== null")
+    browser.settle()
+    assert browser.get("[...document.querySelectorAll('main button')].some((e) => e.textContent === 'Remove…')") is is_offered
+    browser.run("sessionStorage.clear();")
 
 
 @pytest.fixture(scope="module")
