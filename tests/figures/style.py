@@ -121,6 +121,13 @@ def print_files(texts, code):
     return {"lines that do not assert": lines - asserting, "lines of a .c file": max(sizes.values()), "files in a folder": fullest[1], "structs in headers": len(structs)}
 
 
+def print_tests():
+    """Returns the figure that has a bound."""
+    lines = sum(path.read_text().count("\n") for suffix in ("py", "c", "h", "sh") for path in (TOP / "tests").rglob(f"*.{suffix}"))
+    print(f"lines of test code      {lines}")
+    return {"lines of test code": lines}
+
+
 def check(figures):
     """Compares with the bounds: assertions are to be many, all else is to be little."""
     slipped = 0
@@ -146,7 +153,7 @@ def main():
         print("functions               not counted: universal-ctags is not installed")
     repeated = repeated_lines(codes)
     print(f"repeated blocks         {repeated} lines in blocks of {BLOCK_LINES} or more, {100 * repeated / code:.1f} %")
-    return check(figures) if folders == ["core", "config", "server"] else 0
+    return check(figures | print_tests()) if folders == ["core", "config", "server"] else 0
 
 
 if __name__ == "__main__":

@@ -12,9 +12,8 @@ import pytest
 import meddler as acts
 import writers
 from containers import dense, pattern, zt1
-from test_metrics import samples
 from uploads import put
-from wire import assert_problem, component_path, eventually, get, model_path
+from wire import assert_problem, component_path, eventually, get, metrics, model_path
 
 MIB = 1 << 20
 DATA = pattern(6 * MIB + 123, seed=1)
@@ -92,11 +91,11 @@ def test_restart_keeps_the_cache(bucket, meddler, serve_bucket, end):
 def test_metrics_count_hits_and_misses(bucket, serve_bucket):
     server = serve_bucket(bucket)
     assert_right(server)
-    cold = samples(server)
+    cold = metrics(server)
     assert cold['ztserve_cache_reads_total{result="miss"}'] > 0
     assert cold["ztserve_cache_fetched_bytes_total"] == len(bucket.get("m.zt"))
     assert_right(server)
-    warm = samples(server)
+    warm = metrics(server)
     assert warm["ztserve_cache_fetched_bytes_total"] == cold["ztserve_cache_fetched_bytes_total"]
     assert warm['ztserve_cache_reads_total{result="hit"}'] > cold['ztserve_cache_reads_total{result="hit"}']
     assert warm["ztserve_cache_used_bytes"] >= len(DATA)
@@ -149,14 +148,14 @@ def test_cache_stays_below_its_limit(moto_bucket, serve_bucket):
     for number in range(8):
         assert_right(server, component_path(f"m{number}", "w"), pattern(20 * MIB, seed=number))
         assert used_bytes(server.place / "cache") <= limit + 8 * MIB
-    found = samples(server)
+    found = metrics(server)
     assert found["ztserve_cache_evicted_bytes_total"] > 0
     assert found["ztserve_cache_limit_bytes"] == limit
     assert found["ztserve_cache_used_bytes"] <= limit
     # What was read last is still there.
     fetched = found["ztserve_cache_fetched_bytes_total"]
     assert_right(server, component_path("m7", "w"), pattern(20 * MIB, seed=7))
-    assert samples(server)["ztserve_cache_fetched_bytes_total"] == fetched
+    assert metrics(server)["ztserve_cache_fetched_bytes_total"] == fetched
 
 
 def test_readers_side_by_side_in_a_small_cache_get_right_bytes(moto_bucket, serve_bucket):
@@ -405,9 +404,9 @@ def test_image_cut_while_it_is_served_costs_fetches(bucket, serve_bucket, left):
     for _ in range(2):
         os.truncate(largest(server), left)
         assert_all_right(server)
-    fetched = samples(server)["ztserve_cache_fetched_bytes_total"]
+    fetched = metrics(server)["ztserve_cache_fetched_bytes_total"]
     assert_all_right(server)
-    assert samples(server)["ztserve_cache_fetched_bytes_total"] == fetched
+    assert metrics(server)["ztserve_cache_fetched_bytes_total"] == fetched
     assert "was truncated" in server.log
 
 

@@ -6,8 +6,7 @@ import re
 
 import meddler as acts
 from containers import dense, pattern, zt1
-from test_metrics import samples
-from wire import component_path, eventually, get, head
+from wire import component_path, eventually, get, head, metrics
 
 MIB = 1 << 20
 DATA = pattern(6 * MIB + 123, seed=5)
@@ -24,7 +23,7 @@ def digest(server, target=TARGET):
 
 
 def fetched(server):
-    return samples(server)["ztserve_cache_fetched_bytes_total"]
+    return metrics(server)["ztserve_cache_fetched_bytes_total"]
 
 
 def put_model(bucket, data=DATA):
