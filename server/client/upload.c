@@ -215,7 +215,7 @@ static enum zt_status create(struct sending *sending, struct zt_error *error)
     const struct upload *upload = sending->upload;
     bool has_reported = false;
     unsigned failures = 0;
-    unsigned most;
+    unsigned most = 0;
     enum zt_status status = upload->is_file ? hash(sending, error) : ZT_OK;
 
     if (status == ZT_OK)
