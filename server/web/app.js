@@ -192,6 +192,8 @@ addEventListener("popstate", () => {
   scrolling.drop();
   if (asking || location.pathname !== shown.path || !shown.follow())
     showPage({ focus: true });
+  else if (history.state?.places !== undefined)
+    scrolling.restore();
 });
 addEventListener("ztserve:unauthorized", (event) => askForToken(event.detail));
 addEventListener("ztserve:token", markToken);

@@ -240,6 +240,18 @@ def test_going_back_finds_the_tree_as_it_was(site, browser):
     assert labels(browser) == before
 
 
+def test_a_section_is_gone_to_and_back_from(site, browser):
+    browser.resize(1280, 500)
+    open_page(site, browser, "acme/tiny/model")
+    browser.run("document.querySelector('.scroller').scrollTop = 68")
+    browser.wait("history.state?.places?.[1] === 68")
+    browser.click(".contents a[href='#downloads']")
+    browser.wait("Math.abs(document.querySelector('#downloads').getBoundingClientRect().top) < 5 && history.state?.places?.[0] > 0")
+    browser.run("history.back()")
+    browser.wait("scrollY === 0 && location.hash === ''")
+    assert browser.get("document.querySelector('.scroller').scrollTop") == 68
+
+
 def test_a_column_that_says_the_same_in_every_row_is_said_once(site, browser):
     open_page(site, browser, "acme/tiny/model")
     assert browser.texts(".scroller thead th") == ["Name", "Shape", "Parameters", "Size"]
