@@ -165,16 +165,17 @@ def leave_network():
 
 
 def main():
-    work = Path(tempfile.mkdtemp(prefix="record-page-"))
-    work.chmod(0o755)
-    root = install(Path(sys.argv[1]), work)
-    for block in blocks_of(PAGE):
-        if environment_of(block):
-            python_of(environment_of(block))
-    leave_network()
-    (work / "here").mkdir()
-    record_in(root, work / "here")
-    shutil.rmtree(work)
+    with tempfile.TemporaryDirectory(prefix="record-page-") as made:
+        work = Path(made)
+        # The user of the service must get to its files.
+        work.chmod(0o755)
+        root = install(Path(sys.argv[1]), work)
+        for block in blocks_of(PAGE):
+            if environment_of(block):
+                python_of(environment_of(block))
+        leave_network()
+        (work / "here").mkdir()
+        record_in(root, work / "here")
 
 
 if __name__ == "__main__":
