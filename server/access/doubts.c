@@ -17,10 +17,12 @@ static const struct entry *first_of(const struct grants *grants, enum proof proo
 /* Lines of the tokens file that never match, because no client can provide the proof. */
 static void warn_of_lines(const struct access *access, const struct config *config)
 {
-    const struct entry *subject = first_of(access->grants, PROOF_SUBJECT);
-    const struct entry *certificate = first_of(access->grants, PROOF_CERTIFICATE);
+    const struct entry *subject;
+    const struct entry *certificate;
 
     assert(access->grants != NULL);
+    subject = first_of(access->grants, PROOF_SUBJECT);
+    certificate = first_of(access->grants, PROOF_CERTIFICATE);
     if (access->grants->count == 0)
         log_write(
             LOG_LEVEL_WARN,

@@ -22,9 +22,11 @@ bool proxies_load(const char *list, struct proxies *out_proxies)
         return false;
     position = list;
     while ((word = config_list_next(&position, &length)) != NULL) {
-        const bool is_network = network_parse(word, length, &proxies.networks[proxies.count]);
+        bool is_network;
 
-        assert(is_network && proxies.count < count);
+        assert(proxies.count < count);
+        is_network = network_parse(word, length, &proxies.networks[proxies.count]);
+        assert(is_network);
         proxies.count += is_network;
     }
     *out_proxies = proxies;

@@ -72,10 +72,11 @@ static enum zt_status open_shards(struct generation *generation, struct store *s
                                   struct shard_search *search, struct zt_error *error)
 {
     struct store_folder folder = store_folder_of(store, search);
-    enum zt_status status =
-        shard_files_open(&generation->shards, generation->path, generation->model, &folder, error);
+    enum zt_status status;
 
     assert(generation->model != NULL && generation->model->shard_count > 0);
+    status =
+        shard_files_open(&generation->shards, generation->path, generation->model, &folder, error);
     if (status != ZT_OK) {
         zt_model_free(generation->model);
         generation->model = NULL;

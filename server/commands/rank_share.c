@@ -183,10 +183,12 @@ static enum zt_status read_cut(void *context, uint32_t component, uint64_t offse
     const struct zt_object *object = &model->objects[share->owners[component]];
     struct zt_cut cut = share->wish->cut;
     struct zt_slice slice;
-    struct zt_component_view view = {.source = file_of(share, data), .base = data->offset};
+    struct zt_component_view view = {0};
     const struct reading reading = {offset, buffer, length};
 
     assert(number < model->component_count && share->owners[component] < model->object_count);
+    view.source = file_of(share, data);
+    view.base = data->offset;
     cut.axis = share->axes[share->owners[component]];
     zt_object_cut(model, object, &cut, share->wish->to_f32, &slice);
     view.cut = &slice;

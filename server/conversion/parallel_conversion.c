@@ -243,13 +243,16 @@ static enum zt_status place(void *context, const void *bytes, size_t length, str
 static enum zt_status write_component(struct task *task, uint32_t number)
 {
     struct parallel *parallel = task->parallel;
-    const uint32_t component = parallel->order[number];
-    const struct zt_piece *piece = parallel->places[component];
+    const struct zt_piece *piece;
+    uint32_t component;
     struct placing placing = {.task = task};
     const struct zt_sink sink = {place, &placing};
     enum zt_status status = ZT_OK;
 
-    assert(number < parallel->order_count && (piece == NULL || piece->component == component));
+    assert(number < parallel->order_count);
+    component = parallel->order[number];
+    piece = parallel->places[component];
+    assert(piece == NULL || piece->component == component);
     if (piece != NULL) {
         placing.offset = piece->offset;
         placing.left = piece->length;

@@ -254,10 +254,10 @@ static enum zt_status open_output(struct writing *writing, struct output_file **
                                   struct zt_error *error)
 {
     const uint32_t number = writing->open_count;
-    enum zt_status status =
-        output_file_open(writing->paths[number], &writing->files[number], error);
+    enum zt_status status;
 
     assert(number <= writing->plan->count);
+    status = output_file_open(writing->paths[number], &writing->files[number], error);
     if (status != ZT_OK) {
         writing->failed = number;
         return status;

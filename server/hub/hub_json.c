@@ -119,10 +119,11 @@ static void folder_oid(const struct hub_version *version, struct zt_text path,
 void hub_json_folder(struct json *json, const struct hub_version *version, size_t first,
                      size_t path_length, const char *commit)
 {
-    const struct zt_text path = {version->files[first].path, path_length};
+    struct zt_text path = {NULL, path_length};
     char oid[HUB_COMMIT_SIZE];
 
     assert(first < version->count && version->files[first].path[path_length] == '/');
+    path.bytes = version->files[first].path;
     folder_oid(version, path, oid);
     json_object_begin(json);
     hub_json_string(json, "type", "directory");

@@ -49,10 +49,12 @@ static bool is_on_page(struct listing *listing, struct zt_text path)
 static void write_folders(struct listing *listing, size_t at)
 {
     const struct hub_version *version = listing->hub.version;
-    const char *path = version->files[at].path;
-    const char *slash = path + listing->folder_length;
+    const char *path;
+    const char *slash;
 
     assert(at < version->count);
+    path = version->files[at].path;
+    slash = path + listing->folder_length;
     while ((slash = strchr(slash, '/')) != NULL) {
         const size_t length = (size_t)(slash - path);
 

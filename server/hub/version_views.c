@@ -277,10 +277,12 @@ struct named {
 static void name_view(const struct hub_version *version, size_t index, bool is_only,
                       struct named *out_named)
 {
-    const char *path = version->files[index].path;
-    const char *slash = strrchr(path, '/');
+    const char *path;
+    const char *slash;
 
     assert(index < version->count);
+    path = version->files[index].path;
+    slash = strrchr(path, '/');
     out_named->index = index;
     out_named->folder_length = slash != NULL ? (int)(slash + 1 - path) : 0;
     if (is_only)

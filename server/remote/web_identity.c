@@ -45,14 +45,15 @@ static bool form_make(const struct credential_settings *settings, struct zt_text
     static const char beginning[] = "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=";
     static const char session_field[] = "&RoleSessionName=";
     static const char token_field[] = "&WebIdentityToken=";
-    const struct zt_text role = zt_text_from(settings->role);
     const struct zt_text session =
         zt_text_from(settings->role_session == NULL ? session_name : settings->role_session);
-    struct form form = {malloc(sizeof(beginning) + sizeof(session_field) + sizeof(token_field) +
-                               3 * (role.length + session.length + token.length)),
-                        0};
+    struct form form = {0};
+    struct zt_text role;
 
     assert(settings->role != NULL);
+    role = zt_text_from(settings->role);
+    form.text = malloc(sizeof(beginning) + sizeof(session_field) + sizeof(token_field) +
+                       3 * (role.length + session.length + token.length));
     if (form.text == NULL)
         return false;
     append(&form, beginning);

@@ -112,12 +112,13 @@ static bool follow_link(struct folder_walk *walk, const char *path, struct stat 
 static void read_entry(struct folder_walk *walk, size_t parent, int folder, const char *name)
 {
     char path[STORE_PATH_SIZE];
-    const char *above = walk->folders[parent].path;
+    const char *above;
     struct stat info;
     struct walk_entry entry = {.path = path, .info = &info, .parent = parent};
     int length;
 
     assert(parent < walk->count && folder >= 0);
+    above = walk->folders[parent].path;
     if (name[0] == '.')
         return;
     length = snprintf(path, sizeof(path), "%s%s%s", above, above[0] == '\0' ? "" : "/", name);
@@ -159,12 +160,14 @@ static void read_folder(struct folder_walk *walk, size_t at, int descriptor)
 /* Returns 0, or the errno with which the folder could not be opened. */
 static int walk_folder(struct folder_walk *walk, size_t at)
 {
-    const char *path = walk->folders[at].path;
-    const int descriptor =
-        store_path_open(walk->store->root, path[0] == '\0' ? "." : path, O_RDONLY | O_DIRECTORY);
+    const char *path;
     struct stat info;
+    int descriptor;
 
     assert(at < walk->count);
+    path = walk->folders[at].path;
+    descriptor =
+        store_path_open(walk->store->root, path[0] == '\0' ? "." : path, O_RDONLY | O_DIRECTORY);
     if (descriptor < 0) {
         const int os_error = errno;
 

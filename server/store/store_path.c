@@ -202,11 +202,13 @@ static bool is_like_split(const char *path, const char *extension)
 
 bool model_extension_ends(struct zt_text file_name, unsigned rank)
 {
-    const char *extension = extensions[rank];
-    const size_t length = strlen(extension);
     const char *end = file_name.bytes + file_name.length;
+    const char *extension;
+    size_t length;
 
     assert(rank < EXTENSION_COUNT);
+    extension = extensions[rank];
+    length = strlen(extension);
     return file_name.length > length && end[-(ptrdiff_t)length - 1] != '/' &&
            strncasecmp(end - length, extension, length) == 0;
 }

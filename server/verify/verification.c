@@ -90,10 +90,12 @@ static bool is_verdict(enum component_state state)
 void verification_set(struct generation *generation, uint32_t component, enum component_state state)
 {
     struct verification *verification = verification_of(generation);
-    enum component_state before = atomic_load(&generation->states[component]);
-    uint64_t length = generation->model->components[component].length;
+    enum component_state before;
+    uint64_t length;
 
     assert(component < generation->model->component_count);
+    before = atomic_load(&generation->states[component]);
+    length = generation->model->components[component].length;
     assert(verification->counts[before] > 0);
     verification->counts[before]--;
     verification->counts[state]++;

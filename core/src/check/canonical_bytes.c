@@ -56,9 +56,10 @@ static enum zt_status check_blob(const struct zt_canonical *check, uint32_t numb
     const struct zt_component *blob = &check->model->components[number];
     struct zt_digest stated;
     struct zt_digest actual;
-    enum zt_status status = hash_blob(check, blob, &actual);
+    enum zt_status status;
 
     assert(number < check->model->component_count);
+    status = hash_blob(check, blob, &actual);
     if (status != ZT_OK)
         return status;
     status =

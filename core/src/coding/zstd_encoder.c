@@ -202,11 +202,13 @@ static enum zt_status start_frame(struct zt_encoder *encoder, struct zt_error *e
 {
     struct frame *frame = &encoder->frames[encoder->next_frame];
     ZSTD_inBuffer input = {encoder->block, encoder->filled, 0};
-    ZSTD_outBuffer output = {frame->packed, 0, 0};
-    enum zt_status status = take_frame(encoder, error);
+    ZSTD_outBuffer output = {0};
+    enum zt_status status;
     size_t left;
 
     assert(encoder->next_frame < encoder->frame_count);
+    output.dst = frame->packed;
+    status = take_frame(encoder, error);
     if (status != ZT_OK)
         return status;
     frame->packed_length = 0;

@@ -280,14 +280,17 @@ static enum zt_status check_quant_sizes(const struct zt_layout_case *check,
                                         const struct quantization *quant,
                                         const struct zt_component *const parts[3])
 {
-    const uint64_t along = check->shape[quant->axis];
-    const uint64_t groups = quant->group_size == 0 ? along : along / quant->group_size;
-    const uint64_t lanes = along == 0 ? 0 : check->elements / along;
     const uint64_t word_width = width_of(parts[0]);
-    enum zt_status status =
-        expect_words(check, parts[0], check->elements, quant->per_word, word_width);
+    uint64_t along;
+    uint64_t groups;
+    uint64_t lanes;
+    enum zt_status status;
 
     assert(quant->axis < check->object->rank && quant->per_word > 0);
+    along = check->shape[quant->axis];
+    groups = quant->group_size == 0 ? along : along / quant->group_size;
+    lanes = along == 0 ? 0 : check->elements / along;
+    status = expect_words(check, parts[0], check->elements, quant->per_word, word_width);
     assert(quant->group_size == 0 || along % quant->group_size == 0);
     if (status == ZT_OK)
         status =

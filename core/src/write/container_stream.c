@@ -96,9 +96,10 @@ enum zt_status zt_container_stream_component(struct zt_container_stream *stream,
                                              struct zt_error *error)
 {
     struct zt_component *placed = &stream->placed.components[component];
-    enum zt_status status = pad(stream, stream->container->data_alignment, error);
+    enum zt_status status;
 
     assert(component < stream->placed.model.component_count && stream->hasher == NULL);
+    status = pad(stream, stream->container->data_alignment, error);
     if (status == ZT_OK && stream->with_digests &&
         zt_hasher_new(stream->container->digest, &stream->hasher) != ZT_OK)
         status = zt_fail_memory(error, "writing");

@@ -61,9 +61,10 @@ static struct zt_component view_component(const struct zt_conversion *conversion
     const struct zt_projection *projection = conversion->projection;
     const struct zt_origin *origin =
         &projection->origins[zt_component_index(projection->model, part)];
-    struct zt_component view = conversion->source->components[origin->component];
+    struct zt_component view;
 
     assert(origin->component < conversion->source->component_count);
+    view = conversion->source->components[origin->component];
     view.name = part->name;
     view.name_length = part->name_length;
     if (origin->change == ZT_CHANGE_NONE) {
@@ -165,9 +166,11 @@ enum zt_status zt_conversion_check_layouts(const struct zt_conversion *conversio
 
         if (object->component_count > 0) {
             uint32_t from = projection->origins[object->first_component].component;
-            uint32_t owner = owners[from];
+            uint32_t owner;
 
-            assert(from < source->component_count && owner < source->object_count);
+            assert(from < source->component_count);
+            owner = owners[from];
+            assert(owner < source->object_count);
             status = check_target(conversion, object, &source->objects[owner], error);
         }
     }

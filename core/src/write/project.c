@@ -122,6 +122,7 @@ static enum zt_status copy_component(struct zt_projecting *projecting,
                     zt_component_name(component));
         return ZT_UNSUPPORTED;
     }
+    assert(projecting->model->component_count < projecting->source->component_count);
     *part = (struct zt_component){.name = component->name,
                                   .name_length = component->name_length,
                                   .type = component->type,
@@ -134,7 +135,6 @@ static enum zt_status copy_component(struct zt_projecting *projecting,
                                   .length = component->decoded_length,
                                   .decoded_length = component->decoded_length};
     origin->component = zt_component_index(projecting->source, component);
-    assert(projecting->model->component_count < projecting->source->component_count);
     projecting->model->component_count++;
     projecting->object->component_count++;
     if (projecting->projection->target == ZT_TARGET_ZT2_CANONICAL)

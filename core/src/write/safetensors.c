@@ -52,9 +52,10 @@ static const struct {
 
 static bool is_type(size_t rank, const struct zt_component *component)
 {
-    const char *text = types[rank].text;
+    const char *text;
 
     assert(rank < TYPE_COUNT);
+    text = types[rank].text;
     if (types[rank].dtype != component->dtype || types[rank].logical != component->logical)
         return false;
     return text == NULL ||

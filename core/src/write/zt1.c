@@ -116,10 +116,10 @@ static enum zt_status place_component(struct zt_planning *planning, struct zt_pl
                                       uint32_t number, uint64_t *offset)
 {
     struct zt_component *component = &placed->components[number];
-    enum zt_status status =
-        zt_planning_place(planning, offset, number, zt1_container.data_alignment);
+    enum zt_status status;
 
     assert(number < placed->model.component_count);
+    status = zt_planning_place(planning, offset, number, zt1_container.data_alignment);
     if (status != ZT_OK)
         return status;
     component->offset = *offset;

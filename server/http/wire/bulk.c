@@ -145,9 +145,10 @@ static void on_pages_read(struct job *job)
  * be sent now; a worker is then reading. */
 static bool is_warm(struct bulk *bulk, uint64_t length)
 {
-    const uint64_t end = bulk->answer->content_length;
+    uint64_t end;
 
     assert(bulk->answer != NULL && length > 0);
+    end = bulk->answer->content_length;
     assert(bulk->at.at <= bulk->warm_end.at && bulk->warm_end.at <= end);
     while (bulk->warm_end.at < end && bulk->warm_end.at - bulk->at.at < length) {
         if (!window_is_warm(bulk->answer, bulk->warm_end)) {

@@ -141,11 +141,13 @@ static void free_all(struct readahead *ahead)
 static size_t read_piece(struct readahead *ahead, uint8_t *to, size_t room)
 {
     const struct segment *segment = &ahead->answer->segments[ahead->segment];
-    const uint64_t left = segment->length - ahead->segment_taken;
-    const size_t length = left < room ? (size_t)left : room;
+    uint64_t left;
+    size_t length;
 
-    assert(ahead->segment_taken < segment->length);
     assert(room > 0 && ahead->segment < ahead->answer->segment_count);
+    assert(ahead->segment_taken < segment->length);
+    left = segment->length - ahead->segment_taken;
+    length = left < room ? (size_t)left : room;
     if (segment->kind == SEGMENT_MEMORY)
         memcpy(to, segment->bytes + ahead->segment_taken, length);
     else if (zt_source_read_at(segment->source, segment->offset + ahead->segment_taken, to, length,

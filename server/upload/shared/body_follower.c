@@ -193,9 +193,10 @@ static enum zt_status read_to(struct body_follower *follower, uint64_t end, uint
 {
     uint64_t at = atomic_load(&follower->taken);
     struct zt_source *source;
-    enum zt_status status = staged_file_read_back(follower->stored, &source, error);
+    enum zt_status status;
 
     assert(at < end && follower->stored != NULL);
+    status = staged_file_read_back(follower->stored, &source, error);
     while (status == ZT_OK && at < end) {
         size_t length = end - at < PIECE_BYTES ? (size_t)(end - at) : PIECE_BYTES;
 

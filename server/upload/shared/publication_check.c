@@ -270,9 +270,10 @@ static bool check_object_digests(void *context, uint32_t index)
 {
     struct check *check = context;
     const struct zt_object *object = &check->model->objects[index];
-    const struct zt_component *components = zt_object_components(check->model, object);
+    const struct zt_component *components;
 
     assert(index < check->model->object_count);
+    components = zt_object_components(check->model, object);
     for (uint32_t i = 0; i < object->component_count; i++)
         if (!check_component(check, index, &components[i]))
             return false;

@@ -296,9 +296,10 @@ void resumable_take(struct resumable *resumable, const struct body_piece *piece)
 /* Without a descriptor, the sync was not attempted. */
 static enum zt_status sync_data(struct resumable *resumable, struct zt_error *error)
 {
-    enum zt_status status = staged_file_sync(resumable->data, error);
+    enum zt_status status;
 
     assert(resumable->data != NULL);
+    status = staged_file_sync(resumable->data, error);
     if (status != ZT_OK && problem_of_write(error) != PROBLEM_OVERLOADED)
         atomic_store(&resumable->has_failed_write, true);
     return status;

@@ -269,13 +269,14 @@ static bool parse_state(char *text, uint64_t *out_durable, bool *out_same_boot)
  * for received bytes. */
 static enum kept_opened find_offset(struct resumable *resumable, char *state)
 {
-    uint64_t there = staged_file_length(resumable->data);
     uint64_t length = atomic_load(&resumable->length);
     uint64_t durable = 0;
     bool same_boot = false;
     uint64_t offset;
+    uint64_t there;
 
     assert(resumable->data != NULL);
+    there = staged_file_length(resumable->data);
     if (!parse_state(state, &durable, &same_boot) || durable > length)
         return KEPT_NOT_OURS;
     offset = same_boot ? there : durable < there ? durable : there;

@@ -118,9 +118,10 @@ static bool is_no_part(struct removal *removal, const char *path)
  * extension of the current file may be spelled in capitals. */
 static bool check_part(struct removal *removal, const struct generation *current)
 {
-    bool is_free = is_no_part(removal, current->path);
+    bool is_free;
 
     assert(current != NULL);
+    is_free = is_no_part(removal, current->path);
     for (unsigned rank = 0; is_free && model_extension(rank) != NULL; rank++) {
         char path[MODEL_PATH_SIZE];
 

@@ -237,13 +237,13 @@ static enum zt_status add_tensor(struct gguf_reading *reading, const struct entr
 {
     struct zt_tensor tensor = {.name = entry->name,
                                .rank = (uint8_t)entry->rank,
-                               .dtype = entry->type->dtype,
                                .logical = ZT_LOGICAL_NONE,
                                .offset = reading->data_offset + entry->offset,
                                .length = length};
     enum zt_status status;
 
     assert(entry->rank <= RANK_MAX && entry->type != NULL);
+    tensor.dtype = entry->type->dtype;
     memcpy(tensor.shape, entry->shape, sizeof(entry->shape));
     status = zt_tensor_add(reading->builder, &tensor, error);
     return status == ZT_OK && entry->type->layout != NULL ? set_block_layout(reading, entry, error)
