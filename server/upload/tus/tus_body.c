@@ -12,9 +12,9 @@
 #include "upload/shared/write_checks.h"
 #include "upload/tus/tus.h"
 #include "upload/tus/tus_fields.h"
+#include "zt/shards.h"
 
-#define MEDIA_TYPE  "application/offset+octet-stream"
-#define PIECE_BYTES ((size_t)256 << 10)
+#define MEDIA_TYPE "application/offset+octet-stream"
 
 /* --- the body --- */
 
@@ -303,27 +303,13 @@ static bool hash_chunk(struct tus_body *body, enum zt_digest_algorithm algorithm
                        struct zt_digest *out_digest)
 {
     struct zt_source *source;
-    struct zt_hasher *hasher = NULL;
     struct zt_error error;
-    uint8_t *buffer = malloc(PIECE_BYTES);
-    enum zt_status status = buffer != NULL ? zt_hasher_new(algorithm, &hasher) : ZT_NO_MEMORY;
+    enum zt_status status;
 
-    assert(body->chunk != NULL);
-    zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to hash with");
+    assert(body->chunk != NULL && staged_file_length(body->chunk) == body->received);
+    status = staged_file_read_back(body->chunk, &source, &error);
     if (status == ZT_OK)
-        status = staged_file_read_back(body->chunk, &source, &error);
-    for (uint64_t at = 0; status == ZT_OK && at < body->received; at += PIECE_BYTES) {
-        uint64_t left = body->received - at;
-        size_t length = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
-
-        status = zt_source_read_at(source, at, buffer, length, &error);
-        if (status == ZT_OK)
-            zt_hasher_update(hasher, buffer, length);
-    }
-    if (status == ZT_OK)
-        zt_hasher_finish(hasher, out_digest);
-    zt_hasher_free(hasher);
-    free(buffer);
+        status = zt_source_digest(source, algorithm, NULL, out_digest, &error);
     return status == ZT_OK || failure_of_store(&body->failure, &error);
 }
 
