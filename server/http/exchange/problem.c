@@ -226,9 +226,9 @@ static void replace_reply(struct request *request, unsigned status, const char *
     request->replied = true;
 }
 
-/* error may be NULL. */
+/* members and error may be NULL. */
 static enum outcome reply(struct request *request, enum problem problem, const char *detail,
-                          const struct problem_members *also, const struct zt_error *error)
+                          const char *const *members, const struct zt_error *error)
 {
     const bool is_hub = request->route != NULL && request->route->is_hub;
     struct json json;
@@ -240,8 +240,8 @@ static enum outcome reply(struct request *request, enum problem problem, const c
     json_init(&json, false);
     json_object_begin(&json);
     problem_write(&json, problem, detail, request->id, is_hub);
-    for (size_t i = 0; also != NULL && i < also->count; i++)
-        write_member(&json, also->list[i].name, also->list[i].text);
+    for (; members != NULL && members[0] != NULL; members += 2)
+        write_member(&json, members[0], members[1]);
     if (error != NULL)
         write_error_members(&json, error);
     json_object_end(&json);
@@ -274,7 +274,7 @@ enum outcome problem_reply(struct request *request, enum problem problem, const 
 }
 
 enum outcome problem_reply_members(struct request *request, enum problem problem,
-                                   const char *detail, const struct problem_members *members)
+                                   const char *detail, const char *const *members)
 {
     return reply(request, problem, detail, members, NULL);
 }

@@ -73,17 +73,9 @@ void problem_retry_soon(struct request *request);
 enum outcome problem_reply(struct request *request, enum problem problem, const char *detail_format,
                            ...) __attribute__((format(printf, 3, 4)));
 
-/* Does the same with additional members; members without a text are omitted. */
-struct problem_member {
-    const char *name;
-    const char *text;
-};
-struct problem_members {
-    const struct problem_member *list;
-    size_t count;
-};
+/* Does the same with additional members: names, each followed by its text, and NULL. */
 enum outcome problem_reply_members(struct request *request, enum problem problem,
-                                   const char *detail, const struct problem_members *members);
+                                   const char *detail, const char *const *members);
 
 /* Does the same for an error of the core: its status selects the problem (problem_of_status), and
  * rule, object, component and offset become members if they apply. */

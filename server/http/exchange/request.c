@@ -11,6 +11,12 @@
 #include "http/exchange/request_state.h"
 #include "http/fields/uri.h"
 
+/* A separate piece of a request's memory, in a linked list. */
+struct scratch {
+    struct scratch *next;
+    max_align_t bytes[];
+};
+
 static const char *const method_names[] = {
     [METHOD_GET] = "GET",         [METHOD_HEAD] = "HEAD",     [METHOD_PUT] = "PUT",
     [METHOD_POST] = "POST",       [METHOD_DELETE] = "DELETE", [METHOD_PATCH] = "PATCH",

@@ -44,12 +44,6 @@ struct held {
     void (*release)(void *thing);
 };
 
-/* A separate piece of the request's memory, in a linked list. */
-struct scratch {
-    struct scratch *next;
-    max_align_t bytes[];
-};
-
 /* The progress of a request. It waits in the stages from HANDLE to ANSWER for as long as it must.
  *
  *   LINE --header in--> BODY --body in--> HANDLE --> PREPARE --> DIGEST --> ANSWER --> QUEUED
@@ -156,7 +150,7 @@ struct request_state {
 
     struct held holds[REQUEST_HOLDS];
     unsigned hold_count;
-    struct scratch *scratch;
+    struct scratch *scratch; /* separate pieces of the request's memory */
     size_t inline_used;
 
     struct job wake;      /* done: resumes the request on its loop */

@@ -134,11 +134,10 @@ static enum outcome refuse_failure(struct request *request, const struct creatio
 /* Clients that accept an existing repository read its address from the refusal. */
 static enum outcome reply_exists(struct request *request, const char *url, const char *repo)
 {
-    const struct problem_member members[] = {{"url", url}, {"name", repo}, {"id", repo}};
+    const char *const members[] = {"url", url, "name", repo, "id", repo, NULL};
 
-    return problem_reply_members(
-        request, PROBLEM_CONFLICT, "this repository already exists",
-        &(struct problem_members){members, sizeof(members) / sizeof(members[0])});
+    return problem_reply_members(request, PROBLEM_CONFLICT, "this repository already exists",
+                                 members);
 }
 
 static enum outcome reply(struct request *request, const struct creation *creation)
