@@ -12,13 +12,9 @@
 bool token_hash_make(struct zt_text token, struct token_hash *out_hash)
 {
     struct zt_digest digest;
-    struct zt_hasher *hasher;
 
-    if (zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK)
+    if (zt_digest_of(ZT_DIGEST_SHA256, token.bytes, token.length, &digest) != ZT_OK)
         return false;
-    zt_hasher_update(hasher, token.bytes, token.length);
-    zt_hasher_finish(hasher, &digest);
-    zt_hasher_free(hasher);
     assert(digest.length_bytes == sizeof(*out_hash));
     memcpy(out_hash, digest.bytes, sizeof(*out_hash));
     return true;

@@ -66,7 +66,6 @@ static void remove_old(const char *folder)
 static bool make_key(const char *model_url, const char *file_path, const struct stat *file,
                      char out_key[2 * KEY_BYTES + 1])
 {
-    struct zt_hasher *hasher = NULL;
     struct zt_digest digest;
     char *text = NULL;
     char *real = realpath(file_path, NULL);
@@ -74,14 +73,11 @@ static bool make_key(const char *model_url, const char *file_path, const struct 
         asprintf(&text, "%s\n%s\n%jd %jd %ld %ju", model_url, real != NULL ? real : file_path,
                  (intmax_t)file->st_size, (intmax_t)file->st_mtim.tv_sec, file->st_mtim.tv_nsec,
                  (uintmax_t)file->st_ino);
-    const bool made = length >= 0 && zt_hasher_new(ZT_DIGEST_SHA256, &hasher) == ZT_OK;
+    const bool made =
+        length >= 0 && zt_digest_of(ZT_DIGEST_SHA256, text, (size_t)length, &digest) == ZT_OK;
 
-    if (made) {
-        zt_hasher_update(hasher, text, (size_t)length);
-        zt_hasher_finish(hasher, &digest);
+    if (made)
         zt_hex_write(out_key, digest.bytes, KEY_BYTES);
-    }
-    zt_hasher_free(hasher);
     free(real);
     if (length >= 0)
         free(text);

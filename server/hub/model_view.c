@@ -139,20 +139,16 @@ void model_view_write_index(const struct model_view *view, const struct generati
 static enum zt_status measure_index(struct model_view *view, const struct generation *generation,
                                     struct zt_error *error)
 {
-    struct zt_hasher *hasher = NULL;
     struct zt_digest digest;
     struct json json;
 
     assert(view->part_count > 1);
     json_init(&json, false);
     model_view_write_index(view, generation, &json);
-    if (json.failed || zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK) {
+    if (json.failed || zt_digest_of(ZT_DIGEST_SHA256, json.text, json.length, &digest) != ZT_OK) {
         json_free(&json);
         return zt_fail_memory(error, "an index");
     }
-    zt_hasher_update(hasher, json.text, json.length);
-    zt_hasher_finish(hasher, &digest);
-    zt_hasher_free(hasher);
     memcpy(view->index_sha256, digest.bytes, sizeof(view->index_sha256));
     view->index_length = json.length;
     json_free(&json);

@@ -63,6 +63,10 @@ void zt_digest_format(const struct zt_digest *digest, char out_text[ZT_DIGEST_TE
 
 struct zt_hasher;
 
+/* Computes the digest of bytes in memory. ZT_NO_MEMORY. */
+enum zt_status zt_digest_of(enum zt_digest_algorithm algorithm, const void *bytes, size_t length,
+                            struct zt_digest *out_digest);
+
 /* Begins a digest. ZT_NO_MEMORY. Freed with zt_hasher_free, whether finished or not. */
 enum zt_status zt_hasher_new(enum zt_digest_algorithm algorithm, struct zt_hasher **out_hasher);
 void zt_hasher_update(struct zt_hasher *hasher, const void *bytes, size_t length);

@@ -393,3 +393,17 @@ void zt_hasher_free(struct zt_hasher *hasher)
     XXH3_freeState(hasher->xxh3);
     free(hasher);
 }
+
+enum zt_status zt_digest_of(enum zt_digest_algorithm algorithm, const void *bytes, size_t length,
+                            struct zt_digest *out_digest)
+{
+    struct zt_hasher *hasher;
+    const enum zt_status status = zt_hasher_new(algorithm, &hasher);
+
+    if (status != ZT_OK)
+        return status;
+    zt_hasher_update(hasher, bytes, length);
+    zt_hasher_finish(hasher, out_digest);
+    zt_hasher_free(hasher);
+    return ZT_OK;
+}

@@ -200,14 +200,10 @@ enum zt_status bucket_head(struct bucket *bucket, const char *key, int64_t by_ms
 enum zt_status bucket_sha256(const void *bytes, size_t length, char out_hex[BUCKET_SHA256_SIZE],
                              struct zt_error *error)
 {
-    struct zt_hasher *hasher;
     struct zt_digest digest;
 
-    if (zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK)
+    if (zt_digest_of(ZT_DIGEST_SHA256, bytes, length, &digest) != ZT_OK)
         return zt_fail_memory(error, "hashing");
-    zt_hasher_update(hasher, bytes, length);
-    zt_hasher_finish(hasher, &digest);
-    zt_hasher_free(hasher);
     assert(2 * (size_t)digest.length_bytes + 1 == BUCKET_SHA256_SIZE);
     zt_hex_write(out_hex, digest.bytes, digest.length_bytes);
     return ZT_OK;
