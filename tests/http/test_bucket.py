@@ -1,6 +1,7 @@
 """Reading from a bucket: as from a folder, from each replica alike, with few requests to the store; and changes that others
 make to the bucket."""
 
+import http.client
 import shutil
 import time
 
@@ -310,7 +311,11 @@ def test_a_thousand_small_models_are_listed_and_read(engine, serve_bucket):
 
 
 def is_served(server, model, data):
-    answer = get(server, component_path(model, "w"))
+    """Not yet, if the download is of a version that the store has lost meanwhile: it is cut off."""
+    try:
+        answer = get(server, component_path(model, "w"))
+    except http.client.IncompleteRead:
+        return False
     return answer.status == 200 and answer.body == data
 
 
