@@ -23,8 +23,8 @@ from server_process import PROGRAM, ServerProcess  # noqa: E402
 
 # So high that a page's main part is seen.
 SIZES = {
-    "1280": {"catalog": 420, "model": 800, "tensor": 800, "upload": 720},
-    "380": {"catalog": 420, "model": 800, "tensor": 720, "upload": 900},
+    "1280": {"catalog": 450, "model": 800, "tensor": 800, "upload": 720},
+    "380": {"catalog": 450, "model": 800, "tensor": 720, "upload": 900},
 }
 PAGES = {
     "catalog": "",
