@@ -2,7 +2,7 @@
 # deploy/release.sh [TARGET...]: builds the files of a release from the last commit into dist/, which it empties first:
 # Debian packages, a tarball for other distributions, a container image, SBOMs, checksums and provenance. Each target is
 # built in a fresh Debian, made by mmdebstrap and removed afterwards. The same commit and the same versions of Debian's
-# packages give the same bytes. Needs root, or a user with subordinate ids (/etc/subuid).
+# packages give the same bytes. Needs root, for mmdebstrap.
 #
 # Targets (default: all): debian-12-amd64 debian-12-arm64 debian-13-amd64 debian-13-arm64
 # Tarball and image are built by debian-13-amd64; packages for arm64 are cross-built.
@@ -11,12 +11,11 @@
 #   ZT_RELEASE_MIRROR=URL   mirror of Debian (default: http://deb.debian.org/debian); with a snapshot, for example
 #                           http://snapshot.debian.org/archive/debian/20261130T000000Z, later builds give the same bytes, too
 #   ZT_RELEASE_BUILDER=URI  who builds, as stated in the provenance (default: https://ztserve.example/builders/unknown)
-#   ZT_RELEASE_DIR=DIR      where to write (default: dist)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=deploy/packages.sh
 . deploy/packages.sh
-dist=${ZT_RELEASE_DIR:-dist}
+dist=dist
 mirror=${ZT_RELEASE_MIRROR:-http://deb.debian.org/debian}
 all=(debian-12-amd64 debian-12-arm64 debian-13-amd64 debian-13-arm64)
 bundled=debian-13-amd64
@@ -81,6 +80,7 @@ targets=("$@")
 for target in "${targets[@]}"; do
     [[ " ${all[*]} " = *" $target "* ]] || die "no target is called $target; they are ${all[*]}"
 done
+[ "$(id -u)" = 0 ] || die "needs root"
 packages_install release
 [ "$(dpkg --print-architecture)" = amd64 ] || die "needs a machine with amd64"
 commit=$(git rev-parse HEAD) || die "needs a checkout of git"
@@ -88,8 +88,6 @@ commit=$(git rev-parse HEAD) || die "needs a checkout of git"
 epoch=$(git log -1 --format=%ct)
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/ztserve-release.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-# Without root, the user of the inner name space reads it, too.
-chmod 755 "$work"
 git archive -o "$work/source.tar" HEAD
 apt_settings >"$work/apt.conf"
 

@@ -97,6 +97,12 @@ def test_provenance_names_files_commit_and_packages(release):
     }
 
 
+def test_an_unknown_target_is_refused_and_the_targets_are_named():
+    result = subprocess.run([TOP / "deploy/release.sh", "debian-13-amd64", "debian-11-amd64"], capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "debian-11-amd64" in result.stderr and "debian-12-arm64" in result.stderr
+
+
 KEYS = {"ed25519": ["-algorithm", "ED25519"], "ecdsa": ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]}
 
 
