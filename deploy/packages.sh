@@ -23,7 +23,7 @@ package_names()
     bench) printf '%s\n' libcmocka-dev python3 python3-venv python3-numpy nginx-light curl openssl zstd iproute2 util-linux ;;
     test)
         printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates openssl curl nginx-light prometheus slowhttptest \
-            groff-base systemd zsh fish valgrind strace
+            groff-base systemd zsh fish valgrind strace jq
         ;;
     # For tests/run.sh --all: clients, proxies, and what packages and images are built and checked with.
     others)
