@@ -9,7 +9,7 @@
 #
 #   ZT_RELEASE_KEY=FILE     private key (PEM; Ed25519 or ECDSA) that signs checksums and provenance
 #   ZT_RELEASE_MIRROR=URL   mirror of Debian (default: http://deb.debian.org/debian); with a snapshot, for example
-#                           http://snapshot.debian.org/archive/debian/20261130T000000Z, later builds give the same bytes, too
+#                           http://snapshot.debian.org/archive/debian/20261130T000000Z, a later build from it gives the same bytes
 #   ZT_RELEASE_BUILDER=URI  who builds, as stated in the provenance (default: https://ztserve.example/builders/unknown)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
