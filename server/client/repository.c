@@ -144,6 +144,7 @@ struct index_walk {
     size_t count;
     size_t capacity;
     unsigned pages;           /* that were asked for, of all folders */
+    bool is_index;            /* the server has answered with one */
     struct client_place next; /* of the next page */
 };
 
@@ -225,6 +226,7 @@ static enum zt_status add_page(struct index_walk *walk, const char *folder, bool
     if (status == ZT_OK && entries == NULL)
         status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
                          "the server's response is not a folder's index");
+    walk->is_index = walk->is_index || entries != NULL;
     for (size_t i = 0; status == ZT_OK && i < json_list_length(entries); i++)
         status = add_entry(walk, folder, json_list_object(entries, i), error);
     *out_has_next = status == ZT_OK && json_member_text(page, "next", &next) == JSON_FOUND;
@@ -251,8 +253,9 @@ static enum zt_status add_pages(struct index_walk *walk, const char *folder, str
     return status;
 }
 
+/* *out_is_index: the server has an index, even if it cannot be used. */
 static enum zt_status find_folder(struct client *client, struct repository *repository,
-                                  struct zt_error *error)
+                                  bool *out_is_index, struct zt_error *error)
 {
     struct index_walk walk = {.client = client, .repository = repository};
     enum zt_status status = add_folder(&walk, strdup(""), error);
@@ -262,6 +265,7 @@ static enum zt_status find_folder(struct client *client, struct repository *repo
     for (size_t i = 0; i < walk.count; i++)
         free(walk.folders[i]);
     free(walk.folders);
+    *out_is_index = walk.is_index;
     return status;
 }
 
@@ -355,11 +359,12 @@ enum zt_status repository_find(struct client *client, const struct repository_ad
 {
     struct repository repository = {.address = *address};
     struct zt_error ignored;
-    enum zt_status status = find_folder(client, &repository, error);
+    bool is_index;
+    enum zt_status status = find_folder(client, &repository, &is_index, error);
 
     assert(address->name[0] != '\0');
     /* Other servers may answer anything below /files. */
-    if ((status == ZT_IO || status == ZT_INVALID) && repository.count == 0 &&
+    if ((status == ZT_IO || status == ZT_INVALID) && !is_index &&
         hub_repo_is_valid(zt_text_from(address->name)) &&
         find_on_hub(client, &repository, &ignored) == ZT_OK)
         status = ZT_OK;

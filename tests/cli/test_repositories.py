@@ -5,7 +5,6 @@ import hashlib
 import http.server
 import json
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -528,7 +527,6 @@ def test_an_index_that_leads_out_of_the_folder_is_refused(stored, pull, here):
         rule = between.meddle(meddling.reply(200, page), when=lambda request: request.path.startswith("/files/"))
         result = pull(between.endpoint + "/acme/tiny/", "-o", "x/y")
         between.stop(rule)
-        shutil.rmtree(here / "x", ignore_errors=True)
-        assert result.status == 1 or read(here) == {}
-        assert read(here.parent / "here") == {}
+        assert result.status == 1 and "cannot be in the repository's folder" in result.errors, name
+        assert read(here) == {}
     between.close()

@@ -88,17 +88,17 @@ def test_a_file_may_be_joined_from_parts(server, name):
 
 def test_acknowledged_bytes_survive_a_kill(tmp_path, start_server):
     server = start_server(tmp_path, "--writable")
-    upload = create(server, "", len(DATA), Upload_Metadata=path_metadata("sub/t.bin2"))
+    upload = create(server, "", len(DATA), Upload_Metadata=path_metadata("sub/of t.bin2"))
     assert patch(server, upload, 0, DATA[:100_000]).status == 204
     server.kill()
     server = start_server(tmp_path, "--writable")
     assert offset_of(server, upload) == 100_000
     assert patch(server, upload, 100_000, DATA[100_000:]).status == 204
     server.kill()
-    assert (tmp_path / "sub/t.bin2").read_bytes() == DATA
+    assert (tmp_path / "sub/of t.bin2").read_bytes() == DATA
     server = start_server(tmp_path, "--writable")
     shown = head(server, upload)
-    assert (shown.status, shown["Location"]) == (200, "/files/sub/t.bin2")
+    assert (shown.status, shown["Location"]) == (200, "/files/sub/of%20t.bin2")
 
 
 def test_a_client_writes_and_sees_only_its_paths(tmp_path, start_server):
