@@ -148,7 +148,7 @@ static atomic_bool slow_was_passed;
 static bool await_flag(atomic_bool *flag)
 {
     for (int i = 0; i < PATIENCE_MS && !atomic_load(flag); i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        pause_ms(1);
     return atomic_load(flag);
 }
 

@@ -126,7 +126,7 @@ static struct hub_version *list_with_digest(struct world *world, struct hub_vers
     struct hub_version *version = list(world, previous);
 
     for (int i = 0; i < 120000 && !hub_version_find(version, text_of(VIEW))->has_sha256; i++) {
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        pause_ms(1);
         hub_version_release(previous);
         previous = version;
         version = list(world, previous);
