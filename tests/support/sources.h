@@ -4,6 +4,9 @@
 
 #include "zt/source.h"
 
+/* The map of a source that has no mapping. */
+const uint8_t *source_without_map(struct zt_source *source);
+
 /* So many zeros, with bytes at the beginning and at the end. */
 struct sparse_source {
     struct zt_source base; /* {&sparse_source_ops} */

@@ -1,6 +1,7 @@
 /* What every unit test may use. */
 #include "support.h"
 
+#include <dirent.h>
 #include <string.h>
 #include <time.h>
 
@@ -8,6 +9,27 @@
 
 #define PAUSE_MAX_MS 200
 #define PATIENCE_MS  120000
+
+void run_in(const char *folder, const char *commands)
+{
+    char text[1280];
+
+    assert_in_range(snprintf(text, sizeof(text), "cd %s && { %s; }", folder, commands), 1,
+                    sizeof(text) - 1);
+    assert_int_equal(system(text), 0);
+}
+
+unsigned open_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    assert_non_null(folder);
+    while (readdir(folder) != NULL)
+        count++;
+    closedir(folder);
+    return count;
+}
 
 static int64_t now_ms(void)
 {

@@ -28,6 +28,12 @@ void assert_json(struct zt_text attributes, const char *wanted);
 /* Writes a JSON text with double quotes where it has single ones. */
 void json_quotes(char *text);
 
+/* Runs commands of the shell in a folder; fails the running test if they fail. */
+void run_in(const char *folder, const char *commands);
+
+/* How many descriptors this process has open. */
+unsigned open_descriptors(void);
+
 /* For what must not happen meanwhile, and between two looks: at most 200 ms. */
 void pause_ms(unsigned milliseconds);
 

@@ -3,6 +3,7 @@
 #ifndef FAR_SOURCE_H
 #define FAR_SOURCE_H
 
+#include "sources.h"
 #include "tests.h"
 
 #include <fcntl.h>
@@ -107,12 +108,6 @@ static inline enum zt_status far_read_at(struct zt_source *source, uint64_t offs
     return ZT_OK;
 }
 
-static inline const uint8_t *far_map(struct zt_source *source)
-{
-    (void)source;
-    return NULL;
-}
-
 static inline void far_release(struct zt_pin *pin)
 {
     struct far_source *far = pin->held;
@@ -200,7 +195,7 @@ static inline struct far_source *far_open(const uint8_t *bytes, uint64_t length)
 {
     static const struct zt_source_ops ops = {.size = far_size,
                                              .read_at = far_read_at,
-                                             .map = far_map,
+                                             .map = source_without_map,
                                              .close = far_close,
                                              .pin = far_pin,
                                              .advise = far_advise};

@@ -105,12 +105,9 @@ static inline void world_stop(struct world *world)
     server->store->ops->close(server->store);
 }
 
-static inline void world_command(const struct world *world, const char *command)
+static inline void world_command(const struct world *world, const char *commands)
 {
-    char text[1024];
-
-    snprintf(text, sizeof(text), "cd %s && { %s; }", world->root, command);
-    assert_int_equal(system(text), 0);
+    run_in(world->root, commands);
 }
 
 static inline int world_set_up(void **state)

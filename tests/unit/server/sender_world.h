@@ -3,6 +3,7 @@
 #ifndef SENDER_WORLD_H
 #define SENDER_WORLD_H
 
+#include "sources.h"
 #include "tests.h"
 
 #include <arpa/inet.h>
@@ -77,19 +78,13 @@ static enum zt_status fake_read_at(struct zt_source *source, uint64_t offset, vo
                : ZT_OK;
 }
 
-static const uint8_t *fake_map(struct zt_source *source)
-{
-    (void)source;
-    return NULL;
-}
-
 static void fake_close(struct zt_source *source)
 {
     (void)source;
 }
 
 static const struct zt_source_ops fake_ops = {
-    .size = fake_size, .read_at = fake_read_at, .map = fake_map, .close = fake_close};
+    .size = fake_size, .read_at = fake_read_at, .map = source_without_map, .close = fake_close};
 static struct zt_source fake = {&fake_ops};
 
 /* --- what is served --- */

@@ -10,6 +10,7 @@
 #include "http/exchange/exchange.h"
 #include "http/exchange/problem.h"
 #include "http/fields/digest_fields.h"
+#include "sources.h"
 #include "zt/digest.h"
 
 #define SMALL  1000
@@ -41,19 +42,13 @@ static enum zt_status source_read(struct zt_source *source, uint64_t offset, voi
     return ZT_OK;
 }
 
-static const uint8_t *source_map(struct zt_source *source)
-{
-    (void)source;
-    return NULL;
-}
-
 static void source_close(struct zt_source *source)
 {
     (void)source;
 }
 
 static const struct zt_source_ops source_ops = {
-    .size = source_size, .read_at = source_read, .map = source_map, .close = source_close};
+    .size = source_size, .read_at = source_read, .map = source_without_map, .close = source_close};
 static struct zt_source source = {&source_ops};
 
 /* --- routes --- */

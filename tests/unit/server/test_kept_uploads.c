@@ -3,8 +3,6 @@
 #include "tests.h"
 #include "upload_world.h"
 
-#include <dirent.h>
-
 #include "base/clock.h"
 #include "store/staging.h"
 
@@ -198,33 +196,21 @@ TEST_ON(struct world *world, upload_that_takes_long_to_open_holds_up_no_other)
     kept_uploads_free(kept);
 }
 
-static unsigned count_descriptors(void)
-{
-    DIR *stream = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    assert_non_null(stream);
-    while (readdir(stream) != NULL)
-        count++;
-    closedir(stream);
-    return count;
-}
-
 TEST_ON(struct world *world, an_outcome_keeps_its_place_and_no_descriptor)
 {
     struct store *store = world->server.store;
     struct plain *plain = new_plain(world);
-    const unsigned before = count_descriptors();
+    const unsigned before = open_descriptors();
 
     assert_int_equal(staging_folder_make(store->staging, plain->kept.entry.id, NULL), ZT_OK);
     assert_true(kept_uploads_add(&plain->kept));
     kept_uploads_finish(&plain->kept);
-    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(open_descriptors(), before);
     assert_true(plain->kept.is_listed);
     world_command(world, "test $(ls .ztserve-uploads | wc -l) = 1");
     kept_uploads_drop(&plain->kept);
     world_command(world, "test $(ls .ztserve-uploads | wc -l) = 0");
-    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(open_descriptors(), before);
     kept_upload_release(plain);
 }
 

@@ -2,6 +2,7 @@
  * over restarts, and not for ever. */
 #include "upload_world.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 

@@ -2,7 +2,6 @@
  * place. */
 #include "tests.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +19,9 @@ struct world {
     struct store *store;
 };
 
-static void command(const struct world *world, const char *format)
+static void command(const struct world *world, const char *commands)
 {
-    char text[1024];
-
-    snprintf(text, sizeof(text), "cd %s && { %s; }", world->root, format);
-    assert_int_equal(system(text), 0);
+    run_in(world->root, commands);
 }
 
 static struct store *open_store(const struct world *world)
@@ -115,18 +111,6 @@ PREPARED(kept_files_are_there_after_a_restart)
     assert_holds(upload, "contented");
     staged_file_close(upload);
     command(world, "test -f .ztserve-uploads/" ID "/data");
-}
-
-static unsigned open_descriptors(void)
-{
-    DIR *stream = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    assert_non_null(stream);
-    while (readdir(stream) != NULL)
-        count++;
-    closedir(stream);
-    return count;
 }
 
 /* Each place that is taken over has one descriptor, which holds its lock. */

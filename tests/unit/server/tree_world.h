@@ -20,12 +20,9 @@ struct world {
     struct server server;
 };
 
-static inline void command(const struct world *world, const char *format)
+static inline void command(const struct world *world, const char *commands)
 {
-    char text[1024];
-
-    snprintf(text, sizeof(text), "cd %s && { %s; }", world->root, format);
-    assert_int_equal(system(text), 0);
+    run_in(world->root, commands);
 }
 
 static inline void begin(struct world *world)

@@ -6,6 +6,8 @@
 
 #include "upload_world.h"
 
+#include <dirent.h>
+
 #include "http/exchange/client.h"
 #include "http/exchange/exchange.h"
 #include "http/exchange/request_state.h"

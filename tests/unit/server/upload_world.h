@@ -4,8 +4,6 @@
 
 #include "model_world.h"
 
-#include <dirent.h>
-
 #include "hub/write/staged_objects.h"
 #include "store/staging.h"
 #include "upload/shared/kept_uploads.h"
@@ -63,19 +61,6 @@ static inline void uploads_restart(struct world *world)
     world_start(world);
     uploads_start(world);
     kept_uploads_restore(world->server.kept);
-}
-
-/* How many descriptors this process has open. */
-static inline unsigned open_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    assert_non_null(folder);
-    while (readdir(folder) != NULL)
-        count++;
-    closedir(folder);
-    return count;
 }
 
 static inline struct writer_session *writer_find(const struct world *world, const char *id)
