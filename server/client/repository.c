@@ -234,6 +234,8 @@ static enum zt_status add_page(struct index_walk *walk, const char *folder, bool
                           strcmp(walk->next.address.origin, place.address.origin) != 0))
         status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
                          "the server returned an invalid location");
+    /* After a redirect to another server, further pages are there too. */
+    walk->next.is_trusted = place.is_trusted;
     json_object_free(page);
     return status;
 }

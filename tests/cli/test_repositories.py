@@ -382,6 +382,30 @@ def test_tokens_are_sent_and_limit_what_is_listed(start_server, root, tmp_path, 
     assert read(here / "tiny") == {"config.json": b"{}"}
 
 
+def test_no_page_of_an_index_on_another_server_gets_the_token(root, server, pull, here, tmp_path):
+    files = {f"{number}.txt": str(number).encode() for number in range(5)}
+    write(root / "acme/many", files)
+    other, between = (meddling.Meddler(SimpleNamespace(endpoint=server.url)) for _ in range(2))
+    other.meddle(
+        lambda request, handler: handler.forward(replace(request, target=request.target.replace("limit=1000", "limit=2"))),
+        when=lambda request: "limit=1000" in request.target,
+    )
+    between.meddle(
+        lambda request, handler: meddling.reply(307, Location=other.endpoint + request.target)(request, handler),
+        when=lambda request: request.path == "/files/acme/many/",
+    )
+    (tmp_path / "token").write_text("secret")
+    result = pull(between.endpoint + "/acme/many/", "--token-file", tmp_path / "token")
+    pages, named = ([one.request for one in place.seen] for place in (other, between))
+    other.close()
+    between.close()
+    assert (result.status, result.errors) == (0, "")
+    assert read(here / "many") == files
+    assert len([page for page in pages if "after=" in page.target]) == 4  # twice two more
+    assert [page.target for page in pages if "authorization" in page.fields] == []
+    assert {one.fields.get("authorization") for one in named} == {"Bearer secret"}
+
+
 # --- files of /files ---
 
 
