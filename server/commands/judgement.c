@@ -139,7 +139,7 @@ static void check_digests(struct judgement *judgement, const struct subject *sub
     judgement->checked_used = 0;
     for (; next < end && add_components(judgement, next, first); next++)
         first = 0;
-    zt_components_check(model, subject->source, judgement->checked, judgement->checked_count);
+    zt_components_check(model, subject->source, judgement->checked, judgement->checked_count, NULL);
     assert(judgement->checked_count > 0);
 }
 

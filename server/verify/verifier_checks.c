@@ -101,8 +101,8 @@ static struct check *add_check(struct verifier *verifier, struct generation *gen
     return check;
 }
 
-/* Returns true if a check should continue: background work ends when the server drains, unless a
- * request waits for it. */
+/* Returns true if a check should continue: background work ends when the server drains or the model
+ * is replaced, unless a request waits for it. */
 static bool is_needed(struct check *check)
 {
     struct verification *verification = verification_of(check->generation);
@@ -110,7 +110,8 @@ static bool is_needed(struct check *check)
 
     if (atomic_load(&check->verifier->stopping))
         return false;
-    if (check->run == NULL || !atomic_load(&check->verifier->server->draining))
+    if (check->run == NULL || (!atomic_load(&check->verifier->server->draining) &&
+                               !atomic_load(&check->generation->retired)))
         return true;
     pthread_mutex_lock(&verification->lock);
     joined = check->waiters != NULL;
@@ -272,15 +273,35 @@ static void conclude(struct check *check, struct zt_component_to_check *item)
     free(check);
 }
 
-/* Runs checks of components of one file, from hashing to waking their waiters, and frees them. */
-static void run_checks(struct check *const checks[], size_t count)
+/* Checks of components of one file that run together. */
+struct together {
+    struct check *const *checks;
+    const struct zt_component_to_check *items;
+    struct zt_source *source;
+};
+
+static void take_checked(void *context, struct zt_component_to_check *item)
 {
-    const struct generation *generation = checks[0]->generation;
+    const struct together *together = context;
+    struct check *check = together->checks[item - together->items];
+
+    check_again_if_remote(check, together->source, item);
+    conclude(check, item);
+}
+
+/* Runs checks of components of one file, from hashing to waking their waiters, and frees them. The
+ * caller holds the generation. */
+static void run_checks(struct generation *generation, struct check *const checks[], size_t count)
+{
     const struct zt_model *model = generation->model;
     const struct zt_files files = generation_files(generation);
-    struct zt_source *source = zt_files_source(&files, &model->components[checks[0]->component]);
     struct zt_component_to_check items[VERIFIER_TOGETHER];
     struct zt_progress progress[VERIFIER_TOGETHER];
+    struct together together = {
+        .checks = checks,
+        .items = items,
+        .source = zt_files_source(&files, &model->components[checks[0]->component])};
+    const struct zt_checked_sink sink = {take_checked, &together};
 
     assert(count > 0 && count <= VERIFIER_TOGETHER);
     for (size_t i = 0; i < count; i++) {
@@ -290,18 +311,17 @@ static void run_checks(struct check *const checks[], size_t count)
         items[i].check = (struct zt_component_check){.verdict = ZT_VERDICT_UNSUPPORTED};
         assert(checks[i]->generation == generation);
     }
-    zt_components_check(model, source, items, count);
-    for (size_t i = 0; i < count; i++) {
-        check_again_if_remote(checks[i], source, &items[i]);
-        conclude(checks[i], &items[i]);
-    }
+    zt_components_check(model, together.source, items, count, &sink);
 }
 
 static void run_check_job(struct job *job)
 {
     struct check *check = (struct check *)job;
+    /* The check's own reference ends with it. */
+    struct generation *generation = generation_hold(check->generation);
 
-    run_checks(&check, 1);
+    run_checks(generation, &check, 1);
+    generation_release(generation);
 }
 
 void verifier_check_together(struct verifier *verifier, struct generation *generation,
@@ -321,7 +341,7 @@ void verifier_check_together(struct verifier *verifier, struct generation *gener
     }
     pthread_mutex_unlock(&verification_of(generation)->lock);
     if (begun > 0)
-        run_checks(checks, begun);
+        run_checks(generation, checks, begun);
 }
 
 void verifier_check_now(struct verifier *verifier, struct generation *generation,

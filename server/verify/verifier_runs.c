@@ -22,8 +22,8 @@
 #define OPEN_TRIES  500
 #define OPEN_GAP_MS 20
 
-/* At this size no more components are added to a share, so that requests for them need not wait
- * long. */
+/* At this size no more components are added to a share, so that requests for the last of them need
+ * not wait long. Two are hashed at once, so neither of them waits. */
 #define SHARE_BYTES ((uint64_t)64 << 20)
 
 /* The maximum number of concurrent idle jobs; on most machines the pool has fewer threads for

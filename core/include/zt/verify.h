@@ -59,11 +59,18 @@ struct zt_component_to_check {
     struct zt_error error;
 };
 
+/* Called with each component as soon as its result is known. */
+struct zt_checked_sink {
+    void (*take)(void *context, struct zt_component_to_check *item);
+    void *context;
+};
+
 /* Does what zt_component_check does for components of one file, two at a time where that is faster
  * (zt_hasher_update_pair). source may be NULL, as there. Sets status, check and error of each;
- * check keeps its value where the status is an error. */
+ * check keeps its value where the status is an error. sink may be NULL. */
 void zt_components_check(const struct zt_model *model, struct zt_source *source,
-                         struct zt_component_to_check *items, size_t count);
+                         struct zt_component_to_check *items, size_t count,
+                         const struct zt_checked_sink *sink);
 
 /* Checks the content rules of an object's type and layout (docs/rules/data.md). ZT_OK if they hold
  * or there are none. ZT_INVALID or ZT_CORRUPT with rule, object, component and offset (of the

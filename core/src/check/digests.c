@@ -228,6 +228,21 @@ struct lane {
     struct zt_hashing hashing;
 };
 
+struct lanes {
+    const struct zt_model *model;
+    struct zt_source *source;
+    const struct zt_checked_sink *sink;
+    struct zt_component_to_check *next;
+    struct zt_component_to_check *end;
+    struct lane lane[2];
+};
+
+static void deliver(const struct lanes *lanes, struct zt_component_to_check *item)
+{
+    if (lanes->sink != NULL)
+        lanes->sink->take(lanes->sink->context, item);
+}
+
 /* Whether the digest is the SHA-256 of a run of the file. Remote bytes arrive in order, so they are
  * not read in two places. */
 static bool suits_lane(const struct zt_model *model, const struct zt_component *component,
@@ -239,7 +254,7 @@ static bool suits_lane(const struct zt_model *model, const struct zt_component *
            is_judgeable(model, component, out_stated) && out_stated->algorithm == ZT_DIGEST_SHA256;
 }
 
-static void end_lane(struct lane *lane, enum zt_status status)
+static void end_lane(const struct lanes *lanes, struct lane *lane, enum zt_status status)
 {
     struct zt_component_to_check *item = lane->item;
     struct zt_component_check check = {.verdict = ZT_VERDICT_UNSUPPORTED};
@@ -249,94 +264,99 @@ static void end_lane(struct lane *lane, enum zt_status status)
     item->status = report(status, &check, &item->check);
     zt_hashing_free(&lane->hashing);
     lane->item = NULL;
+    deliver(lanes, item);
 }
 
 /* Takes the next component that suits a lane; checks those before it at once. */
-static void fill_lane(struct lane *lane, const struct zt_model *model, struct zt_source *source,
-                      struct zt_component_to_check **next, struct zt_component_to_check *end)
+static void fill_lane(struct lanes *lanes, struct lane *lane)
 {
-    while (lane->item == NULL && *next < end) {
-        struct zt_component_to_check *item = (*next)++;
+    while (lane->item == NULL && lanes->next < lanes->end) {
+        struct zt_component_to_check *item = lanes->next++;
         const struct zt_component *component = item->component;
         enum zt_status status;
 
         zt_error_clear(&item->error);
-        if (!suits_lane(model, component, source, &lane->stated)) {
-            item->status = zt_component_check(model, component, source, item->progress,
-                                              &item->check, &item->error);
+        if (!suits_lane(lanes->model, component, lanes->source, &lane->stated)) {
+            item->status = zt_component_check(lanes->model, component, lanes->source,
+                                              item->progress, &item->check, &item->error);
+            deliver(lanes, item);
             continue;
         }
         *lane = (struct lane){.item = item,
                               .stated = lane->stated,
-                              .hashing = {.source = source,
+                              .hashing = {.source = lanes->source,
                                           .progress = item->progress,
                                           .offset = component->offset,
                                           .left = component->length}};
         status = zt_hashing_start(&lane->hashing, lane->stated.algorithm, chunk_size(component),
                                   &item->error);
         if (status != ZT_OK)
-            end_lane(lane, status);
+            end_lane(lanes, lane, status);
     }
 }
 
 /* Hashes what the lane's component has left. */
-static void finish_alone(struct lane *lane)
+static void finish_alone(const struct lanes *lanes, struct lane *lane)
 {
-    end_lane(lane, zt_hashing_run(&lane->hashing, lane->hashing.offset, lane->hashing.left,
-                                  &lane->item->error));
+    end_lane(lanes, lane,
+             zt_hashing_run(&lane->hashing, lane->hashing.offset, lane->hashing.left,
+                            &lane->item->error));
 }
 
 /* Reports what the lane has hashed, and ends it if that was all, or if it is to stop. */
-static void settle(struct lane *lane)
+static void settle(const struct lanes *lanes, struct lane *lane)
 {
     const uint64_t done = lane->item->component->length - lane->hashing.left;
     const enum zt_status status = zt_hashing_report(&lane->hashing, done, &lane->item->error);
 
     if (status != ZT_OK || lane->hashing.left == 0)
-        end_lane(lane, status);
+        end_lane(lanes, lane, status);
 }
 
 /* One of two components cannot be read: only a check of each alone shows which. */
-static void check_again(struct lane *lane, const struct zt_model *model)
+static void check_again(const struct lanes *lanes, struct lane *lane)
 {
     struct zt_component_to_check *item = lane->item;
 
-    item->status = zt_component_check(model, item->component, lane->hashing.source, item->progress,
+    item->status = zt_component_check(lanes->model, item->component, lanes->source, item->progress,
                                       &item->check, &item->error);
     zt_hashing_free(&lane->hashing);
     lane->item = NULL;
+    deliver(lanes, item);
 }
 
-static void advance_both(struct lane lanes[2], const struct zt_model *model)
+static void advance_both(struct lanes *lanes)
 {
+    struct lane *first = &lanes->lane[0];
+    struct lane *second = &lanes->lane[1];
     struct zt_error ignored;
-    const enum zt_status status = zt_hashing_pair(&lanes[0].hashing, &lanes[1].hashing, &ignored);
+    const enum zt_status status = zt_hashing_pair(&first->hashing, &second->hashing, &ignored);
 
     if (status != ZT_OK) {
-        check_again(&lanes[0], model);
-        check_again(&lanes[1], model);
+        check_again(lanes, first);
+        check_again(lanes, second);
         return;
     }
-    settle(&lanes[0]);
-    settle(&lanes[1]);
+    settle(lanes, first);
+    settle(lanes, second);
 }
 
 void zt_components_check(const struct zt_model *model, struct zt_source *source,
-                         struct zt_component_to_check *items, size_t count)
+                         struct zt_component_to_check *items, size_t count,
+                         const struct zt_checked_sink *sink)
 {
-    struct zt_component_to_check *next = items;
-    struct zt_component_to_check *end = items + count;
-    struct lane lanes[2] = {{.item = NULL}, {.item = NULL}};
+    struct lanes lanes = {
+        .model = model, .source = source, .sink = sink, .next = items, .end = items + count};
 
     for (;;) {
-        fill_lane(&lanes[0], model, source, &next, end);
-        fill_lane(&lanes[1], model, source, &next, end);
-        if (lanes[0].item == NULL || lanes[1].item == NULL)
+        fill_lane(&lanes, &lanes.lane[0]);
+        fill_lane(&lanes, &lanes.lane[1]);
+        if (lanes.lane[0].item == NULL || lanes.lane[1].item == NULL)
             break;
-        advance_both(lanes, model);
+        advance_both(&lanes);
     }
     for (size_t i = 0; i < 2; i++)
-        if (lanes[i].item != NULL)
-            finish_alone(&lanes[i]);
-    assert(next == end);
+        if (lanes.lane[i].item != NULL)
+            finish_alone(&lanes, &lanes.lane[i]);
+    assert(lanes.next == lanes.end);
 }

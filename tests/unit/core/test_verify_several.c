@@ -74,7 +74,7 @@ static void open_as_file(struct several *several)
 
 static void check_items(struct several *several, struct zt_component_to_check *items, size_t count)
 {
-    zt_components_check(&several->made.model, several->made.source, items, count);
+    zt_components_check(&several->made.model, several->made.source, items, count, NULL);
 }
 
 /* Checks the components of these numbers together, and each alone. */
@@ -181,6 +181,41 @@ TEST(a_component_that_is_stopped_does_not_stop_the_other)
         assert_true(bytes[1 - stopped] == LONG_SIZE);
         handmade_free(&several.made);
     }
+}
+
+/* --- results as soon as they are known --- */
+
+struct taken {
+    const struct zt_component *order[ITEMS];
+    size_t count;
+};
+
+static void take(void *context, struct zt_component_to_check *item)
+{
+    struct taken *taken = context;
+
+    assert_true(taken->count < ITEMS);
+    assert_int_equal(item->check.verdict, ZT_VERDICT_VERIFIED);
+    taken->order[taken->count++] = item->component;
+}
+
+TEST(a_short_component_does_not_wait_for_the_long_one_before_it)
+{
+    struct several several;
+    struct taken taken = {.count = 0};
+    const struct zt_checked_sink sink = {take, &taken};
+    struct zt_component_to_check items[3];
+
+    make(&several);
+    open_as_file(&several);
+    items[0] = (struct zt_component_to_check){.component = &several.made.parts[0]};
+    items[1] = (struct zt_component_to_check){.component = &several.made.parts[1]};
+    items[2] = (struct zt_component_to_check){.component = &several.made.parts[3]};
+    zt_components_check(&several.made.model, several.made.source, items, 3, &sink);
+    assert_int_equal(taken.count, 3);
+    assert_ptr_equal(taken.order[0], &several.made.parts[1]);
+    assert_ptr_equal(taken.order[2], &several.made.parts[0]);
+    handmade_free(&several.made);
 }
 
 /* --- bytes that cannot be read --- */
