@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -33,13 +34,17 @@ struct disk_space {
     uint64_t free_bytes;
     int64_t checked_ms;     /* time of the last check; 0: none */
     uint64_t claimed_bytes; /* claimed but not written */
+    /* What savers could free when one of them last began to; read while one is at work. Without the
+     * lock. */
+    atomic_uint_fast64_t savable_bytes;
 };
 
 static pthread_mutex_t spaces_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct disk_space *spaces;
 
-/* Held while savers are called, so that a removed saver is not called. */
-static pthread_mutex_t savers_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Held while savers are called, so that a removed saver is not called; for writing while they free
+ * files. */
+static pthread_rwlock_t savers_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct disk_saver *savers;
 
 static uint64_t less(uint64_t from, uint64_t bytes)
@@ -225,19 +230,23 @@ static uint64_t need_of(const struct disk_claim *claim, uint64_t bytes, uint64_t
     return more(more(claim->space->claimed_bytes, bytes), reserve);
 }
 
+/* Claims the bytes if they are free, or would be free once savers have freed savable_bytes. */
 static bool try_claim(struct disk_claim *claim, uint64_t bytes, uint64_t reserve,
-                      uint64_t *out_missing)
+                      uint64_t savable_bytes)
 {
+    struct disk_space *space = claim->space;
+    uint64_t need;
     bool is_claimed;
 
-    pthread_mutex_lock(&claim->space->lock);
-    is_claimed = is_free(claim, need_of(claim, bytes, reserve));
-    *out_missing = less(need_of(claim, bytes, reserve), claim->space->free_bytes);
+    pthread_mutex_lock(&space->lock);
+    need = need_of(claim, bytes, reserve);
+    is_claimed = is_free(claim, need) ||
+                 (need < UINT64_MAX && less(need, space->free_bytes) <= savable_bytes);
     if (is_claimed) {
-        claim->space->claimed_bytes += bytes;
+        space->claimed_bytes += bytes;
         claim->ahead_bytes += bytes;
     }
-    pthread_mutex_unlock(&claim->space->lock);
+    pthread_mutex_unlock(&space->lock);
     return is_claimed;
 }
 
@@ -251,16 +260,31 @@ static uint64_t savable(const struct disk_space *space)
     return bytes;
 }
 
-/* Does the same without waiting for a saver that is at work, because an event loop may ask. */
+/* Does the same without waiting for a saver that is at work, because an event loop may ask: returns
+ * the last known figure then. */
 static uint64_t savable_at_once(const struct disk_space *space)
 {
     uint64_t bytes;
 
-    if (pthread_mutex_trylock(&savers_lock) != 0)
-        return UINT64_MAX;
+    if (pthread_rwlock_tryrdlock(&savers_lock) != 0)
+        return atomic_load(&space->savable_bytes);
     bytes = savable(space);
-    pthread_mutex_unlock(&savers_lock);
+    pthread_rwlock_unlock(&savers_lock);
     return bytes;
+}
+
+/* Notes for all file systems what savable_at_once returns while savers are at work. Their lock must
+ * be held. */
+static void note_savable(void)
+{
+    struct disk_space *space;
+
+    /* Savers take the list's lock too. */
+    pthread_mutex_lock(&spaces_lock);
+    space = spaces;
+    pthread_mutex_unlock(&spaces_lock);
+    for (; space != NULL; space = space->next)
+        atomic_store(&space->savable_bytes, savable(space));
 }
 
 uint64_t disk_space_savable(int descriptor)
@@ -276,25 +300,22 @@ static bool ask_savers(const struct disk_space *space, uint64_t missing)
     bool has_freed = false;
 
     assert(space != NULL);
-    pthread_mutex_lock(&savers_lock);
-    for (struct disk_saver *saver = savable(space) >= missing ? savers : NULL;
+    pthread_rwlock_wrlock(&savers_lock);
+    note_savable();
+    for (struct disk_saver *saver = atomic_load(&space->savable_bytes) >= missing ? savers : NULL;
          saver != NULL && !has_freed; saver = saver->next)
         has_freed = saver->free_some(saver->context, space, missing);
-    pthread_mutex_unlock(&savers_lock);
+    pthread_rwlock_unlock(&savers_lock);
     return has_freed;
 }
 
 enum zt_status disk_claim_ahead(struct disk_claim *claim, uint64_t bytes, uint64_t reserve,
                                 struct zt_error *error)
 {
-    uint64_t missing = 0;
-
-    if (claim->space == NULL || bytes == 0 || try_claim(claim, bytes, reserve, &missing))
+    if (claim->space == NULL || bytes == 0 || try_claim(claim, bytes, reserve, 0) ||
+        try_claim(claim, bytes, reserve, savable_at_once(claim->space)))
         return ZT_OK;
-    if (savable_at_once(claim->space) < missing)
-        return disk_space_fail(error);
-    disk_claim_note(claim, bytes);
-    return ZT_OK;
+    return disk_space_fail(error);
 }
 
 void disk_claim_note(struct disk_claim *claim, uint64_t bytes)
@@ -398,20 +419,20 @@ void disk_claim_end(struct disk_claim *claim)
 void disk_saver_add(struct disk_saver *saver)
 {
     assert(saver->free_some != NULL && saver->could_free != NULL);
-    pthread_mutex_lock(&savers_lock);
+    pthread_rwlock_wrlock(&savers_lock);
     saver->next = savers;
     savers = saver;
-    pthread_mutex_unlock(&savers_lock);
+    pthread_rwlock_unlock(&savers_lock);
 }
 
 void disk_saver_remove(struct disk_saver *saver)
 {
     struct disk_saver **at = &savers;
 
-    pthread_mutex_lock(&savers_lock);
+    pthread_rwlock_wrlock(&savers_lock);
     while (*at != NULL && *at != saver)
         at = &(*at)->next;
     if (*at != NULL)
         *at = saver->next;
-    pthread_mutex_unlock(&savers_lock);
+    pthread_rwlock_unlock(&savers_lock);
 }

@@ -44,7 +44,8 @@ uint64_t disk_space_reserve(int descriptor, uint64_t wanted_bytes);
  * report it. */
 bool disk_space_left(int descriptor, uint64_t *out_bytes);
 
-/* Returns how many bytes savers (below) could free on that file system. */
+/* Returns how many bytes savers (below) could free on that file system; while one frees files, how
+ * many they could free when it began. */
 uint64_t disk_space_savable(int descriptor);
 
 /* Returns true if an error means that the disk has too little space: ZT_LIMIT with the system's
@@ -93,7 +94,7 @@ void disk_claim_end(struct disk_claim *claim);
  * claim's lock. */
 struct disk_saver {
     /* Returns how many bytes free_some could free on a file system, or more; does not wait for a
-     * disk. */
+     * disk. May be called on several threads at once. */
     uint64_t (*could_free)(void *context, const struct disk_space *space);
     /* Removes files from a file system until this many bytes are free, or no such files are left.
      * Returns false if it removed no file. */

@@ -2,6 +2,7 @@
  * here. */
 #include "tests.h"
 
+#include <pthread.h>
 #include <sys/statvfs.h>
 
 #include "disk/disk_space.h"
@@ -22,6 +23,28 @@ int fstatvfs64(int descriptor, struct statvfs64 *out_facts)
     return 0;
 }
 
+/* What another thread does once while a saver is called. */
+static void (*meanwhile)(void);
+static void (*while_freeing)(void);
+
+static void *run_meanwhile(void *function)
+{
+    (*(void (**)(void))function)();
+    return NULL;
+}
+
+static void let_others_run(void)
+{
+    void (*function)(void) = meanwhile;
+    pthread_t thread;
+
+    meanwhile = NULL;
+    if (function == NULL)
+        return;
+    assert_int_equal(pthread_create(&thread, NULL, run_meanwhile, &function), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 /* As a cache of so many bytes. */
 struct room {
     uint64_t bytes;
@@ -30,8 +53,11 @@ struct room {
 
 static uint64_t could_free(void *context, const struct disk_space *space)
 {
+    const uint64_t bytes = ((const struct room *)context)->bytes;
+
     (void)space;
-    return ((const struct room *)context)->bytes;
+    let_others_run();
+    return bytes;
 }
 
 static bool free_some(void *context, const struct disk_space *space, uint64_t bytes)
@@ -40,6 +66,9 @@ static bool free_some(void *context, const struct disk_space *space, uint64_t by
     const uint64_t freed = bytes < room->bytes ? bytes : room->bytes;
 
     assert_non_null(space);
+    meanwhile = while_freeing;
+    while_freeing = NULL;
+    let_others_run();
     room->asked++;
     room->bytes -= freed;
     free_bytes += freed;
@@ -123,4 +152,41 @@ TEST(claim_fails_if_the_promised_room_is_gone)
     room.bytes = 0;
     assert_ok(write_at(0, 2 * MIB));
     assert_int_equal(write_at(2 * MIB, MIB), ZT_LIMIT);
+}
+
+static struct disk_claim second;
+static enum zt_status second_status[2];
+
+static void claim_much_then_little(void)
+{
+    second_status[0] = disk_claim_ahead(&second, MIB << 20, RESERVE, NULL);
+    second_status[1] = disk_claim_ahead(&second, MIB, RESERVE, NULL);
+}
+
+TEST(claim_while_room_is_made_is_limited_by_what_could_be_freed)
+{
+    disk_claim_init(&second, 1, 0);
+    assert_ok(disk_claim_ahead(&claim, 4 * MIB, RESERVE, NULL));
+    while_freeing = claim_much_then_little;
+    assert_ok(write_at(0, 4 * MIB));
+    assert_int_equal(room.asked, 1);
+    assert_int_equal(second_status[0], ZT_LIMIT);
+    assert_int_equal(second_status[1], ZT_OK);
+    assert_int_equal(second.ahead_bytes, MIB);
+    disk_claim_end(&second);
+}
+
+static void claim_most(void)
+{
+    second_status[0] = disk_claim_ahead(&second, 9 * MIB, RESERVE, NULL);
+}
+
+TEST(room_is_promised_once_to_claims_at_the_same_time)
+{
+    disk_claim_init(&second, 1, 0);
+    meanwhile = claim_most;
+    assert_int_equal(disk_claim_ahead(&claim, 9 * MIB, RESERVE, NULL), ZT_LIMIT);
+    assert_int_equal(second_status[0], ZT_OK);
+    assert_int_equal(claim.ahead_bytes, 0);
+    disk_claim_end(&second);
 }
