@@ -75,10 +75,12 @@ static void put_record(struct record_writer *image, const struct hash_key *key,
     record_write_hash(image, from);
 }
 
-/* Writes the oldest digest first, so that reading them restores the order of use. */
+/* Writes the oldest digest first, so that reading them restores the order of use. If that fails, the
+ * old ledger remains, which may have a digest that was forgotten. */
 static void write_all(struct file_hashes *hashes)
 {
     struct record_writer image = {.bytes = NULL};
+    bool is_written;
 
     put_header(&image);
     pthread_mutex_lock(&hashes->lock);
@@ -90,9 +92,14 @@ static void write_all(struct file_hashes *hashes)
             put_record(&image, &entry->key, entry->sha256);
     }
     pthread_mutex_unlock(&hashes->lock);
-    hashes->saved_bytes =
-        ledger_replace(&hashes->folder, SAVED, &image) ? (uint64_t)image.length : 0;
+    is_written = ledger_replace(&hashes->folder, SAVED, &image);
+    hashes->saved_bytes = is_written ? (uint64_t)image.length : 0;
     record_writer_free(&image);
+    if (is_written)
+        return;
+    pthread_mutex_lock(&hashes->lock);
+    hashes->must_replace = true;
+    pthread_mutex_unlock(&hashes->lock);
 }
 
 /* Returns false if the ledger must be replaced. */

@@ -151,6 +151,18 @@ static void sweep(int folder, const char (*names)[NAME_SIZE], size_t count)
     closedir(stream);
 }
 
+void ledger_remove(struct ledger_folder *folder, const char *path)
+{
+    char name[NAME_SIZE];
+
+    if (folder->descriptor < 0)
+        return;
+    name_of(path, name);
+    pthread_mutex_lock(&folder->lock);
+    (void)unlinkat(folder->descriptor, name, 0);
+    pthread_mutex_unlock(&folder->lock);
+}
+
 void ledger_folder_sweep(struct ledger_folder *folder, const char *const *paths, size_t count)
 {
     char(*names)[NAME_SIZE];

@@ -28,6 +28,9 @@ void ledger_folder_close(struct ledger_folder *folder);
 /* Removes the ledgers of all but the given paths. */
 void ledger_folder_sweep(struct ledger_folder *folder, const char *const *paths, size_t count);
 
+/* Removes the ledger of a path, if there is one. */
+void ledger_remove(struct ledger_folder *folder, const char *path);
+
 /* Replaces the ledger of a path atomically. Returns false with errno on failure. */
 bool ledger_replace(struct ledger_folder *folder, const char *path,
                     const struct record_writer *image);

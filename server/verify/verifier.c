@@ -182,6 +182,14 @@ void verifier_free(struct verifier *verifier)
 
 /* --- events of the catalog --- */
 
+/* Otherwise the next process would recall what is saved about other bytes of the same version. */
+static void remove_saved(struct verifier *verifier, const struct generation *generation)
+{
+    assert(generation->ignores_saved);
+    ledger_remove(&verifier->folder, generation->path);
+    ledger_remove(&verifier->wanted.folder, generation->path);
+}
+
 static void on_opened(void *context, struct generation *generation)
 {
     struct verifier *verifier = context;
@@ -190,7 +198,9 @@ static void on_opened(void *context, struct generation *generation)
     assert(generation->model != NULL);
     if (verification == NULL)
         return;
-    if (!generation->ignores_saved)
+    if (generation->ignores_saved)
+        remove_saved(verifier, generation);
+    else
         verification_recall(verifier, generation);
     digest_table_adopt(verifier, generation);
     if (verifier->server->config->verify == CONFIG_VERIFY_EAGER &&

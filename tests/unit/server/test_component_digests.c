@@ -297,6 +297,22 @@ TEST_ON(struct world *world, another_version_starts_without_digests)
     restart(world, "test -z \"$(ls .ztserve/digests)\"");
 }
 
+TEST_ON(struct world *world, digests_of_other_bytes_of_the_same_version_are_removed)
+{
+    const struct catalog_observer observer = verifier_observer(world->server.verifier);
+    struct generation *other;
+
+    find_large(world, NULL);
+    compute(world, A);
+    await_saved(world);
+    other = generation_open(&world->server, "m.zt", NULL);
+    assert_non_null(other);
+    other->ignores_saved = true;
+    observer.opened(observer.context, other);
+    generation_release(other);
+    world_command(world, "test -z \"$(ls .ztserve/digests)\"");
+}
+
 TEST_ON(struct world *world, nothing_is_computed_when_it_is_turned_off)
 {
     world->config.limits.digest_piece_bytes = 0;

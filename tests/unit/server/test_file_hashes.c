@@ -382,6 +382,32 @@ TEST_ON(struct world *world, forgotten_digest_does_not_return_with_the_next_proc
     assert_known(world, "b", SHA256_TWO);
 }
 
+TEST_ON(struct world *world, forgotten_digest_is_removed_after_a_failure_to_save)
+{
+    struct file_identity identity;
+    char saved[512];
+    char command_line[1100];
+
+    command(world, "echo one > a");
+    identity = identity_of(world, "a");
+    assert_computed(world, "a", SHA256_ONE);
+    restart(world);
+    assert_known(world, "a", SHA256_ONE);
+    /* A folder that has the name of the replacement. */
+    find_saved(world, saved);
+    snprintf(command_line, sizeof(command_line), "mkdir '%s.new'", saved);
+    command(world, command_line);
+    file_hashes_forget(world->server.hashes, "a", &identity);
+    /* Runs the queued saving. */
+    workers_stop(world->server.workers);
+    world->server.workers = workers_start(1);
+    assert_non_null(world->server.workers);
+    snprintf(command_line, sizeof(command_line), "rmdir '%s.new'", saved);
+    command(world, command_line);
+    restart(world);
+    assert_false(is_known(world, "a"));
+}
+
 static struct hash_key key_of(uint64_t number)
 {
     return (struct hash_key){{number * 3, number}};

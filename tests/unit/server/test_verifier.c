@@ -267,6 +267,25 @@ WITH_MODELS(verdicts_about_other_bytes_are_not_recalled)
     generation_release(generation);
 }
 
+WITH_MODELS(verdicts_about_other_bytes_of_the_same_version_are_not_recalled_later)
+{
+    struct generation *generation = adopt_model(world, true);
+
+    assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
+    generation_release(generation);
+    restart(world);
+    generation = generation_open(&world->server, "m.zt", NULL);
+    assert_non_null(generation);
+    generation->ignores_saved = true;
+    report_opened(world, generation);
+    assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_UNCHECKED);
+    generation_release(generation);
+    restart(world);
+    generation = adopt(world, "m.zt");
+    assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_UNCHECKED);
+    generation_release(generation);
+}
+
 WITH_MODELS(damaged_files_of_verdicts_are_ignored)
 {
     static const char *const damages[] = {
