@@ -225,8 +225,13 @@ static void say_fallback(struct survey *survey, const struct subject *subject)
 static void write_statistics(struct survey *survey, const struct subject *subject,
                              const struct statistics_subject *shown)
 {
-    if (subject->text != NULL)
-        json_raw(&survey->json, subject->text, strcspn(subject->text, "\n"));
+    size_t length = subject->text != NULL ? strlen(subject->text) : 0;
+
+    /* A JSON object, perhaps in several lines. */
+    while (length > 0 && subject->text[length - 1] == '\n')
+        length--;
+    if (length > 0)
+        json_raw(&survey->json, subject->text, length);
     else
         statistics_write(&survey->json, shown, &subject->statistics);
 }

@@ -210,6 +210,16 @@ def test_statistics_of_another_tensor_are_not_believed(between, files):
     assert "is not the tensor's statistics" in result.stderr
 
 
+@pytest.mark.parametrize("form", [lambda text: b"\n" + text, lambda text: json.dumps(json.loads(text), indent=1).encode() + b"\n\n"])
+def test_statistics_in_several_lines_are_shown_whole(between, files, form):
+    between.meddle(
+        meddling.changed(lambda true: meddling.replace(true, body=form(true.body))), when=lambda request: "/statistics" in request.target
+    )
+    result = run("--json", f"{between.endpoint}/plain")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert json.loads(result.stdout) == json.loads(run("--json", files / "plain.npz").stdout)
+
+
 def test_the_tensors_of_a_files_url_are_fetched_with_a_word(between, files):
     result = run(f"{between.endpoint}/files/plain.npz")
     assert (result.returncode, result.stdout) == (0, run(files / "plain.npz").stdout)
