@@ -28,6 +28,23 @@ enum repository_stage repository_stage_of(const char *path)
     return model_path_split(path, &length, &rank) ? STAGE_TENSORS : STAGE_OTHERS;
 }
 
+bool repository_unfinished_name(const char *path, char out_name[MODEL_PATH_SIZE])
+{
+    static const char *const ends[] = {".part", ".part.json"};
+    const size_t length = strlen(path);
+
+    assert(length < MODEL_PATH_SIZE);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        const size_t size = strlen(ends[i]);
+
+        if (length > size && strcmp(path + length - size, ends[i]) == 0) {
+            snprintf(out_name, MODEL_PATH_SIZE, "%.*s", (int)(length - size), path);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* --- names that the server chooses --- */
 
 /* Returns true if every part of a path could be the name of a file or folder, and one of them is
@@ -62,12 +79,16 @@ static enum zt_status check_path(const char *path, bool *out_is_wanted, struct z
 
 /* --- the list --- */
 
+static void free_file(struct repository_file *file)
+{
+    free(file->path);
+    free(file->place);
+}
+
 void repository_free(struct repository *repository)
 {
-    for (size_t i = 0; i < repository->count; i++) {
-        free(repository->files[i].path);
-        free(repository->files[i].place);
-    }
+    for (size_t i = 0; i < repository->count; i++)
+        free_file(&repository->files[i]);
     free(repository->files);
     repository->files = NULL;
     repository->count = 0;
@@ -102,6 +123,30 @@ static int compare(const void *a, const void *b)
     const int order = (int)repository_stage_of(one->path) - (int)repository_stage_of(other->path);
 
     return order != 0 ? order : strcmp(one->path, other->path);
+}
+
+static bool is_unfinished(const struct repository *repository, const char *path)
+{
+    char name[MODEL_PATH_SIZE];
+    const struct repository_file key = {.path = name};
+
+    return repository_unfinished_name(path, name) &&
+           bsearch(&key, repository->files, repository->count, sizeof(key), compare) != NULL;
+}
+
+static void leave_out_unfinished(struct repository *repository)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < repository->count; i++)
+        repository->files[i].is_unfinished = is_unfinished(repository, repository->files[i].path);
+    for (size_t i = 0; i < repository->count; i++)
+        if (repository->files[i].is_unfinished)
+            free_file(&repository->files[i]);
+        else
+            repository->files[kept++] = repository->files[i];
+    repository->unfinished = repository->count - kept;
+    repository->count = kept;
 }
 
 bool repository_is_same(const struct repository *a, const struct repository *b)
@@ -234,7 +279,7 @@ static enum zt_status add_page(struct index_walk *walk, const char *folder, bool
                           strcmp(walk->next.address.origin, place.address.origin) != 0))
         status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
                          "the server returned an invalid location");
-    /* After a redirect to another server, further pages are there too. */
+    /* A redirect may have led to another server, which has the further pages. */
     walk->next.is_trusted = place.is_trusted;
     json_object_free(page);
     return status;
@@ -343,6 +388,7 @@ static enum zt_status find_on_hub(struct client *client, struct repository *repo
     const struct json_t *siblings = json_member_list(description, "siblings");
     struct zt_text commit = {"", 0};
 
+    repository->is_pinned = siblings != NULL;
     if (status == ZT_OK && (json_member_text(description, "sha", &commit) != JSON_FOUND ||
                             commit.length == 0 || siblings == NULL))
         status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
@@ -350,8 +396,14 @@ static enum zt_status find_on_hub(struct client *client, struct repository *repo
     for (size_t i = 0; status == ZT_OK && i < json_list_length(siblings); i++)
         status = add_sibling(repository, json_list_object(siblings, i), commit, error);
     json_object_free(description);
-    repository->is_pinned = true;
     return status;
+}
+
+/* Returns true if the failure of find_on_hub means that there is no such repository or no Hub. */
+static bool is_no_hub(const struct repository *repository, const struct zt_error *error)
+{
+    return (error->status == ZT_IO && error->os_error == ENOENT) ||
+           (error->status == ZT_INVALID && !repository->is_pinned);
 }
 
 /* --- both --- */
@@ -360,22 +412,30 @@ enum zt_status repository_find(struct client *client, const struct repository_ad
                                struct repository *out_repository, struct zt_error *error)
 {
     struct repository repository = {.address = *address};
-    struct zt_error ignored;
+    struct zt_error hub_error;
     bool is_index;
     enum zt_status status = find_folder(client, &repository, &is_index, error);
 
     assert(address->name[0] != '\0');
     /* Other servers may answer anything below /files. */
     if ((status == ZT_IO || status == ZT_INVALID) && !is_index &&
-        hub_repo_is_valid(zt_text_from(address->name)) &&
-        find_on_hub(client, &repository, &ignored) == ZT_OK)
-        status = ZT_OK;
+        hub_repo_is_valid(zt_text_from(address->name))) {
+        const enum zt_status hub_status = find_on_hub(client, &repository, &hub_error);
+
+        if (hub_status == ZT_OK) {
+            status = ZT_OK;
+        } else if (!is_no_hub(&repository, &hub_error)) {
+            status = hub_status;
+            *error = hub_error;
+        }
+    }
     if (status != ZT_OK) {
         repository_free(&repository);
         return status;
     }
     if (repository.count > 0)
         qsort(repository.files, repository.count, sizeof(*repository.files), compare);
+    leave_out_unfinished(&repository);
     *out_repository = repository;
     return ZT_OK;
 }

@@ -4,6 +4,7 @@
 #define CLIENT_REPOSITORY_H
 
 #include "client/repository_address.h"
+#include "store/store.h"
 
 struct repository_file {
     char *path; /* relative to the repository; never leads out of it (store_path_is_served) */
@@ -12,6 +13,7 @@ struct repository_file {
     bool has_sha256;
     uint8_t sha256[32];
     char modified[32]; /* as stated; empty: not stated */
+    bool is_unfinished;
 };
 
 struct repository {
@@ -19,12 +21,13 @@ struct repository {
     bool is_pinned; /* the places name one commit, whose files do not change */
     size_t count;
     size_t capacity;
+    size_t unfinished;             /* files that were left out because they are unfinished */
     struct repository_file *files; /* in the order of their transfer */
 };
 
-/* Lists a repository. Hidden files are left out. Fails as json_answer_ask does: with ZT_IO and
- * ENOENT if the server has no such repository. ZT_INVALID if the server names a file that cannot be
- * in the repository's folder; ZT_LIMIT; ZT_NO_MEMORY. */
+/* Lists a repository. Hidden and unfinished files are left out. Fails as json_answer_ask does: with
+ * ZT_IO and ENOENT if the server has no such repository. ZT_INVALID if the server names a file that
+ * cannot be in the repository's folder; ZT_LIMIT; ZT_NO_MEMORY. */
 enum zt_status repository_find(struct client *client, const struct repository_address *address,
                                struct repository *out_repository, struct zt_error *error);
 void repository_free(struct repository *repository);
@@ -38,5 +41,10 @@ bool repository_is_same(const struct repository *a, const struct repository *b);
 enum repository_stage { STAGE_OTHERS, STAGE_TENSORS, STAGE_INDEXES, REPOSITORY_STAGES };
 
 enum repository_stage repository_stage_of(const char *path);
+
+/* While pull downloads NAME, it keeps NAME.part and NAME.part.json. Beside NAME, files of these
+ * names are unfinished downloads, and pull would overwrite them. Returns false for other names;
+ * otherwise writes NAME to out_name. The path is one that store_path_is_served accepts. */
+bool repository_unfinished_name(const char *path, char out_name[MODEL_PATH_SIZE]);
 
 #endif

@@ -130,7 +130,8 @@ const struct command command_table[] = {
          "files.\nA repository is a folder with a model's configuration, tokenizer and weights. "
          "Its URL is http://host/OWNER/NAME, with a / at the end if a model has the same name. "
          "PATH is then a folder, by default NAME. All files are compared with the server's "
-         "SHA-256; hidden files are skipped. A folder that does not exist is created, also for a "
+         "SHA-256; hidden files are skipped, and so are NAME.part and NAME.part.json beside a file "
+         "NAME. A folder that does not exist is created, also for a "
          "model if PATH ends in /.\nNames that the server chooses for a model must have the "
          "extension of a tensor file, and only tensor files are replaced, so that a server cannot "
          "destroy other files; --force lifts both limits.\nThe token is sent only to the server of "
@@ -157,8 +158,9 @@ const struct command command_table[] = {
          "index is sent last. If a file fails, push sends no further files and no index.\nFOLDER: "
          "all its files become the repository of the URL (http://host/OWNER/NAME), the folder's "
          "name being added if the URL ends in /. The server compares the SHA-256 of each file "
-         "before it publishes it. Hidden files and folders are not sent, and files that are only "
-         "on the server are kept.",
+         "before it publishes it. Hidden files and folders, and NAME.part and NAME.part.json "
+         "beside "
+         "a file NAME, are not sent. Files that are only on the server are kept.",
      .examples = {{"ztserve push llama.safetensors https://models.example/meta-llama/Llama-3-8B",
                    "a model under another name"},
                   {"ztserve push tiny/ http://host:8080/acme/tiny",

@@ -3,6 +3,7 @@
  *
  * A model in several files is downloaded part by part. Its own file comes last, so that its name
  * does not exist before. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,9 +203,10 @@ static enum zt_status find_repository(struct client *client, const struct reques
     if (status != ZT_OK)
         return status;
     status = repository_find(client, &address, &found->repository, error);
-    if (status == ZT_IO && error->os_error == ENOENT)
-        status =
-            zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the server has no repository of that name");
+    if (status == ZT_IO && error->os_error == ENOENT) {
+        zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the server has no repository of that name");
+        error->os_error = ENOENT;
+    }
     return status;
 }
 
@@ -213,19 +215,34 @@ static bool ends_in_slash(const char *url)
     return url[strcspn(url, "?#")] == '\0' && url[strlen(url) - 1] == '/';
 }
 
+/* Finds a repository where no model was found, as *error says. Replaces *error only if a repository
+ * exists that cannot be read. */
+static enum zt_status find_instead(struct client *client, const struct request *request,
+                                   struct found *found, struct zt_error *error)
+{
+    struct zt_error reason;
+    const enum zt_status status = find_repository(client, request, found, &reason);
+
+    assert(error->os_error == ENOENT);
+    if (status == ZT_ARGUMENT || status == ZT_INVALID ||
+        (status == ZT_IO && reason.os_error == ENOENT))
+        return error->status;
+    if (status != ZT_OK)
+        *error = reason;
+    return status;
+}
+
 /* A model takes precedence over the folder of its name, unless the URL ends in '/'. */
 static enum zt_status find(struct client *client, struct request *request, struct found *found,
                            struct zt_error *error)
 {
-    struct zt_error ignored;
     enum zt_status status;
 
     if (ends_in_slash(request->url))
         return find_repository(client, request, found, error);
     status = find_file(client, request, &found->file, error);
-    if (status == ZT_IO && error->os_error == ENOENT && !model_wish_is_set(&request->wish) &&
-        find_repository(client, request, found, &ignored) == ZT_OK)
-        return ZT_OK;
+    if (status == ZT_IO && error->os_error == ENOENT && !model_wish_is_set(&request->wish))
+        return find_instead(client, request, found, error);
     if (status == ZT_OK && !model_wish_is_set(&request->wish))
         status = related_files_find(client, &found->file, &found->related, error);
     return status;

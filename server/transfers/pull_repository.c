@@ -148,6 +148,10 @@ static void print_total(const struct repository_pull *wanted, const char *folder
 
     if (wanted->given->reporting.is_quiet)
         return;
+    if (repository->unfinished > 0)
+        printf("%zu unfinished file%s (.part, .part.json) of the repository %s not downloaded\n",
+               repository->unfinished, repository->unfinished == 1 ? "" : "s",
+               repository->unfinished == 1 ? "was" : "were");
     plain_text_write(stdout, folder, strlen(folder));
     printf(": %zu file%s of the repository ", repository->count, repository->count == 1 ? "" : "s");
     plain_text_write(stdout, repository->address.name, strlen(repository->address.name));

@@ -243,18 +243,22 @@ static void push_file(struct push *push, uint32_t index)
 
 /* --- all files --- */
 
+static enum repository_stage stage_of(const struct request *request, uint32_t index)
+{
+    if (request->is_repository)
+        return repository_stage_of(request->folder.files[index].name);
+    /* Only repositories have files that are not models. */
+    return model_path_is_index(zt_text_from(request->paths[index])) ? STAGE_INDEXES : STAGE_TENSORS;
+}
+
 /* Sends a file if it belongs to this pass. After a failure, no further file is begun. */
 static bool push_in_pass(void *context, uint32_t index)
 {
     struct push *push = context;
     const char *path = file_path(push->request, index);
-    enum repository_stage stage = repository_stage_of(path);
     bool proceeds;
 
-    /* Only repositories have files that are not models. */
-    if (!push->request->is_repository && stage == STAGE_OTHERS)
-        stage = STAGE_TENSORS;
-    if (stage != push->stage)
+    if (stage_of(push->request, index) != push->stage)
         return true;
     pthread_mutex_lock(&push->lock);
     proceeds = push->result == EXIT_DONE;
@@ -408,6 +412,10 @@ static int push_folder(struct request *request)
         printf("%zu hidden or special file%s or folder%s in the folder %s not sent\n",
                folder->skipped, folder->skipped == 1 ? "" : "s", folder->skipped == 1 ? "" : "s",
                folder->skipped == 1 ? "was" : "were");
+    if (folder->unfinished > 0 && !request->given.reporting.is_quiet)
+        printf("%zu unfinished file%s (.part, .part.json) in the folder %s not sent\n",
+               folder->unfinished, folder->unfinished == 1 ? "" : "s",
+               folder->unfinished == 1 ? "was" : "were");
     repository_folder_free(folder);
     return command_finish(result);
 }

@@ -29,10 +29,34 @@ static int compare(const void *a, const void *b)
     return order != 0 ? order : strcmp(one->name, other->name);
 }
 
+static bool is_unfinished(const struct repository_folder *folder, const char *path)
+{
+    char name[MODEL_PATH_SIZE];
+    const struct folder_file key = {.name = name};
+
+    return repository_unfinished_name(path, name) &&
+           bsearch(&key, folder->files, folder->count, sizeof(key), compare) != NULL;
+}
+
+static void leave_out_unfinished(struct repository_folder *folder)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < folder->count; i++)
+        folder->files[i].is_unfinished = is_unfinished(folder, folder->files[i].name);
+    for (size_t i = 0; i < folder->count; i++)
+        if (folder->files[i].is_unfinished)
+            free(folder->files[i].path);
+        else
+            folder->files[kept++] = folder->files[i];
+    folder->unfinished = folder->count - kept;
+    folder->count = kept;
+}
+
 static enum zt_status add(struct repository_folder *folder, const char *path, size_t name_at,
                           struct zt_error *error)
 {
-    struct folder_file file;
+    struct folder_file file = {.path = NULL};
     enum zt_status status;
 
     assert(name_at < strlen(path));
@@ -83,6 +107,18 @@ static enum zt_status visit(struct repository_folder *folder, FTS *walk, FTSENT 
     return ZT_OK;
 }
 
+/* Returns NULL at the end, and after a failure, which it puts into *out_status. */
+static FTSENT *read_entry(FTS *walk, enum zt_status *out_status, struct zt_error *error)
+{
+    FTSENT *entry;
+
+    errno = 0;
+    entry = fts_read(walk);
+    if (entry == NULL && errno != 0)
+        *out_status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s", strerrordesc_np(errno));
+    return entry;
+}
+
 enum zt_status repository_folder_list(const char *path, struct repository_folder *out_folder,
                                       struct zt_error *error)
 {
@@ -100,7 +136,7 @@ enum zt_status repository_folder_list(const char *path, struct repository_folder
     walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
     if (walk == NULL)
         status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s", strerrordesc_np(errno));
-    while (status == ZT_OK && (entry = fts_read(walk)) != NULL)
+    while (status == ZT_OK && (entry = read_entry(walk, &status, error)) != NULL)
         status =
             visit(&folder, walk, entry, strlen(root) + (root[0] != '/' || root[1] != '\0'), error);
     if (walk != NULL)
@@ -112,6 +148,7 @@ enum zt_status repository_folder_list(const char *path, struct repository_folder
     }
     if (folder.count > 0)
         qsort(folder.files, folder.count, sizeof(*folder.files), compare);
+    leave_out_unfinished(&folder);
     *out_folder = folder;
     return ZT_OK;
 }

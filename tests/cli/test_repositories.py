@@ -1,5 +1,6 @@
 """A folder with config, tokenizer and weights goes to a server and comes back with the same bytes, whatever breaks on the way."""
 
+import base64
 import contextlib
 import hashlib
 import http.server
@@ -9,6 +10,8 @@ import signal
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.request
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -48,6 +51,17 @@ def write(folder, files):
 
 def read(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def wait_for_model(url):
+    """The server's list is not as new as its folder."""
+    end = time.monotonic() + LIMIT_S
+    while True:
+        try:
+            return urllib.request.urlopen(url).close()
+        except urllib.error.HTTPError as refusal:
+            assert refusal.code == 404 and time.monotonic() < end
+        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -96,6 +110,41 @@ def test_hidden_files_are_not_sent_and_links_to_files_are(server, root, push, fo
     assert (result.status, result.errors) == (0, "")
     assert result.lines[-1] == "5 hidden or special files or folders in the folder were not sent"
     assert read(root / "acme/tiny") == {**REPOSITORY, "linked.txt": b"of a cache"}
+
+
+UNFINISHED = {"weights.bin.part": b"another file", "original/params.json.part.json": b"{}", "README.md.part": b"x"}
+LONE = {"draft.part": b"a draft", "weights.part.json": b"{}"}  # beside no file of the name
+
+
+def test_unfinished_downloads_are_not_sent(server, root, push, tmp_path):
+    files = {"weights.bin": b"w" * 5000, "original/params.json": b"{}", "README.md": b"# tiny", **LONE}
+    result = push(write(tmp_path / "tiny", {**files, **UNFINISHED}), server.url + "/acme/tiny")
+    assert (result.status, result.errors) == (0, "")
+    assert read(root / "acme/tiny") == files
+    assert result.lines[-1] == "3 unfinished files (.part, .part.json) in the folder were not sent"
+
+
+def test_a_model_is_sent_after_the_files_beside_it(server, push, tmp_path):
+    """Also if several are sent at a time."""
+    folder = write(tmp_path / "tiny", {"config.json": b"{}", "model.zt": REPOSITORY["adapter.zt"]})
+    between = meddling.Meddler(SimpleNamespace(endpoint=server.url))
+    is_model_begun = threading.Event()
+
+    def name_of(request):
+        return base64.b64decode(request.fields.get("upload-metadata", "").removeprefix("path ")).decode()
+
+    def refuse(request, handler):
+        is_model_begun.wait(0.2)
+        return meddling.reply(403)(request, handler)
+
+    between.meddle(refuse, when=lambda request: name_of(request) == "acme/tiny/config.json")
+    between.meddle(
+        lambda request, handler: is_model_begun.set() or handler.forward(request), when=lambda request: name_of(request) == "acme/tiny/model.zt"
+    )
+    result = push(folder, between.endpoint + "/acme/tiny", "--jobs", "2")
+    between.close()
+    assert result.status == 1 and "config.json" in result.errors
+    assert not is_model_begun.is_set()
 
 
 def test_what_the_server_has_is_not_sent_again(server, push, folder):
@@ -245,6 +294,7 @@ def test_without_a_folder_a_repository_goes_to_one_of_its_name(stored, pull, her
 
 def test_a_model_takes_precedence_over_the_folder_of_its_name(stored, root, pull, here):
     (root / "acme/tiny.zt").write_bytes(REPOSITORY["adapter.zt"])
+    wait_for_model(stored.url + "/v1/models/acme/tiny")
     assert pull(stored.url + "/acme/tiny").status == 0
     assert read(here) == {"tiny.zt": REPOSITORY["adapter.zt"]}
     assert pull(stored.url + "/acme/tiny/").status == 0
@@ -259,6 +309,19 @@ def test_a_pull_that_is_repeated_fetches_only_what_has_changed(stored, root, pul
     assert (result.status, result.errors) == (0, "")
     assert [line.split(":")[0] for line in result.lines if "already exists" not in line] == ["tiny/empty.txt", "tiny/adapter.zt", "tiny"]
     assert read(here / "tiny") == changed
+
+
+@pytest.mark.parametrize("is_hub", [False, True])
+def test_unfinished_files_of_a_server_do_not_replace_others(root, server, hub, pull, here, is_hub):
+    files = {"weights.bin": b"w" * 5000, "original/params.json": b"{}", "README.md": b"# tiny", **LONE}
+    write(root / "acme/tiny", {**files, **UNFINISHED})
+    result = pull((hub(files={**files, **UNFINISHED}) if is_hub else server.url) + "/acme/tiny")
+    assert (result.status, result.errors) == (0, "")
+    assert read(here / "tiny") == files
+    assert result.lines[-2:] == [
+        "3 unfinished files (.part, .part.json) of the repository were not downloaded",
+        "tiny: 5 files of the repository acme/tiny",
+    ]
 
 
 def test_a_users_other_files_are_replaced_only_by_force(stored, pull, here):
@@ -497,6 +560,20 @@ def test_a_repository_of_another_hub_is_pulled(hub, pull, here):
     assert (result.status, result.errors) == (0, "")
     assert read(here / "x") == REPOSITORY
     assert sum("SHA-256 matches" in line for line in result.lines) == len(PARTS)
+
+
+@pytest.mark.parametrize("path", ["/acme/tiny", "/acme/tiny/"])
+@pytest.mark.parametrize(("status", "words"), [(401, "the server requires a token"), (403, "the server does not allow this request")])
+def test_another_hubs_refusal_is_reported(hub, pull, path, status, words):
+    result = pull(hub(describe=lambda self: self.answer(status, b'{"error": "no"}')) + path)
+    assert result.status == 1 and f"{words}" in result.errors and f"({status})" in result.errors
+
+
+@pytest.mark.parametrize(("status", "body"), [(404, b'{"error": "no"}'), (200, b"<html>"), (200, b"{}")])
+def test_a_name_that_another_hub_does_not_have_is_reported(hub, pull, status, body):
+    url = hub(describe=lambda self: self.answer(status, body))
+    assert "the server has no repository of that name" in pull(url + "/acme/tiny/").errors
+    assert "there is no model of that name" in pull(url + "/acme/tiny").errors
 
 
 def test_another_hubs_digest_is_compared(hub, pull, here):
