@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import errno
 import hashlib
 import http.server
 import json
@@ -22,6 +23,7 @@ import meddler as meddling
 import pytest
 from clients import Client, write_tokens
 from containers import dense, pattern, zt1
+from recorded_calls import FAULTS
 from relay import Relay
 from server_process import PROGRAM, held_port
 
@@ -185,6 +187,15 @@ def test_a_name_that_no_repository_can_have_is_refused(refused, folder, path, wo
 
 def test_a_folder_is_pushed_alone(refused, folder):
     assert "one folder" in refused("push", folder, folder / "config.json", "http://127.0.0.1:1/acme/")
+
+
+@pytest.mark.plain("a preloaded library makes a call fail")
+def test_a_folder_that_cannot_be_listed_to_its_end_is_not_sent(server, root, ztserve, folder, environment):
+    preloaded = {"LD_PRELOAD": str(FAULTS), "ZT_FAULT": f"walk:4:{errno.ENOMEM}"}
+    result = ztserve("push", folder, server.url + "/acme/tiny", environment={**environment, **preloaded})
+    assert (result.status, result.output) == (1, "")
+    assert "Cannot allocate memory" in result.errors
+    assert not (root / "acme").exists()
 
 
 def test_a_folder_without_files_is_an_error(push, server, tmp_path):

@@ -1,8 +1,8 @@
 /* A library to preload: makes one call to the file system fail, as a full or broken disk would,
  * makes reading slow, and records the order of calls.
  *
- *   ZT_FAULT=KIND:N:ERRNO     the N-th call of a kind (write, sync, link, rename, copy, truncate)
- *                             fails with that number
+ *   ZT_FAULT=KIND:N:ERRNO     the N-th call of a kind (write, sync, link, rename, copy, truncate,
+ *                             walk) fails with that number
  *   ZT_FAULT=KIND:N+:ERRNO    so do all calls after it
  *   ZT_FAULT_MARK=FILE        gets a byte for each call that failed: was there an N-th?
  *   ZT_FAULT_CONTROL=FILE     says, while the program runs, which call of a request fails, whatever
@@ -21,6 +21,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -239,6 +240,14 @@ int unlinkat(int folder, const char *name, int flags)
     if (fault_is_due(FAULT_UNLINK))
         return -1;
     return recorded_name(real.function(folder, name, flags), "unlink", folder, name);
+}
+
+/* An entry of a folder that push lists. */
+FTSENT64 *fts64_read(FTS64 *walk)
+{
+    NEXT("fts64_read", FTSENT64 *, FTS64 *);
+
+    return fault_is_due(FAULT_WALK) ? NULL : real.function(walk);
 }
 
 ssize_t copy_file_range(int from, off64_t *from_offset, int to, off64_t *to_offset, size_t length,

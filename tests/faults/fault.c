@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *const kind_names[FAULT_KINDS] = {"write", "sync",     "link",   "rename",
-                                                    "copy",  "truncate", "open",   "duplicate",
-                                                    "mkdir", "unlink",   "discard"};
+static const char *const kind_names[FAULT_KINDS] = {"write", "sync",     "link",    "rename",
+                                                    "copy",  "truncate", "open",    "duplicate",
+                                                    "mkdir", "unlink",   "discard", "walk"};
 
 /* What a test reads and writes while the program runs (faulty.py). */
 struct fault_control {

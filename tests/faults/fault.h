@@ -18,6 +18,7 @@ enum fault_kind {
     FAULT_MKDIR,
     FAULT_UNLINK,
     FAULT_DISCARD,
+    FAULT_WALK,
     FAULT_KINDS
 };
 

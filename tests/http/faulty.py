@@ -7,7 +7,7 @@ import struct
 from recorded_calls import FAULTS
 from server_process import ServerProcess
 
-KINDS = ["write", "sync", "link", "rename", "copy", "truncate", "open", "duplicate", "mkdir", "unlink", "discard"]
+KINDS = ["write", "sync", "link", "rename", "copy", "truncate", "open", "duplicate", "mkdir", "unlink", "discard", "walk"]
 FULL = [errno.ENOSPC, errno.EDQUOT]  # one call after the other
 # The first error is tried on every call; it shows of what kind the call is, and so which others it may have.
 FIRST = errno.EIO
