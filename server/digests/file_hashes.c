@@ -75,8 +75,8 @@ static void put_record(struct record_writer *image, const struct hash_key *key,
     record_write_hash(image, from);
 }
 
-/* Writes the oldest digest first, so that reading them restores the order of use. If that fails, the
- * old ledger remains, which may have a digest that was forgotten. */
+/* Writes the oldest digest first, so that reading them restores the order of use. After a failure
+ * the old ledger remains, which may have a digest that was forgotten. */
 static void write_all(struct file_hashes *hashes)
 {
     struct record_writer image = {.bytes = NULL};

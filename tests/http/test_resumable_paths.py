@@ -8,8 +8,8 @@ from clients import Client, write_tokens
 from containers import pattern
 from joined import safetensors
 from tus import TUS, create, head, offset_of, patch, post, uploads_of
-from uploads import digest_field
-from wire import ask, assert_problem, get
+from uploads import begin_put, digest_field
+from wire import ask, assert_problem, eventually, get
 
 DATA = pattern(300_000, seed=51)
 
@@ -111,3 +111,21 @@ def test_a_client_writes_and_sees_only_its_paths(tmp_path, start_server):
     assert created.status == 201
     assert other.ask(server, "HEAD", created["Location"], TUS).status == 404
     assert mine.ask(server, "HEAD", created["Location"], TUS).status == 200
+
+
+def test_a_client_sees_its_files_in_the_list_of_uploads(tmp_path, start_server):
+    mine, other = Client("mine", "admin", "a/tiny"), Client("other", "admin", "a/tiny.txt")
+    (tmp_path / "root").mkdir()
+    server = start_server(tmp_path / "root", "--writable", "--tokens", write_tokens(tmp_path / "tokens", mine, other))
+
+    def kinds(client):
+        uploads = client.get(server, "/v1/uploads").json()["uploads"]
+        assert {upload["model"] for upload in uploads} <= {"a/tiny.txt"}
+        return sorted(upload["kind"] for upload in uploads)
+
+    fields = {**TUS, "Upload-Length": "10", "Upload-Metadata": path_metadata("a/tiny.txt")}
+    assert mine.ask(server, "POST", "/v1/resumable", fields, b"").status == 201
+    authorization = f"Authorization: {mine.fields['Authorization']}"
+    with begin_put(server, "/files/a/tiny.txt", 1000, authorization):
+        eventually(lambda: kinds(mine) == ["file", "resumable"])
+        assert kinds(other) == []

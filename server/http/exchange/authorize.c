@@ -173,7 +173,7 @@ bool authorize_sees(const struct request *request, struct zt_text model)
     return request->grant == NULL || grant_covers(request->grant, model);
 }
 
-bool authorize_sees_file(const struct request *request, struct zt_text path)
+struct zt_text authorize_name_of_file(struct zt_text path)
 {
     size_t at = path.length;
 
@@ -181,7 +181,12 @@ bool authorize_sees_file(const struct request *request, struct zt_text path)
         at--;
     if (at > 1 && path.bytes[at - 1] == '.' && path.bytes[at - 2] != '/')
         path.length = at - 1;
-    return authorize_sees(request, path);
+    return path;
+}
+
+bool authorize_sees_file(const struct request *request, struct zt_text path)
+{
+    return authorize_sees(request, authorize_name_of_file(path));
 }
 
 bool authorize_sees_folder(const struct request *request, struct zt_text folder)

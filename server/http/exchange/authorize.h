@@ -25,8 +25,11 @@ bool authorize_writes(const struct request *request);
 /* Returns true if the client may see a model. */
 bool authorize_sees(const struct request *request, struct zt_text model);
 
+/* Returns the path of a stored file without its extension, borrowed from path. */
+struct zt_text authorize_name_of_file(struct zt_text path);
+
 /* Returns true if the client may see a stored file that is not a model. It may if it may see a
- * model whose name is the path without the extension. */
+ * model whose name is authorize_name_of_file. */
 bool authorize_sees_file(const struct request *request, struct zt_text path);
 
 /* Returns true if the client may see anything in a folder, whether or not it exists; "" is the

@@ -264,8 +264,11 @@ static void write_entry(struct json *json, const struct registry_entry *entry, i
 /* Clients that may see only some models do not see parts without a name. */
 static bool passes(struct name_filter filter, const struct registry_entry *entry)
 {
+    const struct zt_text name = zt_text_from(entry->model);
+
     return filter.passes == NULL ||
-           (entry->model[0] != '\0' && name_filter_passes(filter, zt_text_from(entry->model)));
+           (name.length > 0 &&
+            name_filter_passes(filter, entry->is_file ? authorize_name_of_file(name) : name));
 }
 
 void registry_write(struct registry *registry, struct name_filter filter, struct json *json)

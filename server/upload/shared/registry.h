@@ -29,6 +29,7 @@ struct registry_entry {
     enum upload_kind kind;
     char id[UPLOAD_ID_SIZE];
     char model[MODEL_NAME_MAX + 1]; /* empty: a part of a file that will be named later */
+    bool is_file;                   /* model is the path of a file */
     char client[CLIENT_SIZE]; /* the client whose limits it counts against; empty (none) after a
                                * restart */
     time_t created;

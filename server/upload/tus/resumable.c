@@ -185,8 +185,9 @@ struct resumable *resumable_new(struct server *server, const char *id, char *tex
     kept_upload_init(&resumable->kept, &resumable_kind, server, id);
     memcpy(resumable->texts, texts, sizeof(resumable->texts));
     resumable->role = role_of(texts[RESUMABLE_CONCAT]);
-    resumable->is_file = resumable->role != RESUMABLE_PART && texts[RESUMABLE_METADATA] != NULL &&
-                         tus_metadata_is_of_file(texts[RESUMABLE_METADATA]);
+    resumable->kept.entry.is_file = resumable->role != RESUMABLE_PART &&
+                                    texts[RESUMABLE_METADATA] != NULL &&
+                                    tus_metadata_is_of_file(texts[RESUMABLE_METADATA]);
     pthread_mutex_init(&resumable->sync_lock, NULL);
     pthread_mutex_init(&resumable->files_lock, NULL);
     claim_init(&resumable->claim);
@@ -465,7 +466,7 @@ static bool run_publication(struct resumable *resumable, struct name_filter cove
         .server = resumable->kept.server,
         .stored = resumable->data,
         .name = resumable->kept.entry.model,
-        .is_file = resumable->is_file,
+        .is_file = resumable->kept.entry.is_file,
         .preconditions = {.if_match = resumable->texts[RESUMABLE_IF_MATCH],
                           .if_none_match = resumable->texts[RESUMABLE_IF_NONE_MATCH],
                           .if_unmodified_since = resumable->texts[RESUMABLE_IF_UNMODIFIED_SINCE]},

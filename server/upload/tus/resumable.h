@@ -44,10 +44,10 @@ enum resumable_role { RESUMABLE_WHOLE, RESUMABLE_PART, RESUMABLE_FINAL };
 enum resumable_state { RESUMABLE_RECEIVING, RESUMABLE_PUBLISHED, RESUMABLE_GONE };
 
 struct resumable {
-    struct kept_upload kept; /* entry.received: bytes in the file, durable or not */
+    struct kept_upload kept; /* entry.received: bytes in the file, durable or not;
+                              * entry.is_file follows from RESUMABLE_METADATA */
     _Atomic(enum resumable_state) state;
     enum resumable_role role;     /* follows from RESUMABLE_CONCAT */
-    bool is_file;                 /* kept.entry.model is a file's path; by RESUMABLE_METADATA */
     atomic_uint_fast64_t length;  /* total length; set at most once */
     atomic_bool is_length_stated; /* after creation, so it is recorded separately */
     bool is_length_durable;       /* guarded by sync_lock */

@@ -57,9 +57,9 @@ void tus_reply_unreadable(struct request *request)
 static void reply_location(struct request *request, const struct resumable *resumable)
 {
     if (resumable->role != RESUMABLE_PART)
-        published_reply_location(
-            request,
-            (struct published_name){zt_text_from(resumable->kept.entry.model), resumable->is_file});
+        published_reply_location(request,
+                                 (struct published_name){zt_text_from(resumable->kept.entry.model),
+                                                         resumable->kept.entry.is_file});
 }
 
 bool tus_sees(const struct request *request, const struct resumable *resumable)
@@ -68,8 +68,8 @@ bool tus_sees(const struct request *request, const struct resumable *resumable)
     const struct zt_text name = zt_text_from(resumable->kept.entry.model);
 
     if (resumable->role != RESUMABLE_PART)
-        return resumable->is_file ? authorize_sees_file(request, name)
-                                  : authorize_sees(request, name);
+        return resumable->kept.entry.is_file ? authorize_sees_file(request, name)
+                                             : authorize_sees(request, name);
     return authorize_filter(request).passes == NULL ||
            (owner != NULL && request->client != NULL && strcmp(owner, request->client) == 0);
 }

@@ -91,7 +91,7 @@ static bool is_published_already(const void *context, const struct kept_upload *
 
     return upload->entry.kind == UPLOAD_KIND_RESUMABLE && resumable->role == RESUMABLE_FINAL &&
            resumable_state(resumable) == RESUMABLE_PUBLISHED &&
-           resumable->is_file == creation->is_file &&
+           resumable->kept.entry.is_file == creation->is_file &&
            strcmp(upload->entry.model, creation->model) == 0 &&
            tus_concat_parse(resumable->texts[RESUMABLE_CONCAT], &parts) == TUS_CONCAT_FINAL &&
            are_same_parts(parts, creation->parts);

@@ -248,6 +248,6 @@ struct resumable *tus_creation_make(struct request *request, const struct creati
     if (creation->length != RESUMABLE_UNKNOWN)
         atomic_store(&resumable->kept.entry.length, creation->length);
     registry_client(request, resumable->kept.entry.client);
-    assert(resumable->is_file == creation->is_file);
+    assert(resumable->kept.entry.is_file == creation->is_file);
     return resumable;
 }

@@ -178,6 +178,7 @@ void file_put_begin(struct request *request)
     if (put == NULL)
         return;
     put->publication.is_file = true;
+    put->counted.entry.is_file = true;
     if (!write_refuse_digests(request, &put->body.content_digest, &put->body.repr_digest) &&
         !write_refuse_file_preconditions(request, put->name, &put->publication.preconditions))
         begin(request, put);
