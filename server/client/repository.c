@@ -79,41 +79,34 @@ static enum zt_status check_path(const char *path, bool *out_is_wanted, struct z
 
 /* --- the list --- */
 
-static void free_file(struct repository_file *file)
-{
-    free(file->path);
-    free(file->place);
-}
-
 void repository_free(struct repository *repository)
 {
     for (size_t i = 0; i < repository->count; i++)
-        free_file(&repository->files[i]);
+        free(repository->files[i].path);
     free(repository->files);
+    free(repository->commit);
     repository->files = NULL;
+    repository->commit = NULL;
     repository->count = 0;
     repository->capacity = 0;
 }
 
 /* Adds a file and takes over its path, also on failure. */
 static enum zt_status add(struct repository *repository, struct repository_file file,
-                          const struct client_place *place, struct zt_error *error)
+                          struct zt_error *error)
 {
     enum zt_status status =
         zt_array_reserve(&repository->files, &repository->capacity, repository->count + 1,
                          sizeof(*repository->files), FILES_MOST);
 
-    if (status == ZT_LIMIT)
-        zt_fail(error, status, NULL, ZT_NO_OFFSET, "the repository has more than %d files",
-                FILES_MOST);
-    file.place = status == ZT_OK ? malloc(sizeof(*file.place)) : NULL;
-    if (file.place == NULL) {
-        free(file.path);
-        return status == ZT_LIMIT ? status : zt_fail_memory(error, "a list of files");
+    if (status == ZT_OK) {
+        repository->files[repository->count++] = file;
+        return ZT_OK;
     }
-    *file.place = *place;
-    repository->files[repository->count++] = file;
-    return ZT_OK;
+    free(file.path);
+    return status == ZT_LIMIT ? zt_fail(error, status, NULL, ZT_NO_OFFSET,
+                                        "the repository has more than %d files", FILES_MOST)
+                              : zt_fail_memory(error, "a list of files");
 }
 
 static int compare(const void *a, const void *b)
@@ -142,7 +135,7 @@ static void leave_out_unfinished(struct repository *repository)
         repository->files[i].is_unfinished = is_unfinished(repository, repository->files[i].path);
     for (size_t i = 0; i < repository->count; i++)
         if (repository->files[i].is_unfinished)
-            free_file(&repository->files[i]);
+            free(repository->files[i].path);
         else
             repository->files[kept++] = repository->files[i];
     repository->unfinished = repository->count - kept;
@@ -214,11 +207,8 @@ static enum zt_status add_folder(struct index_walk *walk, char *folder, struct z
 static enum zt_status add_file(struct index_walk *walk, const char *path,
                                const struct json_t *entry, struct zt_error *error)
 {
-    struct repository *repository = walk->repository;
     struct repository_file file = {.path = strdup(path)};
     struct zt_text modified;
-    struct client_place place;
-    enum zt_status status;
 
     if (file.path == NULL)
         return zt_fail_memory(error, "a path");
@@ -226,11 +216,7 @@ static enum zt_status add_file(struct index_walk *walk, const char *path,
     read_sha256(entry, "sha256", &file);
     if (json_member_text(entry, "modified", &modified) == JSON_FOUND)
         snprintf(file.modified, sizeof(file.modified), "%s", modified.bytes);
-    status = repository_address_beside(&repository->address, path, "", &place, error);
-    if (status == ZT_OK)
-        return add(repository, file, &place, error);
-    free(file.path);
-    return status;
+    return add(walk->repository, file, error);
 }
 
 /* The name is of an entry in that folder, not of one below it. */
@@ -318,21 +304,24 @@ static enum zt_status find_folder(struct client *client, struct repository *repo
 
 /* --- other servers: the description of a repository at one commit --- */
 
-static enum zt_status hub_place(const struct repository_address *address, struct zt_text commit,
-                                const char *path, struct client_place *out_place,
-                                struct zt_error *error)
+enum zt_status repository_file_place(const struct repository *repository,
+                                     const struct repository_file *file,
+                                     struct client_place *out_place, struct zt_error *error)
 {
+    const struct repository_address *address = &repository->address;
     struct href href;
     enum zt_status status;
 
+    if (repository->commit == NULL)
+        return repository_address_beside(address, file->path, "", out_place, error);
     href_init(&href);
     href_plain(&href, address->base);
     href_plain(&href, "/");
     href_path(&href, zt_text_from(address->name));
     href_plain(&href, "/resolve/");
-    href_segment(&href, commit);
+    href_segment(&href, zt_text_from(repository->commit));
     href_plain(&href, "/");
-    href_path(&href, zt_text_from(path));
+    href_path(&href, zt_text_from(file->path));
     status = href.failed ? zt_fail_memory(error, "a URL")
                          : client_place_beside(&address->place, href.text, out_place, error);
     href_free(&href);
@@ -340,18 +329,15 @@ static enum zt_status hub_place(const struct repository_address *address, struct
 }
 
 static enum zt_status add_sibling(struct repository *repository, const struct json_t *sibling,
-                                  struct zt_text commit, struct zt_error *error)
+                                  struct zt_error *error)
 {
     struct repository_file file = {.path = NULL};
     struct zt_text name = {"", 0};
-    struct client_place place;
     enum zt_status status;
     bool is_wanted;
 
     (void)json_member_text(sibling, "rfilename", &name);
     status = check_path(name.bytes, &is_wanted, error);
-    if (status == ZT_OK && is_wanted)
-        status = hub_place(&repository->address, commit, name.bytes, &place, error);
     if (status != ZT_OK || !is_wanted)
         return status;
     file.path = strdup(name.bytes);
@@ -359,7 +345,7 @@ static enum zt_status add_sibling(struct repository *repository, const struct js
         return zt_fail_memory(error, "a path");
     read_size(sibling, &file);
     read_sha256(json_member_object(sibling, "lfs"), "sha256", &file);
-    return add(repository, file, &place, error);
+    return add(repository, file, error);
 }
 
 static enum zt_status ask_hub(struct client *client, const struct repository_address *address,
@@ -388,13 +374,15 @@ static enum zt_status find_on_hub(struct client *client, struct repository *repo
     const struct json_t *siblings = json_member_list(description, "siblings");
     struct zt_text commit = {"", 0};
 
-    repository->is_pinned = siblings != NULL;
     if (status == ZT_OK && (json_member_text(description, "sha", &commit) != JSON_FOUND ||
                             commit.length == 0 || siblings == NULL))
         status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET,
                          "the server's response does not describe a repository");
+    repository->commit = status == ZT_OK ? strdup(commit.bytes) : NULL;
+    if (status == ZT_OK && repository->commit == NULL)
+        status = zt_fail_memory(error, "a commit");
     for (size_t i = 0; status == ZT_OK && i < json_list_length(siblings); i++)
-        status = add_sibling(repository, json_list_object(siblings, i), commit, error);
+        status = add_sibling(repository, json_list_object(siblings, i), error);
     json_object_free(description);
     return status;
 }
@@ -403,7 +391,7 @@ static enum zt_status find_on_hub(struct client *client, struct repository *repo
 static bool is_no_hub(const struct repository *repository, const struct zt_error *error)
 {
     return (error->status == ZT_IO && error->os_error == ENOENT) ||
-           (error->status == ZT_INVALID && !repository->is_pinned);
+           (error->status == ZT_INVALID && repository->commit == NULL);
 }
 
 /* --- both --- */

@@ -7,8 +7,7 @@
 #include "store/store.h"
 
 struct repository_file {
-    char *path; /* relative to the repository; never leads out of it (store_path_is_served) */
-    struct client_place *place;
+    char *path;    /* relative to the repository; never leads out of it (store_path_is_served) */
     uint64_t size; /* UINT64_MAX: not stated */
     bool has_sha256;
     uint8_t sha256[32];
@@ -18,7 +17,7 @@ struct repository_file {
 
 struct repository {
     struct repository_address address;
-    bool is_pinned; /* the places name one commit, whose files do not change */
+    char *commit; /* of a Hub, whose files do not change; NULL: a folder of this program's server */
     size_t count;
     size_t capacity;
     size_t unfinished;             /* files that were left out because they are unfinished */
@@ -31,6 +30,11 @@ struct repository {
 enum zt_status repository_find(struct client *client, const struct repository_address *address,
                                struct repository *out_repository, struct zt_error *error);
 void repository_free(struct repository *repository);
+
+/* Makes the place of a file of the repository. Fails as client_place_beside does; ZT_NO_MEMORY. */
+enum zt_status repository_file_place(const struct repository *repository,
+                                     const struct repository_file *file,
+                                     struct client_place *out_place, struct zt_error *error);
 
 /* Returns true if two listings of a repository are of the same version. */
 bool repository_is_same(const struct repository *a, const struct repository *b);

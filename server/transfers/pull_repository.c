@@ -63,10 +63,12 @@ static int pull_empty(const struct pull *pull, const char *path)
     return EXIT_DONE;
 }
 
-static int pull_to(struct pull *pull, const struct repository_file *file, const char *path)
+static int pull_to(struct pull *pull, const struct repository *repository,
+                   const struct repository_file *file, const char *path)
 {
     char url[WEB_ORIGIN_SIZE + WEB_TARGET_SIZE];
-    const struct pulled_file pulled = {.place = file->place,
+    struct client_place place;
+    const struct pulled_file pulled = {.place = &place,
                                        .url = url,
                                        .path = path,
                                        .may_be_other = true,
@@ -77,7 +79,9 @@ static int pull_to(struct pull *pull, const struct repository_file *file, const 
         return failure_complain(path, &error);
     if (file->size == 0)
         return pull_empty(pull, path);
-    snprintf(url, sizeof(url), "%s%s", file->place->address.origin, file->place->address.target);
+    if (repository_file_place(repository, file, &place, &error) != ZT_OK)
+        return failure_complain(path, &error);
+    snprintf(url, sizeof(url), "%s%s", place.address.origin, place.address.target);
     return pull_file(pull, &pulled);
 }
 
@@ -114,7 +118,7 @@ static int pull_all(const struct repository_pull *wanted, const char *folder)
         }
         pull.line.file = (unsigned)i + 1;
         pull.line.files = (unsigned)repository->count;
-        result = pull_to(&pull, file, path);
+        result = pull_to(&pull, repository, file, path);
         free(path);
     }
     return result;
@@ -128,7 +132,7 @@ static enum zt_status check_version(const struct repository_pull *wanted, struct
     struct client *client = NULL;
     enum zt_status status;
 
-    if (wanted->repository->is_pinned)
+    if (wanted->repository->commit != NULL)
         return ZT_OK;
     status = client_open(&wanted->given->client, &client, error);
     if (status == ZT_OK)

@@ -602,6 +602,16 @@ def test_another_hubs_digest_is_compared(hub, pull, here):
     assert not (here / "tiny" / PARTS[0]).exists()
 
 
+@pytest.mark.plain("sanitizers need more memory")
+def test_a_long_list_of_files_takes_little_memory(hub, here):
+    url = hub(files={}, names=[f"{number}.txt" for number in range(50_000)])
+    process = subprocess.Popen([str(PROGRAM), "pull", url + "/acme/tiny/"], cwd=here, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 1  # the server has no file
+    assert usage.ru_maxrss < 150_000  # KiB
+
+
 HOSTILE = ["../out.txt", "/out.txt", "a/../../out.txt", "a//b", ".", "..", "", "a/.", "x\ny", "../tiny2/x"]
 
 
