@@ -20,6 +20,12 @@ def q8_0(rows, **options):
                   {"block_bytes": 34, "elems_per_block": 32, "made": "by hand"})  # fmt: skip
 
 
+def gguf_q8_0(rows):
+    """A file with one tensor of that type (8)."""
+    head = b"GGUF" + struct.pack("<IQQQ", 3, 1, 0, 1) + b"w" + struct.pack("<IQQIQ", 2, 32, len(rows) // 34, 8, 0)
+    return head + bytes(-len(head) % 32) + rows
+
+
 MODEL = {
     "half": dense(HALVES.tobytes(), "f16", [30, 100], digest="xxh3"),
     "frames": dense_encoded(HALVES.tobytes(), seekable(HALVES.tobytes(), 999), "zt.zstd-seekable/1", "f16", [30, 100],
@@ -63,6 +69,29 @@ def test_a_dense_tensor_has_no_block_sizes(ztserve, tmp_path, model, options):
     assert ztserve("verify", tmp_path / "out.zt").status == 0
     assert ztserve("convert", tmp_path / "out.zt", tmp_path / "again.safetensors").status == 0
     assert read(tmp_path / "again.safetensors") == EXPECTED
+
+
+@pytest.mark.parametrize("options", [["--to", "zt"], ["--to", "zt", "--zstd"]])
+def test_blocks_from_gguf_stay_convertible_in_every_version_of_zt(ztserve, tmp_path, options):
+    (tmp_path / "model.gguf").write_bytes(gguf_q8_0(ROW * 5))
+    assert ztserve("convert", "--dtype", "f32", tmp_path / "model.gguf", tmp_path / "direct.safetensors").status == 0
+    assert ztserve("convert", *options, tmp_path / "model.gguf", tmp_path / "stored.zt").status == 0
+    result = ztserve("convert", "--dtype", "f32", tmp_path / "stored.zt", tmp_path / "late.safetensors")
+    assert result.status == 0, result.errors
+    expected = struct.pack("<32f", *(index * 0.5 for index in range(32))) * 5
+    assert read(tmp_path / "late.safetensors") == {"w": ("F32", [5, 32], expected)}
+    assert read(tmp_path / "direct.safetensors") == read(tmp_path / "late.safetensors")
+    assert "-" not in ztserve("stats", tmp_path / "stored.zt").lines[-1].split()
+
+
+@pytest.mark.parametrize("attributes", [None, {"block_bytes": 33, "elems_per_block": 32}, {"block_bytes": 34}])
+def test_other_data_under_the_name_of_blocks_is_only_bytes(ztserve, tmp_path, attributes):
+    objects = {"blocks": Object([3, 32], {"data": Component(ROW * 3)}, "gguf.q8_0/1", attributes)}
+    (tmp_path / "model.zt").write_bytes(zt1(objects))
+    assert ztserve("verify", tmp_path / "model.zt").status == 0
+    assert ztserve("convert", "--dtype", "f32", tmp_path / "model.zt", tmp_path / "out.zt").status == 0
+    shown = json.loads(ztserve("ls", "--json", tmp_path / "out.zt").output)["objects"]["blocks"]
+    assert shown["format"] == "gguf.q8_0/1" and shown["components"]["data"]["dtype"] == "u8"
 
 
 def test_parts_are_filled_by_what_tensors_become(ztserve, tmp_path, model):

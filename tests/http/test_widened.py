@@ -71,6 +71,7 @@ def server(folder, share_server):
     (folder / "w.zt").write_bytes(zt2(objects()))
     (folder / "packed.zt").write_bytes(zt2(packed))
     (folder / "zstd.zt").write_bytes(zt1({"f16": zstd_dense(halves, "f16", [24, 40], states_length=False)}))
+    (folder / "older.zt").write_bytes(zt1({"q4_0": blocks(digest="sha256")}))
     (folder / "corrupt.zt").write_bytes(corrupt)
     (folder / "turned.npz").write_bytes(turned())
     return share_server(folder)
@@ -97,7 +98,7 @@ def test_elements_become_f32(server, name):
     assert told.fields["content-length"] == str(VALUES[name].nbytes) and told.fields["etag"] == answer.fields["etag"]
 
 
-@pytest.mark.parametrize(("model", "name"), [("packed", "q4_0"), ("packed", "f16"), ("zstd", "f16"), ("turned", "f16"), ("turned", "big")])
+@pytest.mark.parametrize(("model", "name"), [("older", "q4_0"), ("packed", "q4_0"), ("packed", "f16"), ("zstd", "f16"), ("turned", "f16"), ("turned", "big")])
 def test_encoded_elements_are_decoded_first(server, model, name):
     expected = VALUES["q4_0" if name == "q4_0" else "f16"]
     assert get(server, widened(name, model)).body == expected.tobytes()

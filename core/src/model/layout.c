@@ -311,3 +311,34 @@ enum zt_status zt_layout_check_part(const struct zt_model *model, const struct z
     return run_check(&(struct zt_layout_case){
         .model = model, .object = object, .only = part, .family = family, .error = error});
 }
+
+/* --- blocks in files whose format does not define them --- */
+
+/* Only a known length can be compared with the number of blocks. */
+static bool has_known_length(const struct zt_model *model, const struct zt_object *object)
+{
+    return object->component_count == 1 &&
+           zt_object_components(model, object)->decoded_length != ZT_LENGTH_UNKNOWN;
+}
+
+static bool is_blocks(const struct zt_model *model, const struct zt_object *object)
+{
+    const struct zt_text format = {object->format, object->format_length};
+    struct zt_object blocks = *object;
+    struct zt_error ignored;
+
+    blocks.layout = ZT_LAYOUT_GGUF;
+    return object->layout == ZT_LAYOUT_OTHER && is_gguf(format) &&
+           has_known_length(model, object) &&
+           zt_layout_check(model, &blocks, ZT_LAYOUTS_ZT2, &ignored) == ZT_OK;
+}
+
+void zt_layout_find_blocks(struct zt_model *model)
+{
+    /* The model is still private to its reader. */
+    struct zt_object *objects = (struct zt_object *)(uintptr_t)model->objects;
+
+    for (uint32_t i = 0; i < model->object_count; i++)
+        if (is_blocks(model, &objects[i]))
+            objects[i].layout = ZT_LAYOUT_GGUF;
+}

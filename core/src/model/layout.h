@@ -29,4 +29,9 @@ enum zt_status zt_layout_check_part(const struct zt_model *model, const struct z
                                     const struct zt_component *part, enum zt_layout_family family,
                                     struct zt_error *error);
 
+/* zTensor 1.x does not define the layouts gguf.<type>/1 but permits any name: finds the objects of
+ * such a name that keep zTensor 2's rules for it, and sets their layout to ZT_LAYOUT_GGUF. The
+ * others remain ZT_LAYOUT_OTHER, and so do objects whose length is known only after decoding. */
+void zt_layout_find_blocks(struct zt_model *model);
+
 #endif

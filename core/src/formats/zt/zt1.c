@@ -222,6 +222,8 @@ static enum zt_status check_layouts(void *state, struct zt_model *model, struct 
     (void)state;
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++)
         status = zt_layout_check(model, &model->objects[i], ZT_LAYOUTS_ZT1, error);
+    if (status == ZT_OK)
+        zt_layout_find_blocks(model);
     return status;
 }
 
