@@ -14,6 +14,7 @@
 #include "client/replaceable.h"
 #include "commands/commands.h"
 #include "terminal/plain_text.h"
+#include "transfers/index_parts.h"
 #include "transfers/pull_paths.h"
 #include "transfers/pulled_file.h"
 
@@ -146,6 +147,47 @@ static enum zt_status check_version(const struct repository_pull *wanted, struct
     return status;
 }
 
+static const char *repository_path_at(const void *list, size_t index)
+{
+    const struct repository *repository = list;
+
+    assert(index < repository->count);
+    return repository->files[index].path;
+}
+
+static int check_index(const struct repository *repository, const char *folder, const char *name)
+{
+    const struct repository_paths paths = {repository->count, repository_path_at, repository};
+    char *path;
+    struct zt_error error;
+    int result = EXIT_DONE;
+
+    if (asprintf(&path, "%s/%s", folder, name) < 0) {
+        command_complain("%s: out of memory", name);
+        return EXIT_BAD;
+    }
+    if (index_parts_check(path, name, &paths, &error) != ZT_OK)
+        result = failure_complain(path, &error);
+    free(path);
+    return result;
+}
+
+/* Reports sharded models that are incomplete on the server. Their files stay here: the next pull
+ * adds what the server has got meanwhile. */
+static int check_indexes(const struct repository *repository, const char *folder)
+{
+    int result = EXIT_DONE;
+
+    for (size_t i = 0; i < repository->count; i++) {
+        const char *name = repository->files[i].path;
+
+        if (repository_stage_of(name) == STAGE_INDEXES &&
+            check_index(repository, folder, name) != EXIT_DONE)
+            result = EXIT_BAD;
+    }
+    return result;
+}
+
 static void print_total(const struct repository_pull *wanted, const char *folder)
 {
     const struct repository *repository = wanted->repository;
@@ -179,6 +221,8 @@ int pull_repository(const struct repository_pull *wanted)
         result = pull_all(wanted, folder);
         if (result == EXIT_DONE && check_version(wanted, &error) != ZT_OK)
             result = failure_complain(wanted->repository->address.name, &error);
+        if (result == EXIT_DONE)
+            result = check_indexes(wanted->repository, folder);
         if (result == EXIT_DONE)
             print_total(wanted, folder);
     }

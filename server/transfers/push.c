@@ -22,6 +22,7 @@
 #include "store/store.h"
 #include "terminal/interruption.h"
 #include "terminal/plain_text.h"
+#include "transfers/index_parts.h"
 #include "transfers/repository_folder.h"
 #include "transfers/transfer_options.h"
 
@@ -395,6 +396,31 @@ static int read_arguments(int argc, char **argv, struct request *request)
 
 /* --- the whole --- */
 
+static const char *folder_path_at(const void *list, size_t index)
+{
+    const struct repository_folder *folder = list;
+
+    assert(index < folder->count);
+    return folder->files[index].name;
+}
+
+/* Refuses the folder before anything is sent if a sharded model in it is incomplete. */
+static int check_indexes(const struct repository_folder *folder)
+{
+    const struct repository_paths paths = {folder->count, folder_path_at, folder};
+    int result = EXIT_DONE;
+
+    for (size_t i = 0; i < folder->count; i++) {
+        const struct folder_file *file = &folder->files[i];
+        struct zt_error error;
+
+        if (repository_stage_of(file->name) == STAGE_INDEXES &&
+            index_parts_check(file->path, file->name, &paths, &error) != ZT_OK)
+            result = failure_complain(file->path, &error);
+    }
+    return result;
+}
+
 static int push_folder(struct request *request)
 {
     struct repository_folder *folder = &request->folder;
@@ -403,6 +429,11 @@ static int push_folder(struct request *request)
 
     if (repository_folder_list(request->paths[0], folder, &error) != ZT_OK)
         return failure_complain(request->paths[0], &error);
+    result = check_indexes(folder);
+    if (result != EXIT_DONE) {
+        repository_folder_free(folder);
+        return result;
+    }
     result = push_all(request);
     if (folder->count == 0 && result == EXIT_DONE) {
         command_complain("%s: the folder has no files", request->paths[0]);

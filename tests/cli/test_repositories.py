@@ -114,6 +114,36 @@ def test_hidden_files_are_not_sent_and_links_to_files_are(server, root, push, fo
     assert read(root / "acme/tiny") == {**REPOSITORY, "linked.txt": b"of a cache"}
 
 
+INDEX = "model.safetensors.index.json"
+INCOMPLETE = {name: data for name, data in REPOSITORY.items() if name not in ("adapter.zt", "training_args.bin", PARTS[1])}
+
+
+@pytest.mark.parametrize("below", ["", "original/"])
+def test_an_incomplete_sharded_model_is_not_pushed(server, root, push, tmp_path, below):
+    folder = write(tmp_path / "tiny", {below + name: data for name, data in INCOMPLETE.items()})
+    result = push(folder, server.url + "/acme/tiny")
+    assert (result.status, result.output) == (1, "")
+    assert result.errors == f"ztserve: {folder}/{below}{INDEX}: part {PARTS[1]} is missing\n"
+    assert not (root / "acme").exists()
+
+
+def test_an_index_without_any_of_its_parts_is_incomplete_unless_the_folder_has_another_model(server, root, push, tmp_path):
+    """Tools that download one format fetch the indexes of the others too."""
+    alone = {name: data for name, data in INCOMPLETE.items() if name != PARTS[0]}
+    assert push(write(tmp_path / "alone", alone), server.url + "/acme/").status == 1
+    assert not (root / "acme").exists()
+    assert push(write(tmp_path / "both", {**alone, "model.zt": REPOSITORY["adapter.zt"]}), server.url + "/acme/").status == 0
+
+
+def test_an_incomplete_sharded_model_on_a_server_is_reported_after_its_files(server, root, pull, here):
+    write(root / "acme/tiny", INCOMPLETE)
+    result = pull(server.url + "/acme/tiny")
+    assert (result.status, result.errors) == (1, f"ztserve: tiny/{INDEX}: part {PARTS[1]} is missing\n")
+    assert read(here / "tiny") == INCOMPLETE
+    write(root / "acme/tiny", {PARTS[1]: REPOSITORY[PARTS[1]]})
+    assert pull(server.url + "/acme/tiny").status == 0
+
+
 UNFINISHED = {"weights.bin.part": b"another file", "original/params.json.part.json": b"{}", "README.md.part": b"x"}
 LONE = {"draft.part": b"a draft", "weights.part.json": b"{}"}  # beside no file of the name
 
