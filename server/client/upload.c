@@ -460,12 +460,13 @@ static bool is_empty_there(const struct upload *upload)
     return is_empty;
 }
 
-/* Returns ZT_OK with *out_same if the model or file of that name has these bytes. */
-static enum zt_status compare(const struct upload *upload, uint64_t size, bool *out_same,
+/* Finds out whether the model or file of that name has these bytes, and otherwise which file they
+ * would replace. */
+static enum zt_status compare(const struct upload *upload, struct upload_result *result,
                               bool *out_exists, struct zt_error *error)
 {
     const struct model_wish nothing = {.format = NULL};
-    struct model_file file;
+    struct model_file file = {.name = ""};
     struct web_file web;
     char url[WEB_ORIGIN_SIZE + WEB_TARGET_SIZE];
     enum zt_status status = ZT_OK;
@@ -482,10 +483,12 @@ static enum zt_status compare(const struct upload *upload, uint64_t size, bool *
     /* An existing model that cannot be read may be replaced. */
     *out_exists = true;
     if (status != ZT_OK) {
-        *out_same = size == 0 && is_empty_there(upload);
+        result->was_there = result->size == 0 && is_empty_there(upload);
         return status == ZT_UNAVAILABLE ? status : ZT_OK;
     }
-    *out_same = web.size == size && web_file_is_at(upload->client, &web, upload->path);
+    result->was_there =
+        web.size == result->size && web_file_is_at(upload->client, &web, upload->path);
+    snprintf(result->replaced, sizeof(result->replaced), "%s", result->was_there ? "" : file.name);
     return ZT_OK;
 }
 
@@ -495,9 +498,10 @@ static enum zt_status run_with(struct sending *sending, const struct stat *file,
     const struct upload *upload = sending->upload;
     char url[WEB_ORIGIN_SIZE + WEB_TARGET_SIZE];
     bool exists = false;
-    enum zt_status status = compare(upload, sending->size, &result->was_there, &exists, error);
+    enum zt_status status;
 
     result->size = sending->size;
+    status = compare(upload, result, &exists, error);
     if (status != ZT_OK || result->was_there)
         return status;
     if (exists && upload->only_new)

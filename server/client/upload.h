@@ -3,7 +3,7 @@
 #ifndef CLIENT_UPLOAD_H
 #define CLIENT_UPLOAD_H
 
-#include "client/client.h"
+#include "client/model_address.h"
 
 struct upload {
     struct client *client;
@@ -26,6 +26,8 @@ struct upload_result {
     uint64_t size;
     uint64_t resumed; /* bytes that the server already had */
     bool was_there;   /* the server already has these bytes under this name: no data was sent */
+    /* The file that the server had for the model before; empty if none, or unknown. */
+    char replaced[MODEL_FILE_NAME_SIZE];
 };
 
 /* Succeeds once the server has published the model or file. Returns ZT_IO with a reason, or

@@ -137,10 +137,11 @@ const struct command command_table[] = {
          "destroy other files; --force lifts both limits.\nThe token is sent only to the server of "
          "the URL, not to servers that it redirects to. The proxy is taken from http_proxy, "
          "https_proxy and no_proxy.",
-     .examples = {{"ztserve pull https://models.example/meta-llama/Llama-3-8B -o llama.safetensors",
-                   "a whole model"},
-                  {"ztserve pull https://models.example/acme/tiny -o tiny/",
-                   "a repository, for from_pretrained"}}},
+     .examples =
+         {{"ztserve pull https://models.example/meta-llama/Llama-3-8B/model -o llama.safetensors",
+           "a whole model"},
+          {"ztserve pull https://models.example/acme/tiny -o tiny/",
+           "a repository, for from_pretrained"}}},
     {.name = "push",
      .run = command_push,
      .operands = "FILE...|FOLDER URL [options]",
@@ -154,17 +155,20 @@ const struct command command_table[] = {
          "(~/.local/state) for a week. If the server already has the same bytes under that name, "
          "they are not sent again.\nURL: the model (http://host/v1/models/NAME, or "
          "http://host/NAME). If it ends in /, which is required for several files, each model is "
-         "named after its file without the extension. For a sharded model, name all its files: the "
+         "named after its file without the extension. An existing model is replaced unless "
+         "--if-absent is given, even if it has another format. For a sharded model, name all its "
+         "files: the "
          "index is sent last. If a file fails, push sends no further files and no index.\nFOLDER: "
          "all its files become the repository of the URL (http://host/OWNER/NAME), the folder's "
          "name being added if the URL ends in /. The server compares the SHA-256 of each file "
          "before it publishes it. Hidden files and folders, and NAME.part and NAME.part.json "
          "beside "
          "a file NAME, are not sent. Files that are only on the server are kept.",
-     .examples = {{"ztserve push llama.safetensors https://models.example/meta-llama/Llama-3-8B",
-                   "a model under another name"},
-                  {"ztserve push tiny/ http://host:8080/acme/tiny",
-                   "a folder that save_pretrained wrote"}}},
+     .examples =
+         {{"ztserve push llama.safetensors https://models.example/meta-llama/Llama-3-8B/model",
+           "a model under another name"},
+          {"ztserve push tiny/ http://host:8080/acme/tiny",
+           "a folder that save_pretrained wrote"}}},
     {.name = "token",
      .run = command_token,
      .operands = "NAME read|write|admin [GLOB...] [options]",

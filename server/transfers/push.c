@@ -142,6 +142,18 @@ static char *model_name_of(const char *path)
     return strndup(name, length - longest);
 }
 
+/* Names the file that the model had before, in the model's folder. */
+static void print_replaced(const char *model, const char *file)
+{
+    const char *slash = strrchr(model, '/');
+
+    if (file[0] == '\0')
+        return;
+    fputs("; replaced ", stdout);
+    plain_text_write(stdout, model, slash != NULL ? (size_t)(slash - model) + 1 : 0);
+    plain_text_write(stdout, file, strlen(file));
+}
+
 static void print_result(const struct sent_file *file, const char *name,
                          const struct upload_result *result)
 {
@@ -157,6 +169,7 @@ static void print_result(const struct sent_file *file, const char *name,
     printf(", %" PRIu64 " bytes", result->size);
     if (result->resumed > 0)
         printf(", %" PRIu64 " of them received earlier", result->resumed);
+    print_replaced(name, result->replaced);
     putchar('\n');
     /* Written before other files' messages on standard error. */
     fflush(stdout);

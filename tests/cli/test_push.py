@@ -82,6 +82,16 @@ def test_another_model_is_replaced_unless_it_is_to_be_absent(server, root, push,
     assert push(model, server.url + "/m", "--if-absent").status == 0
 
 
+def test_the_result_names_a_replaced_file_of_another_format(server, root, ztserve, push, model):
+    other = model.with_suffix(".safetensors")
+    assert ztserve("convert", model, other).status == 0
+    assert "replaced" not in push(other, server.url + "/org/m").output
+    result = push(model, server.url + "/org/m")
+    assert result.lines[-1].endswith(f": is the model org/m, {len(MODEL)} bytes; replaced org/m.safetensors")
+    assert [path.name for path in root.joinpath("org").iterdir()] == ["m.zt"]
+    assert "replaced" not in push(model, server.url + "/org/m").output
+
+
 PARTS = [pattern(4000, seed=23), pattern(3000, seed=24)]
 
 
