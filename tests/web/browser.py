@@ -44,21 +44,29 @@ class ScriptFailed(Exception):
     pass
 
 
+def start_driver(environment):
+    """The process and its port. It ends if the port that it chose was taken meanwhile, and then chooses another."""
+    said = ["port not available"]
+    while any("port not available" in line for line in said):
+        process = subprocess.Popen(
+            ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+        )
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if started := re.search(r"started successfully on port (\d+)", line):
+                return process, started.group(1)
+    raise AssertionError(f"chromedriver did not start: {said}")
+
+
 class Browser:
     """`log` and `network` return what happened since they were last called."""
 
     def __init__(self, folder):
         self.downloads = folder
-        environment = {**os.environ, "HOME": str(folder)}
-        self.driver = subprocess.Popen(
-            ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-        )
-        for line in self.driver.stdout:
-            started = re.search(r"started successfully on port (\d+)", line)
-            if started:
-                break
+        self.driver, port = start_driver({**os.environ, "HOME": str(folder)})
         self.http = requests.Session()
-        self.base = f"http://127.0.0.1:{started.group(1)}"
+        self.base = f"http://127.0.0.1:{port}"
         as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
         chrome = {
             "binary": shutil.which("chromium"),
