@@ -31,6 +31,9 @@ def here(tmp_path):
         (folder / name).write_bytes(joined.gguf({"w": pattern(256, seed=62)}))
     for name in ("model.safetensors", "llama.safetensors"):
         subprocess.run([PROGRAM, "convert", "-q", folder / "model.zt", folder / name], check=True)
+    (folder / "tiny").mkdir()
+    (folder / "tiny/config.json").write_text("{}")
+    shutil.copy(folder / "model.safetensors", folder / "tiny")
     (folder / "ztserve.json").write_text('{"root": "models"}')
     (folder / "bin").mkdir()
     (folder / "bin/ztserve").symlink_to(PROGRAM)
@@ -41,8 +44,8 @@ def here(tmp_path):
 @pytest.fixture
 def server(start_server, tmp_path):
     root = tmp_path / "root"
-    (root / "meta-llama").mkdir(parents=True)
-    for name in ("meta-llama/Llama-3-8B.zt", "bert.zt"):
+    for name in ("meta-llama/Llama-3-8B.zt", "meta-llama/Llama-3-8B/model.zt", "acme/tiny/model.zt", "bert.zt"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(MODEL)
     return start_server(root, "--writable")
 
