@@ -2,6 +2,7 @@
 runs, and which certificates of clients are taken."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -14,7 +15,7 @@ import pytest
 
 from certificates import Authority, openssl
 from containers import dense, pattern, zt1
-from server_process import PROGRAM
+from server_process import PROGRAM, TOP
 from wire import component_path, connect, eventually, get, read_head
 
 CONTENT = pattern(400_000)
@@ -115,6 +116,23 @@ def test_the_chain_is_sent(start_server, tmp_path, authority, certificate):
     root.mkdir()
     server = start_server(root, *made.arguments, tls=authority)
     assert get(server, "/healthz").status == 200
+
+
+def test_the_certificates_of_the_page_satisfy_strict_clients(start_server, tmp_path):
+    """Those that docs/tls.md makes, with what Python checks since 3.13."""
+    page = (TOP / "docs" / "tls.md").read_text().split("## Your own certificates\n", 1)[1]
+    made, root = tmp_path / "made", tmp_path / "root"
+    for folder in (made, root):
+        folder.mkdir()
+    commands = re.search(r"```sh\n(.*?)```", page, re.DOTALL)[1]
+    subprocess.run(["bash", "-euc", commands], cwd=made, check=True, capture_output=True, timeout=60)
+    server = start_server(root, "--tls-cert", made / "models.pem", "--tls-key", made / "models.key")
+    context = ssl.create_default_context(cafile=made / "ca.pem")
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    with socket.create_connection((server.host, server.port), timeout=60) as plain:
+        with context.wrap_socket(plain, server_hostname="localhost") as connection:
+            connection.sendall(HEALTH)
+            assert read_head(connection)[0] == 200
 
 
 # --- replacing them ---
