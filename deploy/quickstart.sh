@@ -2,6 +2,16 @@
 # From a clone to a running server: installs what is missing, builds, writes two examples into models/ if that is empty, and
 # serves them on http://127.0.0.1:8080 with uploads enabled. Arguments are passed on to `ztserve serve`.
 set -euo pipefail
+case ${1:-} in
+-h | --help)
+    printf '%s\n' "usage: deploy/quickstart.sh [OPTION...]" "" \
+        "Installs missing packages, builds ztserve, writes two examples into models/ if it is empty, and serves models/" \
+        "on http://127.0.0.1:8080 with uploads enabled." "" \
+        "Options are those of \`build/ztserve serve\`, for example --listen 127.0.0.1:9000 for another port." \
+        "\`build/ztserve serve --help\` lists them after the first build."
+    exit 0
+    ;;
+esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=deploy/packages.sh
 . deploy/packages.sh

@@ -28,6 +28,15 @@ def test_the_scripts_exist(command):
     assert program.is_file() and program.stat().st_mode & 0o100
 
 
+def test_the_quickstart_prints_its_usage_before_it_builds(tmp_path):
+    """Without any program to build with."""
+    quickstart = TOP / "deploy" / "quickstart.sh"
+    for option in ("--help", "-h"):
+        told = subprocess.run(["/bin/bash", quickstart, option], cwd=tmp_path, env={"PATH": ""}, capture_output=True, text=True)
+        assert (told.returncode, told.stderr) == (0, "")
+        assert told.stdout.startswith("usage: deploy/quickstart.sh ") and "--listen 127.0.0.1:9000" in told.stdout
+
+
 def linked_libraries():
     listed = subprocess.run(["readelf", "-d", PROGRAM], capture_output=True, text=True).stdout
     return re.findall(r"\(NEEDED\).*\[lib([a-z0-9]+)", listed)
