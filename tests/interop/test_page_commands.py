@@ -46,9 +46,18 @@ def check_script(text):
 
 
 def check_kubectl(text):
-    """What it would apply can be made."""
-    for kind, name in re.findall(r" -([kf]) (\S+)", text):
+    """What it would apply can be made, from a clone or from the folder next to it."""
+    if text.startswith("kubectl logs -f "):
+        return
+    for kind, name in re.findall(r" -([kf]) (?:ztserve/)?(\S+)", text):
         assert kustomize.build(TOP / name) if kind == "k" else list(yaml.safe_load_all((TOP / name).read_text()))
+
+
+def check_edited(text):
+    """The file has what the comment says that the reader sets."""
+    name = re.search(r" (deploy/\S+)", text)[1]
+    words = re.findall(r"newName|SERVER|MODEL", text.split("#")[1])
+    assert words and all(word in (TOP / name).read_text() for word in words)
 
 
 def check_container(text):
@@ -84,6 +93,8 @@ UNRUN = [
     ("docs/benchmarks.md", "tests/bench/run.sh", "measures for minutes", check_script),
     ("docs/benchmarks.md", "build/interop/gguf/bin/python tests/bench/widening.py", "measures for minutes", check_syntax),
     (None, "kubectl ", "needs a cluster", check_kubectl),
+    ("docs/deployment.md", "$EDITOR ", "needs a reader", check_edited),
+    ("docs/hub.md", "env -u HF_ENDPOINT hf ", "needs the Hub; the page downloads from its cache below", check_syntax),
     (None, "docker ", "needs an image, built for minutes (test_image.py)", check_container),
     (None, "apt-get ", "changes the machine; test_debian_package.py installs a package", check_syntax),
     (None, "pip install ", "changes the environment", check_packages),
