@@ -61,7 +61,7 @@ function unfinishedList(api, signal) {
 }
 
 function sender(api, signal) {
-  const folder = el("input", { id: "folder", type: "text", placeholder: "my-organisation", autocomplete: "off", spellcheck: "false" });
+  const folder = el("input", { id: "folder", type: "text", placeholder: "owner/name", autocomplete: "off", spellcheck: "false" });
   const replace = el("input", { id: "replace", type: "checkbox" });
   const list = el("ul", { class: "uploads", "aria-label": "Uploads from this tab" }, queue.elements());
   const unfinished = unfinishedList(api, signal);
