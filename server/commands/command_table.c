@@ -137,11 +137,10 @@ const struct command command_table[] = {
          "destroy other files; --force lifts both limits.\nThe token is sent only to the server of "
          "the URL, not to servers that it redirects to. The proxy is taken from http_proxy, "
          "https_proxy and no_proxy.",
-     .examples =
-         {{"ztserve pull https://models.example/meta-llama/Llama-3-8B/model -o llama.safetensors",
-           "a whole model"},
-          {"ztserve pull https://models.example/acme/tiny -o tiny/",
-           "a repository, for from_pretrained"}}},
+     .examples = {{"ztserve pull https://models.example/meta-llama/Llama-3-8B/model -o llama.zt",
+                   "a whole model"},
+                  {"ztserve pull https://models.example/acme/tiny -o tiny/",
+                   "a repository, for from_pretrained"}}},
     {.name = "push",
      .run = command_push,
      .operands = "FILE...|FOLDER URL [options]",
@@ -164,11 +163,10 @@ const struct command command_table[] = {
          "before it publishes it. Hidden files and folders, and NAME.part and NAME.part.json "
          "beside "
          "a file NAME, are not sent. Files that are only on the server are kept.",
-     .examples =
-         {{"ztserve push llama.safetensors https://models.example/meta-llama/Llama-3-8B/model",
-           "a model under another name"},
-          {"ztserve push tiny/ http://host:8080/acme/tiny",
-           "a folder that save_pretrained wrote"}}},
+     .examples = {{"ztserve push llama.gguf https://models.example/meta-llama/Llama-3-8B/model",
+                   "a model under another name"},
+                  {"ztserve push tiny/ http://host:8080/acme/tiny",
+                   "a folder that save_pretrained wrote"}}},
     {.name = "token",
      .run = command_token,
      .operands = "NAME read|write|admin [GLOB...] [options]",

@@ -27,10 +27,9 @@ def here(tmp_path):
     (folder / "models").mkdir(parents=True)
     for name in ("model.zt", "models/a.zt"):
         (folder / name).write_bytes(MODEL)
-    for name in ("model.gguf", "other.gguf"):
+    for name in ("model.gguf", "other.gguf", "llama.gguf"):
         (folder / name).write_bytes(joined.gguf({"w": pattern(256, seed=62)}))
-    for name in ("model.safetensors", "llama.safetensors"):
-        subprocess.run([PROGRAM, "convert", "-q", folder / "model.zt", folder / name], check=True)
+    subprocess.run([PROGRAM, "convert", "-q", folder / "model.zt", folder / "model.safetensors"], check=True)
     (folder / "tiny").mkdir()
     (folder / "tiny/config.json").write_text("{}")
     shutil.copy(folder / "model.safetensors", folder / "tiny")
@@ -44,7 +43,7 @@ def here(tmp_path):
 @pytest.fixture
 def server(start_server, tmp_path):
     root = tmp_path / "root"
-    for name in ("meta-llama/Llama-3-8B.zt", "meta-llama/Llama-3-8B/model.zt", "acme/tiny/model.zt", "bert.zt"):
+    for name in ("meta-llama/Llama-3-8B/model.zt", "acme/tiny/model.zt", "bert.zt"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(MODEL)
     return start_server(root, "--writable")
