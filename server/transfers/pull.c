@@ -254,7 +254,8 @@ static int pull_found(struct request *request, const struct found *found)
 
     if (found->repository.address.name[0] != '\0')
         return pull_repository(&(struct repository_pull){&request->given, &found->repository,
-                                                         request->output, request->is_forced});
+                                                         request->url, request->output,
+                                                         request->is_forced});
     result = check_names(request, &found->file, &found->related);
     return result == EXIT_DONE ? pull_model(request, &found->file, &found->related) : result;
 }

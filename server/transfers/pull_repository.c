@@ -204,28 +204,114 @@ static void print_total(const struct repository_pull *wanted, const char *folder
     putchar('\n');
 }
 
-int pull_repository(const struct repository_pull *wanted)
+/* --- refusals --- */
+
+#define SHOWN_MOST 8
+
+static bool has_tensor_extension(const char *path)
 {
-    char *folder = name_folder(wanted);
+    for (unsigned rank = 0; model_extension(rank) != NULL; rank++)
+        if (model_extension_ends(zt_text_from(path), rank))
+            return true;
+    return false;
+}
+
+static bool is_known(const struct zt_text *folders, unsigned count, struct zt_text folder)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (zt_text_equal(folders[i], folder))
+            return true;
+    return false;
+}
+
+/* Finds the folders in a repository, until SHOWN_MOST + 1 are known. Returns 0 if it has a file
+ * outside them. */
+static unsigned find_folders(const struct repository *repository,
+                             struct zt_text folders[SHOWN_MOST + 1])
+{
+    unsigned count = 0;
+
+    for (size_t i = 0; i < repository->count; i++) {
+        const char *path = repository->files[i].path;
+        const struct zt_text folder = {path, strcspn(path, "/")};
+
+        assert(folder.length > 0);
+        if (path[folder.length] == '\0')
+            return 0;
+        if (count <= SHOWN_MOST && !is_known(folders, count, folder))
+            folders[count++] = folder;
+    }
+    return count;
+}
+
+static int refuse_owner(const struct repository_pull *wanted)
+{
+    struct zt_text folders[SHOWN_MOST + 1];
+    const char *owner = wanted->repository->address.name;
+    const unsigned count = find_folders(wanted->repository, folders);
+    char *list = NULL;
+    size_t size = 0;
+    FILE *text;
+    int result;
+
+    if (count < 2 || wanted->repository->address.ends_in_slash || strchr(owner, '/') != NULL)
+        return EXIT_DONE;
+    text = open_memstream(&list, &size);
+    if (text != NULL) {
+        for (unsigned i = 0; i < count && i < SHOWN_MOST; i++)
+            fprintf(text, "%s%s/%.*s", i > 0 ? ", " : "", owner, (int)folders[i].length,
+                    folders[i].bytes);
+        fclose(text);
+    }
+    result = command_usage("%s has several repositories: %s%s; add the name of one to the URL, or "
+                           "/ to pull them all",
+                           owner, list != NULL ? list : "", count > SHOWN_MOST ? " and more" : "");
+    free(list);
+    return result;
+}
+
+static int refuse(const struct repository_pull *wanted)
+{
+    if (wanted->output != NULL && has_tensor_extension(wanted->output) &&
+        !pull_path_is_folder(wanted->output))
+        return command_usage("%s is a repository: use -o FOLDER/, or %s/model for one model",
+                             wanted->repository->address.name, wanted->url);
+    return refuse_owner(wanted);
+}
+
+/* --- the whole --- */
+
+static int pull_into(const struct repository_pull *wanted, const char *folder)
+{
     struct zt_error error;
     int result;
 
+    zt_error_clear(&error);
+    if (pull_path_make_folder(folder, &error) != ZT_OK)
+        return failure_complain(folder, &error);
+    result = pull_all(wanted, folder);
+    if (result == EXIT_DONE && check_version(wanted, &error) != ZT_OK)
+        result = failure_complain(wanted->repository->address.name, &error);
+    if (result == EXIT_DONE)
+        result = check_indexes(wanted->repository, folder);
+    if (result == EXIT_DONE)
+        print_total(wanted, folder);
+    return result;
+}
+
+int pull_repository(const struct repository_pull *wanted)
+{
+    int result = refuse(wanted);
+    char *folder;
+
+    if (result != EXIT_DONE)
+        return result;
+    folder = name_folder(wanted);
     if (folder == NULL) {
         command_complain("out of memory");
         return EXIT_BAD;
     }
-    zt_error_clear(&error);
-    if (pull_path_make_folder(folder, &error) != ZT_OK) {
-        result = failure_complain(folder, &error);
-    } else {
-        result = pull_all(wanted, folder);
-        if (result == EXIT_DONE && check_version(wanted, &error) != ZT_OK)
-            result = failure_complain(wanted->repository->address.name, &error);
-        if (result == EXIT_DONE)
-            result = check_indexes(wanted->repository, folder);
-        if (result == EXIT_DONE)
-            print_total(wanted, folder);
-    }
+    result = pull_into(wanted, folder);
     free(folder);
     return result;
 }

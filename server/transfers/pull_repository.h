@@ -9,11 +9,14 @@
 struct repository_pull {
     const struct transfer_options *given;
     const struct repository *repository;
-    const char *output; /* the folder, which is made if necessary; NULL: the repository's name */
-    bool is_forced;     /* replaces files that are not tensor files */
+    const char *url; /* as given */
+    /* The folder, which is made if necessary; NULL: the repository's name. */
+    const char *output;
+    bool is_forced; /* replaces files that are not tensor files */
 };
 
-/* Prints a line about each file. Returns the exit status. */
+/* Prints a line about each file. Refuses an output with a tensor file's name, and, unless the URL
+ * ends in '/', a folder with only folders, which may be an owner's repositories. Returns the exit status. */
 int pull_repository(const struct repository_pull *wanted);
 
 #endif

@@ -365,6 +365,30 @@ def test_unfinished_files_of_a_server_do_not_replace_others(root, server, hub, p
     ]
 
 
+def test_a_repository_does_not_go_to_the_name_of_a_tensor_file(stored, pull, here):
+    result = pull(stored.url + "/acme/tiny", "-o", "tiny.safetensors")
+    assert result.status == 2 and list(here.iterdir()) == []
+    assert f"acme/tiny is a repository: use -o FOLDER/, or {stored.url}/acme/tiny/model for one model" in result.errors
+    assert pull(stored.url + "/acme/tiny", "-o", "tiny.safetensors/").status == 0
+    assert read(here / "tiny.safetensors") == REPOSITORY
+
+
+def test_all_repositories_of_an_owner_are_pulled_only_if_the_url_ends_in_a_slash(stored, root, pull, here):
+    write(root / "acme/other", {"config.json": b"{}"})
+    result = pull(stored.url + "/acme")
+    assert result.status == 2 and list(here.iterdir()) == []
+    assert "acme has several repositories: acme/other, acme/tiny; " in result.errors
+    assert pull(stored.url + "/acme/").status == 0
+    assert read(here / "acme/tiny") == REPOSITORY and read(here / "acme/other") == {"config.json": b"{}"}
+
+
+def test_a_repository_without_an_owner_may_have_folders(server, root, pull, here):
+    files = {"config.json": b"{}", "one/a.json": b"1", "two/b.json": b"2"}
+    write(root / "tiny", files)
+    assert pull(server.url + "/tiny").status == 0
+    assert read(here / "tiny") == files
+
+
 def test_a_users_other_files_are_replaced_only_by_force(stored, pull, here):
     write(here / "tiny", {"config.json": b"mine", "notes.txt": b"mine"})
     result = pull(stored.url + "/acme/tiny")
