@@ -90,6 +90,7 @@ def check_syntax(text):
 UNRUN = [
     # page (None: every page), beginning of the command, reason, check
     ("README.md", "deploy/quickstart.sh", "builds for minutes; the fixture `here` runs its lines about models/", check_script),
+    ("README.md", "tests/run.sh", "runs this test, among others", check_script),
     ("docs/benchmarks.md", "tests/bench/run.sh", "measures for minutes", check_script),
     ("docs/benchmarks.md", "build/interop/gguf/bin/python tests/bench/widening.py", "measures for minutes", check_syntax),
     (None, "kubectl ", "needs a cluster", check_kubectl),
