@@ -2,6 +2,8 @@
  * file. */
 #include "config/config.h"
 
+#include <assert.h>
+#include <ctype.h>
 #include <string.h>
 
 #include "config/base_path.h"
@@ -21,13 +23,39 @@ void config_defaults(struct config *out_config)
         config_value_reset(out_config, &config_keys[i]);
 }
 
+/* Finds the variable that was probably meant. Returns false for a known one, which has no value. */
+static bool suggest_variable(const char *name, char out_nearest[VARIABLE_SIZE])
+{
+    const size_t prefix = strlen("ZTSERVE_");
+    const struct config_key *key;
+    char wanted[VARIABLE_SIZE];
+    size_t length = 0;
+
+    assert(strncmp(name, "ZTSERVE_", prefix) == 0 && strlen(name) < VARIABLE_SIZE);
+    for (const char *at = name + prefix; *at != '\0'; at++)
+        wanted[length++] = (char)tolower((unsigned char)*at);
+    wanted[length] = '\0';
+    key = config_key_suggest(wanted);
+    /* Typing errors are rare in the first letter. */
+    if (key == NULL || key->name[0] != wanted[0])
+        return false;
+    snprintf(out_nearest, VARIABLE_SIZE, "ZTSERVE_%s", key->name);
+    for (char *at = out_nearest; *at != '\0'; at++)
+        *at = *at == '.' ? '_' : (char)toupper((unsigned char)*at);
+    return strcmp(out_nearest, name) != 0;
+}
+
 static void warn_unknown(void (*warn)(const char *line), const char *name)
 {
     struct config_message line;
+    char nearest[VARIABLE_SIZE];
 
     if (warn == NULL)
         return;
-    config_say(&line, "%s: unknown variable, ignored", name);
+    if (suggest_variable(name, nearest))
+        config_say(&line, "%s: unknown variable, ignored; did you mean %s?", name, nearest);
+    else
+        config_say(&line, "%s: unknown variable, ignored", name);
     warn(line.text);
 }
 

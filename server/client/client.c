@@ -324,11 +324,20 @@ uint64_t client_pause_ms(const struct remote_exchange *exchange, unsigned failur
     return asked_ms > pause_ms ? asked_ms : pause_ms;
 }
 
-static const char *meaning_of(unsigned status)
+static bool has_token(const struct remote_exchange *exchange)
 {
-    switch (status) {
+    for (unsigned i = 0; i < exchange->field_count; i++)
+        if (strcmp(exchange->fields[i].name, "authorization") == 0)
+            return true;
+    return false;
+}
+
+static const char *meaning_of(const struct remote_exchange *exchange)
+{
+    switch (exchange->head.status) {
     case 401:
-        return "the server requires a token (ZTSERVE_TOKEN or --token-file)";
+        return has_token(exchange) ? "the server refused the token (ZTSERVE_TOKEN or --token-file)"
+                                   : "the server requires a token (ZTSERVE_TOKEN or --token-file)";
     case 403:
         return "the server does not allow this request";
     case 404:
@@ -345,7 +354,7 @@ enum zt_status client_refusal(const struct remote_exchange *exchange, struct zt_
     const bool is_absent = status == 404 || status == 410;
     char *detail = detail_of(exchange);
 
-    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s (%u%s%s)", meaning_of(status), status,
+    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s (%u%s%s)", meaning_of(exchange), status,
             detail != NULL ? ": " : "", detail != NULL ? detail : "");
     error->os_error = is_absent ? ENOENT : EIO;
     free(detail);

@@ -23,8 +23,8 @@ bool model_wish_is_set(const struct model_wish *wish)
 static enum zt_status refuse_nameless(struct zt_error *error)
 {
     return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                   "the URL does not name a model: use http://HOST/NAME (http://HOST/v1/models "
-                   "lists the names)");
+                   "the URL does not name a model: use http://HOST/NAME (ztserve ls http://HOST/ "
+                   "lists the models)");
 }
 
 /* Encodes a name again, whichever way it was encoded, with slashes as %2F. */

@@ -1,5 +1,6 @@
 #include "client/model_source.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,18 @@ enum zt_status model_source_open(const char *path, struct zt_source **out_source
     return status == ZT_OK ? open_place(&place, out_source, error) : status;
 }
 
+/* A name without a model may be a folder's. */
+static void advise_listing(const char *url, struct zt_error *error)
+{
+    const struct zt_error refusal = *error;
+
+    if (url[strcspn(url, "?#")] != '\0' || url[strlen(url) - 1] == '/')
+        return;
+    zt_fail(error, refusal.status, NULL, ZT_NO_OFFSET, "%s; for a folder: ztserve ls %s/",
+            refusal.message, url);
+    error->os_error = refusal.os_error;
+}
+
 enum zt_status model_source_find(const char *path, struct zt_source **out_source,
                                  char **out_location, struct zt_error *error)
 {
@@ -82,6 +95,8 @@ enum zt_status model_source_find(const char *path, struct zt_source **out_source
     status = need_client(error);
     if (status == ZT_OK)
         status = model_address_find(client, path, &nothing, &file, error);
+    if (status == ZT_IO && error->os_error == ENOENT)
+        advise_listing(path, error);
     if (status == ZT_OK &&
         asprintf(out_location, "%s%s", file.place.address.origin, file.place.address.target) < 0) {
         *out_location = NULL;

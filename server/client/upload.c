@@ -17,6 +17,7 @@
 #include "base/thread.h"
 #include "client/api_address.h"
 #include "client/model_address.h"
+#include "client/repository.h"
 #include "client/upload_memory.h"
 #include "client/web_file.h"
 #include "http/fields/digest_fields.h"
@@ -266,6 +267,20 @@ static enum zt_status ask_offset(struct sending *sending, unsigned failures, str
     return status;
 }
 
+/* The server takes any JSON file for an index. */
+static void advise_folder(const struct upload *upload, struct zt_error *error)
+{
+    const struct zt_error refusal = *error;
+    const char *slash = strrchr(upload->path, '/');
+
+    if (upload->is_file ||
+        repository_stage_of(slash != NULL ? slash + 1 : upload->path) != STAGE_OTHERS)
+        return;
+    zt_fail(error, refusal.status, NULL, ZT_NO_OFFSET, "%s; not a tensor file: push its folder",
+            refusal.message);
+    error->os_error = refusal.os_error;
+}
+
 /* Judges a response that did not accept the bytes. Returns ZT_UNAVAILABLE if the offset must be
  * asked for. */
 static enum zt_status judge(struct sending *sending, const struct remote_exchange *exchange,
@@ -278,6 +293,8 @@ static enum zt_status judge(struct sending *sending, const struct remote_exchang
         return ZT_UNAVAILABLE;
     }
     client_refusal(exchange, error);
+    if (status == 422)
+        advise_folder(sending->upload, error);
     sending->answer = status;
     sending->was_refused = true;
     sending->refusal = *error;

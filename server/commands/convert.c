@@ -98,6 +98,8 @@ static enum zt_status open_work(struct conversion *work, struct zt_error *error)
 {
     enum zt_status status = opened_file_open(work->request->in, &work->file, error);
 
+    if (status == ZT_IO && error->os_error == EISDIR)
+        zt_fail(error, status, NULL, ZT_NO_OFFSET, "a folder: name its model file or index");
     if (status == ZT_OK)
         status = open_shards(work, error);
     work->model = work->file.model;

@@ -35,7 +35,9 @@ static bool fail(struct config_message *message, const char *name, const char *r
 /* Names the option that was probably meant. */
 static bool fail_unknown(struct config_message *message, const char *name)
 {
-    const char *nearest = command_nearest_option(command_find("serve"), name);
+    const char *nearest = strcmp(name, "--port") == 0
+                              ? "--listen"
+                              : command_nearest_option(command_find("serve"), name);
 
     if (nearest != NULL)
         return config_fail(message, "%.200s: unknown argument; did you mean %s?", name, nearest);

@@ -351,9 +351,10 @@ int command_token(int argc, char **argv)
         status = command_finish(EXIT_DONE);
     }
     if (status == EXIT_DONE && !request.is_quiet)
-        command_complain("keep this token: %s has only its hash. A running server accepts it after "
-                         "SIGHUP (systemctl reload ztserve)",
-                         config.auth.tokens);
+        command_complain(
+            "keep this token: the file %s has only its hash. A running server accepts it after "
+            "SIGHUP (systemctl reload ztserve)",
+            config.auth.tokens);
     explicit_bzero(token, sizeof(token));
     return status;
 }

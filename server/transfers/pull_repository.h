@@ -16,7 +16,8 @@ struct repository_pull {
 };
 
 /* Prints a line about each file. Refuses an output with a tensor file's name, and, unless the URL
- * ends in '/', a folder with only folders, which may be an owner's repositories. Returns the exit status. */
+ * ends in '/', a folder with only folders, which may be an owner's repositories. Returns the exit
+ * status. */
 int pull_repository(const struct repository_pull *wanted);
 
 #endif

@@ -175,7 +175,7 @@ def test_the_object_that_the_server_refuses_is_named(server, pull, here):
 
 @pytest.mark.parametrize(
     "url, word",
-    [("", "http://HOST/NAME"), ("/v1/models", "lists the names"), ("/", "ztserve ls"), ("/v1/models/m?format=npz", "options")],
+    [("", "http://HOST/NAME"), ("/v1/models", "lists the models"), ("/", "ztserve ls"), ("/v1/models/m?format=npz", "options")],
 )
 def test_a_url_that_names_no_model_is_told_what_one_is(server, pull, here, url, word):
     result = pull(server.url + url)

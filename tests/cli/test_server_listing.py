@@ -86,6 +86,9 @@ def test_a_token_is_sent(root, start_server, ztserve, tmp_path):
     refused = ztserve("ls", server.url)
     assert refused.status == 1 and "requires a token" in refused.errors
     assert ztserve("ls", "-q", server.url, "--token-file", tmp_path / "token").lines == ["b"]
+    (tmp_path / "token").write_text("wrong")
+    refused = ztserve("ls", server.url, "--token-file", tmp_path / "token")
+    assert refused.status == 1 and "the server refused the token (ZTSERVE_TOKEN or --token-file) (401" in refused.errors
 
 
 def test_a_server_that_is_none_of_models_is_reported(hosts_nothing, ztserve):

@@ -140,6 +140,41 @@ def test_serve_takes_only_one(refused, arguments, words):
     assert words in refused("serve", *arguments)
 
 
+def test_a_port_is_part_of_the_address(refused):
+    assert "--port: unknown argument; did you mean --listen?" in refused("serve", "--port", "8080")
+
+
+def test_a_misspelled_variable_suggests_the_nearest(start_server, root):
+    server = start_server(root, environment={"ZTSERVE_WRITEABLE": "1"})
+    assert "ZTSERVE_WRITEABLE: unknown variable, ignored; did you mean ZTSERVE_WRITABLE?" in server.log
+
+
+# --- folders ---
+
+
+@pytest.mark.parametrize("command", ["ls", "verify", "stats"])
+def test_the_url_of_a_folder_suggests_its_listing(ztserve, start_server, root, command):
+    (root / "org").mkdir()
+    url = start_server(root).url
+    result = ztserve(command, url + "/org")
+    assert result.status == 1 and f"; for a folder: ztserve ls {url}/org/" in result.errors + result.output
+    assert "ztserve ls http://HOST/ lists the models" in ztserve("verify", url + "/").errors
+
+
+def test_converting_a_folder_asks_for_its_model(ztserve, here):
+    (here / "folder").mkdir()
+    result = ztserve("convert", "folder", "out.zt", folder=here)
+    assert (result.status, result.errors) == (1, "ztserve: folder: a folder: name its model file or index\n")
+
+
+def test_pushing_a_configuration_as_a_model_suggests_its_folder(ztserve, start_server, root, here):
+    (here / "config.json").write_text("{}")
+    (here / "other.safetensors").write_text("{}")
+    url = start_server(root, "--writable").url
+    assert "; not a tensor file: push its folder" in ztserve("push", here / "config.json", url + "/m").errors
+    assert "push its folder" not in ztserve("push", here / "other.safetensors", url + "/m").errors
+
+
 # --- control-C ---
 
 

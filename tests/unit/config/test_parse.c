@@ -65,9 +65,28 @@ TEST(an_unknown_variable_is_warned_about_and_ignored)
     config_defaults(&defaults);
     assert_true(load(environment, &config, &seen, &message));
     assert_int_equal(seen.lines, 3);
-    assert_string_equal(seen.last, "ZTSERVE_LISTN: unknown variable, ignored");
+    assert_string_equal(seen.last,
+                        "ZTSERVE_LISTN: unknown variable, ignored; did you mean ZTSERVE_LISTEN?");
     assert_memory_equal(&config, &defaults, sizeof(config));
     assert_true(config_load_environment(&config, environment, NULL, &message));
+}
+
+TEST(a_known_variable_without_a_value_is_not_suggested_for_itself)
+{
+    char bare[] = "ZTSERVE_UPLOAD_MAX_BYTES";
+    char nearly[] = "ZTSERVE_UPLOAD_MAXBYTES=1";
+    char *environment[] = {bare, NULL};
+    char *misspelled[] = {nearly, NULL};
+    struct config config;
+    struct config_message message;
+    struct warnings seen;
+
+    config_defaults(&config);
+    assert_true(load(environment, &config, &seen, &message));
+    assert_string_equal(seen.last, "ZTSERVE_UPLOAD_MAX_BYTES: unknown variable, ignored");
+    assert_true(load(misspelled, &config, &seen, &message));
+    assert_string_equal(seen.last, "ZTSERVE_UPLOAD_MAXBYTES: unknown variable, ignored; did you "
+                                   "mean ZTSERVE_UPLOAD_MAX_BYTES?");
 }
 
 TEST(the_token_of_the_clients_is_no_unknown_variable)
