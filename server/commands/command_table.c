@@ -37,7 +37,7 @@ const struct command command_table[] = {
      .run = command_ls,
      .operands = "FILE|FOLDER|URL... [options]",
      .kind = VALUE_FILE,
-     .meaning = "show a file's manifest: a table, or JSON",
+     .meaning = "list a folder's or server's models, or a file's tensors",
      .options = ls_options,
      .details =
          "Shows a file's objects and attributes as a table that ends with the number of its "
