@@ -8,15 +8,17 @@
 # Tarball and image are built by debian-13-amd64; packages for arm64 are cross-built.
 #
 #   ZT_RELEASE_KEY=FILE     private key (PEM; Ed25519 or ECDSA) that signs checksums and provenance
-#   ZT_RELEASE_MIRROR=URL   mirror of Debian (default: http://deb.debian.org/debian); with a snapshot, for example
-#                           http://snapshot.debian.org/archive/debian/20261130T000000Z, a later build from it gives the same bytes
+#   ZT_RELEASE_MIRROR=URL   mirror of Debian, ending in /debian (default: this machine's); from a snapshot of the archive, a
+#                           later build gives the same bytes
 #   ZT_RELEASE_BUILDER=URI  who builds, as stated in the provenance (default: https://ztserve.example/builders/unknown)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=deploy/packages.sh
 . deploy/packages.sh
 dist=dist
-mirror=${ZT_RELEASE_MIRROR:-http://deb.debian.org/debian}
+# shellcheck disable=SC2016 # apt expands it
+mirror=${ZT_RELEASE_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 -E '/debian/?$' || true)}
+mirror=${mirror%/}
 all=(debian-12-amd64 debian-12-arm64 debian-13-amd64 debian-13-arm64)
 bundled=debian-13-amd64
 
@@ -25,6 +27,8 @@ die()
     echo "make release: $*" >&2
     exit 1
 }
+
+[ -n "$mirror" ] || die 'apt names no mirror of Debian here: set ZT_RELEASE_MIRROR'
 
 suite_of()
 {

@@ -76,7 +76,7 @@ def release(tmp_path):
     (folder / "ztserve.deb").write_bytes(b"package")
     materials = tmp_path / "debian-13-amd64.materials"
     materials.write_text(MATERIALS)
-    command = [sys.executable, FOLDER / "provenance.py", "--commit", COMMIT, "--mirror", "http://deb.debian.org/debian"]
+    command = [sys.executable, FOLDER / "provenance.py", "--commit", COMMIT, "--mirror", "http://mirror.example/debian"]
     shown = run_checked([*command, "--builder", "https://ztserve.example/builders/test", folder, materials])
     path = folder / shown.strip()
     (folder / "SHA256SUMS").write_text(f"{hashlib.sha256(b'package').hexdigest()}  ztserve.deb\n")
