@@ -78,7 +78,7 @@ static void find_axes(const struct zt_component *component, struct gather_axes *
 
 void gather_axes_find(const struct zt_component *component, struct gather_axes *out_axes)
 {
-    uint8_t inwards[ZT_RANK_MAX];
+    uint8_t inwards[ZT_RANK_MAX] = {0};
 
     *out_axes = (struct gather_axes){.rank = 0};
     if (component->decoded_length == 0)
