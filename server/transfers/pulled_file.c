@@ -160,7 +160,7 @@ int pull_file(struct pull *pull, const struct pulled_file *file)
     };
     const unsigned number = pull->line.file;
     const unsigned files = pull->line.files;
-    struct download_result result;
+    struct download_result result = {.was_there = false};
     struct zt_error error;
     enum zt_status status;
 
