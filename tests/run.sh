@@ -16,7 +16,7 @@
 #   ZT_S3_ENGINE=SCRIPT               starts a real object store; without it, tests that need one are skipped
 #   ZT_S3_ROUNDS=N ZT_S3_READS=N ZT_S3_STOP_S=S
 #                                     how long the races of writers, the reads beside kills and the outage of a store are
-#   ZT_JOBS=N                         how many test files pytest runs at a time (default: four for each processor, with
+#   ZT_JOBS=N                         how many test files pytest runs at a time (default: three for each processor, with
 #                                     sanitizers two; at most 8)
 #   ZT_BUILD_DIR=DIR                  where to build (default: build, or a folder named after the options above)
 set -euo pipefail
@@ -40,7 +40,7 @@ build=${ZT_BUILD_DIR:-build$suffix}
 test_timeout_s=900
 # Tests wait more than they compute, but with sanitizers. Each file has servers of its own on free ports, in folders of its
 # own; the order of the files is kept (tests/conftest.py), since the longest are not those with most tests.
-jobs_each=$((${#sanitize} > 0 ? 2 : 4))
+jobs_each=$((${#sanitize} > 0 ? 2 : 3))
 jobs=${ZT_JOBS:-$((jobs_each * $(nproc) < 8 ? jobs_each * $(nproc) : 8))}
 side_by_side=(-n "$jobs" --dist loadfile --no-loadscope-reorder)
 # The files of passed tests are removed at once: together they would be gigabytes, and /tmp may be in memory.
