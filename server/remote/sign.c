@@ -1,6 +1,5 @@
-/* The canonical request is hashed while it is written, so it has no limit. The signed fields are
- * host, range, the conditions and all of x-amz-; proxies may change the others, which is
- * harmless. */
+/* The signed fields are host, range, the conditions and all of x-amz-; proxies may change the
+ * others, which is harmless. */
 #include "remote/sign.h"
 
 #include <assert.h>
@@ -14,25 +13,21 @@
 
 #include "base/hex.h"
 #include "base/log.h"
+#include "input/aws_signature.h"
 #include "input/date.h"
-#include "input/ticket.h"
 #include "zt/digest.h"
 
-#define SHA256_BYTES 32
-#define HEX_SIZE     65
 #define REGION_SIZE  64
 #define SERVICE_SIZE 32
-#define DAY_LENGTH   8
 /* host, range, and the signature's three fields, in addition to the exchange's. */
 #define SIGNED_MAX (REMOTE_FIELDS + 5)
 #define NAMES_SIZE 512
 /* For a longer body the caller must provide the digest: the thread would be busy for too long. */
 #define HASHED_HERE_MAX 1048576
-#define QUERY_PARTS_MAX 32
 /* Services take requests that are 15 minutes off; a smaller difference is not what was wrong. */
 #define SKEW_S 300
 
-#define EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+static_assert(CREDENTIALS_SECRET_SIZE - 1 <= AWS_SECRET_MAX, "every secret can sign");
 
 struct signer {
     struct credentials *credentials;
@@ -123,131 +118,26 @@ static bool list_fields(struct signed_list *list, const struct remote_exchange *
     return join_names(list);
 }
 
-/* --- the canonical request --- */
-
-static void put(struct zt_hasher *hash, const char *bytes, size_t length)
-{
-    zt_hasher_update(hash, bytes, length);
-}
-
-static void put_text(struct zt_hasher *hash, const char *text)
-{
-    put(hash, text, strlen(text));
-}
-
-/* Without blanks around it, and with one where there are several. */
-static void put_value(struct zt_hasher *hash, const char *value)
-{
-    const char *at = value + strspn(value, " \t");
-
-    while (*at != '\0') {
-        const size_t length = strcspn(at, " \t");
-
-        put(hash, at, length);
-        at += length;
-        at += strspn(at, " \t");
-        if (*at != '\0')
-            put(hash, " ", 1);
-    }
-}
-
-/* Compares by name, then by value; '=' separates them and is in neither. */
-static int compare_parts(const void *a, const void *b)
-{
-    const struct zt_text *one = a;
-    const struct zt_text *other = b;
-    const char *end = memchr(one->bytes, '=', one->length);
-    const char *other_end = memchr(other->bytes, '=', other->length);
-    const struct zt_text name = {one->bytes,
-                                 end != NULL ? (size_t)(end - one->bytes) : one->length};
-    const struct zt_text other_name = {
-        other->bytes, other_end != NULL ? (size_t)(other_end - other->bytes) : other->length};
-    const int order = zt_text_compare(name, other_name);
-
-    return order != 0 ? order : zt_text_compare(*one, *other);
-}
-
-/* Sorted, and with '=' after each name. False: too many. */
-static bool put_query(struct zt_hasher *hash, const char *query)
-{
-    struct zt_text parts[QUERY_PARTS_MAX];
-    size_t count = 0;
-
-    while (query != NULL && *query != '\0') {
-        const size_t length = strcspn(query, "&");
-
-        if (count == QUERY_PARTS_MAX)
-            return false;
-        if (length > 0)
-            parts[count++] = (struct zt_text){query, length};
-        query += length;
-        query += *query == '&';
-    }
-    if (count > 1)
-        qsort(parts, count, sizeof(parts[0]), compare_parts);
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            put(hash, "&", 1);
-        put(hash, parts[i].bytes, parts[i].length);
-        if (memchr(parts[i].bytes, '=', parts[i].length) == NULL)
-            put(hash, "=", 1);
-    }
-    return true;
-}
-
-/* Frees the hasher. */
-static void finish(struct zt_hasher *hash, char out_hex[HEX_SIZE])
-{
-    struct zt_digest digest;
-
-    zt_hasher_finish(hash, &digest);
-    zt_hasher_free(hash);
-    assert(2 * (size_t)digest.length_bytes + 1 == HEX_SIZE);
-    zt_hex_write(out_hex, digest.bytes, digest.length_bytes);
-}
-
-static bool hash_request(const struct remote_exchange *exchange, const struct signed_list *list,
-                         const char *body_sha256, char out_hex[HEX_SIZE])
-{
-    struct zt_hasher *hash;
-    bool hashed;
-
-    if (zt_hasher_new(ZT_DIGEST_SHA256, &hash) != ZT_OK)
-        return false;
-    put_text(hash, exchange->method);
-    put(hash, "\n", 1);
-    put_text(hash, exchange->path);
-    put(hash, "\n", 1);
-    hashed = put_query(hash, exchange->query);
-    put(hash, "\n", 1);
-    for (size_t i = 0; i < list->count; i++) {
-        put_text(hash, list->fields[i].name);
-        put(hash, ":", 1);
-        put_value(hash, list->fields[i].value);
-        put(hash, "\n", 1);
-    }
-    put(hash, "\n", 1);
-    put_text(hash, list->names);
-    put(hash, "\n", 1);
-    put_text(hash, body_sha256);
-    finish(hash, out_hex);
-    return hashed;
-}
-
 /* --- the signature --- */
 
-static bool derive_key(const struct signer *signer, const char *secret, const char *day,
-                       uint8_t out_key[SHA256_BYTES])
+static bool hash_request(const struct remote_exchange *exchange, const struct signed_list *list,
+                         const char *body_sha256, char out_hex[AWS_HEX_SIZE])
 {
-    char start[CREDENTIALS_SECRET_SIZE + 4];
-    uint8_t key[SHA256_BYTES];
-    uint8_t other[SHA256_BYTES];
+    struct canonical_request request;
+    bool hashed;
 
-    snprintf(start, sizeof(start), "AWS4%s", secret);
-    return hmac_sha256(start, strlen(start), zt_text_from(day), key) &&
-           hmac_sha256(key, sizeof(key), zt_text_from(signer->region), other) &&
-           hmac_sha256(other, sizeof(other), zt_text_from(signer->service), key) &&
-           hmac_sha256(key, sizeof(key), zt_text_from("aws4_request"), out_key);
+    if (!canonical_request_begin(&request, exchange->method))
+        return false;
+    canonical_request_path(&request, zt_text_from(exchange->path));
+    hashed = canonical_request_query(
+        &request, zt_text_from(exchange->query != NULL ? exchange->query : ""), NULL);
+    for (size_t i = 0; i < list->count; i++) {
+        canonical_request_field(&request, zt_text_from(list->fields[i].name));
+        canonical_request_value(&request, zt_text_from(list->fields[i].value), true);
+        canonical_request_field_end(&request);
+    }
+    canonical_request_end(&request, zt_text_from(list->names), zt_text_from(body_sha256), out_hex);
+    return hashed;
 }
 
 /* The last step: signs the hash of the request and its time. */
@@ -255,26 +145,25 @@ static bool write_authorization(const struct signer *signer, const struct creden
                                 const struct signed_list *list, const char *request_hex,
                                 struct signed_fields *fields)
 {
-    uint8_t key[SHA256_BYTES];
-    uint8_t code[SHA256_BYTES];
-    char day[DAY_LENGTH + 1];
-    char scope[DAY_LENGTH + REGION_SIZE + SERVICE_SIZE + 16];
-    char text[sizeof(scope) + HEX_SIZE + SIGN_DATE_SIZE + 24];
-    char signature[HEX_SIZE];
+    const struct aws_scope scope = {.day = {fields->date, AWS_DAY_LENGTH},
+                                    .region = zt_text_from(signer->region),
+                                    .service = zt_text_from(signer->service)};
+    char scope_text[AWS_SCOPE_SIZE];
+    const struct aws_head head = {AWS_ALGORITHM, fields->date, scope_text};
+    uint8_t key[AWS_KEY_BYTES];
+    uint8_t code[AWS_KEY_BYTES];
+    char signature[AWS_HEX_SIZE];
     int length;
 
-    assert(strlen(fields->date) > DAY_LENGTH);
-    memcpy(day, fields->date, DAY_LENGTH);
-    day[DAY_LENGTH] = '\0';
-    snprintf(scope, sizeof(scope), "%s/%s/%s/aws4_request", day, signer->region, signer->service);
-    snprintf(text, sizeof(text), "AWS4-HMAC-SHA256\n%s\n%s\n%s", fields->date, scope, request_hex);
-    if (!derive_key(signer, credential->secret, day, key) ||
-        !hmac_sha256(key, sizeof(key), zt_text_from(text), code))
+    assert(strlen(fields->date) > AWS_DAY_LENGTH);
+    aws_scope_write(&scope, scope_text);
+    if (!aws_key_derive(zt_text_from(credential->secret), &scope, key) ||
+        !aws_sign(key, &head, request_hex, code))
         return false;
     zt_hex_write(signature, code, sizeof(code));
     length = snprintf(fields->authorization, sizeof(fields->authorization),
-                      "AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s",
-                      credential->key, scope, list->names, signature);
+                      AWS_ALGORITHM " Credential=%s/%s, SignedHeaders=%s, Signature=%s",
+                      credential->key, scope_text, list->names, signature);
     return length > 0 && (size_t)length < sizeof(fields->authorization);
 }
 
@@ -299,21 +188,21 @@ static bool is_read(const struct remote_exchange *exchange)
 
 /* The digest in the canonical request; the field that repeats it is S3's alone. */
 static bool write_body_sha256(const struct signer *signer, const struct remote_exchange *exchange,
-                              char out_text[HEX_SIZE + 16])
+                              char out_text[AWS_HEX_SIZE + 16])
 {
     const bool is_s3 = strcmp(signer->service, "s3") == 0;
 
     if (exchange->body_sha256 != NULL)
-        snprintf(out_text, HEX_SIZE + 16, "%s", exchange->body_sha256);
+        snprintf(out_text, AWS_HEX_SIZE + 16, "%s", exchange->body_sha256);
     else if (exchange->body == REMOTE_BODY_NONE && !(is_s3 && is_read(exchange)))
-        strcpy(out_text, EMPTY_SHA256);
+        strcpy(out_text, AWS_EMPTY_SHA256);
     else if (exchange->body == REMOTE_BODY_MEMORY && exchange->body_length <= HASHED_HERE_MAX) {
-        struct zt_hasher *hash;
+        struct zt_digest digest;
 
-        if (zt_hasher_new(ZT_DIGEST_SHA256, &hash) != ZT_OK)
+        if (zt_digest_of(ZT_DIGEST_SHA256, exchange->body_bytes, exchange->body_length, &digest) !=
+            ZT_OK)
             return false;
-        zt_hasher_update(hash, exchange->body_bytes, exchange->body_length);
-        finish(hash, out_text);
+        zt_hex_write(out_text, digest.bytes, digest.length_bytes);
     } else
         strcpy(out_text, "UNSIGNED-PAYLOAD");
     return true;
@@ -326,7 +215,7 @@ bool signer_sign(struct signer *signer, const struct remote_exchange *exchange, 
     char body_sha256[sizeof(out_fields->content_sha256)];
     struct credential credential;
     struct signed_list list;
-    char request_hex[HEX_SIZE];
+    char request_hex[AWS_HEX_SIZE];
     struct tm parts;
 
     out_fields->authorization[0] = '\0';

@@ -106,6 +106,19 @@ static const struct {
      "#\r\n"
      "b write mtls:b.example\nc admin jwt:system:*:[!x]"},
     {"grants", "same", "a read mtls:b\nc read mtls:b\n"},
+    {"sigv4", "header",
+     "GET\n/s3/models/a%20b/c?list-type=2&prefix=x%2F&uploads\nHost: models.example:8080\n"
+     "X-Amz-Date: 20260304T050607Z\nx-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD\n"
+     "x-amz-meta-a:  two   words\nAuthorization: AWS4-HMAC-SHA256 "
+     "Credential=ci/runner+1/20260304/eu-north-1/s3/aws4_request, SignedHeaders=host;"
+     "x-amz-content-sha256;x-amz-date;x-amz-meta-a, Signature="
+     "d5e4681b570c18e2b6d06613c093d143c5ca037994a1d57b148518e59c4e452f"},
+    {"sigv4", "query",
+     "GET\nhttp://h/s3/models/k?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=ci%2Frunner%2B1"
+     "%2F20260304%2Feu-north-1%2Fs3%2Faws4_request&X-Amz-Date=20260304T050607Z&X-Amz-Expires=604800"
+     "&X-Amz-SignedHeaders=host%3Brange&X-Amz-Content-Sha256=UNSIGNED-PAYLOAD&X-Amz-Signature="
+     "e4e33fa2a1b961d3f494024da2fe643c7f36bd39094a5b71de0eddd41ede47f2\nHost: h\nRange:bytes=0-1\n"
+     "range: bytes=2-3"},
     {"xml", "list",
      "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult "
      "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><IsTruncated>false</IsTruncated>"
