@@ -37,6 +37,7 @@ struct intake;
 struct kept_answer;
 struct peer;
 struct remote_body;
+struct sigv4_body;
 struct timing;
 
 struct held {
@@ -113,6 +114,7 @@ struct request_state {
     bool has_content_sha256;
     uint8_t content_sha256[32]; /* of the body as sent */
     struct digesting *digesting;
+    struct sigv4_body *signed_body; /* signed_request.h; NULL: not read yet */
     bool has_own_id; /* request.id is the client's */
     char trace_id[TRACE_ID_SIZE];
     const struct peer *peer; /* the connection's (client.h); NULL: unknown */

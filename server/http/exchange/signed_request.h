@@ -1,0 +1,13 @@
+/* Requests to the S3 face that are signed with a key of s3.keys. */
+#ifndef HTTP_EXCHANGE_SIGNED_REQUEST_H
+#define HTTP_EXCHANGE_SIGNED_REQUEST_H
+
+#include "http/exchange/request.h"
+#include "http/fields/sigv4.h"
+
+/* Returns what the body of a request must be: what its verified signature says; if none was
+ * verified, because clients need no key or have a token, only what x-amz-content-sha256 says.
+ * Lives as long as the request. NULL: out of memory. */
+const struct sigv4_body *signed_request_body(struct request *request);
+
+#endif
