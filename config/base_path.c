@@ -17,7 +17,8 @@ static bool is_dots(const char *segment, size_t length)
 
 static bool is_own(const char *segment, size_t length)
 {
-    static const char *const own[] = {"v1", "files", "ui", "api"};
+    static const char *const own[] = {"v1",     "files",   "ui",      "api",         "healthz",
+                                      "readyz", "metrics", "version", "openapi.json"};
 
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
         if (strlen(own[i]) == length && memcmp(own[i], segment, length) == 0)
@@ -25,8 +26,7 @@ static bool is_own(const char *segment, size_t length)
     return false;
 }
 
-/* The reason why a text is not a base path, or NULL. */
-static const char *fault_of(const char *path)
+const char *config_fault_of_path(const char *path)
 {
     if (path[0] != '/')
         return "must begin with a slash";
@@ -48,7 +48,8 @@ static const char *fault_of(const char *path)
 
 bool config_validate_base_path(const struct config *config, struct config_message *message)
 {
-    const char *fault = config->base_path[0] != '\0' ? fault_of(config->base_path) : NULL;
+    const char *fault =
+        config->base_path[0] != '\0' ? config_fault_of_path(config->base_path) : NULL;
 
     return fault == NULL ||
            config_fail(message, "base_path: \"%.300s\" %s", config->base_path, fault);

@@ -33,7 +33,7 @@ static bool is_letter_or_digit(char c)
     return c != '\0' && strchr(SMALL CAPITALS DIGITS, c) != NULL;
 }
 
-static const char *fault_of_name(const char *name, size_t length)
+const char *config_fault_of_bucket(const char *name, size_t length)
 {
     if (length < NAME_MIN || length > NAME_MAX_LENGTH)
         return "a bucket's name has 3 to 63 characters";
@@ -80,7 +80,7 @@ bool config_bucket_parse(const char *root, struct config_bucket *out_bucket,
     const size_t name_length = strcspn(name, "/");
     const char *prefix = name + name_length + (name[name_length] == '/');
     const size_t prefix_length = strlen(prefix);
-    const char *fault = fault_of_name(name, name_length);
+    const char *fault = config_fault_of_bucket(name, name_length);
 
     if (fault == NULL)
         fault = fault_of_prefix(prefix);
@@ -148,7 +148,7 @@ static bool validate_region(const char *region, struct config_message *message)
 static bool validate_claims(const struct config *config, struct config_message *message)
 {
     const char *name = config->s3.claims_bucket;
-    const char *fault = name[0] != '\0' ? fault_of_name(name, strlen(name)) : NULL;
+    const char *fault = name[0] != '\0' ? config_fault_of_bucket(name, strlen(name)) : NULL;
 
     if (fault != NULL)
         return config_fail(message, "s3.claims_bucket: \"%.*s\": %s", SHOWN, name, fault);

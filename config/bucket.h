@@ -27,4 +27,7 @@ const char *config_fault_of_address(const char *address, bool plain);
 /* Checks root, the group s3, and cache. */
 bool config_validate_bucket(const struct config *config, struct config_message *message);
 
+/* The reason why the text of this length is not the name of a bucket, or NULL. */
+const char *config_fault_of_bucket(const char *name, size_t length);
+
 #endif

@@ -89,8 +89,12 @@ struct config {
     struct {
         bool public;
     } metrics;
-    /* Of a root "s3://bucket/prefix". */
+    /* The S3 API: path, listen, bucket and keys; the others are of a root "s3://bucket/prefix". */
     struct {
+        char path[CONFIG_TEXT_SIZE];   /* "/s3"; empty: off */
+        char listen[CONFIG_TEXT_SIZE]; /* empty: none */
+        char bucket[CONFIG_TEXT_SIZE];
+        char keys[CONFIG_TEXT_SIZE];     /* empty: no access keys */
         char endpoint[CONFIG_TEXT_SIZE]; /* empty: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or AWS */
         char region[CONFIG_TEXT_SIZE];   /* empty: AWS_REGION, AWS_DEFAULT_REGION, us-east-1 */
         bool path_style;

@@ -180,6 +180,8 @@ static bool set_from_json(const struct loading *loading, const struct config_key
         config_value_reset(loading->config, key);
         return true;
     }
+    if (key->can_be_off && json_is_false(value))
+        return config_value_set_off(loading->config, key);
     if (config_type_is_number(key->type) && json_is_integer(value))
         return config_value_set_number(loading->config, key, json_integer_value(value), origin,
                                        loading->message);
@@ -210,11 +212,24 @@ static bool set_key(const struct loading *loading, const char *group, const char
     return set_from_json(loading, key, place.text, value);
 }
 
+/* The key that false for a whole group turns off; NULL if there is none. */
+static const struct config_key *switch_of(const char *group)
+{
+    char name[NAME_SIZE];
+    const struct config_key *key;
+
+    snprintf(name, sizeof(name), "%s.path", group);
+    key = config_key_find(name);
+    return key != NULL && key->can_be_off ? key : NULL;
+}
+
 static bool set_group(const struct loading *loading, const char *group, json_t *object)
 {
     const char *name;
     json_t *value;
 
+    if (json_is_false(object) && switch_of(group) != NULL)
+        return config_value_set_off(loading->config, switch_of(group));
     if (!json_is_object(object))
         return config_fail(loading->message, "%s: \"%s\" must be an object of keys",
                            place_of(loading, NULL, group).text, group);
@@ -298,6 +313,8 @@ static json_t *json_of_value(const struct config *config, const struct config_ke
     text = config_value_text(config, key);
     if (key->type == CONFIG_TYPE_LIST)
         return json_of_list(text != NULL ? text : "");
+    if (text == NULL && key->can_be_off)
+        return json_false();
     return text != NULL ? json_string(text) : json_null();
 }
 

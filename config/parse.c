@@ -10,6 +10,7 @@
 #include "config/browsers.h"
 #include "config/bucket.h"
 #include "config/network.h"
+#include "config/s3_face.h"
 #include "config/schema.h"
 #include "config/value.h"
 
@@ -230,7 +231,8 @@ bool config_validate(const struct config *config, struct config_message *message
     if (!config_listen_parse(config->listen, &listen, message) ||
         !validate_access(config, &listen, message) || !validate_tls(config, message) ||
         !validate_proxies(config, message) || !config_validate_base_path(config, message) ||
-        !config_validate_browsers(config, message) || !config_validate_bucket(config, message))
+        !config_validate_browsers(config, message) || !config_validate_bucket(config, message) ||
+        !config_validate_s3_face(config, message))
         return false;
     /* The digests of smaller pieces take more memory than the reading they save is worth. */
     if (config->limits.digest_piece_bytes != 0 &&

@@ -26,6 +26,7 @@ struct config_key {
     enum config_type type;
     size_t offset;        /* in struct config */
     bool nullable;        /* null in the file sets the default */
+    bool can_be_off;      /* a text: false, or an empty text, stores an empty text */
     bool reloads;         /* SIGHUP puts a change in force; others wait for a restart */
     int64_t minimum;      /* of numbers */
     int64_t maximum;      /* of numbers */

@@ -119,6 +119,13 @@ bool config_value_set_bool(struct config *config, const struct config_key *key, 
     return true;
 }
 
+bool config_value_set_off(struct config *config, const struct config_key *key)
+{
+    assert(key->can_be_off);
+    memset(place(config, key), 0, CONFIG_TEXT_SIZE);
+    return true;
+}
+
 static bool set_choice(struct config *config, const struct config_key *key, const char *text,
                        const char *origin, struct config_message *message)
 {
@@ -193,6 +200,8 @@ bool config_value_set_text(struct config *config, const struct config_key *key, 
         return set_choice(config, key, text, origin, message);
     if (key->type == CONFIG_TYPE_LIST)
         return set_list(config, key, text, origin, message);
+    if (key->can_be_off && (text[0] == '\0' || strcmp(text, "false") == 0))
+        return config_value_set_off(config, key);
     if (text[0] == '\0')
         return config_fail(message, "%s: must not be empty", origin);
     if (strlen(text) >= CONFIG_TEXT_SIZE)

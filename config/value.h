@@ -24,6 +24,8 @@ void config_value_reset(struct config *config, const struct config_key *key);
 bool config_value_set_number(struct config *config, const struct config_key *key, int64_t number,
                              const char *origin, struct config_message *message);
 bool config_value_set_bool(struct config *config, const struct config_key *key, bool value);
+/* For a text that can be off. Returns true. */
+bool config_value_set_off(struct config *config, const struct config_key *key);
 /* Appends a word to a list. */
 bool config_value_add_word(struct config *config, const struct config_key *key, const char *word,
                            const char *origin, struct config_message *message);

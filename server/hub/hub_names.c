@@ -32,8 +32,8 @@ static bool part_is_valid(struct zt_text part)
  * not be fetched. */
 static bool is_reserved(struct zt_text first)
 {
-    static const char *const names[] = {"api",      "files",  "ui",     "v1",
-                                        "datasets", "spaces", "kernels"};
+    static const char *const names[] = {"api", "files",    "s3",     "ui",
+                                        "v1",  "datasets", "spaces", "kernels"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (zt_text_is(first, names[i]))

@@ -1,4 +1,4 @@
-/* The table of routes: every path and method. The first row that matches a path answers. */
+/* The table of routes: every path and method, except those of the S3 API (s3_routes.c). The first row that matches a path answers. */
 #include "api/handlers.h"
 #include "http/exchange/router.h"
 #include "hub/handlers.h"
@@ -18,7 +18,7 @@
 
 /* Paths of the Hub's clients. New client versions send new parameters, so unknown ones are
  * ignored. */
-#define HUB_ROUTE .keeps_names = true, .ignores_parameters = true, .is_hub = true
+#define HUB_ROUTE .keeps_names = true, .ignores_parameters = true, .problems = PROBLEM_FORM_HUB
 
 /* Addresses that are themselves permits (hub/write/lfs_permit.h), and addresses whose handlers
  * check a token issued by the server (hub/xet/token.h). */

@@ -425,6 +425,8 @@ unsigned answer_write_fields(struct request *request, struct field *out_fields)
         add(&list, "Server-Timing", timing_text(request));
     if (request->route != NULL)
         add(&list, request->route->field.name, request->route->field.value);
+    if (request_is_s3(request))
+        add(&list, "x-amz-request-id", request->id);
     assert(list.count + CORS_FIELDS <= ANSWER_FIELDS);
     if (!request->access->pages.allows_pages)
         return list.count;

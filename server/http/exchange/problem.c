@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
+#include "http/exchange/s3api_error.h"
 
 /* Longer details are truncated. Two names fit. */
 #define DETAIL_SIZE 2560
@@ -183,7 +184,7 @@ static void write_error_members(struct json *json, const struct zt_error *error)
 }
 
 void problem_write(struct json *json, enum problem problem, const char *detail, const char *id,
-                   bool is_hub)
+                   enum problem_form form)
 {
     char type[64];
 
@@ -196,7 +197,7 @@ void problem_write(struct json *json, enum problem problem, const char *detail, 
     write_member(json, "detail", detail);
     write_member(json, "code", kinds[problem].code);
     write_member(json, "request_id", id);
-    if (is_hub)
+    if (form == PROBLEM_FORM_HUB)
         write_member(json, "error", detail);
 }
 
@@ -215,51 +216,67 @@ static void show_message(struct request *request, const char *text)
     representation_field(&request->reply, "X-Error-Message", shown);
 }
 
-/* Removes everything that a handler has put into the reply. */
-static void replace_reply(struct request *request, unsigned status, const char *body, size_t length)
+enum problem_form problem_form_of(const struct request *request)
 {
+    return request->route != NULL ? request->route->problems : PROBLEM_FORM_PLAIN;
+}
+
+void problem_reply_body(struct request *request, enum problem problem,
+                        const struct problem_body *body)
+{
+    static const struct problem_body last_resort = {500, PROBLEM_MEDIA_TYPE, LAST_RESORT,
+                                                    sizeof(LAST_RESORT) - 1};
+    const struct problem_body *sent = body->text != NULL ? body : &last_resort;
     struct representation *reply = &request->reply;
 
+    assert(problem < PROBLEM_COUNT);
+    request_state(request)->has_problem = true;
+    request_state(request)->problem = problem;
     representation_init(reply);
-    reply->status = status;
-    reply->media_type = PROBLEM_MEDIA_TYPE;
+    reply->status = sent->status;
+    reply->media_type = sent->media_type;
     reply->cache_control = "no-store";
-    representation_memory(reply, body, length);
+    representation_memory(reply, sent->text, sent->length);
+    if (kinds[problem].retry_after_s != NULL)
+        representation_field(reply, "Retry-After", kinds[problem].retry_after_s);
     request->replied = true;
+}
+
+/* S3's XML has no members: the rule follows the detail. */
+static enum outcome reply_s3(struct request *request, enum problem problem, const char *detail,
+                             const struct zt_error *error)
+{
+    const char *rule = error != NULL ? error->rule : NULL;
+    const char *message = rule != NULL ? request_print(request, "%s (%s)", detail, rule) : detail;
+
+    return s3api_problem_of(request, problem, message != NULL ? message : detail);
 }
 
 /* members and error may be NULL. */
 static enum outcome reply(struct request *request, enum problem problem, const char *detail,
                           const char *const *members, const struct zt_error *error)
 {
-    const bool is_hub = request->route != NULL && request->route->is_hub;
+    const enum problem_form form = problem_form_of(request);
+    struct problem_body body = {kinds[problem].status, PROBLEM_MEDIA_TYPE, NULL, 0};
     struct json json;
-    char *body;
 
     assert(problem < PROBLEM_COUNT);
-    request_state(request)->has_problem = true;
-    request_state(request)->problem = problem;
+    if (form == PROBLEM_FORM_S3)
+        return reply_s3(request, problem, detail, error);
     json_init(&json, false);
     json_object_begin(&json);
-    problem_write(&json, problem, detail, request->id, is_hub);
+    problem_write(&json, problem, detail, request->id, form);
     for (; members != NULL && members[0] != NULL; members += 2)
         write_member(&json, members[0], members[1]);
     if (error != NULL)
         write_error_members(&json, error);
     json_object_end(&json);
-    body = json.failed ? NULL : request_allocate(request, json.length);
-    if (body != NULL) {
-        memcpy(body, json.text, json.length);
-        replace_reply(request, kinds[problem].status, body, json.length);
-    } else {
-        replace_reply(request, kinds[PROBLEM_INTERNAL].status, LAST_RESORT,
-                      sizeof(LAST_RESORT) - 1);
-    }
+    body.length = json.length;
+    body.text = json.failed ? NULL : request_copy(request, json.text, json.length);
+    problem_reply_body(request, problem, &body);
     json_free(&json);
-    if (is_hub)
+    if (form == PROBLEM_FORM_HUB)
         show_message(request, detail);
-    if (kinds[problem].retry_after_s != NULL)
-        representation_field(&request->reply, "Retry-After", kinds[problem].retry_after_s);
     return OUTCOME_READY;
 }
 

@@ -53,9 +53,32 @@ enum problem {
     PROBLEM_COUNT
 };
 
+/* What a problem looks like on the wire; each route has one form. */
+enum problem_form {
+    PROBLEM_FORM_PLAIN, /* problem details */
+    PROBLEM_FORM_HUB,   /* with the member "error" and the field X-Error-Message */
+    PROBLEM_FORM_S3     /* XML (s3api_error.h) */
+};
+
 #define PROBLEM_MEDIA_TYPE "application/problem+json"
+#define XML_MEDIA_TYPE     "application/xml"
 
 struct json;
+
+/* The form of the problems of a request's route; plain if it has none. */
+enum problem_form problem_form_of(const struct request *request);
+
+/* A problem as it is sent. */
+struct problem_body {
+    unsigned status;
+    const char *media_type;
+    const char *text; /* lives as long as the request; NULL: out of memory */
+    size_t length;
+};
+
+/* Replaces the reply by a problem whose body the caller has written. */
+void problem_reply_body(struct request *request, enum problem problem,
+                        const struct problem_body *body);
 
 unsigned problem_status(enum problem problem);
 const char *problem_code(enum problem problem);
@@ -67,9 +90,9 @@ const char *problem_retry_after(enum problem problem);
 void problem_retry_soon(struct request *request);
 
 /* Replaces the reply by a problem. detail is for people and must contain no path of the disk.
- * Always returns OUTCOME_READY, so that a handler can return its result. On Hub routes
- * (route.is_hub) the detail is also where Hub clients look for it: in the member "error" and in
- * X-Error-Message, where a question mark replaces each character that a field must not contain. */
+ * Always returns OUTCOME_READY, so that a handler can return its result. The form is the route's
+ * (route.problems). Hub clients find the detail in the member "error" and in X-Error-Message, where
+ * a question mark replaces each character that a field must not contain. */
 enum outcome problem_reply(struct request *request, enum problem problem, const char *detail_format,
                            ...) __attribute__((format(printf, 3, 4)));
 
@@ -91,10 +114,10 @@ enum outcome problem_reply_error_as(struct request *request, enum problem proble
 const char *problem_explain(const struct request *request, enum problem problem,
                             const struct zt_error *error);
 
-/* Writes the members of every problem into an object that the caller has begun and ends. is_hub:
- * also write the member "error". */
+/* Writes the members of every problem into an object that the caller has begun and ends. The form
+ * is plain or the Hub's. */
 void problem_write(struct json *json, enum problem problem, const char *detail, const char *id,
-                   bool is_hub);
+                   enum problem_form form);
 
 /* Replies with 500: out of memory. */
 enum outcome problem_reply_no_memory(struct request *request);

@@ -39,10 +39,25 @@ enum histogram { HISTOGRAM_DURATION, HISTOGRAM_WAIT, HISTOGRAMS };
 #define REQUEST_CELLS   (METHOD_CELLS * STATUS_CELLS)
 #define ROUTE_CELLS     (REQUEST_CELLS + HISTOGRAMS * HISTOGRAM_CELLS)
 
+/* The routes of both tables are numbered; the last number is "none". */
+static size_t none_number(void)
+{
+    return route_count + s3_route_count;
+}
+
+static size_t route_number(const struct route *route)
+{
+    if (route == NULL)
+        return none_number();
+    if (route >= s3_routes && route < s3_routes + s3_route_count)
+        return route_count + (size_t)(route - s3_routes);
+    return (size_t)(route - routes);
+}
+
 /* Returns the number of cells for all routes and "none". */
 static size_t all_cells(void)
 {
-    return (route_count + 1) * ROUTE_CELLS;
+    return (none_number() + 1) * ROUTE_CELLS;
 }
 
 /* --- counting --- */
@@ -73,7 +88,7 @@ static void observe(metric_cell *histogram, uint64_t duration_ns)
 
 void request_metrics_count(const struct request *request, const struct request_outcome *outcome)
 {
-    const size_t route = request->route != NULL ? (size_t)(request->route - routes) : route_count;
+    const size_t route = route_number(request->route);
     /* If the library refused the header, method and route are unknown. */
     const enum method method =
         request_state_const(request)->stage != STAGE_LINE ? request->method : METHOD_UNKNOWN;
@@ -82,7 +97,7 @@ void request_metrics_count(const struct request *request, const struct request_o
 
     metric_add(METRIC_SENT_BYTES, outcome->sent_bytes);
     metric_add(METRIC_RECEIVED_BYTES, outcome->received_bytes);
-    assert(route <= route_count);
+    assert(route <= none_number());
     if (cells == NULL)
         return;
     cells += route * ROUTE_CELLS;
@@ -107,9 +122,11 @@ void request_metrics_problem(enum problem problem)
 /* Enough for the longest pattern and the label names. */
 #define LABELS_SIZE 256
 
-static const char *route_name(size_t route)
+static const char *label_of(size_t route)
 {
-    return route < route_count ? routes[route].pattern : "none";
+    if (route == none_number())
+        return "none";
+    return route_name(route < route_count ? &routes[route] : &s3_routes[route - route_count]);
 }
 
 static const char *method_label(size_t method)
@@ -132,7 +149,7 @@ static void write_requests(FILE *stream, const uint64_t *sums)
     char status[8];
 
     metrics_write_family(stream, name, "counter", "Requests that have ended.");
-    for (size_t route = 0; route <= route_count; route++)
+    for (size_t route = 0; route <= none_number(); route++)
         for (size_t cell = 0; cell < REQUEST_CELLS; cell++) {
             const uint64_t count = sums[route * ROUTE_CELLS + cell];
 
@@ -140,7 +157,7 @@ static void write_requests(FILE *stream, const uint64_t *sums)
                 continue;
             write_status(status, sizeof(status), cell % STATUS_CELLS);
             snprintf(labels, sizeof(labels), "route=\"%s\",method=\"%s\",status=\"%s\"",
-                     route_name(route), method_label(cell / STATUS_CELLS), status);
+                     label_of(route), method_label(cell / STATUS_CELLS), status);
             metrics_write_sample(stream, name, labels, count);
         }
 }
@@ -154,11 +171,11 @@ static void write_histogram(FILE *stream, const char *name, size_t route, const 
     snprintf(sample, sizeof(sample), "%s_bucket", name);
     for (size_t bucket = 0; bucket <= BOUNDS; bucket++) {
         count += cells[bucket];
-        snprintf(labels, sizeof(labels), "route=\"%s\",le=\"%s\"", route_name(route),
+        snprintf(labels, sizeof(labels), "route=\"%s\",le=\"%s\"", label_of(route),
                  bucket < BOUNDS ? bounds[bucket].text : "+Inf");
         metrics_write_sample(stream, sample, labels, count);
     }
-    snprintf(labels, sizeof(labels), "route=\"%s\"", route_name(route));
+    snprintf(labels, sizeof(labels), "route=\"%s\"", label_of(route));
     snprintf(sample, sizeof(sample), "%s_sum", name);
     metrics_write_seconds(stream, sample, labels, cells[BOUNDS + 1]);
     snprintf(sample, sizeof(sample), "%s_count", name);
@@ -179,7 +196,7 @@ static void write_histograms(FILE *stream, const uint64_t *sums, enum histogram 
     };
 
     metrics_write_family(stream, families[histogram].name, "histogram", families[histogram].help);
-    for (size_t route = 0; route <= route_count; route++) {
+    for (size_t route = 0; route <= none_number(); route++) {
         const uint64_t *cells =
             sums + route * ROUTE_CELLS + REQUEST_CELLS + histogram * HISTOGRAM_CELLS;
         uint64_t count = 0;

@@ -20,7 +20,7 @@
 /* Requests with more header fields get 431. */
 #define REQUEST_FIELDS_MAX 100
 /* The maximum number of an answer's fields: the representation's, and the exchange's own. */
-#define ANSWER_FIELDS (REPRESENTATION_FIELDS + 15 + CORS_FIELDS)
+#define ANSWER_FIELDS (REPRESENTATION_FIELDS + 16 + CORS_FIELDS)
 /* Enough for the texts of an ordinary answer; more memory is allocated separately. */
 #define REQUEST_SCRATCH 1536
 
@@ -95,10 +95,11 @@ struct request_state {
     struct token_memory *token_memory; /* the loop's; NULL: none */
     const struct operation *operation; /* NULL if the request was refused before routing */
     enum request_stage stage;
-    unsigned step;     /* next index in reply.steps */
-    bool not_modified; /* 304 */
-    bool broken;       /* the end of the request is unclear: the connection must be closed */
-    bool http_1_0;     /* version 1.0, not later */
+    unsigned step;          /* next index in reply.steps */
+    bool not_modified;      /* 304 */
+    bool broken;            /* the end of the request is unclear: the connection must be closed */
+    bool http_1_0;          /* version 1.0, not later */
+    bool is_of_s3_listener; /* it arrived at s3.listen: its path is the S3 API's */
     /* A query parameter that a handler read and that has a malformed escape. */
     const char *malformed_parameter;
     const char *query_text; /* the target's query, from its '?'; NULL: none */

@@ -12,6 +12,7 @@
 
 #include "http/exchange/cors.h"
 #include "http/exchange/problem.h"
+#include "http/exchange/request_state.h"
 #include "http/fields/uri.h"
 #include "store/store.h"
 #include "zt/utf8.h"
@@ -178,18 +179,29 @@ static bool takes_final_slash(const struct route *route)
     return route->is_page || route->keeps_names || route->takes_any_names || is_folder(route);
 }
 
-static const struct route *find_route(struct zt_text path, struct zt_text out_names[REQUEST_NAMES])
+/* A table, and the path below its prefix. */
+struct place {
+    const struct route *routes;
+    size_t count;
+    struct zt_text path;
+};
+
+static const struct route *find_route(const struct place *place,
+                                      struct zt_text out_names[REQUEST_NAMES])
 {
+    const struct zt_text path = place->path;
     const bool ends_in_slash = path.bytes[path.length - 1] == '/';
     const bool is_cut = ends_in_slash && path.length > 1 && path.bytes[path.length - 2] != '/';
     const struct zt_text page = {path.bytes, path.length - is_cut};
     struct model_span span = {NULL, NULL};
 
-    for (size_t i = 0; i < route_count; i++) {
-        if (ends_in_slash && !takes_final_slash(&routes[i]))
+    for (size_t i = 0; i < place->count; i++) {
+        const struct route *route = &place->routes[i];
+
+        if (ends_in_slash && !takes_final_slash(route))
             continue;
-        if (matches(routes[i].pattern, routes[i].is_page ? page : path, &span, out_names))
-            return &routes[i];
+        if (matches(route->pattern, route->is_page ? page : path, &span, out_names))
+            return route;
     }
     return NULL;
 }
@@ -317,6 +329,8 @@ static const struct operation *choose_operation(struct request *request, const s
         reply_options(request, route);
         return NULL;
     }
+    if (route->choose != NULL)
+        return route->choose(request);
     operation = route_operation(route, request->method);
     if (operation->handle == NULL) {
         problem_reply(request, PROBLEM_METHOD_NOT_ALLOWED, "%s does not support this method",
@@ -337,25 +351,44 @@ static void reply_other_target(struct request *request, enum target_form form)
     problem_reply(request, PROBLEM_INVALID_REQUEST, "the request target is not a path");
 }
 
-/* Finds the path below base_path; a proxy may have removed the prefix. */
-static enum target_form find_path(const struct request *request, struct zt_text *out_path)
+/* Finds the path below base_path, which a proxy may have removed, and the table for it. */
+static enum target_form find_place(const struct request *request, struct place *out_place)
 {
+    const struct config *config = request->server->config;
+    const bool is_s3 = request_state_const(request)->is_of_s3_listener;
     struct zt_text path;
+    struct zt_text rest;
     const enum target_form form = target_path(request_target(request), &path);
 
-    if (form == TARGET_PATH)
-        *out_path = path_below(path, request->server->config->base_path);
+    if (form != TARGET_PATH)
+        return form;
+    path = path_below(path, config->base_path);
+    rest = is_s3 ? path : path_below(path, config->s3.path);
+    if (is_s3 || rest.bytes != path.bytes)
+        *out_place = (struct place){s3_routes, s3_route_count, rest};
+    else
+        *out_place = (struct place){routes, route_count, path};
     return form;
+}
+
+bool router_path(const struct request *request, struct zt_text *out_path)
+{
+    struct place place;
+
+    if (find_place(request, &place) != TARGET_PATH)
+        return false;
+    *out_path = place.path;
+    return true;
 }
 
 void router_find(struct request *request)
 {
     struct zt_text names[REQUEST_NAMES] = {{NULL, 0}};
-    struct zt_text path;
+    struct place place;
 
-    if (find_path(request, &path) != TARGET_PATH)
+    if (find_place(request, &place) != TARGET_PATH)
         return;
-    request->route = find_route(path, names);
+    request->route = find_route(&place, names);
     if (request->route != NULL)
         memcpy(request->names, names, sizeof(names));
 }
@@ -372,7 +405,7 @@ static bool has_empty_segment(const struct route *route, const struct zt_text *n
 
 const struct operation *router_match(struct request *request)
 {
-    struct zt_text path;
+    struct place place;
     enum target_form form;
 
     if (request->route == NULL)
@@ -381,7 +414,7 @@ const struct operation *router_match(struct request *request)
         problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "this method is unknown");
         return NULL;
     }
-    form = find_path(request, &path);
+    form = find_place(request, &place);
     if (form != TARGET_PATH) {
         reply_other_target(request, form);
         return NULL;
@@ -392,7 +425,7 @@ const struct operation *router_match(struct request *request)
         reply_options(request, request->route);
         return NULL;
     }
-    if (has_empty_segment(request->route, request->names, path)) {
+    if (has_empty_segment(request->route, request->names, place.path)) {
         problem_reply(request, PROBLEM_INVALID_NAME, "the path contains an empty segment");
         return NULL;
     }

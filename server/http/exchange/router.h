@@ -1,8 +1,9 @@
-/* Routes raw paths. In one constant table (routes.c), the first pattern that matches decides which
- * handler answers. */
+/* Routes raw paths. In one constant table (routes.c, or s3_routes.c for the S3 API), the first
+ * pattern that matches decides which handler answers. */
 #ifndef HTTP_EXCHANGE_ROUTER_H
 #define HTTP_EXCHANGE_ROUTER_H
 
+#include "http/exchange/problem.h"
 #include "http/exchange/request.h"
 
 /* The query parameters that all operations have. */
@@ -47,11 +48,15 @@ struct route {
      * match after two. A final "{path...}" matches the rest of the path. A path with a trailing
      * slash matches only a pattern that has one, which denotes a folder. */
     const char *pattern;
+    const char *name; /* in the log and the metrics; NULL: the pattern */
     struct operation get;
     struct operation put;
     struct operation post;
     struct operation delete;
     struct operation patch;
+    /* Chooses the operation of a path whose requests differ in their query, in place of the five
+     * above. Returns NULL if it has replied. NULL: the method decides alone. */
+    const struct operation *(*choose)(struct request *request);
     /* A field of every answer at this path; value NULL: none. */
     struct field field;
     /* Adds fields to the answer to OPTIONS; may be NULL. */
@@ -73,14 +78,28 @@ struct route {
     bool takes_any_names;
     /* Unknown query parameters are ignored, as they always are for a page. */
     bool ignores_parameters;
-    /* For Hub clients, which show the member "error" and the field X-Error-Message of a problem
-     * (problem.h). */
-    bool is_hub;
+    enum problem_form problems;
     enum audience audience;
 };
 
 extern const struct route routes[];
 extern const size_t route_count;
+/* The table for requests below s3.path, or that arrived at s3.listen. Its patterns begin after
+ * s3.path. */
+extern const struct route s3_routes[];
+extern const size_t s3_route_count;
+
+/* Returns true if the request is for the S3 API. Call it after router_find. */
+static inline bool request_is_s3(const struct request *request)
+{
+    return request->route != NULL && request->route->problems == PROBLEM_FORM_S3;
+}
+
+/* Returns the name of a route in the log and the metrics. */
+static inline const char *route_name(const struct route *route)
+{
+    return route->name != NULL ? route->name : route->pattern;
+}
 
 /* Returns true if a raw path matches a pattern; out_names are the values of its {…}, still encoded.
  * Only {object} and {component} may be empty. */
@@ -90,6 +109,10 @@ bool route_matches(const char *pattern, struct zt_text path,
 /* Returns the operation for a method of a route; its handle is NULL if the route does not have the
  * method. */
 const struct operation *route_operation(const struct route *route, enum method method);
+
+/* Finds the raw path that the patterns are compared with: without the query, base_path and s3.path.
+ * Returns false if the target is not a path. */
+bool router_path(const struct request *request, struct zt_text *out_path);
 
 /* Finds the route of a request's path and sets it, with the names still encoded. Never replies: the
  * route stays NULL if there is none. */

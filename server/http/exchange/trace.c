@@ -202,7 +202,7 @@ void trace_end(struct request *request, enum ending ending, uint64_t sent_bytes)
         .trace_id = state->trace_id,
         .method = state->stage != STAGE_LINE ? method_name(request->method) : "-",
         .path = state->target,
-        .route = request->route != NULL ? request->route->pattern : "",
+        .route = request->route != NULL ? route_name(request->route) : "",
         .client = state->peer != NULL ? state->peer->text : NULL,
         .forwarded = state->forwarded,
         .user = request->client,

@@ -10,8 +10,10 @@
 #include <time.h>
 
 #include "base/json_write.h"
+#include "base/xml_write.h"
 #include "http/exchange/request_metrics.h"
 #include "http/exchange/request_state.h"
+#include "http/exchange/s3api_error.h"
 #include "http/exchange/trace.h"
 #include "http/tls/tls_session.h"
 #include "http/wire/handover.h"
@@ -181,43 +183,67 @@ void direct_answers_run(void *context)
 
 /* --- problems --- */
 
+/* Returns false if it does not fit: out_text has PROBLEM_BODY_BYTES. */
+static bool write_problem(enum problem_form form, enum problem problem, const char *detail,
+                          const char *id, struct answer *answer, char *out_text)
+{
+    struct json json;
+    struct xml xml;
+    bool fits;
+
+    json_init(&json, false);
+    xml_init(&xml);
+    if (form == PROBLEM_FORM_S3) {
+        s3api_error_write(&xml, s3api_error_of(problem), detail, NULL, id);
+        answer->status = s3api_error_status(s3api_error_of(problem));
+        answer->content_length = xml.failed ? SIZE_MAX : xml.length;
+    } else {
+        json_object_begin(&json);
+        problem_write(&json, problem, detail, id, form);
+        json_object_end(&json);
+        answer->status = problem_status(problem);
+        answer->content_length = json.failed ? SIZE_MAX : json.length;
+    }
+    fits = answer->content_length <= PROBLEM_BODY_BYTES;
+    if (fits)
+        memcpy(out_text, form == PROBLEM_FORM_S3 ? xml.text : json.text, answer->content_length);
+    json_free(&json);
+    xml_free(&xml);
+    return fits;
+}
+
 void direct_problem_send(const struct connection *connection, enum problem problem,
                          const char *detail)
 {
     const struct request *request = connection->request;
-    const bool is_hub = request != NULL && request->route != NULL && request->route->is_hub;
+    const enum problem_form form = request != NULL ? problem_form_of(request) : PROBLEM_FORM_PLAIN;
     const char *retry_after = problem_retry_after(problem);
+    char text[PROBLEM_HEAD_BYTES + PROBLEM_BODY_BYTES];
+    char body[PROBLEM_BODY_BYTES];
     char id[REQUEST_ID_SIZE];
-    struct field fields[5];
-    struct answer answer = {.status = problem_status(problem), .fields = fields};
-    struct json json;
+    struct field fields[6];
+    struct answer answer = {.fields = fields};
+    size_t length;
 
     if (request != NULL)
         memcpy(id, request->id, sizeof(id));
     else
         trace_make_id(id);
     request_metrics_problem(problem);
-    json_init(&json, false);
-    json_object_begin(&json);
-    problem_write(&json, problem, detail, id, is_hub);
-    json_object_end(&json);
     fields[answer.field_count++] = (struct field){"Cache-Control", "no-store"};
-    fields[answer.field_count++] = (struct field){"Content-Type", PROBLEM_MEDIA_TYPE};
+    fields[answer.field_count++] = (struct field){
+        "Content-Type", form == PROBLEM_FORM_S3 ? XML_MEDIA_TYPE : PROBLEM_MEDIA_TYPE};
     fields[answer.field_count++] = (struct field){"X-Request-Id", id};
     if (retry_after != NULL)
         fields[answer.field_count++] = (struct field){"Retry-After", retry_after};
-    if (is_hub)
+    if (form == PROBLEM_FORM_HUB)
         fields[answer.field_count++] = (struct field){"X-Error-Message", detail};
+    if (form == PROBLEM_FORM_S3)
+        fields[answer.field_count++] = (struct field){"x-amz-request-id", id};
     assert(answer.field_count <= sizeof(fields) / sizeof(fields[0]));
-    if (!json.failed) {
-        char text[PROBLEM_HEAD_BYTES + PROBLEM_BODY_BYTES];
-        size_t length;
-
-        answer.content_length = json.length;
-        length = write_head(&answer, mhd_reason(answer.status), true, text, PROBLEM_HEAD_BYTES);
-        assert(json.length <= PROBLEM_BODY_BYTES);
-        memcpy(text + length, json.text, json.length);
-        send_last(connection, text, length + json.length);
-    }
-    json_free(&json);
+    if (!write_problem(form, problem, detail, id, &answer, body))
+        return;
+    length = write_head(&answer, mhd_reason(answer.status), true, text, PROBLEM_HEAD_BYTES);
+    memcpy(text + length, body, answer.content_length);
+    send_last(connection, text, length + answer.content_length);
 }

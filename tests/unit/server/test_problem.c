@@ -171,7 +171,7 @@ TEST(temporary_problems_say_when_to_try_again)
     assert_int_equal(request->reply.field_count, 1);
 }
 
-static const struct route hub_route = {.pattern = "/x", .is_hub = true};
+static const struct route hub_route = {.pattern = "/x", .problems = PROBLEM_FORM_HUB};
 
 TEST(clients_of_the_hub_find_the_detail_where_they_look_for_it)
 {

@@ -1,0 +1,47 @@
+/* Rules between the keys of the S3 API. */
+#include "config/s3_face.h"
+
+#include <string.h>
+
+#include "config/base_path.h"
+#include "config/bucket.h"
+#include "config/value.h"
+
+static bool validate_path(const struct config *config, struct config_message *message)
+{
+    const char *fault = config->s3.path[0] != '\0' ? config_fault_of_path(config->s3.path) : NULL;
+
+    return fault == NULL || config_fail(message, "s3.path: \"%.300s\" %s", config->s3.path, fault);
+}
+
+static bool validate_bucket(const struct config *config, struct config_message *message)
+{
+    const char *fault = config_fault_of_bucket(config->s3.bucket, strlen(config->s3.bucket));
+
+    return fault == NULL ||
+           config_fail(message, "s3.bucket: \"%.200s\": %s", config->s3.bucket, fault);
+}
+
+static bool validate_listen(const struct config *config, struct config_message *message)
+{
+    const bool knows_clients = config->auth.tokens[0] != '\0' || config->s3.keys[0] != '\0';
+    struct config_listen listen;
+    struct config_message reason;
+
+    if (config->s3.listen[0] == '\0')
+        return true;
+    if (!config_listen_parse(config->s3.listen, &listen, &reason))
+        return config_fail(message, "s3.listen: %s", reason.text);
+    if (config->writable && !knows_clients && !config_listen_is_loopback(&listen))
+        return config_fail(message,
+                           "writable is refused with s3.listen %.300s, without tokens and access "
+                           "keys: it is not a loopback address, so any client could write",
+                           config->s3.listen);
+    return true;
+}
+
+bool config_validate_s3_face(const struct config *config, struct config_message *message)
+{
+    return validate_path(config, message) && validate_bucket(config, message) &&
+           validate_listen(config, message);
+}

@@ -1,0 +1,89 @@
+/* The one bucket, which always exists. */
+#include <assert.h>
+
+#include "base/server.h"
+#include "config/config.h"
+#include "http/exchange/s3api_error.h"
+#include "s3/handlers.h"
+#include "s3/s3api_request.h"
+#include "s3/s3api_xml.h"
+
+#define OWNER "ztserve"
+/* Clients expect a date, and the folder's own changes with its files. */
+#define CREATED "2000-01-01T00:00:00.000Z"
+/* The region of buckets without a location constraint. Signatures may name any region. */
+#define REGION "us-east-1"
+
+static void add_owner(struct xml *xml)
+{
+    xml_open(xml, "Owner");
+    xml_string(xml, "ID", OWNER);
+    xml_string(xml, "DisplayName", OWNER);
+    xml_close(xml, "Owner");
+}
+
+enum outcome s3api_list_buckets(struct request *request)
+{
+    static const char root[] = "ListAllMyBucketsResult";
+    struct xml *xml = s3api_xml_new(request, root);
+
+    if (xml == NULL)
+        return OUTCOME_READY;
+    add_owner(xml);
+    xml_open(xml, "Buckets");
+    xml_open(xml, "Bucket");
+    xml_string(xml, "Name", request->server->config->s3.bucket);
+    xml_string(xml, "CreationDate", CREATED);
+    xml_close(xml, "Bucket");
+    xml_close(xml, "Buckets");
+    xml_close(xml, root);
+    return s3api_xml_send(request, xml);
+}
+
+enum outcome s3api_head_bucket(struct request *request)
+{
+    if (!s3api_finds_bucket(request))
+        return OUTCOME_READY;
+    reply_empty(request, 200);
+    representation_field(&request->reply, "x-amz-bucket-region", REGION);
+    return OUTCOME_READY;
+}
+
+enum outcome s3api_get_location(struct request *request)
+{
+    static const char root[] = "LocationConstraint";
+    struct xml *xml;
+
+    if (!s3api_finds_bucket(request))
+        return OUTCOME_READY;
+    xml = s3api_xml_new(request, root);
+    if (xml == NULL)
+        return OUTCOME_READY;
+    xml_close(xml, root);
+    return s3api_xml_send(request, xml);
+}
+
+/* Some clients create the bucket before each upload. */
+void s3api_create_bucket_begin(struct request *request)
+{
+    if (!request->server->config->writable)
+        problem_reply(request, PROBLEM_READ_ONLY, "this server is read-only");
+    else
+        (void)s3api_finds_bucket(request);
+}
+
+enum outcome s3api_create_bucket(struct request *request)
+{
+    assert(!request->replied);
+    reply_empty(request, 200);
+    representation_field(&request->reply, "Location",
+                         request_print(request, "/%s", request->server->config->s3.bucket));
+    return OUTCOME_READY;
+}
+
+enum outcome s3api_delete_bucket(struct request *request)
+{
+    if (!s3api_finds_bucket(request))
+        return OUTCOME_READY;
+    return s3api_problem(request, S3API_ACCESS_DENIED, "the bucket cannot be deleted");
+}

@@ -1,0 +1,73 @@
+/* Keys are split from the path before they are decoded, because some clients escape slashes. */
+#include "s3/s3api_request.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/server.h"
+#include "config/config.h"
+#include "http/exchange/s3api_error.h"
+#include "http/fields/uri.h"
+#include "store/store.h"
+#include "zt/utf8.h"
+
+/* Returns the name percent-decoded, and *out_is_text false if no file or bucket can have it. NULL
+ * bytes: out of memory. */
+static struct zt_text decode(struct request *request, struct zt_text raw, bool *out_is_text)
+{
+    char *text = request_allocate(request, raw.length + 1);
+    size_t length = 0;
+
+    *out_is_text = false;
+    if (text == NULL)
+        return (struct zt_text){NULL, 0};
+    *out_is_text = percent_decode(raw, text, &length) && memchr(text, '\0', length) == NULL &&
+                   zt_utf8_valid(text, length);
+    text[length] = '\0';
+    return (struct zt_text){text, length};
+}
+
+bool s3api_finds_bucket(struct request *request)
+{
+    const struct zt_text raw = request->names[0];
+    bool is_text;
+    struct zt_text name;
+
+    if (raw.length == 0)
+        return true;
+    name = decode(request, raw, &is_text);
+    if (is_text && zt_text_is(name, request->server->config->s3.bucket))
+        return true;
+    if (name.bytes == NULL)
+        problem_reply_no_memory(request);
+    else
+        s3api_problem(request, S3API_NO_SUCH_BUCKET, "the only bucket is %.64s",
+                      request->server->config->s3.bucket);
+    return false;
+}
+
+bool s3api_find_key(struct request *request, struct zt_text *out_key)
+{
+    const bool is_read = request->method == METHOD_GET || request->method == METHOD_HEAD;
+    bool is_text;
+    struct zt_text key;
+
+    assert(request->names[1].length > 0);
+    if (!s3api_finds_bucket(request))
+        return false;
+    key = decode(request, request->names[1], &is_text);
+    if (is_text && store_path_is_served(key)) {
+        *out_key = key;
+        return true;
+    }
+    if (key.bytes == NULL)
+        problem_reply_no_memory(request);
+    else if (is_read)
+        s3api_problem(request, S3API_NO_SUCH_KEY, "no object has this key");
+    else
+        s3api_problem(
+            request, S3API_INVALID_ARGUMENT,
+            "a key must be the path of a file: UTF-8 without control characters, in parts "
+            "of at most 255 bytes that do not begin with a dot");
+    return false;
+}

@@ -1,0 +1,23 @@
+/* DeleteObject and DeleteObjects. */
+#include "http/exchange/s3api_error.h"
+#include "s3/write/handlers.h"
+
+void s3api_delete_object_begin(struct request *request)
+{
+    s3api_problem(request, S3API_NOT_IMPLEMENTED, "this operation is not supported yet");
+}
+
+enum outcome s3api_delete_object(struct request *request)
+{
+    return s3api_problem(request, S3API_NOT_IMPLEMENTED, "this operation is not supported yet");
+}
+
+void s3api_delete_objects_begin(struct request *request)
+{
+    s3api_problem(request, S3API_NOT_IMPLEMENTED, "this operation is not supported yet");
+}
+
+enum outcome s3api_delete_objects(struct request *request)
+{
+    return s3api_problem(request, S3API_NOT_IMPLEMENTED, "this operation is not supported yet");
+}
