@@ -1,4 +1,5 @@
-/* The key base_path: below which path a proxy serves this server; and other paths that are settings. */
+/* The key base_path: below which path a proxy serves this server. Other keys that are paths follow
+ * the same rules. */
 #ifndef CONFIG_BASE_PATH_H
 #define CONFIG_BASE_PATH_H
 

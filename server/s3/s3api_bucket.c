@@ -14,30 +14,31 @@
 /* The region of buckets without a location constraint. Signatures may name any region. */
 #define REGION "us-east-1"
 
-static void add_owner(struct xml *xml)
+static void add_owner(struct xml_writer *xml)
 {
-    xml_open(xml, "Owner");
-    xml_string(xml, "ID", OWNER);
-    xml_string(xml, "DisplayName", OWNER);
-    xml_close(xml, "Owner");
+    xml_write_open(xml, "Owner", NULL);
+    xml_write_string(xml, "ID", OWNER);
+    xml_write_string(xml, "DisplayName", OWNER);
+    xml_write_close(xml, "Owner");
 }
 
 enum outcome s3api_list_buckets(struct request *request)
 {
     static const char root[] = "ListAllMyBucketsResult";
-    struct xml *xml = s3api_xml_new(request, root);
+    struct xml_writer *xml = s3api_xml_new(request);
 
     if (xml == NULL)
         return OUTCOME_READY;
+    s3api_xml_begin(xml, root);
     add_owner(xml);
-    xml_open(xml, "Buckets");
-    xml_open(xml, "Bucket");
-    xml_string(xml, "Name", request->server->config->s3.bucket);
-    xml_string(xml, "CreationDate", CREATED);
-    xml_close(xml, "Bucket");
-    xml_close(xml, "Buckets");
-    xml_close(xml, root);
-    return s3api_xml_send(request, xml);
+    xml_write_open(xml, "Buckets", NULL);
+    xml_write_open(xml, "Bucket", NULL);
+    xml_write_string(xml, "Name", request->server->config->s3.bucket);
+    xml_write_string(xml, "CreationDate", CREATED);
+    xml_write_close(xml, "Bucket");
+    xml_write_close(xml, "Buckets");
+    xml_write_close(xml, root);
+    return s3api_xml_reply(request, 200, xml);
 }
 
 enum outcome s3api_head_bucket(struct request *request)
@@ -52,15 +53,16 @@ enum outcome s3api_head_bucket(struct request *request)
 enum outcome s3api_get_location(struct request *request)
 {
     static const char root[] = "LocationConstraint";
-    struct xml *xml;
+    struct xml_writer *xml;
 
     if (!s3api_finds_bucket(request))
         return OUTCOME_READY;
-    xml = s3api_xml_new(request, root);
+    xml = s3api_xml_new(request);
     if (xml == NULL)
         return OUTCOME_READY;
-    xml_close(xml, root);
-    return s3api_xml_send(request, xml);
+    s3api_xml_begin(xml, root);
+    xml_write_close(xml, root);
+    return s3api_xml_reply(request, 200, xml);
 }
 
 /* Some clients create the bucket before each upload. */

@@ -1,4 +1,4 @@
-/* Unknown parameters are ignored, because clients add some of their own (x-id), but a request for a
+/* Unknown parameters are ignored, because clients add some (x-id), but a request for a
  * resource that does not exist here must not be answered with the object. */
 #include "s3/s3api_operations.h"
 

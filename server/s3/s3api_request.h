@@ -5,14 +5,14 @@
 #include "http/exchange/request.h"
 #include "zt/text.h"
 
-/* Returns true if the path names the bucket that exists, or no bucket. Otherwise it has replied with
- * NoSuchBucket. */
+/* Returns true if the path names the bucket that exists, or no bucket. Otherwise it has replied
+ * with NoSuchBucket. */
 bool s3api_finds_bucket(struct request *request);
 
 /* Decodes the key of the path, which is the path of a file below the root. *out_key lives as long
  * as the request, and a NUL follows it. Returns false if it has replied: NoSuchBucket, or for a key
- * that no file can have (not UTF-8, with NUL, an empty segment, "." or ".."), NoSuchKey when reading
- * and InvalidArgument when writing. */
+ * that no file can have (not UTF-8, with NUL, with an empty or hidden segment) NoSuchKey when
+ * reading and InvalidArgument when writing. */
 bool s3api_find_key(struct request *request, struct zt_text *out_key);
 
 #endif

@@ -1,4 +1,5 @@
-/* The table of routes: every path and method, except those of the S3 API (s3_routes.c). The first row that matches a path answers. */
+/* The table of routes, except for the S3 API (s3_routes.c): every path and method. The first row
+ * that matches a path answers. */
 #include "api/handlers.h"
 #include "http/exchange/router.h"
 #include "hub/handlers.h"

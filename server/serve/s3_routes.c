@@ -7,7 +7,7 @@
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 
-/* Clients send parameters of their own. Keys stay encoded: they may hold empty segments and encoded
+/* Clients add unknown parameters. Keys stay encoded: they may hold empty segments and encoded
  * slashes. */
 #define S3_ROUTE .keeps_names = true, .ignores_parameters = true, .problems = PROBLEM_FORM_S3
 

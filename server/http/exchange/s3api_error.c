@@ -79,92 +79,60 @@ const char *s3api_error_code(enum s3api_error error)
     return errors[error].code;
 }
 
-/* Without a default: the compiler finds a problem that is missing. */
+/* Problems that are not named are S3API_INVALID_REQUEST. */
+static const enum s3api_error of_problem[PROBLEM_COUNT] = {
+    [PROBLEM_INVALID_NAME] = S3API_INVALID_URI,
+    [PROBLEM_UNAUTHORIZED] = S3API_ACCESS_DENIED,
+    [PROBLEM_FORBIDDEN] = S3API_ACCESS_DENIED,
+    [PROBLEM_READ_ONLY] = S3API_ACCESS_DENIED,
+    [PROBLEM_NOT_FOUND] = S3API_NO_SUCH_KEY,
+    [PROBLEM_MODEL_NOT_FOUND] = S3API_NO_SUCH_KEY,
+    [PROBLEM_OBJECT_NOT_FOUND] = S3API_NO_SUCH_KEY,
+    [PROBLEM_COMPONENT_NOT_FOUND] = S3API_NO_SUCH_KEY,
+    [PROBLEM_UPLOAD_NOT_FOUND] = S3API_NO_SUCH_UPLOAD,
+    [PROBLEM_METHOD_NOT_ALLOWED] = S3API_METHOD_NOT_ALLOWED,
+    [PROBLEM_TIMEOUT] = S3API_REQUEST_TIMEOUT,
+    [PROBLEM_CONFLICT] = S3API_OPERATION_ABORTED,
+    [PROBLEM_LOCKED] = S3API_OPERATION_ABORTED,
+    [PROBLEM_LENGTH_REQUIRED] = S3API_MISSING_CONTENT_LENGTH,
+    [PROBLEM_PRECONDITION_FAILED] = S3API_PRECONDITION_FAILED,
+    [PROBLEM_TOO_LARGE] = S3API_ENTITY_TOO_LARGE,
+    [PROBLEM_URI_TOO_LONG] = S3API_KEY_TOO_LONG,
+    [PROBLEM_RANGE_NOT_SATISFIABLE] = S3API_INVALID_RANGE,
+    [PROBLEM_DIGEST_MISMATCH] = S3API_BAD_DIGEST,
+    [PROBLEM_SIZE_MISMATCH] = S3API_INCOMPLETE_BODY,
+    [PROBLEM_RATE_LIMITED] = S3API_SLOW_DOWN,
+    [PROBLEM_HEADERS_TOO_LARGE] = S3API_REQUEST_HEADER_TOO_LARGE,
+    [PROBLEM_CHECKSUM_MISMATCH] = S3API_BAD_DIGEST,
+    [PROBLEM_CORRUPT_COMPONENT] = S3API_INTERNAL_ERROR,
+    [PROBLEM_INTERNAL] = S3API_INTERNAL_ERROR,
+    [PROBLEM_NOT_DURABLE] = S3API_INTERNAL_ERROR,
+    [PROBLEM_INCOMPLETE] = S3API_INTERNAL_ERROR,
+    [PROBLEM_NOT_IMPLEMENTED] = S3API_NOT_IMPLEMENTED,
+    [PROBLEM_DRAINING] = S3API_SERVICE_UNAVAILABLE,
+    [PROBLEM_OVERLOADED] = S3API_SLOW_DOWN,
+    [PROBLEM_STORE_UNAVAILABLE] = S3API_SERVICE_UNAVAILABLE,
+    [PROBLEM_INSUFFICIENT_STORAGE] = S3API_INSUFFICIENT_STORAGE,
+};
+
 enum s3api_error s3api_error_of(enum problem problem)
 {
-    switch (problem) {
-    case PROBLEM_INVALID_NAME:
-        return S3API_INVALID_URI;
-    case PROBLEM_UNAUTHORIZED:
-    case PROBLEM_FORBIDDEN:
-    case PROBLEM_READ_ONLY:
-        return S3API_ACCESS_DENIED;
-    case PROBLEM_NOT_FOUND:
-    case PROBLEM_MODEL_NOT_FOUND:
-    case PROBLEM_OBJECT_NOT_FOUND:
-    case PROBLEM_COMPONENT_NOT_FOUND:
-        return S3API_NO_SUCH_KEY;
-    case PROBLEM_UPLOAD_NOT_FOUND:
-        return S3API_NO_SUCH_UPLOAD;
-    case PROBLEM_METHOD_NOT_ALLOWED:
-        return S3API_METHOD_NOT_ALLOWED;
-    case PROBLEM_TIMEOUT:
-        return S3API_REQUEST_TIMEOUT;
-    case PROBLEM_CONFLICT:
-    case PROBLEM_LOCKED:
-        return S3API_OPERATION_ABORTED;
-    case PROBLEM_LENGTH_REQUIRED:
-        return S3API_MISSING_CONTENT_LENGTH;
-    case PROBLEM_PRECONDITION_FAILED:
-        return S3API_PRECONDITION_FAILED;
-    case PROBLEM_TOO_LARGE:
-        return S3API_ENTITY_TOO_LARGE;
-    case PROBLEM_URI_TOO_LONG:
-        return S3API_KEY_TOO_LONG;
-    case PROBLEM_RANGE_NOT_SATISFIABLE:
-        return S3API_INVALID_RANGE;
-    case PROBLEM_DIGEST_MISMATCH:
-    case PROBLEM_CHECKSUM_MISMATCH:
-        return S3API_BAD_DIGEST;
-    case PROBLEM_SIZE_MISMATCH:
-        return S3API_INCOMPLETE_BODY;
-    case PROBLEM_HEADERS_TOO_LARGE:
-        return S3API_REQUEST_HEADER_TOO_LARGE;
-    case PROBLEM_CORRUPT_COMPONENT:
-    case PROBLEM_INTERNAL:
-    case PROBLEM_NOT_DURABLE:
-    case PROBLEM_INCOMPLETE:
-        return S3API_INTERNAL_ERROR;
-    case PROBLEM_NOT_IMPLEMENTED:
-        return S3API_NOT_IMPLEMENTED;
-    case PROBLEM_RATE_LIMITED:
-    case PROBLEM_OVERLOADED:
-        return S3API_SLOW_DOWN;
-    case PROBLEM_DRAINING:
-    case PROBLEM_STORE_UNAVAILABLE:
-        return S3API_SERVICE_UNAVAILABLE;
-    case PROBLEM_INSUFFICIENT_STORAGE:
-        return S3API_INSUFFICIENT_STORAGE;
-    case PROBLEM_INVALID_SLICE:
-    case PROBLEM_INVALID_REQUEST:
-    case PROBLEM_NOT_ACCEPTABLE:
-    case PROBLEM_UNSUPPORTED_MEDIA_TYPE:
-    case PROBLEM_EXPECTATION_FAILED:
-    case PROBLEM_INVALID_MODEL:
-    case PROBLEM_UNKNOWN_DTYPE:
-    case PROBLEM_UNSUPPORTED_ENCODING:
-    case PROBLEM_SLICE_OUT_OF_RANGE:
-    case PROBLEM_SLICE_NOT_BYTE_ALIGNED:
-    case PROBLEM_SHAPE_NOT_DIVISIBLE:
-    case PROBLEM_RULE_UNUSED:
-    case PROBLEM_NOT_REPRESENTABLE:
-    case PROBLEM_COUNT:
-        break;
-    }
-    return S3API_INVALID_REQUEST;
+    assert(problem < PROBLEM_COUNT);
+    return of_problem[problem];
 }
 
-void s3api_error_write(struct xml *xml, enum s3api_error error, const char *message,
+void s3api_error_write(struct xml_writer *xml, enum s3api_error error, const char *message,
                        const char *resource, const char *request_id)
 {
-    assert(error < S3API_ERROR_COUNT && xml->depth == 0);
-    xml_open(xml, "Error");
-    xml_string(xml, "Code", errors[error].code);
-    xml_string(xml, "Message", message);
+    assert(error < S3API_ERROR_COUNT);
+    xml_write_declaration(xml);
+    xml_write_open(xml, "Error", NULL);
+    xml_write_string(xml, "Code", errors[error].code);
+    xml_write_string(xml, "Message", message);
     if (resource != NULL)
-        xml_string(xml, "Resource", resource);
-    xml_string(xml, "RequestId", request_id);
-    xml_close(xml, "Error");
+        xml_write_string(xml, "Resource", resource);
+    xml_write_string(xml, "RequestId", request_id);
+    xml_write_close(xml, "Error");
 }
 
 static enum outcome reply(struct request *request, enum s3api_error error, enum problem problem,
@@ -173,17 +141,16 @@ static enum outcome reply(struct request *request, enum s3api_error error, enum 
     struct zt_text path;
     const char *resource =
         router_path(request, &path) ? request_copy(request, path.bytes, path.length) : NULL;
-    struct xml xml;
+    struct xml_writer xml = {.text = {.bytes = NULL}};
+    struct problem_body body = {errors[error].status, XML_MEDIA_TYPE, NULL, 0};
 
-    xml_init(&xml);
     s3api_error_write(&xml, error, message, resource, request->id);
-    problem_reply_body(request, problem,
-                       &(struct problem_body){
-                           .status = errors[error].status,
-                           .media_type = XML_MEDIA_TYPE,
-                           .text = xml.failed ? NULL : request_copy(request, xml.text, xml.length),
-                           .length = xml.length});
-    xml_free(&xml);
+    if (!xml.text.failed) {
+        body.length = xml.text.length;
+        body.text = request_copy(request, (const char *)xml.text.bytes, body.length);
+    }
+    problem_reply_body(request, problem, &body);
+    xml_writer_free(&xml);
     return OUTCOME_READY;
 }
 

@@ -7,6 +7,7 @@
 #include "http/exchange/problem.h"
 
 enum s3api_error {
+    S3API_INVALID_REQUEST, /* also every problem without a more exact error */
     S3API_ACCESS_DENIED,
     S3API_AUTHORIZATION_HEADER_MALFORMED,
     S3API_AUTHORIZATION_QUERY_PARAMETERS_ERROR,
@@ -29,7 +30,6 @@ enum s3api_error {
     S3API_INVALID_PART_NUMBER,
     S3API_INVALID_PART_ORDER,
     S3API_INVALID_RANGE,
-    S3API_INVALID_REQUEST,
     S3API_INVALID_TOKEN,
     S3API_INVALID_URI,
     S3API_KEY_TOO_LONG,
@@ -54,7 +54,7 @@ enum s3api_error {
     S3API_ERROR_COUNT
 };
 
-struct xml;
+struct xml_writer;
 
 unsigned s3api_error_status(enum s3api_error error);
 const char *s3api_error_code(enum s3api_error error);
@@ -62,7 +62,7 @@ const char *s3api_error_code(enum s3api_error error);
 enum s3api_error s3api_error_of(enum problem problem);
 
 /* Writes the document <Error>. resource may be NULL. */
-void s3api_error_write(struct xml *xml, enum s3api_error error, const char *message,
+void s3api_error_write(struct xml_writer *xml, enum s3api_error error, const char *message,
                        const char *resource, const char *request_id);
 
 /* Replaces the reply by an error, like problem_reply. The message is for people and must contain no

@@ -188,15 +188,14 @@ static bool write_problem(enum problem_form form, enum problem problem, const ch
                           const char *id, struct answer *answer, char *out_text)
 {
     struct json json;
-    struct xml xml;
+    struct xml_writer xml = {.text = {.bytes = NULL}};
     bool fits;
 
     json_init(&json, false);
-    xml_init(&xml);
     if (form == PROBLEM_FORM_S3) {
         s3api_error_write(&xml, s3api_error_of(problem), detail, NULL, id);
         answer->status = s3api_error_status(s3api_error_of(problem));
-        answer->content_length = xml.failed ? SIZE_MAX : xml.length;
+        answer->content_length = xml.text.failed ? SIZE_MAX : xml.text.length;
     } else {
         json_object_begin(&json);
         problem_write(&json, problem, detail, id, form);
@@ -206,9 +205,10 @@ static bool write_problem(enum problem_form form, enum problem problem, const ch
     }
     fits = answer->content_length <= PROBLEM_BODY_BYTES;
     if (fits)
-        memcpy(out_text, form == PROBLEM_FORM_S3 ? xml.text : json.text, answer->content_length);
+        memcpy(out_text, form == PROBLEM_FORM_S3 ? (const char *)xml.text.bytes : json.text,
+               answer->content_length);
     json_free(&json);
-    xml_free(&xml);
+    xml_writer_free(&xml);
     return fits;
 }
 
