@@ -6,6 +6,7 @@ otherwise. The exit status is 0 if every threshold is met, 1 if something is mis
 
 import argparse
 import importlib
+import os
 import shutil
 import signal
 import sys
@@ -16,14 +17,14 @@ from pathlib import Path
 import report
 from context import HERE, TOP, Context, Skipped, note
 from curve import Measured
-from figures import OTHERS_LIMIT, SHOWN, SKIPPED, UNJUDGED, Figure, amount, exit_status, limit_text
-from machine import adopt_orphans, choose_processors, describe, others_between, take_sample
+from figures import OTHERS_LIMIT, SHOWN, SKIPPED, UNJUDGED, WAITED, Figure, amount, exit_status, limit_text
+from machine import adopt_orphans, choose_processors, describe, others_between, slug, take_sample
 from servers import use_program
 from workload import WORKLOADS
 
 IDLE_S, IDLE_TRIES = 2, 5
 # The modules of workloads, in the order in which they run.
-MODULES = ("reading", "network", "uploading", "computing", "files", "hub", "statistics_figures", "pulling", "buckets")
+MODULES = ("reading", "tls", "network", "uploading", "computing", "files", "hub", "statistics_figures", "pulling", "buckets")
 
 
 def find_workloads():
@@ -160,10 +161,16 @@ def summarize(figures):
         counts[figure.verdict()] = counts.get(figure.verdict(), 0) + 1
     print("==> " + ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
     for figure in figures:
-        if figure.verdict() not in ("met", SHOWN):
+        if figure.verdict() not in ("met", SHOWN, WAITED):
             reason = f" ({figure.why_unjudged()})" if figure.verdict() == UNJUDGED else ""
             print(f"  {figure.verdict()}: {figure.row} {figure.metric}".rstrip() + reason)
     return status
+
+
+def note_reasons(figures, machine):
+    print(f"docs/benchmarks.md is written: the section {machine['family']}")
+    for name in report.unsaid(figures, report.all_reasons().get(slug(machine["family"]), {})):
+        note(f"  tests/bench/reasons.json says no reason for: {name}")
 
 
 def stop_on(number):
@@ -176,11 +183,15 @@ def stop_on(number):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workload", default="", help="names, or list")
+    parser.add_argument("--render", action="store_true", help="measure nothing; write the page from the last runs and reasons.json")
     parser.add_argument("--check-names", action="store_true", help="measure nothing; 2 if a name is unknown, 3 after a list")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each measurement")
     parser.add_argument("--build", type=Path, default=TOP / "build-bench")
     arguments = parser.parse_args()
+    if arguments.render:
+        report.render(TOP / "docs")
+        return 0
     workloads, curves = find_workloads(), find_curves()
     chosen = choose(arguments.workload.replace(",", " ").split(), workloads, curves)
     if chosen is None:
@@ -203,15 +214,19 @@ def main():
     stop_on(signal.SIGTERM)
     stop_on(signal.SIGHUP)
     adopt_orphans()
+    begun = time.monotonic()
     try:
         figures, measured = run_all(arguments, chosen, processors)
     except KeyboardInterrupt:
         note("interrupted; servers and files are removed")
         return 2
-    if not arguments.workload:
+    print(f"==> {(time.monotonic() - begun) / 60:.1f} minutes")
+    if not arguments.workload and "ZTSERVE" in os.environ:
+        note("docs/benchmarks.md is not written: ZTSERVE names a program that may be of another commit")
+    elif not arguments.workload:
         worst = max([figure.others for figure in figures] + [curve.others for curve in measured])
         report.write(TOP / "docs", figures, measured, machine, (others, worst), vars(arguments))
-        print("docs/benchmarks.md is written")
+        note_reasons(figures, machine)
     return summarize(figures) if figures else 0
 
 

@@ -11,7 +11,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from machine import others_between, take_sample
+from machine import others_between, softirq_threads, take_sample
 from servers import Nginx, Ztserve, pinned
 
 HERE = Path(__file__).resolve().parent
@@ -34,6 +34,7 @@ class Target:
     server: object
     path: str
     headers: tuple = ()
+    tls: str = ""  # the cipher suite, if the server speaks TLS
 
 
 class Context:
@@ -43,6 +44,7 @@ class Context:
         self.folder, self.build = Path(folder), Path(build)
         self.processor, self.client_processor = processors
         self.rounds, self.seconds, self.warm_seconds = rounds, seconds, 0.1
+        self.kernel = softirq_threads(processors)
         self.stack = contextlib.ExitStack()
         self.made = {}
 
@@ -153,12 +155,18 @@ class Context:
             process.kill()
             process.wait()
 
-    def start_load(self, target, connections, seconds=None, requests=None, launcher=(), warm=None, pids=None):
-        """With requests, it ends after so many answers and does not warm up."""
+    def start_load(self, target, connections, seconds=None, requests=None, launcher=(), warm=None, discard=False):
+        """With requests, it ends after so many answers and does not warm up. With discard, the client does not copy bodies."""
         command = [*launcher, *pinned(self.client_processor), str(self.build / "bench-load")]
         command += ["--address", target.server.address, "--port", str(target.server.port)]
-        for pid in target.server.pids() if pids is None else pids:
+        for pid in target.server.pids():
             command += ["--pid", str(pid)]
+        for pid in self.kernel:
+            command += ["--kernel", str(pid)]
+        if target.tls:
+            command += ["--tls", target.tls]
+        if discard:
+            command += ["--discard", "1"]
         if requests is None:
             command += ["--seconds", str(seconds or self.seconds)]
             command += ["--warm", str(self.warm_seconds if warm is None else warm)]

@@ -2,9 +2,11 @@
 
 import math
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 MET, MISSED, UNJUDGED, SKIPPED, SHOWN = "met", "MISSED", "not judged", "skipped", "shown"
+# The row has a threshold, but says nothing about the server: it or its yardstick waited for the client.
+WAITED = "server waits"
 # Cores that others may take while a row is measured.
 OTHERS_LIMIT = 0.2
 # How far nginx against itself may be from 1.
@@ -46,6 +48,11 @@ class Figure:
     others: float = 0.0
     skipped: str = ""
     processor: tuple = ()  # processor seconds of ztserve and of the yardstick per second measured, medians
+    busy_least: float = 0.0  # what both must be for the row to be judged
+
+    def name(self):
+        """Says which row it is, also where a reason is written for it."""
+        return f"{self.row}, {self.metric}" + (f", compared with {self.beside}" if self.theirs else "")
 
     def ratios(self):
         return ratios(self.ours, self.theirs, self.ratio)
@@ -64,6 +71,8 @@ class Figure:
             return SKIPPED
         if self.limit is None:
             return SHOWN
+        if self.busy_least and min(self.processor) < self.busy_least:
+            return WAITED
         if self.others > OTHERS_LIMIT or not self.check_holds():
             return UNJUDGED
         return MET if self.limit.holds(self.judged_value()) else MISSED
@@ -88,6 +97,19 @@ def ratios(ours, theirs, direction):
     if direction == "theirs/ours":
         ours, theirs = theirs, ours
     return [a / b for a, b in zip(ours, theirs)]
+
+
+def to_values(figure):
+    """As JSON keeps it, with six digits of what was measured."""
+    values = asdict(figure)
+    for name in ("ours", "theirs", "check", "processor"):
+        values[name] = [float(f"{value:.6g}") for value in values[name]]
+    return values
+
+
+def from_values(values):
+    limit = values["limit"] and Limit(**values["limit"])
+    return Figure(**{**values, "limit": limit, "processor": tuple(values["processor"])})
 
 
 def exit_status(figures):

@@ -1,11 +1,13 @@
 """Reads that begin on the disk, and whole files: cold, and exported."""
 
 import os
+import subprocess
 
-from computing import HASHED_BYTES, HASHED_OBJECTS, hashed_model
-from context import Skipped, Target
+from computing import HASHED_BYTES, HASHED_OBJECTS, hashed_model, verify
+from context import Skipped, Target, timed
 from figures import Figure, Limit
 from reading import compare_two, shares
+from uploading import joined
 from workload import workload
 
 COLD_BYTES = 512 << 20
@@ -64,6 +66,31 @@ def cold(context):
     yield Figure(
         "cold", "512 MiB, cold", "throughput", "B/s", *speeds, Limit(least=1.0), others=others[0], processor=shares(results)
     )
+
+
+@workload("verification-cold", "verification of 16 components that are not in the page cache")
+def verification_cold(context):
+    root = hashed_model(context)
+    path, everywhere = root / "model.zt", joined(sorted(os.sched_getaffinity(0)))
+
+    def by_ztserve():
+        evict(path)
+        server = context.ztserve(root, processors=everywhere)
+        taken, _ = verify(server)
+        context.stop(server)
+        return taken
+
+    def by_reading():
+        evict(path)
+        command = ["dd", f"if={path}", "of=/dev/null", "bs=1M"]
+        return timed(lambda: subprocess.run(command, check=True, stderr=subprocess.DEVNULL))
+
+    with context.watch() as others:
+        results = context.alternate([by_ztserve, by_reading, by_reading])
+    context.warm(path)
+    speeds = [[path.stat().st_size / taken for taken in side] for side in results]
+    row, beside = "verification of 16 components, cold", "one sequential read"
+    yield Figure("verification-cold", row, "throughput", "B/s", *speeds, Limit(least=1.0), beside, others=others[0])
 
 
 @workload("export", "export of 1 GiB as safetensors beside /files of the same server")

@@ -1,10 +1,13 @@
 /* The client of the benchmarks: one thread, a fixed number of kept connections, one request after
  * another on each (never two at once), 256 KiB a read. A general tool reads 8 KiB at a time and
- * would measure itself on large answers. Prints one line of JSON; usage below. */
+ * would measure itself on large answers. With TLS it offers one cipher suite and version 1.3 only,
+ * so that every server uses the same; it trusts every certificate. Prints one line of JSON; usage
+ * below. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,20 +33,37 @@
 
 static const char usage[] =
     "usage: bench-load [--address A] --port P [--seconds S] [--warm S] [--requests N]\n"
-    "                  [--connections N] [--pid PID]... [--header FIELD]... --get PATH\n"
+    "                  [--connections N] [--pid PID]... [--kernel PID]... [--tls SUITE]\n"
+    "                  [--discard 1] [--header FIELD]... --get PATH\n"
     "Ends after S seconds, on SIGTERM, or after N answers (then without --warm). What comes in "
     "the\n"
     "first S seconds of --warm is not counted. The processor time of each PID is taken for the "
     "same\n"
-    "span.\n";
+    "span; that of --kernel PIDs, threads of the kernel that work for both sides, is kept apart.\n"
+    "--discard has the kernel throw away the bodies: the client does not copy them.\n";
 
 struct peer {
     int socket;
+    SSL *tls;                 /* NULL: no TLS */
     uint64_t remaining_bytes; /* of the body being read */
     uint64_t sent_ns;
     bool in_body;
     size_t header_length;
     char header[HEADER_BYTES];
+};
+
+/* Clocks of processes that are watched. */
+struct clocks {
+    clockid_t clocks[MAX_PIDS];
+    int count;
+};
+
+/* When a measurement began, or how long it took: nanoseconds of each clock. */
+struct reading {
+    uint64_t elapsed;
+    uint64_t servers;
+    uint64_t kernel;
+    uint64_t client;
 };
 
 struct load {
@@ -54,8 +74,10 @@ struct load {
     char fields[1024];
     char request[2560];
     size_t request_length;
-    clockid_t clocks[MAX_PIDS]; /* of the processes that are watched */
-    int clock_count;
+    struct clocks servers;
+    struct clocks kernel;
+    SSL_CTX *tls;
+    int body_flags; /* of recv */
     double seconds;
     double warm_seconds;
     uint64_t stop_after; /* so many requests; 0: do not */
@@ -88,13 +110,23 @@ static uint64_t now_ns(void)
     return clock_ns(CLOCK_MONOTONIC);
 }
 
-static uint64_t watched_ns(const struct load *load)
+static uint64_t watched_ns(const struct clocks *watched)
 {
     uint64_t total = 0;
 
-    for (int i = 0; i < load->clock_count; i++)
-        total += clock_ns(load->clocks[i]);
+    for (int i = 0; i < watched->count; i++)
+        total += clock_ns(watched->clocks[i]);
     return total;
+}
+
+static struct reading read_clocks(const struct load *load)
+{
+    return (struct reading){
+        .elapsed = now_ns(),
+        .servers = watched_ns(&load->servers),
+        .kernel = watched_ns(&load->kernel),
+        .client = clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+    };
 }
 
 /* --- times --- */
@@ -140,14 +172,46 @@ static void fail(const char *what)
     exit(1);
 }
 
+static void fail_tls(const char *what)
+{
+    fprintf(stderr, "%s: TLS failed\n", what);
+    exit(1);
+}
+
 static void send_request(const struct load *load, struct peer *peer)
 {
+    ssize_t sent;
+
     peer->in_body = false;
     peer->header_length = 0;
     peer->sent_ns = now_ns();
-    if (send(peer->socket, load->request, load->request_length, MSG_NOSIGNAL) !=
-        (ssize_t)load->request_length)
+    if (peer->tls != NULL)
+        sent = SSL_write(peer->tls, load->request, (int)load->request_length);
+    else
+        sent = send(peer->socket, load->request, load->request_length, MSG_NOSIGNAL);
+    if (sent != (ssize_t)load->request_length)
         fail("send");
+}
+
+/* One suite, and a buffer for many records: without it, each would take two calls of recv. */
+static void use_tls(struct load *load, const char *suite)
+{
+    load->tls = SSL_CTX_new(TLS_client_method());
+    if (load->tls == NULL || SSL_CTX_set_min_proto_version(load->tls, TLS1_3_VERSION) != 1 ||
+        SSL_CTX_set_ciphersuites(load->tls, suite) != 1)
+        fail_tls(suite);
+    SSL_CTX_set_verify(load->tls, SSL_VERIFY_NONE, NULL);
+    SSL_CTX_set_read_ahead(load->tls, 1);
+    SSL_CTX_set_default_read_buffer_len(load->tls, READ_BYTES);
+}
+
+static void begin_tls(struct load *load, struct peer *peer)
+{
+    SSL_free(peer->tls);
+    peer->tls = SSL_new(load->tls);
+    if (peer->tls == NULL || SSL_set_fd(peer->tls, peer->socket) != 1 ||
+        SSL_connect(peer->tls) != 1)
+        fail_tls("connect");
 }
 
 static void connect_peer(struct load *load, struct peer *peer)
@@ -160,6 +224,8 @@ static void connect_peer(struct load *load, struct peer *peer)
         connect(peer->socket, (struct sockaddr *)&load->address, sizeof(load->address)) != 0)
         fail("connect");
     setsockopt(peer->socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    if (load->tls != NULL)
+        begin_tls(load, peer);
     if (fcntl(peer->socket, F_SETFL, O_NONBLOCK) != 0 ||
         epoll_ctl(load->epoll, EPOLL_CTL_ADD, peer->socket, &event) != 0)
         fail("epoll_ctl");
@@ -220,24 +286,46 @@ static void take_header(struct load *load, struct peer *peer, const char *bytes,
               peer->header_length - (size_t)(end + 4 - peer->header) + (length - taken));
 }
 
-static void read_peer(struct load *load, struct peer *peer)
+static void take(struct load *load, struct peer *peer, size_t length)
 {
-    ssize_t length = recv(peer->socket, load->buffer, READ_BYTES, 0);
-
-    if (length > 0 && peer->in_body) {
-        take_body(load, peer, (size_t)length);
-    } else if (length > 0) {
-        take_header(load, peer, load->buffer, (size_t)length);
-    } else if (length == 0 || (errno != EAGAIN && errno != EINTR)) {
-        load->errors++;
-        close(peer->socket);
-        connect_peer(load, peer);
-        send_request(load, peer);
-    }
+    if (peer->in_body)
+        take_body(load, peer, length);
+    else
+        take_header(load, peer, load->buffer, length);
 }
 
-/* Returns how long it took since start, in nanoseconds. */
-static uint64_t run(struct load *load, uint64_t start, double seconds)
+static void reconnect(struct load *load, struct peer *peer)
+{
+    load->errors++;
+    close(peer->socket);
+    connect_peer(load, peer);
+    send_request(load, peer);
+}
+
+/* All that has arrived: nothing would report bytes that the library has taken from the socket. */
+static void read_tls_peer(struct load *load, struct peer *peer)
+{
+    int length;
+
+    while ((length = SSL_read(peer->tls, load->buffer, READ_BYTES)) > 0)
+        take(load, peer, (size_t)length);
+    if (SSL_get_error(peer->tls, length) != SSL_ERROR_WANT_READ)
+        reconnect(load, peer);
+}
+
+static void read_peer(struct load *load, struct peer *peer)
+{
+    const int flags = peer->in_body ? load->body_flags : 0;
+    const ssize_t length = recv(peer->socket, load->buffer, READ_BYTES, flags);
+
+    if (length > 0)
+        take(load, peer, (size_t)length);
+    else if (length == 0 || (errno != EAGAIN && errno != EINTR))
+        reconnect(load, peer);
+}
+
+/* Until so many seconds after start. */
+static void run(struct load *load, uint64_t start, double seconds)
 {
     struct epoll_event events[MAX_EVENTS];
     uint64_t now = start;
@@ -247,10 +335,9 @@ static uint64_t run(struct load *load, uint64_t start, double seconds)
         int count = epoll_wait(load->epoll, events, MAX_EVENTS, 100);
 
         for (int i = 0; i < count; i++)
-            read_peer(load, events[i].data.ptr);
+            (load->tls != NULL ? read_tls_peer : read_peer)(load, events[i].data.ptr);
         now = now_ns();
     }
-    return now - start;
 }
 
 static void invalidate(struct load *load)
@@ -262,14 +349,14 @@ static void invalidate(struct load *load)
 
 /* --- arguments --- */
 
-static void add_pid(struct load *load, int pid)
+static void add_pid(struct clocks *watched, int pid)
 {
-    if (load->clock_count == MAX_PIDS ||
-        clock_getcpuclockid(pid, &load->clocks[load->clock_count]) != 0) {
+    if (watched->count == MAX_PIDS ||
+        clock_getcpuclockid(pid, &watched->clocks[watched->count]) != 0) {
         fprintf(stderr, "no processor time of process %d\n", pid);
         exit(1);
     }
-    load->clock_count++;
+    watched->count++;
 }
 
 /* False if there is no such option. */
@@ -294,7 +381,13 @@ static bool take_option(struct load *load, const char *name, const char *value)
     else if (strcmp(name, "--requests") == 0)
         load->stop_after = strtoull(value, NULL, 10);
     else if (strcmp(name, "--pid") == 0)
-        add_pid(load, atoi(value));
+        add_pid(&load->servers, atoi(value));
+    else if (strcmp(name, "--kernel") == 0)
+        add_pid(&load->kernel, atoi(value));
+    else if (strcmp(name, "--tls") == 0)
+        use_tls(load, value);
+    else if (strcmp(name, "--discard") == 0)
+        load->body_flags = atoi(value) != 0 ? MSG_TRUNC : 0;
     else
         return false;
     return true;
@@ -335,25 +428,24 @@ static void open_connections(struct load *load)
     }
 }
 
-static void print_results(const struct load *load, uint64_t took_ns, uint64_t watched,
-                          uint64_t client)
+static void print_results(const struct load *load, const struct reading *start)
 {
+    const struct reading end = read_clocks(load);
+
     printf("{\"seconds\": %.6f, \"requests\": %llu, \"bytes\": %llu, \"errors\": %llu, ",
-           (double)took_ns / 1e9, (unsigned long long)load->requests,
+           (double)(end.elapsed - start->elapsed) / 1e9, (unsigned long long)load->requests,
            (unsigned long long)load->bytes, (unsigned long long)load->errors);
     printf("\"p50_us\": %.2f, \"p99_us\": %.2f, \"server_seconds\": %.6f, "
-           "\"client_seconds\": %.6f}\n",
-           percentile_us(load, 0.5), percentile_us(load, 0.99), (double)watched / 1e9,
-           (double)client / 1e9);
+           "\"kernel_seconds\": %.6f, \"client_seconds\": %.6f}\n",
+           percentile_us(load, 0.5), percentile_us(load, 0.99),
+           (double)(end.servers - start->servers) / 1e9, (double)(end.kernel - start->kernel) / 1e9,
+           (double)(end.client - start->client) / 1e9);
 }
 
 int main(int argc, char **argv)
 {
     static struct load load = {.connections = 1, .seconds = 1e9};
-    uint64_t watched;
-    uint64_t client;
-    uint64_t start;
-    uint64_t took_ns;
+    struct reading start;
 
     load.address.sin_family = AF_INET;
     load.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -363,21 +455,16 @@ int main(int argc, char **argv)
         return 2;
     }
     signal(SIGTERM, end);
+    signal(SIGPIPE, SIG_IGN); /* the library writes without MSG_NOSIGNAL */
     raise_limit();
-    start = now_ns();
-    watched = watched_ns(&load);
-    client = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    start = read_clocks(&load);
     open_connections(&load);
     if (load.warm_seconds > 0) {
-        run(&load, start, load.warm_seconds);
+        run(&load, start.elapsed, load.warm_seconds);
         invalidate(&load);
-        start = now_ns();
-        watched = watched_ns(&load);
-        client = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+        start = read_clocks(&load);
     }
-    took_ns = run(&load, start, load.seconds);
-    print_results(&load, took_ns, watched_ns(&load) - watched,
-                  clock_ns(CLOCK_PROCESS_CPUTIME_ID) - client);
-    free(load.peers);
+    run(&load, start.elapsed, load.seconds);
+    print_results(&load, &start);
     return 0;
 }

@@ -45,7 +45,56 @@ def process_seconds(pid):
     return time.clock_gettime((~pid << 3) | 2)
 
 
+def softirq_threads(processors):
+    """The kernel's threads that send and receive when there is too much of it for the time of others."""
+    wanted = {f"ksoftirqd/{processor}" for processor in processors}
+    found = []
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if path.read_text().strip() in wanted:
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
 # --- what it is ---
+
+VENDORS = {"AuthenticAMD": "AMD", "GenuineIntel": "Intel"}
+BRANDS = ("EPYC", "Xeon", "Ryzen", "Threadripper", "Core", "Celeron", "Pentium", "Atom")
+# Instructions that hashing, encryption and copies use, by the kernel's names.
+INSTRUCTIONS = ("sha_ni", "sha2", "sha512", "aes", "vaes", "pmull", "avx2", "avx512f", "avx512bw", "avx512vl", "asimd", "sve")
+
+
+def cpu_fields(text):
+    """What the kernel says of the first processor, name and value."""
+    lines = (line.partition(":") for line in text.split("\n\n", 1)[0].splitlines())
+    return {name.strip(): value.strip() for name, _, value in lines}
+
+
+def family_of(cpu, architecture):
+    """The family of processors whose section of the page a run writes: AMD EPYC, Intel Xeon, or what comes nearest."""
+    vendor = VENDORS.get(cpu.get("vendor_id"), cpu.get("vendor_id"))
+    if vendor is None:
+        return architecture
+    words = re.findall(r"\w+", cpu.get("model name", ""))
+    return f"{vendor} {next((brand for brand in BRANDS if brand in words), 'family ' + cpu.get('cpu family', '?'))}"
+
+
+def slug(name):
+    """A family's name in names of files."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def processor_of(cpu, architecture):
+    numbers = [f"{name.removeprefix('cpu ')} {cpu[name]}" for name in ("cpu family", "model") if name in cpu]
+    return ", ".join([cpu.get("model name", architecture), *([" ".join(numbers)] if numbers else [])])
+
+
+def second_cache():
+    """The size of a core's second cache, as the kernel says it."""
+    path = Path("/sys/devices/system/cpu/cpu0/cache/index2/size")
+    return path.read_text().strip().replace("K", " KiB") + " a core" if path.exists() else ""
 
 
 def output_of(*command):
@@ -58,13 +107,17 @@ def output_of(*command):
 
 def describe(top, program):
     """Name and value of what a reader has to know about the machine and the programs."""
-    model = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    cpu = cpu_fields(Path("/proc/cpuinfo").read_text())
+    flags = cpu.get("flags", cpu.get("Features", "")).split()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     release = re.search(r'PRETTY_NAME="(.*)"', Path("/etc/os-release").read_text())
     commit = output_of("git", "-C", str(top), "rev-parse", "--short=10", "HEAD")
     changed = output_of("git", "-C", str(top), "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
     return {
-        "processor": model.group(1) if model else platform.machine(),
+        "family": family_of(cpu, platform.machine()),
+        "processor": processor_of(cpu, platform.machine()),
+        "instructions": " ".join(name for name in INSTRUCTIONS if name in flags),
+        "second cache": second_cache(),
         "cores": str(len(os.sched_getaffinity(0))),
         "memory": f"{memory:.0f} GiB",
         "kernel": platform.release(),

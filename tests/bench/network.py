@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 
 from context import Skipped, Target
 from figures import Figure, Limit
@@ -19,6 +18,9 @@ from workload import workload
 SERVER, CLIENT = "198.18.0.1", "198.18.0.2"
 CONNECTIONS = 16
 LENGTH = 64 << 20
+# Here the threads of the kernel send and receive for the server whenever there is too much of it for the time of others.
+OWN = ("server_seconds", "kernel_seconds")
+BOTH = (*OWN, "client_seconds")
 # Measurements with new connections in a round.
 REPEATS = 5
 
@@ -75,22 +77,9 @@ class At:
         return self.server.pids()
 
 
-def softirq_threads(processors):
-    """The kernel's threads that send and receive when there is too much of it for the time of others."""
-    wanted = {f"ksoftirqd/{processor}" for processor in processors}
-    found = []
-    for path in Path("/proc").glob("[0-9]*/comm"):
-        try:
-            if path.read_text().strip() in wanted:
-                found.append(int(path.parent.name))
-        except OSError:
-            continue
-    return found
-
-
 def total(results):
     """Of several measurements one."""
-    return {key: sum(result[key] for result in results) for key in ("seconds", "bytes", "server_seconds", "client_seconds")}
+    return {key: sum(result[key] for result in results) for key in ("seconds", "bytes", "server_seconds", "kernel_seconds", "client_seconds")}
 
 
 def cost(results, *sides):
@@ -106,13 +95,11 @@ def network(context):
     nginx, second = (context.nginx(root, address="0.0.0.0", **inside) for _ in range(2))
     sides = range_sides(context, LENGTH, (ztserve, At(nginx, SERVER), At(second, SERVER)))
     loopback = Target(At(nginx, "127.0.0.1"), sides.nginx.path, sides.nginx.headers)
-    kernel = softirq_threads((context.processor, context.client_processor))
 
     def load(side, where):
-        pids = side.server.pids() + kernel
         seconds = context.seconds / 2
         return total([
-            context.load(side, CONNECTIONS, launcher=between.launcher(where), pids=pids, seconds=seconds) for _ in range(REPEATS)
+            context.load(side, CONNECTIONS, launcher=between.launcher(where), seconds=seconds) for _ in range(REPEATS)
         ])  # fmt: skip
 
     load(sides.ztserve, 1)
@@ -122,11 +109,11 @@ def network(context):
         results = context.alternate([*actions, lambda: load(loopback, 0)])
     context.stop(ztserve.server, nginx, second, between)
     row, options = f"64 MiB over veth, {CONNECTIONS} connections", {"others": others[0], "processor": shares(results)}
-    for metric, counted in (("of both sides", ("server_seconds", "client_seconds")), ("the server's own", ("server_seconds",))):
+    for metric, counted in (("of both sides", BOTH), ("the server's own", OWN)):
         ours, theirs, check, _ = (cost(side, *counted) for side in results)
         metric = f"processor seconds a GB, {metric}"
         yield Figure("network", row, metric, "s/GB", ours, theirs, check, Limit(most=1.15), **options)
-    local = cost(results[3], "server_seconds")
+    local = cost(results[3], *OWN)
     yield Figure("network", row, metric, "s/GB", ours, local, [], None, "nginx on loopback", others=others[0])
     speeds = [[result["bytes"] / result["seconds"] for result in side] for side in results[:3]]
     yield Figure("network", row, "throughput", "B/s", *speeds, **options)

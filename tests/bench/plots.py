@@ -6,7 +6,7 @@ from html import escape
 
 WIDTH, LEFT, RIGHT, TOP = 900, 330, 70, 46
 BAR, STEP = 13, 21
-COLOURS = {"met": "#2f7d4f", "MISSED": "#b3382c", "shown": "#5b6b7c", "not judged": "#b58a1e"}
+COLOURS = {"met": "#2f7d4f", "MISSED": "#b3382c", "shown": "#5b6b7c", "not judged": "#b58a1e", "server waits": "#5b6b7c"}
 LINES = ("#2b5c8a", "#b3382c", "#2f7d4f", "#b58a1e", "#6b4c8a", "#5b6b7c")
 
 

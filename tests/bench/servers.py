@@ -26,7 +26,7 @@ http {{
     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
     {outside}
-    server {{ listen {address}:{port} reuseport backlog=4096; root {root}; {location} }}
+    server {{ listen {address}:{port} {listen} reuseport backlog=4096; root {root}; {location} }}
 }}
 """
 
@@ -87,13 +87,13 @@ def memory_mib(server):
 class Nginx:
     """One worker on one processor. The folder of its own holds temporary files; place it beside the root for PUT."""
 
-    def __init__(self, root, processors, address="127.0.0.1", launcher=(), location="", outside="", folder=None):
+    def __init__(self, root, processors, address="127.0.0.1", launcher=(), location="", outside="", folder=None, listen=""):
         self.folder = Path(tempfile.mkdtemp(prefix="nginx.", dir=folder or Path(root).parent))
         self.address = address
         for _ in range(5):
             # In another namespace the port may be taken although it is free here: then the next one.
             self.port = free_port()
-            if self._start(root, processors, launcher, (location, outside)):
+            if self._start(root, processors, launcher, (location, outside, listen)):
                 return
         log = self.folder / "error.log"
         reason = log.read_text() if log.exists() else "no message"
@@ -102,9 +102,10 @@ class Nginx:
 
     def _start(self, root, processors, launcher, lines):
         configuration = self.folder / "nginx.conf"
-        location, outside = (text.format(folder=self.folder) for text in lines)
+        location, outside, listen = (text.format(folder=self.folder) for text in lines)
         text = NGINX_CONFIGURATION.format(
-            folder=self.folder, port=self.port, root=root, location=location, outside=outside, address=self.address
+            folder=self.folder, port=self.port, root=root, location=location, outside=outside,
+            address=self.address, listen=listen,
         )
         configuration.write_text(text)
         command = [*launcher, *pinned(processors), NGINX, "-c", str(configuration)]
