@@ -52,6 +52,9 @@ struct zt_source_ops {
     /* A digest has shown that the bytes of a range are wrong: the local copy is discarded, so that
      * the next read fetches it again. May wait for a disk. NULL: nothing is kept. */
     void (*invalidate)(struct zt_source *source, uint64_t offset, uint64_t length);
+    /* The bytes are made in units of this length, the first at offset 0: to read a part of one
+     * costs as much as all of it, and different units can be read side by side. NULL: no units. */
+    uint32_t (*unit)(const struct zt_source *source);
 };
 
 struct zt_source {
@@ -106,6 +109,9 @@ bool zt_source_invalidate(struct zt_source *source, uint64_t offset, uint64_t le
  * ones be brought while these are worked on, about `most` of them (0: as many as are ever worth
  * it), in pieces as a store gives them. */
 void zt_source_read_on(struct zt_source *source, uint64_t at, uint64_t left, uint64_t most);
+
+/* The length of its units; 0: it has none. */
+uint32_t zt_source_unit(const struct zt_source *source);
 
 /* The descriptor of a file source, borrowed; -1 for any other source. */
 int zt_source_descriptor(const struct zt_source *source);

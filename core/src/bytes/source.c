@@ -43,6 +43,11 @@ void zt_source_close(struct zt_source *source)
         source->ops->close(source);
 }
 
+uint32_t zt_source_unit(const struct zt_source *source)
+{
+    return source->ops->unit != NULL ? source->ops->unit(source) : 0;
+}
+
 bool zt_source_is_remote(const struct zt_source *source)
 {
     return source->ops->pin != NULL;

@@ -235,6 +235,11 @@ static const uint8_t *frames_map(struct zt_source *source)
     return NULL;
 }
 
+static uint32_t frames_unit(const struct zt_source *source)
+{
+    return ((const struct frames_source *)source)->frames.frames[0].decoded_length;
+}
+
 static void frames_close(struct zt_source *base)
 {
     struct frames_source *source = (struct frames_source *)base;
@@ -247,8 +252,11 @@ static void frames_close(struct zt_source *base)
 enum zt_status zt_frames_source(const struct zt_component *component, struct zt_source *source,
                                 struct zt_source **out_source, struct zt_error *error)
 {
-    static const struct zt_source_ops ops = {
-        .size = frames_size, .read_at = frames_read_at, .map = frames_map, .close = frames_close};
+    static const struct zt_source_ops ops = {.size = frames_size,
+                                             .read_at = frames_read_at,
+                                             .map = frames_map,
+                                             .close = frames_close,
+                                             .unit = frames_unit};
     struct frames_source *made = calloc(1, sizeof(*made));
     enum zt_status status;
 

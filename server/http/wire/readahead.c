@@ -1,5 +1,6 @@
-/* Two windows and one job: while one window is sent, the job fills the other. A window is refilled
- * as soon as its last byte is taken, so the windows hold the answer's bytes in order.
+/* While one window is sent, a worker fills the next. A window is refilled as soon as its last byte
+ * is taken, so the windows hold the answer's bytes in order. Sources whose bytes are made in units,
+ * such as compressed frames, get a window for each unit, and two workers fill them side by side.
  *
  * All windows of the process share one budget. When it is spent, a new answer gets one small
  * window, so that slow readers cannot block other clients. */
@@ -23,42 +24,53 @@
 #define WINDOW_MOST  ((size_t)512 * 1024)
 /* Every answer gets this much, even if the budget is spent. */
 #define WINDOW_LEAST ((size_t)32 * 1024)
+/* Units of these lengths are read one by one. Shorter ones are cheap enough to be read in a row. */
+#define UNIT_LEAST WINDOW_MOST
+#define UNIT_MOST  ((size_t)2 << 20)
+/* One is sent while the others are filled; bytes without units need only one more. */
+#define WINDOWS        3
+#define WINDOWS_IN_ROW 2
 /* The maximum per call of the sender, if the budget allows: about the size of a send buffer. */
 #define BLOCK_MOST ((size_t)256 * 1024)
 /* How many remote bytes to fetch ahead of the read position: at first, and at most. */
 #define AHEAD_FIRST ((uint64_t)8 << 20)
 #define AHEAD_MOST  ((uint64_t)64 << 20)
 
+enum window_state {
+    WINDOW_EMPTY,
+    WINDOW_FILLING, /* a worker owns its bytes and its error */
+    WINDOW_FULL,
+    WINDOW_FAILED
+};
+
 struct window {
+    struct job job; /* first: the job is the window */
+    struct readahead *ahead;
+    enum window_state state;
     uint8_t *bytes;
     size_t capacity;
-    uint64_t start; /* in the answer */
-    size_t length;  /* 0: empty */
+    struct place from; /* in the answer */
+    size_t length;
+    uint64_t advised; /* how many bytes from there on should be in transit */
+    struct zt_error error;
 };
 
 struct readahead {
-    struct job job; /* first: the job is the structure */
     struct request *request;
     struct mhd *mhd;
     const struct answer *answer;
     uint64_t stamp; /* of the answer's files */
-    struct window windows[2];
-    size_t growing; /* the size of the next window */
+    struct window windows[WINDOWS];
+    unsigned filling; /* windows in that state */
+    size_t growing;   /* the size of the next window */
     size_t block;
-
-    /* The worker owns these while it fills. */
-    struct window *filling; /* NULL: no job runs */
-    size_t wanted;
-    size_t segment;
-    uint64_t segment_taken;
-    uint64_t advised; /* bytes ahead of the position that should be in transit */
-    struct zt_error error;
-
-    uint64_t begun; /* bytes of the answer that were read or are being read */
-    bool failed;    /* see error; filled windows can still be taken */
-    bool awaited;   /* the connection is suspended */
-    bool ended;     /* the request is over */
+    uint64_t advised;             /* the next window's */
+    struct place begun;           /* bytes before it were read or are being read */
+    const struct window *awaited; /* the connection is suspended until it is full; or NULL */
+    const struct window *failed;  /* the first that failed; full windows before it can be taken */
+    bool ended;                   /* the request is over */
     atomic_bool cancelled;
+    atomic_uint unread; /* windows on their way, if the last one is among them; else more */
 };
 
 static atomic_size_t budget_spent;
@@ -99,9 +111,11 @@ static bool budget_is_spent(void)
 static void window_free(struct window *window)
 {
     assert((window->bytes == NULL) == (window->capacity == 0));
+    assert(window->state != WINDOW_FILLING);
     free(window->bytes);
     budget_give(window->capacity);
-    *window = (struct window){0};
+    window->bytes = NULL;
+    window->capacity = 0;
 }
 
 /* Gives a window the wanted size, or less if the budget requires it. Returns false if out of
@@ -127,9 +141,9 @@ static bool window_prepare(struct window *window, size_t due)
 
 static void free_all(struct readahead *ahead)
 {
-    assert(ahead->filling == NULL || ahead->ended);
-    window_free(&ahead->windows[0]);
-    window_free(&ahead->windows[1]);
+    assert(ahead->filling == 0);
+    for (unsigned i = 0; i < WINDOWS; i++)
+        window_free(&ahead->windows[i]);
     budget_give(ahead->block);
     atomic_fetch_sub(&sharers, 1);
     free(ahead);
@@ -138,146 +152,219 @@ static void free_all(struct readahead *ahead)
 /* --- filling --- */
 
 /* Reads from one segment. Returns how many bytes were read; 0 on failure. */
-static size_t read_piece(struct readahead *ahead, uint8_t *to, size_t room)
+static size_t read_piece(struct window *window, const struct place *at, uint8_t *to, size_t room)
 {
-    const struct segment *segment = &ahead->answer->segments[ahead->segment];
-    uint64_t left;
-    size_t length;
+    const struct segment *segment = place_segment(at, window->ahead->answer);
+    const uint64_t left = segment->length - at->within;
+    const size_t length = left < room ? (size_t)left : room;
 
-    assert(room > 0 && ahead->segment < ahead->answer->segment_count);
-    assert(ahead->segment_taken < segment->length);
-    left = segment->length - ahead->segment_taken;
-    length = left < room ? (size_t)left : room;
+    assert(room > 0 && at->within < segment->length);
     if (segment->kind == SEGMENT_MEMORY)
-        memcpy(to, segment->bytes + ahead->segment_taken, length);
-    else if (zt_source_read_at(segment->source, segment->offset + ahead->segment_taken, to, length,
-                               &ahead->error) != ZT_OK)
+        memcpy(to, segment->bytes + at->within, length);
+    else if (zt_source_read_at(segment->source, segment->offset + at->within, to, length,
+                               &window->error) != ZT_OK)
         return 0;
-    ahead->segment_taken += length;
-    if (ahead->segment_taken == segment->length) {
-        ahead->segment++;
-        ahead->segment_taken = 0;
-    }
     return length;
 }
 
 /* Checks, once all has been read, that the files are unchanged since the beginning: an answer that
  * mixes old and new bytes must never complete. */
-static void check_files(struct readahead *ahead)
+static void check_files(struct window *window)
 {
-    if (ahead->segment == ahead->answer->segment_count &&
-        answer_stamp(ahead->answer) != ahead->stamp)
-        zt_fail(&ahead->error, ZT_IO, NULL, ZT_NO_OFFSET, "the file has changed");
+    struct readahead *ahead = window->ahead;
+
+    if (atomic_fetch_sub(&ahead->unread, 1) == 1 && answer_stamp(ahead->answer) != ahead->stamp)
+        zt_fail(&window->error, ZT_IO, NULL, ZT_NO_OFFSET, "the file has changed");
 }
 
 /* Announces the next bytes to the store; without this, reading would wait for one block after
  * another. */
-static void advise(struct readahead *ahead)
+static void advise(const struct window *window)
 {
-    const struct place from = {.segment = ahead->segment, .within = ahead->segment_taken};
-
-    if (ahead->request->server->waiters == NULL)
-        return;
-    answer_advise(ahead->answer, from, ahead->advised);
-    ahead->advised = ahead->advised * 2 < AHEAD_MOST ? ahead->advised * 2 : AHEAD_MOST;
+    if (window->ahead->request->server->waiters != NULL)
+        answer_advise(window->ahead->answer, window->from, window->advised);
 }
 
 /* Fills a window; runs on a worker. */
 static void fill(struct job *job)
 {
-    struct readahead *ahead = (struct readahead *)job;
+    struct window *window = (struct window *)job;
+    const struct readahead *ahead = window->ahead;
+    struct place at = window->from;
     size_t filled = 0;
 
-    assert(ahead->filling != NULL && ahead->wanted <= ahead->filling->capacity);
-    advise(ahead);
-    while (filled < ahead->wanted &&
+    assert(window->length > 0 && window->length <= window->capacity);
+    advise(window);
+    while (filled < window->length &&
            !atomic_load_explicit(&ahead->cancelled, memory_order_relaxed)) {
         const size_t piece =
-            read_piece(ahead, ahead->filling->bytes + filled, ahead->wanted - filled);
+            read_piece(window, &at, window->bytes + filled, window->length - filled);
 
         if (piece == 0)
             return;
         filled += piece;
+        place_advance(&at, ahead->answer, piece);
     }
-    check_files(ahead);
+    check_files(window);
 }
 
-/* Returns the window to fill next; NULL if both are full, or if the budget allows only one. */
-static struct window *window_to_fill(struct readahead *ahead)
+/* Returns the length of a segment's units if they are to be read one by one; else 0. */
+static size_t unit_of(const struct segment *segment)
 {
-    struct window *first = &ahead->windows[0];
-    struct window *second = &ahead->windows[1];
+    const size_t unit =
+        segment->kind == SEGMENT_SOURCE ? (size_t)zt_source_unit(segment->source) : 0;
 
-    if (first->length > 0 && second->length > 0)
-        return NULL;
-    if (first->length == 0 && second->length == 0)
-        return first->bytes != NULL ? first : second;
-    if (first->length > 0)
-        first = second;
-    return first->bytes != NULL || !budget_is_spent() ? first : NULL;
+    return unit >= UNIT_LEAST && unit <= UNIT_MOST ? unit : 0;
 }
 
-static size_t due_size(struct readahead *ahead, uint64_t left)
+/* Returns how many bytes the next window may have: to the end of a unit, or to the beginning of
+ * bytes that have units. *out_unit: their length, or 0. */
+static uint64_t next_run(const struct readahead *ahead, size_t *out_unit)
+{
+    const struct answer *answer = ahead->answer;
+    const struct segment *segment = place_segment(&ahead->begun, answer);
+    const size_t unit = unit_of(segment);
+    uint64_t run = segment->length - ahead->begun.within;
+
+    *out_unit = unit;
+    if (unit > 0) {
+        const uint64_t left = unit - (segment->offset + ahead->begun.within) % unit;
+
+        return left < run ? left : run;
+    }
+    for (size_t i = ahead->begun.segment + 1; run < WINDOW_MOST && i < answer->segment_count; i++) {
+        if (unit_of(&answer->segments[i]) > 0)
+            break;
+        run += answer->segments[i].length;
+    }
+    return run;
+}
+
+/* Returns an empty window; NULL if there is none, or if the budget allows no more. */
+static struct window *empty_window(struct readahead *ahead, unsigned count)
+{
+    struct window *found = NULL;
+    bool is_first = true;
+
+    for (unsigned i = 0; i < count; i++) {
+        struct window *window = &ahead->windows[i];
+
+        is_first = is_first && window->state == WINDOW_EMPTY;
+        if (window->state == WINDOW_EMPTY && (found == NULL || window->bytes != NULL))
+            found = window;
+    }
+    return found == NULL || found->bytes != NULL || is_first || !budget_is_spent() ? found : NULL;
+}
+
+static size_t due_size(struct readahead *ahead, uint64_t run, size_t unit)
 {
     size_t due = ahead->growing;
 
-    assert(left > 0 && ahead->growing <= WINDOW_MOST);
+    assert(run > 0 && ahead->growing <= WINDOW_MOST);
+    if (unit > 0)
+        return unit;
     if (ahead->growing < WINDOW_MOST)
         ahead->growing *= 2;
-    while (due > WINDOW_LEAST && due / 2 >= left)
+    while (due > WINDOW_LEAST && due / 2 >= run)
         due /= 2;
     return due;
 }
 
-/* Starts to fill the next window, unless the answer ends or no window is free. */
-static void fill_next(struct readahead *ahead)
+static void begin_fill(struct readahead *ahead, struct window *window, uint64_t run)
 {
-    const uint64_t left = ahead->answer->content_length - ahead->begun;
-    struct window *window = window_to_fill(ahead);
-
-    assert(ahead->begun <= ahead->answer->content_length);
-    if (ahead->filling != NULL || ahead->failed || window == NULL || left == 0 ||
-        atomic_load(&ahead->cancelled))
-        return;
-    if (!window_prepare(window, due_size(ahead, left))) {
-        zt_fail(&ahead->error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to read an answer");
-        ahead->failed = true;
-        return;
-    }
-    assert(window->length == 0);
-    window->start = ahead->begun;
-    ahead->wanted = left < window->capacity ? (size_t)left : window->capacity;
-    ahead->begun += ahead->wanted;
-    ahead->filling = window;
+    assert(window->state == WINDOW_EMPTY && window->capacity > 0);
+    window->advised = ahead->advised;
+    ahead->advised = ahead->advised * 2 < AHEAD_MOST ? ahead->advised * 2 : AHEAD_MOST;
+    window->from = ahead->begun;
+    window->length = run < window->capacity ? (size_t)run : window->capacity;
+    window->state = WINDOW_FILLING;
+    ahead->filling++;
+    place_advance(&ahead->begun, ahead->answer, window->length);
+    atomic_fetch_add(&ahead->unread, 1);
+    /* The one that stood for all that had not begun. */
+    if (ahead->begun.at == ahead->answer->content_length)
+        atomic_fetch_sub(&ahead->unread, 1);
     mhd_work_begun(ahead->mhd);
-    workers_submit(server_waiters(ahead->request->server), &ahead->job);
+    workers_submit(server_waiters(ahead->request->server), &window->job);
+}
+
+/* Starts to fill the next window, unless the answer ends or no window is free. Returns true if
+ * another one may be begun. */
+static bool fill_next(struct readahead *ahead)
+{
+    struct window *window;
+    size_t unit;
+    uint64_t run;
+
+    if (ahead->failed != NULL || ahead->begun.at == ahead->answer->content_length ||
+        atomic_load(&ahead->cancelled))
+        return false;
+    run = next_run(ahead, &unit);
+    if (unit == 0 && ahead->filling > 0)
+        return false;
+    window = empty_window(ahead, unit > 0 ? WINDOWS : WINDOWS_IN_ROW);
+    if (window == NULL)
+        return false;
+    if (!window_prepare(window, due_size(ahead, run, unit))) {
+        zt_fail(&window->error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to read an answer");
+        window->state = WINDOW_FAILED;
+        ahead->failed = window;
+        return false;
+    }
+    begin_fill(ahead, window, run);
+    return true;
+}
+
+static void fill_more(struct readahead *ahead)
+{
+    while (fill_next(ahead))
+        ;
 }
 
 /* Runs on the loop when a window is full or reading has failed. */
 static void on_filled(struct job *job)
 {
-    struct readahead *ahead = (struct readahead *)job;
+    struct window *window = (struct window *)job;
+    struct readahead *ahead = window->ahead;
     struct request *request = ahead->request;
-    const bool awaited = ahead->awaited;
 
     mhd_work_ended(ahead->mhd);
+    assert(window->state == WINDOW_FILLING && ahead->filling > 0);
+    ahead->filling--;
+    window->state = window->error.status == ZT_OK ? WINDOW_FULL : WINDOW_FAILED;
+    if (window->state == WINDOW_FAILED && ahead->failed == NULL)
+        ahead->failed = window;
     if (ahead->ended) {
-        free_all(ahead);
-        request_free(request);
+        if (ahead->filling == 0) {
+            free_all(ahead);
+            request_free(request);
+        }
         return;
     }
-    assert(ahead->filling != NULL);
-    ahead->failed = ahead->error.status != ZT_OK;
-    if (!ahead->failed)
-        ahead->filling->length = ahead->wanted;
-    ahead->filling = NULL;
-    ahead->awaited = false;
-    fill_next(ahead);
-    if (awaited)
+    fill_more(ahead);
+    if (ahead->awaited == window) {
+        ahead->awaited = NULL;
         request_state(request)->transport->resume(request);
+    }
 }
 
 /* --- for the sender --- */
+
+static void init_windows(struct readahead *ahead)
+{
+    const struct request *request = ahead->request;
+
+    for (unsigned i = 0; i < WINDOWS; i++) {
+        struct window *window = &ahead->windows[i];
+
+        window->ahead = ahead;
+        window->job = (struct job){.run = fill,
+                                   .done = on_filled,
+                                   .mailbox = request->mailbox,
+                                   .client = request_client_key(request)};
+        zt_error_clear(&window->error);
+    }
+}
 
 struct readahead *readahead_begin(struct request *request, struct mhd *mhd)
 {
@@ -285,36 +372,33 @@ struct readahead *readahead_begin(struct request *request, struct mhd *mhd)
 
     if (ahead == NULL)
         return NULL;
-    ahead->job = (struct job){.run = fill,
-                              .done = on_filled,
-                              .mailbox = request->mailbox,
-                              .client = request_client_key(request)};
     ahead->request = request;
     ahead->mhd = mhd;
     ahead->answer = &request_state(request)->answer;
     ahead->stamp = answer_stamp(ahead->answer);
     ahead->growing = WINDOW_FIRST;
     ahead->advised = AHEAD_FIRST;
-    ahead->awaited = true;
-    zt_error_clear(&ahead->error);
+    atomic_init(&ahead->unread, 1);
+    init_windows(ahead);
     atomic_fetch_add(&sharers, 1);
     ahead->block = budget_take(BLOCK_MOST, WINDOW_LEAST);
-    fill_next(ahead);
-    if (ahead->filling == NULL) {
+    fill_more(ahead);
+    if (ahead->filling == 0) {
         free_all(ahead);
         return NULL;
     }
+    ahead->awaited = &ahead->windows[0];
     return ahead;
 }
 
-/* Returns the window that holds the byte at position. */
+/* Returns the window that holds the byte at position, or will hold it; NULL if there is none. */
 static struct window *window_at(struct readahead *ahead, uint64_t position)
 {
     assert(position < ahead->answer->content_length);
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < WINDOWS; i++) {
         struct window *window = &ahead->windows[i];
 
-        if (window != ahead->filling && position - window->start < window->length)
+        if (window->state != WINDOW_EMPTY && position - window->from.at < window->length)
             return window;
     }
     return NULL;
@@ -326,22 +410,22 @@ ssize_t readahead_take(struct readahead *ahead, uint64_t position, void *buffer,
     size_t taken;
     size_t left;
 
-    if (atomic_load(&ahead->cancelled))
+    if (atomic_load(&ahead->cancelled) || window == NULL || window->state == WINDOW_FAILED)
         return -1;
-    if (window == NULL) {
-        ahead->awaited = ahead->filling != NULL;
-        return ahead->awaited ? 0 : -1;
+    if (window->state == WINDOW_FILLING) {
+        ahead->awaited = window;
+        return 0;
     }
-    taken = (size_t)(position - window->start);
+    taken = (size_t)(position - window->from.at);
     left = window->length - taken;
     size = left < size ? left : size;
     assert(size > 0 && window->length <= window->capacity);
     memcpy(buffer, window->bytes + taken, size);
     if (size == left) {
-        window->length = 0;
-        if (ahead->begun == ahead->answer->content_length)
+        window->state = WINDOW_EMPTY;
+        if (ahead->begun.at == ahead->answer->content_length)
             window_free(window);
-        fill_next(ahead);
+        fill_more(ahead);
     }
     return (ssize_t)size;
 }
@@ -353,7 +437,7 @@ size_t readahead_block(const struct readahead *ahead)
 
 const struct zt_error *readahead_error(const struct readahead *ahead)
 {
-    return ahead->failed ? &ahead->error : NULL;
+    return ahead->failed != NULL ? &ahead->failed->error : NULL;
 }
 
 void readahead_cancel(struct readahead *ahead)
@@ -365,7 +449,7 @@ void readahead_cancel(struct readahead *ahead)
 bool readahead_end(struct readahead *ahead)
 {
     assert(!ahead->ended);
-    if (ahead->filling == NULL) {
+    if (ahead->filling == 0) {
         free_all(ahead);
         return true;
     }

@@ -1,5 +1,119 @@
 /* Answers that workers read ahead, for many clients and for those that leave. */
+#define OTHER_ROUTES {.pattern = "/units", .get = {.handle = handle_units}},
+
+#include "http/exchange/request.h"
+#include "zt/source.h"
+
+static enum outcome handle_units(struct request *request);
+
 #include "sender_world.h"
+
+/* --- a source whose bytes are made in units --- */
+
+#define UNIT_BYTES ((size_t)1 << 20)
+#define UNITS      (BYTES / UNIT_BYTES)
+
+static atomic_uint unit_reads[UNITS];
+static atomic_bool unit_waits_for_next;
+
+static uint32_t units_unit(const struct zt_source *source)
+{
+    (void)source;
+    return UNIT_BYTES;
+}
+
+static enum zt_status units_read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                                    size_t length, struct zt_error *error)
+{
+    const size_t unit = (size_t)offset / UNIT_BYTES;
+
+    atomic_fetch_add(&unit_reads[unit], 1);
+    if (atomic_load(&unit_waits_for_next) && unit + 1 < UNITS)
+        AWAIT(atomic_load(&unit_reads[unit + 1]) > 0);
+    return fake_read_at(source, offset, buffer, length, error);
+}
+
+static const struct zt_source_ops units_ops = {.size = fake_size,
+                                               .read_at = units_read_at,
+                                               .map = source_without_map,
+                                               .close = fake_close,
+                                               .unit = units_unit};
+static struct zt_source units = {&units_ops};
+
+/* Units between bytes that have none. */
+static enum outcome handle_units(struct request *request)
+{
+    hold(request);
+    representation_memory(&request->reply, expected, 1000);
+    representation_source(&request->reply, &units, 1000, BYTES - 71000);
+    representation_memory(&request->reply, expected + BYTES - 70000, 70000);
+    return OUTCOME_READY;
+}
+
+static int start_units(void **state)
+{
+    for (unsigned i = 0; i < UNITS; i++)
+        atomic_store(&unit_reads[i], 0);
+    atomic_store(&unit_waits_for_next, false);
+    return start(state);
+}
+
+/* Each waits until the next one is being read too. */
+TEST_WITH(two_units_are_read_at_a_time, start_units, stop)
+{
+    atomic_store(&unit_waits_for_next, true);
+    assert_fetched("/units", "", 0, BYTES);
+    for (unsigned i = 0; i < UNITS; i++)
+        assert_int_equal(atomic_load(&unit_reads[i]), 1);
+}
+
+TEST_WITH(ranges_over_units_are_whole, start_units, stop)
+{
+    static const size_t ranges[][2] = {{0, 1000},
+                                       {999, 2},
+                                       {1000, UNIT_BYTES},
+                                       {UNIT_BYTES - 1, 2},
+                                       {5000, BYTES - 5000},
+                                       {BYTES - 70001, 70001}};
+
+    for (unsigned i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        char range[80];
+
+        snprintf(range, sizeof(range), "Range: bytes=%zu-%zu\r\n", ranges[i][0],
+                 ranges[i][0] + ranges[i][1] - 1);
+        assert_fetched("/units", range, ranges[i][0], ranges[i][1]);
+    }
+}
+
+TEST_WITH(unit_that_fails_cuts_the_answer_before_it, start_units, stop)
+{
+    int client;
+    size_t length;
+
+    atomic_store(&fails_at, 3 * UNIT_BYTES);
+    client = ask("/units", "");
+    assert_true(receive_all(client, 10000, &length));
+    close(client);
+    assert_int_equal(check_body(length, 0), 3 * UNIT_BYTES);
+    await_free();
+}
+
+TEST_WITH(clients_that_leave_within_units_free_everything, start_units, stop)
+{
+    int clients[CLIENTS];
+
+    atomic_store(&delay_ms, 20);
+    for (unsigned i = 0; i < CLIENTS; i++)
+        clients[i] = ask("/units", "");
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        if (i % 2 == 0)
+            recv(clients[i], reply, 10000, 0);
+        close(clients[i]);
+    }
+    await_free();
+}
+
+/* --- bytes without units --- */
 
 ON_LOOPS(clients_that_leave_free_everything)
 {
