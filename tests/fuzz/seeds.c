@@ -100,5 +100,6 @@ int main(int count, char **arguments)
     seeds_pytorch();
     seeds_onnx();
     seeds_xet();
+    seeds_s3();
     return 0;
 }

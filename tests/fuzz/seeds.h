@@ -17,5 +17,6 @@ void seeds_texts(void);
 void seeds_pytorch(void);
 void seeds_onnx(void);
 void seeds_xet(void);
+void seeds_s3(void);
 
 #endif

@@ -20,7 +20,9 @@ enum zt_digest_algorithm {
     ZT_DIGEST_XXH3,   /* XXH3-64, seed 0 */
     ZT_DIGEST_CRC32,  /* IEEE, in ZIP archives */
     ZT_DIGEST_SHA512, /* in requests (RFC 9530), not in files */
-    ZT_DIGEST_SHA1    /* in requests (tus): detects transmission errors, proves nothing */
+    ZT_DIGEST_SHA1,   /* in requests (tus, S3): detects transmission errors, proves nothing */
+    ZT_DIGEST_MD5,    /* in requests (S3), likewise */
+    ZT_DIGEST_CRC64   /* CRC-64/NVME, in requests (S3) */
 };
 
 #define ZT_DIGEST_MAX_BYTES 64
@@ -56,7 +58,7 @@ enum zt_status zt_digest_parse_sha1(struct zt_text text, struct zt_digest *out_d
 bool zt_digest_equal(const struct zt_digest *a, const struct zt_digest *b);
 
 /* Writes "sha256:…", "crc32c:0x%08X" or "xxh3:%016x" as the reference writers do, or "crc32:%08x",
- * "sha512:…", "sha1:…", with a terminating NUL. */
+ * "sha512:…", "sha1:…", "md5:…", "crc64:%016x", with a terminating NUL. */
 void zt_digest_format(const struct zt_digest *digest, char out_text[ZT_DIGEST_TEXT_SIZE]);
 
 /* --- computing --- */

@@ -1,6 +1,6 @@
 /* Digests: their text and their comparison (zTensor 1.2 section 1, zTensor 2 parts), and computing
- * them with the processor's instructions (SHA-256, core/src/hash), OpenSSL (SHA-1, SHA-512, and
- * SHA-256 elsewhere), ISA-L (CRC-32C), xxHash (XXH3) and zlib (CRC-32). */
+ * them with the processor's instructions (SHA-256 and CRC-64, core/src/hash), OpenSSL (MD5, SHA-1,
+ * SHA-512, and SHA-256 elsewhere), ISA-L (CRC-32 and CRC-32C), xxHash (XXH3) and zlib. */
 #include "zt/digest.h"
 
 #include <assert.h>
@@ -19,12 +19,13 @@
 #include <zlib.h>
 
 #include "base/hex.h"
+#include "hash/crc64.h"
 #include "hash/sha256.h"
 
 /* --- text --- */
 
-/* The algorithms of digests in files. SHA-512 and SHA-1 occur only in requests and CRC-32 only in
- * ZIP archives; in other files they are unknown. */
+/* The algorithms of digests in files. CRC-32 occurs only in ZIP archives, and those that are not
+ * here only in requests; in other files they are unknown. */
 struct spelling {
     const char *prefix;
     enum zt_digest_algorithm algorithm;
@@ -157,6 +158,10 @@ static const char *format_prefix(enum zt_digest_algorithm algorithm)
         return "crc32:";
     case ZT_DIGEST_SHA1:
         return "sha1:";
+    case ZT_DIGEST_MD5:
+        return "md5:";
+    case ZT_DIGEST_CRC64:
+        return "crc64:";
     case ZT_DIGEST_SHA512:
         break;
     }
@@ -178,10 +183,10 @@ void zt_digest_format(const struct zt_digest *digest, char out_text[ZT_DIGEST_TE
 
 struct zt_hasher {
     enum zt_digest_algorithm algorithm;
-    uint32_t crc;
+    uint64_t crc;
     struct zt_sha256 sha256; /* used if has_sha256 */
     bool has_sha256;
-    EVP_MD_CTX *sha; /* any other SHA */
+    EVP_MD_CTX *evp; /* MD5 and any other SHA */
     XXH3_state_t *xxh3;
     bool is_finished;
 };
@@ -227,9 +232,12 @@ uint32_t zt_crc32c(uint32_t crc, const void *bytes, size_t length)
     return ~crc;
 }
 
+/* Six times as fast as zlib's. */
 uint32_t zt_crc32(uint32_t crc, const void *bytes, size_t length)
 {
-    return (uint32_t)crc32_z(crc, bytes, length);
+    crc = crc32_gzip_refl(crc, bytes, length);
+    end_wide_code();
+    return crc;
 }
 
 uint32_t zt_crc32_combine(uint32_t first, uint32_t second, uint64_t second_length)
@@ -250,17 +258,17 @@ void zt_xxh3_128(const void *bytes, size_t length, uint64_t out_words[2])
     out_words[1] = hash.low64;
 }
 
-static bool start_sha(struct zt_hasher *hasher, const EVP_MD *kind)
+static bool start_evp(struct zt_hasher *hasher, const EVP_MD *kind)
 {
-    hasher->sha = EVP_MD_CTX_new();
-    return hasher->sha != NULL && EVP_DigestInit_ex(hasher->sha, kind, NULL) == 1;
+    hasher->evp = EVP_MD_CTX_new();
+    return hasher->evp != NULL && EVP_DigestInit_ex(hasher->evp, kind, NULL) == 1;
 }
 
 static bool start_sha256(struct zt_hasher *hasher)
 {
     hasher->has_sha256 = zt_sha256_is_native();
     if (!hasher->has_sha256)
-        return start_sha(hasher, EVP_sha256());
+        return start_evp(hasher, EVP_sha256());
     zt_sha256_begin(&hasher->sha256);
     return true;
 }
@@ -271,14 +279,17 @@ static bool start(struct zt_hasher *hasher)
     case ZT_DIGEST_SHA256:
         return start_sha256(hasher);
     case ZT_DIGEST_SHA512:
-        return start_sha(hasher, EVP_sha512());
+        return start_evp(hasher, EVP_sha512());
     case ZT_DIGEST_SHA1:
-        return start_sha(hasher, EVP_sha1());
+        return start_evp(hasher, EVP_sha1());
+    case ZT_DIGEST_MD5:
+        return start_evp(hasher, EVP_md5());
     case ZT_DIGEST_XXH3:
         hasher->xxh3 = XXH3_createState();
         return hasher->xxh3 != NULL && XXH3_64bits_reset(hasher->xxh3) == XXH_OK;
     case ZT_DIGEST_CRC32C:
     case ZT_DIGEST_CRC32:
+    case ZT_DIGEST_CRC64:
         return true;
     }
     return false;
@@ -314,16 +325,20 @@ void zt_hasher_update(struct zt_hasher *hasher, const void *bytes, size_t length
     case ZT_DIGEST_SHA256:
     case ZT_DIGEST_SHA512:
     case ZT_DIGEST_SHA1:
-        updated = EVP_DigestUpdate(hasher->sha, bytes, length);
+    case ZT_DIGEST_MD5:
+        updated = EVP_DigestUpdate(hasher->evp, bytes, length);
         break;
     case ZT_DIGEST_XXH3:
         updated = XXH3_64bits_update(hasher->xxh3, bytes, length) == XXH_OK;
         break;
     case ZT_DIGEST_CRC32C:
-        hasher->crc = zt_crc32c(hasher->crc, bytes, length);
+        hasher->crc = zt_crc32c((uint32_t)hasher->crc, bytes, length);
         break;
     case ZT_DIGEST_CRC32:
-        hasher->crc = zt_crc32(hasher->crc, bytes, length);
+        hasher->crc = zt_crc32((uint32_t)hasher->crc, bytes, length);
+        break;
+    case ZT_DIGEST_CRC64:
+        hasher->crc = zt_crc64_nvme(hasher->crc, bytes, length);
         break;
     }
     /* Neither library can fail after a successful start. */
@@ -370,7 +385,8 @@ void zt_hasher_finish(struct zt_hasher *hasher, struct zt_digest *out_digest)
     case ZT_DIGEST_SHA256:
     case ZT_DIGEST_SHA512:
     case ZT_DIGEST_SHA1:
-        finished = EVP_DigestFinal_ex(hasher->sha, out_digest->bytes, &length);
+    case ZT_DIGEST_MD5:
+        finished = EVP_DigestFinal_ex(hasher->evp, out_digest->bytes, &length);
         out_digest->length_bytes = (uint8_t)length;
         break;
     case ZT_DIGEST_XXH3:
@@ -379,6 +395,9 @@ void zt_hasher_finish(struct zt_hasher *hasher, struct zt_digest *out_digest)
     case ZT_DIGEST_CRC32C:
     case ZT_DIGEST_CRC32:
         put_big_endian(out_digest, hasher->crc, 4);
+        break;
+    case ZT_DIGEST_CRC64:
+        put_big_endian(out_digest, hasher->crc, 8);
         break;
     }
     assert(finished == 1);
@@ -389,7 +408,7 @@ void zt_hasher_free(struct zt_hasher *hasher)
 {
     if (hasher == NULL)
         return;
-    EVP_MD_CTX_free(hasher->sha);
+    EVP_MD_CTX_free(hasher->evp);
     XXH3_freeState(hasher->xxh3);
     free(hasher);
 }

@@ -44,6 +44,9 @@ TEST(hashers_give_the_published_vectors)
     assert_digest(ZT_DIGEST_SHA256, "abc",
                   "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     assert_digest(ZT_DIGEST_SHA1, "abc", "sha1:a9993e364706816aba3e25717850c26c9cd0d89d");
+    assert_digest(ZT_DIGEST_MD5, "abc", "md5:900150983cd24fb0d6963f7d28e17f72");
+    assert_digest(ZT_DIGEST_CRC64, "", "crc64:0000000000000000");
+    assert_digest(ZT_DIGEST_CRC64, "123456789", "crc64:ae8b14860a799888");
     assert_digest(ZT_DIGEST_SHA512, "abc",
                   "sha512:ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
                   "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f");
