@@ -32,6 +32,7 @@
 #include "hub/write/staged_objects.h"
 #include "hub/xet/session.h"
 #include "numbers/component_numbers.h"
+#include "s3/s3api_key_list.h"
 #include "serve/confinement.h"
 #include "serve/idle_memory.h"
 #include "serve/root.h"
@@ -125,6 +126,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->numbers_memo = numbers_memo_new();
     server->manifests = manifest_memo_new();
     server->hub = hub_repos_new(server);
+    server->s3_lists = s3api_key_lists_new();
     server->hash_queue = hash_queue_new(server, worker_count(&instance->config) / 2);
     server->hashes = file_hashes_new(server);
     server->verifier = server->hash_queue != NULL ? verifier_new(server) : NULL;
@@ -136,9 +138,9 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->is_loaded = catalog_is_loaded;
     server->poll_changes = catalog_poll_changes;
     if (server->decoded == NULL || server->exports == NULL || server->numbers_memo == NULL ||
-        server->manifests == NULL || server->hub == NULL || server->verifier == NULL ||
-        server->hashes == NULL || server->hash_queue == NULL || server->registry == NULL ||
-        server->kept == NULL || server->catalog == NULL) {
+        server->manifests == NULL || server->hub == NULL || server->s3_lists == NULL ||
+        server->verifier == NULL || server->hashes == NULL || server->hash_queue == NULL ||
+        server->registry == NULL || server->kept == NULL || server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }
@@ -479,6 +481,7 @@ static void free_parts(struct server *server)
     memo_free(server->numbers_memo);
     memo_free(server->manifests);
     hub_repos_free(server->hub);
+    memo_free(server->s3_lists);
     memo_free(server->exports);
     decoded_cache_free(server->decoded);
     verifier_free(server->verifier);
