@@ -256,8 +256,8 @@ static struct memo_charge charge_of(const struct s3api_key_list *list)
         list->capacity * sizeof(*list->keys) + list->texts.held_bytes + sizeof(*list), 1};
 }
 
-/* Returns true if the list is recent enough for the request. A list that was begun after the request
- * arrived always is. */
+/* Returns true if the list is recent enough for the request. A list that was begun after the
+ * request arrived always is. */
 static bool is_fresh(const struct s3api_key_list *list, const struct s3api_key_lookup *lookup)
 {
     const int64_t age_ms = lookup->begun_ms - list->begun_ms;

@@ -1,8 +1,367 @@
-/* ListObjects and ListObjectsV2. */
+/* ListObjects, versions 1 and 2. A list with the delimiter "/" reads one folder; all others read
+ * everything below the prefix (s3api_key_list.h). */
+#include <assert.h>
+#include <string.h>
+
+#include "api/file_access.h"
+#include "api/resolve.h"
+#include "api/stored_reply.h"
+#include "base/decimal.h"
+#include "http/exchange/authorize.h"
 #include "http/exchange/s3api_error.h"
+#include "http/fields/uri.h"
 #include "s3/handlers.h"
+#include "s3/s3api_key_list.h"
+#include "s3/s3api_listing.h"
+#include "s3/s3api_request.h"
+#include "s3/s3api_xml.h"
+
+/* The state of a request. */
+struct list {
+    bool is_second; /* version 2 of the API */
+    bool is_url;    /* names are percent-encoded */
+    bool has_owner;
+    bool has_start; /* start-after was sent */
+    bool has_token;
+    struct zt_text start; /* start-after or marker */
+    struct zt_text token;
+    struct s3api_page_query query;
+    struct s3api_key_lookup lookup;
+    struct xml_writer *xml;
+    struct s3api_page page;
+};
+
+static void release(void *thing)
+{
+    s3api_key_lookup_end(&((struct list *)thing)->lookup);
+}
+
+/* --- what the client may see --- */
+
+struct finding {
+    const struct request *request;
+    bool is_found;
+};
+
+static bool stop_at_seen(void *context, const char *path, const struct file_identity *identity)
+{
+    struct finding *finding = context;
+
+    finding->is_found =
+        identity != NULL && client_may_read_file(finding->request, zt_text_from(path));
+    return !finding->is_found;
+}
+
+/* Returns true if there is a file below the folder that the client may see; otherwise no key has
+ * the common prefix. In a bucket folders exist only with keys, and each check would be a
+ * request. */
+static bool sees_in_folder(const struct request *request, const struct s3api_key *folder)
+{
+    struct store *store = request->server->store;
+    struct finding finding = {request, false};
+    char path[MODEL_PATH_SIZE];
+
+    assert(folder->length > 1 && folder->length <= sizeof(path));
+    memcpy(path, folder->text, folder->length - 1);
+    path[folder->length - 1] = '\0';
+    if (!authorize_sees_folder(request, zt_text_from(path)))
+        return false;
+    if (store_is_remote(store))
+        return true;
+    (void)store->ops->walk(store, path, true, stop_at_seen, &finding, NULL);
+    return finding.is_found;
+}
+
+static const struct s3api_key *find_key(const struct request *request, size_t index)
+{
+    const struct list *list = request->context;
+
+    assert(index < list->lookup.list->count);
+    return &list->lookup.list->keys[index];
+}
+
+static struct zt_text key_at(void *context, size_t index)
+{
+    const struct s3api_key *key = find_key(context, index);
+
+    return (struct zt_text){key->text, key->length};
+}
+
+static bool is_seen(void *context, size_t index)
+{
+    const struct s3api_key *key = find_key(context, index);
+
+    return key->is_folder ? sees_in_folder(context, key)
+                          : client_may_read_file(context, (struct zt_text){key->text, key->length});
+}
+
+/* --- the document --- */
+
+static void write_owner(struct list *list, const char *bucket)
+{
+    xml_write_open(list->xml, "Owner", NULL);
+    xml_write_string(list->xml, "ID", bucket);
+    xml_write_string(list->xml, "DisplayName", bucket);
+    xml_write_close(list->xml, "Owner");
+}
+
+static void write_key(struct list *list, const struct s3api_key *key, const char *bucket)
+{
+    struct xml_writer *xml = list->xml;
+    char etag[S3API_ETAG_SIZE];
+
+    assert(!key->is_folder);
+    s3api_etag(key->text, &key->identity, etag);
+    xml_write_open(xml, "Contents", NULL);
+    s3api_xml_key(xml, "Key", (struct zt_text){key->text, key->length}, list->is_url);
+    s3api_xml_time(xml, "LastModified", stored_modified(key->identity.modified_ns));
+    xml_write_string(xml, "ETag", etag);
+    xml_write_uint(xml, "Size", key->identity.size_bytes);
+    xml_write_string(xml, "StorageClass", "STANDARD");
+    if (list->has_owner)
+        write_owner(list, bucket);
+    xml_write_close(xml, "Contents");
+}
+
+static void write_prefix(const struct list *list, struct zt_text prefix)
+{
+    xml_write_open(list->xml, "CommonPrefixes", NULL);
+    s3api_xml_key(list->xml, "Prefix", prefix, list->is_url);
+    xml_write_close(list->xml, "CommonPrefixes");
+}
+
+/* Writes where the next page begins. In version 1, clients continue after the last key if there is
+ * no delimiter. */
+static void write_next(const struct list *list)
+{
+    char token[S3API_TOKEN_SIZE(MODEL_PATH_SIZE)];
+    struct zt_text last;
+
+    if (!list->page.is_truncated)
+        return;
+    assert(list->page.count > 0);
+    last = list->page.items[list->page.count - 1].key;
+    if (list->is_second) {
+        assert(last.length <= MODEL_PATH_SIZE);
+        s3api_token_write(last, token);
+        xml_write_string(list->xml, "NextContinuationToken", token);
+    } else if (list->query.delimiter.length > 0) {
+        s3api_xml_key(list->xml, "NextMarker", last, list->is_url);
+    }
+}
+
+/* Writes the elements that repeat the request. SDKs decode the prefix only in version 2. */
+static void write_query(const struct list *list, const char *bucket)
+{
+    struct xml_writer *xml = list->xml;
+
+    xml_write_string(xml, "Name", bucket);
+    s3api_xml_key(xml, "Prefix", list->query.prefix, list->is_second && list->is_url);
+    if (!list->is_second)
+        s3api_xml_key(xml, "Marker", list->start, list->is_url);
+    if (list->is_second && list->has_start)
+        s3api_xml_key(xml, "StartAfter", list->start, list->is_url);
+    if (list->is_second && list->has_token)
+        xml_write_text(xml, "ContinuationToken", list->token);
+    if (list->query.delimiter.length > 0)
+        s3api_xml_key(xml, "Delimiter", list->query.delimiter, list->is_url);
+    xml_write_uint(xml, "MaxKeys", list->query.limit);
+    if (list->is_url)
+        xml_write_string(xml, "EncodingType", "url");
+    if (list->is_second)
+        xml_write_uint(xml, "KeyCount", list->page.count);
+}
+
+static void write_document(struct request *request, struct list *list)
+{
+    const char *bucket = request->server->config->s3.bucket;
+
+    s3api_xml_begin(list->xml, "ListBucketResult");
+    write_query(list, bucket);
+    write_next(list);
+    xml_write_bool(list->xml, "IsTruncated", list->page.is_truncated);
+    for (size_t i = 0; i < list->page.count; i++)
+        if (!list->page.items[i].is_prefix)
+            write_key(list, find_key(request, list->page.items[i].index), bucket);
+    for (size_t i = 0; i < list->page.count; i++)
+        if (list->page.items[i].is_prefix)
+            write_prefix(list, list->page.items[i].key);
+    xml_write_close(list->xml, "ListBucketResult");
+}
+
+static void list_on_worker(struct request *request)
+{
+    struct list *list = request->context;
+    struct s3api_keys keys = {.key_at = key_at, .is_seen = is_seen, .context = request};
+
+    if (!s3api_key_lookup_run(request->server, &list->lookup))
+        return;
+    keys.count = list->lookup.list->count;
+    s3api_page_select(&keys, &list->query, &list->page);
+    write_document(request, list);
+    s3api_key_lookup_end(&list->lookup);
+}
+
+/* --- the query --- */
+
+/* Reads a query parameter; absent ones are empty. '+' is a blank, as some SDKs write it. Returns
+ * false if it has replied. */
+static bool read_text(struct request *request, const char *name, bool *out_is_there,
+                      struct zt_text *out_text)
+{
+    struct zt_text raw;
+    char *text;
+
+    *out_text = (struct zt_text){"", 0};
+    *out_is_there = query_find(request_target(request), name, 0, &raw);
+    if (!*out_is_there || raw.length == 0)
+        return true;
+    text = request_copy(request, raw.bytes, raw.length);
+    if (text == NULL) {
+        problem_reply_no_memory(request);
+        return false;
+    }
+    for (size_t i = 0; i < raw.length; i++)
+        if (text[i] == '+')
+            text[i] = ' ';
+    out_text->bytes = text;
+    if (percent_decode((struct zt_text){text, raw.length}, text, &out_text->length))
+        return true;
+    s3api_problem(request, S3API_INVALID_ARGUMENT, "%s has a malformed percent-escape", name);
+    return false;
+}
+
+/* Returns false if it has replied. */
+static bool read_limit(struct request *request, size_t *out_limit)
+{
+    struct zt_text text;
+    uint64_t limit = S3API_PAGE_MAX;
+    bool is_there;
+
+    if (!read_text(request, "max-keys", &is_there, &text))
+        return false;
+    if (text.length > 0 && !zt_decimal_read(text, INT32_MAX, &limit)) {
+        s3api_problem(request, S3API_INVALID_ARGUMENT, "max-keys must be a number from 0 to %d",
+                      INT32_MAX);
+        return false;
+    }
+    *out_limit = limit < S3API_PAGE_MAX ? (size_t)limit : S3API_PAGE_MAX;
+    return true;
+}
+
+/* Returns false if it has replied. */
+static bool read_encoding(struct request *request, struct list *list)
+{
+    struct zt_text text;
+    bool is_there;
+
+    if (!read_text(request, "encoding-type", &is_there, &text))
+        return false;
+    list->is_url = zt_text_is(text, "url");
+    if (text.length == 0 || list->is_url)
+        return true;
+    s3api_problem(request, S3API_INVALID_ARGUMENT, "encoding-type must be url");
+    return false;
+}
+
+/* Finds where the page begins. Returns false if it has replied. */
+static bool read_start(struct request *request, struct list *list)
+{
+    struct s3api_page_query *query = &list->query;
+    char *key;
+
+    if (!read_text(request, list->is_second ? "start-after" : "marker", &list->has_start,
+                   &list->start) ||
+        (list->is_second &&
+         !read_text(request, "continuation-token", &list->has_token, &list->token)))
+        return false;
+    query->after = list->start;
+    if (list->token.length == 0)
+        return true;
+    key = request_allocate(request, list->token.length);
+    if (key == NULL) {
+        problem_reply_no_memory(request);
+        return false;
+    }
+    query->after.bytes = key;
+    if (s3api_token_read(list->token, key, list->token.length, &query->after.length))
+        return true;
+    s3api_problem(request, S3API_INVALID_ARGUMENT, "the continuation token is not valid");
+    return false;
+}
+
+/* Returns false if it has replied. */
+static bool read_query(struct request *request, struct list *list)
+{
+    struct zt_text text;
+    bool is_there;
+
+    if (!read_text(request, "list-type", &is_there, &text))
+        return false;
+    list->is_second = zt_text_is(text, "2");
+    if (!read_text(request, "fetch-owner", &is_there, &text))
+        return false;
+    list->has_owner = list->is_second && zt_text_is(text, "true");
+    return read_text(request, "prefix", &is_there, &list->query.prefix) &&
+           read_text(request, "delimiter", &is_there, &list->query.delimiter) &&
+           read_limit(request, &list->query.limit) && read_encoding(request, list) &&
+           read_start(request, list);
+}
+
+/* --- the request --- */
+
+static enum outcome reply_failure(struct request *request, const struct list *list)
+{
+    const struct zt_error *error = &list->lookup.error;
+
+    switch (error->status) {
+    case ZT_LIMIT:
+        return s3api_problem(request, S3API_INVALID_REQUEST, "%s; list with a delimiter",
+                             error->message);
+    case ZT_UNAVAILABLE:
+        return problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
+    default:
+        return problem_reply_error(request, error);
+    }
+}
+
+/* Returns NULL if it has replied. */
+static struct list *begin(struct request *request)
+{
+    struct list *list;
+
+    if (!s3api_finds_bucket(request))
+        return NULL;
+    list = request_allocate(request, sizeof(*list));
+    if (list == NULL) {
+        problem_reply_no_memory(request);
+        return NULL;
+    }
+    memset(list, 0, sizeof(*list));
+    request->context = list;
+    list->xml = s3api_xml_new(request);
+    if (list->xml == NULL || !read_query(request, list))
+        return NULL;
+    s3api_key_lookup_begin(request->server, list->query.prefix,
+                           zt_text_is(list->query.delimiter, "/"), list->query.after.length > 0,
+                           &list->lookup);
+    request_hold(request, list, release);
+    return list;
+}
 
 enum outcome s3api_list_objects(struct request *request)
 {
-    return s3api_problem(request, S3API_NOT_IMPLEMENTED, "this operation is not supported yet");
+    struct list *list = request->context;
+
+    if (list == NULL) {
+        list = begin(request);
+        return list != NULL ? request_work_long(request, list_on_worker) : OUTCOME_READY;
+    }
+    if (list->lookup.is_busy)
+        return s3api_key_lookup_wait(&list->lookup, request_waiter(request))
+                   ? OUTCOME_WAITING
+                   : request_work_long(request, list_on_worker);
+    if (list->xml->text.length == 0 && !list->xml->text.failed)
+        return reply_failure(request, list);
+    return s3api_xml_reply(request, 200, list->xml);
 }

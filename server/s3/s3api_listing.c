@@ -37,8 +37,8 @@ static size_t find(const struct s3api_keys *keys, size_t low, struct zt_text tex
     return low;
 }
 
-/* Returns the index of the first key, from a given one on, that does not begin with the prefix. That
- * one begins with it. */
+/* Returns the index of the first key, from a given one on, that does not begin with the prefix.
+ * That one begins with it. */
 static size_t find_end(const struct s3api_keys *keys, size_t low, struct zt_text prefix)
 {
     size_t high = keys->count;
