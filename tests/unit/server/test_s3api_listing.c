@@ -291,9 +291,7 @@ TEST(keys_below_a_common_prefix_are_not_looked_at)
 
 TEST(tokens_name_a_key)
 {
-    static const char *const keys[] = {"a", "a/b+c %&<>",
-                                       "gr\xC3\xB6\xC3\x9F"
-                                       "e/\xE6\x97\xA5.zt"};
+    static const char *const keys[] = {"a", "a/b+c %&<>", "gr\xC3\xB6\xC3\x9F/\xE6\x97\xA5.zt"};
     static const char *const wrong[] = {"", "*", "YQ=", "YQ==", "YR", "Y", "a b", "\xC3\xB6"};
     char token[S3API_TOKEN_SIZE(64)];
     char key[64];
