@@ -19,6 +19,7 @@
 #include "http/exchange/representation.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
+#include "http/exchange/s3api_fields.h"
 #include "http/exchange/timing.h"
 #include "http/fields/conditional.h"
 #include "http/fields/digest_fields.h"
@@ -241,7 +242,9 @@ void answer_choose_ranges(struct request *request)
         reply_unsatisfiable(request);
         break;
     case RANGES_SATISFIABLE:
-        send_ranges(request, &set);
+        /* S3 has no answers of several parts, and sends the whole object. */
+        if (set.count == 1 || !request_is_s3(request))
+            send_ranges(request, &set);
         break;
     }
 }
@@ -393,6 +396,16 @@ static void add_type(struct request *request, struct field_list *list)
         add(list, "Content-Range", content_range_text(request));
 }
 
+static void add_checksum(struct request *request, struct field_list *list)
+{
+    bool is_whole;
+    const char *checksum = s3api_checksum(request, &is_whole);
+
+    add(list, "x-amz-checksum-sha256", checksum);
+    if (checksum != NULL && is_whole)
+        add(list, "x-amz-checksum-type", "FULL_OBJECT");
+}
+
 /* Adds the fields that describe the bytes. */
 static void add_content(struct request *request, struct field_list *list)
 {
@@ -407,6 +420,8 @@ static void add_content(struct request *request, struct field_list *list)
         add(list, "Repr-Digest", digest_text(request, reply->sha256));
     if (state->has_content_sha256 && reply->status == 200)
         add(list, "Content-Digest", digest_text(request, state->content_sha256));
+    if (request_is_s3(request))
+        add_checksum(request, list);
     for (unsigned i = 0; i < reply->field_count; i++)
         add(list, reply->fields[i].name, reply->fields[i].value);
 }

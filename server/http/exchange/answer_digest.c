@@ -11,6 +11,7 @@
 #include "digests/file_hashes.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
+#include "http/exchange/s3api_fields.h"
 #include "http/fields/digest_fields.h"
 #include "zt/digest.h"
 
@@ -151,11 +152,29 @@ static void recall_whole(struct request *request)
 static void recall_body(struct request *request)
 {
     struct request_state *state = request_state(request);
+    const char *key;
 
     assert(!state->ranged || request->reply.status == 200);
     if (state->ranged && state->parts_type == NULL && !state->has_content_sha256)
         state->has_content_sha256 =
             range_is_known(request, state->range.first, state->range.length, state->content_sha256);
+    if (!state->wants_content || state->has_content_sha256 || request->server->hashes == NULL)
+        return;
+    key = s3api_checksum_key(request);
+    state->has_content_sha256 =
+        key != NULL && answer_hashes_find(request->server->hashes, request->route->pattern, key,
+                                          state->content_sha256);
+}
+
+/* Clients of S3 fetch the same parts again and again. */
+static void keep_body(struct request *request)
+{
+    struct file_hashes *hashes = request->server->hashes;
+    const char *key = hashes != NULL ? s3api_checksum_key(request) : NULL;
+
+    if (key != NULL)
+        answer_hashes_keep(hashes, request->route->pattern, key,
+                           request_state(request)->content_sha256);
 }
 
 /* Returns true if hashing would fetch remote bytes that are not even sent: a client's preference
@@ -257,6 +276,7 @@ static bool finish_hashing(struct digesting *digesting)
     } else if (is_trusted) {
         memcpy(state->content_sha256, digesting->task.digests, sizeof(state->content_sha256));
         state->has_content_sha256 = true;
+        keep_body(request);
     }
     end_hashing(digesting);
     return is_trusted;
@@ -335,7 +355,8 @@ static void read_wishes(struct request *request)
 
     state->wants_repr = digest_field_wants_sha256(request_header(request, "Want-Repr-Digest")) > 0;
     state->wants_content =
-        digest_field_wants_sha256(request_header(request, "Want-Content-Digest")) > 0;
+        digest_field_wants_sha256(request_header(request, "Want-Content-Digest")) > 0 ||
+        (request_is_s3(request) && s3api_wants_checksum(request));
 }
 
 enum outcome answer_digest_find(struct request *request)

@@ -13,6 +13,7 @@
 #include "http/exchange/cors.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
+#include "http/exchange/s3api_fields.h"
 #include "http/exchange/timing.h"
 #include "http/exchange/trace.h"
 #include "http/fields/conditional.h"
@@ -314,6 +315,11 @@ bool exchange_receive(struct request *request, const void *bytes, size_t length)
 
 /* --- handle, preconditions --- */
 
+static const char *read_tags(struct request *request, const char *name)
+{
+    return request_is_s3(request) ? s3api_tags(request, name) : request_header(request, name);
+}
+
 /* Runs before all steps, so that a 304 costs no verification or decoding. */
 static void check_preconditions(struct request *request)
 {
@@ -323,8 +329,8 @@ static void check_preconditions(struct request *request)
     if (!is_read(request) || reply->status != 200 || reply->etag == NULL)
         return;
     preconditions = (struct preconditions){
-        .if_match = request_header(request, "If-Match"),
-        .if_none_match = request_header(request, "If-None-Match"),
+        .if_match = read_tags(request, "If-Match"),
+        .if_none_match = read_tags(request, "If-None-Match"),
         .if_modified_since = request_header(request, "If-Modified-Since"),
         .if_unmodified_since = request_header(request, "If-Unmodified-Since"),
     };

@@ -27,6 +27,7 @@ struct kept_answer {
     struct answer answer;
     uint64_t head_bytes;
     uint64_t hash;
+    char id[REQUEST_ID_SIZE]; /* of the request for which it was made; S3 answers contain it */
     size_t model_length;
     size_t key_length;
     char texts[]; /* the name of the model, followed by the key */
@@ -50,7 +51,7 @@ static bool put(struct response_cache *kept, const char *text, size_t length)
 static bool make_key(struct response_cache *kept, const struct request *request)
 {
     const struct request_state *state = request_state_const(request);
-    const char method = (char)request->method;
+    const char method = (char)(request->method + (state->is_of_s3_listener ? METHOD_UNKNOWN : 0));
 
     kept->key_length = 0;
     if (!put(kept, &method, 1) || !put(kept, state->target, state->target_length))
@@ -149,7 +150,9 @@ struct MHD_Response *response_cache_give(struct request *request)
     if (kept->client != NULL)
         request_set_client(request, kept->client);
     request->names[0] = (struct zt_text){kept->texts, kept->model_length};
-    if (log_enabled(LOG_LEVEL_INFO))
+    if (request_is_s3(request))
+        memcpy(request->id, kept->id, sizeof(request->id));
+    else if (log_enabled(LOG_LEVEL_INFO))
         trace_make_id(request->id);
     state->answer = kept->answer;
     state->head_bytes = kept->head_bytes;
@@ -199,6 +202,7 @@ static struct kept_answer *make(const struct response_cache *kept, struct reques
     answer->answer.segments = NULL;
     answer->answer.fields = NULL;
     answer->answer.field_count = 0;
+    memcpy(answer->id, request->id, sizeof(answer->id));
     if (model.length > 0)
         memcpy(answer->texts, model.bytes, model.length);
     memcpy(answer->texts + model.length, kept->key, kept->key_length);
