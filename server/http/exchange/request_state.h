@@ -116,7 +116,7 @@ struct request_state {
     uint8_t content_sha256[32]; /* of the body as sent */
     struct digesting *digesting;
     struct sigv4_body *signed_body; /* signed_request.h; NULL: not read yet */
-    bool has_own_id; /* request.id is the client's */
+    bool has_own_id;                /* request.id is the client's */
     char trace_id[TRACE_ID_SIZE];
     const struct peer *peer; /* the connection's (client.h); NULL: unknown */
     const char *forwarded;   /* the client, if a trusted proxy names it (client.h); else NULL */

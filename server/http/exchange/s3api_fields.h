@@ -12,8 +12,8 @@ const char *s3api_tags(struct request *request, const char *name);
  * the part is short enough to be hashed before it is sent. */
 bool s3api_wants_checksum(struct request *request);
 
-/* Returns the key under which the checksum of the part that is sent is remembered, beside the route;
- * NULL if there is none. */
+/* Returns the key under which the checksum of the part that is sent is remembered; NULL if there is
+ * none. */
 const char *s3api_checksum_key(struct request *request);
 
 /* Returns the SHA-256 of exactly the bytes that are sent, in base64; NULL if it is unknown.
