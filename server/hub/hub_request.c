@@ -14,7 +14,7 @@
 #include "http/exchange/router.h"
 #include "http/fields/uri.h"
 #include "hub/hub_problem.h"
-#include "hub/model_view.h"
+#include "views/model_view.h"
 #include "zt/utf8.h"
 
 /* Without tokens clients have no name, but a login must not fail because of that. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "hub/model_view.h"
+#include "views/model_view.h"
 
 #define REPOS_MAX       1000000
 #define CONFIG          "config.json"

@@ -15,10 +15,10 @@
 #include "hub/handlers.h"
 #include "hub/hub_problem.h"
 #include "hub/hub_request.h"
-#include "hub/model_view.h"
 #include "hub/pointer.h"
 #include "hub/version_views.h"
 #include "tree/stored_file.h"
+#include "views/model_view.h"
 
 struct resolve {
     struct hub_request hub; /* first */

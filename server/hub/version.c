@@ -11,10 +11,10 @@
 #include "base/hex.h"
 #include "base/server.h"
 #include "digests/file_hashes.h"
-#include "hub/model_view.h"
 #include "hub/pointer.h"
 #include "hub/version_views.h"
 #include "tree/tree_listing.h"
+#include "views/model_view.h"
 #include "zt/digest.h"
 
 /* Limits of hashing for a request. Small: done at once, so that a folder of settings has its final

@@ -17,7 +17,7 @@
 #include "catalog/catalog.h"
 #include "derived/export_source.h"
 #include "digests/file_hashes.h"
-#include "hub/model_view.h"
+#include "views/model_view.h"
 
 #define ONLY              "model"
 #define SAFETENSORS       ".safetensors"

@@ -4,8 +4,8 @@
 #include "model_world.h"
 #include "tests.h"
 
-#include "hub/model_view.h"
 #include "hub/version.h"
+#include "views/model_view.h"
 
 #define MODEL "o/m.zt"
 #define VIEW  "model.safetensors"

@@ -1,5 +1,5 @@
 /* Decides which models have a view, and plans its files and their lengths. */
-#include "hub/model_view.h"
+#include "views/model_view.h"
 
 #include <assert.h>
 #include <inttypes.h>

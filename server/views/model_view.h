@@ -1,7 +1,7 @@
 /* A view: the safetensors files that a model of another format would have as safetensors, one or
  * several with an index. They are virtual: an export makes their bytes on request. */
-#ifndef HUB_MODEL_VIEW_H
-#define HUB_MODEL_VIEW_H
+#ifndef VIEWS_MODEL_VIEW_H
+#define VIEWS_MODEL_VIEW_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
