@@ -1,97 +1,34 @@
-/* Reads the tokens file: bounded, and strict, because a misread line may grant access. No message
- * repeats a field that may be a token, wherever it was put by mistake. */
+/* Reads the tokens file. */
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "access/grants_state.h"
+#include "access/line_reader.h"
 #include "base/glob.h"
 #include "base/hex.h"
 #include "base/memory.h"
 #include "input/text_file.h"
 #include "zt/digest.h"
-#include "zt/utf8.h"
 
 #define KEY "auth.tokens"
-/* Longer than any line that makes sense: the globs of a line fit into a set. */
-#define LINE_MAX_BYTES (GLOB_SET_BYTES_MAX + 1024)
 /* Bytes of a certificate's name or of a glob of subjects. */
 #define IDENTITY_MAX 1024
-/* A glob and the reason why it is wrong. */
-#define WHAT_SIZE (GLOB_MAX + 128)
 
 struct reader {
+    struct line_reader lines; /* first */
     struct grants *grants;
-    const char *path;
-    char *error;
-    size_t error_size;
-    unsigned line; /* from 1 */
-    char *at;      /* in the line */
-    char *end;     /* of the line: a NUL */
 };
 
-__attribute__((format(printf, 2, 3))) static bool fail(const struct reader *reader,
-                                                       const char *format, ...)
-{
-    char what[WHAT_SIZE];
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(what, sizeof(what), format, arguments);
-    va_end(arguments);
-    snprintf(reader->error, reader->error_size, KEY ": %s, line %u: %s", reader->path, reader->line,
-             what);
-    return false;
-}
-
 /* --- fields --- */
-
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
-/* Cuts out the next field and ends it with a NUL. False at the end of the line, or at a comment. */
-static bool take_field(struct reader *reader, struct zt_text *out_field)
-{
-    char *begin = reader->at;
-    char *end;
-
-    assert(reader->at <= reader->end);
-    while (is_blank(*begin))
-        begin++;
-    if (begin == reader->end || *begin == '#')
-        return false;
-    for (end = begin; end < reader->end && !is_blank(*end);)
-        end++;
-    reader->at = end < reader->end ? end + 1 : end;
-    *end = '\0';
-    *out_field = (struct zt_text){begin, (size_t)(end - begin)};
-    return true;
-}
 
 static bool read_name(const struct reader *reader, struct zt_text field, struct entry *entry)
 {
     if (field.length > GRANT_NAME_MAX)
-        return fail(reader, "the name is longer than %d bytes", GRANT_NAME_MAX);
+        return line_reader_fail(&reader->lines, "the name is longer than %d bytes", GRANT_NAME_MAX);
     entry->grant.name = field.bytes;
     return true;
-}
-
-static bool read_scope(const struct reader *reader, struct zt_text field, struct entry *entry)
-{
-    static const char *const words[] = {
-        [SCOPE_READ] = "read", [SCOPE_WRITE] = "write", [SCOPE_ADMIN] = "admin"};
-
-    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (zt_text_is(field, words[i])) {
-            entry->grant.scope = (enum scope)i;
-            return true;
-        }
-    }
-    return fail(reader, "the second field is the scope: read, write or admin");
 }
 
 /* What follows a prefix like "mtls:"; false if the field has another one. */
@@ -108,9 +45,10 @@ static bool take_prefix(struct zt_text field, const char *prefix, struct zt_text
 static bool check_identity(const struct reader *reader, struct zt_text identity)
 {
     if (identity.length == 0)
-        return fail(reader, "the third field has no text after its colon");
+        return line_reader_fail(&reader->lines, "the third field has no text after its colon");
     if (identity.length > IDENTITY_MAX)
-        return fail(reader, "the third field is longer than %d bytes", IDENTITY_MAX);
+        return line_reader_fail(&reader->lines, "the third field is longer than %d bytes",
+                                IDENTITY_MAX);
     return true;
 }
 
@@ -119,11 +57,11 @@ static bool read_subject(const struct reader *reader, struct zt_text glob, struc
     if (!check_identity(reader, glob))
         return false;
     if (!glob_is_valid(glob))
-        return fail(reader, "the subject is not a glob: a [ is not closed");
+        return line_reader_fail(&reader->lines, "the subject is not a glob: a [ is not closed");
     entry->proof = PROOF_SUBJECT;
     entry->is.subject.glob = glob;
     entry->is.subject.set = glob_set_new(&glob, 1);
-    return entry->is.subject.set != NULL || fail(reader, "out of memory");
+    return entry->is.subject.set != NULL || line_reader_fail(&reader->lines, "out of memory");
 }
 
 static bool read_hash(const struct reader *reader, struct zt_text field, struct entry *entry)
@@ -131,10 +69,12 @@ static bool read_hash(const struct reader *reader, struct zt_text field, struct 
     uint8_t bytes[sizeof(entry->is.sha256)];
 
     if (field.length != 2 * sizeof(bytes))
-        return fail(reader, "the third field is the token's SHA-256 (64 hexadecimal digits), "
-                            "mtls:NAME or jwt:SUBJECT");
+        return line_reader_fail(&reader->lines,
+                                "the third field is the token's SHA-256 (64 hexadecimal digits), "
+                                "mtls:NAME or jwt:SUBJECT");
     if (!zt_hex_read(field, bytes, sizeof(bytes)))
-        return fail(reader, "the SHA-256 contains other characters than hexadecimal digits");
+        return line_reader_fail(&reader->lines,
+                                "the SHA-256 contains other characters than hexadecimal digits");
     entry->proof = PROOF_TOKEN;
     memcpy(&entry->is.sha256, bytes, sizeof(bytes));
     return true;
@@ -154,32 +94,6 @@ static bool read_proof(const struct reader *reader, struct zt_text field, struct
     return read_hash(reader, field, entry);
 }
 
-/* The rest of the line. */
-static bool read_globs(struct reader *reader, struct entry *entry)
-{
-    struct zt_text globs[GLOB_SET_MAX];
-    struct zt_text field;
-    size_t count = 0;
-    size_t bytes = 0;
-
-    while (take_field(reader, &field)) {
-        if (count == GLOB_SET_MAX)
-            return fail(reader, "there are more than %d globs of models", GLOB_SET_MAX);
-        if (field.length > GLOB_MAX)
-            return fail(reader, "a glob of models is longer than %d bytes", GLOB_MAX);
-        if (!glob_is_valid(field))
-            return fail(reader, "\"%s\" is not a glob: a [ is not closed", field.bytes);
-        bytes += field.length;
-        globs[count++] = field;
-    }
-    if (bytes > GLOB_SET_BYTES_MAX)
-        return fail(reader, "the globs are longer than %d bytes in total", GLOB_SET_BYTES_MAX);
-    if (count == 0)
-        return true;
-    entry->grant.models = glob_set_new(globs, count);
-    return entry->grant.models != NULL || fail(reader, "out of memory");
-}
-
 /* --- lines --- */
 
 static void clear_entry(struct entry *entry)
@@ -195,13 +109,15 @@ static bool read_entry(struct reader *reader, struct zt_text name, struct entry 
 
     if (!read_name(reader, name, entry))
         return false;
-    if (!take_field(reader, &field))
-        return fail(reader, "the scope is missing: read, write or admin");
-    if (!read_scope(reader, field, entry))
+    if (!line_reader_field(&reader->lines, &field))
+        return line_reader_fail(&reader->lines, "the scope is missing: read, write or admin");
+    if (!line_reader_scope(&reader->lines, field, "second", &entry->grant.scope))
         return false;
-    if (!take_field(reader, &field))
-        return fail(reader, "the proof is missing: the token's SHA-256, mtls:NAME or jwt:SUBJECT");
-    return read_proof(reader, field, entry) && read_globs(reader, entry);
+    if (!line_reader_field(&reader->lines, &field))
+        return line_reader_fail(
+            &reader->lines, "the proof is missing: the token's SHA-256, mtls:NAME or jwt:SUBJECT");
+    return read_proof(reader, field, entry) &&
+           line_reader_globs(&reader->lines, &entry->grant.models);
 }
 
 static bool add_entry(struct reader *reader, const struct entry *entry)
@@ -209,36 +125,23 @@ static bool add_entry(struct reader *reader, const struct entry *entry)
     struct grants *grants = reader->grants;
 
     if (grants->count == GRANTS_MAX)
-        return fail(reader, "there are more than %d clients", GRANTS_MAX);
+        return line_reader_fail(&reader->lines, "there are more than %d clients", GRANTS_MAX);
     if (zt_array_reserve(&grants->entries, &grants->capacity, grants->count + 1,
                          sizeof(*grants->entries), GRANTS_MAX) != ZT_OK)
-        return fail(reader, "out of memory");
+        return line_reader_fail(&reader->lines, "out of memory");
     grants->entries[grants->count++] = *entry;
-    return true;
-}
-
-static bool check_characters(const struct reader *reader)
-{
-    if (reader->end - reader->at > LINE_MAX_BYTES)
-        return fail(reader, "the line is longer than %d bytes", LINE_MAX_BYTES);
-    if (!zt_utf8_valid(reader->at, (size_t)(reader->end - reader->at)))
-        return fail(reader, "the line is not UTF-8");
-    for (const char *at = reader->at; at < reader->end; at++)
-        if (((unsigned char)*at < 0x20 && *at != '\t') || *at == 0x7F)
-            return fail(reader, "the line contains a control character");
     return true;
 }
 
 static bool read_line(struct reader *reader)
 {
+    const struct line_reader *lines = &reader->lines;
     struct entry entry = {
-        .grant = {.line = reader->line,
-                  .print = zt_xxh3(reader->at, (size_t)(reader->end - reader->at)) | 1}};
+        .grant = {.line = lines->line,
+                  .print = zt_xxh3(lines->at, (size_t)(lines->end - lines->at)) | 1}};
     struct zt_text name;
 
-    if (!check_characters(reader))
-        return false;
-    if (!take_field(reader, &name))
+    if (!line_reader_field(&reader->lines, &name))
         return true;
     if (read_entry(reader, name, &entry) && add_entry(reader, &entry))
         return true;
@@ -295,16 +198,17 @@ static bool refuse_repeated(struct reader *reader, const struct entry **order)
 
     qsort(order, count, sizeof(*order), compare_names);
     for (size_t i = 1; i < count; i++) {
-        reader->line = order[i]->grant.line;
+        reader->lines.line = order[i]->grant.line;
         if (strcmp(order[i - 1]->grant.name, order[i]->grant.name) == 0)
-            return fail(reader, "line %u already has this name", order[i - 1]->grant.line);
+            return line_reader_fail(&reader->lines, "line %u already has this name",
+                                    order[i - 1]->grant.line);
     }
     qsort(order, count, sizeof(*order), compare_proofs);
     for (size_t i = 1; i < count; i++) {
-        reader->line = order[i]->grant.line;
+        reader->lines.line = order[i]->grant.line;
         if (order_of_proofs(order[i - 1], order[i]) == 0)
-            return fail(reader, "line %u already has this %s", order[i - 1]->grant.line,
-                        proofs[order[i]->proof]);
+            return line_reader_fail(&reader->lines, "line %u already has this %s",
+                                    order[i - 1]->grant.line, proofs[order[i]->proof]);
     }
     return true;
 }
@@ -316,7 +220,7 @@ static bool check_repeated(struct reader *reader)
     bool distinct;
 
     if (order == NULL)
-        return fail(reader, "out of memory");
+        return line_reader_fail(&reader->lines, "out of memory");
     for (size_t i = 0; i < count; i++)
         order[i] = &reader->grants->entries[i];
     distinct = refuse_repeated(reader, order);
@@ -328,31 +232,21 @@ static bool check_repeated(struct reader *reader)
 
 static bool read_lines(struct reader *reader)
 {
-    char *at = reader->grants->text;
-    char *const end = at + reader->grants->text_length;
+    bool is_wrong;
 
-    while (at < end) {
-        char *newline = memchr(at, '\n', (size_t)(end - at));
-
-        reader->line++;
-        reader->at = at;
-        reader->end = newline != NULL ? newline : end;
-        at = newline != NULL ? newline + 1 : end;
-        /* Lines may end in CR LF. */
-        if (reader->end > reader->at && reader->end[-1] == '\r')
-            reader->end--;
-        *reader->end = '\0';
+    line_reader_begin(&reader->lines, reader->grants->text, reader->grants->text_length);
+    while (line_reader_next(&reader->lines, &is_wrong))
         if (!read_line(reader))
             return false;
-    }
-    return check_repeated(reader);
+    return !is_wrong && check_repeated(reader);
 }
 
 struct grants *grants_parse(struct zt_text text, const char *path, char *error, size_t error_size)
 {
     struct grants *grants = calloc(1, sizeof(*grants));
     struct reader reader = {
-        .grants = grants, .path = path, .error = error, .error_size = error_size};
+        .lines = {.key = KEY, .path = path, .error = error, .error_size = error_size},
+        .grants = grants};
 
     if (grants != NULL)
         grants->text = malloc(text.length + 1);

@@ -31,6 +31,15 @@ static int read_all(int descriptor, struct text_file *file)
     return 0;
 }
 
+static bool is_private(const struct stat *status)
+{
+    const mode_t foreign = status->st_mode & (S_IRWXG | S_IRWXO);
+
+    if (status->st_uid == 0 && (foreign & ~(mode_t)S_IRGRP) == 0)
+        return true;
+    return status->st_uid == geteuid() && foreign == 0;
+}
+
 /* NULL: the file was read. */
 static const char *read_regular(int descriptor, struct text_file *file)
 {
@@ -42,6 +51,7 @@ static const char *read_regular(int descriptor, struct text_file *file)
     if (!S_ISREG(status.st_mode))
         return "is not a regular file";
     file->is_public = (status.st_mode & S_IROTH) != 0;
+    file->is_private = is_private(&status);
     failure = read_all(descriptor, file);
     if (failure != 0)
         return strerrordesc_np(failure);

@@ -12,6 +12,9 @@ struct text_file {
     char *text; /* with a NUL after it */
     size_t length;
     bool is_public; /* everybody on this machine may read it */
+    /* Only this user and root may read it; and the group of the file if root owns it, because that
+     * is how Kubernetes gives secrets to a user. */
+    bool is_private;
 };
 
 /* Reads a regular file into memory that text_file_free frees. False with one line in error, which

@@ -106,6 +106,10 @@ static const struct {
      "#\r\n"
      "b write mtls:b.example\nc admin jwt:system:*:[!x]"},
     {"grants", "same", "a read mtls:b\nc read mtls:b\n"},
+    {"s3_keys", "all",
+     "# x\n\nrunner\tsecret/+=1  write team/* b?[c-d] #\r\n  AKIAEXAMPLE secret#2 read\nc 12345678 "
+     "admin"},
+    {"s3_keys", "same", "a 12345678 read\na 12345678 read"},
     {"sigv4", "header",
      "GET\n/s3/models/a%20b/c?list-type=2&prefix=x%2F&uploads\nHost: models.example:8080\n"
      "X-Amz-Date: 20260304T050607Z\nx-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD\n"
