@@ -43,6 +43,11 @@ static bool load(struct access *access, const struct config *config, char *error
     access->needs_client = has_tokens || access->has_certificates;
     access->metrics_public = config->metrics.public;
     origin_rules_load(config, access->needs_client, &access->pages);
+    if (config->s3.keys[0] != '\0') {
+        access->s3_keys = s3_keys_load(config->s3.keys, error, error_size);
+        if (access->s3_keys == NULL)
+            return false;
+    }
     if (!has_tokens)
         return true;
     access->grants = grants_load(config->auth.tokens, error, error_size);
@@ -82,6 +87,7 @@ void access_release(struct access *access)
     if (atomic_fetch_sub_explicit(&access->holders, 1, memory_order_acq_rel) > 1)
         return;
     grants_free(access->grants);
+    s3_keys_free(access->s3_keys);
     jwks_free(access->keys);
     free(access->issuer);
     free(access->audience);

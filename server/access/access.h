@@ -13,6 +13,7 @@
 
 #include "access/grants.h"
 #include "access/proxies.h"
+#include "access/s3_keys.h"
 #include "config/config.h"
 #include "http/fields/authorization.h"
 #include "http/fields/origin.h"
@@ -24,7 +25,8 @@ struct access {
     bool metrics_public;
     struct origin_rules pages;
     struct grants *grants; /* NULL: no tokens file; whoever has a certificate may read and write */
-    struct jwks *keys;     /* NULL: no JSON Web Tokens; else the rest is set */
+    struct s3_keys *s3_keys; /* NULL: no keys file; they only concern the S3 API */
+    struct jwks *keys;       /* NULL: no JSON Web Tokens; else the rest is set */
     char *issuer;
     char *audience;
     int64_t skew_s;
@@ -61,6 +63,9 @@ enum access_failure {
     ACCESS_UNKNOWN_SUBJECT,     /* valid, but no line has its subject */
     ACCESS_UNKNOWN_CERTIFICATE, /* no line has one of its names */
     ACCESS_UNNAMED_CERTIFICATE, /* it has no name that can be compared */
+    ACCESS_UNKNOWN_KEY,         /* no line of the keys file has the access key */
+    ACCESS_BAD_SIGNATURE,       /* made with another secret, or for another request */
+    ACCESS_EXPIRED_SIGNATURE,   /* right perhaps, but not now */
     ACCESS_NO_MEMORY,
     ACCESS_SCOPE, /* the client is known, but may only do less */
     ACCESS_MODEL, /* the client may not see this model */

@@ -65,11 +65,32 @@ static void warn_of_opening(const struct access *access, const struct access *be
                   "auth.tokens is no longer set: any client with a certificate may now %s", deeds);
 }
 
+/* The keys file concerns the S3 API only, which is easily overlooked. */
+static void warn_of_keys(const struct access *access, const struct access *before,
+                         const struct config *config)
+{
+    const bool had_keys = before != NULL && before->s3_keys != NULL;
+
+    if (had_keys && access->s3_keys == NULL && !access->needs_client)
+        log_write(LOG_LEVEL_WARN, "s3.keys is no longer set: any S3 client may now %s",
+                  config->writable ? "read and write" : "read");
+    if (access->s3_keys == NULL)
+        return;
+    if (s3_keys_count(access->s3_keys) == 0)
+        log_write(LOG_LEVEL_WARN, "s3.keys: %s has no access keys", config->s3.keys);
+    if (!access->needs_client && (!had_keys || before->needs_client))
+        log_write(LOG_LEVEL_WARN,
+                  "s3.keys protects only the S3 API: any client may %s at all other paths, because "
+                  "auth.tokens is not set",
+                  config->writable ? "read and write" : "read");
+}
+
 void access_warn(const struct access *access, const struct access *before,
                  const struct config *config)
 {
     if (before != NULL)
         warn_of_opening(access, before, config);
+    warn_of_keys(access, before, config);
     if (access->grants == NULL)
         return;
     if (access->grants->is_public && !was_public(before, config->auth.tokens))

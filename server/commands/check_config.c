@@ -34,7 +34,7 @@ static bool leave_out_absent(struct config *config)
         {"root", config->root},           {"auth.tokens", config->auth.tokens},
         {"auth.jwks", config->auth.jwks}, {"tls.cert", config->tls.cert},
         {"tls.key", config->tls.key},     {"tls.client_ca", config->tls.client_ca},
-        {"s3.ca", config->s3.ca},
+        {"s3.ca", config->s3.ca},         {"s3.keys", config->s3.keys},
     };
     bool all = true;
 

@@ -97,14 +97,14 @@ static void add_state(struct plan *plan, const struct config *config)
 }
 
 /* The number of files that SIGHUP reads again. */
-#define READ_AGAIN 6
+#define READ_AGAIN 7
 
 static void files_of(const struct config *config, const char *config_file,
                      const char *out_files[READ_AGAIN])
 {
-    const char *const files[READ_AGAIN] = {config_file,       config->auth.tokens,
-                                           config->auth.jwks, config->tls.cert,
-                                           config->tls.key,   config->tls.client_ca};
+    const char *const files[READ_AGAIN] = {
+        config_file,     config->auth.tokens,   config->auth.jwks, config->tls.cert,
+        config->tls.key, config->tls.client_ca, config->s3.keys};
 
     memcpy(out_files, files, sizeof(files));
 }
@@ -204,7 +204,8 @@ static void use_libraries(const struct config *config)
 
 void confinement_renew(const struct config *config)
 {
-    if (config->sandbox && (config->auth.tokens[0] != '\0' || config->tls.key[0] != '\0'))
+    if (config->sandbox && (config->auth.tokens[0] != '\0' || config->tls.key[0] != '\0' ||
+                            config->s3.keys[0] != '\0'))
         sandbox_hide_memory();
 }
 

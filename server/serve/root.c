@@ -38,9 +38,10 @@ bool root_withhold(const struct server *server, const struct config *config,
 {
     char state[STATE_FOLDER_PATH_SIZE];
     char permit_key[STATE_FOLDER_PATH_SIZE + sizeof("/" LFS_KEY_NAME)];
-    const char *const own[] = {config_file,     config->auth.tokens, config->auth.jwks,
-                               config->tls.key, config->tls.cert,    config->tls.client_ca,
-                               state,           permit_key};
+    const char *const own[] = {
+        config_file,      config->auth.tokens,   config->auth.jwks, config->tls.key,
+        config->tls.cert, config->tls.client_ca, config->s3.keys,   state,
+        permit_key};
 
     if (config_root_is_bucket(config->root))
         return true;

@@ -1,39 +1,22 @@
 """A small client of object stores: signs by hand (AWS Signature Version 4), so that tests put, look at and remove what a
 server finds in its bucket."""
 
-import hashlib
-import hmac
 import http.client
 import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
+from s3_sign import Signer, sha256
+
 TIMEOUT_S = 180
 TRIES = 3
 
 
-def sha256(data):
-    return hashlib.sha256(data).hexdigest()
-
-
-def keyed(key, text):
-    return hmac.new(key, text.encode(), hashlib.sha256).digest()
-
-
 def authorization(engine, method, path, query, fields):
     """The Authorization of a request; fields are all that are signed, in lower case; query as it is sent."""
-    names = ";".join(sorted(fields))
-    lines = "".join(f"{name}:{fields[name]}\n" for name in sorted(fields))
-    request = f"{method}\n{path}\n{query}\n{lines}\n{names}\n{fields['x-amz-content-sha256']}"
-    when = fields["x-amz-date"]
-    scope = f"{when[:8]}/{engine.region}/s3/aws4_request"
-    text = f"AWS4-HMAC-SHA256\n{when}\n{scope}\n{sha256(request.encode())}"
-    key = f"AWS4{engine.secret_key}".encode()
-    for part in scope.split("/"):
-        key = keyed(key, part)
-    signature = keyed(key, text).hex()
-    return f"AWS4-HMAC-SHA256 Credential={engine.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
+    signer = Signer(engine.access_key, engine.secret_key, fields["x-amz-date"], engine.region)
+    return signer.authorization(method, f"{path}?{query}", fields, fields["x-amz-content-sha256"])
 
 
 @dataclass

@@ -8,6 +8,7 @@
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
+#include "http/exchange/signed_request.h"
 #include "store/store.h"
 
 #define CHALLENGE "Bearer realm=\"ztserve\""
@@ -37,6 +38,10 @@ static bool is_for_everybody(const struct request *request)
 
 static const char *detail_of(const struct request *request, enum access_failure failure)
 {
+    if (request_is_s3(request) &&
+        (failure == ACCESS_NO_CREDENTIALS || failure == ACCESS_BAD_CREDENTIALS))
+        return "sign the request with an access key of this server (AWS4-HMAC-SHA256), or send a "
+               "token (Authorization: Bearer TOKEN)";
     switch (failure) {
     case ACCESS_NO_CREDENTIALS:
         return request->access->has_certificates
@@ -57,6 +62,9 @@ static const char *detail_of(const struct request *request, enum access_failure 
                "address "
                "of UTF-8 without control characters, of 1 to 1023 bytes";
     case ACCESS_UNKNOWN_TOKEN:
+    case ACCESS_UNKNOWN_KEY:
+    case ACCESS_BAD_SIGNATURE:
+    case ACCESS_EXPIRED_SIGNATURE:
     case ACCESS_NO_MEMORY:
     case ACCESS_SCOPE:
     case ACCESS_MODEL:
@@ -79,8 +87,9 @@ static void refuse_client(struct request *request, enum access_failure failure,
         return;
     }
     problem_reply(request, PROBLEM_UNAUTHORIZED, "%s", detail_of(request, failure));
-    representation_field(&request->reply, "WWW-Authenticate",
-                         has_token ? CHALLENGE ", error=\"invalid_token\"" : CHALLENGE);
+    if (!request_is_s3(request))
+        representation_field(&request->reply, "WWW-Authenticate",
+                             has_token ? CHALLENGE ", error=\"invalid_token\"" : CHALLENGE);
 }
 
 static const struct grant *identify(struct request *request, struct credentials *out_credentials,
@@ -97,6 +106,11 @@ static const struct grant *identify(struct request *request, struct credentials 
     return access_identify(request->access, credentials, state->token_memory, out_failure);
 }
 
+bool authorize_is_needed(const struct request *request)
+{
+    return request->access->needs_client || request->access->s3_keys != NULL;
+}
+
 bool authorize_knows_client(struct request *request)
 {
     struct credentials credentials;
@@ -110,8 +124,10 @@ void authorize_client(struct request *request)
     struct credentials credentials;
     enum access_failure failure;
 
-    assert(request->access->needs_client);
-    if (is_for_everybody(request))
+    assert(authorize_is_needed(request));
+    if (is_for_everybody(request) ||
+        (request_is_s3(request) && signed_request_authorize(request)) ||
+        !request->access->needs_client)
         return;
     request->grant = identify(request, &credentials, &failure);
     if (request->grant == NULL)
@@ -157,7 +173,8 @@ static void refuse_scope(struct request *request, enum scope needed)
     access_count_failure(ACCESS_SCOPE);
     problem_reply(request, PROBLEM_FORBIDDEN, "this request needs the scope %s",
                   scopes[needed].name);
-    representation_field(&request->reply, "WWW-Authenticate", scopes[needed].challenge);
+    if (!request_is_s3(request))
+        representation_field(&request->reply, "WWW-Authenticate", scopes[needed].challenge);
 }
 
 static bool names_a_model(const struct route *route)

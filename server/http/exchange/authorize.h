@@ -6,9 +6,12 @@
 #include "base/name_filter.h"
 #include "http/exchange/request.h"
 
+/* Returns true if some requests need credentials. */
+bool authorize_is_needed(const struct request *request);
+
 /* Identifies the client and sets request->grant and request->client. Replies with 401 if the client
  * must be known and is not, even if the path does not exist, so that the status reveals nothing.
- * Call it after router_find, and only if access->needs_client. */
+ * Call it after router_find, and only if authorize_is_needed. */
 void authorize_client(struct request *request);
 
 /* Returns true if the client is known or need not be, also on public routes. */

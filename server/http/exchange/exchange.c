@@ -252,7 +252,7 @@ enum concern { CONCERNS_ALL = 0, CONCERNS_QUERY = 1, CONCERNS_CLIENTS = 2 };
 static unsigned concerns_of(const struct request *request)
 {
     return (request_state_const(request)->query_text != NULL ? CONCERNS_QUERY : 0U) |
-           (request->access->needs_client ? CONCERNS_CLIENTS : 0U);
+           (authorize_is_needed(request) ? CONCERNS_CLIENTS : 0U);
 }
 
 bool exchange_begin(struct request *request)

@@ -1,0 +1,253 @@
+"""Who may use the S3 API: access keys and their signatures, tokens, and neither."""
+
+import signal
+import time
+
+import pytest
+
+from clients import Client, write_tokens
+from s3_sign import Key, error_code, write_keys
+from wire import Connection, ask, eventually, get, metrics
+
+BUCKET, BUCKETS, LOCATION = "/s3/models", "/s3/", "/s3/models?location"
+DAY_S = 86400
+
+
+def with_keys(path):
+    return {"ZTSERVE_S3_KEYS": str(path)}
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return Key("AKIAREADER", "read")
+
+
+@pytest.fixture(scope="module")
+def writer():
+    # Signs that clients must escape in a presigned address.
+    return Key("ci/runner+1=", "write", secret="secret/with+signs=")
+
+
+@pytest.fixture(scope="module")
+def keyed(share_server, tmp_path_factory, reader, writer):
+    """A server with keys and without tokens."""
+    keys = write_keys(tmp_path_factory.mktemp("keys") / "keys", reader, writer)
+    return share_server(tmp_path_factory.mktemp("root"), "--writable", environment=with_keys(keys))
+
+
+@pytest.fixture(scope="module")
+def token():
+    return Client("bearer", "read")
+
+
+@pytest.fixture(scope="module")
+def both(share_server, tmp_path_factory, reader, token):
+    """A server with keys and tokens."""
+    folder = tmp_path_factory.mktemp("both")
+    keys, tokens = write_keys(folder / "keys", reader), write_tokens(folder / "tokens", token)
+    return share_server(tmp_path_factory.mktemp("root"), "--tokens", tokens, environment=with_keys(keys))
+
+
+def refusal(answer):
+    return answer.status, error_code(answer)
+
+
+# --- what is right ---
+
+
+@pytest.mark.parametrize("options", [{}, {"region": "eu-nowhere-1"}, {"when_s": time.time() - 600}, {"when_s": time.time() + 600}])
+def test_signed_requests_are_answered(keyed, reader, writer, options):
+    for key in (reader, writer):
+        assert key.get(keyed, BUCKETS, **options).status == 200
+        assert key.get(keyed, LOCATION, {"Range": "bytes=0-1", "x-amz-meta-a": " two   words "}, **options).status == 200
+        assert get(keyed, key.presign(keyed, "GET", LOCATION, expires_s=DAY_S, **options)).status == 200
+
+
+def test_requests_in_absolute_form_are_signed_without_authority(keyed, reader):
+    fields = reader.fields(keyed, "GET", LOCATION)
+    assert ask(keyed, "GET", f"http://{keyed.host}:{keyed.port}{LOCATION}", fields).status == 200
+
+
+def test_the_log_and_the_metrics_name_the_key_and_the_reasons(keyed, reader):
+    before = metrics(keyed)
+    reader.get(keyed, BUCKETS)
+    Key("nobody").get(keyed, BUCKETS)
+    after = metrics(keyed)
+    reason = 'ztserve_auth_failures_total{reason="unknown_key"}'
+    assert after[reason] == before[reason] + 1
+    keyed.wait_for_line(f'user="{reader.name}"')
+    assert reader.secret not in keyed.log
+
+
+# --- what is wrong ---
+
+
+def test_wrong_secrets_and_unknown_keys_are_refused(keyed, reader):
+    assert refusal(Key(reader.name, secret="x" * 20).get(keyed, BUCKETS)) == (403, "SignatureDoesNotMatch")
+    assert refusal(Key("nobody").get(keyed, BUCKETS)) == (403, "InvalidAccessKeyId")
+    for key in (Key(reader.name, secret="x" * 20), Key("nobody")):
+        assert get(keyed, key.presign(keyed, "GET", BUCKETS)).status == 403
+        answer = key.ask(keyed, "HEAD", BUCKET)
+        assert (answer.status, answer.body) == (403, b"")
+
+
+def test_requests_without_credentials_are_refused(keyed, both):
+    for server in (keyed, both):
+        for fields in ({}, {"Authorization": "Bearer abc"}, {"Authorization": "AWS AKIAREADER:c2lnbmF0dXJl"}):
+            answer = ask(server, "GET", BUCKETS, fields)
+            assert refusal(answer) == (403, "AccessDenied"), fields
+            assert answer["WWW-Authenticate"] is None and answer["x-amz-request-id"], fields
+
+
+@pytest.mark.parametrize("late_s", [-1000, 1000, -DAY_S])
+def test_clocks_that_differ_are_refused(keyed, reader, late_s):
+    answer = reader.get(keyed, BUCKETS, when_s=time.time() + late_s)
+    assert refusal(answer) == (403, "RequestTimeTooSkewed")
+
+
+def test_presigned_addresses_are_refused_before_and_after_their_time(keyed, reader):
+    def presigned(**options):
+        return get(keyed, reader.presign(keyed, "GET", BUCKETS, **options))
+
+    now = time.time()
+    assert presigned(when_s=now - 3 * DAY_S, expires_s=7 * DAY_S).status == 200
+    assert refusal(presigned(when_s=now - 100, expires_s=60)) == (403, "AccessDenied")
+    assert refusal(presigned(when_s=now + 2000)) == (403, "AccessDenied")
+    for expires_s in (0, -1, 7 * DAY_S + 1, "soon"):
+        assert refusal(presigned(expires_s=expires_s)) == (400, "AuthorizationQueryParametersError")
+
+
+def test_scopes_of_other_services_and_days_are_malformed(keyed, reader):
+    assert refusal(reader.get(keyed, BUCKETS, service="ec2")) == (400, "AuthorizationHeaderMalformed")
+    fields = reader.fields(keyed, "GET", BUCKETS)
+    for name, value in {
+        "x-amz-date": "20200101T000000Z",
+        "x-amz-content-sha256": None,
+        "Authorization": fields["Authorization"].replace("SignedHeaders=host;", "SignedHeaders="),
+    }.items():
+        changed = {key: other for key, other in {**fields, name: value}.items() if other is not None}
+        assert refusal(ask(keyed, "GET", BUCKETS, changed)) == (400, "AuthorizationHeaderMalformed"), name
+    presigned = reader.presign(keyed, "GET", BUCKETS)
+    assert refusal(ask(keyed, "GET", presigned, fields)) == (400, "AuthorizationHeaderMalformed")
+    assert refusal(get(keyed, presigned.replace("%2Fs3%2F", "%2Fec2%2F"))) == (400, "AuthorizationQueryParametersError")
+
+
+def test_changed_requests_are_refused(keyed, reader):
+    signed = {"x-amz-meta-a": "b", "Range": "bytes=0-1"}
+    fields = reader.fields(keyed, "GET", LOCATION, signed)
+    assert ask(keyed, "GET", LOCATION, fields).status == 200
+    wrong = (403, "SignatureDoesNotMatch")
+    for method, target in [("GET", BUCKETS), ("GET", f"{LOCATION}&a=b"), ("GET", "/s3/models?Location"), ("PUT", LOCATION)]:
+        assert refusal(ask(keyed, method, target, fields)) == wrong, (method, target)
+    for name in ("x-amz-meta-a", "Range", "x-amz-content-sha256"):
+        assert refusal(ask(keyed, "GET", LOCATION, {**fields, name: "0" * 64})) == wrong, name
+        assert refusal(ask(keyed, "GET", LOCATION, {key: value for key, value in fields.items() if key != name})) != 200, name
+    # Escapes that mean the same are no change.
+    assert ask(keyed, "GET", LOCATION.replace("models", "%6dodels"), fields).status == 200
+    presigned = reader.presign(keyed, "GET", LOCATION)
+    for changed in (presigned + "&a=b", presigned.replace("Expires=600", "Expires=601"), presigned.replace("models", "model")):
+        assert refusal(get(keyed, changed)) == wrong, changed
+
+
+def test_amz_fields_must_be_signed(keyed, writer):
+    presigned = writer.presign(keyed, "PUT", "/s3/models/k")
+    answer = ask(keyed, "PUT", presigned, {"x-amz-copy-source": "models/other", "Content-Length": "0"})
+    assert refusal(answer) == (403, "AccessDenied") and b"x-amz-copy-source" in answer.body
+    fields = writer.fields(keyed, "GET", BUCKETS)
+    assert refusal(ask(keyed, "GET", BUCKETS, {**fields, "X-Amz-Checksum-Mode": "ENABLED"})) == (403, "AccessDenied")
+
+
+# --- rights ---
+
+
+def test_a_read_key_may_not_write(keyed, reader, writer):
+    for method, target in [("PUT", "/s3/models/a.bin"), ("DELETE", "/s3/models/a.bin"), ("POST", "/s3/models?delete")]:
+        assert refusal(reader.ask(keyed, method, target, body=b"")) == (403, "AccessDenied"), (method, target)
+    assert error_code(writer.ask(keyed, "DELETE", "/s3/models?policy", body=b"")) != "AccessDenied"
+
+
+def test_keys_open_only_the_s3_api(keyed, both, reader):
+    for server, status in ((keyed, 200), (both, 401)):
+        assert get(server, "/v1/models").status == status
+        assert ask(server, "GET", "/v1/models", reader.fields(server, "GET", "/v1/models")).status == status
+    keyed.wait_for_line("s3.keys protects only the S3 API")
+    assert "s3.keys protects only the S3 API" not in both.log
+
+
+def test_tokens_work_beside_keys(both, reader, token):
+    assert token.get(both, BUCKETS).status == 200
+    assert reader.get(both, BUCKETS).status == 200
+    assert refusal(token.ask(both, "PUT", "/s3/models/a.bin", body=b"")) == (403, "AccessDenied")
+    assert refusal(Key("nobody").get(both, BUCKETS)) == (403, "InvalidAccessKeyId")
+
+
+def test_signatures_are_refused_without_keys_if_there_are_tokens(tmp_path, start_server, token, reader):
+    (tmp_path / "root").mkdir()
+    server = start_server(tmp_path / "root", "--tokens", write_tokens(tmp_path / "tokens", token))
+    assert refusal(reader.get(server, BUCKETS)) == (403, "InvalidAccessKeyId")
+    assert refusal(get(server, reader.presign(server, "GET", BUCKETS))) == (403, "InvalidAccessKeyId")
+    assert refusal(get(server, BUCKETS)) == (403, "AccessDenied")
+    assert token.get(server, BUCKETS).status == 200
+
+
+def test_signatures_are_ignored_if_nobody_needs_credentials(share_server, tmp_path_factory, reader):
+    server = share_server(tmp_path_factory.mktemp("root"))
+    malformed = {"Authorization": "AWS4-HMAC-SHA256 Credential=x"}
+    for answer in (get(server, BUCKETS), reader.get(server, BUCKETS, when_s=0), ask(server, "GET", BUCKETS, malformed)):
+        assert answer.status == 200
+
+
+# --- the keys file ---
+
+
+def reload(server):
+    server.signal(signal.SIGHUP)
+
+
+def test_a_reload_changes_keys_even_on_open_connections(tmp_path, start_server):
+    (tmp_path / "root").mkdir()
+    old, kept, new = Key("old"), Key("kept"), Key("new")
+    keys = write_keys(tmp_path / "keys", old, kept)
+    server = start_server(tmp_path / "root", environment=with_keys(keys))
+    with Connection(server) as connection:
+
+        def status(key):
+            return connection.ask("GET", BUCKETS, key.fields(server, "GET", BUCKETS)).status
+
+        assert [status(key) for key in (old, kept, new)] == [200, 200, 403]
+        kept_line = kept.line
+        kept.secret = "another-secret"
+        write_keys(keys, kept, new)
+        reload(server)
+        eventually(lambda: status(old) == 403 and status(new) == 200)
+        assert status(kept) == 200
+        # A broken file keeps the keys in force, and no message has a secret.
+        write_keys(keys, kept, lines=["new new-secret-9 nonsense"])
+        reload(server)
+        server.wait_for_line(f"the configuration is unchanged: s3.keys: {keys}, line 3: the third field is the scope")
+        write_keys(keys, new)
+        keys.chmod(0o644)
+        reload(server)
+        server.wait_for_line(f"the configuration is unchanged: s3.keys: {keys}: contains secrets and must be private")
+        assert status(new) == 200 and status(kept) == 200
+        for text in (kept_line.split()[1], kept.secret, new.secret, "new-secret-9"):
+            assert text not in server.log
+
+
+def test_the_server_does_not_start_with_a_public_or_broken_file(tmp_path, start_server):
+    (tmp_path / "root").mkdir()
+    keys = write_keys(tmp_path / "keys", Key("a"), Key("a"))
+    with pytest.raises(RuntimeError, match=r"s3\.keys: .*, line 3: line 2 already has this access key"):
+        start_server(tmp_path / "root", environment=with_keys(keys))
+    write_keys(keys, Key("a")).chmod(0o604)
+    with pytest.raises(RuntimeError, match=r"s3\.keys: .*: contains secrets and must be private"):
+        start_server(tmp_path / "root", environment=with_keys(keys))
+
+
+@pytest.mark.folder("about the folder of the server")
+def test_the_keys_file_is_never_served(tmp_path, start_server):
+    key = Key("a")
+    keys = write_keys(tmp_path / "keys.txt", key)
+    server = start_server(tmp_path, environment=with_keys(keys))
+    assert get(server, "/files/keys.txt").status == 404
+    assert key.get(server, "/s3/models/keys.txt").status != 200
