@@ -1,6 +1,6 @@
 /* Reads the files of clients, one client a line: fields between blanks; # begins a comment. It is
- * bounded and strict, because a misread line may grant access. No message repeats a field that may be a
- * secret, wherever it was put by mistake. */
+ * bounded and strict, because a misread line may grant access. No message repeats a field that may
+ * be a secret, wherever it was put by mistake. */
 #ifndef ACCESS_LINE_READER_H
 #define ACCESS_LINE_READER_H
 
