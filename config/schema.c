@@ -206,8 +206,8 @@ const struct config_key config_keys[] = {
      .reloads = true,
      .maximum = UPLOADS_MAX,
      .number = 64,
-     .meaning = "Unfinished multi-request uploads that one client may have: streaming writer and "
-                "resumable together, Xet separately; 0 sets no limit."},
+     .meaning = "Unfinished multi-request uploads that one client may have: streaming writer, "
+                "resumable and multipart together, Xet separately; 0 sets no limit."},
     {.name = "upload.expire_s",
      .type = CONFIG_TYPE_SECONDS,
      .offset = PLACE(upload.expire_s),

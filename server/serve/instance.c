@@ -33,6 +33,7 @@
 #include "hub/xet/session.h"
 #include "numbers/component_numbers.h"
 #include "s3/s3api_key_list.h"
+#include "s3/write/s3api_upload.h"
 #include "serve/confinement.h"
 #include "serve/idle_memory.h"
 #include "serve/root.h"
@@ -49,7 +50,8 @@
 
 /* The kinds of uploads that outlive their request. */
 static const struct kept_kind *const upload_kinds[] = {&writer_kind, &resumable_kind, &staged_kind,
-                                                       &xet_session_kind, NULL};
+                                                       &xet_session_kind, &s3api_upload_kind,
+                                                       NULL};
 
 struct instance {
     struct config config;

@@ -86,7 +86,7 @@ function sender(api, signal) {
 
 // --- what is on its way ---
 
-const KINDS = { file: "whole file", writer: "by components", resumable: "resumable", staged: "for a commit", xet: "chunks" };
+const KINDS = { file: "whole file", writer: "by components", resumable: "resumable", staged: "for a commit", xet: "chunks", multipart: "in parts" };
 
 function row(upload) {
   const known = upload.length > 0;

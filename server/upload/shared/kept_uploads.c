@@ -25,10 +25,10 @@
 /* Maximum number of uploads removed from one list per pass. */
 #define EXPIRED_MAX 16
 
-static_assert((int)METRIC_BEGUN_XET - (int)METRIC_BEGUN_FILE == (int)UPLOAD_KIND_XET,
+static_assert((int)METRIC_BEGUN_MULTIPART - (int)METRIC_BEGUN_FILE == (int)UPLOAD_KIND_MULTIPART,
               "kinds have the same order as metrics of uploads that began");
-static_assert((int)METRIC_EXPIRED_XET - (int)METRIC_EXPIRED_WRITER ==
-                  (int)UPLOAD_KIND_XET - (int)UPLOAD_KIND_WRITER,
+static_assert((int)METRIC_EXPIRED_MULTIPART - (int)METRIC_EXPIRED_WRITER ==
+                  (int)UPLOAD_KIND_MULTIPART - (int)UPLOAD_KIND_WRITER,
               "kinds have the same order as metrics of uploads that expired");
 
 struct kept_uploads {

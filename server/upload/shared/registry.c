@@ -26,7 +26,7 @@ struct registry {
     int64_t expire_s;
 };
 
-static_assert((int)METRIC_OPEN_XET - (int)METRIC_OPEN_FILE == (int)UPLOAD_KIND_XET,
+static_assert((int)METRIC_OPEN_MULTIPART - (int)METRIC_OPEN_FILE == (int)UPLOAD_KIND_MULTIPART,
               "metrics for each kind, in their order");
 
 static const char *const kind_names[] = {
@@ -35,6 +35,7 @@ static const char *const kind_names[] = {
     [UPLOAD_KIND_RESUMABLE] = "resumable",
     [UPLOAD_KIND_STAGED] = "staged",
     [UPLOAD_KIND_XET] = "xet",
+    [UPLOAD_KIND_MULTIPART] = "multipart",
 };
 
 /* The lock must be held. */
@@ -116,7 +117,7 @@ void registry_client(struct request *request, char out_client[CLIENT_SIZE])
 /* Maps a kind to the first of the kinds that are counted together with it. */
 static enum upload_kind group_of(enum upload_kind kind)
 {
-    return kind == UPLOAD_KIND_WRITER ? UPLOAD_KIND_RESUMABLE : kind;
+    return kind == UPLOAD_KIND_WRITER || kind == UPLOAD_KIND_MULTIPART ? UPLOAD_KIND_RESUMABLE : kind;
 }
 
 static bool counts_with(const struct registry_entry *one, const struct registry_entry *other)

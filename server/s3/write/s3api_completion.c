@@ -1,0 +1,368 @@
+/* The steps of a completion: find the parts, take the upload from all requests that still send some,
+ * join the parts, hash, record that publication begins, publish. Until the last step has succeeded,
+ * every part stays as it was acknowledged. */
+#include "s3/write/s3api_completion.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/server.h"
+#include "s3/write/s3api_records.h"
+#include "upload/shared/publication.h"
+
+void s3api_completion_free(struct s3api_completion *completion)
+{
+    free(completion->list);
+    completion->list = NULL;
+}
+
+/* --- the list of parts --- */
+
+static bool refuse_part(struct s3api_completion *completion, uint32_t number)
+{
+    completion->refusal = S3API_REFUSAL_PART;
+    return failure_refuse(&completion->failure, PROBLEM_INVALID_REQUEST,
+                          "part %u was not uploaded, or its ETag or checksum is another one",
+                          (unsigned)number);
+}
+
+/* A checksum that neither side knows is not compared. */
+static bool has_checksum(const struct s3api_part *part, const struct s3api_part_checksum *named)
+{
+    return named->algorithm[0] == '\0' || part->checksum.algorithm[0] == '\0' ||
+           strcmp(named->algorithm, part->checksum.algorithm) != 0 ||
+           strcmp(named->value, part->checksum.value) == 0;
+}
+
+/* The upload's lock must be held. */
+static bool take_part(struct s3api_completion *completion, const struct s3api_named_part *named)
+{
+    const struct s3api_part *part =
+        s3api_parts_find(&completion->upload->parts, named->number);
+
+    if (part == NULL || !s3api_part_has_etag(part, zt_text_from(named->etag)) ||
+        !has_checksum(part, &named->checksum))
+        return refuse_part(completion, named->number);
+    completion->list[completion->count++] = *part;
+    completion->bytes += part->length;
+    return true;
+}
+
+static bool check_sizes(struct s3api_completion *completion)
+{
+    const struct server *server = completion->upload->kept.server;
+    const uint64_t most = (uint64_t)config_number(&server->config->upload.max_bytes);
+
+    for (size_t i = 0; i + 1 < completion->count; i++) {
+        if (completion->list[i].length >= S3API_PART_LEAST_BYTES)
+            continue;
+        completion->refusal = S3API_REFUSAL_SMALL;
+        return failure_refuse(&completion->failure, PROBLEM_INVALID_REQUEST,
+                              "part %u has less than 5 MiB, and is not the last one",
+                              (unsigned)completion->list[i].number);
+    }
+    if (completion->stated_bytes != UINT64_MAX && completion->stated_bytes != completion->bytes)
+        return failure_refuse(&completion->failure, PROBLEM_INVALID_REQUEST,
+                              "the parts have %llu bytes together, not %llu",
+                              (unsigned long long)completion->bytes,
+                              (unsigned long long)completion->stated_bytes);
+    return completion->bytes <= most ||
+           failure_refuse(&completion->failure, PROBLEM_TOO_LARGE,
+                          "the file is larger than this server accepts");
+}
+
+/* Finds the parts that the client means, as they are now. */
+static bool find_parts(struct s3api_completion *completion)
+{
+    struct s3api_upload *upload = completion->upload;
+    bool are_found = true;
+
+    completion->count = 0;
+    completion->bytes = 0;
+    pthread_mutex_lock(&upload->lock);
+    for (size_t i = 0; i < completion->named->count && are_found; i++)
+        are_found = take_part(completion, &completion->named->parts[i]);
+    pthread_mutex_unlock(&upload->lock);
+    return are_found && check_sizes(completion);
+}
+
+/* --- records --- */
+
+static bool record(struct s3api_upload *upload, const struct s3api_record *line,
+                   struct failure *failure)
+{
+    char text[S3API_RECORD_MAX];
+    const size_t length = s3api_record_print(line, text);
+    struct zt_error error;
+    enum zt_status status;
+
+    pthread_mutex_lock(&upload->record_lock);
+    status = s3api_upload_record(upload, text, length, 1, &error);
+    if (status == ZT_OK)
+        upload->has_end = line->kind == S3API_RECORD_END;
+    pthread_mutex_unlock(&upload->record_lock);
+    return status == ZT_OK || failure_of_store(failure, &error);
+}
+
+/* Takes back the record of an earlier attempt. Before that, no file may be removed that this attempt
+ * was about to publish: without it, the upload would count as published. */
+static bool void_end(struct s3api_upload *upload, struct failure *failure)
+{
+    const struct s3api_record line = {.kind = S3API_RECORD_OPEN};
+
+    return !upload->has_end || record(upload, &line, failure);
+}
+
+static bool note_end(struct s3api_completion *completion, bool is_whole)
+{
+    struct s3api_record line = {
+        .kind = S3API_RECORD_END, .when = (uint64_t)time(NULL), .is_whole = is_whole};
+
+    memcpy(line.sha256, completion->published.sha256, sizeof(line.sha256));
+    return record(completion->upload, &line, &completion->failure);
+}
+
+/* --- joining --- */
+
+static bool open_part(struct s3api_completion *completion, const struct s3api_part *part,
+                      struct staged_file **out_file)
+{
+    const struct kept_upload *kept = &completion->upload->kept;
+    char name[STAGING_NAME_MAX + 1];
+    struct zt_error error;
+
+    s3api_part_file_name(part->number, part->version, name);
+    return staging_folder_open(kept->server->store->staging, kept->entry.id, name, out_file,
+                               &error) == ZT_OK ||
+           failure_of_store(&completion->failure, &error);
+}
+
+/* Copies a part to an offset of a file, if it is not there. */
+static bool copy_part(struct s3api_completion *completion, const struct s3api_part *part,
+                      struct staged_file *to, uint64_t offset)
+{
+    struct staged_file *data = completion->upload->data.file;
+    struct staged_file *from = data;
+    struct zt_error error;
+    bool is_copied;
+
+    if (part->length == 0 || (part->version == 0 && to == data))
+        return true;
+    if (part->version != 0 && !open_part(completion, part, &from))
+        return false;
+    is_copied = staged_file_copy(from, part->version != 0 ? 0 : part->offset, to, offset,
+                                 part->length, &error) == ZT_OK ||
+                failure_of_store(&completion->failure, &error);
+    if (from != data)
+        staged_file_close(from);
+    return is_copied;
+}
+
+static bool copy_parts(struct s3api_completion *completion, struct staged_file *to)
+{
+    uint64_t offset = 0;
+
+    for (size_t i = 0; i < completion->count; i++) {
+        if (!copy_part(completion, &completion->list[i], to, offset))
+            return false;
+        offset += completion->list[i].length;
+        kept_upload_touch(&completion->upload->kept);
+    }
+    assert(offset == completion->bytes);
+    return true;
+}
+
+static bool join_in_place(struct s3api_completion *completion)
+{
+    struct staged_file *data = completion->upload->data.file;
+    struct zt_error error;
+
+    return copy_parts(completion, data) &&
+           (staged_file_length(data) == completion->bytes ||
+            staged_file_truncate(data, completion->bytes, &error) == ZT_OK ||
+            failure_of_store(&completion->failure, &error));
+}
+
+/* *out_file: the new file. */
+static bool join_by_copy(struct s3api_completion *completion, struct staged_file **out_file)
+{
+    const struct kept_upload *kept = &completion->upload->kept;
+    struct zt_error error;
+
+    if (staging_folder_create(kept->server->store->staging, kept->entry.id, S3API_WHOLE_NAME,
+                              completion->bytes > 0 ? completion->bytes : UINT64_MAX, out_file,
+                              &error) != ZT_OK)
+        return failure_of_store(&completion->failure, &error);
+    return copy_parts(completion, *out_file);
+}
+
+/* --- publishing --- */
+
+static bool publish(struct s3api_completion *completion, struct staged_file **file)
+{
+    struct s3api_upload *upload = completion->upload;
+    struct publication publication = {
+        .server = upload->kept.server,
+        .stored = *file,
+        .name = upload->kept.entry.model,
+        .is_file = true,
+        .preconditions = completion->preconditions,
+        .covers = completion->covers,
+        .published = completion->published,
+    };
+
+    if (!publication_run(&publication, &completion->failure))
+        return false;
+    *file = NULL;
+    completion->published = publication.published;
+    return true;
+}
+
+static bool hash_and_publish(struct s3api_completion *completion, struct staged_file **file,
+                             bool is_whole)
+{
+    return s3api_prefix_finish(completion->upload, *file, completion->bytes, !is_whole,
+                               completion->published.sha256, &completion->failure) &&
+           note_end(completion, is_whole) && publish(completion, file);
+}
+
+/* Publishes the common file, which publication closes. */
+static bool complete_in_place(struct s3api_completion *completion)
+{
+    struct kept_data *data = &completion->upload->data;
+
+    return join_in_place(completion) && hash_and_publish(completion, &data->file, false);
+}
+
+/* A file that could not be published is removed, unless its record cannot be taken back. */
+static bool complete_by_copy(struct s3api_completion *completion)
+{
+    struct failure ignored = {.is_set = false};
+    struct staged_file *whole = NULL;
+
+    if (join_by_copy(completion, &whole) && hash_and_publish(completion, &whole, true))
+        return true;
+    if (whole != NULL && void_end(completion->upload, &ignored))
+        staged_file_remove(whole);
+    else
+        staged_file_close(whole);
+    return false;
+}
+
+static bool complete_entered(struct s3api_completion *completion)
+{
+    struct s3api_upload *upload = completion->upload;
+    const bool is_trusted = !atomic_load(&upload->data.has_failed_write);
+
+    if (is_trusted && s3api_parts_plan(&upload->parts, completion->list, completion->count) ==
+                          S3API_JOIN_IN_PLACE)
+        return complete_in_place(completion);
+    return complete_by_copy(completion);
+}
+
+/* The parts are checked again: one may have been replaced before the upload was seized. */
+static bool complete_seized(struct s3api_completion *completion)
+{
+    struct s3api_upload *upload = completion->upload;
+
+    return find_parts(completion) && void_end(upload, &completion->failure) &&
+           kept_data_enter_closed(&upload->data, &completion->failure) &&
+           complete_entered(completion);
+}
+
+/* --- afterwards --- */
+
+/* Removes what was joined; expiry would do that later. */
+static void remove_parts(const struct s3api_upload *upload)
+{
+    const struct kept_upload *kept = &upload->kept;
+    struct staging *staging = kept->server->store->staging;
+
+    (void)staging_folder_remove(staging, kept->entry.id, S3API_DATA_NAME, NULL);
+    for (size_t i = 0; i < upload->parts.count; i++) {
+        const struct s3api_part *part = &upload->parts.parts[i];
+        char name[STAGING_NAME_MAX + 1];
+
+        if (part->version == 0)
+            continue;
+        s3api_part_file_name(part->number, part->version, name);
+        (void)staging_folder_remove(staging, kept->entry.id, name, NULL);
+    }
+}
+
+static bool end_published(struct s3api_completion *completion)
+{
+    struct s3api_upload *upload = completion->upload;
+
+    kept_data_end(&upload->data);
+    remove_parts(upload);
+    s3api_upload_finish(upload, &completion->published);
+    metric_add(METRIC_PUBLISHED_MULTIPART, 1);
+    return true;
+}
+
+/* Returns true if another try with the same parts might succeed: the disk may have space again, or
+ * the object store may be back. A client whose condition failed may want to complete the upload
+ * without it, and one that named the wrong parts may name others. */
+static bool may_succeed_later(const struct s3api_completion *completion)
+{
+    const enum problem problem = completion->failure.problem;
+
+    return problem != PROBLEM_INVALID_MODEL && problem != PROBLEM_TOO_LARGE &&
+           problem != PROBLEM_DIGEST_MISMATCH && problem != PROBLEM_INVALID_NAME;
+}
+
+static bool end_failed(struct s3api_completion *completion)
+{
+    struct s3api_upload *upload = completion->upload;
+
+    assert(completion->failure.is_set);
+    metric_add(METRIC_FAILED_MULTIPART, 1);
+    kept_data_end(&upload->data);
+    if (may_succeed_later(completion))
+        s3api_upload_reopen(upload);
+    else
+        s3api_upload_drop(upload);
+    return false;
+}
+
+/* Another request may have published it: its answer was lost. */
+static bool find_outcome(struct s3api_completion *completion)
+{
+    struct s3api_upload *upload = completion->upload;
+    const struct kept_upload *kept = &upload->kept;
+
+    if (s3api_upload_state(upload) != S3API_UPLOAD_PUBLISHED)
+        return false;
+    pthread_mutex_lock(&upload->record_lock);
+    publication_complete(kept->server, kept->entry.model, &upload->published);
+    completion->published = upload->published;
+    pthread_mutex_unlock(&upload->record_lock);
+    completion->is_repeated = true;
+    return true;
+}
+
+bool s3api_completion_run(struct s3api_completion *completion)
+{
+    struct s3api_upload *upload = completion->upload;
+
+    if (find_outcome(completion))
+        return true;
+    completion->list = malloc(completion->named->count * sizeof(completion->list[0]));
+    if (completion->list == NULL)
+        return failure_no_memory(&completion->failure, "a list of parts");
+    if (!find_parts(completion) || !s3api_upload_seize(upload, &completion->failure))
+        return false;
+    return complete_seized(completion) ? end_published(completion) : end_failed(completion);
+}
+
+bool s3api_upload_abort(struct s3api_upload *upload, struct failure *failure)
+{
+    if (!s3api_upload_seize(upload, failure))
+        return false;
+    s3api_upload_drop(upload);
+    return true;
+}

@@ -1,0 +1,44 @@
+/* Turns the parts of a multipart upload into a visible file. */
+#ifndef S3_WRITE_S3API_COMPLETION_H
+#define S3_WRITE_S3API_COMPLETION_H
+
+#include "http/fields/conditional.h"
+#include "s3/write/s3api_complete_xml.h"
+#include "s3/write/s3api_upload.h"
+
+/* Why a list of parts is refused. */
+enum s3api_refusal {
+    S3API_REFUSAL_NONE, /* only failure is set */
+    S3API_REFUSAL_PART, /* a part is unknown, or is not the one that the client means */
+    S3API_REFUSAL_SMALL /* a part that is not the last one is too short */
+};
+
+struct s3api_completion {
+    /* Set by the caller, and borrowed. */
+    struct s3api_upload *upload;
+    const struct s3api_named_parts *named;
+    struct preconditions preconditions;
+    struct name_filter covers;
+    uint64_t stated_bytes; /* total length; UINT64_MAX: not stated */
+
+    /* Set by the run. */
+    struct s3api_part *list; /* owned */
+    size_t count;
+    uint64_t bytes;
+    bool is_repeated; /* it was published by an earlier request */
+    struct published published;
+    enum s3api_refusal refusal;
+    struct failure failure;
+};
+
+/* Publishes the file, or finds that it was published before. Returns false with failure set; the
+ * upload is then gone if no further try can succeed, otherwise open. On a worker; may take long. */
+bool s3api_completion_run(struct s3api_completion *completion);
+/* Accepts a cleared structure. */
+void s3api_completion_free(struct s3api_completion *completion);
+
+/* Removes an upload that is not completed, with its parts. Returns false with failure set. On a
+ * worker. */
+bool s3api_upload_abort(struct s3api_upload *upload, struct failure *failure);
+
+#endif

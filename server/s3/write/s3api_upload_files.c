@@ -1,0 +1,343 @@
+/* The files of a multipart upload: what it was created with, its parts, and how they are found again
+ * after a restart. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/decimal.h"
+#include "base/hex.h"
+#include "base/log.h"
+#include "base/server.h"
+#include "s3/write/s3api_records.h"
+#include "s3/write/s3api_upload.h"
+#include "upload/shared/kept_files.h"
+#include "upload/shared/write_checks.h"
+
+#define FIRST_LINE "ztserve-multipart 1"
+#define LAST_LINE  "end"
+/* The metadata, in hex, are the longest line. */
+#define TEXT_MAX ((size_t)64 << 10)
+
+void s3api_part_file_name(uint32_t number, uint32_t version, char out_name[STAGING_NAME_MAX + 1])
+{
+    assert(version != 0);
+    snprintf(out_name, STAGING_NAME_MAX + 1, "part-%05" PRIu32 "-%" PRIu32, number, version);
+}
+
+/* --- the description --- */
+
+/* Metadata may contain any bytes. */
+static void print_metadata(const char *metadata, FILE *stream)
+{
+    fputs("metadata ", stream);
+    for (const char *at = metadata; *at != '\0'; at++)
+        fprintf(stream, "%02x", (unsigned char)*at);
+    fputc('\n', stream);
+}
+
+static char *print_description(const struct s3api_upload *upload, size_t *out_length)
+{
+    const struct s3api_terms *terms = &upload->terms;
+    char *text = NULL;
+    FILE *stream = open_memstream(&text, out_length);
+
+    if (stream == NULL)
+        return NULL;
+    fprintf(stream, FIRST_LINE "\nkey %s\ncreated %" PRId64 "\n", upload->kept.entry.model,
+            (int64_t)upload->kept.entry.created);
+    if (terms->algorithm[0] != '\0')
+        fprintf(stream, "checksum %s%s\n", terms->algorithm,
+                terms->is_full_object ? " full" : "");
+    if (terms->metadata != NULL)
+        print_metadata(terms->metadata, stream);
+    fputs(LAST_LINE "\n", stream);
+    if (fclose(stream) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static enum zt_status write_new(const struct s3api_upload *upload, const char *name,
+                                const char *text, size_t length, struct zt_error *error)
+{
+    const struct kept_upload *kept = &upload->kept;
+    struct staged_file *file;
+    enum zt_status status = staging_folder_create(kept->server->store->staging, kept->entry.id,
+                                                  name, 0, &file, error);
+
+    if (status != ZT_OK)
+        return status;
+    status = staged_file_write_at(file, 0, text, length, error);
+    if (status == ZT_OK)
+        status = staged_file_sync(file, error);
+    staged_file_close(file);
+    return status;
+}
+
+enum zt_status s3api_upload_describe(const struct s3api_upload *upload, struct zt_error *error)
+{
+    size_t length;
+    char *text = print_description(upload, &length);
+    enum zt_status status;
+
+    if (text == NULL)
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an upload");
+    if (length > TEXT_MAX)
+        status = zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the metadata are too long");
+    else
+        status = write_new(upload, S3API_DESCRIPTION_NAME, text, length, error);
+    free(text);
+    return status;
+}
+
+/* --- the records --- */
+
+/* Opens the file, or creates it for the first part. */
+static enum zt_status open_records(const struct s3api_upload *upload, struct staged_file **out_file,
+                                   struct zt_error *error)
+{
+    const struct kept_upload *kept = &upload->kept;
+    struct staging *staging = kept->server->store->staging;
+    enum zt_status status =
+        staging_folder_open(staging, kept->entry.id, S3API_RECORDS_NAME, out_file, error);
+
+    if (status != ZT_NOT_FOUND || upload->records > 0)
+        return status;
+    return staging_folder_create(staging, kept->entry.id, S3API_RECORDS_NAME, 0, out_file, error);
+}
+
+enum zt_status s3api_upload_record(struct s3api_upload *upload, const char *lines, size_t length,
+                                   uint32_t count, struct zt_error *error)
+{
+    struct staged_file *file;
+    enum zt_status status = open_records(upload, &file, error);
+
+    if (status != ZT_OK)
+        return status;
+    file->is_record = true;
+    status = staged_file_write_at(file, upload->records_length, lines, length, error);
+    if (status == ZT_OK)
+        status = staged_file_sync(file, error);
+    staged_file_close(file);
+    if (status != ZT_OK)
+        return status;
+    upload->records_length += length;
+    upload->records += count;
+    return ZT_OK;
+}
+
+/* --- reading the description --- */
+
+struct description {
+    char key[MODEL_NAME_MAX + 1];
+    uint64_t created;
+    struct s3api_terms terms;
+    bool is_whole;
+};
+
+static bool read_metadata(const char *value, struct s3api_terms *terms)
+{
+    const size_t length = strlen(value) / 2;
+
+    if (terms->metadata != NULL)
+        return false;
+    terms->metadata = malloc(length + 1);
+    if (terms->metadata == NULL)
+        return false;
+    terms->metadata[length] = '\0';
+    return zt_hex_read_lower(zt_text_from(value), terms->metadata, length);
+}
+
+static bool read_checksum(char *value, struct s3api_terms *terms)
+{
+    char *blank = strchr(value, ' ');
+
+    if (blank != NULL && strcmp(blank, " full") != 0)
+        return false;
+    terms->is_full_object = blank != NULL;
+    if (blank != NULL)
+        *blank = '\0';
+    if (value[0] == '\0' || strlen(value) >= sizeof(terms->algorithm))
+        return false;
+    strcpy(terms->algorithm, value);
+    return true;
+}
+
+static bool read_key(const char *value, struct description *description)
+{
+    if (strlen(value) >= sizeof(description->key) || !file_path_is_writable(zt_text_from(value)))
+        return false;
+    strcpy(description->key, value);
+    return true;
+}
+
+static bool read_line(char *line, struct description *description)
+{
+    char *blank = strchr(line, ' ');
+
+    if (blank == NULL) {
+        description->is_whole = strcmp(line, LAST_LINE) == 0;
+        return description->is_whole;
+    }
+    *blank = '\0';
+    if (strcmp(line, "key") == 0)
+        return read_key(blank + 1, description);
+    if (strcmp(line, "created") == 0)
+        return zt_decimal_read(zt_text_from(blank + 1), INT64_MAX, &description->created);
+    if (strcmp(line, "checksum") == 0)
+        return read_checksum(blank + 1, &description->terms);
+    return strcmp(line, "metadata") == 0 && read_metadata(blank + 1, &description->terms);
+}
+
+/* Changes the text. Returns false if it is incomplete or not ours. */
+static bool parse_description(char *text, struct description *out_description)
+{
+    char *rest;
+    char *line = strtok_r(text, "\n", &rest);
+
+    if (line == NULL || strcmp(line, FIRST_LINE) != 0)
+        return false;
+    while (!out_description->is_whole && (line = strtok_r(NULL, "\n", &rest)) != NULL)
+        if (!read_line(line, out_description))
+            return false;
+    return out_description->is_whole && out_description->key[0] != '\0';
+}
+
+/* --- reading the records --- */
+
+static bool take_part(struct s3api_upload *upload, const struct s3api_record *record)
+{
+    const struct s3api_part *part = &record->part;
+    uint64_t ignored;
+
+    if (!s3api_parts_reserve(&upload->parts, 1))
+        return false;
+    s3api_parts_put(&upload->parts, part);
+    if (part->version > upload->versions)
+        upload->versions = part->version;
+    if (record->unit != 0)
+        upload->placement.unit = record->unit;
+    else if (part->length > 0)
+        (void)s3api_placement_find(&upload->placement, part->number, part->length, &ignored);
+    return true;
+}
+
+/* Takes the lines of a text. *out_end: the last one, if publication was about to begin. Returns false
+ * if out of memory. */
+static bool take_records(struct s3api_upload *upload, struct zt_text text,
+                         struct s3api_record *out_end)
+{
+    struct s3api_record record;
+    size_t length;
+
+    out_end->kind = S3API_RECORD_OPEN;
+    while ((length = s3api_record_read(text, &record)) > 0) {
+        if (record.kind == S3API_RECORD_PART && !take_part(upload, &record))
+            return false;
+        if (record.kind != S3API_RECORD_PART)
+            *out_end = record;
+        upload->records_length += length;
+        upload->records++;
+        text = (struct zt_text){text.bytes + length, text.length - length};
+    }
+    atomic_store(&upload->kept.entry.received, upload->parts.bytes);
+    return true;
+}
+
+static enum kept_opened read_records(struct s3api_upload *upload, struct s3api_record *out_end)
+{
+    const struct kept_upload *kept = &upload->kept;
+    char *text = NULL;
+    enum kept_opened opened =
+        kept_text_read(kept->server->store->staging, kept->entry.id, S3API_RECORDS_NAME,
+                       (size_t)S3API_RECORDS_MAX * S3API_RECORD_MAX, &text);
+
+    out_end->kind = S3API_RECORD_OPEN;
+    /* Without this file, no part has been acknowledged yet. */
+    if (opened == KEPT_NOT_OURS)
+        return KEPT_OPENED;
+    if (opened == KEPT_OPENED && !take_records(upload, zt_text_from(text), out_end))
+        opened = KEPT_UNREADABLE;
+    free(text);
+    return opened;
+}
+
+/* --- opening --- */
+
+static enum kept_opened find_file(const struct s3api_upload *upload, const char *name)
+{
+    const struct kept_upload *kept = &upload->kept;
+    struct staged_file *file;
+    enum kept_opened opened = kept_opened_by(
+        staging_folder_open(kept->server->store->staging, kept->entry.id, name, &file, NULL));
+
+    if (opened == KEPT_OPENED)
+        staged_file_close(file);
+    return opened;
+}
+
+/* The process that published it may have failed to sync the folder, and the files of its parts may
+ * remain until the outcome expires. */
+static void take_outcome(struct s3api_upload *upload, const struct s3api_record *end)
+{
+    memcpy(upload->published.sha256, end->sha256, sizeof(end->sha256));
+    upload->published.remains.is_unsynced = true;
+    upload->state = S3API_UPLOAD_PUBLISHED;
+    atomic_store(&upload->kept.entry.active, (time_t)end->when);
+    atomic_store(&upload->kept.entry.touched_ms, kept_upload_ms_of((time_t)end->when));
+}
+
+/* A file that was about to be published, and is gone, was published. */
+static enum kept_opened open_end(struct s3api_upload *upload)
+{
+    struct s3api_record end;
+    enum kept_opened opened = read_records(upload, &end);
+
+    if (opened != KEPT_OPENED)
+        return opened;
+    opened = find_file(upload, end.kind == S3API_RECORD_END && end.is_whole ? S3API_WHOLE_NAME
+                                                                           : S3API_DATA_NAME);
+    upload->has_end = end.kind == S3API_RECORD_END;
+    if (opened != KEPT_NOT_OURS || !upload->has_end)
+        return opened;
+    take_outcome(upload, &end);
+    return KEPT_OUTCOME;
+}
+
+static enum kept_opened open_described(struct server *server, const char *id,
+                                       struct description *description,
+                                       struct kept_upload **out_upload)
+{
+    struct s3api_upload *upload =
+        s3api_upload_new(server, id, zt_text_from(description->key), &description->terms);
+    enum kept_opened opened;
+
+    if (upload == NULL)
+        return KEPT_UNREADABLE;
+    upload->kept.entry.created = (time_t)description->created;
+    opened = open_end(upload);
+    if (opened == KEPT_OPENED || opened == KEPT_OUTCOME)
+        *out_upload = &upload->kept;
+    else
+        kept_upload_release(upload);
+    return opened;
+}
+
+enum kept_opened s3api_upload_files_open(struct server *server, const char *id,
+                                         struct kept_upload **out_upload)
+{
+    struct description description = {.created = 0};
+    char *text = NULL;
+    enum kept_opened opened =
+        kept_text_read(server->store->staging, id, S3API_DESCRIPTION_NAME, TEXT_MAX, &text);
+
+    if (opened == KEPT_OPENED && !parse_description(text, &description))
+        opened = KEPT_NOT_OURS;
+    if (opened == KEPT_OPENED)
+        opened = open_described(server, id, &description, out_upload);
+    free(description.terms.metadata);
+    free(text);
+    return opened;
+}
