@@ -49,9 +49,8 @@
 #define WAITERS 64
 
 /* The kinds of uploads that outlive their request. */
-static const struct kept_kind *const upload_kinds[] = {&writer_kind, &resumable_kind, &staged_kind,
-                                                       &xet_session_kind, &s3api_upload_kind,
-                                                       NULL};
+static const struct kept_kind *const upload_kinds[] = {
+    &writer_kind, &resumable_kind, &staged_kind, &xet_session_kind, &s3api_upload_kind, NULL};
 
 struct instance {
     struct config config;

@@ -123,6 +123,14 @@ static const struct {
      "&X-Amz-SignedHeaders=host%3Brange&X-Amz-Content-Sha256=UNSIGNED-PAYLOAD&X-Amz-Signature="
      "e4e33fa2a1b961d3f494024da2fe643c7f36bd39094a5b71de0eddd41ede47f2\nHost: h\nRange:bytes=0-1\n"
      "range: bytes=2-3"},
+    {"multipart", "list",
+     "<CompleteMultipartUpload "
+     "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Part><PartNumber>1"
+     "</PartNumber><ETag>&#34;x&#34;</ETag></Part><Part><ETag>\"y\"</ETag><ChecksumCRC32>AAAAAA=="
+     "</ChecksumCRC32><PartNumber>10000</PartNumber></Part></CompleteMultipartUpload>"},
+    {"multipart", "part", "part 3 0 16777216 8388608 77 1764500000 8388608 CRC32 AAAAAA== .\n"},
+    {"multipart", "end",
+     "end 1764500000 1111111111111111111111111111111111111111111111111111111111111111 whole .\n"},
     {"xml", "list",
      "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult "
      "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><IsTruncated>false</IsTruncated>"

@@ -102,8 +102,7 @@ static void place(struct s3api_upload *upload, struct s3api_arrival *arrival)
 static bool join(struct s3api_arrival *arrival, struct failure *failure)
 {
     struct s3api_upload *upload = arrival->upload;
-    const uint64_t most =
-        (uint64_t)config_number(&upload->kept.server->config->upload.max_bytes);
+    const uint64_t most = (uint64_t)config_number(&upload->kept.server->config->upload.max_bytes);
     bool is_open;
     bool fits;
 
@@ -471,9 +470,8 @@ static bool finish_bytes(struct s3api_arrival *arrival, struct failure *failure)
     return true;
 }
 
-bool s3api_arrival_finish(struct s3api_arrival *arrival,
-                          const struct s3api_part_checksum *checksum, uint64_t client,
-                          struct s3api_part *out_part, struct failure *failure)
+bool s3api_arrival_finish(struct s3api_arrival *arrival, const struct s3api_part_checksum *checksum,
+                          uint64_t client, struct s3api_part *out_part, struct failure *failure)
 {
     struct s3api_upload *upload = arrival->upload;
 

@@ -28,9 +28,8 @@ bool s3api_arrival_copy(struct s3api_arrival *arrival, struct zt_source *source,
                         uint64_t length, struct failure *failure);
 /* Makes the part durable, and records it. checksum is copied; client is the request_client_key. On a
  * worker. Returns false with failure set. */
-bool s3api_arrival_finish(struct s3api_arrival *arrival,
-                          const struct s3api_part_checksum *checksum, uint64_t client,
-                          struct s3api_part *out_part, struct failure *failure);
+bool s3api_arrival_finish(struct s3api_arrival *arrival, const struct s3api_part_checksum *checksum,
+                          uint64_t client, struct s3api_part *out_part, struct failure *failure);
 /* Removes the part unless it is finished. Accepts NULL. From any thread. */
 void s3api_arrival_end(struct s3api_arrival *arrival);
 

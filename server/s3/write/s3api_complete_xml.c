@@ -33,8 +33,7 @@ static bool add_part(struct reading *reading)
 
     if (parts->count == parts->capacity) {
         const size_t capacity = parts->capacity > 0 ? 2 * parts->capacity : FIRST_CAPACITY;
-        struct s3api_named_part *more =
-            realloc(parts->parts, capacity * sizeof(parts->parts[0]));
+        struct s3api_named_part *more = realloc(parts->parts, capacity * sizeof(parts->parts[0]));
 
         reading->is_out_of_memory = more == NULL;
         if (more == NULL)

@@ -40,8 +40,7 @@ static bool has_checksum(const struct s3api_part *part, const struct s3api_part_
 /* The upload's lock must be held. */
 static bool take_part(struct s3api_completion *completion, const struct s3api_named_part *named)
 {
-    const struct s3api_part *part =
-        s3api_parts_find(&completion->upload->parts, named->number);
+    const struct s3api_part *part = s3api_parts_find(&completion->upload->parts, named->number);
 
     if (part == NULL || !s3api_part_has_etag(part, zt_text_from(named->etag)) ||
         !has_checksum(part, &named->checksum))

@@ -85,8 +85,8 @@ void s3api_parts_remove(struct s3api_parts *table, uint32_t number)
 
 void s3api_part_etag(const struct s3api_part *part, char out_etag[S3API_PART_ETAG_SIZE])
 {
-    snprintf(out_etag, S3API_PART_ETAG_SIZE, "\"%016llx%016llx-1\"",
-             (unsigned long long)part->xxh3, (unsigned long long)part->length);
+    snprintf(out_etag, S3API_PART_ETAG_SIZE, "\"%016llx%016llx-1\"", (unsigned long long)part->xxh3,
+             (unsigned long long)part->length);
 }
 
 /* Some proxies make a tag weak. */

@@ -135,7 +135,8 @@ static void find_target(struct s3api_upload *upload)
     if (unit == 0)
         return;
     assert(prefix->target % unit == 0);
-    while ((part = s3api_parts_find(&upload->parts, (uint32_t)(prefix->target / unit) + 1)) != NULL &&
+    while ((part = s3api_parts_find(&upload->parts, (uint32_t)(prefix->target / unit) + 1)) !=
+               NULL &&
            part->version == 0 && part->length == unit)
         prefix->target += unit;
 }

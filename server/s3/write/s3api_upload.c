@@ -65,8 +65,9 @@ static int64_t left_ms(struct kept_upload *kept)
     struct s3api_upload *upload = (struct s3api_upload *)kept;
     const bool is_published = s3api_upload_state(upload) == S3API_UPLOAD_PUBLISHED;
 
-    return kept_upload_left_ms(
-        kept, is_published ? KEPT_OUTCOME_S : config_number(&kept->server->config->upload.expire_s));
+    return kept_upload_left_ms(kept, is_published
+                                         ? KEPT_OUTCOME_S
+                                         : config_number(&kept->server->config->upload.expire_s));
 }
 
 static bool end_published(struct s3api_upload *upload)

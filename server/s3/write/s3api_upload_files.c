@@ -48,8 +48,7 @@ static char *print_description(const struct s3api_upload *upload, size_t *out_le
     fprintf(stream, FIRST_LINE "\nkey %s\ncreated %" PRId64 "\n", upload->kept.entry.model,
             (int64_t)upload->kept.entry.created);
     if (terms->algorithm[0] != '\0')
-        fprintf(stream, "checksum %s%s\n", terms->algorithm,
-                terms->is_full_object ? " full" : "");
+        fprintf(stream, "checksum %s%s\n", terms->algorithm, terms->is_full_object ? " full" : "");
     if (terms->metadata != NULL)
         print_metadata(terms->metadata, stream);
     fputs(LAST_LINE "\n", stream);
@@ -64,8 +63,8 @@ static enum zt_status write_new(const struct s3api_upload *upload, const char *n
 {
     const struct kept_upload *kept = &upload->kept;
     struct staged_file *file;
-    enum zt_status status = staging_folder_create(kept->server->store->staging, kept->entry.id,
-                                                  name, 0, &file, error);
+    enum zt_status status =
+        staging_folder_create(kept->server->store->staging, kept->entry.id, name, 0, &file, error);
 
     if (status != ZT_OK)
         return status;
@@ -298,7 +297,7 @@ static enum kept_opened open_end(struct s3api_upload *upload)
     if (opened != KEPT_OPENED)
         return opened;
     opened = find_file(upload, end.kind == S3API_RECORD_END && end.is_whole ? S3API_WHOLE_NAME
-                                                                           : S3API_DATA_NAME);
+                                                                            : S3API_DATA_NAME);
     upload->has_end = end.kind == S3API_RECORD_END;
     if (opened != KEPT_NOT_OURS || !upload->has_end)
         return opened;

@@ -117,7 +117,8 @@ void registry_client(struct request *request, char out_client[CLIENT_SIZE])
 /* Maps a kind to the first of the kinds that are counted together with it. */
 static enum upload_kind group_of(enum upload_kind kind)
 {
-    return kind == UPLOAD_KIND_WRITER || kind == UPLOAD_KIND_MULTIPART ? UPLOAD_KIND_RESUMABLE : kind;
+    return kind == UPLOAD_KIND_WRITER || kind == UPLOAD_KIND_MULTIPART ? UPLOAD_KIND_RESUMABLE
+                                                                       : kind;
 }
 
 static bool counts_with(const struct registry_entry *one, const struct registry_entry *other)

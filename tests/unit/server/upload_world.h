@@ -5,13 +5,14 @@
 #include "model_world.h"
 
 #include "hub/write/staged_objects.h"
+#include "s3/write/s3api_upload.h"
 #include "store/staging.h"
 #include "upload/shared/kept_uploads.h"
 #include "upload/tus/resumable.h"
 #include "upload/writer/writer_journal.h"
 
 static const struct kept_kind *const upload_kinds[] = {&writer_kind, &resumable_kind, &staged_kind,
-                                                       NULL};
+                                                       &s3api_upload_kind, NULL};
 
 static inline void uploads_start(struct world *world)
 {
