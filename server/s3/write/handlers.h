@@ -18,7 +18,8 @@ enum outcome s3api_delete_object(struct request *request);
 void s3api_delete_objects_begin(struct request *request);
 enum outcome s3api_delete_objects(struct request *request);
 
-/* s3api_multipart.c: uploads in parts. */
+/* s3api_multipart.c, s3api_part.c, s3api_part_copy.c, s3api_part_lists.c, s3api_complete.c: uploads
+ * in parts. */
 void s3api_create_multipart_begin(struct request *request);
 enum outcome s3api_create_multipart(struct request *request);
 void s3api_upload_part_begin(struct request *request);

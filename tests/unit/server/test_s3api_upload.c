@@ -117,8 +117,10 @@ static struct s3api_completion complete_with(struct s3api_upload *upload, struct
                                           .named = &named,
                                           .preconditions = preconditions,
                                           .stated_bytes = UINT64_MAX};
+    bool is_done;
 
-    assert_int_equal(s3api_completion_run(&completion), !completion.failure.is_set);
+    is_done = s3api_completion_run(&completion);
+    assert_int_equal(is_done, !completion.failure.is_set);
     s3api_completion_free(&completion);
     return completion;
 }
