@@ -160,7 +160,7 @@ static bool collect(const void *context, const struct kept_upload *upload)
     if (upload->entry.kind == UPLOAD_KIND_MULTIPART && !collection->is_out_of_memory &&
         zt_text_starts_with(key, collection->prefix) &&
         authorize_sees_file(collection->request, key) &&
-        s3api_upload_state((struct s3api_upload *)upload) == S3API_UPLOAD_OPEN)
+        s3api_upload_state((const struct s3api_upload *)upload) == S3API_UPLOAD_OPEN)
         collection->is_out_of_memory = !add_upload(collection, (const struct s3api_upload *)upload);
     return false;
 }

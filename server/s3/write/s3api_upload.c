@@ -33,14 +33,9 @@ static void change_state(struct s3api_upload *upload, enum s3api_upload_state st
     pthread_mutex_unlock(&upload->lock);
 }
 
-enum s3api_upload_state s3api_upload_state(struct s3api_upload *upload)
+enum s3api_upload_state s3api_upload_state(const struct s3api_upload *upload)
 {
-    enum s3api_upload_state state;
-
-    pthread_mutex_lock(&upload->lock);
-    state = upload->state;
-    pthread_mutex_unlock(&upload->lock);
-    return state;
+    return atomic_load(&upload->state);
 }
 
 /* --- life --- */

@@ -52,7 +52,7 @@ struct s3api_upload {
     struct kept_data data;    /* its users: parts that are written to their places */
     pthread_mutex_t lock;     /* guards the following, and never while waiting for a disk */
     pthread_cond_t quiet;     /* writing became 0 */
-    enum s3api_upload_state state;
+    _Atomic(enum s3api_upload_state) state; /* read without it too */
     struct s3api_placement placement;
     struct s3api_parts parts;
     uint32_t versions;              /* the last version of a part that was kept aside */
@@ -82,7 +82,7 @@ struct s3api_upload *s3api_upload_begin(struct server *server, struct zt_text ke
  * may exist, but cannot be read now, or another process owns it. */
 struct s3api_upload *s3api_upload_find(struct server *server, struct zt_text id, struct zt_text key,
                                        bool *out_unreadable);
-enum s3api_upload_state s3api_upload_state(struct s3api_upload *upload);
+enum s3api_upload_state s3api_upload_state(const struct s3api_upload *upload);
 
 /* Takes an open upload from all requests that use it: parts that are arriving fail from now on. The
  * caller must then publish it, drop it or reopen it. Returns false with failure set if it is not
