@@ -16,7 +16,7 @@ thread_files()
         hub_first_requests hub_folders hub_lfs hub_lfs_parts hub_links hub_list hub_permits hub_probed hub_reading \
         hub_revisions hub_staged_owners hub_views hub_writing hub_xet hub_xet_sessions idle_neighbours idle_states \
         kept_answers kept_bodies large_answers long_bodies metrics mixed_folder models overload parts_written preview \
-        processors refused_early reload resumable resumable_end resumable_restart shared_folder shared_statistics side_files \
+        processors refused_early reload resumable resumable_end resumable_restart s3_multipart shared_folder shared_statistics side_files \
         slow_readers store_log timing tls tls_certificates under_attack upload upload_descriptors upload_expiry uploads_list \
         verification writer writer_changes writer_refusals writer_restart
 }

@@ -1,4 +1,4 @@
-/* One mutex per upload decides which parts may write; nobody writes while holding it. Parts become
+/* One mutex per upload decides which parts may write. It is never held during a write. Parts become
  * durable in groups: one sync covers all parts that are complete when it begins. */
 #include "s3/write/s3api_arrival.h"
 
@@ -16,7 +16,7 @@ struct s3api_arrival {
     struct s3api_arrival *next;       /* in the upload's list */
     struct s3api_arrival *next_ready; /* in its list of parts to be recorded */
     struct s3api_part part;           /* offset and version say where it goes */
-    uint64_t unit;                    /* the placement's, as far as it was known at the end */
+    uint64_t unit;                    /* of the placement; 0: not known at the end */
     uint64_t expected;                /* or S3API_UNKNOWN */
     uint64_t client;
     struct staged_file *aside; /* NULL: it is written to its place */
@@ -156,6 +156,7 @@ static bool open_file(struct s3api_arrival *arrival, struct failure *failure)
     const bool is_aside = arrival->part.version != 0;
     const bool is_open = is_aside ? open_aside(arrival, failure) : open_place(arrival, failure);
 
+    assert(is_open || failure->is_set);
     pthread_mutex_lock(&upload->lock);
     arrival->has_entered = is_open && !is_aside;
     s3api_upload_end_writing(upload);
@@ -248,6 +249,8 @@ static bool write_bytes(struct s3api_arrival *arrival, const void *bytes, size_t
 {
     const uint64_t at = arrival->part.offset + arrival->part.length;
 
+    assert(!arrival->is_recorded);
+    assert(arrival->aside == NULL || arrival->part.offset == 0);
     if (!(arrival->aside != NULL
               ? write_aside(arrival, bytes, length, failure)
               : kept_data_write(&arrival->upload->data, at, bytes, length, failure)))
@@ -382,6 +385,7 @@ static bool record(struct s3api_upload *upload, const struct s3api_arrival *firs
     struct zt_error error;
     enum zt_status status;
 
+    assert(count > 0);
     if (lines == NULL)
         return failure_no_memory(failure, "a part");
     for (; first != NULL; first = first->next_ready) {
@@ -395,8 +399,8 @@ static bool record(struct s3api_upload *upload, const struct s3api_arrival *firs
     return status == ZT_OK || failure_of_store(failure, &error);
 }
 
-/* Puts a recorded part into the table. Returns the version of the one that it replaces, whose file
- * is not needed any more; 0: none. */
+/* Puts a recorded part into the table. Returns the version of the replaced part, whose file can be
+ * removed; 0: it has no file. */
 static uint32_t replace(struct s3api_upload *upload, struct s3api_arrival *arrival)
 {
     const struct s3api_part *old = s3api_parts_find(&upload->parts, arrival->part.number);

@@ -5,8 +5,8 @@
  *     s3api_arrival_finish(arrival, &checksum, &part, &failure);  durable, and recorded
  *     s3api_arrival_end(arrival);                                 at any time
  *
- * An arrival belongs to one request. Several may be on their way for one number: the one that
- * finishes last counts. */
+ * An arrival belongs to one request. A number may have several arrivals at once: the last to finish
+ * counts. */
 #ifndef S3_WRITE_S3API_ARRIVAL_H
 #define S3_WRITE_S3API_ARRIVAL_H
 
@@ -15,7 +15,7 @@
 /* The length of a part that is not known before its end. */
 #define S3API_UNKNOWN UINT64_MAX
 
-/* Begins a part. The upload is borrowed until the end. client: request_client_key. Returns NULL with
+/* Begins a part of this length, or S3API_UNKNOWN. Holds the upload until the end. Returns NULL with
  * failure set: PROBLEM_UPLOAD_NOT_FOUND if the upload is over, PROBLEM_TOO_LARGE,
  * PROBLEM_INSUFFICIENT_STORAGE. Fast. */
 struct s3api_arrival *s3api_arrival_begin(struct s3api_upload *upload, uint32_t number,
@@ -26,7 +26,7 @@ bool s3api_arrival_write(struct s3api_arrival *arrival, const void *bytes, size_
 /* Copies bytes of a file instead. On a worker. */
 bool s3api_arrival_copy(struct s3api_arrival *arrival, struct zt_source *source, uint64_t offset,
                         uint64_t length, struct failure *failure);
-/* Makes the part durable, and records it. checksum is copied; client is the request_client_key. On a
+/* Makes the part durable, and records it. checksum is copied; client is request_client_key. On a
  * worker. Returns false with failure set. */
 bool s3api_arrival_finish(struct s3api_arrival *arrival, const struct s3api_part_checksum *checksum,
                           uint64_t client, struct s3api_part *out_part, struct failure *failure);

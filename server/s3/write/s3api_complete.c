@@ -89,7 +89,7 @@ static bool read_body(struct request *request, struct complete *complete)
 
 /* --- the end --- */
 
-/* The tag is that of the file now, which another client may have replaced since. */
+/* Finds the tag of the current file, which another client may have replaced since. */
 static void find_etag(struct request *request, struct complete *complete)
 {
     struct failure ignored = {.is_set = false};
@@ -104,6 +104,7 @@ static void work(struct request *request)
 {
     struct complete *complete = request->context;
 
+    assert(complete->named.count > 0 && !complete->is_published);
     complete->is_published = s3api_completion_run(&complete->completion);
     if (complete->is_published)
         find_etag(request, complete);
@@ -116,6 +117,7 @@ static enum outcome reply_failed(struct request *request, const struct s3api_com
         [S3API_REFUSAL_SMALL] = S3API_ENTITY_TOO_SMALL,
     };
 
+    assert(completion->failure.is_set);
     if (completion->refusal == S3API_REFUSAL_NONE)
         return failure_reply(request, &completion->failure);
     return s3api_problem(request, errors[completion->refusal], "%s",

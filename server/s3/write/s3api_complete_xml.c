@@ -1,5 +1,6 @@
 #include "s3/write/s3api_complete_xml.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ static void copy_cut(struct zt_text text, char *out_text, size_t size)
 {
     const size_t length = text.length < size ? text.length : size - 1;
 
+    assert(size > 0 && length < size);
     memcpy(out_text, text.bytes, length);
     out_text[length] = '\0';
 }
@@ -41,6 +43,7 @@ static bool add_part(struct reading *reading)
         parts->parts = more;
         parts->capacity = capacity;
     }
+    assert(parts->count < parts->capacity);
     parts->parts[parts->count++] = reading->part;
     reading->part = (struct s3api_named_part){.number = 0};
     return true;

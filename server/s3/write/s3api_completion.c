@@ -1,6 +1,6 @@
-/* The steps of a completion: find the parts, take the upload from all requests that still send some,
- * join the parts, hash, record that publication begins, publish. Until the last step has succeeded,
- * every part stays as it was acknowledged. */
+/* The steps of a completion: find the parts, take the upload from all requests that still send
+ * parts, join the parts, hash, record that publication begins, publish. No acknowledged part
+ * changes until the last step has succeeded. */
 #include "s3/write/s3api_completion.h"
 
 #include <assert.h>
@@ -55,6 +55,7 @@ static bool check_sizes(struct s3api_completion *completion)
     const struct server *server = completion->upload->kept.server;
     const uint64_t most = (uint64_t)config_number(&server->config->upload.max_bytes);
 
+    assert(completion->count == completion->named->count);
     for (size_t i = 0; i + 1 < completion->count; i++) {
         if (completion->list[i].length >= S3API_PART_LEAST_BYTES)
             continue;
@@ -73,12 +74,13 @@ static bool check_sizes(struct s3api_completion *completion)
                           "the file is larger than this server accepts");
 }
 
-/* Finds the parts that the client means, as they are now. */
+/* Finds the current parts with the tags that the client names. */
 static bool find_parts(struct s3api_completion *completion)
 {
     struct s3api_upload *upload = completion->upload;
     bool are_found = true;
 
+    assert(completion->list != NULL && completion->named->count > 0);
     completion->count = 0;
     completion->bytes = 0;
     pthread_mutex_lock(&upload->lock);
@@ -106,8 +108,8 @@ static bool record(struct s3api_upload *upload, const struct s3api_record *line,
     return status == ZT_OK || failure_of_store(failure, &error);
 }
 
-/* Takes back the record of an earlier attempt. Before that, no file may be removed that this attempt
- * was about to publish: without it, the upload would count as published. */
+/* Takes back the record of an earlier attempt. Before that, no file may be removed that this
+ * attempt was about to publish: without it, the upload would count as published. */
 static bool void_end(struct s3api_upload *upload, struct failure *failure)
 {
     const struct s3api_record line = {.kind = S3API_RECORD_OPEN};
@@ -139,7 +141,7 @@ static bool open_part(struct s3api_completion *completion, const struct s3api_pa
            failure_of_store(&completion->failure, &error);
 }
 
-/* Copies a part to an offset of a file, if it is not there. */
+/* Copies a part to an offset of a file, unless the file already contains it. */
 static bool copy_part(struct s3api_completion *completion, const struct s3api_part *part,
                       struct staged_file *to, uint64_t offset)
 {
@@ -148,6 +150,7 @@ static bool copy_part(struct s3api_completion *completion, const struct s3api_pa
     struct zt_error error;
     bool is_copied;
 
+    assert(data != NULL && to != NULL);
     if (part->length == 0 || (part->version == 0 && to == data))
         return true;
     if (part->version != 0 && !open_part(completion, part, &from))
@@ -213,6 +216,7 @@ static bool publish(struct s3api_completion *completion, struct staged_file **fi
         .published = completion->published,
     };
 
+    assert(*file != NULL && upload->has_end);
     if (!publication_run(&publication, &completion->failure))
         return false;
     *file = NULL;
@@ -296,6 +300,7 @@ static bool end_published(struct s3api_completion *completion)
 {
     struct s3api_upload *upload = completion->upload;
 
+    assert(!completion->failure.is_set);
     kept_data_end(&upload->data);
     remove_parts(upload);
     s3api_upload_finish(upload, &completion->published);

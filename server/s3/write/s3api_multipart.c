@@ -74,7 +74,7 @@ static void free_create(void *thing)
     kept_upload_release(create->upload);
 }
 
-/* A checksum of the whole file can be computed from those of the parts only if it is a CRC. */
+/* Only CRCs of parts can be combined into a checksum of the whole file. */
 static bool read_type(struct request *request, enum checksum checksum, struct s3api_terms *terms)
 {
     const char *type = request_header(request, "x-amz-checksum-type");
@@ -127,6 +127,7 @@ static void work_create(struct request *request)
 {
     struct create *create = request->context;
 
+    assert(create->upload == NULL && create->was_run);
     create->upload = s3api_upload_begin(request->server, create->key, create->client,
                                         &create->terms, &create->failure);
 }

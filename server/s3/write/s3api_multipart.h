@@ -7,11 +7,11 @@
 /* Checks a request that writes to a key: whether the server and the client may. Returns false if it
  * has replied. */
 bool s3api_multipart_key(struct request *request, struct zt_text *out_key);
-/* Finds the upload that a request's query names, and holds it for the request. Returns NULL if it has
- * replied. */
+/* Finds the upload that a request's query names, and holds it for the request. Returns NULL if it
+ * has replied. */
 struct s3api_upload *s3api_multipart_find(struct request *request, struct zt_text key);
-/* Reads a number of the query, from least to most. Keeps *number if the query has none. Returns false
- * if it has replied. */
+/* Reads a number of the query, from least to most. Keeps *number if the query has none. Returns
+ * false if it has replied. */
 bool s3api_query_number(struct request *request, const char *name, uint64_t least, uint64_t most,
                         uint64_t *number);
 

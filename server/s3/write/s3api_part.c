@@ -126,6 +126,7 @@ static void work(struct request *request)
     struct part_put *put = request->context;
     struct s3api_part_checksum checksum;
 
+    assert(put->arrival != NULL && !put->is_done);
     if (!s3api_body_finish(&put->body, NULL))
         return;
     choose_checksum(put, &checksum);

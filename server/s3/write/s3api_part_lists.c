@@ -213,7 +213,7 @@ static size_t seek(const struct collection *collection, const struct page *page)
     return first;
 }
 
-/* Returns the common prefix that stands for a key; empty: none. */
+/* Returns the common prefix that is listed instead of a key; empty: none. */
 static struct zt_text common_prefix(const struct collection *collection, const struct page *page,
                                     const struct listed *listed)
 {

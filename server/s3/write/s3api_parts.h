@@ -62,12 +62,12 @@ bool s3api_part_has_etag(const struct s3api_part *part, struct zt_text etag);
 /* --- joining --- */
 
 enum s3api_join {
-    S3API_JOIN_IN_PLACE, /* parts that are aside are copied to their places, where nothing is */
+    S3API_JOIN_IN_PLACE, /* parts that are aside are copied to their places, which are free */
     S3API_JOIN_COPY      /* all parts are copied into a new file */
 };
 
-/* Decides how parts are joined in the order of this list: in place if each part that is in the final
- * file is where it belongs, and no part that is not listed would be lost if joining failed. */
+/* Decides how parts are joined in the order of this list: in place if each part that is in the
+ * final file is where it belongs, and joining that fails would lose no part that is not listed. */
 enum s3api_join s3api_parts_plan(const struct s3api_parts *table, const struct s3api_part *list,
                                  size_t count);
 

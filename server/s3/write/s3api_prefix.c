@@ -56,6 +56,7 @@ static void hash_some(struct s3api_upload *upload, uint64_t target)
     const uint64_t most = prefix->hashed + JOB_BYTES;
     struct zt_error error;
 
+    assert(target > prefix->hashed);
     if (prefix->hasher == NULL && zt_hasher_new(ZT_DIGEST_SHA256, &prefix->hasher) != ZT_OK)
         return;
     if (!kept_data_enter(&upload->data, &ignored))
@@ -79,7 +80,7 @@ static void submit(struct s3api_upload *upload)
     workers_submit(upload->kept.server->workers, &upload->prefix.job);
 }
 
-/* Returns true if the job may go on, up to *out_target. It then counts as a writer. */
+/* Returns true if the job may hash up to *out_target. It then counts as a writer. */
 static bool begin_run(struct s3api_upload *upload, uint64_t *out_target)
 {
     bool may_run;
@@ -160,6 +161,7 @@ void s3api_prefix_note_replaced(struct s3api_upload *upload, uint32_t number)
 {
     const uint64_t unit = upload->placement.unit;
 
+    assert(number >= 1);
     if (unit != 0 && (number - 1) * unit < upload->prefix.target)
         upload->prefix.is_stale = true;
 }
@@ -184,7 +186,7 @@ bool s3api_prefix_finish(struct s3api_upload *upload, struct staged_file *file, 
         if (!start_over(prefix))
             return failure_no_memory(failure, "hashing");
     status = hash_to(prefix, file, length, &error);
-    /* Another attempt begins anew, since a finished hasher cannot be continued. */
+    /* A finished hasher cannot be continued, so another attempt starts over. */
     prefix->is_stale = true;
     if (status != ZT_OK)
         return failure_of_store(failure, &error);

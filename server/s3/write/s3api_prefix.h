@@ -1,6 +1,6 @@
-/* The SHA-256 of the whole file, computed while parts still arrive: of the parts from the first on
- * that are in their places, as far as there is no gap. A worker reads them back, usually from the
- * page cache. Whatever is left is hashed when the upload is completed. */
+/* The SHA-256 of the whole file, computed while parts still arrive: a worker reads back the parts
+ * in their places, from part 1 up to the first gap, usually from the page cache. The rest is hashed
+ * when the upload is completed. */
 #ifndef S3_WRITE_S3API_PREFIX_H
 #define S3_WRITE_S3API_PREFIX_H
 
@@ -15,7 +15,7 @@ struct staged_file;
 struct zt_hasher;
 
 /* Guarded by the upload's lock, except hasher and hashed while a job runs or the upload is
- * completing. Zeroed: nothing is hashed. */
+ * completing. Zeroed: no byte is hashed. */
 struct s3api_prefix {
     struct zt_hasher *hasher;
     uint64_t hashed; /* bytes */

@@ -100,6 +100,7 @@ static bool read_part(const struct zt_text *words, struct s3api_record *record)
     struct s3api_part *part = &record->part;
     uint64_t numbers[7];
 
+    assert(zt_text_is(words[0], "part"));
     for (size_t i = 0; i < 7; i++)
         if (!read_number(words[i + 1], UINT64_MAX, &numbers[i]))
             return false;

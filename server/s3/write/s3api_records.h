@@ -19,7 +19,7 @@ enum s3api_record_kind {
 struct s3api_record {
     enum s3api_record_kind kind;
     struct s3api_part part; /* S3API_RECORD_PART */
-    uint64_t unit;          /* the same: the placement's, as far as it was known */
+    uint64_t unit;          /* the same: of the placement; 0: not known yet */
     /* S3API_RECORD_END */
     uint64_t when; /* time of day */
     uint8_t sha256[32];

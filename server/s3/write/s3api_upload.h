@@ -6,10 +6,11 @@
  *     +--aborted, expired-------+--refused for good-------+--expired--> GONE
  *
  * Its folder holds these files: "data", the parts that are where they belong in the final file
- * (s3api_placement.h); "part-NUMBER-VERSION", a part that is kept aside; "multipart", what the client
- * stated when it created the upload; and "parts", a line for each part (s3api_records.h), written
- * when its bytes are durable and before the part is acknowledged. The last line for a number counts.
- * A part never overwrites an acknowledged one: it is kept aside until it is acknowledged itself.
+ * (s3api_placement.h); "part-NUMBER-VERSION", a part that is kept aside; "multipart", what the
+ * client stated when it created the upload; and "parts", a line for each part (s3api_records.h),
+ * written when its bytes are durable and before the part is acknowledged. The last line for a
+ * number counts. A part never overwrites an acknowledged one: it is kept aside until it is
+ * acknowledged itself.
  *
  * Completing publishes "data" or, if parts must be joined by copying, "whole". A line says which,
  * before publication: if that file is missing later, publication succeeded, and the rest of the
@@ -37,7 +38,7 @@ enum s3api_upload_state {
     S3API_UPLOAD_GONE
 };
 
-/* What the client stated when it created the upload. */
+/* The client's requirements at creation. */
 struct s3api_terms {
     char algorithm[S3API_ALGORITHM_SIZE]; /* of the checksums of parts; empty: none */
     bool is_full_object;                  /* the whole file's checksum is of its bytes */

@@ -1,5 +1,5 @@
-/* The files of a multipart upload: what it was created with, its parts, and how they are found again
- * after a restart. */
+/* The files of a multipart upload: what it was created with, its parts, and how they are found
+ * again after a restart. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -115,6 +115,7 @@ enum zt_status s3api_upload_record(struct s3api_upload *upload, const char *line
 
     if (status != ZT_OK)
         return status;
+    assert(count > 0 && length > 0);
     file->is_record = true;
     status = staged_file_write_at(file, upload->records_length, lines, length, error);
     if (status == ZT_OK)
@@ -211,6 +212,7 @@ static bool take_part(struct s3api_upload *upload, const struct s3api_record *re
     const struct s3api_part *part = &record->part;
     uint64_t ignored;
 
+    assert(record->kind == S3API_RECORD_PART);
     if (!s3api_parts_reserve(&upload->parts, 1))
         return false;
     s3api_parts_put(&upload->parts, part);
@@ -223,8 +225,8 @@ static bool take_part(struct s3api_upload *upload, const struct s3api_record *re
     return true;
 }
 
-/* Takes the lines of a text. *out_end: the last one, if publication was about to begin. Returns false
- * if out of memory. */
+/* Takes the lines of a text. *out_end: the last one, if publication was about to begin. Returns
+ * false if out of memory. */
 static bool take_records(struct s3api_upload *upload, struct zt_text text,
                          struct s3api_record *out_end)
 {
@@ -281,6 +283,7 @@ static enum kept_opened find_file(const struct s3api_upload *upload, const char 
  * remain until the outcome expires. */
 static void take_outcome(struct s3api_upload *upload, const struct s3api_record *end)
 {
+    assert(upload->state == S3API_UPLOAD_OPEN && end->kind == S3API_RECORD_END);
     memcpy(upload->published.sha256, end->sha256, sizeof(end->sha256));
     upload->published.remains.is_unsynced = true;
     upload->state = S3API_UPLOAD_PUBLISHED;

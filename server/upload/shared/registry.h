@@ -61,8 +61,8 @@ void registry_client(struct request *request, char out_client[CLIENT_SIZE]);
 void registry_client_name(const char *name, char out_client[CLIENT_SIZE]);
 
 /* The entry is borrowed until registry_remove. Returns false if the client already has limit
- * entries (0: no limit). The streaming writer, resumable and multipart uploads are counted together,
- * each other kind by itself. */
+ * entries (0: no limit). The streaming writer, resumable and multipart uploads are counted
+ * together, each other kind by itself. */
 bool registry_add(struct registry *registry, struct registry_entry *entry, unsigned limit);
 /* Does nothing for an entry that is not in the registry. */
 void registry_remove(struct registry *registry, struct registry_entry *entry);
