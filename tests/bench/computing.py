@@ -153,20 +153,26 @@ def write_array(path, length):
 
 @workload("zstd", "zstd component, first answer, beside zstd -d on one processor")
 def zstd(context):
-    context.room(3 * DECODED_BYTES)
+    context.room(4 * DECODED_BYTES)
     root, plain = context.sub_folder("encoded"), context.folder / "array.npy"
-    write_array(plain, DECODED_BYTES)
-    context.warm(convert(plain, root / "model.zt", "--zstd"))
-    target = "/v1/models/model/objects/data/data"
+    for name, arguments in (("model", ("--zstd",)), ("frames", ("--to", "zt2", "--zstd"))):
+        write_array(plain, DECODED_BYTES)
+        context.warm(convert(plain, root / f"{name}.zt", *arguments))
+    target, in_frames = (f"/v1/models/{name}/objects/data/data" for name in ("model", "frames"))
     stored = context.folder / "stored.zst"
     again = []
 
-    def first_answer(processors=None):
+    def first_answer():
         """A server that has not decoded anything; what it verified it remembers."""
-        server = context.ztserve(root, processors=processors)
+        server = context.ztserve(root)
         result = context.load(Target(server, target), requests=1)
-        if processors is None:
-            again.append(context.load(Target(server, target), requests=1)["seconds"])
+        again.append(context.load(Target(server, target), requests=1)["seconds"])
+        context.stop(server)
+        return result["seconds"]
+
+    def first_answer_everywhere(path):
+        server = context.ztserve(root, processors=joined(os.sched_getaffinity(0)))
+        result = context.load(Target(server, path), requests=1)
         context.stop(server)
         return result["seconds"]
 
@@ -176,16 +182,21 @@ def zstd(context):
 
     server = context.ztserve(root)
     stored.write_bytes(context.fetch(server, target + "?representation=stored"))
-    if len(context.fetch(server, target)) != DECODED_BYTES:
+    if any(len(context.fetch(server, path)) != DECODED_BYTES for path in (target, in_frames)):
         raise RuntimeError("zstd: not the whole component")
     context.stop(server)
     decode()
     with context.watch() as others:
-        results = context.alternate([first_answer, decode, lambda: first_answer(joined(os.sched_getaffinity(0)))])
-    ours, theirs, wider = ([DECODED_BYTES / taken for taken in side] for side in results)
-    options = {"beside": "zstd -d", "others": others[0]}
-    yield Figure("zstd", "zstd component, first answer", "throughput", "B/s", ours, theirs, limit=Limit(least=1.0), **options)
-    yield Figure("zstd", "zstd component, first answer, all processors", "throughput", "B/s", wider, theirs, **options)
+        actions = [lambda path=path: first_answer_everywhere(path) for path in (target, in_frames)]
+        results = context.alternate([first_answer, decode, *actions])
+    ours, theirs, wider, frames = ([DECODED_BYTES / taken for taken in side] for side in results)
+    options, limit = {"beside": "zstd -d", "others": others[0]}, Limit(least=1.0)
+    for row, figures, judged in (
+        ("zstd component, first answer", ours, limit),
+        ("zstd component, first answer, all processors", wider, None),
+        ("zstd component in frames, first answer, all processors", frames, limit),
+    ):
+        yield Figure("zstd", row, "throughput", "B/s", figures, theirs, limit=judged, **options)
     later = [DECODED_BYTES / taken for taken in again]
     yield Figure("zstd", "zstd component, second answer", "throughput", "B/s", later, theirs, **options)
 
