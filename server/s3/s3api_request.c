@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/server.h"
 #include "config/config.h"
@@ -46,16 +47,32 @@ bool s3api_finds_bucket(struct request *request)
     return false;
 }
 
-bool s3api_find_key(struct request *request, struct zt_text *out_key)
+/* Removes a slash at the end of an encoded key. */
+static bool take_slash(struct zt_text *raw)
+{
+    const size_t length = raw->length;
+
+    if (length > 0 && raw->bytes[length - 1] == '/')
+        raw->length -= 1;
+    else if (length > 2 && strncasecmp(raw->bytes + length - 3, "%2F", 3) == 0)
+        raw->length -= 3;
+    return raw->length < length;
+}
+
+/* out_is_folder: NULL if a key must not end with a slash. */
+static bool find_key(struct request *request, struct zt_text *out_key, bool *out_is_folder)
 {
     const bool is_read = request->method == METHOD_GET || request->method == METHOD_HEAD;
+    struct zt_text raw = request->names[1];
     bool is_text;
     struct zt_text key;
 
     assert(request->names[1].length > 0);
     if (!s3api_finds_bucket(request))
         return false;
-    key = decode(request, request->names[1], &is_text);
+    if (out_is_folder != NULL)
+        *out_is_folder = take_slash(&raw);
+    key = decode(request, raw, &is_text);
     if (is_text && store_path_is_served(key)) {
         *out_key = key;
         return true;
@@ -70,4 +87,14 @@ bool s3api_find_key(struct request *request, struct zt_text *out_key)
             "a key must be the path of a file: UTF-8 without control characters, in parts "
             "of at most 255 bytes that do not begin with a dot");
     return false;
+}
+
+bool s3api_find_key(struct request *request, struct zt_text *out_key)
+{
+    return find_key(request, out_key, NULL);
+}
+
+bool s3api_find_key_or_folder(struct request *request, struct zt_text *out_key, bool *out_is_folder)
+{
+    return find_key(request, out_key, out_is_folder);
 }

@@ -15,4 +15,9 @@ bool s3api_finds_bucket(struct request *request);
  * reading and InvalidArgument when writing. */
 bool s3api_find_key(struct request *request, struct zt_text *out_key);
 
+/* Does the same, but accepts a key that ends with one "/" and sets *out_is_folder; *out_key then
+ * lacks the slash. */
+bool s3api_find_key_or_folder(struct request *request, struct zt_text *out_key,
+                              bool *out_is_folder);
+
 #endif

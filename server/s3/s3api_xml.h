@@ -23,6 +23,9 @@
 void s3api_etag(const char *path, const struct file_identity *identity,
                 char out_etag[S3API_ETAG_SIZE]);
 
+/* The tag of an empty object that marks a folder, which is not stored. */
+#define S3API_FOLDER_ETAG "\"d41d8cd98f00b204e9800998ecf8427e\""
+
 /* --- elements --- */
 
 /* Writes the declaration, and opens the document's element in S3's namespace. */

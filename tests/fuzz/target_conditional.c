@@ -24,7 +24,7 @@ static void check_date(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     static const char etag[] = "\"a\"";
-    struct preconditions preconditions = {NULL, NULL, NULL, NULL, NULL};
+    struct preconditions preconditions = {.if_match = NULL};
     const char **const fields[] = {&preconditions.if_match, &preconditions.if_none_match,
                                    &preconditions.if_modified_since,
                                    &preconditions.if_unmodified_since};

@@ -13,8 +13,11 @@
 
 const char *s3api_tags(struct request *request, const char *name)
 {
-    const char *value = request_header(request, name);
+    return s3api_quoted(request, request_header(request, name));
+}
 
+const char *s3api_quoted(struct request *request, const char *value)
+{
     if (value == NULL || strchr(value, '"') != NULL || strcmp(value, "*") == 0)
         return value;
     return request_print(request, "\"%s\"", value);

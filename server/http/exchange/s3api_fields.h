@@ -7,6 +7,8 @@
 /* Returns the value of If-Match or If-None-Match in the form of RFC 9110; NULL if it is absent.
  * Clients of S3 also send one tag without quotes. */
 const char *s3api_tags(struct request *request, const char *name);
+/* Does the same for a value that is not a header field; NULL if it is NULL. */
+const char *s3api_quoted(struct request *request, const char *value);
 
 /* Returns true if the client wants a checksum of the part that is sent (x-amz-checksum-mode), and
  * the part is short enough to be hashed before it is sent. */

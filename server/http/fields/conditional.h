@@ -5,13 +5,20 @@
 #include <stdbool.h>
 #include <time.h>
 
+struct file_identity;
+
 struct preconditions {
     const char *if_match; /* NULL if the field is absent; repeated fields joined by ", " */
     const char *if_none_match;
     const char *if_modified_since;
     const char *if_unmodified_since;
     const char *if_range;
+    /* For a write to a stored file: writes the ETag by which the API knows the current version, at
+     * most CONDITIONAL_ETAG_SIZE bytes. NULL: the ETag of GET /files/{path}. */
+    void (*write_etag)(const char *path, const struct file_identity *identity, char *out_etag);
 };
+
+#define CONDITIONAL_ETAG_SIZE 40
 
 enum precondition_outcome { PRECONDITION_PASS, PRECONDITION_NOT_MODIFIED, PRECONDITION_FAILED };
 

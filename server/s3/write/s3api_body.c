@@ -351,22 +351,38 @@ enum outcome s3api_body_reply_failure(struct request *request, const struct s3ap
     return s3api_problem(request, body->error, "%s", body->why);
 }
 
-void s3api_body_reply_checksums(struct request *request, const struct s3api_body *body)
+static void reply_checksum(struct request *request, enum checksum checksum,
+                           const struct zt_digest *value)
 {
     char text[CHECKSUM_TEXT_SIZE];
+
+    checksum_write(value, text);
+    representation_field(&request->reply, checksum_field(checksum),
+                         request_print(request, "%s", text));
+}
+
+bool s3api_body_reply_checksums(struct request *request, const struct s3api_body *body)
+{
     bool is_any = false;
 
     assert(!body->has_failed);
-    for (enum checksum i = 0; i < CHECKSUM_MD5; i++) {
-        if (!body->is_stated[i])
-            continue;
-        checksum_write(&body->values[i], text);
-        representation_field(&request->reply, checksum_field(i),
-                             request_print(request, "%s", text));
-        is_any = true;
-    }
+    for (enum checksum i = 0; i < CHECKSUM_MD5; i++)
+        if (body->is_stated[i]) {
+            reply_checksum(request, i, &body->values[i]);
+            is_any = true;
+        }
     if (is_any)
         representation_field(&request->reply, "x-amz-checksum-type", "FULL_OBJECT");
+    return is_any;
+}
+
+void s3api_reply_sha256(struct request *request, const uint8_t sha256[32])
+{
+    struct zt_digest value = {.length_bytes = 32};
+
+    memcpy(value.bytes, sha256, value.length_bytes);
+    reply_checksum(request, CHECKSUM_SHA256, &value);
+    representation_field(&request->reply, "x-amz-checksum-type", "FULL_OBJECT");
 }
 
 void s3api_body_free(struct s3api_body *body)

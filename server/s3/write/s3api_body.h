@@ -69,8 +69,10 @@ bool s3api_body_finish(struct s3api_body *body, const uint8_t sha256[32]);
 /* Replies with the mistake. Returns OUTCOME_READY. */
 enum outcome s3api_body_reply_failure(struct request *request, const struct s3api_body *body);
 /* Adds the checksums that the request stated to a reply, as S3 does. After a finish without
- * mistake. */
-void s3api_body_reply_checksums(struct request *request, const struct s3api_body *body);
+ * mistake. Returns false if it stated none. */
+bool s3api_body_reply_checksums(struct request *request, const struct s3api_body *body);
+/* Adds the SHA-256 of a whole object. */
+void s3api_reply_sha256(struct request *request, const uint8_t sha256[32]);
 
 /* May be called twice. */
 void s3api_body_free(struct s3api_body *body);

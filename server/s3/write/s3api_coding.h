@@ -33,7 +33,7 @@ void s3api_coding_free(struct s3api_coding *coding);
 enum s3api_coding_result s3api_coding_take(struct s3api_coding *coding, struct zt_text piece,
                                            const struct s3api_coding_outputs *outputs);
 
-/* What is malformed: a static text. */
+/* Returns the reason of S3API_CODING_MALFORMED, a static text. */
 const char *s3api_coding_why(const struct s3api_coding *coding);
 /* Returns true if the body is complete, with its last chunk and its trailer. */
 bool s3api_coding_is_over(const struct s3api_coding *coding);

@@ -254,7 +254,7 @@ bool file_find_current(struct server *server, const char *path, struct current_f
     struct zt_error error;
     enum zt_status status;
 
-    *out_found = (struct current_file){.exists = false};
+    *out_found = (struct current_file){.path = path, .exists = false};
     if (!model_reads_succeeded(failed_before, failure)) {
         generation_release(generation);
         return false;
@@ -277,9 +277,15 @@ bool file_find_current(struct server *server, const char *path, struct current_f
 bool file_preconditions_hold(const struct preconditions *preconditions,
                              const struct current_file *found)
 {
+    char etag[CONDITIONAL_ETAG_SIZE];
+
     assert(!found->exists || found->etag[0] != '\0');
-    return precondition_check(preconditions, found->exists ? found->etag : NULL, found->modified,
-                              false) == PRECONDITION_PASS;
+    if (!found->exists || preconditions->write_etag == NULL)
+        snprintf(etag, sizeof(etag), "%s", found->etag);
+    else
+        preconditions->write_etag(found->path, &found->identity, etag);
+    return precondition_check(preconditions, found->exists ? etag : NULL, found->modified, false) ==
+           PRECONDITION_PASS;
 }
 
 bool file_check_preconditions(const struct preconditions *preconditions,

@@ -57,6 +57,7 @@ bool model_find_known_shadowed(struct server *server, struct zt_text name,
 
 /* The current file at a path: its ETag, as in GET /files/{path}, and its SHA-256 if known. */
 struct current_file {
+    const char *path; /* borrowed from the caller */
     bool exists;
     bool has_sha256;
     uint8_t sha256[32];

@@ -333,6 +333,7 @@ static void show_file(struct publication *publication, const struct publish_lock
     if (!is_shown(publication, lock, &found.identity))
         return;
     snprintf(publication->published.etag, sizeof(publication->published.etag), "%s", found.etag);
+    publication->published.identity = found.identity;
     file_hashes_keep(server->hashes, publication->name, &found.identity,
                      publication->published.sha256);
 }

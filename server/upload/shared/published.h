@@ -24,6 +24,7 @@ struct published {
     uint8_t sha256[32];              /* of the whole file */
     char etag[GENERATION_ETAG_SIZE]; /* empty if the file has been removed again, or is not known
                                       * any more */
+    struct file_identity identity;   /* of a file at a path; valid if there is an ETag */
     bool replaced;
     struct remains remains;
 };

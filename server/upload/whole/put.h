@@ -1,14 +1,4 @@
-/* PUT /v1/models/{model}, PUT /files/{path}: a whole file.
- *
- *   RECEIVING --last byte--> FINISHING --published--> PUBLISHED
- *       |                        |
- *       +--store failed----------+--refused---------> FAILED
- *
- * If the connection is lost, all data is removed in every state.
- *
- * The body goes to an unnamed file as it arrives, and workers hash the written bytes. After the
- * last byte, a worker validates the file with the reader that serves it, checks its digests, and
- * publishes it. */
+/* PUT /v1/models/{model}, PUT /files/{path}: a whole file. */
 #ifndef UPLOAD_WHOLE_PUT_H
 #define UPLOAD_WHOLE_PUT_H
 

@@ -1,0 +1,26 @@
+/* Checks that all writes of the S3 API share, before a byte of the body is read. The functions
+ * named refuse return true if they have replied. */
+#ifndef S3_WRITE_S3API_WRITE_CHECKS_H
+#define S3_WRITE_S3API_WRITE_CHECKS_H
+
+#include "http/exchange/request.h"
+#include "http/fields/conditional.h"
+
+/* Finds the key of a write, and refuses it on a read-only server, and if the client may not use the
+ * key. *out_is_folder: the key ends with "/", and *out_key lacks that slash; NULL: such keys are
+ * refused. */
+bool s3api_refuse_key(struct request *request, struct zt_text *out_key, bool *out_is_folder);
+
+/* Refuses fields that ask for what this server does not do, such as encryption with the client's
+ * key, so that no client believes that it was done. */
+bool s3api_refuse_unsupported(struct request *request);
+
+/* Reads the preconditions of a write, whose tags are those of this API. */
+struct preconditions s3api_preconditions(struct request *request);
+
+/* Checks them against the current file. If the store is remote, only publication checks them. path
+ * ends with NUL. */
+bool s3api_refuse_preconditions(struct request *request, const char *path,
+                                const struct preconditions *preconditions);
+
+#endif
