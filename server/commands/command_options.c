@@ -231,9 +231,12 @@ const struct command_option push_options[] = {
 const struct command_option token_options[] = {
     {"--tokens", VALUE_FILE, false, "FILE", NULL,
      "the tokens file; default: auth.tokens of the configuration", 0},
+    {"--s3", VALUE_NONE, false, NULL, NULL, "make an access key for S3 clients instead", 0},
+    {"--keys", VALUE_FILE, false, "FILE", NULL,
+     "with --s3: the keys file; default: s3.keys of the configuration", 0},
     {"--config", VALUE_FILE, false, "FILE", NULL,
      "the server's configuration; the environment overrides it", 0},
-    {"--quiet", VALUE_NONE, false, NULL, NULL, "print only the token", 'q'},
+    {"--quiet", VALUE_NONE, false, NULL, NULL, "print only the token or the key", 'q'},
     {.name = NULL},
 };
 

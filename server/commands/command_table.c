@@ -178,12 +178,14 @@ const struct command command_table[] = {
                 "its hash and its rights to the tokens file. A new file is readable by its owner "
                 "only; an existing one keeps its owner and rights. Nothing changes if every user "
                 "can read the file, or if it already has a client of this name. A running server "
-                "accepts the token after SIGHUP.\nread lets the client download, write also upload "
+                "accepts the token after SIGHUP.\nWith --s3, NAME becomes an access key for S3 "
+                "clients, whose secret is printed and appended to the keys file.\nread lets the "
+                "client download, write also upload "
                 "and delete, admin also see all uploads. GLOB limits the client to models whose "
                 "names match it, or one of several.",
      .examples = {{"ztserve token grafana read --tokens tokens", "for --tokens tokens of serve"},
-                  {"ztserve token trainer write 'acme/*' --config /etc/ztserve/ztserve.json",
-                   "for the file that auth.tokens names"}}},
+                  {"ztserve token --s3 trainer write 'acme/*' --config /etc/ztserve/ztserve.json",
+                   "an access key, in the file that s3.keys names"}}},
     {.name = "check-config",
      .run = command_check_config,
      .operands = "FILE",

@@ -1,6 +1,7 @@
 /* ztserve token: makes a token, prints it once, and appends a client's line with its hash to the
- * tokens file. The file is replaced as a whole, so that a server never reads part of a line: a line
- * without its globs would grant access to all models. */
+ * tokens file; with --s3, a secret, which it appends to the keys file. The file is replaced as a
+ * whole, so that a server never reads part of a line: a line without its globs would grant access
+ * to all models. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "access/grants.h"
+#include "access/s3_keys.h"
 #include "base/glob.h"
 #include "base/hex.h"
 #include "base/memory.h"
@@ -23,7 +25,6 @@
 #include "conversion/output_file.h"
 #include "input/text_file.h"
 
-#define KEY "auth.tokens"
 /* 256 bits cannot be guessed, not even from their hash. */
 #define TOKEN_BYTES 32
 #define TOKEN_SIZE  (2 * TOKEN_BYTES + 1)
@@ -34,16 +35,18 @@
 #define ACL_SIZE 4096
 
 struct request {
+    bool is_s3; /* --s3: name is an access key */
     const char *name;
     const char *scope;
     const char *globs[GLOB_SET_MAX];
     unsigned glob_count;
-    const char *tokens; /* --tokens; NULL: the configuration names the file */
+    const char *tokens; /* --tokens */
+    const char *keys;   /* --keys; NULL: the configuration names the file */
     const char *config;
     bool is_quiet;
 };
 
-/* The tokens file as it was. */
+/* The tokens file or the keys file as it was. */
 struct earlier {
     bool exists;
     struct stat info;
@@ -69,20 +72,17 @@ static void append(struct zt_buffer *text, const char *string)
     zt_buffer_append(text, string, strlen(string));
 }
 
-static void append_line(struct zt_buffer *text, const struct request *request,
-                        const struct token_hash *hash)
+/* proof: the hash of the token, or the secret. */
+static void append_line(struct zt_buffer *text, const struct request *request, const char *proof)
 {
-    char hex[2 * sizeof(*hash) + 1];
-
     assert(request->name != NULL && request->scope != NULL);
-    *zt_hex_write(hex, hash, sizeof(*hash)) = '\0';
     if (text->length > 0 && text->bytes[text->length - 1] != '\n')
         append(text, "\n");
     append(text, request->name);
     append(text, "  ");
-    append(text, request->scope);
+    append(text, request->is_s3 ? proof : request->scope);
     append(text, "  ");
-    append(text, hex);
+    append(text, request->is_s3 ? request->scope : proof);
     for (unsigned i = 0; i < request->glob_count; i++) {
         append(text, "  ");
         append(text, request->globs[i]);
@@ -92,8 +92,23 @@ static void append_line(struct zt_buffer *text, const struct request *request,
 
 /* --- the file --- */
 
+static const char *key_of(const struct request *request)
+{
+    return request->is_s3 ? "s3.keys" : "auth.tokens";
+}
+
+/* The keys file has secrets: text_file.h says who may read it, if this user were the owner. */
+static bool is_too_open(const struct request *request, const struct earlier *earlier)
+{
+    const mode_t group = earlier->info.st_uid == 0 ? S_IWGRP | S_IXGRP : S_IRWXG;
+
+    return earlier->file.is_public ||
+           (request->is_s3 && (earlier->info.st_mode & (group | S_IRWXO)) != 0);
+}
+
 /* Reads the file if it exists. */
-static bool read_earlier(const char *path, struct earlier *earlier, char *error, size_t error_size)
+static bool read_earlier(const struct request *request, const char *path, struct earlier *earlier,
+                         char *error, size_t error_size)
 {
     earlier->exists = stat(path, &earlier->info) == 0;
     if (!earlier->exists && errno == ENOENT)
@@ -102,57 +117,76 @@ static bool read_earlier(const char *path, struct earlier *earlier, char *error,
         snprintf(error, error_size, "%.700s: %s", path, strerrordesc_np(errno));
         return false;
     }
-    if (!text_file_read(KEY, path, &earlier->file, error, error_size))
+    if (!text_file_read(key_of(request), path, &earlier->file, error, error_size))
         return false;
-    if (!earlier->file.is_public)
+    if (!is_too_open(request, earlier))
         return true;
     snprintf(error, error_size,
-             "%.700s: every user of this machine can read it, so no token was added: chmod o= it "
-             "first",
+             request->is_s3
+                 ? "%.700s: other users can read it, so no key was added: chmod go= it first"
+                 : "%.700s: every user of this machine can read it, so no token was added: chmod "
+                   "o= it first",
              path);
     return false;
 }
 
+/* Reads the text as the server will. *out_line is the line with the client's name, or 0. False with
+ * an error. */
+static bool find_name(const struct request *request, const char *path, struct zt_text text,
+                      unsigned *out_line, char *error)
+{
+    struct grants *grants = NULL;
+    struct s3_keys *keys = NULL;
+    const struct grant *grant = NULL;
+    const struct s3_key *key;
+
+    if (request->is_s3) {
+        keys = s3_keys_parse(text, path, error, LINE_SIZE);
+        key = keys != NULL ? s3_keys_find(keys, zt_text_from(request->name)) : NULL;
+        grant = key != NULL ? &key->grant : NULL;
+    } else {
+        grants = grants_parse(text, path, error, LINE_SIZE);
+        grant = grants != NULL ? grants_of_name(grants, request->name) : NULL;
+    }
+    *out_line = grant != NULL ? grant->line : 0;
+    s3_keys_free(keys);
+    grants_free(grants);
+    return keys != NULL || grants != NULL;
+}
+
 /* Whether the file is right, and has no client of this name yet. */
 static bool check_name(const struct request *request, const char *path,
-                       const struct earlier *earlier, char *error, size_t error_size)
+                       const struct earlier *earlier, char *error)
 {
-    const struct zt_text text = {earlier->file.text, earlier->file.length};
-    struct grants *grants = grants_parse(text, path, error, error_size);
-    const struct grant *namesake;
+    unsigned line;
 
-    if (grants == NULL)
+    if (!find_name(request, path, (struct zt_text){earlier->file.text, earlier->file.length}, &line,
+                   error))
         return false;
-    namesake = grants_of_name(grants, request->name);
-    if (namesake != NULL)
-        snprintf(error, error_size,
+    if (line != 0)
+        snprintf(error, LINE_SIZE,
                  "%.700s, line %u: there already is a client named %.80s: choose another name, or "
                  "remove that line first",
-                 path, namesake->line, request->name);
-    grants_free(grants);
-    return namesake == NULL;
+                 path, line, request->name);
+    return line == 0;
 }
 
 /* Checks the new text as the server will. */
 static bool check_text(const struct request *request, const char *path,
-                       const struct zt_buffer *text, char *error, size_t error_size)
+                       const struct zt_buffer *text, char *error)
 {
-    const struct zt_text whole = {(const char *)text->bytes, text->length};
-    struct grants *grants;
-    bool is_there;
+    unsigned line;
 
     if (text->failed || text->length > TEXT_FILE_MAX) {
-        snprintf(error, error_size, "%.700s: %s", path,
+        snprintf(error, LINE_SIZE, "%.700s: %s", path,
                  text->failed ? "out of memory" : "it would be larger than 1 MiB");
         return false;
     }
-    grants = grants_parse(whole, path, error, error_size);
-    if (grants == NULL)
+    if (!find_name(request, path, (struct zt_text){(const char *)text->bytes, text->length}, &line,
+                   error))
         return false;
-    is_there = grants_of_name(grants, request->name) != NULL;
-    assert(is_there);
-    grants_free(grants);
-    return is_there;
+    assert(line != 0);
+    return true;
 }
 
 /* Gives the new file the owner and the rights of the old one. */
@@ -200,19 +234,19 @@ static int write_file(struct output_file *output, const struct earlier *earlier,
 
 /* Takes over the output. */
 static int append_to(struct output_file *output, const struct request *request, const char *path,
-                     const struct token_hash *hash)
+                     const char *proof)
 {
     struct earlier earlier = {.exists = false};
     struct zt_buffer text = {0};
     char error[LINE_SIZE];
-    bool is_right = read_earlier(output->target, &earlier, error, sizeof(error)) &&
-                    check_name(request, path, &earlier, error, sizeof(error));
+    bool is_right = read_earlier(request, output->target, &earlier, error, sizeof(error)) &&
+                    check_name(request, path, &earlier, error);
     int status = EXIT_BAD;
 
     if (is_right) {
         zt_buffer_append(&text, earlier.file.text, earlier.file.length);
-        append_line(&text, request, hash);
-        is_right = check_text(request, path, &text, error, sizeof(error));
+        append_line(&text, request, proof);
+        is_right = check_text(request, path, &text, error);
     }
     if (is_right) {
         status = write_file(output, &earlier, &text, path);
@@ -227,8 +261,7 @@ static int append_to(struct output_file *output, const struct request *request, 
 
 /* Only one of several commands at a time changes a file of the folder: each reads what the others
  * have written. */
-static int add_to_file(const struct request *request, const char *path,
-                       const struct token_hash *hash)
+static int add_to_file(const struct request *request, const char *path, const char *proof)
 {
     struct output_file output;
     struct zt_error error;
@@ -241,7 +274,7 @@ static int add_to_file(const struct request *request, const char *path,
     folder = open(output.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0)
         (void)flock(folder, LOCK_EX);
-    status = append_to(&output, request, path, hash);
+    status = append_to(&output, request, path, proof);
     if (folder >= 0)
         close(folder);
     return status;
@@ -280,6 +313,12 @@ static int check_request(const struct request *request)
             "\"%.80s\": a name has 1 to %d bytes without blanks, and does not begin "
             "with #",
             request->name, GRANT_NAME_MAX);
+    if (request->is_s3 && !s3_key_is_valid(zt_text_from(request->name)))
+        return command_usage("\"%.80s\": an access key has only ASCII characters, and no comma",
+                             request->name);
+    if (request->is_s3 ? request->tokens != NULL : request->keys != NULL)
+        return command_usage("%s", request->is_s3 ? "--s3 adds to a keys file: give --keys FILE"
+                                                  : "--keys needs --s3");
     for (unsigned i = 0; i < request->glob_count; i++)
         if (!is_field(request->globs[i]) || !glob_is_valid(zt_text_from(request->globs[i])))
             return command_usage(
@@ -300,6 +339,10 @@ static int read_arguments(int argc, char **argv, struct request *request)
             return EXIT_USAGE;
         else if (option_reader_is(&reader, "--tokens"))
             request->tokens = reader.value;
+        else if (option_reader_is(&reader, "--keys"))
+            request->keys = reader.value;
+        else if (option_reader_is(&reader, "--s3"))
+            request->is_s3 = true;
         else if (option_reader_is(&reader, "--config"))
             request->config = reader.value;
         else if (option_reader_is(&reader, "--quiet"))
@@ -309,52 +352,76 @@ static int read_arguments(int argc, char **argv, struct request *request)
     return status == EXIT_DONE ? check_request(request) : status;
 }
 
-/* The path of the tokens file in config->auth.tokens. */
-static int find_file(const struct request *request, struct config *config)
+static int fail_unknown_file(const struct request *request)
 {
+    if (request->is_s3)
+        return command_usage("the keys file is not known: give --keys FILE, or --config with the "
+                             "settings of a server that has one");
+    return command_usage("the tokens file is not known: give --tokens FILE, or --config with the "
+                         "settings of a server that has one");
+}
+
+/* *out_path points into config or request. */
+static int find_file(const struct request *request, struct config *config, const char **out_path)
+{
+    const char *given = request->is_s3 ? request->keys : request->tokens;
     struct config_message message;
 
     if (!settings_load_base(request->config, config, &message)) {
         command_complain("%s", message.text);
         return EXIT_USAGE;
     }
-    if (request->tokens != NULL &&
-        (size_t)snprintf(config->auth.tokens, sizeof(config->auth.tokens), "%s", request->tokens) >=
-            sizeof(config->auth.tokens))
-        return command_usage("--tokens: the path is too long");
-    if (config->auth.tokens[0] == '\0')
-        return command_usage(
-            "the tokens file is not known: give --tokens FILE, or --config with the "
-            "settings of a server that has one");
-    return EXIT_DONE;
+    *out_path = given != NULL ? given : request->is_s3 ? config->s3.keys : config->auth.tokens;
+    return (*out_path)[0] != '\0' ? EXIT_DONE : fail_unknown_file(request);
+}
+
+/* Prints a key as the variables that S3 clients read. */
+static void print_token(const struct request *request, const char *token)
+{
+    if (request->is_s3)
+        printf("AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n", request->name, token);
+    else
+        printf("%s\n", token);
+}
+
+static void advise(const struct request *request, const char *path)
+{
+    if (request->is_quiet)
+        return;
+    command_complain(request->is_s3
+                         ? "a running server accepts this key, which is also in the file %s, after "
+                           "SIGHUP (systemctl reload ztserve)"
+                         : "keep this token: the file %s has only its hash. A running server "
+                           "accepts it after SIGHUP (systemctl reload ztserve)",
+                     path);
 }
 
 int command_token(int argc, char **argv)
 {
     struct request request = {.name = NULL};
     struct config config;
+    const char *path;
     char token[TOKEN_SIZE];
+    char hex[2 * sizeof(struct token_hash) + 1];
     struct token_hash hash;
     int status = read_arguments(argc, argv, &request);
 
     if (status == EXIT_DONE)
-        status = find_file(&request, &config);
+        status = find_file(&request, &config, &path);
     if (status != EXIT_DONE)
         return status;
     if (!make_token(token, &hash)) {
         command_complain("the kernel gives no random bytes");
         return EXIT_BAD;
     }
-    status = add_to_file(&request, config.auth.tokens, &hash);
+    zt_hex_write(hex, &hash, sizeof(hash));
+    status = add_to_file(&request, path, request.is_s3 ? token : hex);
     if (status == EXIT_DONE) {
-        printf("%s\n", token);
+        print_token(&request, token);
         status = command_finish(EXIT_DONE);
     }
-    if (status == EXIT_DONE && !request.is_quiet)
-        command_complain(
-            "keep this token: the file %s has only its hash. A running server accepts it after "
-            "SIGHUP (systemctl reload ztserve)",
-            config.auth.tokens);
+    if (status == EXIT_DONE)
+        advise(&request, path);
     explicit_bzero(token, sizeof(token));
     return status;
 }

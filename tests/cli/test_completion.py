@@ -61,7 +61,7 @@ def offers(request, script):
         assert result.stderr == ""
         words = {row.split("\t")[0] for row in result.stdout.splitlines() if row}
         # fish repeats the option in front of a value.
-        return {re.sub("^--[a-z-]+=", "", word) for word in words}
+        return {re.sub("^--[a-z0-9-]+=", "", word) for word in words}
 
     return ask
 
@@ -70,7 +70,7 @@ def options_of_help(command):
     """From the program's own help."""
     text = subprocess.run([PROGRAM, "help", command], capture_output=True, text=True, check=True).stdout
     listed = text.split("\nOptions:")[1].split("\nExamples:")[0]
-    return set(re.findall(r"^  (?:-[a-z], )?(--[a-z-]+)", listed, re.MULTILINE))
+    return set(re.findall(r"^  (?:-[a-z], )?(--[a-z0-9-]+)", listed, re.MULTILINE))
 
 
 def test_commands(offers):
@@ -111,7 +111,7 @@ def test_files_and_folders(offers, tmp_path):
 
 
 def test_every_argument_of_a_key_is_an_option_of_serve():
-    arguments = set(re.findall(r'\.argument = "(--[a-z-]+)"', (TOP / "config" / "schema.c").read_text()))
+    arguments = set(re.findall(r'\.argument = "(--[a-z0-9-]+)"', (TOP / "config" / "schema.c").read_text()))
     assert len(arguments) > 5
     assert options_of_help("serve") == arguments | {"--config", "--help"}
 

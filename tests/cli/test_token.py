@@ -215,6 +215,65 @@ def test_of_two_commands_for_one_name_one_succeeds(make, tokens):
     assert tokens.read_text() == f"a  read  {hash_of(winner)}\n"
 
 
+# --- access keys of S3 ---
+
+
+@pytest.fixture
+def make_key(ztserve, tokens):
+    def make(*arguments):
+        return ztserve("token", "--s3", *arguments, "--keys", tokens)
+
+    return make
+
+
+def secret_of(result, name):
+    match = re.fullmatch(rf"AWS_ACCESS_KEY_ID={name}\nAWS_SECRET_ACCESS_KEY=([0-9a-f]{{64}})\n", result.output)
+    assert match, result
+    return match.group(1)
+
+
+def test_an_access_key_is_printed_as_variables_and_stored_with_its_secret(make_key, tokens):
+    first, second = make_key("trainer", "write", "acme/*", "shared-[ab]"), make_key("AKIA+/=", "read", "--quiet")
+    assert (first.status, second.status, second.errors) == (0, 0, "")
+    one, other = secret_of(first, "trainer"), secret_of(second, re.escape("AKIA+/="))
+    assert tokens.read_text() == f"trainer  {one}  write  acme/*  shared-[ab]\nAKIA+/=  {other}  read\n"
+    assert mode(tokens) == 0o600
+    assert one not in first.errors and str(tokens) in first.errors and "SIGHUP" in first.errors
+
+
+def test_a_keys_file_that_other_users_can_read_or_with_that_key_is_refused(make_key, tokens):
+    assert make_key("a", "read").status == 0
+    before = tokens.read_text()
+    fails(make_key("a", "admin"), tokens, "line 1: there already is a client named a")
+    for open_to_others in (0o604, 0o660, 0o644):
+        tokens.chmod(open_to_others)
+        fails(make_key("b", "read"), tokens, "other users can read it")
+    assert tokens.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--s3", "a,b", "read", "--keys", "keys"], "access key"),
+        (["--s3", "\xe9", "read", "--keys", "keys"], "access key"),
+        (["--s3", "a", "read", "--tokens", "tokens"], "--keys FILE"),
+        (["--s3", "a", "read"], "--keys FILE"),
+        (["a", "read", "--tokens", "tokens", "--keys", "keys"], "--s3"),
+    ],
+)
+def test_access_keys_that_no_client_can_use_are_refused(refused, arguments, words):
+    assert words in refused("token", *arguments)
+
+
+def test_the_configuration_names_the_keys_file(ztserve, tokens, tmp_path):
+    (tmp_path / "ztserve.json").write_text(json.dumps({"s3": {"keys": str(tokens)}}))
+    assert ztserve("token", "--s3", "a", "read", "--config", tmp_path / "ztserve.json").status == 0
+    assert tokens.read_text().startswith("a  ")
+
+
+# --- with a server ---
+
+
 def status_of(server, token, path):
     request = urllib.request.Request(server.url + path, headers={"Authorization": f"Bearer {token}"})
     try:
