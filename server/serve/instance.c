@@ -55,13 +55,33 @@ static const struct kept_kind *const upload_kinds[] = {
 struct instance {
     struct config config;
     struct server server;
-    struct listener listener; /* sockets that a loop has taken over are -1 */
+    struct listener listener;    /* sockets that a loop has taken over are -1 */
+    struct listener s3_listener; /* the same for s3.listen; count 0: none */
     struct idle_memory *idle;
 };
 
 static unsigned worker_count(const struct config *config)
 {
     return config->workers > 0 ? (unsigned)config->workers : processors_count();
+}
+
+/* Returns true also if there are none to open. */
+static bool open_s3_sockets(struct instance *instance, char *error, size_t error_size)
+{
+    struct listener *listener = &instance->s3_listener;
+
+    if (instance->config.s3.listen[0] == '\0')
+        return true;
+    listener->sockets = calloc(instance->listener.count, sizeof(int));
+    if (listener->sockets == NULL) {
+        snprintf(error, error_size, "cannot start: out of memory");
+        return false;
+    }
+    listener->count = instance->listener.count;
+    if (listener_open(listener, instance->config.s3.listen, error, error_size) == 0)
+        return true;
+    listener->count = 0;
+    return false;
 }
 
 static bool open_sockets(struct instance *instance, const struct service_sockets *inherited,
@@ -89,7 +109,7 @@ static bool open_sockets(struct instance *instance, const struct service_sockets
             : listener_open(listener, instance->config.listen, error, error_size);
     if (status != 0)
         listener->count = 0;
-    return status == 0;
+    return status == 0 && open_s3_sockets(instance, error, error_size);
 }
 
 static bool start_workers(struct instance *instance, char *error, size_t error_size)
@@ -170,15 +190,19 @@ static bool start_loops(struct instance *instance, char *error, size_t error_siz
 {
     struct server *server = &instance->server;
     struct listener *listener = &instance->listener;
+    struct listener *s3_listener = &instance->s3_listener;
+    int none = -1;
 
     assert(server->loop_count == 0);
     while (server->loop_count < listener->count) {
         int *socket = &listener->sockets[server->loop_count];
-        struct loop *loop = loop_start(server, *socket, error, error_size);
+        int *s3_socket = s3_listener->count > 0 ? &s3_listener->sockets[server->loop_count] : &none;
+        struct loop *loop = loop_start(server, *socket, *s3_socket, error, error_size);
 
         if (loop == NULL)
             return false;
         *socket = -1;
+        *s3_socket = -1;
         server->loops[server->loop_count++] = loop;
     }
     return true;
@@ -231,6 +255,10 @@ struct instance *instance_start(const struct config *config, const char *config_
     kept_uploads_watch(instance->server.kept);
     instance->idle = idle_memory_watch(&instance->server);
     catalog_refresh(instance->server.catalog);
+    if (instance->s3_listener.count > 0)
+        log_write(LOG_LEVEL_INFO, "clients of S3 find the bucket %s also at %s://%s",
+                  instance->config.s3.bucket, instance->server.tls != NULL ? "https" : "http",
+                  instance->s3_listener.address);
     return instance;
 }
 
@@ -525,5 +553,6 @@ void instance_stop(struct instance *instance)
     tls_free(server->tls);
     free(server->loops);
     close_sockets(&instance->listener);
+    close_sockets(&instance->s3_listener);
     free(instance);
 }

@@ -1,6 +1,8 @@
 """Buckets and objects as clients of S3 read them: heads, conditions, ranges, checksums, errors. The lists are in test_s3_lists.py."""
 
 import base64
+import contextlib
+import dataclasses
 import hashlib
 import re
 import xml.etree.ElementTree as ElementTree
@@ -9,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 from containers import dense, pattern, zt1
-from wire import ask, eventually, get, head, talk
+from wire import Connection, ask, eventually, get, head, talk
 
 NAMESPACE = "{http://s3.amazonaws.com/doc/2006-03-01/}"
 BIG = pattern(3_000_000)
@@ -227,3 +229,71 @@ def test_path_and_bucket_are_settings_and_the_face_can_be_off(folder, start_serv
     assert get(moved, "/s3/weights/a.txt").status == 404
     off = start_server(folder, environment={"ZTSERVE_S3_PATH": "false"})
     assert get(off, "/s3/models/a.txt")["Content-Type"] == "application/problem+json"
+
+
+# --- s3.listen ---
+
+
+@dataclasses.dataclass
+class SecondAddress:
+    """The address of s3.listen, for the functions of wire.py."""
+
+    host: str
+    port: int
+    context: object = None
+
+
+def second_address(server):
+    line = server.wait_for_line("clients of S3 find the bucket")
+    host, port = re.search(r"://([^/ ]+):(\d+)", line).groups()
+    return SecondAddress(host, int(port), server.context)
+
+
+@pytest.fixture(scope="module")
+def both(folder, share_server):
+    (folder / "both.txt").write_bytes(TEXT)
+    return share_server(folder, environment={"ZTSERVE_S3_LISTEN": "127.0.0.1:0"})
+
+
+def test_a_second_address_has_the_bucket_at_its_root_and_nothing_else(server, both):
+    second = second_address(both)
+    assert get(second, "/models/both.txt").body == TEXT
+    assert ElementTree.fromstring(get(second, "/").body).tag == NAMESPACE + "ListAllMyBucketsResult"
+    for path in ("/s3/models/both.txt", "/files/both.txt", "/v1/models", "/healthz"):
+        assert ElementTree.fromstring(get(second, path).body).tag == "Error"
+        assert get(second, path).status in (404, 501)
+    assert get(both, "/models/both.txt").status == 404
+    assert get(both, "/s3/models/both.txt").body == TEXT
+
+
+def test_both_addresses_keep_their_connections_and_answers_apart(both):
+    second = second_address(both)
+    with Connection(both) as first, Connection(second) as other:
+        for _ in range(5):  # Small answers are soon kept and sent again.
+            assert first.ask("GET", "/models/both.txt").status == 404
+            assert other.ask("GET", "/models/both.txt").body == TEXT
+
+
+def test_a_long_answer_leaves_the_connection_with_the_bucket(folder, both):
+    (folder / "both.dat").write_bytes(BIG * 3)
+    with Connection(second_address(both)) as connection:
+        for _ in range(3):
+            assert connection.ask("GET", "/models/both.dat").body == BIG * 3
+            assert connection.ask("GET", "/models/both.txt").body == TEXT
+
+
+def test_many_clients_of_the_second_address_are_served_at_once(folder, start_server):
+    folder.joinpath("both.txt").write_bytes(TEXT)
+    server = start_server(folder, environment={"ZTSERVE_S3_LISTEN": "127.0.0.1:0"})
+    second = second_address(server)
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(Connection(second)) for _ in range(200)]
+        for connection in connections:
+            connection.send("GET", "/models/both.txt")
+        assert all(connection.receive().body == TEXT for connection in connections)
+    assert server.stop() == 0
+
+
+def test_a_writable_server_refuses_a_second_address_for_everybody(folder, start_server):
+    with pytest.raises(RuntimeError, match="writable is refused with s3.listen"):
+        start_server(folder, "--writable", environment={"ZTSERVE_S3_LISTEN": "0.0.0.0:0"})

@@ -318,6 +318,7 @@ struct request *connection_begin_request(struct connection *connection, const ch
         return NULL;
     use_access(request, loop_lease(mhd->loop));
     request->connection = connection;
+    request_state(request)->is_of_s3_listener = connection->is_of_s3;
     if (connection->has_peer) {
         request_state(request)->peer = &connection->peer;
         request_state(request)->client_key = connection->peer.key;

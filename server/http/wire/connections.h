@@ -83,6 +83,7 @@ struct connection {
     enum connection_result result;
     bool has_begun;     /* with TLS: its first bytes have arrived */
     bool has_extension; /* its deadline was extended once because timely bytes had not been read */
+    bool is_of_s3;      /* accepted at s3.listen */
     bool is_surplus;    /* over the limit: only probes are answered; other requests fail with 503 */
 };
 

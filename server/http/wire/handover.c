@@ -24,6 +24,7 @@ struct kept_socket {
     int descriptor;
     struct sockaddr_storage address;
     uint64_t answer_bytes;
+    bool is_of_s3; /* as in struct connection */
 };
 
 /* --- sockets that outlive their connection --- */
@@ -125,6 +126,7 @@ void handover_put(struct connection *connection, const struct sockaddr *address)
            address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
                                           : sizeof(struct sockaddr_in));
     one->answer_bytes = connection->answer_bytes;
+    one->is_of_s3 = connection->is_of_s3;
     handover->first = one;
 }
 
@@ -158,6 +160,7 @@ void handover_restore(struct connection *connection)
         return;
     assert(connection->answer_bytes == 0);
     connection->answer_bytes = kept->answer_bytes;
+    connection->is_of_s3 = kept->is_of_s3;
     connections_idle_begin(&connection->mhd->connections, connection, connection->mhd->now_ms);
 }
 

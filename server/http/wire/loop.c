@@ -64,16 +64,13 @@ static void on_mail(void *context)
 
 /* --- watches --- */
 
-int loop_watch(struct loop *loop, int descriptor, void (*ready)(void *context), void *context)
+/* On failure the watch is freed. */
+static int add_watch(struct loop *loop, int descriptor, uint32_t events, struct watch *watch)
 {
-    struct watch *watch = malloc(sizeof(*watch));
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = watch};
+    struct epoll_event event = {.events = events, .data.ptr = watch};
 
-    assert(descriptor >= 0 && ready != NULL);
-    if (watch == NULL)
-        return -1;
-    *watch =
-        (struct watch){.next = atomic_load(&loop->watches), .ready = ready, .context = context};
+    assert(descriptor >= 0 && watch->ready != NULL);
+    watch->next = atomic_load(&loop->watches);
     if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) {
         free(watch);
         return -1;
@@ -81,6 +78,29 @@ int loop_watch(struct loop *loop, int descriptor, void (*ready)(void *context), 
     while (!atomic_compare_exchange_weak(&loop->watches, &watch->next, watch))
         ;
     return 0;
+}
+
+static struct watch *new_watch(void (*ready)(void *context), void *context)
+{
+    struct watch *watch = malloc(sizeof(*watch));
+
+    if (watch != NULL)
+        *watch = (struct watch){.ready = ready, .context = context};
+    return watch;
+}
+
+int loop_watch(struct loop *loop, int descriptor, void (*ready)(void *context), void *context)
+{
+    struct watch *watch = new_watch(ready, context);
+
+    return watch != NULL ? add_watch(loop, descriptor, EPOLLIN, watch) : -1;
+}
+
+int loop_watch_edges(struct loop *loop, int descriptor, void (*ready)(void *context), void *context)
+{
+    struct watch *watch = new_watch(ready, context);
+
+    return watch != NULL ? add_watch(loop, descriptor, EPOLLIN | EPOLLET, watch) : -1;
 }
 
 static void free_watches(struct loop *loop)
@@ -214,7 +234,8 @@ static struct loop *new_loop(const struct server *server)
     return loop;
 }
 
-struct loop *loop_start(struct server *server, int listen_socket, char *error, size_t error_size)
+struct loop *loop_start(struct server *server, int listen_socket, int s3_socket, char *error,
+                        size_t error_size)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
     struct loop *loop = new_loop(server);
@@ -223,7 +244,7 @@ struct loop *loop_start(struct server *server, int listen_socket, char *error, s
         snprintf(error, error_size, "cannot create an event loop: %s", strerrordesc_np(errno));
         return NULL;
     }
-    loop->mhd = mhd_start(server, loop, listen_socket, error, error_size);
+    loop->mhd = mhd_start(server, loop, listen_socket, s3_socket, error, error_size);
     if (loop->mhd == NULL)
         goto failed;
     loop->is_watched = true;

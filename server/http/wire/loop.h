@@ -10,9 +10,11 @@
 #include "base/server.h"
 #include "base/workers.h"
 
-/* Starts the thread of a loop and takes ownership of its listening socket (listener.h). Its
- * requests use server->access. Returns NULL with a line in error on failure. */
-struct loop *loop_start(struct server *server, int listen_socket, char *error, size_t error_size);
+/* Starts the thread of a loop and takes ownership of its listening sockets (listener.h): its
+ * socket, and its socket for s3.listen, or -1. Its requests use server->access. Returns NULL with a
+ * line in error on failure. */
+struct loop *loop_start(struct server *server, int listen_socket, int s3_socket, char *error,
+                        size_t error_size);
 
 /* Returns the mailbox for jobs whose done must be called on the loop's thread. */
 struct mailbox *loop_mailbox(struct loop *loop);
@@ -26,6 +28,11 @@ struct lease *loop_lease(const struct loop *loop);
 /* Calls ready(context) on the loop's thread whenever a descriptor is readable. May be called on any
  * thread. */
 int loop_watch(struct loop *loop, int descriptor, void (*ready)(void *context), void *context);
+
+/* Does the same, but calls ready once each time when more has arrived, for a socket that may stay
+ * readable. */
+int loop_watch_edges(struct loop *loop, int descriptor, void (*ready)(void *context),
+                     void *context);
 
 /* Applies changed limits soon. May be called on any thread. */
 void loop_reload(struct loop *loop);

@@ -69,6 +69,7 @@ static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **soc
     if (connection == NULL)
         return;
     connection->handle = handle;
+    connection->is_of_s3 = connection->is_of_s3 || mhd->is_accepting_s3;
     info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     if (info != NULL)
         connection_set_peer(connection, info->client_addr);
@@ -169,14 +170,36 @@ static void note_starved(struct mhd *mhd)
                   STARVED_WAIT_MS / 1000);
 }
 
-static void refuse_waiting(struct mhd *mhd)
+static void refuse_waiting(struct mhd *mhd, int listening)
 {
     assert(mhd->starved_ms != 0);
     if (mhd->now_ms - mhd->starved_ms < STARVED_WAIT_MS)
         return;
     for (unsigned i = 0; i < STARVED_MOST; i++)
-        if (!reserve_refuse(&mhd->reserve, listening_socket(mhd), refuse_starved, mhd))
+        if (!reserve_refuse(&mhd->reserve, listening, refuse_starved, mhd))
             break;
+}
+
+/* Accepts a client and gives it to the library. Returns false with errno if no client waits or no
+ * descriptors are left. */
+static bool accept_client(struct mhd *mhd, int listening)
+{
+    struct sockaddr_storage peer;
+    socklen_t length;
+    const int descriptor = reserve_accept(listening, &peer, &length);
+    const int os_error = errno;
+
+    if (descriptor < 0 && reserve_is_needed(os_error)) {
+        note_starved(mhd);
+        refuse_waiting(mhd, listening);
+    }
+    errno = os_error;
+    if (descriptor < 0)
+        return false;
+    if (mhd->starved_ms != 0)
+        mhd->starved_ms = mhd->now_ms;
+    MHD_add_connection(mhd->daemon, descriptor, (const struct sockaddr *)&peer, length);
+    return true;
 }
 
 /* Accepts waiting clients while descriptors are short. The library stops listening until one of its
@@ -185,29 +208,39 @@ static void refuse_waiting(struct mhd *mhd)
 static void serve_waiting(struct mhd *mhd)
 {
     const int listening = listening_socket(mhd);
-    struct sockaddr_storage peer;
-    socklen_t length;
 
     reserve_fill(&mhd->reserve);
     for (unsigned i = 0; i < STARVED_MOST; i++) {
-        int descriptor;
-
         if (listening == MHD_INVALID_SOCKET || !reserve_is_awaited(listening)) {
             if (mhd->connections.first == NULL)
                 mhd->starved_ms = 0;
             return;
         }
-        descriptor = reserve_accept(listening, &peer, &length);
-        if (descriptor < 0 && reserve_is_needed(errno)) {
-            note_starved(mhd);
-            refuse_waiting(mhd);
-        }
-        if (descriptor < 0)
+        if (!accept_client(mhd, listening))
             return;
-        if (mhd->starved_ms != 0)
-            mhd->starved_ms = mhd->now_ms;
-        MHD_add_connection(mhd->daemon, descriptor, (const struct sockaddr *)&peer, length);
     }
+}
+
+/* --- the second listening socket --- */
+
+/* Wakes the loop; mhd_run then accepts. The event comes once for all clients that wait. */
+static void on_s3_client(void *context)
+{
+    ((struct mhd *)context)->s3_is_awaited = true;
+}
+
+/* Accepts up to most clients of S3. If no descriptors are left, the next run tries again. */
+static void accept_s3(struct mhd *mhd, unsigned most)
+{
+    unsigned accepted = 0;
+
+    assert(mhd->s3_socket >= 0);
+    mhd->is_accepting_s3 = true;
+    while (accepted < most && accept_client(mhd, mhd->s3_socket))
+        accepted++;
+    mhd->is_accepting_s3 = false;
+    if (accepted < most && (errno == EAGAIN || errno == EWOULDBLOCK))
+        mhd->s3_is_awaited = false;
 }
 
 bool mhd_is_starved(const struct mhd *mhd)
@@ -371,6 +404,8 @@ static void free_mhd(struct mhd *mhd)
     reserve_end(&mhd->reserve);
     if (mhd->direct_epoll >= 0)
         close(mhd->direct_epoll);
+    if (mhd->s3_socket >= 0)
+        close(mhd->s3_socket);
     connections_end(&mhd->connections);
     hangups_end(&mhd->hangups);
     response_cache_clear(&mhd->kept);
@@ -378,8 +413,18 @@ static void free_mhd(struct mhd *mhd)
     free(mhd);
 }
 
-struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socket, char *error,
-                      size_t error_size)
+/* Returns false on failure. */
+static bool watch_all(struct mhd *mhd, struct loop *loop)
+{
+    return loop_watch(loop, mhd->linger.epoll, on_linger, mhd) == 0 &&
+           loop_watch(loop, mhd->hangups.epoll, hangups_notice, &mhd->hangups) == 0 &&
+           loop_watch(loop, bulk_descriptor(mhd->bulks), bulk_run, mhd) == 0 &&
+           loop_watch(loop, mhd->direct_epoll, direct_answers_run, mhd) == 0 &&
+           loop_watch(loop, intake_descriptor(mhd->intakes), intake_run, mhd->intakes) == 0;
+}
+
+struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socket, int s3_socket,
+                      char *error, size_t error_size)
 {
     struct mhd *mhd = calloc(1, sizeof(*mhd));
     bool started;
@@ -396,6 +441,7 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
     signal(SIGPIPE, SIG_IGN);
     mhd->server = server;
     mhd->loop = loop;
+    mhd->s3_socket = -1;
     mhd->reserve.descriptor = -1;
     reserve_fill(&mhd->reserve);
     mhd->tap = (struct tap){mhd, handover_judge};
@@ -412,15 +458,15 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
         mhd->daemon = start_daemon(mhd, listen_socket);
     if (mhd->daemon != NULL)
         listener_cap_send_buffer(listen_socket, send_buffer_bytes(mhd));
-    if (mhd->daemon == NULL || loop_watch(loop, mhd->linger.epoll, on_linger, mhd) != 0 ||
-        loop_watch(loop, mhd->hangups.epoll, hangups_notice, &mhd->hangups) != 0 ||
-        loop_watch(loop, bulk_descriptor(mhd->bulks), bulk_run, mhd) != 0 ||
-        loop_watch(loop, mhd->direct_epoll, direct_answers_run, mhd) != 0 ||
-        loop_watch(loop, intake_descriptor(mhd->intakes), intake_run, mhd->intakes) != 0) {
+    if (s3_socket >= 0)
+        listener_cap_send_buffer(s3_socket, send_buffer_bytes(mhd));
+    if (mhd->daemon == NULL || !watch_all(mhd, loop) ||
+        (s3_socket >= 0 && loop_watch_edges(loop, s3_socket, on_s3_client, mhd) != 0)) {
         snprintf(error, error_size, "the HTTP library cannot be started");
         free_mhd(mhd);
         return NULL;
     }
+    mhd->s3_socket = s3_socket;
     return mhd;
 }
 
@@ -468,7 +514,7 @@ int mhd_timeout_ms(struct mhd *mhd)
     MHD_UNSIGNED_LONG_LONG library_ms;
     int timeout_ms = -1;
 
-    if (mhd->runs_again)
+    if (mhd->runs_again || (mhd->s3_is_awaited && mhd->starved_ms == 0))
         return 0;
     if (MHD_get_timeout(mhd->daemon, &library_ms) == MHD_YES)
         timeout_ms = library_ms < INT_MAX ? (int)library_ms : INT_MAX;
@@ -493,6 +539,8 @@ void mhd_run(struct mhd *mhd)
     MHD_run(mhd->daemon);
     if (mhd->starved_ms != 0 || mhd->connections.first == NULL)
         serve_waiting(mhd);
+    if (mhd->s3_is_awaited)
+        accept_s3(mhd, STARVED_MOST);
     tap_open(NULL);
     handover_readmit(mhd, readmit);
     if (hangups_are_due(&mhd->hangups, mhd->now_ms))
@@ -513,6 +561,8 @@ void mhd_reload(struct mhd *mhd)
     take_limits(mhd);
     if (listening != MHD_INVALID_SOCKET)
         listener_cap_send_buffer(listening, send_bytes);
+    if (mhd->s3_socket >= 0)
+        listener_cap_send_buffer(mhd->s3_socket, send_bytes);
     for (const struct connection *one = mhd->connections.first; one != NULL; one = one->after)
         listener_cap_send_buffer(one->descriptor, send_bytes);
 }
@@ -539,6 +589,12 @@ void mhd_drain(struct mhd *mhd)
     listening = MHD_quiesce_daemon(mhd->daemon);
     if (listening != MHD_INVALID_SOCKET)
         close(listening);
+    if (mhd->s3_socket >= 0) {
+        accept_s3(mhd, ACCEPT_ROUNDS_MAX);
+        close(mhd->s3_socket);
+        mhd->s3_socket = -1;
+        mhd->s3_is_awaited = false;
+    }
     connections_drain(&mhd->connections, mhd->now_ms);
 }
 

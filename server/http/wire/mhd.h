@@ -21,10 +21,10 @@
 
 struct mhd;
 
-/* Takes ownership of the listening socket on success. Returns NULL with a line in error on failure.
- * For the starting thread. */
-struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socket, char *error,
-                      size_t error_size);
+/* Takes ownership of the listening sockets on success; s3_socket is for s3.listen, or -1. Returns
+ * NULL with a line in error on failure. For the starting thread. */
+struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socket, int s3_socket,
+                      char *error, size_t error_size);
 
 /* Returns a descriptor that is readable when mhd_run has work. */
 int mhd_descriptor(const struct mhd *mhd);
@@ -44,7 +44,7 @@ void mhd_run(struct mhd *mhd);
 /* Applies changed limits, also to open connections. */
 void mhd_reload(struct mhd *mhd);
 
-/* Stops accepting and closes the listening socket; idle connections end soon. Answers carry
+/* Stops accepting and closes the listening sockets; idle connections end soon. Answers carry
  * "Connection: close" from the moment when the server drains. */
 void mhd_drain(struct mhd *mhd);
 

@@ -46,7 +46,10 @@ struct mhd {
     /* When clients began to wait to be accepted because no descriptors are left; 0: none wait. */
     uint64_t starved_ms;
     struct reserve reserve;
-    unsigned waiting; /* suspended connections, and work that outlives its request */
+    int s3_socket;        /* listens at s3.listen; -1: none */
+    bool s3_is_awaited;   /* clients may wait there to be accepted */
+    bool is_accepting_s3; /* a client of s3_socket is being given to the library */
+    unsigned waiting;     /* suspended connections, and work that outlives its request */
     atomic_uint active;
     bool cutting;
     bool runs_again; /* the library must look at a connection again */

@@ -274,7 +274,7 @@ static inline int start(void **state)
         return -1;
     port = (unsigned short)atoi(strrchr(listener.address, ':') + 1);
     for (unsigned i = 0; i < LOOPS; i++) {
-        loops[i] = loop_start(&server, sockets[i], error, sizeof(error));
+        loops[i] = loop_start(&server, sockets[i], -1, error, sizeof(error));
         if (loops[i] == NULL)
             return -1;
     }
