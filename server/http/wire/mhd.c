@@ -24,6 +24,7 @@
 #include "http/exchange/trace.h"
 #include "http/limits/admission.h"
 #include "http/tls/tls.h"
+#include "http/wire/accepting.h"
 #include "http/wire/bulk.h"
 #include "http/wire/direct_answer.h"
 #include "http/wire/handler.h"
@@ -44,10 +45,6 @@
 #define ACCEPT_ROUNDS_MAX 1000
 /* The time between two attempts to accept a connection while no descriptors are left. */
 #define STARVED_TRY_MS 20
-/* How long clients then wait before they are refused; descriptors may become free in that time. */
-#define STARVED_WAIT_MS 2000
-/* The maximum number of connections accepted, or refused, per turn of the loop. */
-#define STARVED_MOST 64
 
 /* --- connections --- */
 
@@ -82,10 +79,16 @@ static socklen_t address_length(const struct sockaddr *address)
                                           : sizeof(struct sockaddr_in);
 }
 
-/* Called by handover_readmit. On failure the library closes the descriptor. */
+/* On failure the library closes the descriptor. */
+void mhd_add(struct mhd *mhd, int descriptor, const struct sockaddr *address, socklen_t length)
+{
+    MHD_add_connection(mhd->daemon, descriptor, address, length);
+}
+
+/* Called by handover_readmit. */
 static void readmit(struct mhd *mhd, int descriptor, const struct sockaddr *address)
 {
-    MHD_add_connection(mhd->daemon, descriptor, address, address_length(address));
+    mhd_add(mhd, descriptor, address, address_length(address));
 }
 
 static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct connection *connection)
@@ -136,111 +139,13 @@ static enum MHD_Result on_accept(void *context, const struct sockaddr *address, 
     return MHD_NO;
 }
 
-/* --- without descriptors --- */
+/* --- the listening sockets --- */
 
 static int listening_socket(const struct mhd *mhd)
 {
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(mhd->daemon, MHD_DAEMON_INFO_LISTEN_FD);
 
     return info != NULL ? info->listen_fd : MHD_INVALID_SOCKET;
-}
-
-static void refuse_starved(void *context, int descriptor)
-{
-    const struct connection refused = {.descriptor = descriptor, .kept = -1};
-    const struct mhd *mhd = context;
-
-    metric_add(METRIC_CONNECTIONS_REFUSED_LIMIT, 1);
-    if (mhd->server->tls == NULL)
-        direct_problem_send(&refused, PROBLEM_OVERLOADED,
-                            "the server has no file descriptors left");
-}
-
-static void note_starved(struct mhd *mhd)
-{
-    static _Atomic uint64_t next_ms;
-
-    if (mhd->starved_ms != 0)
-        return;
-    mhd->starved_ms = mhd->now_ms;
-    if (connections_warning_is_due(&next_ms, mhd->now_ms))
-        log_write(LOG_LEVEL_WARN,
-                  "all file descriptors are in use (ulimit -n, LimitNOFILE): new clients wait, and "
-                  "receive a 503 after %d s",
-                  STARVED_WAIT_MS / 1000);
-}
-
-static void refuse_waiting(struct mhd *mhd, int listening)
-{
-    assert(mhd->starved_ms != 0);
-    if (mhd->now_ms - mhd->starved_ms < STARVED_WAIT_MS)
-        return;
-    for (unsigned i = 0; i < STARVED_MOST; i++)
-        if (!reserve_refuse(&mhd->reserve, listening, refuse_starved, mhd))
-            break;
-}
-
-/* Accepts a client and gives it to the library. Returns false with errno if no client waits or no
- * descriptors are left. */
-static bool accept_client(struct mhd *mhd, int listening)
-{
-    struct sockaddr_storage peer;
-    socklen_t length;
-    const int descriptor = reserve_accept(listening, &peer, &length);
-    const int os_error = errno;
-
-    if (descriptor < 0 && reserve_is_needed(os_error)) {
-        note_starved(mhd);
-        refuse_waiting(mhd, listening);
-    }
-    errno = os_error;
-    if (descriptor < 0)
-        return false;
-    if (mhd->starved_ms != 0)
-        mhd->starved_ms = mhd->now_ms;
-    MHD_add_connection(mhd->daemon, descriptor, (const struct sockaddr *)&peer, length);
-    return true;
-}
-
-/* Accepts waiting clients while descriptors are short. The library stops listening until one of its
- * connections ends, or retries endlessly if it has none. So the server itself retries from time to
- * time, and refuses the clients with its reserve descriptor if they wait too long. */
-static void serve_waiting(struct mhd *mhd)
-{
-    const int listening = listening_socket(mhd);
-
-    reserve_fill(&mhd->reserve);
-    for (unsigned i = 0; i < STARVED_MOST; i++) {
-        if (listening == MHD_INVALID_SOCKET || !reserve_is_awaited(listening)) {
-            if (mhd->connections.first == NULL)
-                mhd->starved_ms = 0;
-            return;
-        }
-        if (!accept_client(mhd, listening))
-            return;
-    }
-}
-
-/* --- the second listening socket --- */
-
-/* Wakes the loop; mhd_run then accepts. The event comes once for all clients that wait. */
-static void on_s3_client(void *context)
-{
-    ((struct mhd *)context)->s3_is_awaited = true;
-}
-
-/* Accepts up to most clients of S3. If no descriptors are left, the next run tries again. */
-static void accept_s3(struct mhd *mhd, unsigned most)
-{
-    unsigned accepted = 0;
-
-    assert(mhd->s3_socket >= 0);
-    mhd->is_accepting_s3 = true;
-    while (accepted < most && accept_client(mhd, mhd->s3_socket))
-        accepted++;
-    mhd->is_accepting_s3 = false;
-    if (accepted < most && (errno == EAGAIN || errno == EWOULDBLOCK))
-        mhd->s3_is_awaited = false;
 }
 
 bool mhd_is_starved(const struct mhd *mhd)
@@ -299,7 +204,7 @@ __attribute__((format(printf, 2, 0))) static void on_message(void *context, cons
 
     /* The library reports this in no other way. */
     if (strstr(format, "resource limit") != NULL)
-        note_starved(mhd);
+        accepting_note_starved(mhd);
     if (!log_enabled(LOG_LEVEL_DEBUG))
         return;
     vsnprintf(text, sizeof(text), format, arguments);
@@ -461,7 +366,7 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
     if (s3_socket >= 0)
         listener_cap_send_buffer(s3_socket, send_buffer_bytes(mhd));
     if (mhd->daemon == NULL || !watch_all(mhd, loop) ||
-        (s3_socket >= 0 && loop_watch_edges(loop, s3_socket, on_s3_client, mhd) != 0)) {
+        (s3_socket >= 0 && loop_watch_edges(loop, s3_socket, accepting_on_s3_client, mhd) != 0)) {
         snprintf(error, error_size, "the HTTP library cannot be started");
         free_mhd(mhd);
         return NULL;
@@ -538,9 +443,9 @@ void mhd_run(struct mhd *mhd)
     tap_open(&mhd->tap);
     MHD_run(mhd->daemon);
     if (mhd->starved_ms != 0 || mhd->connections.first == NULL)
-        serve_waiting(mhd);
+        accepting_serve(mhd, listening_socket(mhd));
     if (mhd->s3_is_awaited)
-        accept_s3(mhd, STARVED_MOST);
+        accepting_take_s3(mhd);
     tap_open(NULL);
     handover_readmit(mhd, readmit);
     if (hangups_are_due(&mhd->hangups, mhd->now_ms))
@@ -590,7 +495,8 @@ void mhd_drain(struct mhd *mhd)
     if (listening != MHD_INVALID_SOCKET)
         close(listening);
     if (mhd->s3_socket >= 0) {
-        accept_s3(mhd, ACCEPT_ROUNDS_MAX);
+        for (unsigned i = 0; i < ACCEPT_ROUNDS_MAX && reserve_is_awaited(mhd->s3_socket); i++)
+            accepting_take_s3(mhd);
         close(mhd->s3_socket);
         mhd->s3_socket = -1;
         mhd->s3_is_awaited = false;

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/socket.h>
 
 #include "base/server.h"
 #include "http/wire/connections.h"
@@ -25,6 +26,9 @@ struct mhd;
  * NULL with a line in error on failure. For the starting thread. */
 struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socket, int s3_socket,
                       char *error, size_t error_size);
+
+/* Gives an accepted connection to the library, which takes ownership of it. */
+void mhd_add(struct mhd *mhd, int descriptor, const struct sockaddr *address, socklen_t length);
 
 /* Returns a descriptor that is readable when mhd_run has work. */
 int mhd_descriptor(const struct mhd *mhd);

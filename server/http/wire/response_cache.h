@@ -1,10 +1,10 @@
 /* Caches small answers about models that a loop has just given, for identical requests.
  *
- * A request that equals an earlier one in all bytes that the server examines gets the same library
- * response, without routing, lookup and description. An answer is cached when it is given for the
- * second time, for KEPT_MS, and only while nothing that it depends on changes: files, models and
- * the facts known about them (base/changes.h), and access rights (the lease). An entry copies
- * everything that it needs. */
+ * A request that equals an earlier one byte for byte, as far as the server examines it, gets the
+ * same library response, without routing, lookup and description. An answer is cached when it is
+ * given for the second time. It is valid for KEPT_MS, unless files, models, known facts about them
+ * (base/changes.h) or access rights (the lease) change before. An entry copies the data that it
+ * needs. */
 #ifndef HTTP_WIRE_RESPONSE_CACHE_H
 #define HTTP_WIRE_RESPONSE_CACHE_H
 
