@@ -1,4 +1,5 @@
-/* Clients are accepted with the reserve in mind (http/limits/reserve.h), and given to the library. */
+/* Accepts clients with the reserve in mind (http/limits/reserve.h), and gives them to the
+ * library. */
 #include "http/wire/accepting.h"
 
 #include <assert.h>

@@ -8,8 +8,8 @@ struct mhd;
 /* Notes that clients wait because no descriptors are left. */
 void accepting_note_starved(struct mhd *mhd);
 
-/* Accepts waiting clients while descriptors are short; listening is the library's socket, or -1. The
- * library stops listening until a connection ends, or retries endlessly if it has none. So the
+/* Accepts waiting clients while descriptors are short; listening is the library's socket, or -1.
+ * The library stops listening until a connection ends, or retries endlessly if it has none. So the
  * server itself retries from time to time, and refuses the clients with its reserve descriptor if
  * they wait too long. */
 void accepting_serve(struct mhd *mhd, int listening);
