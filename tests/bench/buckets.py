@@ -33,9 +33,6 @@ COLD_LEAST = 0.9
 COLD_COST_MOST = 1.25
 CURL, S5CMD = "curl with 8 ranges into files", "s5cmd into a file"
 JUDGED = (CURL, S5CMD)  # the others leave out what a server has to do
-# On a virtual machine, memory that is used for the first time costs several times as much as what was just freed, and what
-# nobody uses for two seconds goes back to the host. After this, all begin alike, whoever ran before.
-FORGOTTEN_S = 6
 COLD_MIB = 192  # 128 MiB of blocks on their way, and the program
 MODELS, MODEL_BYTES = 1000, 4096
 DATA = "/v1/models/large/objects/weight/data"
@@ -189,9 +186,14 @@ def yardsticks_of(context, bucket):
     return found
 
 
-def rested(action):
-    time.sleep(FORGOTTEN_S)
-    return action()
+def alike(context, actions):
+    """The results of each action, all of which find the same memory."""
+
+    def run(action):
+        context.touch_memory(2 * LARGE_BYTES)
+        return action()
+
+    return context.alternate([lambda action=action: run(action) for action in actions])
 
 
 def cold_download(context, server, target, cache, fields=()):
@@ -219,7 +221,7 @@ def bucket_cold(context):
     clients = yardsticks_of(context, bucket)
     actions = [ours, *clients.values(), nginx]
     with context.watch() as others:
-        mine, *theirs = context.alternate([lambda action=action: rested(action) for action in actions])
+        mine, *theirs = alike(context, actions)
     for name, results in zip([*clients, "nginx, slices and cache"], theirs):
         yield from compare_cold(COLD_ROW, mine, results, name, others[0])
     if S5CMD not in clients:
@@ -239,7 +241,7 @@ def bucket_cold_half(context):
 
     actions = [ours, lambda: curl_into_files(context, bucket, HALF_BYTES)]
     with context.watch() as others:
-        mine, theirs = context.alternate([lambda action=action: rested(action) for action in actions])
+        mine, theirs = alike(context, actions)
     yield from compare_cold(HALF_ROW, mine, theirs, CURL, others[0])
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -96,6 +97,14 @@ class Context:
         self.room(needed_bytes)
         return self.sub_folder(name)
 
+    def touch_memory(self, length):
+        """Allocates so much and frees it. What a virtual machine has not used for two seconds goes back to its host, and getting
+        it again takes several times as long as using what was just freed: after this, all begin alike, whoever ran before."""
+        path = self.once("touched", lambda: self.memory_folder("touched", length)) / "memory"
+        with path.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, length)
+        path.unlink()
+
     @staticmethod
     def warm(path):
         """Reads a file, so that it is in the page cache."""
@@ -177,10 +186,11 @@ class Context:
             command += ["--header", header]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def alternate(self, actions):
-        """Runs the actions in turn, once a round, each round beginning with the next one. A list of results for each."""
+    def alternate(self, actions, times=1):
+        """Runs the actions in turn, once a round, each round beginning with the next one. A list of results for each. With
+        times, so many times as many rounds, for what varies much."""
         results = [[] for _ in actions]
-        for number in range(self.rounds):
+        for number in range(self.rounds * times):
             for at in range(len(actions)):
                 which = (number + at) % len(actions)
                 results[which].append(actions[which]())

@@ -72,19 +72,10 @@ ROW = "PUT of 1 GiB, hashed and validated"
 INSTALLED, TUNED, LOOP = "nginx as installed", "nginx, 1 MiB buffer", "a loop that receives, hashes and writes"
 
 
-def touch_memory(folder, length):
-    """Allocates so much and frees it. What a virtual machine has not used for two seconds may have gone back to its host, and
-    getting it again takes several times as long as using what was just freed: so all uploads begin alike."""
-    path = folder / "touched"
-    with path.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, length)
-    path.unlink()
-
-
-def put_seconds(processors, server, target, source, remove):
+def put_seconds(context, processors, server, target, source, remove):
     """Seconds until the answer, and the server's processor seconds. What earlier runs wrote is on the disk before."""
     os.sync()
-    touch_memory(source.parent, WHOLE_BYTES)
+    context.touch_memory(WHOLE_BYTES * 3 // 2)
     before = server.processor_seconds()
     with pinned_here(processors):
         taken = timed(lambda: put_file(server, target, source))
@@ -114,11 +105,11 @@ class Uploads:
         models.mkdir()
         server = self.context.ztserve(models, "--writable", processors=joined(processors))
         target = "/v1/models/whole"
-        return lambda: put_seconds(processors, server, target, self.source, lambda: ask(server, "DELETE", target))
+        return lambda: put_seconds(self.context, processors, server, target, self.source, lambda: ask(server, "DELETE", target))
 
     def to_file(self, processors, server):
         remove = (self.files / "whole.zt").unlink
-        return lambda: put_seconds(processors, server, "/whole.zt", self.source, remove)
+        return lambda: put_seconds(self.context, processors, server, "/whole.zt", self.source, remove)
 
     def to_nginx(self, processors, options=""):
         return self.to_file(processors, self.context.nginx(self.files, processors=joined(processors), location=DAV + options))
@@ -180,6 +171,7 @@ class Sender:
     """Sends every component from a file of all of them in the page cache."""
 
     def __init__(self, context, folder):
+        self.context = context
         self.path = context.model(folder / "components", COMPONENT_BYTES, COMPONENTS)
 
     def send(self, server, method, target, number):
@@ -217,7 +209,7 @@ def put_components(server, sender, at_once):
     """Seconds for all components, with an upload of their own that is then thrown away; the processor seconds of server
     and client together, since they share the processors."""
     os.sync()
-    touch_memory(sender.path.parent, COMPONENTS * COMPONENT_BYTES)
+    sender.context.touch_memory(COMPONENTS * COMPONENT_BYTES)
     place = "/v1/uploads/" + json.loads(ask(server, "POST", "/v1/models/streamed/uploads", b"{}"))["id"]
     before = server.processor_seconds()
     form = f"dtype=u8&shape={COMPONENT_BYTES}"
@@ -230,7 +222,7 @@ def put_components(server, sender, at_once):
 
 
 def put_to_loops(loops, sender, folder):
-    touch_memory(sender.path.parent, COMPONENTS * COMPONENT_BYTES)
+    sender.context.touch_memory(COMPONENTS * COMPONENT_BYTES)
     taken, _ = send_all(lambda number: sender.send(loops[number], "PUT", "/", number), True)
     for number in range(COMPONENTS):
         (folder / f"loop-{number}").unlink()
