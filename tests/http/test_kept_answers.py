@@ -2,13 +2,17 @@
 
 import os
 import signal
+import socket
 
 import pytest
 
 from clients import Client, write_tokens
 from containers import dense, pattern, zt1
 from uploads import put
-from wire import ask, component_path, eventually, http_connection, model_path, publish, verify
+from wire import (
+    ask, component_path, connect, eventually, http_connection, metrics, model_path, publish, read_exactly, read_head,
+    read_until_closed, verify,
+)  # fmt: skip
 
 DATA = pattern(3000)
 AGAIN = 8
@@ -60,6 +64,16 @@ def test_a_replaced_file_is_seen_at_once(server, tmp_path, target):
         assert tag not in tags
         assert client.ask_again(target)[1]["ETag"] == tag
         tags.add(tag)
+
+
+@pytest.mark.folder("changes to a file that are seen at once")
+def test_a_file_replaced_between_repeated_requests_is_seen_at_once(server, tmp_path):
+    client = Kept(server)
+    tags = set()
+    for turn in range(100):
+        publish(tmp_path / "m.zt", model(pattern(100, turn)))
+        tags.add(client.ask_again(model_path("m"))[1]["ETag"])
+    assert len(tags) == 100
 
 
 def test_a_file_that_takes_the_name_is_seen_at_once(server, tmp_path):
@@ -193,3 +207,114 @@ def test_a_token_that_is_taken_back_opens_nothing(tmp_path, start_server):
     server.signal(signal.SIGHUP)
     eventually(lambda: client.ask(target, Authorization=f"Bearer {old.token}")[0] == 401)
     assert client.ask_again(target, Authorization=f"Bearer {new.token}")[0] == 200
+
+
+# --- as bytes ---
+
+COMPONENT = component_path("m", "w")
+ROUTE = 'route="/v1/models/{model}/objects/{object}/{component}",method="GET",status="206"'
+
+
+def request(fields="Range: bytes=0-99\r\n", method="GET", version="1.1"):
+    return f"{method} {COMPONENT} HTTP/{version}\r\nHost: h\r\n{fields}\r\n".encode()
+
+
+@pytest.fixture
+def lone_loop(tmp_path, start_server):
+    """All connections share its answers."""
+    (tmp_path / "m.zt").write_bytes(model(DATA))
+    return start_server(tmp_path, environment={"ZTSERVE_THREADS": "1", "ZTSERVE_LIMITS_SEND_BUFFER_BYTES": "16384"})
+
+
+def test_a_repeated_request_may_arrive_in_any_pieces(lone_loop):
+    again = request()
+    pieces = [[again]] * 4 + [[again + again], [again[:9], again[9:]], [again[:-1], again[-1:]], [b"\r\n" + again], [again]]
+    with connect(lone_loop) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for parts in pieces * 3:
+            answered = metrics(lone_loop).get(f"ztserve_http_requests_total{{{ROUTE}}}", 0)
+            for part in parts:
+                connection.sendall(part)
+                # The next part comes alone.
+                metrics(lone_loop)
+            body = b""
+            for _ in range(b"".join(parts).count(b"GET")):
+                status, fields, body = read_head_of(connection, body)
+                assert (status, body[:100], fields["content-range"]) == (206, DATA[:100], f"bytes 0-99/{len(DATA)}")
+                body = body[100:]
+                answered += 1
+            assert body == b""
+            eventually(lambda: metrics(lone_loop)[f"ztserve_http_requests_total{{{ROUTE}}}"] == answered)
+
+
+def read_head_of(connection, received):
+    """As read_head, of an answer with a body of 100 bytes that may have begun with what was received; all of its body."""
+    while b"\r\n\r\n" not in received or len(received.split(b"\r\n\r\n", 1)[1]) < 100:
+        chunk = connection.recv(1 << 16)
+        assert chunk, received
+        received += chunk
+    block, body = received.split(b"\r\n\r\n", 1)
+    lines = block.decode().split("\r\n")
+    fields = dict(line.lower().split(": ", 1) for line in lines[1:])
+    return int(lines[0].split()[1]), fields, body
+
+
+ENDS = {
+    "close": (request("Connection: close\r\n"), False),
+    "HTTP/1.0": (request(version="1.0"), False),
+    "the end of the stream": (request(), True),
+    "after the interim answer": (request("Expect: 100-continue\r\n"), True),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_repeated_request_ends_its_connection_as_the_first_did(lone_loop, end):
+    sent, half_closed = ENDS[end]
+    with connect(lone_loop) as other:
+        answers = set()
+        for _ in range(AGAIN):
+            for _ in range(2):
+                other.sendall(request())
+                read_head_of(other, b"")
+            with connect(lone_loop) as connection:
+                connection.sendall(sent)
+                if half_closed:
+                    connection.shutdown(socket.SHUT_WR)
+                lines = read_until_closed(connection).split(b"\r\n")
+            answers.add(tuple(sorted(line for line in lines if not line.startswith(b"Date: "))))
+    assert len(answers) == 1
+    assert DATA[:100] in b"\r\n".join(answers.pop())
+
+
+def test_a_client_that_does_not_read_gets_all_repeated_answers_later(lone_loop):
+    """It sends requests until the server waits for it in the middle of an answer."""
+    sent, total = request(""), f"ztserve_http_requests_total{{{ROUTE.replace('206', '200')}}}"
+    readers = []
+    for _ in range(6):
+        reader, count = connect(lone_loop, receive_buffer=2048), 0
+        before = metrics(lone_loop)
+        waiting = before["ztserve_http_requests_in_progress"]
+        while (now := metrics(lone_loop))["ztserve_http_requests_in_progress"] == waiting:
+            if now.get(total, 0) == before.get(total, 0) + count:
+                reader.sendall(sent)
+                count += 1
+        readers.append((reader, count))
+    for reader, count in readers:
+        with reader:
+            for _ in range(count):
+                status, _, body = read_head(reader)
+                assert status == 200
+                assert read_exactly(reader, len(DATA), body) == DATA
+            # The connection is as good as before.
+            reader.sendall(sent)
+            assert read_exactly(reader, len(DATA), read_head(reader)[2]) == DATA
+
+
+def test_a_client_that_goes_away_in_a_repeated_answer_is_forgotten(lone_loop):
+    for _ in range(3):
+        reader = connect(lone_loop, receive_buffer=2048)
+        waiting = metrics(lone_loop)["ztserve_http_requests_in_progress"]
+        while metrics(lone_loop)["ztserve_http_requests_in_progress"] == waiting:
+            reader.sendall(request(""))
+        reader.close()
+        eventually(lambda: metrics(lone_loop)["ztserve_http_requests_in_progress"] == waiting)

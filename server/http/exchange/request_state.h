@@ -49,7 +49,7 @@ struct held {
  *
  *   LINE --header in--> BODY --body in--> HANDLE --> PREPARE --> DIGEST --> ANSWER --> QUEUED
  *                         |                                                              ^
- *                         +--refused early, or answered from response_cache.c--------------+ */
+ *                         +--refused early, or a repeated request (repeat.c)---------------+ */
 enum request_stage {
     STAGE_LINE,    /* the request line is in */
     STAGE_BODY,    /* the header is in */
@@ -148,8 +148,7 @@ struct request_state {
     bool closes;       /* the answer contains Connection: close */
 
     uint64_t changes;  /* the count of changes before the answer was made (response_cache.c) */
-    uint64_t key_hash; /* hash of the request if its answer may be cached; else 0 */
-    struct kept_answer *kept; /* its cached answer, held; NULL: none */
+    struct kept_answer *kept; /* the cached answer that it gets, held; NULL: none */
 
     struct held holds[REQUEST_HOLDS];
     unsigned hold_count;

@@ -312,7 +312,8 @@ __attribute__((visibility("default"))) ssize_t gnutls_record_recv(gnutls_session
     unsigned char number[8];
     const ssize_t length = gnutls_record_recv_seq(session, data, data_size, number);
 
-    return length > 0 && !tap_show(gnutls_transport_get_int(session), false, data, (size_t)length)
+    return length > 0 && tap_show(gnutls_transport_get_int(session), false, data, (size_t)length) !=
+                             TAP_PASS
                ? 0
                : length;
 }

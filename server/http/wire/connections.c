@@ -149,7 +149,8 @@ void connection_enter(struct connection *connection, enum connection_state state
                                1U << CONNECTION_RECEIVING | 1U << CONNECTION_REFUSED,
         [CONNECTION_WAITING] =
             1U << CONNECTION_LIBRARY | 1U << CONNECTION_SENDING | 1U << CONNECTION_ENDING,
-        [CONNECTION_SENDING] = 1U << CONNECTION_WAITING | 1U << CONNECTION_ENDING,
+        [CONNECTION_SENDING] =
+            1U << CONNECTION_LIBRARY | 1U << CONNECTION_WAITING | 1U << CONNECTION_ENDING,
         [CONNECTION_RECEIVING] = 1U << CONNECTION_SENDING | 1U << CONNECTION_ENDING,
         [CONNECTION_REFUSED] = 1U << CONNECTION_REFUSED,
         [CONNECTION_ENDING] = 0,
@@ -357,6 +358,15 @@ void connection_drop_request(struct connection *connection)
         connection_end_request(connection, request_state(connection->request)->stage == STAGE_LINE
                                                ? ENDING_REFUSED
                                                : ENDING_SERVER);
+}
+
+enum ending connection_failure(const struct connection *connection)
+{
+    if (connection->mhd->cutting)
+        return ENDING_DRAIN;
+    if (connection->result == RESULT_TIMED_OUT)
+        return ENDING_TIMEOUT;
+    return connection_is_established(connection) ? ENDING_SERVER : ENDING_CLIENT;
 }
 
 /* --- bodies that take too long --- */

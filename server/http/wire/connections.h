@@ -184,6 +184,9 @@ void connections_drain(struct connections *connections, uint64_t now_ms);
 struct request *connection_begin_request(struct connection *connection, const char *target);
 void connection_end_request(struct connection *connection, enum ending ending);
 
+/* Returns why the connection's answer was not sent completely. */
+enum ending connection_failure(const struct connection *connection);
+
 /* Ends a request whose end the library does not report, because its header did not fit into the
  * library's memory. */
 void connection_drop_request(struct connection *connection);

@@ -30,9 +30,9 @@
 
 /* --- the text --- */
 
-static size_t head_room(const struct answer *answer, const char *reason)
+size_t direct_head_room(const struct answer *answer)
 {
-    size_t room = FRAME_BYTES + strlen(reason);
+    size_t room = FRAME_BYTES + strlen(mhd_reason(answer->status));
 
     for (unsigned i = 0; i < answer->field_count; i++)
         room += strlen(answer->fields[i].name) + strlen(answer->fields[i].value) + strlen(": \r\n");
@@ -48,11 +48,10 @@ static size_t write_length(const struct answer *answer, char *out_text, size_t r
                             (unsigned long long)answer->content_length);
 }
 
-static size_t write_head(const struct answer *answer, const char *reason, bool close,
-                         char *out_text, size_t room)
+size_t direct_head_write(const struct answer *answer, bool close, char *out_text, size_t room)
 {
-    size_t at = (size_t)snprintf(out_text, room, "HTTP/1.1 %u %s\r\n%s", answer->status, reason,
-                                 close ? "Connection: close\r\n" : "");
+    size_t at = (size_t)snprintf(out_text, room, "HTTP/1.1 %u %s\r\n%s", answer->status,
+                                 mhd_reason(answer->status), close ? "Connection: close\r\n" : "");
     char date[HTTP_DATE_SIZE];
 
     assert(answer->status >= 200 && answer->status <= 599);
@@ -85,15 +84,14 @@ static bool write_text(struct connection *connection, bool close)
 {
     struct request_state *state = request_state(connection->request);
     const struct answer *answer = &state->answer;
-    const char *reason = mhd_reason(answer->status);
     const size_t length = body_length(answer);
-    const size_t room = head_room(answer, reason);
+    const size_t room = direct_head_room(answer);
     char *text = length != SIZE_MAX ? request_allocate(connection->request, room + length) : NULL;
     size_t at;
 
     if (text == NULL)
         return false;
-    at = write_head(answer, reason, close, text, room);
+    at = direct_head_write(answer, close, text, room);
     state->head_bytes = at;
     for (size_t i = 0; i < answer->segment_count; i++) {
         const struct segment *segment = &answer->segments[i];
@@ -144,10 +142,14 @@ static enum direct_result watch(struct connection *connection)
     struct epoll_event event = {.events = EPOLLOUT, .data.ptr = connection};
 
     assert(connection->unsent_bytes > 0 && connection->tls == NULL);
-    if (connection->state != CONNECTION_RECEIVING ||
+    if ((connection->state != CONNECTION_RECEIVING &&
+         request_state(connection->request)->kept == NULL) ||
         epoll_ctl(mhd->direct_epoll, EPOLL_CTL_ADD, connection->descriptor, &event) != 0)
         return DIRECT_FAILED;
-    connection_enter(connection, CONNECTION_SENDING);
+    if (connection->state == CONNECTION_LIBRARY)
+        mhd_suspend(connection, CONNECTION_SENDING);
+    else
+        connection_enter(connection, CONNECTION_SENDING);
     connections_answer_begin(&mhd->connections, connection, mhd->now_ms);
     return DIRECT_WAITS;
 }
@@ -159,6 +161,17 @@ enum direct_result direct_answer_send(struct connection *connection, bool close)
     assert((connection->tls == NULL || close) && connection->unsent_bytes == 0);
     if (write_text(connection, close))
         outcome = send_more(connection);
+    return outcome == DIRECT_WAITS ? watch(connection) : outcome;
+}
+
+enum direct_result direct_text_send(struct connection *connection, const char *text, size_t length)
+{
+    enum direct_result outcome;
+
+    assert(connection->tls == NULL && connection->unsent_bytes == 0);
+    connection->unsent = text;
+    connection->unsent_bytes = length;
+    outcome = send_more(connection);
     return outcome == DIRECT_WAITS ? watch(connection) : outcome;
 }
 
@@ -243,7 +256,7 @@ void direct_problem_send(const struct connection *connection, enum problem probl
     assert(answer.field_count <= sizeof(fields) / sizeof(fields[0]));
     if (!write_problem(form, problem, detail, id, &answer, body))
         return;
-    length = write_head(&answer, mhd_reason(answer.status), true, text, PROBLEM_HEAD_BYTES);
+    length = direct_head_write(&answer, true, text, PROBLEM_HEAD_BYTES);
     memcpy(text + length, body, answer.content_length);
     send_last(connection, text, length + answer.content_length);
 }

@@ -5,7 +5,9 @@
 #define HTTP_WIRE_DIRECT_ANSWER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
+#include "http/exchange/exchange.h"
 #include "http/exchange/problem.h"
 
 struct connection;
@@ -18,6 +20,16 @@ enum direct_result { DIRECT_SENT, DIRECT_WAITS, DIRECT_FAILED };
  * other state an answer that the socket does not take at once counts as failed. With TLS, close
  * must be true, and bytes that the socket does not take at once are lost. */
 enum direct_result direct_answer_send(struct connection *connection, bool close);
+
+/* Writes the head of an answer: status line, fields, and the empty line. room: at least what
+ * direct_head_room returns. Returns the length. */
+size_t direct_head_room(const struct answer *answer);
+size_t direct_head_write(const struct answer *answer, bool close, char *out_text, size_t room);
+
+/* Sends a whole cached answer (response_cache.h) on a connection in plain text. The text must stay
+ * valid until the request ends. Returns DIRECT_WAITS as above; the connection must be the
+ * library's. */
+enum direct_result direct_text_send(struct connection *connection, const char *text, size_t length);
 
 /* Called when the loop's mhd->direct_epoll is readable; mhd is the loop's struct mhd. */
 void direct_answers_run(void *mhd);

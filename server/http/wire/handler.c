@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/changes.h"
 #include "http/exchange/request_state.h"
 #include "http/fields/framing.h"
 #include "http/wire/bulk.h"
@@ -59,12 +60,9 @@ static bool is_probe_target(const char *target)
     return strcmp(target, "/healthz") == 0 || strcmp(target, "/readyz") == 0;
 }
 
-/* Looks for changed files after the request has come in, because a client that changes a file and
- * then requests it must get the new version. Requests that arrive together share one check. */
-static void poll_changes_if_due(struct mhd *mhd, const struct request *request)
+void handler_poll_changes(struct mhd *mhd, int64_t now_ns)
 {
     const struct server *server = mhd->server;
-    const int64_t now_ns = request_state_const(request)->started_ns;
 
     if (server->poll_changes == NULL || now_ns - mhd->polled_ns < POLL_NS)
         return;
@@ -84,7 +82,7 @@ void *handler_on_target(void *context, const char *target, struct MHD_Connection
     connection->mhd->progressed = true;
     request = connection_begin_request(connection, target);
     if (request != NULL)
-        poll_changes_if_due(connection->mhd, request);
+        handler_poll_changes(connection->mhd, request_state(request)->started_ns);
     connections_header_begin(&connection->mhd->connections, connection, connection->mhd->now_ms);
     hide_query(target);
     return request;
@@ -159,19 +157,6 @@ static enum MHD_Result queue_answer(struct connection *connection, struct reques
     return result;
 }
 
-/* Queues the answer that the same request got a moment ago. */
-static enum MHD_Result queue_kept(struct connection *connection, struct request *request)
-{
-    struct mhd *mhd = connection->mhd;
-    struct MHD_Response *response = response_cache_give(request);
-
-    assert(connection->request == request && request_state(request)->kept != NULL);
-    bulk_make_way(mhd->bulks, mhd->now_ms);
-    request_enter(request_state(request), STAGE_QUEUED);
-    connections_answer_begin(&mhd->connections, connection, mhd->now_ms);
-    return MHD_queue_response(connection->handle, request_state(request)->answer.status, response);
-}
-
 /* Queues an answer. The problems of on_header_end, which are in memory, do not come here. */
 static enum MHD_Result answer(struct connection *connection, struct request *request)
 {
@@ -241,6 +226,7 @@ static enum MHD_Result on_header_end(struct connection *connection, struct reque
     request->method = method_parse(method);
     state->method_malformed = !method_is_token(method);
     state->http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
+    state->changes = changes_count();
     MHD_get_connection_values_n(connection->handle, MHD_HEADER_KIND, on_header, request);
     if (request->access->proxies.count > 0)
         request_find_forwarded(request);
@@ -248,12 +234,6 @@ static enum MHD_Result on_header_end(struct connection *connection, struct reque
     /* The bytes were not plain lines, or the library parsed something different. */
     state->headers_hidden =
         connection->raw.state != RAW_UNDECIDED || !block_is_plain(state, method, version);
-    if (strcmp(version, MHD_HTTP_VERSION_1_1) == 0 &&
-        response_cache_find(&connection->mhd->kept, request, connection->mhd->now_ms)) {
-        request_enter(state, STAGE_BODY);
-        handover_begin_body(connection, method + state->header_bytes);
-        return MHD_YES;
-    }
     refused = begin(connection, request);
     if ((refused && (state->body_length > 0 || state->broken)) ||
         !handover_begin_body(connection, method + state->header_bytes))
@@ -338,8 +318,6 @@ enum MHD_Result handler_on_request(void *context, struct MHD_Connection *handle,
         return MHD_NO;
     if (is_first_end(request_state(request)))
         return MHD_YES;
-    if (request_state(request)->kept != NULL)
-        return queue_kept(connection, request);
     return answer(connection, request);
 }
 
@@ -348,16 +326,18 @@ static enum ending ending_of(const struct request *request, enum MHD_RequestTerm
     const struct connection *connection = request->connection;
     const enum request_stage stage = request_state_const(request)->stage;
     const bool is_complete = code == MHD_REQUEST_TERMINATED_COMPLETED_OK;
+    enum ending ending;
 
     if ((is_complete && stage == STAGE_QUEUED) || connection->result == RESULT_ANSWERED)
         return ENDING_WHOLE;
-    if (connection->mhd->cutting)
-        return ENDING_DRAIN;
-    if (code == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED || connection->result == RESULT_TIMED_OUT)
+    ending = connection_failure(connection);
+    if (ending == ENDING_DRAIN || ending == ENDING_TIMEOUT)
+        return ending;
+    if (code == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED)
         return ENDING_TIMEOUT;
     if (stage == STAGE_LINE && (is_complete || code == MHD_REQUEST_TERMINATED_WITH_ERROR))
         return ENDING_REFUSED;
-    return connection_is_established(connection) ? ENDING_SERVER : ENDING_CLIENT;
+    return ending;
 }
 
 /* Returns the status of an answer that the library generated itself. */

@@ -3,6 +3,9 @@
 #define HTTP_WIRE_HANDLER_H
 
 #include <microhttpd.h>
+#include <stdint.h>
+
+struct mhd;
 
 /* Since 1.0 the library has levels of strictness and itself rejects the headers that
  * header_block_is_plain looks for. */
@@ -19,5 +22,9 @@ enum MHD_Result handler_on_request(void *context, struct MHD_Connection *handle,
 /* Called when the request is over, for any reason. */
 void handler_on_completed(void *context, struct MHD_Connection *handle, void **request_context,
                           enum MHD_RequestTerminationCode code);
+
+/* Looks for changed files, for a request that arrived at this time: a client that changes a file
+ * and then requests it must get the new version. Requests that arrive together share one check. */
+void handler_poll_changes(struct mhd *mhd, int64_t now_ns);
 
 #endif

@@ -17,6 +17,7 @@
 #include "http/wire/loop.h"
 #include "http/wire/mhd.h"
 #include "http/wire/mhd_state.h"
+#include "http/wire/repeat.h"
 
 /* A socket to be given back to the library, with the history that it keeps. */
 struct kept_socket {
@@ -205,10 +206,24 @@ static void end_connection(struct connection *connection)
     mhd_resume(connection, CONNECTION_ENDING);
 }
 
+/* The library knows nothing of the request, and reads the next one. */
+static void end_repeated(struct connection *connection, bool whole)
+{
+    if (whole) {
+        mhd_resume(connection, CONNECTION_LIBRARY);
+        repeat_end(connection, true);
+        return;
+    }
+    repeat_end(connection, false);
+    end_connection(connection);
+}
+
 void handover_on_answered(struct connection *connection, bool whole)
 {
     assert(connection->state == CONNECTION_SENDING);
-    if (whole)
+    if (request_state(connection->request)->kept != NULL)
+        end_repeated(connection, whole);
+    else if (whole)
         end_answered(connection);
     else
         end_connection(connection);
@@ -274,7 +289,25 @@ static bool refuse_plain_text(const struct connection *connection, const char *b
     return true;
 }
 
-bool handover_judge(void *context, int descriptor, bool is_plain, const void *bytes, size_t length)
+/* Checks the bytes, and notes them in case that their answer is cached. */
+static enum tap_verdict check(struct connection *connection, const void *bytes, size_t length)
+{
+    const bool is_start = connection->raw.state == RAW_START;
+
+    raw_stream_take(&connection->raw, bytes, length);
+    if (is_start && connection->raw.state == RAW_UNDECIDED)
+        response_cache_note(&connection->mhd->kept, connection, bytes, length);
+    if (connection->raw.chunks.why == NULL)
+        return TAP_PASS;
+    refuse_chunks(connection->request, &connection->raw.chunks);
+    connection->raw.state = RAW_ENDED;
+    connection_enter(connection, CONNECTION_REFUSED);
+    handover_answer_last(connection);
+    return TAP_END;
+}
+
+enum tap_verdict handover_judge(void *context, int descriptor, bool is_plain, const void *bytes,
+                                size_t length)
 {
     struct mhd *mhd = context;
     struct connection *connection = connections_find(&mhd->connections, descriptor);
@@ -284,19 +317,18 @@ bool handover_judge(void *context, int descriptor, bool is_plain, const void *by
     if (connection != NULL && connection->tls != NULL && !connection->has_begun && length > 0) {
         connection->has_begun = true;
         if (is_plain && refuse_plain_text(connection, bytes))
-            return false;
+            return TAP_END;
     }
     if (connection == NULL || is_plain != (connection->tls == NULL) ||
         connection->raw.state >= RAW_BROKEN)
-        return true;
-    raw_stream_take(&connection->raw, bytes, length);
-    if (connection->raw.chunks.why == NULL)
-        return true;
-    refuse_chunks(connection->request, &connection->raw.chunks);
-    connection->raw.state = RAW_ENDED;
-    connection_enter(connection, CONNECTION_REFUSED);
-    handover_answer_last(connection);
-    return false;
+        return TAP_PASS;
+    if (connection->raw.state == RAW_START) {
+        const enum tap_verdict verdict = repeat_answer(connection, bytes, length);
+
+        if (verdict != TAP_PASS)
+            return verdict;
+    }
+    return check(connection, bytes, length);
 }
 
 /* --- bodies --- */

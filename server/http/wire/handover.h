@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "http/tap/tap.h"
+
 struct connection;
 struct intake_set;
 struct kept_socket;
@@ -42,11 +44,12 @@ struct intake_set *handover_intakes_new(struct mhd *mhd);
 
 /* --- from the library --- */
 
-/* Checks the bytes that the library is about to parse (tap.h); context is the mhd. Malformed or
- * endless chunk framing is answered at once: the function then returns false, and the caller must
- * end the connection. Header errors are only noted in connection->raw, since the library may answer
- * them itself. */
-bool handover_judge(void *context, int descriptor, bool is_plain, const void *bytes, size_t length);
+/* Judges the bytes that the library is about to parse (tap.h); context is the mhd. A request with a
+ * cached answer is answered at once, and the library does not see it. Malformed or endless chunk
+ * framing is answered too, and ends the connection. Header errors are only noted in
+ * connection->raw, since the library may answer them itself. */
+enum tap_verdict handover_judge(void *context, int descriptor, bool is_plain, const void *bytes,
+                                size_t length);
 
 /* Called after the header of the connection's request, before its body is read. behind: the bytes
  * after the header. Returns false if they are malformed; the request then has its reply. */

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/changes.h"
 #include "base/log.h"
@@ -11,73 +12,34 @@
 #include "http/exchange/request_state.h"
 #include "http/exchange/trace.h"
 #include "http/wire/connections.h"
+#include "http/wire/direct_answer.h"
 #include "http/wire/loop.h"
 #include "http/wire/mhd_state.h"
-#include "http/wire/sender.h"
 #include "zt/digest.h"
 
 struct kept_answer {
-    unsigned users; /* the table, and requests that use it */
-    struct MHD_Response *response;
+    unsigned users;      /* the table, and requests that use it */
     struct lease *lease; /* held; NULL: the server has no access (tests) */
     uint64_t changes;    /* base/changes.h, read before the answer was made */
     uint64_t until_ms;
+    uint64_t hash;
+    bool is_of_s3;            /* as in struct connection: it says what paths mean */
+    char id[REQUEST_ID_SIZE]; /* of the request for which it was made; S3 answers contain it */
+    enum method method;
     const struct route *route;
     const char *client; /* owned by the lease's data, or NULL */
     struct answer answer;
-    uint64_t head_bytes;
-    uint64_t hash;
-    char id[REQUEST_ID_SIZE]; /* of the request for which it was made; S3 answers contain it */
-    size_t model_length;
+    /* These point into texts. */
+    const char *key; /* the request */
     size_t key_length;
-    char texts[]; /* the name of the model, followed by the key */
+    const char *target;
+    struct zt_text model; /* its name */
+    char *text;           /* the answer: its head, then its body */
+    size_t head_length;
+    size_t text_length;
+    unsigned header_count;
+    struct header_field headers[]; /* of the request; texts follow */
 };
-
-/* --- requests --- */
-
-static bool put(struct response_cache *kept, const char *text, size_t length)
-{
-    assert(kept->key_length <= KEPT_KEY_MAX);
-    if (length >= KEPT_KEY_MAX - kept->key_length)
-        return false;
-    memcpy(kept->key + kept->key_length, text, length);
-    kept->key_length += length;
-    /* NUL is a safe separator: no text of a well-formed header contains it. */
-    kept->key[kept->key_length++] = '\0';
-    return true;
-}
-
-/* Writes everything that the answer may depend on. Returns false if that is too long. */
-static bool make_key(struct response_cache *kept, const struct request *request)
-{
-    const struct request_state *state = request_state_const(request);
-    const char method = (char)(request->method + (state->is_of_s3_listener ? METHOD_UNKNOWN : 0));
-
-    kept->key_length = 0;
-    if (!put(kept, &method, 1) || !put(kept, state->target, state->target_length))
-        return false;
-    for (unsigned i = 0; i < state->header_count; i++)
-        if (!put(kept, state->headers[i].name, state->headers[i].name_length) ||
-            !put(kept, state->headers[i].value, state->headers[i].value_length))
-            return false;
-    return true;
-}
-
-/* With TLS, the client's identity may depend on the connection, so such answers are not cached. */
-static bool may_be_kept(const struct request *request)
-{
-    const struct request_state *state = request_state_const(request);
-
-    return (request->method == METHOD_GET || request->method == METHOD_HEAD) &&
-           request->connection->tls == NULL && !request->connection->is_surplus &&
-           !state->method_malformed && !state->headers_cut && !state->headers_long &&
-           !state->headers_hidden && !atomic_load(&request->server->draining);
-}
-
-static struct lease *lease_of(const struct request *request)
-{
-    return loop_lease(request->connection->mhd->loop);
-}
 
 /* --- one answer --- */
 
@@ -88,7 +50,6 @@ static void release(void *thing)
     assert(answer->users > 0);
     if (--answer->users > 0)
         return;
-    sender_release(answer->response);
     if (answer->lease != NULL)
         lease_end(answer->lease);
     free(answer);
@@ -101,66 +62,114 @@ static void drop(struct kept_answer **place)
     *place = NULL;
 }
 
-static bool is_valid(const struct kept_answer *answer, const struct request *request,
-                     uint64_t now_ms)
-{
-    return now_ms < answer->until_ms && answer->changes == request_state_const(request)->changes &&
-           answer->lease == lease_of(request);
-}
-
-static const char *key_of(const struct kept_answer *answer)
+bool kept_answer_is_valid(const struct kept_answer *answer, const struct lease *lease,
+                          uint64_t now_ms)
 {
     assert(answer->users > 0);
-    return answer->texts + answer->model_length;
+    return now_ms < answer->until_ms && answer->changes == changes_count() &&
+           answer->lease == lease;
 }
 
-bool response_cache_find(struct response_cache *kept, struct request *request, uint64_t now_ms)
+const char *kept_answer_target(const struct kept_answer *answer)
 {
-    struct request_state *state = request_state(request);
-    struct kept_answer **place;
+    return answer->target;
+}
 
-    if (!may_be_kept(request) || !make_key(kept, request))
-        return false;
-    state->changes = changes_count();
-    state->key_hash = zt_xxh3(kept->key, kept->key_length) | 1;
-    place = &kept->answers[state->key_hash / 2 % KEPT_ANSWERS];
-    if (*place == NULL || (*place)->hash != state->key_hash)
-        return false;
-    if (!is_valid(*place, request, now_ms)) {
-        drop(place);
-        return false;
-    }
-    if ((*place)->key_length != kept->key_length ||
-        memcmp(key_of(*place), kept->key, kept->key_length) != 0)
-        return false;
-    state->kept = *place;
-    (*place)->users++;
-    request_hold(request, *place, release);
-    return true;
+const char *kept_answer_text(const struct kept_answer *answer, size_t *out_length)
+{
+    assert(answer->text_length >= answer->head_length);
+    *out_length = answer->text_length;
+    return answer->text;
 }
 
 /* Fills in the values for the log and the metrics. */
-struct MHD_Response *response_cache_give(struct request *request)
+void kept_answer_give(struct kept_answer *answer, struct request *request)
 {
     struct request_state *state = request_state(request);
-    const struct kept_answer *kept = state->kept;
 
-    assert(kept != NULL && kept->users > 0);
-    request->route = kept->route;
-    if (kept->client != NULL)
-        request_set_client(request, kept->client);
-    request->names[0] = (struct zt_text){kept->texts, kept->model_length};
+    assert(state->kept == NULL && state->header_count == 0);
+    answer->users++;
+    request_hold(request, answer, release);
+    state->kept = answer;
+    request->method = answer->method;
+    request->route = answer->route;
+    request->names[0] = answer->model;
+    state->header_bytes = answer->key_length;
+    memcpy(state->headers, answer->headers, answer->header_count * sizeof(answer->headers[0]));
+    state->header_count = answer->header_count;
+    if (request->access->proxies.count > 0)
+        request_find_forwarded(request);
+    if (answer->client != NULL)
+        request_set_client(request, answer->client);
     if (request_is_s3(request))
-        memcpy(request->id, kept->id, sizeof(request->id));
+        memcpy(request->id, answer->id, sizeof(request->id));
     else if (log_enabled(LOG_LEVEL_INFO))
         trace_make_id(request->id);
-    state->answer = kept->answer;
-    state->head_bytes = kept->head_bytes;
+    state->answer = answer->answer;
+    state->head_bytes = answer->head_length;
     state->received_ns = state->started_ns;
-    return kept->response;
+}
+
+/* --- finding --- */
+
+static uint64_t hash_of(const void *bytes, size_t length)
+{
+    return zt_xxh3(bytes, length) | 1;
+}
+
+static struct kept_answer **place_of(struct response_cache *kept, uint64_t hash)
+{
+    return &kept->answers[hash / 2 % KEPT_ANSWERS];
+}
+
+struct kept_answer *response_cache_find(struct response_cache *kept,
+                                        const struct connection *connection, const void *bytes,
+                                        size_t length)
+{
+    struct kept_answer *answer;
+
+    kept->noted_on = NULL;
+    if (length > KEPT_KEY_MAX)
+        return NULL;
+    kept->noted_hash = hash_of(bytes, length);
+    answer = *place_of(kept, kept->noted_hash);
+    return answer != NULL && answer->hash == kept->noted_hash &&
+                   answer->is_of_s3 == connection->is_of_s3 && answer->key_length == length &&
+                   memcmp(answer->key, bytes, length) == 0
+               ? answer
+               : NULL;
+}
+
+void response_cache_note(struct response_cache *kept, const struct connection *connection,
+                         const void *bytes, size_t length)
+{
+    kept->noted_on = NULL;
+    if (length > KEPT_KEY_MAX)
+        return;
+    assert(kept->noted_hash == hash_of(bytes, length));
+    memcpy(kept->noted, bytes, length);
+    kept->noted_length = length;
+    kept->noted_on = connection;
 }
 
 /* --- keeping --- */
+
+/* Returns true if the noted bytes are exactly the request, and the connection stays open after the
+ * answer. With TLS, the client's identity may depend on the connection, so such
+ * answers are not cached. */
+static bool may_repeat(const struct response_cache *kept, struct request *request)
+{
+    const struct request_state *state = request_state_const(request);
+    const char *options = request_header(request, "Connection");
+
+    return kept->noted_on == request->connection && kept->noted_length == state->header_bytes &&
+           (request->method == METHOD_GET || request->method == METHOD_HEAD) &&
+           request->connection->tls == NULL && !request->connection->is_surplus &&
+           !state->method_malformed && !state->headers_cut && !state->headers_long &&
+           !state->headers_hidden && !state->http_1_0 && state->body_length == 0 &&
+           (options == NULL || strcasecmp(options, "keep-alive") == 0) &&
+           request_header(request, "Expect") == NULL;
+}
 
 /* Returns false if the answer is large, had to be gathered or fetched, or has fields for this
  * request only. */
@@ -169,51 +178,107 @@ static bool is_keepable(const struct request *request)
     const struct request_state *state = request_state_const(request);
     const struct answer *answer = &state->answer;
 
-    return state->key_hash != 0 && request->reply.lasting && !state->has_problem &&
-           answer->status < 400 && !answer->close && answer->segment_count <= 1 &&
+    return request->reply.lasting && !state->has_problem && answer->status < 400 &&
+           !answer->close && answer->segment_count <= 1 &&
            answer->content_length != ANSWER_LENGTH_UNKNOWN &&
            (answer->segment_count == 0 || answer->content_length <= KEPT_BYTES_MAX) &&
            (state->sending == SENDING_BUFFER || state->sending == SENDING_MAPPED) &&
-           state->loaded == NULL && state->body_length == 0 && !state->has_own_id &&
-           state->trace_id[0] == '\0' && state->timing == NULL &&
+           state->loaded == NULL && !state->has_own_id && state->trace_id[0] == '\0' &&
+           state->timing == NULL &&
            (request->grant == NULL || request->client == request->grant->name);
 }
 
-static struct kept_answer *make(const struct response_cache *kept, struct request *request,
+static size_t text_bytes(const struct request_state *state, size_t key_length, size_t text_room)
+{
+    size_t bytes = key_length + state->target_length + 1 + state->request.names[0].length;
+
+    for (unsigned i = 0; i < state->header_count; i++)
+        bytes += (size_t)state->headers[i].name_length + state->headers[i].value_length + 2;
+    return bytes + text_room;
+}
+
+/* Copies to *at and moves it. */
+static const char *put(char **at, const char *text, size_t length)
+{
+    char *begin = *at;
+
+    if (length > 0)
+        memcpy(begin, text, length);
+    *at = begin + length;
+    return begin;
+}
+
+static void put_headers(struct kept_answer *answer, char **at, const struct request_state *state)
+{
+    answer->header_count = state->header_count;
+    for (unsigned i = 0; i < state->header_count; i++) {
+        struct header_field field = state->headers[i];
+
+        field.name = put(at, field.name, (size_t)field.name_length + 1);
+        field.value = put(at, field.value, (size_t)field.value_length + 1);
+        answer->headers[i] = field;
+    }
+}
+
+/* Writes the answer. Returns false if its bytes cannot be read. */
+static bool put_answer(struct kept_answer *answer, char *at, size_t head_room,
+                       const struct answer *given)
+{
+    const struct segment *segment = given->segments;
+
+    assert(given->segment_count <= 1);
+    answer->text = at;
+    answer->head_length = direct_head_write(given, false, at, head_room);
+    answer->text_length = answer->head_length;
+    if (given->segment_count == 0)
+        return true;
+    at += answer->head_length;
+    answer->text_length += (size_t)segment->length;
+    if (segment->kind == SEGMENT_MEMORY)
+        memcpy(at, segment->bytes, (size_t)segment->length);
+    return segment->kind == SEGMENT_MEMORY ||
+           zt_source_read_at(segment->source, segment->offset, at, (size_t)segment->length, NULL) ==
+               ZT_OK;
+}
+
+static struct kept_answer *make(const struct response_cache *kept, const struct request *request,
                                 uint64_t now_ms)
 {
-    const struct request_state *state = request_state(request);
+    const struct request_state *state = request_state_const(request);
     const struct zt_text model = request->names[0];
-    struct kept_answer *answer = malloc(sizeof(*answer) + model.length + kept->key_length);
+    const size_t headers_size = state->header_count * sizeof(struct header_field);
+    const size_t head_room = direct_head_room(&state->answer);
+    const size_t text_room =
+        head_room + (state->answer.segment_count > 0 ? (size_t)state->answer.content_length : 0);
+    struct kept_answer *answer =
+        malloc(sizeof(*answer) + headers_size + text_bytes(state, kept->noted_length, text_room));
+    char *at;
 
-    assert(kept->key_length > 0 && state->key_hash != 0);
     if (answer == NULL)
         return NULL;
     *answer = (struct kept_answer){.users = 1,
                                    .changes = state->changes,
                                    .until_ms = now_ms + KEPT_MS,
+                                   .hash = kept->noted_hash,
+                                   .is_of_s3 = request->connection->is_of_s3,
+                                   .method = request->method,
                                    .route = request->route,
                                    .client = request->client,
                                    .answer = state->answer,
-                                   .head_bytes = state->head_bytes,
-                                   .hash = state->key_hash,
-                                   .model_length = model.length,
-                                   .key_length = kept->key_length};
+                                   .key_length = kept->noted_length};
     answer->answer.segments = NULL;
     answer->answer.fields = NULL;
     answer->answer.field_count = 0;
     memcpy(answer->id, request->id, sizeof(answer->id));
-    if (model.length > 0)
-        memcpy(answer->texts, model.bytes, model.length);
-    memcpy(answer->texts + model.length, kept->key, kept->key_length);
-    answer->response = sender_copy(request);
-    if (answer->response == NULL) {
+    at = (char *)answer->headers + headers_size;
+    put_headers(answer, &at, state);
+    answer->key = put(&at, kept->noted, kept->noted_length);
+    answer->target = put(&at, state->target, state->target_length + 1);
+    answer->model = (struct zt_text){put(&at, model.bytes, model.length), model.length};
+    if (!put_answer(answer, at, head_room, &state->answer)) {
         free(answer);
         return NULL;
     }
-    answer->lease = lease_of(request);
-    if (answer->lease != NULL)
-        lease_use(answer->lease);
     return answer;
 }
 
@@ -228,20 +293,24 @@ static void drop_an_old_one(struct response_cache *kept, uint64_t now_ms)
 
 void response_cache_offer(struct response_cache *kept, struct request *request, uint64_t now_ms)
 {
-    const uint64_t hash = request_state_const(request)->key_hash;
-    const size_t place = hash / 2 % KEPT_ANSWERS;
+    struct kept_answer **place = place_of(kept, kept->noted_hash);
+    uint64_t *asked = &kept->asked[place - kept->answers];
 
-    if (!is_keepable(request))
+    if (!may_repeat(kept, request) || !is_keepable(request))
         return;
+    kept->noted_on = NULL;
     drop_an_old_one(kept, now_ms);
-    if (kept->asked[place] != hash) {
-        kept->asked[place] = hash;
+    if (*asked != kept->noted_hash) {
+        *asked = kept->noted_hash;
         return;
     }
-    if (!make_key(kept, request))
+    drop(place);
+    *place = make(kept, request, now_ms);
+    if (*place == NULL)
         return;
-    drop(&kept->answers[place]);
-    kept->answers[place] = make(kept, request, now_ms);
+    (*place)->lease = loop_lease(request->connection->mhd->loop);
+    if ((*place)->lease != NULL)
+        lease_use((*place)->lease);
 }
 
 void response_cache_clear(struct response_cache *kept)

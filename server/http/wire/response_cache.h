@@ -1,8 +1,8 @@
 /* Caches small answers about models that a loop has just given, for identical requests.
  *
- * A request that equals an earlier one byte for byte, as far as the server examines it, gets the
- * same library response, without routing, lookup and description. An answer is cached when it is
- * given for the second time. It is valid for KEPT_MS, unless files, models, known facts about them
+ * A request that equals an earlier one byte for byte gets the same bytes, before the library parses
+ * it and without routing, lookup and description (repeat.h). An answer is cached when it is given
+ * for the second time. It is valid for KEPT_MS, unless files, models, known facts about them
  * (base/changes.h) or access rights (the lease) change before. An entry copies the data that it
  * needs. */
 #ifndef HTTP_WIRE_RESPONSE_CACHE_H
@@ -14,34 +14,54 @@
 
 #include "http/exchange/request.h"
 
-/* The maximum number of answers, and their maximum size. */
+/* The maximum number of answers, and the maximum size of their bodies. */
 #define KEPT_ANSWERS   256u
 #define KEPT_BYTES_MAX (16u * 1024)
-/* The maximum length of the request, without the parts that the HTTP library adds. */
+/* The maximum length of the request. */
 #define KEPT_KEY_MAX 2048u
 #define KEPT_MS      50u
 
-struct MHD_Response;
 struct kept_answer;
+struct lease;
 
 /* The cache of one loop. All members are initially 0. */
 struct response_cache {
     struct kept_answer *answers[KEPT_ANSWERS];
     uint64_t asked[KEPT_ANSWERS]; /* hashes of requests that were answered once */
     unsigned looked_at;
-    size_t key_length;
-    char key[KEPT_KEY_MAX];
+    /* The last request that was received in one piece, perhaps with bytes behind it. */
+    const struct connection *noted_on; /* NULL: none, or another request has begun since */
+    uint64_t noted_hash;
+    size_t noted_length;
+    char noted[KEPT_KEY_MAX];
 };
 
-/* Returns true if the request, whose header is complete and well-formed, has a cached answer. The
- * request then counts as answered: call only response_cache_give. */
-bool response_cache_find(struct response_cache *kept, struct request *request, uint64_t now_ms);
+/* Returns the answer to a request of these bytes on the connection, or NULL. The answer is the
+ * cache's, and it may be out of date. */
+struct kept_answer *response_cache_find(struct response_cache *kept,
+                                        const struct connection *connection, const void *bytes,
+                                        size_t length);
 
-/* Returns the response for such a request, which the request owns. */
-struct MHD_Response *response_cache_give(struct request *request);
+/* Returns true if the answer is still valid for requests that begin under this lease. */
+bool kept_answer_is_valid(const struct kept_answer *answer, const struct lease *lease,
+                          uint64_t now_ms);
 
-/* Caches the answer of a request for which response_cache_find returned false, if possible and
- * worthwhile. Call it when the response is ready. */
+/* Returns the target of the answer's request. */
+const char *kept_answer_target(const struct kept_answer *answer);
+
+/* Returns the whole answer, from its status line to its last byte. */
+const char *kept_answer_text(const struct kept_answer *answer, size_t *out_length);
+
+/* Completes a request for that target: it holds the answer, and counts as answered. */
+void kept_answer_give(struct kept_answer *answer, struct request *request);
+
+/* Notes bytes that were not found and that the library is about to parse. They begin with the whole
+ * header of a request. */
+void response_cache_note(struct response_cache *kept, const struct connection *connection,
+                         const void *bytes, size_t length);
+
+/* Caches the answer of the request that was noted last, if possible and worthwhile. Does nothing
+ * for any other request. Call it when the response is ready. */
 void response_cache_offer(struct response_cache *kept, struct request *request, uint64_t now_ms);
 
 void response_cache_clear(struct response_cache *kept);

@@ -25,12 +25,4 @@ bool sender_end(struct request *request);
  * close: add "Connection: close". */
 struct MHD_Response *sender_response(struct request *request, bool close);
 
-/* Does the same with a copy of the bytes, which may outlive the request. The answer must have at
- * most one segment, which can be sent without waiting. Also returns NULL if its file cannot be
- * read. */
-struct MHD_Response *sender_copy(struct request *request);
-
-/* Releases a response of sender_copy. */
-void sender_release(struct MHD_Response *response);
-
 #endif
