@@ -5,11 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/export_reply.h"
-#include "api/json_reply.h"
 #include "api/stored_reply.h"
 #include "base/server.h"
-#include "catalog/catalog.h"
 #include "http/exchange/router.h"
 #include "http/fields/uri.h"
 #include "hub/handlers.h"
@@ -18,7 +15,7 @@
 #include "hub/pointer.h"
 #include "hub/version_views.h"
 #include "tree/stored_file.h"
-#include "views/model_view.h"
+#include "views/view_reply.h"
 
 struct resolve {
     struct hub_request hub; /* first */
@@ -28,9 +25,7 @@ struct resolve {
     enum zt_status status; /* result of opening it; ZT_STALE: it is not the version's any more */
     struct stored_file *file;
     struct zt_error error;
-    bool is_export; /* a view, with its query filled in */
-    struct export_view export;
-    struct json *json; /* the index of a view; held by the request */
+    struct view_reply view;
 };
 
 /* Python clients refuse to fetch more over plain HTTP, according to the length in the response to
@@ -215,82 +210,43 @@ static enum outcome reply_file(struct request *request, struct resolve *resolve)
  * return *out_outcome. */
 static bool find_model(struct request *request, struct resolve *resolve, enum outcome *out_outcome)
 {
-    struct generation *generation;
-
     *out_outcome = OUTCOME_READY;
-    switch (catalog_find_path(request->server->catalog, zt_text_from(resolve->entry->view->path),
-                              request_waiter(request), &generation)) {
-    case CATALOG_PENDING:
+    switch (view_find_model(request, resolve->entry->view)) {
+    case VIEW_MODEL_FOUND:
+        return true;
+    case VIEW_MODEL_PENDING:
         *out_outcome = OUTCOME_WAITING;
-        return false;
-    case CATALOG_UNAVAILABLE:
+        break;
+    case VIEW_MODEL_STALE:
+        resolve->status = ZT_STALE;
+        *out_outcome = find_again(request, resolve);
+        break;
+    case VIEW_MODEL_UNAVAILABLE:
         resolve->status = zt_fail(&resolve->error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
                                   "the object store does not respond");
         reply_not_open(request, resolve);
-        return false;
-    case CATALOG_NOT_FOUND:
-        generation = NULL;
-        break;
-    case CATALOG_FOUND:
         break;
     }
-    if (generation == NULL || !model_view_is_from(resolve->entry->view, generation)) {
-        generation_release(generation);
-        resolve->status = ZT_STALE;
-        *out_outcome = find_again(request, resolve);
-        return false;
-    }
-    request->generation = generation;
-    request->is_unwritten = generation_is_unwritten;
-    request_hold(request, generation, generation_release);
-    return true;
+    return false;
 }
 
 static void write_index(struct request *request)
 {
-    const struct resolve *resolve = request->context;
-
-    model_view_write_index(resolve->entry->view, request->generation, resolve->json);
-}
-
-static enum outcome reply_index(struct request *request, struct resolve *resolve)
-{
-    struct representation *reply = &request->reply;
-
-    if (resolve->json == NULL) {
-        resolve->json = json_reply_new(request, false);
-        return resolve->json != NULL ? request_work(request, write_index) : OUTCOME_READY;
-    }
-    if (resolve->json->failed)
-        return problem_reply_no_memory(request);
-    /* Other bytes of the same identity, which the view does not know. */
-    if (resolve->json->length != resolve->entry->identity.size_bytes) {
-        resolve->status = zt_fail(&resolve->error, ZT_STALE, NULL, ZT_NO_OFFSET,
-                                  "%s is not the file that was listed", request->generation->path);
-        return problem_reply_error_as(request, PROBLEM_STORE_UNAVAILABLE, &resolve->error);
-    }
-    representation_memory(reply, resolve->json->text, resolve->json->length);
-    reply->media_type = "application/json";
-    reply->ranges = true;
-    reply->last_modified = generation_modified(request->generation);
-    return finish_file(request, resolve);
+    view_reply_write_index(request, &((const struct resolve *)request->context)->view);
 }
 
 static enum outcome reply_view(struct request *request, struct resolve *resolve)
 {
     enum outcome outcome;
 
-    if (!resolve->is_export) {
-        if (request->generation == NULL && !find_model(request, resolve, &outcome))
-            return outcome;
-        if (wants_pointer(request, resolve))
-            return reply_pointer(request, resolve);
-        if (resolve->entry->part == VIEW_INDEX)
-            return reply_index(request, resolve);
-        resolve->export.query = model_view_query(resolve->entry->view, resolve->entry->part);
-        resolve->is_export = true;
-    }
-    outcome = export_reply(request, &resolve->export);
+    if (request->generation == NULL && !find_model(request, resolve, &outcome))
+        return outcome;
+    if (wants_pointer(request, resolve))
+        return reply_pointer(request, resolve);
+    resolve->view.view = resolve->entry->view;
+    resolve->view.part = resolve->entry->part;
+    resolve->view.write_index = write_index;
+    outcome = view_reply(request, &resolve->view);
     return outcome == OUTCOME_READY && !request->replied ? finish_file(request, resolve) : outcome;
 }
 
