@@ -45,6 +45,7 @@ struct server {
     struct memo *numbers_memo; /* numbers/component_numbers.h */
     struct hub_repos *hub;
     struct memo *s3_lists; /* s3/s3api_key_list.h */
+    struct memo *s3_views; /* s3/s3api_view.h */
     struct hash_queue *hash_queue;
     struct file_hashes *hashes;
     /* Returns true once the catalog's first scan is complete. NULL (in tests) counts as true. */

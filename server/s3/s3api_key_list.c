@@ -86,7 +86,9 @@ static bool take(void *context, const char *path, const struct file_identity *id
 {
     struct making *making = context;
 
-    if (!making->is_level && !zt_text_starts_with(zt_text_from(path), making->prefix))
+    /* All files of the prefix's folder are taken, because views may begin with the prefix. */
+    if (!making->is_level && !zt_text_starts_with(zt_text_from(path), making->prefix) &&
+        (identity == NULL || !making->finds_folders))
         return true;
     if (identity != NULL || making->is_level)
         making->status = add_key(making->list, path, identity);
@@ -122,10 +124,8 @@ static enum zt_status walk_fitting(struct making *making, const char *folder,
     making->finds_folders = true;
     status = walk(making, folder, false, error);
     making->finds_folders = false;
-    if (status == ZT_OK && making->store->remote != NULL && making->folder_count > WALKS_MAX) {
-        making->list->count = 0;
+    if (status == ZT_OK && making->store->remote != NULL && making->folder_count > WALKS_MAX)
         return walk(making, folder, true, error);
-    }
     for (size_t i = 0; i < making->folder_count && status == ZT_OK; i++)
         status = walk(making, making->folders[i], true, error);
     return status;

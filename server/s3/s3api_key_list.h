@@ -45,7 +45,8 @@ struct s3api_key_lookup {
 };
 
 /* Begins a lookup of the keys that begin with a prefix. is_level: without those in subfolders of
- * the prefix's folder, which are listed as folders; other keys of the folder may be listed too.
+ * the prefix's folder, which are listed as folders. All files of that folder may be in the
+ * list, also those that do not begin with the prefix.
  * is_continued: the request continues an earlier one, for which an older list may be used. The
  * prefix is borrowed. Call it when the request arrives. */
 void s3api_key_lookup_begin(struct server *server, struct zt_text prefix, bool is_level,

@@ -14,6 +14,7 @@
 #include "s3/s3api_key_list.h"
 #include "s3/s3api_listing.h"
 #include "s3/s3api_request.h"
+#include "s3/s3api_view_list.h"
 #include "s3/s3api_xml.h"
 
 /* The state of a request. */
@@ -27,13 +28,18 @@ struct list {
     struct zt_text token;
     struct s3api_page_query query;
     struct s3api_key_lookup lookup;
+    struct s3api_view_list views;
+    bool has_failed; /* out of memory */
     struct xml_writer *xml;
     struct s3api_page page;
 };
 
 static void release(void *thing)
 {
-    s3api_key_lookup_end(&((struct list *)thing)->lookup);
+    struct list *list = thing;
+
+    s3api_view_list_free(&list->views);
+    s3api_key_lookup_end(&list->lookup);
 }
 
 /* --- what the client may see --- */
@@ -72,7 +78,7 @@ static bool sees_in_folder(const struct request *request, const struct s3api_key
     return finding.is_found;
 }
 
-static const struct s3api_key *find_key(const struct request *request, size_t index)
+static const struct s3api_key *find_stored(const struct request *request, size_t index)
 {
     const struct list *list = request->context;
 
@@ -80,19 +86,44 @@ static const struct s3api_key *find_key(const struct request *request, size_t in
     return &list->lookup.list->keys[index];
 }
 
-static struct zt_text key_at(void *context, size_t index)
+/* The stored keys. */
+
+static struct zt_text stored_at(void *context, size_t index)
 {
-    const struct s3api_key *key = find_key(context, index);
+    const struct s3api_key *key = find_stored(context, index);
 
     return (struct zt_text){key->text, key->length};
 }
 
-static bool is_seen(void *context, size_t index)
+static bool is_stored_seen(void *context, size_t index)
 {
-    const struct s3api_key *key = find_key(context, index);
+    const struct s3api_key *key = find_stored(context, index);
 
     return key->is_folder ? sees_in_folder(context, key)
                           : client_may_read_file(context, (struct zt_text){key->text, key->length});
+}
+
+/* The stored keys and the views. */
+
+static const struct s3api_view_key *find_view(const struct request *request, size_t index,
+                                              size_t *out_stored)
+{
+    return s3api_view_list_at(&((const struct list *)request->context)->views, index, out_stored);
+}
+
+static struct zt_text key_at(void *context, size_t index)
+{
+    size_t stored;
+    const struct s3api_view_key *view = find_view(context, index, &stored);
+
+    return view != NULL ? (struct zt_text){view->text, view->length} : stored_at(context, stored);
+}
+
+static bool is_seen(void *context, size_t index)
+{
+    size_t stored;
+
+    return find_view(context, index, &stored) != NULL || is_stored_seen(context, stored);
 }
 
 /* --- the document --- */
@@ -105,18 +136,46 @@ static void write_owner(struct list *list, const char *bucket)
     xml_write_close(list->xml, "Owner");
 }
 
-static void write_key(struct list *list, const struct s3api_key *key, const char *bucket)
+/* What a list says about a key. */
+struct facts {
+    struct zt_text key;
+    int64_t modified_ns;
+    uint64_t size_bytes;
+    char etag[S3API_ETAG_SIZE];
+};
+
+static struct facts facts_of(const struct request *request, size_t index)
+{
+    size_t stored;
+    const struct s3api_view_key *view = find_view(request, index, &stored);
+    const struct s3api_key *key;
+    struct facts facts;
+
+    if (view != NULL) {
+        facts = (struct facts){.key = {view->text, view->length},
+                               .modified_ns = view->view->identity.modified_ns,
+                               .size_bytes = s3api_view_length(view->view, view->part)};
+        s3api_view_etag(view->view, view->part, facts.etag);
+        return facts;
+    }
+    key = find_stored(request, stored);
+    assert(!key->is_folder);
+    facts = (struct facts){.key = {key->text, key->length},
+                           .modified_ns = key->identity.modified_ns,
+                           .size_bytes = key->identity.size_bytes};
+    s3api_etag(key->text, &key->identity, facts.etag);
+    return facts;
+}
+
+static void write_key(struct list *list, const struct facts *facts, const char *bucket)
 {
     struct xml_writer *xml = list->xml;
-    char etag[S3API_ETAG_SIZE];
 
-    assert(!key->is_folder);
-    s3api_etag(key->text, &key->identity, etag);
     xml_write_open(xml, "Contents", NULL);
-    s3api_xml_key(xml, "Key", (struct zt_text){key->text, key->length}, list->is_url);
-    s3api_xml_time(xml, "LastModified", stored_modified(key->identity.modified_ns));
-    xml_write_string(xml, "ETag", etag);
-    xml_write_uint(xml, "Size", key->identity.size_bytes);
+    s3api_xml_key(xml, "Key", facts->key, list->is_url);
+    s3api_xml_time(xml, "LastModified", stored_modified(facts->modified_ns));
+    xml_write_string(xml, "ETag", facts->etag);
+    xml_write_uint(xml, "Size", facts->size_bytes);
     xml_write_string(xml, "StorageClass", "STANDARD");
     if (list->has_owner)
         write_owner(list, bucket);
@@ -181,24 +240,50 @@ static void write_document(struct request *request, struct list *list)
     write_next(list);
     xml_write_bool(list->xml, "IsTruncated", list->page.is_truncated);
     for (size_t i = 0; i < list->page.count; i++)
-        if (!list->page.items[i].is_prefix)
-            write_key(list, find_key(request, list->page.items[i].index), bucket);
+        if (!list->page.items[i].is_prefix) {
+            const struct facts facts = facts_of(request, list->page.items[i].index);
+
+            write_key(list, &facts, bucket);
+        }
     for (size_t i = 0; i < list->page.count; i++)
         if (list->page.items[i].is_prefix)
             write_prefix(list, list->page.items[i].key);
     xml_write_close(list->xml, "ListBucketResult");
 }
 
+/* Selects the page of the stored keys, and again with the views that belong to it. */
+static bool select_page(struct request *request, struct list *list)
+{
+    struct s3api_keys keys = {.count = list->lookup.list->count,
+                              .key_at = stored_at,
+                              .is_seen = is_stored_seen,
+                              .context = request};
+
+    s3api_page_select(&keys, &list->query, &list->page);
+    if (s3api_view_list_make(request->server, list->lookup.list, &keys, &list->query, &list->page,
+                             &list->views) != ZT_OK)
+        return false;
+    if (list->views.count == 0)
+        return true;
+    keys = (struct s3api_keys){.count = s3api_view_list_count(&list->views),
+                               .key_at = key_at,
+                               .is_seen = is_seen,
+                               .context = request};
+    s3api_page_select(&keys, &list->query, &list->page);
+    return true;
+}
+
 static void list_on_worker(struct request *request)
 {
     struct list *list = request->context;
-    struct s3api_keys keys = {.key_at = key_at, .is_seen = is_seen, .context = request};
 
     if (!s3api_key_lookup_run(request->server, &list->lookup))
         return;
-    keys.count = list->lookup.list->count;
-    s3api_page_select(&keys, &list->query, &list->page);
-    write_document(request, list);
+    if (select_page(request, list))
+        write_document(request, list);
+    else
+        list->has_failed = true;
+    s3api_view_list_free(&list->views);
     s3api_key_lookup_end(&list->lookup);
 }
 
@@ -361,6 +446,8 @@ enum outcome s3api_list_objects(struct request *request)
         return s3api_key_lookup_wait(&list->lookup, request_waiter(request))
                    ? OUTCOME_WAITING
                    : request_work_long(request, list_on_worker);
+    if (list->has_failed)
+        return problem_reply_no_memory(request);
     if (list->xml->text.length == 0 && !list->xml->text.failed)
         return reply_failure(request, list);
     return s3api_xml_reply(request, 200, list->xml);

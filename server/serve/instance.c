@@ -33,6 +33,7 @@
 #include "hub/xet/session.h"
 #include "numbers/component_numbers.h"
 #include "s3/s3api_key_list.h"
+#include "s3/s3api_view.h"
 #include "s3/write/s3api_upload.h"
 #include "serve/confinement.h"
 #include "serve/idle_memory.h"
@@ -148,6 +149,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->manifests = manifest_memo_new();
     server->hub = hub_repos_new(server);
     server->s3_lists = s3api_key_lists_new();
+    server->s3_views = s3api_views_new();
     server->hash_queue = hash_queue_new(server, worker_count(&instance->config) / 2);
     server->hashes = file_hashes_new(server);
     server->verifier = server->hash_queue != NULL ? verifier_new(server) : NULL;
@@ -160,8 +162,9 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->poll_changes = catalog_poll_changes;
     if (server->decoded == NULL || server->exports == NULL || server->numbers_memo == NULL ||
         server->manifests == NULL || server->hub == NULL || server->s3_lists == NULL ||
-        server->verifier == NULL || server->hashes == NULL || server->hash_queue == NULL ||
-        server->registry == NULL || server->kept == NULL || server->catalog == NULL) {
+        server->s3_views == NULL || server->verifier == NULL || server->hashes == NULL ||
+        server->hash_queue == NULL || server->registry == NULL || server->kept == NULL ||
+        server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }
@@ -511,6 +514,7 @@ static void free_parts(struct server *server)
     memo_free(server->manifests);
     hub_repos_free(server->hub);
     memo_free(server->s3_lists);
+    memo_free(server->s3_views);
     memo_free(server->exports);
     decoded_cache_free(server->decoded);
     verifier_free(server->verifier);

@@ -1,11 +1,13 @@
 """Lists of keys as S3's clients ask for them, in both versions: pages, prefixes, delimiters, encodings, and what may be seen."""
 
+import io
 import os
 import re
 import xml.etree.ElementTree as ElementTree
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote, unquote, urlencode
 
+import numpy
 import pytest
 
 import uploads
@@ -282,3 +284,74 @@ def test_a_bucket_as_the_store(moto_bucket, serve_bucket):
             assert [one for page in found for one in page.prefixes] == prefixes
     moto_bucket.put("later", b"x")
     eventually(lambda: "later" in listed(server).keys)
+
+
+# --- views ---
+
+SHARDED = zt1({f"t{number}": dense(pattern(400, number), dtype="f32", shape=[100]) for number in range(3)})
+PARTS = ["org/big-00001-of-00003.safetensors", "org/big-00002-of-00003.safetensors", "org/big-00003-of-00003.safetensors"]
+VIEWS = ["a.safetensors", "n.safetensors", "org/x.y.safetensors", *PARTS, "org/big.safetensors.index.json"]
+STORED = ["a.zt", "n.npz", "n.h", "n.q", "n-", "n", "org/x.y.zt", "org/x.y.npz", "org/x.y-", "org/x.t", "org/big.zt", "org/big-",
+          "org/big-00001-of-00003.s", "org/big-1", "org/big.a", "org/big.t", "taken.zt", "taken.safetensors", "other.zt"]  # fmt: skip
+
+
+def npz():
+    file = io.BytesIO()
+    numpy.savez(file, w=numpy.arange(4, dtype="f4"))
+    return file.getvalue()
+
+
+def content_of(key):
+    if key == "other.zt":
+        return b"no model"
+    by_extension = {"zt": SHARDED if "big" in key else MODEL, "npz": npz()}
+    return by_extension.get(key.rpartition(".")[2], b"x")
+
+
+@pytest.fixture(scope="module")
+def viewed(tmp_path_factory, share_server):
+    root = tmp_path_factory.mktemp("viewed")
+    uploads.fill(root, {key: content_of(key) for key in STORED})
+    return share_server(root, environment={"ZTSERVE_HUB_SHARD_BYTES": "512"})
+
+
+def test_views_are_listed_wherever_a_page_begins(viewed):
+    eventually(lambda: len(get(viewed, "/v1/models?limit=100").json()["models"]) >= 6)
+    every = sorted([*STORED, *VIEWS], key=str.encode)
+    assert listed(viewed).keys == every
+    for prefix in ("", "a", "a.s", "n", "n.s", "n.safetensors", "org/", "org/big", "org/big-", "org/big-00002", "org/big.s", "x"):
+        for delimiter in ("", "/", ".", "s", "-0", "of"):
+            keys, prefixes = expected(prefix, delimiter, every)
+            for size in (1, 2, 1000):
+                found = pages(viewed, 2, prefix=prefix, delimiter=delimiter, max_keys=size)
+                assert [key for page in found for key in page.keys] == keys, (prefix, delimiter, size)
+                assert [one for page in found for one in page.prefixes] == prefixes, (prefix, delimiter, size)
+    for start in every:
+        for after in (start, start + "!", start[:-1]):
+            assert listed(viewed, start_after=after).keys == [key for key in every if key.encode() > after.encode()], after
+
+
+def test_tags_of_views_follow_the_model(tmp_path, start_server):
+    uploads.fill(tmp_path, {"m.zt": MODEL, "other.zt": MODEL})
+    server = start_server(tmp_path, "--writable")
+
+    def facts():
+        return {key: (Page.text_of(one, "ETag"), Page.text_of(one, "Size")) for key, one in listed(server).contents.items()}
+
+    first = facts()
+    assert set(first) == {"m.zt", "m.safetensors", "other.zt", "other.safetensors"} and len(set(first.values())) == 4
+    assert facts() == first
+    assert ask(server, "PUT", "/files/m.zt", body=SHARDED).status == 204
+    second = facts()
+    changed = {key for key in first if first[key] != second[key]}
+    assert changed == {"m.zt", "m.safetensors"}
+    assert ask(server, "DELETE", "/files/m.zt").status == 204
+    assert set(facts()) == {"other.zt", "other.safetensors"}
+
+
+def test_views_of_models_that_may_not_be_seen_are_hidden(tmp_path, start_server):
+    client = Client("team", "read", "seen*")
+    root = tmp_path / "root"
+    uploads.fill(root, {"seen.zt": MODEL, "hidden.zt": MODEL})
+    server = start_server(root, "--tokens", write_tokens(tmp_path / "tokens", client))
+    assert listed(server, fields=client.fields).keys == ["seen.safetensors", "seen.zt"]

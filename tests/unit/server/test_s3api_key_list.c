@@ -96,11 +96,11 @@ WITH_LISTS(keys_are_read_by_prefix_in_order)
         {"", false, "a.zt a/b/c a/b/d ab-c ab/x abc/y b "},
         {"a/", true, "a/b/ "},
         {"a/b/", false, "a/b/c a/b/d "},
-        {"ab", false, "ab-c ab/x abc/y "},
-        {"ab-", false, "ab-c "},
+        {"ab", false, "a.zt ab-c ab/x abc/y b "},
+        {"ab-", false, "a.zt ab-c b "},
         {"a/b", false, "a/b/c a/b/d "},
-        {"a/b/d", false, "a/b/d "},
-        {"zzz", false, ""},
+        {"a/b/d", false, "a/b/c a/b/d "},
+        {"zzz", false, "a.zt ab-c b "},
         {"none/", false, ""},
         {"none/x", true, ""},
         {"b/", false, ""},
@@ -112,7 +112,7 @@ WITH_LISTS(keys_are_read_by_prefix_in_order)
         {"../", false, ""},
         {"../", true, ""},
         {".hidden/", true, ""},
-        {".h", false, ""},
+        {".h", false, "a.zt ab-c b "},
     };
 
     command(world, "mkdir -p a/b/e ab abc .hidden a/.git ../outside; touch a/b/c a/b/d ab/x abc/y "
