@@ -290,9 +290,11 @@ def test_a_bucket_as_the_store(moto_bucket, serve_bucket):
 
 SHARDED = zt1({f"t{number}": dense(pattern(400, number), dtype="f32", shape=[100]) for number in range(3)})
 PARTS = ["org/big-00001-of-00003.safetensors", "org/big-00002-of-00003.safetensors", "org/big-00003-of-00003.safetensors"]
-VIEWS = ["a.safetensors", "n.safetensors", "org/x.y.safetensors", *PARTS, "org/big.safetensors.index.json"]
+VIEWS = ["a.safetensors", "n.safetensors", "org/x.y.safetensors", *PARTS, "org/big.safetensors.index.json",
+         "part-00001-of-00003.safetensors", "part-00003-of-00003.safetensors", "part.safetensors.index.json"]  # fmt: skip
 STORED = ["a.zt", "n.npz", "n.h", "n.q", "n-", "n", "org/x.y.zt", "org/x.y.npz", "org/x.y-", "org/x.t", "org/big.zt", "org/big-",
-          "org/big-00001-of-00003.s", "org/big-1", "org/big.a", "org/big.t", "taken.zt", "taken.safetensors", "other.zt"]  # fmt: skip
+          "org/big-00001-of-00003.s", "org/big-1", "org/big.a", "org/big.t", "taken.zt", "taken.safetensors", "other.zt",
+          "part.zt", "part-00002-of-00003.safetensors", "dir.zt", "dir.safetensors/x"]  # fmt: skip
 
 
 def npz():
@@ -304,7 +306,7 @@ def npz():
 def content_of(key):
     if key == "other.zt":
         return b"no model"
-    by_extension = {"zt": SHARDED if "big" in key else MODEL, "npz": npz()}
+    by_extension = {"zt": SHARDED if "big" in key or "part" in key else MODEL, "npz": npz()}
     return by_extension.get(key.rpartition(".")[2], b"x")
 
 
@@ -355,3 +357,5 @@ def test_views_of_models_that_may_not_be_seen_are_hidden(tmp_path, start_server)
     uploads.fill(root, {"seen.zt": MODEL, "hidden.zt": MODEL})
     server = start_server(root, "--tokens", write_tokens(tmp_path / "tokens", client))
     assert listed(server, fields=client.fields).keys == ["seen.safetensors", "seen.zt"]
+    for prefix in ("hidden", "hidden.", "hidden.s"):
+        assert listed(server, fields=client.fields, prefix=prefix).keys == []
