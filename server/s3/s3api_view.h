@@ -20,8 +20,8 @@ struct memo *s3api_views_new(void);
 struct model_view *s3api_view_get(struct server *server, const char *path,
                                   const struct file_identity *identity);
 
-/* Finds the view to which a key belongs that is not a stored file's. With a reference; NULL if there
- * is none, or hub.views is off. On a worker; may open the model. */
+/* Finds the view to which a key belongs that is not a stored file's. With a reference; NULL if
+ * there is none, or hub.views is off. On a worker; may open the model. */
 struct model_view *s3api_view_find(struct server *server, struct zt_text key, uint32_t *out_part);
 
 /* --- the files of a view --- */

@@ -23,9 +23,9 @@ struct s3api_view_list {
     size_t capacity;
 };
 
-/* Adds the views that belong on a page. page is the page of the stored keys alone; keys->is_seen says
- * which models the client may see. *out_views is freed with s3api_view_list_free. Returns ZT_OK or
- * ZT_NO_MEMORY. On a worker; may open models. */
+/* Adds the views that belong on a page. page is the page of the stored keys alone; keys->is_seen
+ * tells which models the client may see. *out_views is freed with s3api_view_list_free. Returns
+ * ZT_OK or ZT_NO_MEMORY. On a worker; may open models. */
 enum zt_status s3api_view_list_make(struct server *server, const struct s3api_key_list *stored,
                                     const struct s3api_keys *keys,
                                     const struct s3api_page_query *query,
