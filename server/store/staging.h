@@ -134,6 +134,10 @@ enum zt_status staging_folder_open(struct staging *staging, const char *id, cons
                                    struct staged_file **out_file, struct zt_error *error);
 enum zt_status staging_folder_remove(struct staging *staging, const char *id, const char *name,
                                      struct zt_error *error);
+/* Removes the files for which keeps returns false, as far as possible. */
+typedef bool staging_keeps(const void *context, const char *name);
+void staging_folder_clean(struct staging *staging, const char *id, staging_keeps *keeps,
+                          const void *context);
 /* Returns true if this process holds the lock of a folder. */
 bool staging_folder_is_owned(struct staging *staging, const char *id);
 /* Releases this process's lock and descriptor of a folder until it uses the folder again. Another

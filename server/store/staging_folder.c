@@ -416,8 +416,8 @@ enum zt_status staging_folder_remove(struct staging *staging, const char *id, co
 
 /* --- removing --- */
 
-/* Removes the files of a folder. Closes the descriptor. */
-static void empty_folder(int folder)
+/* Removes the files of a folder that are not kept (NULL: all). Closes the descriptor. */
+static void empty_folder(int folder, staging_keeps *keeps, const void *context)
 {
     DIR *stream = fdopendir(folder);
     const struct dirent *entry;
@@ -428,9 +428,19 @@ static void empty_folder(int folder)
         return;
     }
     while ((entry = readdir(stream)) != NULL)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            (keeps == NULL || !keeps(context, entry->d_name)))
             unlinkat(folder, entry->d_name, 0);
     closedir(stream);
+}
+
+void staging_folder_clean(struct staging *staging, const char *id, staging_keeps *keeps,
+                          const void *context)
+{
+    int folder;
+
+    if (staging != NULL && enter_folder(staging, id, &folder, NULL) == ZT_OK)
+        empty_folder(folder, keeps, context);
 }
 
 enum zt_status staging_folder_drop(struct staging *staging, const char *id, struct zt_error *error)
@@ -452,7 +462,7 @@ enum zt_status staging_folder_drop(struct staging *staging, const char *id, stru
         close(folder);
         goto out;
     }
-    empty_folder(folder);
+    empty_folder(folder, NULL, NULL);
     if (unlinkat(above, gone, AT_REMOVEDIR) != 0 || fsync(above) != 0)
         status = store_fail_errno(error, errno, "cannot remove an upload");
     staging_folder_release(staging, id);
@@ -494,7 +504,7 @@ static void remove_rest(struct staging *staging, int above, const char *name)
         close(folder);
         return;
     }
-    empty_folder(folder);
+    empty_folder(folder, NULL, NULL);
     unlinkat(above, name, AT_REMOVEDIR);
 }
 

@@ -291,8 +291,8 @@ def hidden_files(root):
         if not hidden or parts[0] == ".ztserve":
             continue
         if parts[0] == ".ztserve-uploads":
-            # What remembers an outcome, so that it can be asked for again, is a journal, or facts, a length and state, and no data.
-            if len(parts) == 3 and parts[2] not in ("writer-journal", "resumable", "length", "state"):
+            # What remembers an outcome, so that it can be asked for again, is a journal, or facts, a length and state, or a description and its parts, and no data.
+            if len(parts) == 3 and parts[2] not in ("writer-journal", "resumable", "length", "state", "multipart", "parts"):
                 found.add(parts[1])
         else:
             found.add("/".join(parts))

@@ -10,12 +10,16 @@
 #include "http/exchange/s3api_error.h"
 #include "s3/s3api_xml.h"
 #include "s3/write/handlers.h"
+#include "s3/write/s3api_body.h"
 #include "s3/write/s3api_completion.h"
 #include "s3/write/s3api_multipart.h"
+#include "s3/write/s3api_write_checks.h"
 #include "upload/shared/current_model.h"
 #include "upload/shared/write_checks.h"
 
 struct complete {
+    struct s3api_body body;
+    const struct body_receiver *inner;
     struct zt_text key;
     struct s3api_named_parts named;
     struct s3api_completion completion;
@@ -28,6 +32,7 @@ static void free_complete(void *thing)
 {
     struct complete *complete = thing;
 
+    s3api_body_free(&complete->body);
     s3api_named_parts_free(&complete->named);
     s3api_completion_free(&complete->completion);
 }
@@ -44,13 +49,50 @@ static bool read_size(struct request *request, uint64_t *out_bytes)
     return false;
 }
 
+static void take_document(struct request *request, const struct body_piece *piece)
+{
+    struct complete *complete = request->context;
+
+    s3api_body_hash(&complete->body, piece->bytes, piece->length);
+    complete->inner->receive(request, piece);
+}
+
+static const struct body_receiver document_receiver = {.receive = take_document};
+
+static void receive(struct request *request, const struct body_piece *piece)
+{
+    struct complete *complete = request->context;
+
+    (void)s3api_body_receive(&complete->body, request, piece);
+}
+
+static const struct body_receiver receiver = {.receive = receive};
+
+/* In this request, the checksums in the header are of the file, not of the body. Returns false if
+ * it has replied. */
+static bool begin_body(struct request *request, struct complete *complete)
+{
+    struct s3api_completion *completion = &complete->completion;
+
+    complete->inner = request->receiver;
+    request->receiver = &receiver;
+    if (!s3api_body_begin(&complete->body, request, &document_receiver, false))
+        return false;
+    for (enum checksum i = 0; i < CHECKSUM_MD5; i++) {
+        completion->is_stated[i] = complete->body.is_stated[i];
+        completion->stated[i] = complete->body.values[i];
+        complete->body.is_stated[i] = false;
+    }
+    return true;
+}
+
 void s3api_complete_multipart_begin(struct request *request)
 {
     struct zt_text key;
     struct s3api_upload *upload;
     struct complete *complete;
 
-    if (!s3api_multipart_key(request, &key) || json_body_refuse(request))
+    if (s3api_refuse_key(request, &key, NULL) || json_body_refuse(request))
         return;
     upload = s3api_multipart_find(request, key);
     complete = upload != NULL ? write_context(request, sizeof(*complete)) : NULL;
@@ -61,8 +103,12 @@ void s3api_complete_multipart_begin(struct request *request)
     complete->completion.upload = upload;
     complete->completion.named = &complete->named;
     complete->completion.covers = authorize_filter(request);
-    complete->completion.preconditions = write_preconditions(request);
-    (void)read_size(request, &complete->completion.stated_bytes);
+    complete->completion.preconditions = s3api_preconditions(request);
+    if (!begin_body(request, complete) || !read_size(request, &complete->completion.stated_bytes) ||
+        s3api_upload_state(upload) == S3API_UPLOAD_PUBLISHED)
+        return;
+    (void)s3api_refuse_preconditions(request, upload->kept.entry.model,
+                                     &complete->completion.preconditions);
 }
 
 /* --- the body --- */
@@ -73,6 +119,10 @@ static bool read_body(struct request *request, struct complete *complete)
     struct zt_error error;
     enum zt_status status;
 
+    if (!s3api_body_finish(&complete->body, NULL)) {
+        s3api_body_reply_failure(request, &complete->body);
+        return false;
+    }
     if (json_body_refuse_received(request))
         return false;
     status = s3api_complete_xml_read(json_body_text(request), &complete->named, &error);
@@ -89,14 +139,17 @@ static bool read_body(struct request *request, struct complete *complete)
 
 /* --- the end --- */
 
-/* Finds the tag of the current file, which another client may have replaced since. */
+/* After a restart, the tag is that of the current file. */
 static void find_etag(struct request *request, struct complete *complete)
 {
+    const struct published *published = &complete->completion.published;
     struct failure ignored = {.is_set = false};
     const char *path = complete->completion.upload->kept.entry.model;
     struct current_file found;
 
-    if (file_find_current(request->server, path, &found, &ignored) && found.exists)
+    if (published->etag[0] != '\0')
+        s3api_etag(path, &published->identity, complete->etag);
+    else if (file_find_current(request->server, path, &found, &ignored) && found.exists)
         s3api_etag(path, &found.identity, complete->etag);
 }
 
@@ -124,6 +177,26 @@ static enum outcome reply_failed(struct request *request, const struct s3api_com
                          completion->failure.error.message);
 }
 
+/* Without checksums of the parts, states the one that is known. */
+static void add_checksum(struct xml_writer *xml, const struct s3api_completion *completion)
+{
+    const struct s3api_terms *terms = &completion->upload->terms;
+    struct zt_digest sha256 = {.algorithm = ZT_DIGEST_SHA256, .length_bytes = 32};
+    char text[CHECKSUM_TEXT_SIZE];
+    enum checksum checksum;
+
+    if (completion->checksum[0] != '\0' &&
+        checksum_find_name(zt_text_from(terms->algorithm), &checksum)) {
+        xml_write_string(xml, checksum_element(checksum), completion->checksum);
+        xml_write_string(xml, "ChecksumType", terms->is_full_object ? "FULL_OBJECT" : "COMPOSITE");
+        return;
+    }
+    memcpy(sha256.bytes, completion->published.sha256, sizeof(completion->published.sha256));
+    checksum_write(&sha256, text);
+    xml_write_string(xml, checksum_element(CHECKSUM_SHA256), text);
+    xml_write_string(xml, "ChecksumType", "FULL_OBJECT");
+}
+
 static enum outcome reply_published(struct request *request, const struct complete *complete)
 {
     static const char root[] = "CompleteMultipartUploadResult";
@@ -134,11 +207,13 @@ static enum outcome reply_published(struct request *request, const struct comple
     xml = s3api_xml_new(request);
     if (xml == NULL)
         return OUTCOME_READY;
+    assert(complete->is_published);
     s3api_xml_begin(xml, root);
     xml_write_string(xml, "Location", request_target(request));
     xml_write_string(xml, "Bucket", request->server->config->s3.bucket);
     xml_write_text(xml, "Key", complete->key);
     xml_write_string(xml, "ETag", complete->etag);
+    add_checksum(xml, &complete->completion);
     xml_write_close(xml, root);
     return s3api_xml_reply(request, 200, xml);
 }

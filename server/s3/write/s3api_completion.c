@@ -74,6 +74,22 @@ static bool check_sizes(struct s3api_completion *completion)
                           "the file is larger than this server accepts");
 }
 
+static void find_checksum(struct s3api_completion *completion)
+{
+    const struct s3api_terms *terms = &completion->upload->terms;
+    struct zt_digest value;
+    enum checksum checksum;
+
+    completion->checksum[0] = '\0';
+    if (!checksum_find_name(zt_text_from(terms->algorithm), &checksum))
+        return;
+    if (!terms->is_full_object)
+        (void)s3api_checksum_compose(checksum, completion->list, completion->count,
+                                     completion->checksum);
+    else if (s3api_checksum_combine(checksum, completion->list, completion->count, &value))
+        checksum_write(&value, completion->checksum);
+}
+
 /* Finds the current parts with the tags that the client names. */
 static bool find_parts(struct s3api_completion *completion)
 {
@@ -87,7 +103,10 @@ static bool find_parts(struct s3api_completion *completion)
     for (size_t i = 0; i < completion->named->count && are_found; i++)
         are_found = take_part(completion, &completion->named->parts[i]);
     pthread_mutex_unlock(&upload->lock);
-    return are_found && check_sizes(completion);
+    if (!are_found || !check_sizes(completion))
+        return false;
+    find_checksum(completion);
+    return true;
 }
 
 /* --- records --- */
@@ -201,6 +220,47 @@ static bool join_by_copy(struct s3api_completion *completion, struct staged_file
     return copy_parts(completion, *out_file);
 }
 
+/* --- checksums --- */
+
+/* Computes the checksum of the joined file by reading it, if there is no faster way. */
+static enum zt_status compute(const struct s3api_completion *completion, enum checksum checksum,
+                              struct staged_file *file, struct zt_digest *out_value,
+                              struct zt_error *error)
+{
+    struct zt_source *source;
+    enum zt_status status;
+
+    assert(completion->is_stated[checksum] && file != NULL);
+    *out_value = completion->stated[checksum];
+    if (checksum == CHECKSUM_SHA256) {
+        memcpy(out_value->bytes, completion->published.sha256, 32);
+        return ZT_OK;
+    }
+    if (s3api_checksum_combine(checksum, completion->list, completion->count, out_value))
+        return ZT_OK;
+    status = staged_file_read_back(file, &source, error);
+    return status == ZT_OK ? zt_source_digest(source, completion->stated[checksum].algorithm, NULL,
+                                              out_value, error)
+                           : status;
+}
+
+static bool check_checksums(struct s3api_completion *completion, struct staged_file *file)
+{
+    for (enum checksum i = 0; i < CHECKSUM_MD5; i++) {
+        struct zt_digest value;
+        struct zt_error error;
+
+        if (!completion->is_stated[i])
+            continue;
+        if (compute(completion, i, file, &value, &error) != ZT_OK)
+            return failure_of_store(&completion->failure, &error);
+        if (!zt_digest_equal(&value, &completion->stated[i]))
+            return failure_refuse(&completion->failure, PROBLEM_DIGEST_MISMATCH,
+                                  "the file does not match %s", checksum_field(i));
+    }
+    return true;
+}
+
 /* --- publishing --- */
 
 static bool publish(struct s3api_completion *completion, struct staged_file **file)
@@ -229,7 +289,8 @@ static bool hash_and_publish(struct s3api_completion *completion, struct staged_
 {
     return s3api_prefix_finish(completion->upload, *file, completion->bytes, !is_whole,
                                completion->published.sha256, &completion->failure) &&
-           note_end(completion, is_whole) && publish(completion, file);
+           check_checksums(completion, *file) && note_end(completion, is_whole) &&
+           publish(completion, file);
 }
 
 /* Publishes the common file, which publication closes. */
@@ -278,31 +339,12 @@ static bool complete_seized(struct s3api_completion *completion)
 
 /* --- afterwards --- */
 
-/* Removes what was joined; expiry would do that later. */
-static void remove_parts(const struct s3api_upload *upload)
-{
-    const struct kept_upload *kept = &upload->kept;
-    struct staging *staging = kept->server->store->staging;
-
-    (void)staging_folder_remove(staging, kept->entry.id, S3API_DATA_NAME, NULL);
-    for (size_t i = 0; i < upload->parts.count; i++) {
-        const struct s3api_part *part = &upload->parts.parts[i];
-        char name[STAGING_NAME_MAX + 1];
-
-        if (part->version == 0)
-            continue;
-        s3api_part_file_name(part->number, part->version, name);
-        (void)staging_folder_remove(staging, kept->entry.id, name, NULL);
-    }
-}
-
 static bool end_published(struct s3api_completion *completion)
 {
     struct s3api_upload *upload = completion->upload;
 
     assert(!completion->failure.is_set);
     kept_data_end(&upload->data);
-    remove_parts(upload);
     s3api_upload_finish(upload, &completion->published);
     metric_add(METRIC_PUBLISHED_MULTIPART, 1);
     return true;
@@ -316,7 +358,7 @@ static bool may_succeed_later(const struct s3api_completion *completion)
     const enum problem problem = completion->failure.problem;
 
     return problem != PROBLEM_INVALID_MODEL && problem != PROBLEM_TOO_LARGE &&
-           problem != PROBLEM_DIGEST_MISMATCH && problem != PROBLEM_INVALID_NAME;
+           problem != PROBLEM_INVALID_NAME;
 }
 
 static bool end_failed(struct s3api_completion *completion)
@@ -346,6 +388,10 @@ static bool find_outcome(struct s3api_completion *completion)
     completion->published = upload->published;
     pthread_mutex_unlock(&upload->record_lock);
     completion->is_repeated = true;
+    /* The answer is the same, unless the list is another one. */
+    (void)find_parts(completion);
+    completion->refusal = S3API_REFUSAL_NONE;
+    completion->failure = (struct failure){.is_set = false};
     return true;
 }
 
@@ -353,11 +399,11 @@ bool s3api_completion_run(struct s3api_completion *completion)
 {
     struct s3api_upload *upload = completion->upload;
 
-    if (find_outcome(completion))
-        return true;
     completion->list = malloc(completion->named->count * sizeof(completion->list[0]));
     if (completion->list == NULL)
         return failure_no_memory(&completion->failure, "a list of parts");
+    if (find_outcome(completion))
+        return true;
     if (!find_parts(completion) || !s3api_upload_seize(upload, &completion->failure))
         return false;
     return complete_seized(completion) ? end_published(completion) : end_failed(completion);

@@ -5,6 +5,7 @@
 #include "http/fields/conditional.h"
 #include "s3/write/s3api_complete_xml.h"
 #include "s3/write/s3api_upload.h"
+#include "s3/write/s3api_whole_checksum.h"
 
 /* Why a list of parts is refused. */
 enum s3api_refusal {
@@ -19,7 +20,9 @@ struct s3api_completion {
     const struct s3api_named_parts *named;
     struct preconditions preconditions;
     struct name_filter covers;
-    uint64_t stated_bytes; /* total length; UINT64_MAX: not stated */
+    uint64_t stated_bytes;     /* total length; UINT64_MAX: not stated */
+    bool is_stated[CHECKSUMS]; /* checksums of the whole file, which are verified */
+    struct zt_digest stated[CHECKSUMS];
 
     /* Set by the run. */
     struct s3api_part *list; /* owned */
@@ -27,6 +30,8 @@ struct s3api_completion {
     uint64_t bytes;
     bool is_repeated; /* it was published by an earlier request */
     struct published published;
+    /* Of the parts, in the form that the upload's creation asked for; empty: unknown. */
+    char checksum[S3API_WHOLE_CHECKSUM_SIZE];
     enum s3api_refusal refusal;
     struct failure failure;
 };

@@ -9,19 +9,13 @@
 #include "base/server.h"
 #include "http/exchange/s3api_error.h"
 #include "http/fields/checksums.h"
-#include "s3/s3api_request.h"
 #include "s3/s3api_xml.h"
 #include "s3/write/handlers.h"
 #include "s3/write/s3api_completion.h"
+#include "s3/write/s3api_write_checks.h"
 #include "upload/shared/write_checks.h"
 
 /* --- shared --- */
-
-bool s3api_multipart_key(struct request *request, struct zt_text *out_key)
-{
-    return !write_refuse_read_only(request) && s3api_find_key(request, out_key) &&
-           !write_refuse_file_path(request, *out_key);
-}
 
 struct s3api_upload *s3api_multipart_find(struct request *request, struct zt_text key)
 {
@@ -53,6 +47,18 @@ bool s3api_query_number(struct request *request, const char *name, uint64_t leas
     s3api_problem(request, S3API_INVALID_ARGUMENT, "%s must be a number from %llu to %llu", name,
                   (unsigned long long)least, (unsigned long long)most);
     return false;
+}
+
+bool s3api_query_part(struct request *request, uint32_t *out_number)
+{
+    uint64_t number = 0;
+
+    if (!s3api_query_number(request, "partNumber", 1, S3API_PARTS_MAX, &number))
+        return false;
+    if (number == 0)
+        s3api_problem(request, S3API_INVALID_ARGUMENT, "partNumber is missing");
+    *out_number = (uint32_t)number;
+    return number != 0;
 }
 
 /* --- creating --- */
@@ -112,7 +118,7 @@ void s3api_create_multipart_begin(struct request *request)
     struct zt_text key;
     struct create *create;
 
-    if (!s3api_multipart_key(request, &key))
+    if (s3api_refuse_key(request, &key, NULL) || s3api_refuse_unsupported(request))
         return;
     create = write_context(request, sizeof(*create));
     if (create == NULL)
@@ -147,6 +153,7 @@ static enum outcome reply_created(struct request *request, const struct create *
     struct xml_writer *xml = s3api_xml_new(request);
     enum outcome outcome;
 
+    assert(create->upload != NULL);
     if (xml == NULL)
         return OUTCOME_READY;
     s3api_xml_begin(xml, root);
@@ -185,7 +192,7 @@ void s3api_abort_multipart_begin(struct request *request)
     struct s3api_upload *upload;
     struct abort *abort;
 
-    if (!s3api_multipart_key(request, &key))
+    if (s3api_refuse_key(request, &key, NULL))
         return;
     upload = s3api_multipart_find(request, key);
     abort = upload != NULL ? write_context(request, sizeof(*abort)) : NULL;
@@ -200,6 +207,7 @@ static void work_abort(struct request *request)
 {
     struct abort *abort = request->context;
 
+    assert(abort->was_run && !abort->failure.is_set);
     (void)s3api_upload_abort(abort->upload, &abort->failure);
 }
 

@@ -4,9 +4,6 @@
 
 #include "s3/write/s3api_upload.h"
 
-/* Checks a request that writes to a key: whether the server and the client may. Returns false if it
- * has replied. */
-bool s3api_multipart_key(struct request *request, struct zt_text *out_key);
 /* Finds the upload that a request's query names, and holds it for the request. Returns NULL if it
  * has replied. */
 struct s3api_upload *s3api_multipart_find(struct request *request, struct zt_text key);
@@ -14,5 +11,7 @@ struct s3api_upload *s3api_multipart_find(struct request *request, struct zt_tex
  * false if it has replied. */
 bool s3api_query_number(struct request *request, const char *name, uint64_t least, uint64_t most,
                         uint64_t *number);
+/* Reads the number of a part. Returns false if it has replied. */
+bool s3api_query_part(struct request *request, uint32_t *out_number);
 
 #endif

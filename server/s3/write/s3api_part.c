@@ -9,6 +9,7 @@
 #include "s3/write/s3api_arrival.h"
 #include "s3/write/s3api_body.h"
 #include "s3/write/s3api_multipart.h"
+#include "s3/write/s3api_write_checks.h"
 #include "upload/shared/write_checks.h"
 
 struct part_put {
@@ -35,6 +36,7 @@ static void store(struct request *request, const struct body_piece *piece)
 {
     struct part_put *put = request->context;
 
+    assert(put->arrival != NULL);
     if (put->failure.is_set)
         return;
     s3api_body_hash(&put->body, piece->bytes, piece->length);
@@ -55,19 +57,6 @@ static const struct body_receiver receiver = {.receive = receive, .on_workers = 
 
 /* --- before the body --- */
 
-/* Returns false if it has replied. */
-static bool read_number(struct request *request, uint32_t *out_number)
-{
-    uint64_t number = 0;
-
-    if (!s3api_query_number(request, "partNumber", 1, S3API_PARTS_MAX, &number))
-        return false;
-    if (number == 0)
-        s3api_problem(request, S3API_INVALID_ARGUMENT, "partNumber is missing");
-    *out_number = (uint32_t)number;
-    return number != 0;
-}
-
 static void begin(struct request *request, struct part_put *put, uint32_t number)
 {
     if (!s3api_body_begin(&put->body, request, &storing, false) ||
@@ -85,8 +74,8 @@ void s3api_upload_part_begin(struct request *request)
     struct s3api_upload *upload;
     struct part_put *put;
 
-    if (!s3api_multipart_key(request, &key) || !read_number(request, &number) ||
-        write_refuse_absent_body(request))
+    if (s3api_refuse_key(request, &key, NULL) || s3api_refuse_unsupported(request) ||
+        !s3api_query_part(request, &number) || write_refuse_absent_body(request))
         return;
     upload = s3api_multipart_find(request, key);
     put = upload != NULL ? write_context(request, sizeof(*put)) : NULL;
@@ -139,6 +128,7 @@ static enum outcome reply_done(struct request *request, const struct part_put *p
     char tag[S3API_PART_ETAG_SIZE];
     const char *etag;
 
+    assert(put->is_done && put->part.number >= 1);
     s3api_part_etag(&put->part, tag);
     etag = request_print(request, "%s", tag);
     if (etag == NULL)

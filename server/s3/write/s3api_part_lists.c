@@ -60,6 +60,7 @@ static void add_parts(struct xml_writer *xml, const struct s3api_upload *upload,
     const size_t left = parts->count - first;
     const size_t count = left < most ? left : (size_t)most;
 
+    assert(first <= parts->count && most <= PAGE_MAX);
     xml_write_uint(xml, "PartNumberMarker", after);
     xml_write_uint(xml, "NextPartNumberMarker",
                    count > 0 ? parts->parts[first + count - 1].number : after);
@@ -140,6 +141,7 @@ static bool add_upload(struct collection *collection, const struct s3api_upload 
     if (zt_array_reserve(&collection->uploads, &collection->capacity, collection->count + 1,
                          sizeof(*collection->uploads), SIZE_MAX) != ZT_OK)
         return false;
+    assert(collection->count < collection->capacity);
     listed = &collection->uploads[collection->count];
     *listed = (struct listed){.key = strdup(entry->model), .created = entry->created};
     if (listed->key == NULL)
@@ -257,6 +259,7 @@ static bool add_item(struct listing *listing, const struct collection *collectio
     if (prefix.length > 0 &&
         (zt_text_equal(prefix, listing->last_prefix) || zt_text_equal(prefix, page->key_marker)))
         return true;
+    assert(listing->count <= page->most && !listing->is_truncated);
     listing->is_truncated = listing->count == page->most;
     if (listing->is_truncated)
         return false;
@@ -293,6 +296,8 @@ static void write_page(struct xml_writer *xml, const struct collection *collecti
                        const struct page *page)
 {
     struct listing listing = {.xml = xml};
+
+    assert(page->most <= PAGE_MAX);
 
     for (size_t i = seek(collection, page); i < collection->count; i++)
         if (!add_item(&listing, collection, page, &collection->uploads[i]))

@@ -231,6 +231,7 @@ bool s3api_upload_seize(struct s3api_upload *upload, struct failure *failure)
 
 void s3api_upload_reopen(struct s3api_upload *upload)
 {
+    assert(s3api_upload_state(upload) == S3API_UPLOAD_COMPLETING);
     kept_data_reopen(&upload->data);
     change_state(upload, S3API_UPLOAD_OPEN);
 }
@@ -243,8 +244,10 @@ void s3api_upload_drop(struct s3api_upload *upload)
 
 void s3api_upload_finish(struct s3api_upload *upload, const struct published *published)
 {
+    assert(kept_data_is_closed(&upload->data));
     upload->published = *published;
     kept_upload_touch(&upload->kept);
     change_state(upload, S3API_UPLOAD_PUBLISHED);
+    s3api_upload_clean(upload);
     kept_uploads_finish(&upload->kept);
 }

@@ -114,6 +114,9 @@ enum kept_opened s3api_upload_files_open(struct server *server, const char *id,
 /* Appends lines to the records, durably. With the record lock, on a worker. */
 enum zt_status s3api_upload_record(struct s3api_upload *upload, const char *lines, size_t length,
                                    uint32_t count, struct zt_error *error);
+/* Removes files that are not needed: after a restart and, when it is published, the parts. On a
+ * worker, or before there are requests. May take long. */
+void s3api_upload_clean(const struct s3api_upload *upload);
 /* Writes the name of the file that contains a part aside. */
 void s3api_part_file_name(uint32_t number, uint32_t version, char out_name[STAGING_NAME_MAX + 1]);
 

@@ -15,15 +15,56 @@
 #include "upload/shared/kept_files.h"
 #include "upload/shared/write_checks.h"
 
-#define FIRST_LINE "ztserve-multipart 1"
-#define LAST_LINE  "end"
+#define FIRST_LINE  "ztserve-multipart 1"
+#define LAST_LINE   "end"
+#define PART_PREFIX "part-"
 /* The metadata, in hex, are the longest line. */
 #define TEXT_MAX ((size_t)64 << 10)
 
 void s3api_part_file_name(uint32_t number, uint32_t version, char out_name[STAGING_NAME_MAX + 1])
 {
     assert(version != 0);
-    snprintf(out_name, STAGING_NAME_MAX + 1, "part-%05" PRIu32 "-%" PRIu32, number, version);
+    snprintf(out_name, STAGING_NAME_MAX + 1, PART_PREFIX "%05" PRIu32 "-%" PRIu32, number, version);
+}
+
+/* Returns true if a file contains an acknowledged part. */
+static bool is_part(const struct s3api_upload *upload, const char *name)
+{
+    char own[STAGING_NAME_MAX + 1];
+    struct zt_text rest = {name + strlen(PART_PREFIX), 0};
+    const struct s3api_part *part;
+    uint64_t number;
+
+    if (strncmp(name, PART_PREFIX, strlen(PART_PREFIX)) != 0)
+        return false;
+    rest.length = strlen(rest.bytes);
+    if (!zt_decimal_take(&rest, &number) || number > S3API_PARTS_MAX)
+        return false;
+    part = s3api_parts_find(&upload->parts, (uint32_t)number);
+    if (part == NULL || part->version == 0)
+        return false;
+    s3api_part_file_name(part->number, part->version, own);
+    return strcmp(name, own) == 0;
+}
+
+/* A published upload keeps only its outcome. */
+static bool keeps(const void *context, const char *name)
+{
+    const struct s3api_upload *upload = context;
+
+    assert(upload != NULL && name[0] != '\0');
+    if (strcmp(name, S3API_DESCRIPTION_NAME) == 0 || strcmp(name, S3API_RECORDS_NAME) == 0)
+        return true;
+    return s3api_upload_state(upload) != S3API_UPLOAD_PUBLISHED &&
+           (strcmp(name, S3API_DATA_NAME) == 0 || strcmp(name, S3API_WHOLE_NAME) == 0 ||
+            is_part(upload, name));
+}
+
+void s3api_upload_clean(const struct s3api_upload *upload)
+{
+    const struct kept_upload *kept = &upload->kept;
+
+    staging_folder_clean(kept->server->store->staging, kept->entry.id, keeps, upload);
 }
 
 /* --- the description --- */
@@ -279,8 +320,7 @@ static enum kept_opened find_file(const struct s3api_upload *upload, const char 
     return opened;
 }
 
-/* The process that published it may have failed to sync the folder, and the files of its parts may
- * remain until the outcome expires. */
+/* The process that published it may have failed to sync the folder. */
 static void take_outcome(struct s3api_upload *upload, const struct s3api_record *end)
 {
     assert(upload->state == S3API_UPLOAD_OPEN && end->kind == S3API_RECORD_END);
@@ -320,10 +360,13 @@ static enum kept_opened open_described(struct server *server, const char *id,
         return KEPT_UNREADABLE;
     upload->kept.entry.created = (time_t)description->created;
     opened = open_end(upload);
-    if (opened == KEPT_OPENED || opened == KEPT_OUTCOME)
-        *out_upload = &upload->kept;
-    else
+    if (opened != KEPT_OPENED && opened != KEPT_OUTCOME) {
         kept_upload_release(upload);
+        return opened;
+    }
+    /* Parts that were still arriving left files that no request will finish. */
+    s3api_upload_clean(upload);
+    *out_upload = &upload->kept;
     return opened;
 }
 
