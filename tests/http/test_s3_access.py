@@ -1,12 +1,14 @@
 """Who may use the S3 API: access keys and their signatures, tokens, and neither."""
 
+import base64
 import signal
 import time
+import zlib
 
 import pytest
 
 from clients import Client, write_tokens
-from s3_sign import Key, error_code, write_keys
+from s3_sign import Key, error_code, sha256, write_keys
 from wire import Connection, ask, eventually, get, metrics
 
 BUCKET, BUCKETS, LOCATION = "/s3/models", "/s3/", "/s3/models?location"
@@ -251,3 +253,90 @@ def test_the_keys_file_is_never_served(tmp_path, start_server):
     server = start_server(tmp_path, environment=with_keys(keys))
     assert get(server, "/files/keys.txt").status == 404
     assert key.get(server, "/s3/models/keys.txt").status != 200
+
+
+# --- globs ---
+
+
+@pytest.fixture(scope="module")
+def limited(share_server, tmp_path_factory):
+    """A server with a key for some models, and one that may write others."""
+    folder = tmp_path_factory.mktemp("limited")
+    some, all_ = Key("some", "write", "team/*", "shared"), Key("all", "write")
+    root = tmp_path_factory.mktemp("root")
+    for path in ("team/a.bin", "team/deep/b.bin", "other/c.bin", "shared.bin", "secret.bin"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(path.encode())
+    server = share_server(root, "--writable", environment=with_keys(write_keys(folder / "keys", some, all_)))
+    server.some, server.all = some, all_
+    return server
+
+
+def test_keys_outside_the_globs_do_not_exist(limited):
+    for path, status in [("team/a.bin", 200), ("team/deep/b.bin", 200), ("shared.bin", 200), ("other/c.bin", 404), ("secret.bin", 404)]:
+        for method in ("GET", "HEAD"):
+            assert limited.some.ask(limited, method, f"/s3/models/{path}").status == status, path
+        assert limited.all.get(limited, f"/s3/models/{path}").status == 200, path
+        presigned = limited.some.presign(limited, "GET", f"/s3/models/{path}")
+        assert get(limited, presigned).status == status, path
+    assert error_code(limited.some.get(limited, "/s3/models/secret.bin")) == "NoSuchKey"
+
+
+def test_lists_have_only_what_the_globs_match(limited):
+    for query in ("?list-type=2", "?list-type=2&delimiter=/", "", "?delimiter=/&prefix=other/"):
+        text = limited.some.get(limited, f"/s3/models{query}").body
+        assert b"other" not in text.replace(b"<Prefix>other/</Prefix>", b"", 1) and b"secret" not in text, query
+    text = limited.some.get(limited, "/s3/models?list-type=2").body
+    assert b"<Key>team/deep/b.bin</Key>" in text and b"<Key>shared.bin</Key>" in text
+
+
+def test_writes_outside_the_globs_are_refused(limited):
+    inside = limited.some.ask(limited, "PUT", "/s3/models/team/new.bin", body=b"new")
+    assert inside.status == 200, inside
+    for path in ("other/new.bin", "secret.bin"):
+        answer = limited.some.ask(limited, "PUT", f"/s3/models/{path}", body=b"new")
+        assert refusal(answer) == (403, "AccessDenied"), path
+        answer = limited.some.ask(limited, "POST", f"/s3/models/{path}?uploads", body=b"")
+        assert refusal(answer) == (403, "AccessDenied"), path
+    copy = {"x-amz-copy-source": "models/secret.bin"}
+    assert limited.some.ask(limited, "PUT", "/s3/models/team/copy.bin", copy, body=b"").status >= 400
+    assert limited.all.get(limited, "/s3/models/team/copy.bin").status == 404
+    limited.some.ask(limited, "DELETE", "/s3/models/other/c.bin", body=b"")
+    for path in ("secret.bin", "other/c.bin"):
+        assert limited.all.get(limited, f"/s3/models/{path}").body == path.encode()
+
+
+# --- bodies ---
+
+
+def test_bodies_must_be_what_was_signed(keyed, writer):
+    target = "/s3/models/body.bin"
+    fields = writer.fields(keyed, "PUT", target, payload=sha256(b"right"))
+    assert refusal(ask(keyed, "PUT", target, fields, b"wrong")) == (400, "XAmzContentSHA256Mismatch")
+    assert ask(keyed, "PUT", target, fields, b"right").status == 200
+    presigned = writer.presign(keyed, "PUT", target)
+    assert ask(keyed, "PUT", presigned, {}, b"presigned").status == 200
+    assert writer.get(keyed, target).body == b"presigned"
+
+
+def test_chunks_must_be_signed_one_by_one(keyed, writer):
+    target, pieces = "/s3/models/chunks.bin", [b"a" * 65536, b"b" * 1000]
+    fields, body = writer.chunked(keyed, target, pieces)
+    assert ask(keyed, "PUT", target, fields, body).status == 200
+    assert writer.get(keyed, target).body == b"".join(pieces)
+    for changed in (body.replace(b"b" * 1000, b"b" * 999 + b"c"), body.replace(b"3e8;chunk-signature=", b"3e8;chunk-signature=0", 1)):
+        answer = ask(keyed, "PUT", target, fields, changed)
+        assert answer.status in (400, 403) and error_code(answer) in ("SignatureDoesNotMatch", "InvalidRequest"), answer
+    # Another key's chunks, behind the header of the first.
+    other = Key(writer.name, secret="x" * 20)
+    assert ask(keyed, "PUT", target, fields, other.chunked(keyed, target, pieces)[1]).status == 403
+    assert writer.get(keyed, target).body == b"".join(pieces)
+
+
+def test_trailers_are_signed_too(keyed, writer):
+    target, trailer = "/s3/models/trailer.bin", ("x-amz-checksum-crc32", base64.b64encode(zlib.crc32(b"data").to_bytes(4, "big")).decode())
+    fields, body = writer.chunked(keyed, target, [b"data"], trailer=trailer)
+    assert ask(keyed, "PUT", target, fields, body).status == 200
+    line = body.rindex(b"trailer-signature:") + len("trailer-signature:")
+    changed = body[:line] + (b"0" if body[line : line + 1] != b"0" else b"1") + body[line + 1 :]
+    assert refusal(ask(keyed, "PUT", target, fields, changed)) == (403, "SignatureDoesNotMatch")
