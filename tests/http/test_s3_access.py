@@ -143,7 +143,8 @@ def test_changed_requests_are_refused(keyed, reader):
         assert refusal(ask(keyed, method, target, fields)) == wrong, (method, target)
     for name in ("x-amz-meta-a", "Range", "x-amz-content-sha256"):
         assert refusal(ask(keyed, "GET", LOCATION, {**fields, name: "0" * 64})) == wrong, name
-        assert refusal(ask(keyed, "GET", LOCATION, {key: value for key, value in fields.items() if key != name})) != 200, name
+        rest = {key: value for key, value in fields.items() if key != name}
+        assert ask(keyed, "GET", LOCATION, rest).status in (400, 403), name
     # Escapes that mean the same are no change.
     assert ask(keyed, "GET", LOCATION.replace("models", "%6dodels"), fields).status == 200
     presigned = reader.presign(keyed, "GET", LOCATION)

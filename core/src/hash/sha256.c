@@ -2,6 +2,7 @@
 #include "hash/sha256.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "hash/sha256_blocks.h"
@@ -21,9 +22,18 @@ const uint32_t zt_sha256_constants[64] = {
 static const uint32_t first_state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
+/* Asks once: in a virtual machine, the answer takes 10 us, which is longer than most messages. */
 bool zt_sha256_is_native(void)
 {
-    return zt_sha256_has_instructions();
+    enum { UNKNOWN, ABSENT, PRESENT };
+    static atomic_int answer = UNKNOWN;
+    int known = atomic_load_explicit(&answer, memory_order_relaxed);
+
+    if (known == UNKNOWN) {
+        known = zt_sha256_has_instructions() ? PRESENT : ABSENT;
+        atomic_store_explicit(&answer, known, memory_order_relaxed);
+    }
+    return known == PRESENT;
 }
 
 void zt_sha256_begin(struct zt_sha256 *hash)
