@@ -4,14 +4,21 @@
 #include "base/hex.h"
 #include "input/ticket.h"
 
-/* RFC 4231, sections 4.2 and 4.3. */
+/* RFC 4231, sections 4.2, 4.3 and 4.7 (a key that is longer than a block). */
 TEST(code_is_that_of_the_standard)
 {
     static const uint8_t first[20] = {0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b,
                                       0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b};
     char hex[TICKET_CODE_SIZE];
+    uint8_t longest[131];
     uint8_t code[32];
 
+    memset(longest, 0xaa, sizeof(longest));
+    assert_true(hmac_sha256(longest, sizeof(longest),
+                            zt_text_from("Test Using Larger Than Block-Size Key - Hash Key First"),
+                            code));
+    zt_hex_write(hex, code, 32);
+    assert_string_equal(hex, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
     assert_true(hmac_sha256(first, sizeof(first), zt_text_from("Hi There"), code));
     zt_hex_write(hex, code, 32);
     assert_string_equal(hex, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
