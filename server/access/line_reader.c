@@ -55,6 +55,7 @@ bool line_reader_next(struct line_reader *reader, bool *out_wrong)
 {
     char *newline;
 
+    assert(reader->next <= reader->text_end);
     *out_wrong = false;
     if (reader->next == reader->text_end)
         return false;
@@ -131,6 +132,7 @@ bool line_reader_globs(struct line_reader *reader, struct glob_set **out_globs)
     if (bytes > GLOB_SET_BYTES_MAX)
         return line_reader_fail(reader, "the globs are longer than %d bytes in total",
                                 GLOB_SET_BYTES_MAX);
+    assert(count <= GLOB_SET_MAX);
     *out_globs = count > 0 ? glob_set_new(globs, count) : NULL;
     return count == 0 || *out_globs != NULL || line_reader_fail(reader, "out of memory");
 }

@@ -65,6 +65,8 @@ static bool read_key(struct line_reader *lines, struct zt_text name, struct s3_k
 
 static bool add_key(const struct line_reader *lines, struct s3_keys *keys, const struct s3_key *key)
 {
+    assert(key->grant.name != NULL && key->secret.length >= S3_SECRET_MIN);
+    assert(keys->count <= S3_KEYS_MAX);
     if (keys->count == S3_KEYS_MAX)
         return line_reader_fail(lines, "there are more than %d keys", S3_KEYS_MAX);
     if (zt_array_reserve(&keys->entries, &keys->capacity, keys->count + 1, sizeof(*keys->entries),
@@ -189,6 +191,7 @@ static int compare_name(const void *name, const void *entry)
 
 const struct s3_key *s3_keys_find(const struct s3_keys *keys, struct zt_text access_key)
 {
+    assert(keys->count <= keys->capacity);
     return keys->count > 0 ? bsearch(&access_key, keys->entries, keys->count,
                                      sizeof(*keys->entries), compare_name)
                            : NULL;

@@ -15,6 +15,7 @@
 
 static void flush(struct canonical_request *request)
 {
+    assert(request->hash != NULL && request->used <= sizeof(request->bytes));
     zt_hasher_update(request->hash, request->bytes, request->used);
     request->used = 0;
 }
@@ -155,6 +156,7 @@ bool canonical_request_query(struct canonical_request *request, struct zt_text r
 
 bool canonical_request_begin(struct canonical_request *request, const char *method)
 {
+    assert(method[0] != '\0');
     request->used = 0;
     if (zt_hasher_new(ZT_DIGEST_SHA256, &request->hash) != ZT_OK)
         return false;
@@ -249,6 +251,7 @@ bool aws_key_derive(struct zt_text secret, const struct aws_scope *scope,
     uint8_t other[AWS_KEY_BYTES];
     bool derived;
 
+    assert(scope->day.length == AWS_DAY_LENGTH && scope->service.length > 0);
     if (secret.length > AWS_SECRET_MAX)
         return false;
     memcpy(start + 4, secret.bytes, secret.length);

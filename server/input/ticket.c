@@ -46,6 +46,7 @@ bool hmac_sha256(const void *key, size_t key_length, struct zt_text text, uint8_
     struct zt_digest digest;
     bool is_done = true;
 
+    assert(key_length > 0);
     if (key_length <= sizeof(block)) {
         memcpy(block, key, key_length);
     } else {

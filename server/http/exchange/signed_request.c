@@ -95,6 +95,7 @@ static bool refuse_unsigned_field(struct request *request, const struct sigv4 *s
 {
     const struct header_field *field = sigv4_unsigned_field(signature, header);
 
+    assert(!request->replied);
     if (field == NULL)
         return false;
     access_count_failure(ACCESS_BAD_SIGNATURE);
@@ -109,6 +110,7 @@ static void verify(struct request *request, const struct s3_key *key, const stru
 {
     uint8_t signing_key[AWS_KEY_BYTES];
 
+    assert(request->grant == NULL && zt_text_is(signature->access_key, key->grant.name));
     if (!aws_key_derive(key->secret, &signature->scope, signing_key)) {
         problem_reply_no_memory(request);
         return;

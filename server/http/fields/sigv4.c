@@ -99,6 +99,7 @@ static bool read_credential(struct zt_text text, struct sigv4 *signature, const 
         parts[2].length == 0 || parts[2].length > AWS_SCOPE_MAX || !zt_text_is(parts[1], "s3") ||
         !zt_text_is(parts[0], AWS_TERMINATOR))
         return false;
+    assert(zt_text_is(parts[0], AWS_TERMINATOR) && parts[3].length == AWS_DAY_LENGTH);
     signature->access_key = text;
     signature->scope = (struct aws_scope){.day = parts[3], .region = parts[2], .service = parts[1]};
     return true;
@@ -110,6 +111,7 @@ static bool read_date(struct zt_text text, struct sigv4 *signature, const char *
     struct tm parts = {0};
     const char *end;
 
+    assert(signature->scope.day.length == AWS_DAY_LENGTH);
     *out_why = "the date must be like 20150830T123600Z, in " DATE_FIELD " or X-Amz-Date";
     if (text.length != AWS_DATE_SIZE - 1)
         return false;
@@ -360,6 +362,7 @@ const struct header_field *sigv4_unsigned_field(const struct sigv4 *signature,
 {
     static const char prefix[] = "x-amz-";
 
+    assert(signature->signed_names.length > 0);
     for (unsigned i = 0; i < request->field_count; i++) {
         const struct header_field *field = &request->fields[i];
         struct zt_text names = signature->signed_names;
@@ -392,6 +395,7 @@ static void add_field(struct canonical_request *canonical, const struct sigv4_re
 {
     bool is_first = true;
 
+    assert(name.length > 0);
     canonical_request_field(canonical, name);
     for (unsigned i = 0; i < request->field_count; i++) {
         const struct header_field *field = &request->fields[i];
