@@ -163,7 +163,7 @@ def summarize(figures):
     for figure in figures:
         if figure.verdict() not in ("met", SHOWN, WAITED):
             reason = f" ({figure.why_unjudged()})" if figure.verdict() == UNJUDGED else ""
-            print(f"  {figure.verdict()}: {figure.row} {figure.metric}".rstrip() + reason)
+            print(f"  {figure.verdict()}: {figure.name()}{reason}")
     return status
 
 

@@ -52,7 +52,8 @@ class Figure:
 
     def name(self):
         """Says which row it is, also where a reason is written for it."""
-        return f"{self.row}, {self.metric}" + (f", compared with {self.beside}" if self.theirs else "")
+        beside = f"compared with {self.beside}" if self.theirs else ""
+        return ", ".join(part for part in (self.row, self.metric, beside) if part)
 
     def ratios(self):
         return ratios(self.ours, self.theirs, self.ratio)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures ztserve beside nginx and other yardsticks (bench.py says how), and writes docs/benchmarks.md if all workloads ran.
-# Arguments are passed on: --workload NAME runs one, --workload list lists them. Needs two processors, 4 GiB of memory and
+# Arguments are passed on: --workload NAME runs one, --workload list lists them. Needs two processors, 8 GiB of memory and
 # 8 GiB of disk in TMPDIR; the workload with network namespaces needs root. The exit status is 0 if every threshold is met,
 # 1 if something is missed, 2 if not everything could be judged.
 #
