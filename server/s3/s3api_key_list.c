@@ -49,6 +49,7 @@ static enum zt_status add_key(struct s3api_key_list *list, const char *path,
     void *text = NULL;
     enum zt_status status;
 
+    assert(key.length > 0 && path[key.length - 1] != '/');
     key.length += key.is_folder;
     status = zt_array_reserve(&list->keys, &list->capacity, list->count + 1, sizeof(key), KEYS_MAX);
     if (status == ZT_OK)
@@ -121,6 +122,7 @@ static enum zt_status walk_fitting(struct making *making, const char *folder,
 {
     enum zt_status status;
 
+    assert(!making->is_level && making->folder_count == 0);
     making->finds_folders = true;
     status = walk(making, folder, false, error);
     making->finds_folders = false;
@@ -213,6 +215,7 @@ static enum zt_status make(struct server *server, const struct s3api_key_lookup 
                             .is_level = lookup->is_level};
     enum zt_status status;
 
+    assert(list->keys == NULL && list->count == 0);
     zt_arena_init(&list->texts, TEXTS_BUDGET);
     list->begun_ms = clock_ms();
     list->changes = atomic_load(&server->files_changed);
@@ -314,6 +317,7 @@ static bool make_here(struct server *server, struct s3api_key_lookup *lookup)
 
 bool s3api_key_lookup_run(struct server *server, struct s3api_key_lookup *lookup)
 {
+    assert(lookup->list == NULL || lookup->is_busy);
     lookup->is_busy = false;
     for (;;) {
         if (lookup->list == NULL)

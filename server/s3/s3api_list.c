@@ -259,6 +259,7 @@ static bool select_page(struct request *request, struct list *list)
                               .is_seen = is_stored_seen,
                               .context = request};
 
+    assert(request->context == list && list->views.count == 0);
     s3api_page_select(&keys, &list->query, &list->page);
     if (s3api_view_list_make(request->server, list->lookup.list, &keys, &list->query, &list->page,
                              &list->views) != ZT_OK)
@@ -381,6 +382,7 @@ static bool read_query(struct request *request, struct list *list)
     struct zt_text text;
     bool is_there;
 
+    assert(list->query.prefix.length == 0 && list->query.limit == 0);
     if (!read_text(request, "list-type", &is_there, &text))
         return false;
     list->is_second = zt_text_is(text, "2");

@@ -182,6 +182,7 @@ static size_t name_length(struct zt_text key)
         return key.length - index.length;
     if (!zt_text_ends_with(key, ending))
         return 0;
+    assert(key.length >= ending.length);
     length = key.length - ending.length;
     if (length <= NUMBERS_LENGTH)
         return length;
@@ -228,6 +229,7 @@ static struct model_view *find_by_name(struct server *server, struct zt_text nam
         current = catalog_update(server->catalog, known->path);
     if (current != NULL)
         view = s3api_view_get(server, current->path, &current->identity);
+    assert(view == NULL || strcmp(view->path, known->path) == 0);
     generation_release(known);
     generation_release(current);
     return view;

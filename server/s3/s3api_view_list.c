@@ -50,6 +50,7 @@ static size_t find(const struct s3api_key_list *keys, struct zt_text name, const
 
     if (length >= sizeof(path))
         return SIZE_MAX;
+    assert(name.length > 0);
     memcpy(path, name.bytes, name.length);
     strcpy(path + name.length, ending);
     index = lower_bound(keys, (struct zt_text){path, length});
@@ -148,6 +149,7 @@ static enum zt_status add_key(struct s3api_view_list *list, struct model_view *v
     enum zt_status status;
 
     key.length = s3api_view_key(view, part, text);
+    assert(text[key.length] == '\0');
     if (is_taken(list->keys, text))
         return ZT_OK;
     status =
@@ -170,6 +172,7 @@ static enum zt_status add_views(struct making *making, size_t index)
     enum zt_status status = ZT_OK;
     struct model_view *view;
 
+    assert(index < list->keys->count);
     if (!is_model(list->keys, key) || !making->keys->is_seen(making->keys->context, index))
         return ZT_OK;
     view = s3api_view_get(making->server, key->text, &key->identity);
@@ -264,6 +267,7 @@ const struct s3api_view_key *s3api_view_list_at(const struct s3api_view_list *vi
     }
     if (low < views->count && views->views[low].before + low == index)
         return &views->views[low];
+    assert(index - low < views->keys->count);
     *out_stored = index - low;
     return NULL;
 }
