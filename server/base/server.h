@@ -15,6 +15,7 @@ struct catalog;
 struct decoded_cache;
 struct kept_uploads;
 struct file_hashes;
+struct s3api_meta;
 struct hash_queue;
 struct hub_repos;
 struct loop;
@@ -48,6 +49,7 @@ struct server {
     struct memo *s3_views; /* s3/s3api_view.h */
     struct hash_queue *hash_queue;
     struct file_hashes *hashes;
+    struct s3api_meta *s3_meta; /* header fields of objects */
     /* Returns true once the catalog's first scan is complete. NULL (in tests) counts as true. */
     bool (*is_loaded)(const struct catalog *catalog);
     /* Is catalog_poll_changes. NULL in tests: do nothing. */

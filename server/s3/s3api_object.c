@@ -2,12 +2,14 @@
  * show. */
 #include <assert.h>
 #include <string.h>
+#include <strings.h>
 
 #include "api/file_access.h"
 #include "api/stored_reply.h"
 #include "base/decimal.h"
 #include "http/exchange/s3api_error.h"
 #include "s3/handlers.h"
+#include "s3/s3api_meta.h"
 #include "s3/s3api_request.h"
 #include "s3/s3api_xml.h"
 
@@ -116,6 +118,17 @@ static bool begin(struct request *request)
 
 /* --- the answer --- */
 
+/* Returns false if the object has no such field (s3api_meta.h). */
+static bool replace_stored(struct representation *reply, const char *field, const char *value)
+{
+    for (unsigned i = 0; i < reply->more_count; i++)
+        if (strcasecmp(reply->more_fields[i].name, field) == 0) {
+            reply->more_fields[i].value = value;
+            return true;
+        }
+    return false;
+}
+
 static void override(struct representation *reply, const char *field, const char *value)
 {
     if (strcmp(field, "Content-Type") == 0)
@@ -124,7 +137,7 @@ static void override(struct representation *reply, const char *field, const char
         reply->coding = value;
     else if (strcmp(field, "Cache-Control") == 0)
         reply->cache_control = value;
-    else
+    else if (!replace_stored(reply, field, value))
         representation_field(reply, field, value);
 }
 
@@ -139,6 +152,7 @@ static enum outcome reply_object(struct request *request, const struct object *o
     reply->etag = request_copy(request, etag, strlen(etag));
     reply->last_modified = stored_modified(search->identity->modified_ns);
     reply->media_type = stored_media_type(object->key);
+    s3api_meta_reply(request, search->path, search->identity);
     stored_reply_fields(request);
     if (object->is_part)
         representation_field(reply, "x-amz-mp-parts-count", "1");

@@ -33,6 +33,7 @@
 #include "hub/xet/session.h"
 #include "numbers/component_numbers.h"
 #include "s3/s3api_key_list.h"
+#include "s3/s3api_meta.h"
 #include "s3/s3api_view.h"
 #include "s3/write/s3api_upload.h"
 #include "serve/confinement.h"
@@ -152,6 +153,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->s3_views = s3api_views_new();
     server->hash_queue = hash_queue_new(server, worker_count(&instance->config) / 2);
     server->hashes = file_hashes_new(server);
+    server->s3_meta = s3api_meta_new(&instance->config);
     server->verifier = server->hash_queue != NULL ? verifier_new(server) : NULL;
     open_files_reckon(open_files_for_connections(&instance->config));
     server->registry = registry_new(instance->config.upload.expire_s);
@@ -163,8 +165,8 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     if (server->decoded == NULL || server->exports == NULL || server->numbers_memo == NULL ||
         server->manifests == NULL || server->hub == NULL || server->s3_lists == NULL ||
         server->s3_views == NULL || server->verifier == NULL || server->hashes == NULL ||
-        server->hash_queue == NULL || server->registry == NULL || server->kept == NULL ||
-        server->catalog == NULL) {
+        server->s3_meta == NULL || server->hash_queue == NULL || server->registry == NULL ||
+        server->kept == NULL || server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }
@@ -522,6 +524,7 @@ static void free_parts(struct server *server)
     registry_free(server->registry);
     /* Must come after the verifier, which saves the digests of files with its verdicts. */
     file_hashes_free(server->hashes);
+    s3api_meta_free(server->s3_meta);
     if (server->store != NULL)
         server->store->ops->close(server->store);
 }

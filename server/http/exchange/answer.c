@@ -424,6 +424,8 @@ static void add_content(struct request *request, struct field_list *list)
         add_checksum(request, list);
     for (unsigned i = 0; i < reply->field_count; i++)
         add(list, reply->fields[i].name, reply->fields[i].value);
+    for (unsigned i = 0; i < reply->more_count; i++)
+        add(list, reply->more_fields[i].name, reply->more_fields[i].value);
 }
 
 unsigned answer_write_fields(struct request *request, struct field *out_fields)

@@ -42,7 +42,8 @@ enum outcome { OUTCOME_READY, OUTCOME_WAITING };
 typedef enum outcome (*preparation)(struct request *request);
 
 #define REPRESENTATION_FIELDS   16
-#define REPRESENTATION_SEGMENTS 4 /* without a separate list */
+#define REPRESENTATION_MORE     32 /* at most, in more_fields */
+#define REPRESENTATION_SEGMENTS 4  /* without a separate list */
 #define REPRESENTATION_STEPS    4
 
 struct field {
@@ -71,6 +72,9 @@ struct representation {
     uint8_t sha256[32]; /* of the whole representation, for Repr-Digest */
     struct field fields[REPRESENTATION_FIELDS];
     unsigned field_count;
+    /* A list in the request's memory, for replies that may have many; sent after the others. */
+    struct field *more_fields;
+    unsigned more_count;
     /* Finds the SHA-256 of a range without reading it, for Content-Digest. Returns false if it is
      * unknown. NULL: no such digests are known. */
     bool (*range_sha256)(struct request *request, uint64_t first, uint64_t length,

@@ -223,6 +223,17 @@ const char *request_header(struct request *request, const char *name)
     return joined;
 }
 
+bool request_header_at(const struct request *request, unsigned index,
+                       struct header_field *out_field)
+{
+    const struct request_state *state = request_state_const(request);
+
+    if (index >= state->header_count)
+        return false;
+    *out_field = state->headers[index];
+    return true;
+}
+
 /* Finds the nth value of a name. Handlers ask for the values of a name in order, so the search
  * continues after the last match: a thousand values cost as much as reading the query once. */
 static bool find_value(struct request_state *state, const char *name, unsigned nth,

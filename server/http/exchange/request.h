@@ -14,6 +14,7 @@
 #include "base/server.h"
 #include "base/workers.h"
 #include "http/exchange/representation.h"
+#include "http/fields/header_field.h"
 #include "zt/status.h"
 #include "zt/text.h"
 
@@ -99,6 +100,11 @@ const char *request_target(const struct request *request);
 /* Returns the value of a header field, or NULL. The values of a repeated field are joined by ",
  * ". */
 const char *request_header(struct request *request, const char *name);
+
+/* Returns the field of the header at that index, in the order in which they were received. Returns
+ * false if there are fewer. The texts live as long as the request. */
+bool request_header_at(const struct request *request, unsigned index,
+                       struct header_field *out_field);
 
 /* Finds the nth query parameter (from 0) with this name and percent-decodes it ('+' stays '+').
  * Returns false if it is absent or has a malformed escape; in the latter case a 400 replaces the

@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "http/exchange/s3api_error.h"
+#include "s3/s3api_meta.h"
 #include "s3/s3api_xml.h"
 #include "s3/write/handlers.h"
 #include "s3/write/s3api_body.h"
 #include "s3/write/s3api_write_checks.h"
+#include "upload/shared/current_model.h"
 #include "upload/shared/write_checks.h"
 #include "upload/whole/whole_put.h"
 
@@ -14,6 +16,7 @@ struct object_put {
     struct whole_put put; /* first: the context of the request */
     struct s3api_body body;
     const struct body_receiver *inner;
+    struct s3api_meta_fields fields;
 };
 
 /* --- the body --- */
@@ -57,12 +60,27 @@ static bool check(struct whole_put *put)
     return false;
 }
 
-static void free_body(struct whole_put *put)
+/* Responses that were sent meanwhile lack the fields, so they must not be used again. */
+static void keep_fields(struct whole_put *put)
 {
-    s3api_body_free(&((struct object_put *)put)->body);
+    const struct object_put *object = (struct object_put *)put;
+    const struct published *published = &put->publication.published;
+
+    if (put->state != PUT_PUBLISHED || published->etag[0] == '\0')
+        return;
+    s3api_meta_keep(put->server->s3_meta, put->name, &published->identity, &object->fields);
+    file_note_changed(put->server);
 }
 
-static const struct whole_put_ops ops = {.check = check, .free = free_body};
+static void free_rest(struct whole_put *put)
+{
+    struct object_put *object = (struct object_put *)put;
+
+    s3api_body_free(&object->body);
+    s3api_meta_fields_free(&object->fields);
+}
+
+static const struct whole_put_ops ops = {.check = check, .end = keep_fields, .free = free_rest};
 
 /* --- the request --- */
 
@@ -72,7 +90,8 @@ static void begin(struct request *request, struct object_put *object)
 
     object->inner = request->receiver;
     request->receiver = &receiver;
-    if (!s3api_body_begin(&object->body, request, object->inner, true))
+    if (!s3api_meta_read(request, zt_text_from(put->name), &object->fields) ||
+        !s3api_body_begin(&object->body, request, object->inner, true))
         return;
     put->publication.preconditions = s3api_preconditions(request);
     if (s3api_refuse_preconditions(request, put->name, &put->publication.preconditions) ||

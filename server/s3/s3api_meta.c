@@ -1,0 +1,323 @@
+/* A hash table in order of use, and a ledger to which each change is appended. The ledger is
+ * replaced when most of it is obsolete:
+ *
+ *   magic (8 bytes), hash; then records: path, key of the version (16), fields, hash */
+#include "s3/s3api_meta.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/recency.h"
+#include "base/server.h"
+#include "digests/hash_table.h"
+#include "disk/ledger.h"
+#include "store/state_place.h"
+#include "zt/digest.h"
+
+/* The last digit is the format version. */
+#define MAGIC       "ZTSS3F01"
+#define MAGIC_BYTES 8
+/* Takes the place of a path in ledger.h. */
+#define SAVED "object-fields"
+/* A longer ledger is replaced: half of it is obsolete. */
+#define SAVED_MAX    ((uint64_t)2 * S3API_META_BYTES + ((uint64_t)16 << 20))
+#define BUCKET_COUNT ((size_t)1 << 14)
+
+struct entry {
+    struct recency_link link; /* first */
+    struct entry *next;       /* in its bucket */
+    struct hash_key version;
+    char *path;
+    struct s3api_meta_fields fields;
+};
+
+struct s3api_meta {
+    pthread_mutex_t lock; /* guards the following four */
+    struct entry **buckets;
+    struct recency recency;
+    size_t bytes;
+    pthread_mutex_t saving; /* guards the following; taken before the other lock */
+    struct ledger_folder folder;
+    uint64_t saved_bytes; /* length of the ledger; 0: replace it */
+};
+
+/* --- the table --- */
+
+static size_t bytes_of(const struct entry *entry)
+{
+    return sizeof(*entry) + strlen(entry->path) + 1 + entry->fields.length;
+}
+
+static struct entry **bucket_of(const struct s3api_meta *meta, const char *path)
+{
+    return &meta->buckets[zt_xxh3(path, strlen(path)) % BUCKET_COUNT];
+}
+
+static struct entry *find(const struct s3api_meta *meta, const char *path)
+{
+    struct entry *entry = *bucket_of(meta, path);
+
+    while (entry != NULL && strcmp(entry->path, path) != 0)
+        entry = entry->next;
+    return entry;
+}
+
+static void free_entry(struct entry *entry)
+{
+    free(entry->path);
+    s3api_meta_fields_free(&entry->fields);
+    free(entry);
+}
+
+/* The lock must be held. */
+static void drop(struct s3api_meta *meta, struct entry *entry)
+{
+    struct entry **at = bucket_of(meta, entry->path);
+
+    while (*at != entry)
+        at = &(*at)->next;
+    *at = entry->next;
+    recency_remove(&meta->recency, &entry->link);
+    assert(meta->bytes >= bytes_of(entry));
+    meta->bytes -= bytes_of(entry);
+    free_entry(entry);
+}
+
+/* The lock must be held. Takes over the entry, which replaces another one of its path. */
+static void put(struct s3api_meta *meta, struct entry *entry)
+{
+    struct entry *old = find(meta, entry->path);
+    struct entry **bucket = bucket_of(meta, entry->path);
+
+    if (old != NULL)
+        drop(meta, old);
+    entry->next = *bucket;
+    *bucket = entry;
+    recency_add(&meta->recency, &entry->link);
+    meta->bytes += bytes_of(entry);
+    while (meta->bytes > S3API_META_BYTES)
+        drop(meta, (struct entry *)meta->recency.oldest);
+}
+
+/* Takes over fields that are not empty. Returns NULL if out of memory. */
+static struct entry *new_entry(const char *path, const struct hash_key *version,
+                               struct s3api_meta_fields *fields)
+{
+    struct entry *entry = calloc(1, sizeof(*entry));
+
+    if (entry == NULL)
+        return NULL;
+    entry->path = strdup(path);
+    if (entry->path == NULL) {
+        free(entry);
+        return NULL;
+    }
+    entry->version = *version;
+    entry->fields = *fields;
+    *fields = (struct s3api_meta_fields){.text = NULL};
+    return entry;
+}
+
+static bool copy_fields(const struct s3api_meta_fields *from, struct s3api_meta_fields *out_fields)
+{
+    assert(from->length > 0);
+    out_fields->text = malloc(from->length);
+    if (out_fields->text == NULL)
+        return false;
+    memcpy(out_fields->text, from->text, from->length);
+    out_fields->length = from->length;
+    return true;
+}
+
+/* --- the ledger --- */
+
+static void put_header(struct record_writer *image)
+{
+    record_write_bytes(image, MAGIC, MAGIC_BYTES);
+    record_write_hash(image, 0);
+}
+
+/* Without fields the record says that an object has none. */
+static void put_record(struct record_writer *image, const char *path,
+                       const struct hash_key *version, const struct s3api_meta_fields *fields)
+{
+    const size_t from = image->length;
+
+    record_write_text(image, path);
+    record_write_uint(image, version->words[0], 8);
+    record_write_uint(image, version->words[1], 8);
+    record_write_uint(image, fields->length, 4);
+    if (fields->length > 0)
+        record_write_bytes(image, fields->text, fields->length);
+    record_write_hash(image, from);
+}
+
+/* Each text ends with NUL, and they come in pairs. */
+static bool is_sound(const uint8_t *text, size_t length)
+{
+    size_t ends = 0;
+
+    for (size_t i = 0; i < length; i++)
+        ends += text[i] == '\0';
+    return ends % 2 == 0 && ends <= 2 * S3API_META_FIELDS_MAX &&
+           (length == 0 || text[length - 1] == '\0');
+}
+
+static void take(struct s3api_meta *meta, const char *path, const struct hash_key *version,
+                 const struct s3api_meta_fields *borrowed)
+{
+    struct s3api_meta_fields fields = {.text = NULL};
+    struct entry *entry = find(meta, path);
+
+    if (borrowed->length == 0) {
+        if (entry != NULL)
+            drop(meta, entry);
+        return;
+    }
+    if (!copy_fields(borrowed, &fields))
+        return;
+    entry = new_entry(path, version, &fields);
+    if (entry != NULL)
+        put(meta, entry);
+    s3api_meta_fields_free(&fields);
+}
+
+static bool take_record(void *context, struct record_reader *reader)
+{
+    const uint8_t *from = reader->at;
+    char *path = record_read_text(reader);
+    struct s3api_meta_fields fields;
+    struct hash_key version;
+    const uint8_t *text;
+    bool is_whole;
+
+    version.words[0] = record_read_uint(reader, 8);
+    version.words[1] = record_read_uint(reader, 8);
+    fields.length = (size_t)record_read_uint(reader, 4);
+    text = record_read_bytes(reader, fields.length);
+    is_whole = record_read_hash(reader, from) && path != NULL && is_sound(text, fields.length);
+    /* Only copied. */
+    fields.text = (char *)(uintptr_t)text;
+    if (is_whole)
+        take(context, path, &version, &fields);
+    free(path);
+    return is_whole;
+}
+
+static void read_saved(struct s3api_meta *meta, const struct config *config)
+{
+    const int state_folder = state_folder_open(config);
+    struct record_writer header = {.bytes = NULL};
+    size_t length = 0;
+    uint8_t *bytes;
+
+    ledger_folder_open(&meta->folder, state_folder, "objects");
+    if (state_folder >= 0)
+        close(state_folder);
+    bytes = ledger_read(&meta->folder, SAVED, &length);
+    if (bytes == NULL)
+        return;
+    put_header(&header);
+    meta->saved_bytes = ledger_scan(bytes, length, &header, take_record, meta);
+    record_writer_free(&header);
+    free(bytes);
+}
+
+/* The lock of saving must be held. */
+static void write_all(struct s3api_meta *meta)
+{
+    struct record_writer image = {.bytes = NULL};
+
+    put_header(&image);
+    pthread_mutex_lock(&meta->lock);
+    for (const struct recency_link *link = meta->recency.oldest; link != NULL; link = link->newer) {
+        const struct entry *entry = (const struct entry *)link;
+
+        put_record(&image, entry->path, &entry->version, &entry->fields);
+    }
+    pthread_mutex_unlock(&meta->lock);
+    meta->saved_bytes = ledger_replace(&meta->folder, SAVED, &image) ? (uint64_t)image.length : 0;
+    record_writer_free(&image);
+}
+
+static void save(struct s3api_meta *meta, const char *path, const struct hash_key *version,
+                 const struct s3api_meta_fields *fields)
+{
+    struct record_writer record = {.bytes = NULL};
+
+    put_record(&record, path, version, fields);
+    if (!ledger_append(&meta->folder, SAVED, &record, SAVED_MAX, &meta->saved_bytes))
+        write_all(meta);
+    record_writer_free(&record);
+}
+
+/* --- life and use --- */
+
+struct s3api_meta *s3api_meta_new(const struct config *config)
+{
+    struct s3api_meta *meta = calloc(1, sizeof(*meta));
+
+    if (meta == NULL)
+        return NULL;
+    meta->buckets = calloc(BUCKET_COUNT, sizeof(struct entry *));
+    if (meta->buckets == NULL) {
+        free(meta);
+        return NULL;
+    }
+    pthread_mutex_init(&meta->lock, NULL);
+    pthread_mutex_init(&meta->saving, NULL);
+    read_saved(meta, config);
+    return meta;
+}
+
+void s3api_meta_free(struct s3api_meta *meta)
+{
+    if (meta == NULL)
+        return;
+    while (meta->recency.oldest != NULL)
+        drop(meta, (struct entry *)meta->recency.oldest);
+    assert(meta->bytes == 0);
+    free(meta->buckets);
+    ledger_folder_close(&meta->folder);
+    pthread_mutex_destroy(&meta->saving);
+    pthread_mutex_destroy(&meta->lock);
+    free(meta);
+}
+
+void s3api_meta_keep(struct s3api_meta *meta, const char *path,
+                     const struct file_identity *identity, const struct s3api_meta_fields *fields)
+{
+    const struct hash_key version = hash_key_of(path, identity);
+    bool has_changed;
+
+    /* The order of the records is that of the changes. */
+    pthread_mutex_lock(&meta->saving);
+    pthread_mutex_lock(&meta->lock);
+    has_changed = fields->length > 0 || find(meta, path) != NULL;
+    take(meta, path, &version, fields);
+    pthread_mutex_unlock(&meta->lock);
+    if (has_changed && meta->folder.descriptor >= 0)
+        save(meta, path, &version, fields);
+    pthread_mutex_unlock(&meta->saving);
+}
+
+bool s3api_meta_find(struct s3api_meta *meta, const char *path,
+                     const struct file_identity *identity, struct s3api_meta_fields *out_fields)
+{
+    const struct hash_key version = hash_key_of(path, identity);
+    struct entry *entry;
+    bool is_found;
+
+    *out_fields = (struct s3api_meta_fields){.text = NULL};
+    pthread_mutex_lock(&meta->lock);
+    entry = find(meta, path);
+    is_found = entry != NULL && memcmp(&entry->version, &version, sizeof(version)) == 0 &&
+               copy_fields(&entry->fields, out_fields);
+    if (is_found)
+        recency_touch(&meta->recency, &entry->link);
+    pthread_mutex_unlock(&meta->lock);
+    return is_found;
+}
