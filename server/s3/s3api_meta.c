@@ -60,6 +60,7 @@ static struct entry *find(const struct s3api_meta *meta, const char *path)
 {
     struct entry *entry = *bucket_of(meta, path);
 
+    assert(path[0] != '\0');
     while (entry != NULL && strcmp(entry->path, path) != 0)
         entry = entry->next;
     return entry;
@@ -92,6 +93,7 @@ static void put(struct s3api_meta *meta, struct entry *entry)
     struct entry *old = find(meta, entry->path);
     struct entry **bucket = bucket_of(meta, entry->path);
 
+    assert(entry->fields.length > 0);
     if (old != NULL)
         drop(meta, old);
     entry->next = *bucket;
@@ -239,6 +241,7 @@ static void write_all(struct s3api_meta *meta)
         put_record(&image, entry->path, &entry->version, &entry->fields);
     }
     pthread_mutex_unlock(&meta->lock);
+    assert(meta->folder.descriptor >= 0);
     meta->saved_bytes = ledger_replace(&meta->folder, SAVED, &image) ? (uint64_t)image.length : 0;
     record_writer_free(&image);
 }
@@ -302,6 +305,14 @@ void s3api_meta_keep(struct s3api_meta *meta, const char *path,
     if (has_changed && meta->folder.descriptor >= 0)
         save(meta, path, &version, fields);
     pthread_mutex_unlock(&meta->saving);
+}
+
+void s3api_meta_forget(struct s3api_meta *meta, const char *path)
+{
+    static const struct file_identity none = {.size_bytes = 0};
+    static const struct s3api_meta_fields no_fields = {.text = NULL};
+
+    s3api_meta_keep(meta, path, &none, &no_fields);
 }
 
 bool s3api_meta_find(struct s3api_meta *meta, const char *path,

@@ -1,8 +1,8 @@
 /* The header fields that clients give their objects, and get back with them: x-amz-meta-*,
  * Content-Type, Cache-Control and others. They are kept in memory and in a ledger of the state
  * folder, by path and version: a file that changes loses them. This server alone knows them, also
- * if others share its store. If they need more memory than S3API_META_BYTES, those of the objects
- * that were not used for the longest time are forgotten. From any thread. */
+ * if others share its store. If they need more memory than S3API_META_BYTES, the fields that were
+ * not used for the longest time are forgotten. From any thread. */
 #ifndef S3_S3API_META_H
 #define S3_S3API_META_H
 
@@ -25,7 +25,7 @@ struct s3api_meta_fields {
 
 void s3api_meta_fields_free(struct s3api_meta_fields *fields);
 
-/* Reads the fields of a request that writes the object of this key. Returns false if it has replied:
+/* Reads the fields of a request that writes an object. Returns false if it has replied:
  * MetadataTooLarge. */
 bool s3api_meta_read(struct request *request, struct zt_text key,
                      struct s3api_meta_fields *out_fields);
@@ -43,10 +43,13 @@ struct s3api_meta *s3api_meta_new(const struct config *config);
 /* Accepts NULL. */
 void s3api_meta_free(struct s3api_meta *meta);
 
-/* Keeps the fields of a version in place of those of any earlier one. Fields that cannot be saved
- * are kept until the server ends. On a worker. */
+/* Keeps the fields of a version, and forgets the earlier version. Fields that cannot be saved are
+ * kept until the server ends. On a worker. */
 void s3api_meta_keep(struct s3api_meta *meta, const char *path,
                      const struct file_identity *identity, const struct s3api_meta_fields *fields);
+
+/* Forgets the fields of an object that was removed. On a worker. */
+void s3api_meta_forget(struct s3api_meta *meta, const char *path);
 
 /* Copies the fields of a version; *out_fields is freed by the caller. Returns false if it has
  * none. */

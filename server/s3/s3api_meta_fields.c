@@ -50,6 +50,7 @@ static void add(struct reading *reading, const char *name, const char *value)
     zt_buffer_append(&reading->text, "", 1);
     zt_buffer_append(&reading->text, value, strlen(value) + 1);
     reading->count++;
+    assert(reading->text.failed || reading->text.length >= 2 * (size_t)reading->count);
 }
 
 /* The values of a repeated field are joined at its first occurrence. */
@@ -132,6 +133,7 @@ bool s3api_meta_read(struct request *request, struct zt_text key,
         s3api_problem(request, S3API_METADATA_TOO_LARGE,
                       "an object may have %d fields, and %d bytes of metadata",
                       S3API_META_FIELDS_MAX, S3API_META_MAX);
+    assert(reading.text.failed || (reading.count == 0) == (reading.text.length == 0));
     if (request->replied) {
         zt_buffer_free(&reading.text);
         return false;

@@ -104,6 +104,10 @@ uint64_t staged_file_length(const struct staged_file *file);
 enum zt_status staged_file_copy(struct staged_file *from, uint64_t from_offset,
                                 struct staged_file *to, uint64_t to_offset, uint64_t length,
                                 struct zt_error *error);
+/* Does the same with the bytes of a source, such as a stored file. On a worker. */
+enum zt_status staged_file_copy_source(struct zt_source *source, uint64_t offset,
+                                       struct staged_file *to, uint64_t to_offset, uint64_t length,
+                                       struct zt_error *error);
 /* Frees the disk space of a range, which then reads as zeros. Returns false, with the bytes
  * unchanged, if the file system cannot do that. */
 bool staged_file_discard(struct staged_file *file, uint64_t offset, uint64_t length);

@@ -1,5 +1,5 @@
-/* Copies bytes from one upload into another: inside the file system if possible (copy_file_range,
- * which shares blocks on some file systems), otherwise through memory. */
+/* Copies bytes of an upload or of a stored file into an upload: inside the file system if possible
+ * (copy_file_range, which shares blocks on some file systems), otherwise through memory. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 #define BUFFER_BYTES ((size_t)256 << 10)
 
 struct copy {
-    struct staged_file *from;
+    int from;                 /* -1: none */
+    struct zt_source *source; /* NULL: from */
     struct staged_file *to;
     uint64_t from_offset;
     uint64_t to_offset;
@@ -53,7 +54,7 @@ static enum zt_status copy_inside(struct copy *copy, bool *out_refused, struct z
         status = staged_file_cover(copy->to, copy->to_offset, most, error);
         if (status != ZT_OK)
             break;
-        done = copy_file_range(copy->from->descriptor, &from, copy->to->descriptor, &to, most, 0);
+        done = copy_file_range(copy->from, &from, copy->to->descriptor, &to, most, 0);
         if (done < 0 && errno == EINTR)
             continue;
         *out_refused = done < 0 && is_refused(errno);
@@ -67,6 +68,24 @@ static enum zt_status copy_inside(struct copy *copy, bool *out_refused, struct z
     return status;
 }
 
+/* Reads at most most bytes, and at least one. */
+static enum zt_status read_some(const struct copy *copy, void *buffer, size_t most,
+                                size_t *out_length, struct zt_error *error)
+{
+    ssize_t done;
+
+    *out_length = most;
+    if (copy->source != NULL)
+        return zt_source_read_at(copy->source, copy->from_offset, buffer, most, error);
+    do {
+        done = pread(copy->from, buffer, most, (off_t)copy->from_offset);
+    } while (done < 0 && errno == EINTR);
+    *out_length = (size_t)(done > 0 ? done : 0);
+    if (done == 0)
+        return fail_short(copy, error);
+    return done > 0 ? ZT_OK : store_fail_errno(error, errno, "cannot copy");
+}
+
 static enum zt_status copy_through_memory(struct copy *copy, struct zt_error *error)
 {
     enum zt_status status = ZT_OK;
@@ -77,33 +96,46 @@ static enum zt_status copy_through_memory(struct copy *copy, struct zt_error *er
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to copy with");
     while (copy->left > 0 && status == ZT_OK) {
         size_t most = copy->left < BUFFER_BYTES ? (size_t)copy->left : BUFFER_BYTES;
-        ssize_t done = pread(copy->from->descriptor, buffer, most, (off_t)copy->from_offset);
+        size_t length;
 
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0) {
-            status =
-                done == 0 ? fail_short(copy, error) : store_fail_errno(error, errno, "cannot copy");
-            break;
-        }
-        status = staged_file_write_at(copy->to, copy->to_offset, buffer, (size_t)done, error);
-        advance(copy, (uint64_t)done);
+        status = read_some(copy, buffer, most, &length, error);
+        if (status == ZT_OK)
+            status = staged_file_write_at(copy->to, copy->to_offset, buffer, length, error);
+        if (status == ZT_OK)
+            advance(copy, length);
     }
     free(buffer);
     return status;
+}
+
+static enum zt_status run(struct copy *copy, struct zt_error *error)
+{
+    bool refused = copy->from < 0;
+    enum zt_status status = ZT_OK;
+
+    if (copy->left > INT64_MAX || copy->from_offset > INT64_MAX - copy->left ||
+        copy->to_offset > INT64_MAX - copy->left)
+        return zt_fail(error, ZT_LIMIT, NULL, copy->to_offset, "past the end of any file");
+    if (!refused)
+        status = copy_inside(copy, &refused, error);
+    return status == ZT_OK && refused && copy->left > 0 ? copy_through_memory(copy, error) : status;
 }
 
 enum zt_status staged_file_copy(struct staged_file *from, uint64_t from_offset,
                                 struct staged_file *to, uint64_t to_offset, uint64_t length,
                                 struct zt_error *error)
 {
-    struct copy copy = {from, to, from_offset, to_offset, length};
-    bool refused = false;
-    enum zt_status status;
+    struct copy copy = {from->descriptor, NULL, to, from_offset, to_offset, length};
 
     assert(from != to);
-    if (length > INT64_MAX || from_offset > INT64_MAX - length || to_offset > INT64_MAX - length)
-        return zt_fail(error, ZT_LIMIT, NULL, to_offset, "past the end of any file");
-    status = copy_inside(&copy, &refused, error);
-    return status == ZT_OK && refused ? copy_through_memory(&copy, error) : status;
+    return run(&copy, error);
+}
+
+enum zt_status staged_file_copy_source(struct zt_source *source, uint64_t offset,
+                                       struct staged_file *to, uint64_t to_offset, uint64_t length,
+                                       struct zt_error *error)
+{
+    struct copy copy = {zt_source_descriptor(source), source, to, offset, to_offset, length};
+
+    return run(&copy, error);
 }

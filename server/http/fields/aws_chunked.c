@@ -42,6 +42,7 @@ static enum line take_line(struct aws_chunked *decoder, struct zt_text *io_piece
     const size_t length = end != NULL ? (size_t)(end - io_piece->bytes) : io_piece->length;
     const size_t used = length + (end != NULL);
 
+    assert(decoder->line_length <= sizeof(decoder->line));
     if (length > sizeof(decoder->line) - decoder->line_length)
         return LINE_LONG;
     memcpy(decoder->line + decoder->line_length, io_piece->bytes, length);
@@ -143,6 +144,7 @@ static enum aws_chunked_event take_data(struct aws_chunked *decoder, struct zt_t
 
 static enum aws_chunked_event end_chunk(struct aws_chunked *decoder)
 {
+    assert(decoder->left == 0);
     if (end_line(decoder).length > 0)
         return break_off(decoder, "the data of a chunk is longer than its size");
     decoder->state = AWS_CHUNKED_AT_SIZE;

@@ -73,6 +73,7 @@ bool checksum_read(enum checksum checksum, struct zt_text base64, struct zt_dige
     const size_t padding = (3 - value.length_bytes % 3) % 3;
     size_t length;
 
+    assert(value.length_bytes > 0 && padding < 3);
     if (base64.length != ZT_BASE64_SIZE(value.length_bytes) - 1u)
         return false;
     for (size_t i = 1; i <= padding; i++)

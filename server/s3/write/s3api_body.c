@@ -230,6 +230,7 @@ static bool deliver(void *context, struct zt_text data)
     if (data.length > body->length - body->received)
         return fail(body, S3API_INCOMPLETE_BODY, "the body is longer than its stated length");
     body->received += data.length;
+    assert(data.length > 0 && body->received <= body->length);
     body->inner->receive(delivery->request, &piece);
     return true;
 }
@@ -252,6 +253,7 @@ static bool decode(struct delivery *delivery, struct zt_text piece)
     const struct s3api_coding_outputs outputs = {deliver, take_field, delivery};
     struct s3api_body *body = delivery->body;
 
+    assert(body->coding != NULL && !body->has_failed);
     switch (s3api_coding_take(body->coding, piece, &outputs)) {
     case S3API_CODING_SOUND:
     case S3API_CODING_STOPPED:
@@ -284,6 +286,7 @@ bool s3api_body_receive(struct s3api_body *body, struct request *request,
 
 bool s3api_body_wants_hash(const struct s3api_body *body)
 {
+    assert(body->inner != NULL);
     for (enum checksum i = 0; i < CHECKSUMS; i++)
         if (body->checksums.hashers[i] != NULL)
             return true;

@@ -147,6 +147,7 @@ static enum s3api_coding_result put_gathered(struct s3api_coding *coding,
 {
     const struct zt_text data = {coding->gathered, coding->gathered_length};
 
+    assert(data.length <= GATHER_BYTES);
     coding->gathered_length = 0;
     return data.length > 0 ? put(outputs, data) : S3API_CODING_SOUND;
 }
@@ -156,6 +157,7 @@ static enum s3api_coding_result take_data(struct s3api_coding *coding, struct zt
 {
     enum s3api_coding_result result = S3API_CODING_SOUND;
 
+    assert((coding->hasher != NULL) == is_verified(coding));
     if (coding->hasher != NULL)
         zt_hasher_update(coding->hasher, data.bytes, data.length);
     if (data.length >= SMALL_BYTES || data.length > GATHER_BYTES - coding->gathered_length)

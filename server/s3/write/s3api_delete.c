@@ -7,6 +7,7 @@
 #include "http/exchange/json_body.h"
 #include "http/exchange/s3api_error.h"
 #include "http/exchange/s3api_fields.h"
+#include "s3/s3api_meta.h"
 #include "s3/s3api_request.h"
 #include "s3/s3api_xml.h"
 #include "s3/write/handlers.h"
@@ -22,8 +23,11 @@ static void remove_file(struct server *server, const char *path,
 {
     struct remains remains = {.is_unsynced = false};
 
-    if (removal_of_file(server, path, preconditions, &remains, failure))
+    assert(path[0] != '\0' && !failure->is_set);
+    if (removal_of_file(server, path, preconditions, &remains, failure)) {
+        s3api_meta_forget(server->s3_meta, path);
         (void)remains_fail(&remains, "removed", failure);
+    }
     /* Only a condition needs the object to exist. */
     if (failure->is_set && failure->problem == PROBLEM_NOT_FOUND && preconditions->if_match == NULL)
         *failure = (struct failure){.is_set = false};

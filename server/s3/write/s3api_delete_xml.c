@@ -25,6 +25,7 @@ static struct s3api_named_object *current(struct reading *reading)
 {
     struct s3api_delete_list *list = reading->list;
 
+    assert(list->count <= S3API_DELETE_MAX && (!reading->has_object || list->count > 0));
     if (reading->has_object)
         return &list->objects[list->count - 1];
     if (list->count == S3API_DELETE_MAX)

@@ -32,6 +32,7 @@ static void receive(struct request *request, const struct body_piece *piece)
 {
     struct object_put *object = request->context;
 
+    assert(object->put.state == PUT_RECEIVING);
     if (s3api_body_receive(&object->body, request, piece))
         return;
     note_failure(object);
@@ -54,6 +55,7 @@ static bool check(struct whole_put *put)
 {
     struct object_put *object = (struct object_put *)put;
 
+    assert(put->state == PUT_FINISHING);
     if (s3api_body_finish(&object->body, put->body.digests.sha256.bytes))
         return true;
     note_failure(object);

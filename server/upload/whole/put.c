@@ -26,6 +26,7 @@ static struct whole_put *new_put(struct request *request, bool is_file)
 
 static bool refuse_digests(struct request *request, struct whole_put *put)
 {
+    assert(put->state == PUT_RECEIVING);
     return write_refuse_digests(request, &put->body.content_digest, &put->body.repr_digest);
 }
 
