@@ -147,7 +147,7 @@ struct request_state {
     struct bulk *bulk; /* of SENDING_BULK, once the body is being sent */
     bool closes;       /* the answer contains Connection: close */
 
-    uint64_t changes;  /* the count of changes before the answer was made (response_cache.c) */
+    uint64_t changes; /* the count of changes before the answer was made (response_cache.c) */
     struct kept_answer *kept; /* the cached answer that it gets, held; NULL: none */
 
     struct held holds[REQUEST_HOLDS];
