@@ -79,14 +79,16 @@ class Key:
         return Signer(self.name, self.secret, date_of(time.time() if when_s is None else when_s), **options)
 
     def fields(self, server, method, target, fields=None, payload=UNSIGNED, **options):
-        """The fields of a request that is signed by header; fields: others, all of which are signed."""
+        """The fields of a request that is signed by header; fields: others, all of which are signed. payload None: no field
+        says what the body is."""
         signer = self.signer(**options)
-        own = {"Host": f"{server.host}:{server.port}", "x-amz-date": signer.date, "x-amz-content-sha256": payload}
+        own = {"Host": f"{server.host}:{server.port}", "x-amz-date": signer.date}
+        own |= {"x-amz-content-sha256": payload} if payload else {}
         sent = {**own, **(fields or {})}
         signed = {name.lower(): value for name, value in sent.items()}
         # http.client adds Host by itself.
         del sent["Host"]
-        return {**sent, "Authorization": signer.authorization(method, target, signed, payload)}
+        return {**sent, "Authorization": signer.authorization(method, target, signed, payload or sha256(b""))}
 
     def presign(self, server, method, target, fields=None, expires_s=600, **options):
         """The target of a presigned address."""

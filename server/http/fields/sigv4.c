@@ -208,8 +208,10 @@ static bool read_header(const struct sigv4_request *request, struct zt_text para
         !read_signature(parts[PART_SIGNATURE], signature, out_why) ||
         !read_date(date, signature, out_why))
         return false;
-    *out_why = "the request must have one field " PAYLOAD_FIELD;
-    return find_field(request, PAYLOAD_FIELD, &signature->payload) == 1;
+    /* curl of Debian 12 leaves it out: then the body must be empty. */
+    signature->payload = zt_text_from(AWS_EMPTY_SHA256);
+    *out_why = "the request must have only one field " PAYLOAD_FIELD;
+    return find_field(request, PAYLOAD_FIELD, &signature->payload) <= 1;
 }
 
 /* --- in the query --- */

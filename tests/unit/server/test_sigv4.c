@@ -400,7 +400,7 @@ TEST(dates_and_missing_fields_are_refused)
     set_value(&trial, "X-Amz-Content-SHA256", "");
     add(&trial, "x-amz-content-sha256", "");
     assert_int_equal(read_trial(&trial), SIGV4_MALFORMED);
-    assert_string_equal(trial.why, "the request must have one field x-amz-content-sha256");
+    assert_string_equal(trial.why, "the request must have only one field x-amz-content-sha256");
     set_up(&trial, &vectors[0]);
     trial.request.target = vectors[5].target;
     assert_int_equal(read_trial(&trial), SIGV4_MALFORMED);
