@@ -29,7 +29,8 @@ struct list {
     struct s3api_page_query query;
     struct s3api_key_lookup lookup;
     struct s3api_view_list views;
-    bool has_failed; /* out of memory */
+    bool has_failed;     /* out of memory */
+    bool is_unavailable; /* the store could not say what is in a folder */
     struct xml_writer *xml;
     struct s3api_page page;
 };
@@ -59,10 +60,11 @@ static bool stop_at_seen(void *context, const char *path, const struct file_iden
 }
 
 /* Returns true if there is a file below the folder that the client may see; otherwise no key has
- * the common prefix. In a bucket folders exist only with keys, and each check would be a
- * request. */
+ * the common prefix. In a bucket folders exist only with keys, and each check is a request, so
+ * folders are only checked for clients that may not see everything. */
 static bool sees_in_folder(const struct request *request, const struct s3api_key *folder)
 {
+    struct list *list = request->context;
     struct store *store = request->server->store;
     struct finding finding = {request, false};
     char path[MODEL_PATH_SIZE];
@@ -72,9 +74,11 @@ static bool sees_in_folder(const struct request *request, const struct s3api_key
     path[folder->length - 1] = '\0';
     if (!authorize_sees_folder(request, zt_text_from(path)))
         return false;
-    if (store_is_remote(store))
+    if (store_is_remote(store) && authorize_filter(request).passes == NULL)
         return true;
-    (void)store->ops->walk(store, path, true, stop_at_seen, &finding, NULL);
+    if (store->ops->walk(store, path, true, stop_at_seen, &finding, &list->lookup.error) ==
+        ZT_UNAVAILABLE)
+        list->is_unavailable = true;
     return finding.is_found;
 }
 
@@ -280,10 +284,9 @@ static void list_on_worker(struct request *request)
 
     if (!s3api_key_lookup_run(request->server, &list->lookup))
         return;
-    if (select_page(request, list))
+    list->has_failed = !select_page(request, list);
+    if (!list->has_failed && !list->is_unavailable)
         write_document(request, list);
-    else
-        list->has_failed = true;
     s3api_view_list_free(&list->views);
     s3api_key_lookup_end(&list->lookup);
 }

@@ -198,18 +198,15 @@ def test_changes_between_pages(tmp_path, start_server, version, delimiter):
     assert after == sorted(({f"d/{name}" for name in names} | written) - removed)
 
 
-def test_only_what_may_be_seen(tmp_path, start_server):
-    team, none, odd = Client("team", "read", "org/team*"), Client("none", "read", "absent/*"), Client("odd", "read", "*/x?")
-    root = tmp_path / "root"
-    keys = ["org/team/a.txt", "org/team/m.zt", "org/team-2/b", "org/other/x1", "org/other/y", "secret/only", "x1", "deep/er/x2.txt"]
-    uploads.fill(root, {key: MODEL if key.endswith(".zt") else b"x" for key in keys})
-    (root / "org/team-3").mkdir()
-    server = start_server(root, "--tokens", write_tokens(tmp_path / "tokens", team, none, odd),
-                          environment={"ZTSERVE_HUB_VIEWS": "false"})  # fmt: skip
+TEAM, NONE, ODD_ONES = Client("team", "read", "org/team*"), Client("none", "read", "absent/*"), Client("odd", "read", "*/x?")
+RIGHTS = ["org/team/a.txt", "org/team/m.zt", "org/team-2/b", "org/other/x1", "org/other/y", "secret/only", "x1", "deep/er/x2.txt"]
+
+
+def assert_sees_only_its_keys(server):
     views = {
-        team: ["org/team-2/b", "org/team/a.txt", "org/team/m.zt"],
-        none: [],
-        odd: ["deep/er/x2.txt", "org/other/x1"],
+        TEAM: ["org/team-2/b", "org/team/a.txt", "org/team/m.zt"],
+        NONE: [],
+        ODD_ONES: ["deep/er/x2.txt", "org/other/x1"],
     }
     for client, seen in views.items():
         for prefix, delimiter in (("", ""), ("", "/"), ("org/", "/"), ("org/team", "/"), ("org/o", ""), ("secret/", "/"), ("", "e")):
@@ -221,6 +218,22 @@ def test_only_what_may_be_seen(tmp_path, start_server):
     assert get(server, "/s3/models?list-type=2").status in (401, 403)
 
 
+def test_only_what_may_be_seen(tmp_path, start_server):
+    root = tmp_path / "root"
+    uploads.fill(root, {key: MODEL if key.endswith(".zt") else b"x" for key in RIGHTS})
+    (root / "org/team-3").mkdir()
+    tokens = write_tokens(tmp_path / "tokens", TEAM, NONE, ODD_ONES)
+    assert_sees_only_its_keys(start_server(root, "--tokens", tokens, environment={"ZTSERVE_HUB_VIEWS": "false"}))
+
+
+def test_only_what_may_be_seen_in_a_bucket(moto_bucket, serve_bucket, tmp_path):
+    for key in RIGHTS:
+        moto_bucket.put(key, MODEL if key.endswith(".zt") else b"x")
+    tokens = write_tokens(tmp_path / "tokens", TEAM, NONE, ODD_ONES)
+    assert_sees_only_its_keys(serve_bucket(moto_bucket, "--tokens", tokens, hub__views=False))
+
+
+@pytest.mark.folder("folders without files")
 def test_folders_without_files_are_no_prefixes(tmp_path, start_server):
     (tmp_path / "empty/er").mkdir(parents=True)
     uploads.fill(tmp_path, {"full/er/.hidden": b"x", "seen/er/x": b"x"})
