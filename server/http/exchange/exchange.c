@@ -294,7 +294,7 @@ bool exchange_begin(struct request *request)
 bool exchange_receive(struct request *request, const void *bytes, size_t length)
 {
     struct request_state *state = request_state(request);
-    const struct body_piece piece = {bytes, length, state->body_received, true};
+    const struct body_piece piece = {bytes, length, state->body_received, true, NULL};
 
     state->body_received += length;
     assert(state->stage == STAGE_BODY);

@@ -13,6 +13,7 @@
 #include "access/access.h"
 #include "base/server.h"
 #include "base/workers.h"
+#include "http/exchange/body_piece.h"
 #include "http/exchange/representation.h"
 #include "http/fields/header_field.h"
 #include "zt/status.h"
@@ -42,14 +43,6 @@ struct json_body; /* see json_body.h */
 struct request;
 struct route;
 struct stored_file; /* see tree/stored_file.h */
-
-/* A piece of a body in memory. */
-struct body_piece {
-    const void *bytes;
-    size_t length;
-    uint64_t offset; /* in the body */
-    bool on_loop;    /* received on the loop's thread, which must not be blocked */
-};
 
 /* Receives the body of a request. */
 struct body_receiver {

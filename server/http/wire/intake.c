@@ -1,4 +1,5 @@
-/* Each body has a ring of pieces: the loop fills them from the socket, and one worker follows.
+/* Each body has a ring of pieces: the loop fills them from the socket, and one worker follows. The
+ * receiver may keep a piece, for another worker that follows further behind.
  * Pieces are numbered from the start of the body; the number modulo PIECES is the index in the
  * ring. All pieces except the first begin and end at page boundaries, so that no page is written
  * twice. */
@@ -6,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,11 +23,14 @@
 
 /* The page size of the page cache. */
 #define PAGE_BYTES ((size_t)4096)
-/* Large enough that system calls and jobs cost little compared with hashing, which takes about 250
- * us per piece. */
-#define PIECE_BYTES ((size_t)512 << 10)
-/* Enough that some can be processed while others are filled. */
-#define PIECES     4
+/* Large enough that system calls and jobs cost little compared with hashing, which takes about 150
+ * us per piece, and small enough that a piece is still in the processor's second cache when it is
+ * hashed after it was written. */
+#define PIECE_BYTES ((size_t)256 << 10)
+/* Enough that some can be hashed and others written while others are filled. */
+#define PIECES 8
+/* The maximum that one job passes on, because other jobs wait for the worker. */
+#define JOB_PIECES 32
 #define RING_BYTES (PIECES * PIECE_BYTES)
 /* The maximum memory of a loop; further bodies go through the library. */
 #define RINGS_MOST (16 * RING_BYTES)
@@ -49,12 +54,15 @@ struct intake {
         uint8_t *bytes; /* in the ring; the first piece may begin after the start of its place */
         size_t length;
         uint64_t offset;
+        struct piece_keeper keeper;
+        struct intake *intake;
     } pieces[PIECES];
-    uint64_t filled; /* number of full pieces */
-    uint64_t done;   /* number of pieces that the receiver has taken */
-    uint64_t due;    /* value of done after the current job; equal to done if no job runs */
+    atomic_uint_fast64_t filled; /* number of full pieces; changed by the loop */
+    atomic_uint_fast64_t passed; /* number of pieces that the receiver was given; by the job */
+    uint64_t done;               /* number of pieces whose places are free again */
     struct job job;
-    bool filling; /* the next piece has begun */
+    bool is_working; /* the job is queued or running */
+    bool filling;    /* the next piece has begun */
     bool watched;
     bool broken; /* the client is gone or took too long, or the body is malformed */
 };
@@ -95,14 +103,20 @@ static bool is_over(const struct intake *intake)
     return is_chunked(intake) ? chunks_of(intake)->state == CHUNKS_OVER : intake->left == 0;
 }
 
-static bool is_working(const struct intake *intake)
+static uint64_t passed(const struct intake *intake)
 {
-    return intake->done < intake->due;
+    return atomic_load(&intake->passed);
+}
+
+/* Returns true if a worker uses the body. */
+static bool is_in_use(const struct intake *intake)
+{
+    return intake->is_working || intake->done < passed(intake);
 }
 
 static bool can_read(const struct intake *intake)
 {
-    assert(intake->done <= intake->due && intake->due <= intake->filled);
+    assert(intake->done <= passed(intake) && passed(intake) <= intake->filled);
     return !is_over(intake) && !intake->broken && intake->filled - intake->done < PIECES;
 }
 
@@ -312,30 +326,31 @@ static void unwatch(struct intake *intake)
 
 static void run_job(struct job *job)
 {
-    const struct intake *intake =
-        (const struct intake *)((const char *)job - offsetof(struct intake, job));
+    struct intake *intake = (struct intake *)((char *)job - offsetof(struct intake, job));
 
-    assert(intake->due - intake->done <= PIECES);
-    for (uint64_t at = intake->done; at < intake->due; at++) {
-        const struct piece *piece = &intake->pieces[at % PIECES];
-        const struct body_piece given = {piece->bytes, piece->length, piece->offset, false};
+    for (unsigned i = 0; i < JOB_PIECES && passed(intake) < intake->filled; i++) {
+        struct piece *piece = &intake->pieces[passed(intake) % PIECES];
+        const struct body_piece given = {piece->bytes, piece->length, piece->offset, false,
+                                         &piece->keeper};
 
         intake->request->receiver->receive(intake->request, &given);
+        atomic_fetch_add(&intake->passed, 1);
     }
 }
 
 static void submit_job(struct intake *intake)
 {
-    if (is_working(intake) || intake->due == intake->filled)
+    if (intake->is_working || passed(intake) == intake->filled)
         return;
     assert(intake->filled - intake->done <= PIECES);
-    intake->due = intake->filled;
+    intake->is_working = true;
     workers_submit(intake->request->server->workers, &intake->job);
 }
 
 static void free_intake(struct intake *intake)
 {
-    assert(intake->set->ring_bytes >= intake->ring_bytes && !is_working(intake));
+    assert(intake->set->ring_bytes >= intake->ring_bytes);
+    assert(!is_in_use(intake));
     intake->set->ring_bytes -= intake->ring_bytes;
     deadline_clear(&intake->part);
     request_state(intake->request)->intake = NULL;
@@ -351,7 +366,7 @@ static void end(struct intake *intake)
                                       : intake->broken     ? INTAKE_BROKEN
                                                            : INTAKE_WHOLE;
 
-    assert(!intake->watched && !is_working(intake));
+    assert(!intake->watched && !is_in_use(intake));
     free_intake(intake);
     events->ended(events->context, connection, ending);
 }
@@ -366,18 +381,39 @@ static void advance(struct intake *intake)
     if (can_read(intake) && watch(intake))
         return;
     unwatch(intake);
-    if (!is_working(intake) && (intake->broken || is_over(intake)))
+    if (!is_in_use(intake) && (intake->broken || is_over(intake)))
         end(intake);
     else
         events->paused(events->context, connection_of(intake));
+}
+
+/* Frees the places of pieces that nobody uses, in order. */
+static void free_places(struct intake *intake)
+{
+    while (intake->done < passed(intake) && !intake->pieces[intake->done % PIECES].keeper.is_kept)
+        intake->done++;
 }
 
 static void on_job_done(struct job *job)
 {
     struct intake *intake = (struct intake *)((char *)job - offsetof(struct intake, job));
 
-    assert(is_working(intake));
-    intake->done = intake->due;
+    assert(intake->is_working);
+    intake->is_working = false;
+    free_places(intake);
+    advance(intake);
+}
+
+/* The job that passed the piece on may still run. */
+static void on_returned(struct job *returned)
+{
+    struct piece *piece =
+        (struct piece *)((char *)returned - offsetof(struct piece, keeper.returned));
+    struct intake *intake = piece->intake;
+
+    assert(piece->keeper.is_kept);
+    piece->keeper.is_kept = false;
+    free_places(intake);
     advance(intake);
 }
 
@@ -443,6 +479,11 @@ bool intake_begin(struct intake_set *set, struct request *request, uint64_t left
                                .done = on_job_done,
                                .mailbox = set->mailbox,
                                .client = request_client_key(request)};
+    for (size_t i = 0; i < PIECES; i++) {
+        intake->pieces[i].intake = intake;
+        intake->pieces[i].keeper.returned =
+            (struct job){.done = on_returned, .mailbox = set->mailbox};
+    }
     intake->set = set;
     intake->request = request;
     intake->left = left;

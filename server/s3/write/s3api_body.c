@@ -225,7 +225,8 @@ static bool deliver(void *context, struct zt_text data)
 {
     struct delivery *delivery = context;
     struct s3api_body *body = delivery->body;
-    const struct body_piece piece = {data.bytes, data.length, body->received, delivery->on_loop};
+    const struct body_piece piece = {data.bytes, data.length, body->received, delivery->on_loop,
+                                     NULL};
 
     if (data.length > body->length - body->received)
         return fail(body, S3API_INCOMPLETE_BODY, "the body is longer than its stated length");

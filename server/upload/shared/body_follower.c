@@ -15,8 +15,10 @@
 #define FOLLOW_BYTES ((uint64_t)1 << 20)
 /* The maximum that one job reads, because other jobs wait for the worker. */
 #define JOB_BYTES ((uint64_t)8 << 20)
+/* The maximum number of pieces that one job takes, for the same reason. */
+#define JOB_PIECES 32
 /* Smaller pieces are hashed before another worker could begin. */
-#define OFFER_BYTES ((size_t)256 << 10)
+#define HANDED_BYTES ((size_t)64 << 10)
 
 /* --- digests --- */
 
@@ -77,6 +79,12 @@ bool byte_digests_agree(const struct byte_digests *digests, const struct digest_
 /* --- life, and jobs --- */
 
 static void run_job(struct job *job);
+static void follow_handed(void *context);
+
+static bool has_handed(const struct body_follower *follower)
+{
+    return atomic_load(&follower->followed_count) < atomic_load(&follower->handed_count);
+}
 
 void body_follower_init(struct body_follower *follower, void *owner, void (*free)(void *owner))
 {
@@ -91,7 +99,7 @@ void body_follower_init(struct body_follower *follower, void *owner, void (*free
 
 void body_follower_destroy(struct body_follower *follower)
 {
-    assert(follower->offered.length == 0);
+    assert(!has_handed(follower));
     assert(atomic_load(&follower->references) == 0);
     assert(!atomic_load(&follower->is_queued));
     pthread_mutex_destroy(&follower->lock);
@@ -114,6 +122,9 @@ static void run_job(struct job *job)
     assert(atomic_load(&follower->is_queued) && atomic_load(&follower->references) > 0);
     follower->work(follower->work_context);
     atomic_store(&follower->is_queued, false);
+    /* Pieces that were handed over since the work looked for them. */
+    if (has_handed(follower))
+        (void)body_follower_run(follower, follow_handed, follower);
     if (follower->rested != NULL)
         follower->rested(follower->owner);
     body_follower_release(follower);
@@ -179,8 +190,7 @@ static enum zt_status give_to_sink(struct body_follower *follower, const void *b
 
     assert(follower->sink.take != NULL);
     assert(error->status == ZT_OK);
-    assert(atomic_load(&follower->taken) + length <=
-           atomic_load(&follower->received) + follower->offered.length);
+    assert(atomic_load(&follower->taken) + length <= atomic_load(&follower->received));
     error->status = follower->sink.take(follower->sink.context, bytes, length, error);
     if (error->status == ZT_OK)
         atomic_fetch_add(&follower->taken, length);
@@ -259,14 +269,35 @@ void body_follower_advance(struct body_follower *follower, uint64_t length)
         (void)body_follower_run(follower, catch_up, follower);
 }
 
-static void take_offered(void *context)
+/* The lock must be held. A job may have read these bytes back already. */
+static void take_piece(struct body_follower *follower, const struct handed_piece *piece)
+{
+    struct zt_error error;
+
+    if (piece->at < atomic_load(&follower->taken) + JOB_BYTES &&
+        take_to(follower, piece->at, &error) == ZT_OK && atomic_load(&follower->taken) == piece->at)
+        (void)give_to_sink(follower, piece->bytes, piece->length);
+}
+
+/* The lock must be held. Takes at most this many pieces. */
+static void take_handed(struct body_follower *follower, unsigned most)
+{
+    while (most-- > 0 && has_handed(follower)) {
+        const struct handed_piece piece =
+            follower->handed[atomic_load(&follower->followed_count) % FOLLOWER_PIECES];
+
+        take_piece(follower, &piece);
+        atomic_fetch_add(&follower->followed_count, 1);
+        piece_keeper_return(piece.keeper);
+    }
+}
+
+static void follow_handed(void *context)
 {
     struct body_follower *follower = context;
 
     pthread_mutex_lock(&follower->lock);
-    if (follower->offered.length > 0)
-        (void)give_to_sink(follower, follower->offered.bytes, follower->offered.length);
-    follower->offered.length = 0;
+    take_handed(follower, JOB_PIECES);
     pthread_mutex_unlock(&follower->lock);
 }
 
@@ -279,44 +310,43 @@ static bool has_free_processor(struct workers *workers)
     return load.queued[0] == 0 && load.running[0] + load.running[1] < processors_count();
 }
 
-void body_follower_offer(struct body_follower *follower, const struct body_piece *piece)
+static bool should_hand_over(struct body_follower *follower, const struct handed_piece *piece)
 {
-    if (piece->on_loop || piece->length < OFFER_BYTES || !has_free_processor(follower->workers))
-        return;
-    pthread_mutex_lock(&follower->lock);
-    assert(follower->offered.length == 0);
-    if (atomic_load(&follower->taken) == atomic_load(&follower->received) &&
-        follower->sink_error.status == ZT_OK)
-        follower->offered = *piece;
-    pthread_mutex_unlock(&follower->lock);
-    (void)body_follower_run(follower, take_offered, follower);
+    const uint64_t waiting =
+        atomic_load(&follower->handed_count) - atomic_load(&follower->followed_count);
+
+    assert(waiting <= FOLLOWER_PIECES);
+    return piece->keeper != NULL && piece->length >= HANDED_BYTES && waiting < FOLLOWER_PIECES &&
+           (waiting > 0 || has_free_processor(follower->workers));
 }
 
-void body_follower_withdraw(struct body_follower *follower)
+static void hand_over(struct body_follower *follower, const struct handed_piece *piece)
 {
-    pthread_mutex_lock(&follower->lock);
-    follower->offered.length = 0;
-    pthread_mutex_unlock(&follower->lock);
+    piece_keeper_keep(piece->keeper);
+    follower->handed[atomic_load(&follower->handed_count) % FOLLOWER_PIECES] = *piece;
+    atomic_fetch_add(&follower->handed_count, 1);
+    /* A running job takes it too, or the next one does (run_job). */
+    (void)body_follower_run(follower, follow_handed, follower);
 }
 
 void body_follower_take(struct body_follower *follower, const struct body_piece *piece)
 {
-    struct zt_error error;
-    uint64_t at;
+    struct handed_piece written = {piece->bytes, piece->length, 0, piece->keeper};
 
     if (piece->on_loop) {
         body_follower_advance(follower, piece->length);
         return;
     }
-    at = atomic_fetch_add(&follower->received, piece->length);
+    written.at = atomic_fetch_add(&follower->received, piece->length);
+    if (should_hand_over(follower, &written)) {
+        hand_over(follower, &written);
+        return;
+    }
     pthread_mutex_lock(&follower->lock);
-    follower->offered.length = 0;
-    /* A job may have read these bytes back already, or taken them when they were offered. */
-    if (at < atomic_load(&follower->taken) + JOB_BYTES && take_to(follower, at, &error) == ZT_OK &&
-        atomic_load(&follower->taken) == at)
-        (void)give_to_sink(follower, piece->bytes, piece->length);
+    take_handed(follower, FOLLOWER_PIECES);
+    take_piece(follower, &written);
     pthread_mutex_unlock(&follower->lock);
-    if (at + piece->length >= atomic_load(&follower->taken) + JOB_BYTES)
+    if (written.at + piece->length >= atomic_load(&follower->taken) + JOB_BYTES)
         (void)body_follower_run(follower, catch_up, follower);
 }
 
@@ -325,6 +355,7 @@ enum zt_status body_follower_finish(struct body_follower *follower, struct zt_er
     enum zt_status status;
 
     pthread_mutex_lock(&follower->lock);
+    take_handed(follower, FOLLOWER_PIECES);
     status = take_to(follower, atomic_load(&follower->received), error);
     assert(status != ZT_OK || atomic_load(&follower->taken) == atomic_load(&follower->received));
     pthread_mutex_unlock(&follower->lock);
@@ -359,11 +390,8 @@ static void receive(struct request *request, const struct body_piece *piece)
         drop(body);
         return;
     }
-    body_follower_offer(&body->follower, piece);
     if (body->ops->store(body, piece->bytes, piece->length))
         body_follower_take(&body->follower, piece);
-    else
-        body_follower_withdraw(&body->follower);
 }
 
 static const struct body_receiver receiver = {.receive = receive, .on_workers = true};

@@ -1,6 +1,7 @@
 /* Hashes and compresses a body while it arrives: gives its bytes to a sink in order, on one worker
  * after another. Bytes that were written on the loop, or by an earlier process, are read back
- * first, usually from the page cache. The loop never waits for this.
+ * first, usually from the page cache. The loop never waits for this. If a processor is free, one
+ * worker follows while another writes the next pieces.
  *
  * The follower also counts the references to its owner, the structure that contains it. The request
  * and each queued or running job hold one. */
@@ -43,6 +44,17 @@ bool byte_digests_agree(const struct byte_digests *digests, const struct digest_
 
 /* --- the follower --- */
 
+/* The maximum number of pieces between the worker that writes and the one that follows. */
+#define FOLLOWER_PIECES 8
+
+/* A piece that was written and handed over to the following worker. */
+struct handed_piece {
+    const void *bytes;
+    size_t length;
+    uint64_t at; /* as received counts */
+    struct piece_keeper *keeper;
+};
+
 struct body_follower {
     /* Set by the owner before the first byte. */
     struct workers *workers;
@@ -64,8 +76,10 @@ struct body_follower {
     pthread_mutex_t lock; /* guards reading back and the sink */
     atomic_uint_fast64_t received;
     atomic_uint_fast64_t taken;
-    struct body_piece offered;  /* guarded by the lock; length 0: none */
-    struct zt_error sink_error; /* permanent: a sink cannot be given bytes twice */
+    struct handed_piece handed[FOLLOWER_PIECES]; /* a ring; the writing worker adds to it */
+    atomic_uint_fast64_t handed_count;
+    atomic_uint_fast64_t followed_count; /* of those; changed under the lock */
+    struct zt_error sink_error;          /* permanent: a sink cannot be given bytes twice */
 };
 
 /* Starts with one reference. free(owner) is called when the last one is released, and must call
@@ -93,14 +107,9 @@ uint64_t body_follower_received(const struct body_follower *follower);
  * waiting. */
 void body_follower_advance(struct body_follower *follower, uint64_t length);
 
-/* Call it before a piece is written, if a failed write ends the body. Lets another worker give the
- * piece to the sink during the write, if a processor is free. The piece may be used until
- * body_follower_take or, after a failed write, body_follower_withdraw. */
-void body_follower_offer(struct body_follower *follower, const struct body_piece *piece);
-void body_follower_withdraw(struct body_follower *follower);
-
 /* Reports that a piece of the body was written. On a worker, its bytes go to the sink at once,
- * unless too many earlier bytes must be read back first. */
+ * unless too many earlier bytes must be read back first. If a processor is free, the piece is kept
+ * and another worker gives it to the sink. */
 void body_follower_take(struct body_follower *follower, const struct body_piece *piece);
 
 /* Gives the rest to the sink once all bytes are written. On a worker. May be repeated after a read

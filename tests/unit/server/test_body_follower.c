@@ -93,7 +93,7 @@ TEST_ON(struct world *world, written_bytes_reach_the_sink_once_and_in_order)
 /* As a worker does that writes a piece. */
 static void take_piece(struct body *body, size_t at, size_t length)
 {
-    const struct body_piece piece = {body->bytes + at, length, at, false};
+    const struct body_piece piece = {body->bytes + at, length, at, false, NULL};
 
     write_piece(body, at, length);
     body_follower_take(&body->follower, &piece);
@@ -102,7 +102,7 @@ static void take_piece(struct body *body, size_t at, size_t length)
 TEST_ON(struct world *world, given_bytes_follow_those_that_are_read_back)
 {
     struct body *body = begin(world);
-    const struct body_piece first = {body->bytes, 1000, 0, true};
+    const struct body_piece first = {body->bytes, 1000, 0, true, NULL};
     struct zt_error error;
 
     write_piece(body, 0, 1000);
@@ -117,39 +117,53 @@ TEST_ON(struct world *world, given_bytes_follow_those_that_are_read_back)
     end(body);
 }
 
-TEST_ON(struct world *world, offered_bytes_reach_the_sink_once_and_in_order)
+struct kept {
+    struct piece_keeper keeper;
+    uint8_t *bytes;
+    size_t length;
+    atomic_uint *returns;
+};
+
+/* From now on the memory is another's. */
+static void note_returned(struct job *returned)
 {
-    struct body *body = begin(world);
-    const size_t length = 1 << 19;
-    struct zt_error error;
+    struct kept *kept = (struct kept *)returned;
 
-    take_piece(body, 0, 1000);
-    for (size_t at = 1000; at + length <= BODY_BYTES; at += length) {
-        const struct body_piece piece = {body->bytes + at, length, at, false};
-
-        body_follower_offer(&body->follower, &piece);
-        if (at / length % 2 == 0)
-            pause_ms(5);
-        write_piece(body, at, length);
-        body_follower_take(&body->follower, &piece);
-        assert_int_equal(body->taken, at + length);
-    }
-    assert_int_equal(body_follower_finish(&body->follower, &error), ZT_OK);
-    end(body);
+    memset(kept->bytes, 0xEE, kept->length);
+    atomic_fetch_add(kept->returns, 1);
 }
 
-/* After the withdrawal its memory is another's. */
-TEST_ON(struct world *world, withdrawn_piece_is_not_used)
+/* Pieces of all lengths, with a processor for the second worker or without. */
+TEST_ON(struct world *world, kept_pieces_reach_the_sink_once_and_in_order_and_are_returned)
 {
+    static const size_t lengths[] = {1000, 1 << 18, 1 << 18, 1 << 18, 1 << 16, 100, 1 << 19};
     struct body *body = begin(world);
-    struct body_piece piece = {body->bytes, 1 << 19, 0, false};
-    size_t taken;
+    struct kept pieces[64] = {0};
+    atomic_uint returns = 0;
+    unsigned keeps = 0;
+    unsigned count = 0;
+    struct zt_error error;
 
-    body_follower_offer(&body->follower, &piece);
-    body_follower_withdraw(&body->follower);
-    taken = body->taken;
-    pause_ms(20);
-    assert_int_equal(body->taken, taken);
+    for (size_t at = 0; at < BODY_BYTES; at += pieces[count++].length) {
+        struct kept *kept = &pieces[count];
+        const size_t length = lengths[count % (sizeof(lengths) / sizeof(lengths[0]))];
+
+        *kept = (struct kept){.keeper.returned.done = note_returned,
+                              .length = length < BODY_BYTES - at ? length : BODY_BYTES - at,
+                              .returns = &returns};
+        kept->bytes = malloc(kept->length);
+        assert_non_null(kept->bytes);
+        memcpy(kept->bytes, body->bytes + at, kept->length);
+        write_piece(body, at, kept->length);
+        body_follower_take(&body->follower, &(struct body_piece){kept->bytes, kept->length, at,
+                                                                 false, &kept->keeper});
+        keeps += kept->keeper.is_kept;
+    }
+    assert_int_equal(body_follower_finish(&body->follower, &error), ZT_OK);
+    assert_int_equal(body->taken, BODY_BYTES);
+    assert_int_equal(atomic_load(&returns), keeps);
+    for (unsigned i = 0; i < count; i++)
+        free(pieces[i].bytes);
     end(body);
 }
 

@@ -14,7 +14,8 @@
 
 #define BODY_BYTES ((size_t)5 << 20)
 /* Pieces of a ring, and their size (intake.c). */
-#define RING_BYTES ((size_t)4 * 512 * 1024)
+#define RING_PIECES 8
+#define RING_BYTES  ((size_t)RING_PIECES * 256 * 1024)
 /* Long bodies of one loop at a time (intake.c). */
 #define MOST   16
 #define WAIT_S 20
@@ -333,6 +334,72 @@ TEST(nothing_is_read_while_workers_cannot_keep_up)
     pthread_join(sender, NULL);
     assert_true(ended_whole);
     assert_true(atomic_load(&received) == BODY_BYTES);
+}
+
+/* --- kept pieces --- */
+
+static struct body_piece kept[RING_PIECES];
+static atomic_uint kept_count;
+
+static void receive_and_keep(struct request *of, const struct body_piece *piece)
+{
+    receive(of, piece);
+    if (atomic_load(&kept_count) == RING_PIECES)
+        return;
+    piece_keeper_keep(piece->keeper);
+    kept[atomic_load(&kept_count)] = *piece;
+    atomic_fetch_add(&kept_count, 1);
+}
+
+static void return_kept(unsigned from, unsigned end)
+{
+    for (unsigned i = from; i < end; i++) {
+        assert_memory_equal(kept[i].bytes, body + kept[i].offset, kept[i].length);
+        piece_keeper_return(kept[i].keeper);
+    }
+}
+
+static const struct body_receiver keeper = {.receive = receive_and_keep, .on_workers = true};
+
+/* Also if later pieces are returned before earlier ones. */
+TEST(kept_pieces_stay_in_memory_until_they_are_returned)
+{
+    size_t length = BODY_BYTES;
+    pthread_t sender;
+
+    request->receiver = &keeper;
+    atomic_store(&kept_count, 0);
+    assert_true(intake_begin(set, request, BODY_BYTES));
+    assert_int_equal(pthread_create(&sender, NULL, send_body, &length), 0);
+    receive_all(RING_BYTES);
+    return_kept(1, RING_PIECES);
+    for (unsigned i = 0; i < 20; i++)
+        turn(5);
+    assert_true(request_state(request)->body_received == RING_BYTES);
+    return_kept(0, 1);
+    run_until_ended(1);
+    pthread_join(sender, NULL);
+    assert_true(ended_whole);
+    assert_true(atomic_load(&received) == BODY_BYTES);
+}
+
+TEST(a_body_ends_after_its_kept_pieces_are_returned)
+{
+    size_t length = RING_BYTES;
+    pthread_t sender;
+
+    request->receiver = &keeper;
+    atomic_store(&kept_count, 0);
+    assert_true(intake_begin(set, request, length));
+    assert_int_equal(pthread_create(&sender, NULL, send_body, &length), 0);
+    receive_all(length);
+    pthread_join(sender, NULL);
+    for (unsigned i = 0; i < 20; i++)
+        turn(5);
+    assert_int_equal(endings, 0);
+    return_kept(0, RING_PIECES);
+    run_until_ended(1);
+    assert_true(ended_whole);
 }
 
 TEST(a_client_that_leaves_ends_its_body)

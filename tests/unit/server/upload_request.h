@@ -115,7 +115,7 @@ static inline void sending_piece(struct sending_request *sending, size_t length)
 {
     struct request *request = sending->request;
     const struct body_piece piece = {(const char *)sending->asked.body + sending->sent, length,
-                                     sending->sent, false};
+                                     sending->sent, false, NULL};
 
     if (sending->asked.on_workers && sending->sent > 0)
         request->receiver->receive(request, &piece);
