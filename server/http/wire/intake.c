@@ -390,6 +390,7 @@ static void advance(struct intake *intake)
 /* Frees the places of pieces that nobody uses, in order. */
 static void free_places(struct intake *intake)
 {
+    assert(intake->done <= passed(intake) && passed(intake) <= intake->filled);
     while (intake->done < passed(intake) && !intake->pieces[intake->done % PIECES].keeper.is_kept)
         intake->done++;
 }

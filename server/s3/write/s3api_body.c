@@ -219,6 +219,7 @@ struct delivery {
     struct s3api_body *body;
     struct request *request;
     bool on_loop;
+    struct piece_keeper *keeper; /* NULL for decoded bytes */
 };
 
 static bool deliver(void *context, struct zt_text data)
@@ -226,7 +227,7 @@ static bool deliver(void *context, struct zt_text data)
     struct delivery *delivery = context;
     struct s3api_body *body = delivery->body;
     const struct body_piece piece = {data.bytes, data.length, body->received, delivery->on_loop,
-                                     NULL};
+                                     delivery->keeper};
 
     if (data.length > body->length - body->received)
         return fail(body, S3API_INCOMPLETE_BODY, "the body is longer than its stated length");
@@ -274,7 +275,8 @@ static bool decode(struct delivery *delivery, struct zt_text piece)
 bool s3api_body_receive(struct s3api_body *body, struct request *request,
                         const struct body_piece *piece)
 {
-    struct delivery delivery = {body, request, piece->on_loop};
+    struct delivery delivery = {body, request, piece->on_loop,
+                                body->coding == NULL ? piece->keeper : NULL};
     const struct zt_text bytes = {piece->bytes, piece->length};
 
     assert(body->inner != NULL);

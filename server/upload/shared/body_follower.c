@@ -32,13 +32,30 @@ bool byte_digests_init(struct byte_digests *digests, bool with_sha512, bool with
            (!with_xxh3 || zt_hasher_new(ZT_DIGEST_XXH3, &digests->hashers[XXH3]) == ZT_OK);
 }
 
+static void update_others(struct byte_digests *digests, const void *bytes, size_t length)
+{
+    for (int i = SHA512; i <= XXH3; i++)
+        if (digests->hashers[i] != NULL)
+            zt_hasher_update(digests->hashers[i], bytes, length);
+}
+
 /* Each hasher gets a piece while it is in the processor's cache. */
 void byte_digests_update(struct byte_digests *digests, const void *bytes, size_t length)
 {
     assert(digests->hashers[SHA256] != NULL);
-    for (int i = SHA256; i <= XXH3; i++)
-        if (digests->hashers[i] != NULL)
-            zt_hasher_update(digests->hashers[i], bytes, length);
+    zt_hasher_update(digests->hashers[SHA256], bytes, length);
+    update_others(digests, bytes, length);
+}
+
+void byte_digests_update_pair(struct byte_digests *first, const void *first_bytes,
+                              size_t first_length, struct byte_digests *second,
+                              const void *second_bytes, size_t second_length)
+{
+    assert(first != second && first->hashers[SHA256] != NULL);
+    zt_hasher_update_pair(first->hashers[SHA256], first_bytes, first_length,
+                          second->hashers[SHA256], second_bytes, second_length);
+    update_others(first, first_bytes, first_length);
+    update_others(second, second_bytes, second_length);
 }
 
 enum zt_status byte_digests_take(void *context, const void *bytes, size_t length,
@@ -274,9 +291,20 @@ static void take_piece(struct body_follower *follower, const struct handed_piece
 {
     struct zt_error error;
 
+    assert(piece->at + piece->length <= atomic_load(&follower->received));
     if (piece->at < atomic_load(&follower->taken) + JOB_BYTES &&
         take_to(follower, piece->at, &error) == ZT_OK && atomic_load(&follower->taken) == piece->at)
         (void)give_to_sink(follower, piece->bytes, piece->length);
+}
+
+static void end_piece(struct body_follower *follower)
+{
+    struct piece_keeper *keeper =
+        follower->handed[atomic_load(&follower->followed_count) % FOLLOWER_PIECES].keeper;
+
+    assert(has_handed(follower) && keeper->is_kept);
+    atomic_fetch_add(&follower->followed_count, 1);
+    piece_keeper_return(keeper);
 }
 
 /* The lock must be held. Takes at most this many pieces. */
@@ -287,27 +315,124 @@ static void take_handed(struct body_follower *follower, unsigned most)
             follower->handed[atomic_load(&follower->followed_count) % FOLLOWER_PIECES];
 
         take_piece(follower, &piece);
-        atomic_fetch_add(&follower->followed_count, 1);
-        piece_keeper_return(piece.keeper);
+        end_piece(follower);
+    }
+}
+
+/* --- two bodies side by side --- */
+
+/* The followers whose job is queued to take pieces. Their jobs keep them. */
+static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct body_follower *waiting_first;
+
+/* Queues the job, which stops the waiting as its first step. */
+static void begin_waiting(struct body_follower *follower)
+{
+    pthread_mutex_lock(&waiting_lock);
+    if (body_follower_run(follower, follow_handed, follower)) {
+        assert(!follower->is_waiting);
+        follower->is_waiting = true;
+        follower->waiting_next = waiting_first;
+        waiting_first = follower;
+    }
+    pthread_mutex_unlock(&waiting_lock);
+}
+
+static void end_waiting(struct body_follower *follower)
+{
+    struct body_follower **link = &waiting_first;
+
+    pthread_mutex_lock(&waiting_lock);
+    while (follower->is_waiting && *link != follower)
+        link = &(*link)->waiting_next;
+    if (follower->is_waiting)
+        *link = follower->waiting_next;
+    follower->is_waiting = false;
+    pthread_mutex_unlock(&waiting_lock);
+}
+
+/* Returns a follower that waits, locked and with a reference, or NULL. */
+static struct body_follower *find_second(void)
+{
+    struct body_follower *found;
+
+    pthread_mutex_lock(&waiting_lock);
+    found = waiting_first;
+    while (found != NULL && pthread_mutex_trylock(&found->lock) != 0)
+        found = found->waiting_next;
+    assert(found == NULL || found->is_waiting);
+    if (found != NULL)
+        atomic_fetch_add(&found->references, 1);
+    pthread_mutex_unlock(&waiting_lock);
+    return found;
+}
+
+/* Returns the digests that the sink updates, or NULL if it does anything else. */
+static struct byte_digests *digests_of(const struct body_follower *follower)
+{
+    assert(follower->sink.take != NULL);
+    return follower->sink.take == byte_digests_take ? follower->sink.context : NULL;
+}
+
+/* Returns the next piece if the sink may have it now, or NULL. The lock must be held. */
+static const struct handed_piece *next_piece(struct body_follower *follower)
+{
+    const struct handed_piece *piece =
+        &follower->handed[atomic_load(&follower->followed_count) % FOLLOWER_PIECES];
+
+    return digests_of(follower) != NULL && has_handed(follower) &&
+                   follower->sink_error.status == ZT_OK &&
+                   atomic_load(&follower->taken) == piece->at
+               ? piece
+               : NULL;
+}
+
+/* Both locks must be held. */
+static void take_pairs(struct body_follower *first, struct body_follower *second)
+{
+    const struct handed_piece *one;
+    const struct handed_piece *other;
+
+    assert(first != second);
+    for (unsigned i = 0; i < JOB_PIECES && (one = next_piece(first)) != NULL &&
+                         (other = next_piece(second)) != NULL;
+         i++) {
+        byte_digests_update_pair(digests_of(first), one->bytes, one->length, digests_of(second),
+                                 other->bytes, other->length);
+        atomic_fetch_add(&first->taken, one->length);
+        atomic_fetch_add(&second->taken, other->length);
+        end_piece(first);
+        end_piece(second);
     }
 }
 
 static void follow_handed(void *context)
 {
     struct body_follower *follower = context;
+    struct body_follower *second;
 
+    end_waiting(follower);
     pthread_mutex_lock(&follower->lock);
+    second = next_piece(follower) != NULL ? find_second() : NULL;
+    if (second != NULL) {
+        take_pairs(follower, second);
+        pthread_mutex_unlock(&second->lock);
+        body_follower_release(second);
+    }
     take_handed(follower, JOB_PIECES);
     pthread_mutex_unlock(&follower->lock);
 }
 
-static bool has_free_processor(struct workers *workers)
+/* Returns true if another processor could follow, or another body could be hashed beside this one.
+ * Idle jobs give way. */
+static bool is_worthwhile(struct workers *workers)
 {
     struct workers_load load;
 
+    if (processors_count() > 1)
+        return true;
     workers_load(workers, &load);
-    /* Idle jobs give way. */
-    return load.queued[0] == 0 && load.running[0] + load.running[1] < processors_count();
+    return load.queued[0] + load.running[0] + load.running[1] > 1;
 }
 
 static bool should_hand_over(struct body_follower *follower, const struct handed_piece *piece)
@@ -317,16 +442,17 @@ static bool should_hand_over(struct body_follower *follower, const struct handed
 
     assert(waiting <= FOLLOWER_PIECES);
     return piece->keeper != NULL && piece->length >= HANDED_BYTES && waiting < FOLLOWER_PIECES &&
-           (waiting > 0 || has_free_processor(follower->workers));
+           (waiting > 0 || is_worthwhile(follower->workers));
 }
 
 static void hand_over(struct body_follower *follower, const struct handed_piece *piece)
 {
+    assert(follower->workers != NULL && piece->length > 0);
     piece_keeper_keep(piece->keeper);
     follower->handed[atomic_load(&follower->handed_count) % FOLLOWER_PIECES] = *piece;
     atomic_fetch_add(&follower->handed_count, 1);
     /* A running job takes it too, or the next one does (run_job). */
-    (void)body_follower_run(follower, follow_handed, follower);
+    begin_waiting(follower);
 }
 
 void body_follower_take(struct body_follower *follower, const struct body_piece *piece)

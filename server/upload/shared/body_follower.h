@@ -32,6 +32,10 @@ struct byte_digests {
 /* Always computes SHA-256. Returns false if out of memory; call byte_digests_free in any case. */
 bool byte_digests_init(struct byte_digests *digests, bool with_sha512, bool with_xxh3);
 void byte_digests_update(struct byte_digests *digests, const void *bytes, size_t length);
+/* Does the same for two bodies at once, which takes less time than one after the other. */
+void byte_digests_update_pair(struct byte_digests *first, const void *first_bytes,
+                              size_t first_length, struct byte_digests *second,
+                              const void *second_bytes, size_t second_length);
 /* Updates the digests that are its context. Can be used as a sink's function. */
 enum zt_status byte_digests_take(void *context, const void *bytes, size_t length,
                                  struct zt_error *error);
@@ -60,6 +64,7 @@ struct body_follower {
     struct workers *workers;
     struct staged_file *stored; /* only the follower uses its read_back, until finish */
     uint64_t base;              /* offset of the body in it */
+    /* With byte_digests_take, two bodies that wait for a worker are hashed side by side. */
     struct zt_sink sink;
     _Atomic uint64_t client;     /* the uploading client (struct job); may change from request to
                                   * request */
@@ -79,7 +84,9 @@ struct body_follower {
     struct handed_piece handed[FOLLOWER_PIECES]; /* a ring; the writing worker adds to it */
     atomic_uint_fast64_t handed_count;
     atomic_uint_fast64_t followed_count; /* of those; changed under the lock */
-    struct zt_error sink_error;          /* permanent: a sink cannot be given bytes twice */
+    bool is_waiting;                     /* in the list of followers with a queued job */
+    struct body_follower *waiting_next;
+    struct zt_error sink_error; /* permanent: a sink cannot be given bytes twice */
 };
 
 /* Starts with one reference. free(owner) is called when the last one is released, and must call

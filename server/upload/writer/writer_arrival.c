@@ -83,20 +83,14 @@ static enum zt_status take_packed(void *context, const void *bytes, size_t lengt
     return status;
 }
 
-/* Takes the body without decoding it. */
-static enum zt_status take_body(void *context, const void *bytes, size_t length,
-                                struct zt_error *error)
+static enum zt_status encode_body(void *context, const void *bytes, size_t length,
+                                  struct zt_error *error)
 {
     struct arrival *arrival = context;
 
     assert(!arrival->terms.without_body);
-    if (arrival->terms.body_is_zstd) {
-        byte_digests_update(&arrival->body, bytes, length);
-        return ZT_OK;
-    }
     byte_digests_update(&arrival->decoded, bytes, length);
-    return arrival->encoder != NULL ? zt_encoder_append(arrival->encoder, bytes, length, error)
-                                    : ZT_OK;
+    return zt_encoder_append(arrival->encoder, bytes, length, error);
 }
 
 /* --- beginning --- */
@@ -225,7 +219,12 @@ static void start_follower(struct arrival *arrival)
     follower->workers = arrival->session->kept.server->workers;
     follower->stored = arrival->spool != NULL ? arrival->spool : arrival->data;
     follower->base = arrival->spool != NULL ? 0 : arrival->place.offset;
-    follower->sink = (struct zt_sink){take_body, arrival};
+    if (arrival->terms.body_is_zstd)
+        follower->sink = (struct zt_sink){byte_digests_take, &arrival->body};
+    else if (arrival->encoder == NULL)
+        follower->sink = (struct zt_sink){byte_digests_take, &arrival->decoded};
+    else
+        follower->sink = (struct zt_sink){encode_body, arrival};
 }
 
 struct arrival *arrival_begin(struct writer_session *session, uint64_t round,

@@ -167,6 +167,88 @@ TEST_ON(struct world *world, kept_pieces_reach_the_sink_once_and_in_order_and_ar
     end(body);
 }
 
+/* --- two bodies side by side --- */
+
+static atomic_bool is_held_up;
+static atomic_uint held_up;
+
+static void hold_up(struct job *job)
+{
+    (void)job;
+    atomic_fetch_add(&held_up, 1);
+    AWAIT(!atomic_load(&is_held_up));
+    atomic_fetch_sub(&held_up, 1);
+}
+
+static void begin_hashing(struct body *body, struct byte_digests *digests)
+{
+    assert_true(byte_digests_init(digests, true, true));
+    body->follower.sink = (struct zt_sink){byte_digests_take, digests};
+}
+
+static void assert_hashed(const struct byte_digests *digests, const uint8_t *bytes, size_t length)
+{
+    struct byte_digests alone = {.hashers = {NULL}};
+
+    assert_true(byte_digests_init(&alone, true, true));
+    byte_digests_update(&alone, bytes, length);
+    byte_digests_finish(&alone);
+    assert_memory_equal(digests->sha256.bytes, alone.sha256.bytes, alone.sha256.length_bytes);
+    assert_memory_equal(digests->sha512.bytes, alone.sha512.bytes, alone.sha512.length_bytes);
+    assert_memory_equal(digests->xxh3.bytes, alone.xxh3.bytes, alone.xxh3.length_bytes);
+    byte_digests_free(&alone);
+}
+
+/* All workers are held up until the pieces of both bodies wait, so that one job takes both. */
+TEST_ON(struct world *world, bodies_that_are_hashed_side_by_side_get_their_own_digests)
+{
+    static const size_t lengths[2] = {1 << 18, (1 << 16) + 77};
+    struct body *bodies[2] = {begin(world), begin(world)};
+    struct byte_digests digests[2] = {{.hashers = {NULL}}, {.hashers = {NULL}}};
+    struct kept pieces[2][3] = {0};
+    atomic_uint returns = 0;
+    struct job holding[16] = {0};
+    struct workers_load load;
+    struct zt_error error;
+
+    workers_load(world->server.workers, &load);
+    assert_in_range(load.threads, 1, 16);
+    atomic_store(&is_held_up, true);
+    for (size_t i = 0; i < load.threads; i++) {
+        holding[i].run = hold_up;
+        workers_submit(world->server.workers, &holding[i]);
+    }
+    AWAIT(atomic_load(&held_up) == load.threads);
+    for (size_t i = 0; i < 2; i++)
+        begin_hashing(bodies[i], &digests[i]);
+    memset(bodies[1]->bytes, 'x', lengths[1]);
+    for (size_t at = 0; at < 6; at++) {
+        struct body *body = bodies[at % 2];
+        const size_t length = lengths[at % 2];
+        struct kept *kept = &pieces[at % 2][at / 2];
+
+        *kept = (struct kept){{{.done = note_returned}, false}, malloc(length), length, &returns};
+        assert_non_null(kept->bytes);
+        memcpy(kept->bytes, body->bytes + at / 2 * length, length);
+        write_piece(body, at / 2 * length, length);
+        body_follower_take(
+            &body->follower,
+            &(struct body_piece){kept->bytes, length, at / 2 * length, false, &kept->keeper});
+        assert_true(kept->keeper.is_kept);
+    }
+    atomic_store(&is_held_up, false);
+    AWAIT(atomic_load(&returns) == 6 && atomic_load(&held_up) == 0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(body_follower_finish(&bodies[i]->follower, &error), ZT_OK);
+        byte_digests_finish(&digests[i]);
+        assert_hashed(&digests[i], bodies[i]->bytes, 3 * lengths[i]);
+        byte_digests_free(&digests[i]);
+        end(bodies[i]);
+        for (size_t j = 0; j < 3; j++)
+            free(pieces[i][j].bytes);
+    }
+}
+
 TEST_ON(struct world *world, failed_sink_gets_nothing_more)
 {
     struct body *body = begin(world);
