@@ -31,7 +31,7 @@ struct entry {
     struct entry *next;       /* in its bucket */
     struct hash_key version;
     char *path;
-    struct s3api_meta_fields fields;
+    char *fields;
 };
 
 struct s3api_meta {
@@ -48,7 +48,7 @@ struct s3api_meta {
 
 static size_t bytes_of(const struct entry *entry)
 {
-    return sizeof(*entry) + strlen(entry->path) + 1 + entry->fields.length;
+    return sizeof(*entry) + strlen(entry->path) + strlen(entry->fields) + 2;
 }
 
 static struct entry **bucket_of(const struct s3api_meta *meta, const char *path)
@@ -69,7 +69,7 @@ static struct entry *find(const struct s3api_meta *meta, const char *path)
 static void free_entry(struct entry *entry)
 {
     free(entry->path);
-    s3api_meta_fields_free(&entry->fields);
+    free(entry->fields);
     free(entry);
 }
 
@@ -93,7 +93,7 @@ static void put(struct s3api_meta *meta, struct entry *entry)
     struct entry *old = find(meta, entry->path);
     struct entry **bucket = bucket_of(meta, entry->path);
 
-    assert(entry->fields.length > 0);
+    assert(entry->fields[0] != '\0');
     if (old != NULL)
         drop(meta, old);
     entry->next = *bucket;
@@ -104,34 +104,20 @@ static void put(struct s3api_meta *meta, struct entry *entry)
         drop(meta, (struct entry *)meta->recency.oldest);
 }
 
-/* Takes over fields that are not empty. Returns NULL if out of memory. */
-static struct entry *new_entry(const char *path, const struct hash_key *version,
-                               struct s3api_meta_fields *fields)
+/* Returns NULL if out of memory. */
+static struct entry *new_entry(const char *path, const struct hash_key *version, const char *fields)
 {
     struct entry *entry = calloc(1, sizeof(*entry));
 
     if (entry == NULL)
         return NULL;
-    entry->path = strdup(path);
-    if (entry->path == NULL) {
-        free(entry);
-        return NULL;
-    }
     entry->version = *version;
-    entry->fields = *fields;
-    *fields = (struct s3api_meta_fields){.text = NULL};
-    return entry;
-}
-
-static bool copy_fields(const struct s3api_meta_fields *from, struct s3api_meta_fields *out_fields)
-{
-    assert(from->length > 0);
-    out_fields->text = malloc(from->length);
-    if (out_fields->text == NULL)
-        return false;
-    memcpy(out_fields->text, from->text, from->length);
-    out_fields->length = from->length;
-    return true;
+    entry->path = strdup(path);
+    entry->fields = strdup(fields);
+    if (entry->path != NULL && entry->fields != NULL)
+        return entry;
+    free_entry(entry);
+    return NULL;
 }
 
 /* --- the ledger --- */
@@ -142,70 +128,60 @@ static void put_header(struct record_writer *image)
     record_write_hash(image, 0);
 }
 
-/* Without fields the record says that an object has none. */
+/* Without fields, the record says that an object has none. */
 static void put_record(struct record_writer *image, const char *path,
-                       const struct hash_key *version, const struct s3api_meta_fields *fields)
+                       const struct hash_key *version, const char *fields)
 {
     const size_t from = image->length;
 
     record_write_text(image, path);
     record_write_uint(image, version->words[0], 8);
     record_write_uint(image, version->words[1], 8);
-    record_write_uint(image, fields->length, 4);
-    if (fields->length > 0)
-        record_write_bytes(image, fields->text, fields->length);
+    record_write_text(image, fields);
     record_write_hash(image, from);
 }
 
-/* Each text ends with NUL, and they come in pairs. */
-static bool is_sound(const uint8_t *text, size_t length)
+/* Names and values come in pairs. */
+static bool is_sound(const char *fields)
 {
     size_t ends = 0;
 
-    for (size_t i = 0; i < length; i++)
-        ends += text[i] == '\0';
-    return ends % 2 == 0 && ends <= 2 * S3API_META_FIELDS_MAX &&
-           (length == 0 || text[length - 1] == '\0');
+    for (const char *at = fields; *at != '\0'; at++)
+        ends += *at == '\n';
+    return ends % 2 == 0 && ends > 0 && ends <= 2 * S3API_META_FIELDS_MAX &&
+           fields[strlen(fields) - 1] == '\n';
 }
 
+/* The lock must be held. */
 static void take(struct s3api_meta *meta, const char *path, const struct hash_key *version,
-                 const struct s3api_meta_fields *borrowed)
+                 const char *fields)
 {
-    struct s3api_meta_fields fields = {.text = NULL};
     struct entry *entry = find(meta, path);
 
-    if (borrowed->length == 0) {
-        if (entry != NULL)
-            drop(meta, entry);
-        return;
-    }
-    if (!copy_fields(borrowed, &fields))
-        return;
-    entry = new_entry(path, version, &fields);
+    if (entry != NULL)
+        drop(meta, entry);
+    entry = fields != NULL ? new_entry(path, version, fields) : NULL;
     if (entry != NULL)
         put(meta, entry);
-    s3api_meta_fields_free(&fields);
 }
 
 static bool take_record(void *context, struct record_reader *reader)
 {
     const uint8_t *from = reader->at;
     char *path = record_read_text(reader);
-    struct s3api_meta_fields fields;
-    struct hash_key version;
-    const uint8_t *text;
+    struct hash_key version = {{0, 0}};
+    char *fields;
     bool is_whole;
 
     version.words[0] = record_read_uint(reader, 8);
     version.words[1] = record_read_uint(reader, 8);
-    fields.length = (size_t)record_read_uint(reader, 4);
-    text = record_read_bytes(reader, fields.length);
-    is_whole = record_read_hash(reader, from) && path != NULL && is_sound(text, fields.length);
-    /* Only copied. */
-    fields.text = (char *)(uintptr_t)text;
+    fields = record_read_text(reader);
+    is_whole = record_read_hash(reader, from) && path != NULL && path[0] != '\0' &&
+               (fields == NULL || is_sound(fields));
     if (is_whole)
-        take(context, path, &version, &fields);
+        take(context, path, &version, fields);
     free(path);
+    free(fields);
     return is_whole;
 }
 
@@ -238,7 +214,7 @@ static void write_all(struct s3api_meta *meta)
     for (const struct recency_link *link = meta->recency.oldest; link != NULL; link = link->newer) {
         const struct entry *entry = (const struct entry *)link;
 
-        put_record(&image, entry->path, &entry->version, &entry->fields);
+        put_record(&image, entry->path, &entry->version, entry->fields);
     }
     pthread_mutex_unlock(&meta->lock);
     assert(meta->folder.descriptor >= 0);
@@ -247,7 +223,7 @@ static void write_all(struct s3api_meta *meta)
 }
 
 static void save(struct s3api_meta *meta, const char *path, const struct hash_key *version,
-                 const struct s3api_meta_fields *fields)
+                 const char *fields)
 {
     struct record_writer record = {.bytes = NULL};
 
@@ -291,15 +267,16 @@ void s3api_meta_free(struct s3api_meta *meta)
 }
 
 void s3api_meta_keep(struct s3api_meta *meta, const char *path,
-                     const struct file_identity *identity, const struct s3api_meta_fields *fields)
+                     const struct file_identity *identity, const char *fields)
 {
     const struct hash_key version = hash_key_of(path, identity);
     bool has_changed;
 
+    assert(fields == NULL || is_sound(fields));
     /* The order of the records is that of the changes. */
     pthread_mutex_lock(&meta->saving);
     pthread_mutex_lock(&meta->lock);
-    has_changed = fields->length > 0 || find(meta, path) != NULL;
+    has_changed = fields != NULL || find(meta, path) != NULL;
     take(meta, path, &version, fields);
     pthread_mutex_unlock(&meta->lock);
     if (has_changed && meta->folder.descriptor >= 0)
@@ -310,25 +287,23 @@ void s3api_meta_keep(struct s3api_meta *meta, const char *path,
 void s3api_meta_forget(struct s3api_meta *meta, const char *path)
 {
     static const struct file_identity none = {.size_bytes = 0};
-    static const struct s3api_meta_fields no_fields = {.text = NULL};
 
-    s3api_meta_keep(meta, path, &none, &no_fields);
+    s3api_meta_keep(meta, path, &none, NULL);
 }
 
-bool s3api_meta_find(struct s3api_meta *meta, const char *path,
-                     const struct file_identity *identity, struct s3api_meta_fields *out_fields)
+char *s3api_meta_find(struct s3api_meta *meta, const char *path,
+                      const struct file_identity *identity)
 {
     const struct hash_key version = hash_key_of(path, identity);
     struct entry *entry;
-    bool is_found;
+    char *fields = NULL;
 
-    *out_fields = (struct s3api_meta_fields){.text = NULL};
     pthread_mutex_lock(&meta->lock);
     entry = find(meta, path);
-    is_found = entry != NULL && memcmp(&entry->version, &version, sizeof(version)) == 0 &&
-               copy_fields(&entry->fields, out_fields);
-    if (is_found)
+    if (entry != NULL && memcmp(&entry->version, &version, sizeof(version)) == 0) {
+        fields = strdup(entry->fields);
         recency_touch(&meta->recency, &entry->link);
+    }
     pthread_mutex_unlock(&meta->lock);
-    return is_found;
+    return fields;
 }

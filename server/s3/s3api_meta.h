@@ -15,20 +15,12 @@
 /* The number of fields of one object. */
 #define S3API_META_FIELDS_MAX 32
 
-/* --- the fields of one object --- */
+/* --- the fields of one object: a text of names and values, each followed by LF, which no value
+ * contains; NULL: none --- */
 
-/* Zeroed: none. */
-struct s3api_meta_fields {
-    char *text; /* name, NUL, value, NUL, and so on; owned */
-    size_t length;
-};
-
-void s3api_meta_fields_free(struct s3api_meta_fields *fields);
-
-/* Reads the fields of a request that writes an object. Returns false if it has replied:
- * MetadataTooLarge. */
-bool s3api_meta_read(struct request *request, struct zt_text key,
-                     struct s3api_meta_fields *out_fields);
+/* Reads the fields of a request that writes an object; the caller frees them. Returns false if it
+ * has replied: MetadataTooLarge. */
+bool s3api_meta_read(struct request *request, struct zt_text key, char **out_fields);
 
 /* Adds the fields of an object to the reply. They replace those that the reply has already. */
 void s3api_meta_reply(struct request *request, const char *path,
@@ -46,14 +38,13 @@ void s3api_meta_free(struct s3api_meta *meta);
 /* Keeps the fields of a version, and forgets the earlier version. Fields that cannot be saved are
  * kept until the server ends. On a worker. */
 void s3api_meta_keep(struct s3api_meta *meta, const char *path,
-                     const struct file_identity *identity, const struct s3api_meta_fields *fields);
+                     const struct file_identity *identity, const char *fields);
 
 /* Forgets the fields of an object that was removed. On a worker. */
 void s3api_meta_forget(struct s3api_meta *meta, const char *path);
 
-/* Copies the fields of a version; *out_fields is freed by the caller. Returns false if it has
- * none. */
-bool s3api_meta_find(struct s3api_meta *meta, const char *path,
-                     const struct file_identity *identity, struct s3api_meta_fields *out_fields);
+/* Returns a copy of the fields of a version, which the caller frees; NULL: it has none. */
+char *s3api_meta_find(struct s3api_meta *meta, const char *path,
+                      const struct file_identity *identity);
 
 #endif

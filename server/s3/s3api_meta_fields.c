@@ -23,12 +23,6 @@ static const char *const others[] = {
     "expires",
 };
 
-void s3api_meta_fields_free(struct s3api_meta_fields *fields)
-{
-    free(fields->text);
-    *fields = (struct s3api_meta_fields){.text = NULL};
-}
-
 /* --- reading --- */
 
 struct reading {
@@ -47,8 +41,9 @@ static void add(struct reading *reading, const char *name, const char *value)
 
         zt_buffer_append(&reading->text, &lower, 1);
     }
-    zt_buffer_append(&reading->text, "", 1);
-    zt_buffer_append(&reading->text, value, strlen(value) + 1);
+    zt_buffer_append(&reading->text, "\n", 1);
+    zt_buffer_append(&reading->text, value, strlen(value));
+    zt_buffer_append(&reading->text, "\n", 1);
     reading->count++;
     assert(reading->text.failed || reading->text.length >= 2 * (size_t)reading->count);
 }
@@ -119,13 +114,15 @@ static void add_others(struct reading *reading, struct zt_text key)
     }
 }
 
-bool s3api_meta_read(struct request *request, struct zt_text key,
-                     struct s3api_meta_fields *out_fields)
+bool s3api_meta_read(struct request *request, struct zt_text key, char **out_fields)
 {
     struct reading reading = {.request = request};
 
+    *out_fields = NULL;
     add_meta(&reading);
     add_others(&reading, key);
+    if (reading.count > 0)
+        zt_buffer_append(&reading.text, "", 1);
     if (reading.text.failed)
         problem_reply_no_memory(request);
     else if (reading.meta_bytes > S3API_META_MAX || reading.other_bytes > S3API_META_MAX ||
@@ -133,12 +130,12 @@ bool s3api_meta_read(struct request *request, struct zt_text key,
         s3api_problem(request, S3API_METADATA_TOO_LARGE,
                       "an object may have %d fields, and %d bytes of metadata",
                       S3API_META_FIELDS_MAX, S3API_META_MAX);
-    assert(reading.text.failed || (reading.count == 0) == (reading.text.length == 0));
     if (request->replied) {
         zt_buffer_free(&reading.text);
         return false;
     }
-    *out_fields = (struct s3api_meta_fields){(char *)reading.text.bytes, reading.text.length};
+    assert((reading.count == 0) == (reading.text.bytes == NULL));
+    *out_fields = (char *)reading.text.bytes;
     return true;
 }
 
@@ -159,25 +156,30 @@ static void reply_field(struct request *request, const char *name, const char *v
         more[reply->more_count++] = (struct field){name, value};
 }
 
+static void reply_fields(struct request *request, char *text)
+{
+    struct field *more = request_allocate(request, S3API_META_FIELDS_MAX * sizeof(*more));
+    char *name;
+
+    request->reply.more_fields = more;
+    while (more != NULL && (name = strsep(&text, "\n")) != NULL && text != NULL) {
+        const char *value = strsep(&text, "\n");
+
+        assert(value != NULL && request->reply.more_count < S3API_META_FIELDS_MAX);
+        reply_field(request, name, value, more);
+    }
+}
+
 void s3api_meta_reply(struct request *request, const char *path,
                       const struct file_identity *identity)
 {
-    struct s3api_meta_fields fields;
-    struct field *more;
-    const char *text;
+    char *fields = s3api_meta_find(request->server->s3_meta, path, identity);
+    char *text;
 
-    if (!s3api_meta_find(request->server->s3_meta, path, identity, &fields))
+    if (fields == NULL)
         return;
-    more = request_allocate(request, S3API_META_FIELDS_MAX * sizeof(*more));
-    text = request_copy(request, fields.text, fields.length);
-    request->reply.more_fields = more;
-    for (size_t at = 0; more != NULL && text != NULL && at < fields.length;) {
-        const char *name = text + at;
-        const char *value = name + strlen(name) + 1;
-
-        assert(request->reply.more_count < S3API_META_FIELDS_MAX);
-        reply_field(request, name, value, more);
-        at += strlen(name) + strlen(value) + 2;
-    }
-    s3api_meta_fields_free(&fields);
+    text = request_copy(request, fields, strlen(fields));
+    if (text != NULL)
+        reply_fields(request, text);
+    free(fields);
 }

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from clients import Client, write_tokens
 from containers import dense, pattern, zt1
+from s3_parts import Upload
 from s3_sign import error_code
 from wire import ask, get, head
 
@@ -157,9 +158,14 @@ def test_fields_survive_a_restart(tmp_path, start_server):
     made(first, "kept.bin", b"kept", KEPT)
     made(first, "gone.bin", b"gone", KEPT)
     assert delete(first, "gone.bin").status == 204
+    upload = Upload(first, "parts.bin", KEPT)
+    upload.put(1, b"part")
     assert first.stop() == 0
     second = start_server(tmp_path, "--writable")
     assert kept(head(second, key("kept.bin"))) == KEPT
+    upload.server = second
+    upload.complete()
+    assert kept(head(second, key("parts.bin"))) == KEPT
     made(second, "gone.bin", b"gone")
     assert head(second, key("gone.bin"))["x-amz-meta-name"] is None
 

@@ -11,6 +11,7 @@
 #include "base/metrics.h"
 #include "base/server.h"
 #include "s3/write/s3api_records.h"
+#include "s3/write/s3api_write_checks.h"
 #include "upload/shared/publication.h"
 
 void s3api_completion_free(struct s3api_completion *completion)
@@ -281,6 +282,8 @@ static bool publish(struct s3api_completion *completion, struct staged_file **fi
         return false;
     *file = NULL;
     completion->published = publication.published;
+    s3api_keep_fields(upload->kept.server, upload->kept.entry.model, &completion->published,
+                      upload->terms.metadata);
     return true;
 }
 

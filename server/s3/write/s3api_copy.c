@@ -15,7 +15,6 @@
 #include "s3/write/s3api_copy_source.h"
 #include "s3/write/s3api_write_checks.h"
 #include "store/staging.h"
-#include "upload/shared/current_model.h"
 #include "upload/shared/publication.h"
 #include "upload/shared/write_checks.h"
 
@@ -25,7 +24,7 @@ struct object_copy {
     struct s3api_copy_source source;
     char path[MODEL_NAME_MAX + 1];
     bool replaces_fields;
-    struct s3api_meta_fields fields; /* of the request, or of the source */
+    char *fields; /* of the request, or of the source (s3api_meta.h) */
     struct publication publication;
     bool was_run;
     struct failure failure; /* besides that of the source */
@@ -37,7 +36,7 @@ static void free_copy(void *thing)
 
     s3api_copy_source_close(&copy->source);
     staged_file_close(copy->publication.stored);
-    s3api_meta_fields_free(&copy->fields);
+    free(copy->fields);
 }
 
 /* --- before the work --- */
@@ -159,16 +158,12 @@ static bool store_copy(struct object_copy *copy)
 static void keep_fields(struct object_copy *copy)
 {
     struct server *server = copy->publication.server;
-    const struct published *published = &copy->publication.published;
 
     assert(copy->publication.stored == NULL && copy->source.file != NULL);
     if (!copy->replaces_fields)
-        (void)s3api_meta_find(server->s3_meta, copy->source.path, &copy->source.file->identity,
-                              &copy->fields);
-    if (published->etag[0] == '\0')
-        return;
-    s3api_meta_keep(server->s3_meta, copy->path, &published->identity, &copy->fields);
-    file_note_changed(server);
+        copy->fields =
+            s3api_meta_find(server->s3_meta, copy->source.path, &copy->source.file->identity);
+    s3api_keep_fields(server, copy->path, &copy->publication.published, copy->fields);
 }
 
 static void work(struct request *request)

@@ -9,6 +9,7 @@
 #include "base/server.h"
 #include "http/exchange/s3api_error.h"
 #include "http/fields/checksums.h"
+#include "s3/s3api_meta.h"
 #include "s3/s3api_xml.h"
 #include "s3/write/handlers.h"
 #include "s3/write/s3api_completion.h"
@@ -126,7 +127,8 @@ void s3api_create_multipart_begin(struct request *request)
     create->key = key;
     request_hold(request, create, free_create);
     registry_client(request, create->client);
-    (void)read_checksum(request, &create->terms);
+    if (read_checksum(request, &create->terms))
+        (void)s3api_meta_read(request, key, &create->terms.metadata);
 }
 
 static void work_create(struct request *request)

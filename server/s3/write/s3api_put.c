@@ -1,5 +1,6 @@
 /* PutObject: what a PUT to /files does, with S3's body, checks and answer. */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "http/exchange/s3api_error.h"
@@ -8,7 +9,6 @@
 #include "s3/write/handlers.h"
 #include "s3/write/s3api_body.h"
 #include "s3/write/s3api_write_checks.h"
-#include "upload/shared/current_model.h"
 #include "upload/shared/write_checks.h"
 #include "upload/whole/whole_put.h"
 
@@ -16,7 +16,7 @@ struct object_put {
     struct whole_put put; /* first: the context of the request */
     struct s3api_body body;
     const struct body_receiver *inner;
-    struct s3api_meta_fields fields;
+    char *fields; /* that the object keeps (s3api_meta.h) */
 };
 
 /* --- the body --- */
@@ -62,16 +62,12 @@ static bool check(struct whole_put *put)
     return false;
 }
 
-/* Responses that were sent meanwhile lack the fields, so they must not be used again. */
 static void keep_fields(struct whole_put *put)
 {
     const struct object_put *object = (struct object_put *)put;
-    const struct published *published = &put->publication.published;
 
-    if (put->state != PUT_PUBLISHED || published->etag[0] == '\0')
-        return;
-    s3api_meta_keep(put->server->s3_meta, put->name, &published->identity, &object->fields);
-    file_note_changed(put->server);
+    if (put->state == PUT_PUBLISHED)
+        s3api_keep_fields(put->server, put->name, &put->publication.published, object->fields);
 }
 
 static void free_rest(struct whole_put *put)
@@ -79,7 +75,7 @@ static void free_rest(struct whole_put *put)
     struct object_put *object = (struct object_put *)put;
 
     s3api_body_free(&object->body);
-    s3api_meta_fields_free(&object->fields);
+    free(object->fields);
 }
 
 static const struct whole_put_ops ops = {.check = check, .end = keep_fields, .free = free_rest};

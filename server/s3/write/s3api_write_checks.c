@@ -1,4 +1,5 @@
-/* The checks of upload/shared/write_checks.h, for keys and entity tags of S3. */
+/* The checks of upload/shared/write_checks.h, for keys and entity tags of S3; and the fields that
+ * objects keep. */
 #include "s3/write/s3api_write_checks.h"
 
 #include <assert.h>
@@ -6,6 +7,7 @@
 #include "base/server.h"
 #include "http/exchange/s3api_error.h"
 #include "http/exchange/s3api_fields.h"
+#include "s3/s3api_meta.h"
 #include "s3/s3api_request.h"
 #include "s3/s3api_xml.h"
 #include "upload/shared/current_model.h"
@@ -71,4 +73,15 @@ bool s3api_refuse_preconditions(struct request *request, const char *path,
         s3api_problem(request, S3API_PRECONDITION_FAILED,
                       "the current object does not meet the request's preconditions");
     return true;
+}
+
+/* Responses that were sent meanwhile lack the fields, so they must not be used again. */
+void s3api_keep_fields(struct server *server, const char *path, const struct published *published,
+                       const char *fields)
+{
+    /* Without a tag, another client has replaced or removed the object. */
+    if (published->etag[0] == '\0')
+        return;
+    s3api_meta_keep(server->s3_meta, path, &published->identity, fields);
+    file_note_changed(server);
 }

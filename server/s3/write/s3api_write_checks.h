@@ -1,10 +1,11 @@
-/* Checks that all writes of the S3 API share, before a byte of the body is read. The functions
- * named refuse return true if they have replied. */
+/* Shared by all writes of the S3 API: checks before a byte of the body is read, and the fields that
+ * are kept afterwards. The functions named refuse return true if they have replied. */
 #ifndef S3_WRITE_S3API_WRITE_CHECKS_H
 #define S3_WRITE_S3API_WRITE_CHECKS_H
 
 #include "http/exchange/request.h"
 #include "http/fields/conditional.h"
+#include "upload/shared/published.h"
 
 /* Finds the key of a write, and refuses it on a read-only server, and if the client may not use the
  * key. *out_is_folder: the key ends with "/", and *out_key lacks that slash; NULL: such keys are
@@ -22,5 +23,9 @@ struct preconditions s3api_preconditions(struct request *request);
  * ends with NUL. */
 bool s3api_refuse_preconditions(struct request *request, const char *path,
                                 const struct preconditions *preconditions);
+
+/* Keeps the fields of an object that was published (s3api_meta.h; NULL: none). On a worker. */
+void s3api_keep_fields(struct server *server, const char *path, const struct published *published,
+                       const char *fields);
 
 #endif
