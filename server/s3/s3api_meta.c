@@ -273,7 +273,7 @@ void s3api_meta_keep(struct s3api_meta *meta, const char *path,
     bool has_changed;
 
     assert(fields == NULL || is_sound(fields));
-    /* The order of the records is that of the changes. */
+    /* The records must have the order of the changes. */
     pthread_mutex_lock(&meta->saving);
     pthread_mutex_lock(&meta->lock);
     has_changed = fields != NULL || find(meta, path) != NULL;

@@ -33,7 +33,7 @@ struct reading {
     unsigned count;
 };
 
-/* Names are in lower case, as SDKs expect those of metadata. */
+/* Names are in lower case, because SDKs expect that of metadata. */
 static void add(struct reading *reading, const char *name, const char *value)
 {
     for (const char *at = name; *at != '\0'; at++) {
@@ -105,7 +105,7 @@ static void add_others(struct reading *reading, struct zt_text key)
 
         if (value != NULL && i == CONTENT_ENCODING)
             value = codings_of(reading->request, value);
-        /* The reply has the type that follows from the key without being told. */
+        /* The type that follows from the key need not be kept. */
         if (value == NULL || value[0] == '\0' ||
             (i == CONTENT_TYPE && strcmp(value, stored_media_type(key)) == 0))
             continue;

@@ -1,5 +1,5 @@
-/* CopyObject: the bytes are copied inside the file system if possible, hashed if their digest is
- * not known, and published as those of any other write. */
+/* CopyObject: copies the bytes, inside the file system if possible, hashes them if their digest is
+ * not known, and publishes the copy like any other upload. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ struct object_copy {
     char *fields; /* of the request, or of the source (s3api_meta.h) */
     struct publication publication;
     bool was_run;
-    struct failure failure; /* besides that of the source */
+    struct failure failure; /* unless the source failed */
 };
 
 static void free_copy(void *thing)

@@ -98,7 +98,7 @@ static bool fail_open(struct s3api_copy_source *source, enum zt_status status)
     return fail(source, S3API_INTERNAL_ERROR, "the source cannot be read");
 }
 
-/* As when reading (RFC 9110 section 13.2.2), but where a read would get 304 a copy fails. */
+/* Evaluated as for a read (RFC 9110 section 13.2.2), but a copy also fails instead of a 304. */
 static bool conditions_hold(const struct s3api_copy_source *source)
 {
     const struct file_identity *identity = &source->file->identity;

@@ -16,7 +16,7 @@ bool s3api_refuse_key(struct request *request, struct zt_text *out_key, bool *ou
  * key, so that no client believes that it was done. */
 bool s3api_refuse_unsupported(struct request *request);
 
-/* Reads the preconditions of a write, whose tags are those of this API. */
+/* Reads the preconditions of a write, with tags of this API. */
 struct preconditions s3api_preconditions(struct request *request);
 
 /* Checks them against the current file. If the store is remote, only publication checks them. path

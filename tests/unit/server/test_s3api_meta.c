@@ -1,5 +1,5 @@
-/* Fields that objects keep: by version, within a bound, and over a restart with a whole or a damaged
- * ledger. */
+/* Fields that objects keep: by version, within a bound, and after a restart with a whole or a
+ * damaged ledger. */
 #include "tests.h"
 
 #include <dirent.h>
