@@ -56,11 +56,11 @@ static enum file_found take_generation(struct request *request, struct file_sear
 {
     struct representation *reply = &request->reply;
 
-    request->generation = generation;
-    request->is_unwritten = generation_is_unwritten;
     request_hold(request, generation, generation_release);
     if (!sees_generation(request, generation) || generation_is_split(generation))
         return FILE_FOUND_NONE;
+    request->generation = generation;
+    request->is_unwritten = generation_is_unwritten;
     if (generation->source == NULL) {
         problem_reply_error(request, generation->error);
         return FILE_FOUND_FAILED;

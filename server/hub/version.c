@@ -15,6 +15,7 @@
 #include "hub/version_views.h"
 #include "tree/tree_listing.h"
 #include "views/model_view.h"
+#include "views/view_digest.h"
 #include "zt/digest.h"
 
 /* Limits of hashing for a request. Small: done at once, so that a folder of settings has its final
@@ -68,7 +69,7 @@ static void write_text(const struct hub_version *version, const struct hub_file 
     else
         write_tag(&source->identity, text);
     if (file->view != NULL)
-        version_view_text(file, text, out_text);
+        view_text(file->view, file->part, text, out_text);
     else
         strcpy(out_text, text);
 }

@@ -6,18 +6,14 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "api/export_reply.h"
 #include "base/server.h"
-#include "catalog/catalog.h"
-#include "derived/export_source.h"
-#include "digests/file_hashes.h"
 #include "views/model_view.h"
+#include "views/view_digest.h"
 
 #define ONLY              "model"
 #define SAFETENSORS       ".safetensors"
@@ -25,22 +21,6 @@
 #define GGUF              ".gguf"
 #define PROJECTOR         "mmproj"
 #define DRAFTER           "mtp-"
-
-void version_view_text(const struct hub_file *file, const char *source,
-                       char out_text[VIEW_TEXT_SIZE])
-{
-    const struct model_view *view = file->view;
-    char what[64];
-
-    assert(file->part == VIEW_INDEX || file->part < view->part_count);
-    if (file->part == VIEW_INDEX)
-        snprintf(what, sizeof(what), "index of %" PRIu32, view->part_count);
-    else
-        snprintf(what, sizeof(what), "%" PRIu32 "+%" PRIu32, view->parts[file->part].first,
-                 view->parts[file->part].count);
-    snprintf(out_text, VIEW_TEXT_SIZE, "view %d.%d of %s, %016" PRIx64 ": %s", MODEL_VIEW_REVISION,
-             EXPORT_REVISION, source, view->manifest_hash, what);
-}
 
 /* --- the models --- */
 
@@ -76,60 +56,11 @@ static struct model_view *find_view(struct server *server, const struct hub_vers
     return view;
 }
 
-/* --- hashes --- */
-
-static void hold_view(void *thing)
-{
-    model_view_hold(thing);
-}
-
-static void release_view(void *thing)
-{
-    model_view_release(thing);
-}
-
-static enum zt_status open_part(const struct hash_made *made, struct server *server,
-                                struct zt_source **out_source, struct zt_error *error)
-{
-    const struct model_view *view = made->thing;
-    const struct export_query query = model_view_query(view, made->part);
-    struct generation *generation = catalog_update(server->catalog, view->path);
-    enum zt_status status;
-
-    if (generation == NULL || !model_view_is_from(view, generation))
-        status = zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "the model has been replaced");
-    else
-        status = export_source_open(server, generation, &query, out_source, error);
-    generation_release(generation);
-    return status;
-}
-
-/* Remote models are only hashed if that fetches few bytes. */
-static bool may_hash(struct server *server, const struct hub_file *file)
-{
-    return !store_is_remote(server->store) || file->identity.size_bytes <= HASH_FETCHED_MAX;
-}
-
 /* Finds the hash of a view's file. If it is unknown, it is computed after the model's hash. */
 static void find_hash(struct server *server, const struct hub_file *model, struct hub_file *file)
 {
-    static const struct hash_made_ops ops = {hold_view, release_view, open_part,
-                                             export_source_is_still};
-    const struct hash_made made = {&ops, file->view, file->part};
-    char name[MODEL_PATH_SIZE + VIEW_TEXT_SIZE];
-    char text[VIEW_TEXT_SIZE];
-
-    if (file->part == VIEW_INDEX) {
-        file->has_sha256 = true;
-        memcpy(file->sha256, file->view->index_sha256, sizeof(file->sha256));
-        return;
-    }
-    version_view_text(file, "it", text);
-    /* No stored file can have this path, because the model is a file and not a folder. */
-    snprintf(name, sizeof(name), "%s/%s", file->view->path, text);
-    file->has_sha256 = file_hashes_find(server->hashes, name, &file->identity, file->sha256);
-    if (!file->has_sha256 && model->has_sha256 && may_hash(server, file))
-        file_hashes_want_made(server->hashes, name, &file->identity, &made);
+    file->has_sha256 =
+        view_digest_find(server, file->view, file->part, model->has_sha256, file->sha256);
 }
 
 /* --- names --- */

@@ -15,10 +15,4 @@ void version_views_free(struct hub_version *version);
  * "X.safetensors". Returns NULL for any other path. */
 const struct hub_file *version_views_second(const struct hub_version *version, struct zt_text path);
 
-/* Writes the text that represents a view's bytes in a commit, from its model's manifest and the
- * objects in it. source is the text that represents the model's bytes. */
-#define VIEW_TEXT_SIZE 160
-void version_view_text(const struct hub_file *file, const char *source,
-                       char out_text[VIEW_TEXT_SIZE]);
-
 #endif
