@@ -24,6 +24,7 @@ bool client_may_read_file(const struct request *request, struct zt_text path)
 
 static struct zt_text path_of(const struct file_search *search)
 {
+    assert(search->path != NULL && search->path[search->length] == '\0');
     return (struct zt_text){search->path, search->length};
 }
 
@@ -56,6 +57,7 @@ static enum file_found take_generation(struct request *request, struct file_sear
 {
     struct representation *reply = &request->reply;
 
+    assert(search->identity == NULL && request->generation == NULL);
     request_hold(request, generation, generation_release);
     if (!sees_generation(request, generation) || generation_is_split(generation))
         return FILE_FOUND_NONE;
@@ -110,6 +112,7 @@ static void open_on_worker(struct request *request)
 
 static enum file_found take_opened(struct request *request, struct file_search *search)
 {
+    assert(search->was_opened && request->file == NULL);
     if (search->is_folder)
         return FILE_FOUND_FOLDER;
     if (search->status == ZT_NOT_FOUND)

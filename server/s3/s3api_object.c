@@ -196,6 +196,7 @@ static void find_view(struct request *request)
 {
     struct object *object = request->context;
 
+    assert(object->has_no_file && request->generation == NULL);
     model_view_release(object->model_view);
     object->model_view = s3api_view_find(request->server, object->key, &object->view.part);
 }
@@ -236,6 +237,7 @@ static enum outcome reply_view(struct request *request, struct object *object)
     const struct model_view *view = object->model_view;
     char etag[S3API_ETAG_SIZE];
 
+    assert(view != NULL && request->generation != NULL);
     object->view.view = view;
     object->view.write_index = write_index;
     if (view_reply(request, &object->view) == OUTCOME_WAITING)
@@ -254,6 +256,7 @@ static enum outcome find_model(struct request *request, struct object *object)
 {
     const struct model_view *view = object->model_view;
 
+    assert(object->has_no_file && object->looks > 0);
     if (view == NULL || !client_may_read_file(request, zt_text_from(view->path)))
         return reply_none(request);
     if (request->generation != NULL)

@@ -63,6 +63,7 @@ static bool fits(struct request *request, const struct s3api_operation *operatio
                                    ? METHOD_GET
                                    : request->method;
 
+    assert(operation->operation.handle != NULL);
     return operation->method == method && has(request, operation->parameter) &&
            has(request, operation->second) &&
            (operation->header == NULL || request_header(request, operation->header) != NULL);

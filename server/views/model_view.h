@@ -71,7 +71,7 @@ void model_view_name(const struct model_view *view, uint32_t part, char out_name
 /* Returns the export that makes the bytes of a part. */
 struct export_query model_view_query(const struct model_view *view, uint32_t part);
 
-/* Writes the text of the index. generation must be the one that the view was made from. */
+/* Writes the text of the index. The view must have been made from this generation. */
 void model_view_write_index(const struct model_view *view, const struct generation *generation,
                             struct json *json);
 

@@ -43,6 +43,7 @@ static enum zt_status open_part(const struct hash_made *made, struct server *ser
     struct generation *generation = catalog_update(server->catalog, view->path);
     enum zt_status status;
 
+    assert(made->part < view->part_count);
     if (generation == NULL || !model_view_is_from(view, generation))
         status = zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "the model has been replaced");
     else
@@ -72,6 +73,7 @@ bool view_digest_find(struct server *server, struct model_view *view, uint32_t p
         memcpy(out_sha256, view->index_sha256, SHA256_BYTES);
         return true;
     }
+    assert(part < view->part_count);
     identity.size_bytes = view->parts[part].length;
     view_text(view, part, "it", text);
     /* No stored file can have this path, because the model is a file and not a folder. */

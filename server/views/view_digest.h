@@ -1,5 +1,5 @@
-/* SHA-256 digests of the files of views. They are computed in the background, like those of stored
- * files, and shared by all APIs. */
+/* SHA-256 digests of the files of views. They are computed in the background, as for stored files,
+ * and shared by all APIs. */
 #ifndef VIEWS_VIEW_DIGEST_H
 #define VIEWS_VIEW_DIGEST_H
 

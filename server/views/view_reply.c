@@ -35,6 +35,7 @@ enum view_model view_find_model(struct request *request, const struct model_view
 
 void view_reply_write_index(const struct request *request, const struct view_reply *reply)
 {
+    assert(reply->part == VIEW_INDEX && reply->json != NULL);
     model_view_write_index(reply->view, request->generation, reply->json);
 }
 
@@ -43,6 +44,7 @@ static enum outcome reply_index(struct request *request, struct view_reply *inde
     struct representation *reply = &request->reply;
     struct zt_error error;
 
+    assert(index->write_index != NULL && index->view->part_count > 1);
     if (index->json == NULL) {
         index->json = json_reply_new(request, false);
         return index->json != NULL ? request_work(request, index->write_index) : OUTCOME_READY;
@@ -67,6 +69,7 @@ enum outcome view_reply(struct request *request, struct view_reply *reply)
     assert(request->generation != NULL);
     if (reply->part == VIEW_INDEX)
         return reply_index(request, reply);
+    assert(reply->part < reply->view->part_count);
     if (!reply->is_export) {
         reply->export.query = model_view_query(reply->view, reply->part);
         reply->is_export = true;

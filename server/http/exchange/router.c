@@ -360,6 +360,7 @@ static enum target_form find_place(const struct request *request, struct place *
     struct zt_text rest;
     const enum target_form form = target_path(request_target(request), &path);
 
+    assert(config != NULL);
     if (form != TARGET_PATH)
         return form;
     path = path_below(path, config->base_path);

@@ -33,6 +33,7 @@ bool s3api_wants_checksum(struct request *request)
     const struct request_state *state = request_state_const(request);
     const char *mode = request_header(request, "x-amz-checksum-mode");
 
+    assert(!state->ranged || state->parts_type != NULL || state->range.length > 0);
     return is_one_part(state) && state->range.length <= HASHED_MAX && mode != NULL &&
            strcasecmp(mode, "ENABLED") == 0;
 }
@@ -58,6 +59,7 @@ const char *s3api_checksum(struct request *request, bool *out_is_whole)
                                                             : NULL;
     char *text;
 
+    assert(!state->ranged || state->parts_type != NULL || state->range.length <= reply->length);
     *out_is_whole = !state->ranged;
     if (sha256 == NULL || reply->status != 200 || state->parts_type != NULL)
         return NULL;

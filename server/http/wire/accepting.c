@@ -24,6 +24,7 @@ static void refuse_starved(void *context, int descriptor)
     const struct connection refused = {.descriptor = descriptor, .kept = -1};
     const struct mhd *mhd = context;
 
+    assert(descriptor >= 0);
     metric_add(METRIC_CONNECTIONS_REFUSED_LIMIT, 1);
     if (mhd->server->tls == NULL)
         direct_problem_send(&refused, PROBLEM_OVERLOADED,
@@ -63,6 +64,7 @@ static bool accept_client(struct mhd *mhd, int listening)
     const int descriptor = reserve_accept(listening, &peer, &length);
     const int os_error = errno;
 
+    assert(listening >= 0 && mhd_is_own_thread(mhd));
     if (descriptor < 0 && reserve_is_needed(os_error)) {
         accepting_note_starved(mhd);
         refuse_waiting(mhd, listening);
@@ -78,6 +80,7 @@ static bool accept_client(struct mhd *mhd, int listening)
 
 void accepting_serve(struct mhd *mhd, int listening)
 {
+    assert(mhd->starved_ms != 0 || mhd->connections.first == NULL);
     reserve_fill(&mhd->reserve);
     for (unsigned i = 0; i < ACCEPTED_MOST; i++) {
         if (listening < 0 || !reserve_is_awaited(listening)) {
@@ -94,6 +97,7 @@ void accepting_serve(struct mhd *mhd, int listening)
 
 void accepting_on_s3_client(void *context)
 {
+    assert(((struct mhd *)context)->s3_socket >= 0);
     ((struct mhd *)context)->s3_is_awaited = true;
 }
 

@@ -204,6 +204,7 @@ static bool write_problem(enum problem_form form, enum problem problem, const ch
     struct xml_writer xml = {.text = {.bytes = NULL}};
     bool fits;
 
+    assert(detail != NULL && id[0] != '\0');
     json_init(&json, false);
     if (form == PROBLEM_FORM_S3) {
         s3api_error_write(&xml, s3api_error_of(problem), detail, NULL, id);

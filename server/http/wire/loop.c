@@ -84,6 +84,7 @@ static struct watch *new_watch(void (*ready)(void *context), void *context)
 {
     struct watch *watch = malloc(sizeof(*watch));
 
+    assert(ready != NULL);
     if (watch != NULL)
         *watch = (struct watch){.ready = ready, .context = context};
     return watch;
