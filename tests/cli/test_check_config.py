@@ -8,6 +8,7 @@ import pytest
 
 from certificates import Authority
 from clients import Client, write_tokens
+from s3_sign import Key as AccessKey, write_keys as write_access_keys
 from server_process import PROGRAM
 from web_tokens import AUDIENCE, ISSUER, Key, write_keys
 
@@ -26,11 +27,12 @@ def good(tmp_path_factory):
         "tls.cert": certificate.cert,
         "tls.key": certificate.key,
         "tls.client_ca": authority.cert,
+        "s3.keys": write_access_keys(folder / "keys", AccessKey("a")),
     }
 
 
 def write_settings(folder, files):
-    settings = {"listen": "127.0.0.1:0", "auth": {"issuer": ISSUER, "audience": AUDIENCE}, "tls": {}}
+    settings = {"listen": "127.0.0.1:0", "auth": {"issuer": ISSUER, "audience": AUDIENCE}, "tls": {}, "s3": {}}
     for key, path in files.items():
         group, _, name = key.rpartition(".")
         (settings[group] if group else settings)[name] = str(path)
@@ -50,6 +52,7 @@ BROKEN = {
     "tls.key": (b"no key", "there is no private key (PEM) in it"),
     "tls.client_ca": (b"", "there is no certificate (PEM) in it"),
     "root": (b"a file", "Not a directory"),
+    "s3.keys": (b"a short read\n", "line 1: the second field is the secret"),
 }
 
 
@@ -64,6 +67,7 @@ def test_a_broken_file_is_refused_in_the_words_of_serve(refused, good, tmp_path,
     content, words = BROKEN[key]
     broken = tmp_path / "broken"
     broken.write_bytes(content)
+    broken.chmod(0o600)
     settings = write_settings(tmp_path, {**good, key: broken})
     line = refused("check-config", settings)
     assert str(broken) in line and words in line
@@ -86,6 +90,7 @@ def test_a_broken_file_is_found_even_if_all_others_are_missing(ztserve, good, tm
     content, words = BROKEN[key]
     broken = tmp_path / "broken"
     broken.write_bytes(content)
+    broken.chmod(0o600)
     files = {other: tmp_path / "absent" for other in good}
     result = ztserve("check-config", write_settings(tmp_path, {**files, key: broken}))
     assert result.status == 2 and result.output == ""

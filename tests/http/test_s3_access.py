@@ -289,6 +289,12 @@ def test_lists_have_only_what_the_globs_match(limited):
     assert b"<Key>team/deep/b.bin</Key>" in text and b"<Key>shared.bin</Key>" in text
 
 
+def test_uploads_outside_the_globs_are_not_listed(limited):
+    assert limited.all.ask(limited, "POST", "/s3/models/other/parts.bin?uploads", body=b"").status == 200
+    assert b"parts.bin" in limited.all.get(limited, "/s3/models?uploads").body
+    assert b"parts.bin" not in limited.some.get(limited, "/s3/models?uploads").body
+
+
 def test_writes_outside_the_globs_are_refused(limited):
     inside = limited.some.ask(limited, "PUT", "/s3/models/team/new.bin", body=b"new")
     assert inside.status == 200, inside
