@@ -164,8 +164,9 @@ class Context:
             process.kill()
             process.wait()
 
-    def start_load(self, target, connections, seconds=None, requests=None, launcher=(), warm=None, discard=False):
-        """With requests, it ends after so many answers and does not warm up. With discard, the client does not copy bodies."""
+    def start_load(self, target, connections, seconds=None, requests=None, launcher=(), warm=None, discard=False, vary=False):
+        """With requests, it ends after so many answers and does not warm up. With discard, the client does not copy bodies.
+        With vary, no two requests are the same."""
         command = [*launcher, *pinned(self.client_processor), str(self.build / "bench-load")]
         command += ["--address", target.server.address, "--port", str(target.server.port)]
         for pid in target.server.pids():
@@ -176,6 +177,8 @@ class Context:
             command += ["--tls", target.tls]
         if discard:
             command += ["--discard", "1"]
+        if vary:
+            command += ["--vary", "1"]
         if requests is None:
             command += ["--seconds", str(seconds or self.seconds)]
             command += ["--warm", str(self.warm_seconds if warm is None else warm)]

@@ -31,10 +31,14 @@
 #define STEPS     (1 << STEP_BITS)
 #define BUCKETS   (64 * STEPS)
 
+#define TURN_FIELD  "X-Turn: 0000000000\r\n"
+#define TURN_DIGITS 10
+
 static const char usage[] =
     "usage: bench-load [--address A] --port P [--seconds S] [--warm S] [--requests N]\n"
     "                  [--connections N] [--pid PID]... [--kernel PID]... [--tls SUITE]\n"
-    "                  [--discard 1] [--header FIELD]... --get PATH\n"
+    "                  [--discard 1] [--vary 1] [--header FIELD]... --get PATH\n"
+    "With --vary, a number in a field makes each request differ from all others.\n"
     "Ends after S seconds, on SIGTERM, or after N answers (then without --warm). What comes in "
     "the\n"
     "first S seconds of --warm is not counted. The processor time of each PID is taken for the "
@@ -74,6 +78,9 @@ struct load {
     char fields[1024];
     char request[2560];
     size_t request_length;
+    bool varies;
+    char *turn; /* the number in the request that makes it differ from the others; NULL: none */
+    uint64_t turns;
     struct clocks servers;
     struct clocks kernel;
     SSL_CTX *tls;
@@ -178,10 +185,20 @@ static void fail_tls(const char *what)
     exit(1);
 }
 
-static void send_request(const struct load *load, struct peer *peer)
+static void vary_request(struct load *load)
+{
+    uint64_t left = load->turns++;
+
+    for (int i = TURN_DIGITS; i-- > 0; left /= 10)
+        load->turn[i] = (char)('0' + left % 10);
+}
+
+static void send_request(struct load *load, struct peer *peer)
 {
     ssize_t sent;
 
+    if (load->varies)
+        vary_request(load);
     peer->in_body = false;
     peer->header_length = 0;
     peer->sent_ns = now_ns();
@@ -386,6 +403,8 @@ static bool take_option(struct load *load, const char *name, const char *value)
         add_pid(&load->kernel, atoi(value));
     else if (strcmp(name, "--tls") == 0)
         use_tls(load, value);
+    else if (strcmp(name, "--vary") == 0)
+        load->varies = true;
     else if (strcmp(name, "--discard") == 0)
         load->body_flags = atoi(value) != 0 ? MSG_TRUNC : 0;
     else
@@ -398,9 +417,11 @@ static bool take_arguments(struct load *load, int argc, char **argv)
     for (int i = 1; i < argc; i += 2)
         if (i + 1 == argc || !take_option(load, argv[i], argv[i + 1]))
             return false;
-    load->request_length =
-        (size_t)snprintf(load->request, sizeof(load->request),
-                         "GET %s HTTP/1.1\r\nHost: bench\r\n%s\r\n", load->path, load->fields);
+    load->request_length = (size_t)snprintf(
+        load->request, sizeof(load->request), "GET %s HTTP/1.1\r\nHost: bench\r\n%s%s\r\n",
+        load->path, load->fields, load->varies ? TURN_FIELD : "");
+    if (load->varies)
+        load->turn = load->request + load->request_length - TURN_DIGITS - strlen("\r\n\r\n");
     return load->path[0] != '\0' && load->address.sin_port != 0 && load->connections > 0;
 }
 

@@ -133,6 +133,15 @@ def small_range(context):
     yield from small(context, "range", "range of 4 KiB", range_sides(context, 4096), (1.0, 1.3, 1.3, 1.2))
 
 
+@workload("distinct", "small requests of which no two are the same")
+def distinct(context):
+    """Not judged: how much the other rows owe to answers that are kept for the same request."""
+    for what, sides in (("manifest of 1 KiB", manifest_sides(context)), ("range of 4 KiB", range_sides(context, 4096))):
+        for connections in SMALL_CONNECTIONS[1:]:
+            row = named(what, connections) + ", no two requests the same"
+            yield from compare(context, "distinct", row, sides, connections, "requests", (None, None), vary=True)
+
+
 def per_both(results):
     """Bytes a second of processor time of server, client, and the kernel's threads that work for both."""
     sides = ("server_seconds", "kernel_seconds", "client_seconds")
