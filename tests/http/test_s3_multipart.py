@@ -11,7 +11,7 @@ import zlib
 import pytest
 from containers import dense, pattern, zt1
 from s3_parts import NAMESPACE, UNIT, Upload, code_of, listed_uploads, part_data, stored, text_of, url
-from wire import ask, connect, eventually, get, read_until_closed
+from wire import ask, connect, eventually, get, head
 
 keys = (f"folder/file{number}.bin" for number in itertools.count())
 
@@ -329,6 +329,18 @@ def crc32(data):
     return base64.b64encode(zlib.crc32(data).to_bytes(4, "big")).decode()
 
 
+def test_fields_of_the_creation_are_kept_with_the_file(tmp_path, start_server):
+    server = start_server(tmp_path, "--writable")
+    fields = {"x-amz-meta-mtime": "17.5", "Content-Type": "text/x-test", "Cache-Control": "max-age=7"}
+    upload = Upload(server, "a.txt", fields)
+    upload.put(1, b"x", {"Content-Type": "application/octet-stream", "x-amz-meta-mtime": "1"})
+    assert server.stop() == 0
+    server = upload.server = start_server(tmp_path, "--writable")
+    upload.complete()
+    answer = head(server, url("a.txt"))
+    assert {name: answer[name] for name in fields} == fields
+
+
 def test_whole_checksum_is_answered_in_the_form_asked_for_and_verified(server):
     data = {1: part_data(1), 2: b"end"}
     whole = b"".join(data.values())
@@ -360,3 +372,37 @@ def test_body_of_a_completion_is_verified(server):
 def test_impossible_checksums_are_refused(server, algorithm, kind):
     fields = {"x-amz-checksum-algorithm": algorithm, **({"x-amz-checksum-type": kind} if kind else {})}
     assert code_of(ask(server, "POST", url(next(keys)) + "?uploads", fields)) == (400, "InvalidRequest")
+
+
+# --- parts that are copied ---
+
+
+def copy_part(upload, number, source, fields=None):
+    answer = ask(upload.server, "PUT", upload.target(f"&partNumber={number}"), {"x-amz-copy-source": source, **(fields or {})})
+    if answer.status == 200:
+        assert ElementTree.fromstring(answer.body).tag == NAMESPACE + "CopyPartResult"
+        upload.etags[number] = text_of(answer, "ETag")
+    return code_of(answer)
+
+
+def test_parts_are_copied_from_objects(server):
+    source = Upload(server, "folder/source é.bin")
+    source.put(1, part_data(1))
+    source.put(2, part_data(2))
+    etag = text_of(source.complete(), "ETag")
+    whole = part_data(1) + part_data(2)
+    name = "models/folder/source%20%C3%A9.bin"
+    upload = Upload(server, next(keys))
+    assert copy_part(upload, 2, "/" + name, {"x-amz-copy-source-range": f"bytes=7-{UNIT + 6}"}) == (200, None)
+    assert copy_part(upload, 1, name, {"x-amz-copy-source-if-match": etag}) == (200, None)
+    upload.put(3, b"end")
+    upload.complete()
+    assert stored(server, upload.key) == whole + whole[7 : UNIT + 7] + b"end"
+    for fields, expected in (
+        ({"x-amz-copy-source-range": f"bytes=0-{2 * UNIT}"}, (416, "InvalidRange")),
+        ({"x-amz-copy-source-range": "bytes=1-0"}, (400, "InvalidArgument")),
+        ({"x-amz-copy-source-range": "bytes=-5"}, (400, "InvalidArgument")),
+        ({"x-amz-copy-source-if-none-match": etag}, (412, "PreconditionFailed")),
+    ):
+        assert copy_part(Upload(server, next(keys)), 1, name, fields) == expected, fields
+    assert copy_part(Upload(server, next(keys)), 1, "models/none") == (404, "NoSuchKey")

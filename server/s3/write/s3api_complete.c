@@ -8,6 +8,7 @@
 #include "http/exchange/authorize.h"
 #include "http/exchange/json_body.h"
 #include "http/exchange/s3api_error.h"
+#include "s3/s3api_meta.h"
 #include "s3/s3api_xml.h"
 #include "s3/write/handlers.h"
 #include "s3/write/s3api_body.h"
@@ -139,18 +140,44 @@ static bool read_body(struct request *request, struct complete *complete)
 
 /* --- the end --- */
 
-/* After a restart, the tag is that of the current file. */
-static void find_etag(struct request *request, struct complete *complete)
+/* Finds the version that was published; after a restart, the current file. *out_is_same: it
+ * certainly has the published bytes. */
+static bool find_version(struct request *request, const struct s3api_completion *completion,
+                         struct file_identity *out_identity, bool *out_is_same)
 {
-    const struct published *published = &complete->completion.published;
+    const struct published *published = &completion->published;
+    const char *path = completion->upload->kept.entry.model;
     struct failure ignored = {.is_set = false};
-    const char *path = complete->completion.upload->kept.entry.model;
     struct current_file found;
 
+    *out_identity = published->identity;
+    *out_is_same = true;
     if (published->etag[0] != '\0')
-        s3api_etag(path, &published->identity, complete->etag);
-    else if (file_find_current(request->server, path, &found, &ignored) && found.exists)
-        s3api_etag(path, &found.identity, complete->etag);
+        return true;
+    if (!file_find_current(request->server, path, &found, &ignored) || !found.exists)
+        return false;
+    *out_identity = found.identity;
+    *out_is_same =
+        found.has_sha256 && memcmp(found.sha256, published->sha256, sizeof(found.sha256)) == 0;
+    return true;
+}
+
+/* The server may have been killed between publication and keeping the fields. */
+static void show(struct request *request, struct complete *complete)
+{
+    const struct s3api_completion *completion = &complete->completion;
+    const struct s3api_upload *upload = completion->upload;
+    struct file_identity identity;
+    bool is_same;
+
+    if (!find_version(request, completion, &identity, &is_same))
+        return;
+    s3api_etag(upload->kept.entry.model, &identity, complete->etag);
+    if (!completion->is_repeated || !is_same)
+        return;
+    s3api_meta_keep(request->server->s3_meta, upload->kept.entry.model, &identity,
+                    upload->terms.metadata);
+    file_note_changed(request->server);
 }
 
 static void work(struct request *request)
@@ -160,7 +187,7 @@ static void work(struct request *request)
     assert(complete->named.count > 0 && !complete->is_published);
     complete->is_published = s3api_completion_run(&complete->completion);
     if (complete->is_published)
-        find_etag(request, complete);
+        show(request, complete);
 }
 
 static enum outcome reply_failed(struct request *request, const struct s3api_completion *completion)

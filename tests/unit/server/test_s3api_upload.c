@@ -27,7 +27,7 @@ static const uint8_t *bytes_of(unsigned seed)
 
 static struct s3api_upload *begin(struct world *world)
 {
-    struct s3api_terms terms = {.algorithm = "CRC32", .metadata = strdup("a b\nc")};
+    struct s3api_terms terms = {.algorithm = "CRC32", .metadata = strdup("x-amz-meta-a\nb c\n")};
     struct failure failure = {.is_set = false};
     struct s3api_upload *upload =
         s3api_upload_begin(&world->server, zt_text_from(KEY), "client", &terms, &failure);
@@ -354,7 +354,7 @@ WITH_UPLOADS(refused_completion_keeps_every_part)
         PROBLEM_PRECONDITION_FAILED);
     upload = after_restart(world, upload);
     assert_int_equal(s3api_upload_state(upload), S3API_UPLOAD_OPEN);
-    assert_string_equal(upload->terms.metadata, "a b\nc");
+    assert_string_equal(upload->terms.metadata, "x-amz-meta-a\nb c\n");
     assert_string_equal(upload->terms.algorithm, "CRC32");
     assert_false(complete(upload, &list).failure.is_set);
     assert_file_is(world, (const struct expected[]){{1, UNIT}, {2, UNIT}, {3, 3}}, 3);

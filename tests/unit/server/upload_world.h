@@ -5,6 +5,7 @@
 #include "model_world.h"
 
 #include "hub/write/staged_objects.h"
+#include "s3/s3api_meta.h"
 #include "s3/write/s3api_upload.h"
 #include "store/staging.h"
 #include "upload/shared/kept_uploads.h"
@@ -19,8 +20,10 @@ static inline void uploads_start(struct world *world)
     struct server *server = &world->server;
 
     server->registry = registry_new(60);
+    server->s3_meta = s3api_meta_new(&world->config);
     server->kept = kept_uploads_new(server, upload_kinds);
     assert_non_null(server->registry);
+    assert_non_null(server->s3_meta);
     assert_non_null(server->kept);
 }
 
@@ -43,6 +46,7 @@ static inline void uploads_stop(struct world *world)
     server->workers = workers_start(2);
     kept_uploads_free(server->kept);
     registry_free(server->registry);
+    s3api_meta_free(server->s3_meta);
 }
 
 static inline int uploads_tear_down(void **state)
