@@ -11,7 +11,7 @@ import zlib
 import pytest
 from containers import dense, pattern, zt1
 from s3_parts import NAMESPACE, UNIT, Upload, code_of, listed_uploads, part_data, stored, text_of, url
-from wire import ask, connect, eventually, get, head
+from wire import ask, at_once, connect, eventually, get, head
 
 keys = (f"folder/file{number}.bin" for number in itertools.count())
 
@@ -110,6 +110,17 @@ def test_completion_that_is_repeated_has_the_same_answer(server):
     assert code_of(upload.try_put(1, b"late")) == (404, "NoSuchUpload")
     assert code_of(get(server, upload.target())) == (404, "NoSuchUpload")
     assert stored(server, upload.key) == b"once"
+
+
+def test_completions_at_once_have_the_same_answer(server):
+    for _ in range(5):
+        upload = Upload(server, next(keys))
+        for number in (1, 2, 3):
+            upload.put(number, part_data(number))
+        answers = at_once(*[upload.try_complete] * 4)
+        assert [answer.status for answer in answers] == [200] * 4
+        assert len({answer.body for answer in answers}) == 1
+        assert stored(server, upload.key) == part_data(1) + part_data(2) + part_data(3)
 
 
 def test_conditions_are_checked_when_the_upload_is_completed(server):

@@ -25,6 +25,7 @@ struct complete {
     struct s3api_named_parts named;
     struct s3api_completion completion;
     bool was_run;
+    bool must_run; /* once another request has ended */
     bool is_published;
     char etag[S3API_ETAG_SIZE];
 };
@@ -245,6 +246,19 @@ static enum outcome reply_published(struct request *request, const struct comple
     return s3api_xml_reply(request, 200, xml);
 }
 
+/* A client repeats a request when it has waited too long for the response to the first. It then
+ * gets the outcome of the first. */
+static enum outcome run_again(struct request *request, struct complete *complete)
+{
+    struct s3api_completion *completion = &complete->completion;
+
+    s3api_completion_free(completion);
+    completion->refusal = S3API_REFUSAL_NONE;
+    completion->failure = (struct failure){.is_set = false};
+    complete->must_run = s3api_upload_await(completion->upload, request_waiter(request));
+    return complete->must_run ? OUTCOME_WAITING : request_work_long(request, work);
+}
+
 enum outcome s3api_complete_multipart(struct request *request)
 {
     struct complete *complete = request->context;
@@ -253,6 +267,12 @@ enum outcome s3api_complete_multipart(struct request *request)
         complete->was_run = true;
         return read_body(request, complete) ? request_work_long(request, work) : OUTCOME_READY;
     }
+    if (complete->must_run) {
+        complete->must_run = false;
+        return request_work_long(request, work);
+    }
+    if (complete->completion.refusal == S3API_REFUSAL_BUSY)
+        return run_again(request, complete);
     if (!complete->is_published)
         return reply_failed(request, &complete->completion);
     return reply_published(request, complete);

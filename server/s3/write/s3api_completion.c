@@ -407,8 +407,13 @@ bool s3api_completion_run(struct s3api_completion *completion)
         return failure_no_memory(&completion->failure, "a list of parts");
     if (find_outcome(completion))
         return true;
-    if (!find_parts(completion) || !s3api_upload_seize(upload, &completion->failure))
+    if (!find_parts(completion))
         return false;
+    if (!s3api_upload_seize(upload, &completion->failure)) {
+        if (completion->failure.is_passing)
+            completion->refusal = S3API_REFUSAL_BUSY;
+        return false;
+    }
     return complete_seized(completion) ? end_published(completion) : end_failed(completion);
 }
 

@@ -9,9 +9,10 @@
 
 /* Why a list of parts is refused. */
 enum s3api_refusal {
-    S3API_REFUSAL_NONE, /* only failure is set */
-    S3API_REFUSAL_PART, /* a part is unknown, or has another tag or checksum */
-    S3API_REFUSAL_SMALL /* a part that is not the last one is too short */
+    S3API_REFUSAL_NONE,  /* only failure is set */
+    S3API_REFUSAL_PART,  /* a part is unknown, or has another tag or checksum */
+    S3API_REFUSAL_SMALL, /* a part that is not the last one is too short */
+    S3API_REFUSAL_BUSY   /* another request is completing or removing the upload */
 };
 
 struct s3api_completion {

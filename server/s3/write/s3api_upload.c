@@ -26,11 +26,32 @@ static void set_state(struct s3api_upload *upload, enum s3api_upload_state state
     upload->state = state;
 }
 
+/* Ends the completing. */
 static void change_state(struct s3api_upload *upload, enum s3api_upload_state state)
 {
+    struct waiter *waiters;
+
     pthread_mutex_lock(&upload->lock);
+    assert(upload->state == S3API_UPLOAD_COMPLETING);
     set_state(upload, state);
+    waiters = upload->waiters;
+    upload->waiters = NULL;
     pthread_mutex_unlock(&upload->lock);
+    waiters_wake(waiters);
+}
+
+bool s3api_upload_await(struct s3api_upload *upload, struct waiter *waiter)
+{
+    bool is_completing;
+
+    pthread_mutex_lock(&upload->lock);
+    is_completing = upload->state == S3API_UPLOAD_COMPLETING;
+    if (is_completing) {
+        waiter->next = upload->waiters;
+        upload->waiters = waiter;
+    }
+    pthread_mutex_unlock(&upload->lock);
+    return is_completing;
 }
 
 enum s3api_upload_state s3api_upload_state(const struct s3api_upload *upload)
@@ -45,6 +66,7 @@ static void free_upload(struct kept_upload *kept)
     struct s3api_upload *upload = (struct s3api_upload *)kept;
 
     assert(upload->arrivals == NULL && upload->ready == NULL && upload->writing == 0);
+    assert(upload->waiters == NULL);
     kept_data_destroy(&upload->data);
     s3api_prefix_free(&upload->prefix);
     s3api_parts_free(&upload->parts);
@@ -213,6 +235,8 @@ bool s3api_upload_seize(struct s3api_upload *upload, struct failure *failure)
 {
     bool is_closed;
 
+    if (s3api_upload_state(upload) == S3API_UPLOAD_GONE)
+        return failure_refuse(failure, PROBLEM_UPLOAD_NOT_FOUND, "the upload is over");
     if (!stop_arrivals(upload)) {
         failure_refuse(failure, PROBLEM_CONFLICT, "the upload is being completed or removed");
         failure->is_passing = true;

@@ -60,6 +60,7 @@ struct s3api_upload {
     struct s3api_arrival *arrivals; /* parts that arrive */
     struct s3api_arrival *ready;    /* those that wait to be recorded */
     unsigned writing;               /* threads that write to a file or hash it */
+    struct waiter *waiters;         /* requests that wait until it is no longer completing */
     struct s3api_prefix prefix;
     /* Workers only: the holder waits for the disk. Taken before the other lock. */
     pthread_mutex_t record_lock;
@@ -89,6 +90,8 @@ enum s3api_upload_state s3api_upload_state(const struct s3api_upload *upload);
  * caller must then publish it, drop it or reopen it. Returns false with failure set if it is not
  * open. On a worker. */
 bool s3api_upload_seize(struct s3api_upload *upload, struct failure *failure);
+/* Wakes the waiter when the upload is no longer completing. Returns false if it is not now. */
+bool s3api_upload_await(struct s3api_upload *upload, struct waiter *waiter);
 /* Lets parts arrive again. */
 void s3api_upload_reopen(struct s3api_upload *upload);
 /* Removes a seized upload. On a worker. */
