@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 class Relay:
     """Listens on a free port. `passing(data, is_request, connection)` sees each piece on its way, with what is kept for its
-    connection (`carried`: bytes so far in that direction); it may wait, and ends the connection by returning False."""
+    connection (`carried`: bytes so far in that direction); it may wait, ends the connection by returning False, and
+    replaces the piece by returning bytes."""
 
     def __init__(self, host, port):
         self.target, self.is_open, self.ends = (host, port), True, set()
@@ -60,9 +61,10 @@ class Relay:
         with suppress(OSError, threading.BrokenBarrierError):
             while data := source.recv(1 << 16):
                 connection.carried += len(data)
-                if not self.passing(data, is_request, connection):
+                passed = self.passing(data, is_request, connection)
+                if not passed:
                     break
-                drain.sendall(data)
+                drain.sendall(passed if isinstance(passed, bytes) else data)
         for end in (source, drain):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

@@ -7,6 +7,7 @@ import pytest
 from environments import TORCH_OF
 from hub_clients import RELEASES, HubClient
 from hub_repositories import write_files
+from s3_round_trip import LARGE, SMALL
 
 HERE = Path(__file__).resolve().parent
 # A new release of somebody else's program breaks these more often than a change of ours, and they take most of this
@@ -25,6 +26,7 @@ OTHERS = {
     "test_proxies",
     "test_release",
     "test_replicas",
+    "test_s3_other_clients",
     "test_save_pretrained",
     "test_tus_js",
     "test_zarr",
@@ -79,3 +81,10 @@ def source(request, tmp_path):
     """A folder with the module's FILES, to be uploaded."""
     write_files(tmp_path / "source", request.module.FILES)
     return tmp_path / "source"
+
+
+@pytest.fixture
+def sent(tmp_path):
+    """A folder with the files that clients of S3 send."""
+    write_files(tmp_path / "sent", {"small": SMALL, "large": LARGE})
+    return tmp_path / "sent"

