@@ -21,6 +21,10 @@ def server(folder, share_server):
     return share_server(folder, "--writable")
 
 
+def sha256(data):
+    return base64.b64encode(hashlib.sha256(data).digest()).decode()
+
+
 def upload_folders(root):
     place = root / ".ztserve-uploads"
     return {path.name for path in place.iterdir() if not path.name.startswith(".")} if place.exists() else set()
@@ -41,6 +45,7 @@ def test_parts_in_any_order_become_the_file(server, order, form):
     answer = upload.complete(namespace=f' xmlns="{NAMESPACE[1:-1]}"', **form)
     assert (text_of(answer, "Bucket"), text_of(answer, "Key")) == ("models", upload.key)
     assert re.fullmatch('"[0-9a-f]{32}-1"', text_of(answer, "ETag"))
+    assert text_of(answer, "ChecksumSHA256") == sha256(b"".join(data[number] for number in sorted(data)))
     assert stored(server, upload.key) == b"".join(data[number] for number in sorted(data))
 
 
@@ -74,8 +79,9 @@ def test_part_that_is_sent_again_replaces_the_first(server):
     assert first != second
     assert code_of(upload.try_complete([(1, first), (2, upload.etags[2])])) == (400, "InvalidPart")
     assert upload.listed()[1] == (second, UNIT)
-    upload.complete()
+    answer = upload.complete()
     assert stored(server, upload.key) == part_data(3) + part_data(2, 10)
+    assert text_of(answer, "ChecksumSHA256") == sha256(part_data(3) + part_data(2, 10))
 
 
 def test_part_that_is_sent_again_with_the_same_bytes_has_the_same_tag(server):
@@ -363,7 +369,7 @@ def test_whole_checksum_is_answered_in_the_form_asked_for_and_verified(server):
             upload.put(number, part, {"x-amz-checksum-crc32": crc32(part)})
         for name, wrong in (("crc32", "AAAAAA=="), ("sha256", base64.b64encode(bytes(32)).decode()), ("crc32c", "AAAAAA==")):
             assert code_of(upload.try_complete(fields={f"x-amz-checksum-{name}": wrong})) == (400, "BadDigest"), name
-        right = {"x-amz-checksum-sha256": base64.b64encode(hashlib.sha256(whole).digest()).decode(), "x-amz-checksum-crc32": crc32(whole)}
+        right = {"x-amz-checksum-sha256": sha256(whole), "x-amz-checksum-crc32": crc32(whole)}
         answer = upload.complete(fields=right)
         assert (text_of(answer, "ChecksumCRC32"), text_of(answer, "ChecksumType")) == (value, kind)
         assert upload.complete().body == answer.body
