@@ -247,6 +247,28 @@ def test_a_repeated_request_may_arrive_in_any_pieces(lone_loop):
             eventually(lambda: metrics(lone_loop)[f"ztserve_http_requests_total{{{ROUTE}}}"] == answered)
 
 
+def second_request(length):
+    """Of so many bytes."""
+    fields = "Range: bytes=100-199\r\nX-Length: {}\r\n"
+    return request(fields.format("x" * (length - len(request(fields.format(""))))))
+
+
+def test_the_request_behind_a_body_is_not_taken_for_the_one_before_it(lone_loop):
+    """It comes in one piece with the body, and is as long as the header that came alone."""
+    first = request("Range: bytes=0-99\r\nContent-Length: 5\r\nExpect: 100-continue\r\n")
+    with connect(lone_loop) as connection:
+        for _ in range(AGAIN):
+            connection.sendall(first)
+            assert connection.recv(4096).startswith(b"HTTP/1.1 100 ")
+            connection.sendall(b"12345" + second_request(len(first)))
+            body = b""
+            for begin in 0, 100:
+                status, _, body = read_head_of(connection, body)
+                assert (status, body[:100]) == (206, DATA[begin : begin + 100])
+                body = body[100:]
+            assert body == b""
+
+
 def read_head_of(connection, received):
     """As read_head, of an answer with a body of 100 bytes that may have begun with what was received; all of its body."""
     while b"\r\n\r\n" not in received or len(received.split(b"\r\n\r\n", 1)[1]) < 100:

@@ -295,8 +295,10 @@ static enum tap_verdict check(struct connection *connection, const void *bytes, 
     const bool is_start = connection->raw.state == RAW_START;
 
     raw_stream_take(&connection->raw, bytes, length);
-    if (is_start && connection->raw.state == RAW_UNDECIDED)
+    if (is_start && connection->raw.state == RAW_UNDECIDED && connection->raw.undecided == 0)
         response_cache_note(&connection->mhd->kept, connection, bytes, length);
+    else
+        response_cache_forget(&connection->mhd->kept, connection);
     if (connection->raw.chunks.why == NULL)
         return TAP_PASS;
     refuse_chunks(connection->request, &connection->raw.chunks);

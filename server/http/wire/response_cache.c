@@ -152,11 +152,17 @@ void response_cache_note(struct response_cache *kept, const struct connection *c
     kept->noted_on = connection;
 }
 
+void response_cache_forget(struct response_cache *kept, const struct connection *connection)
+{
+    if (kept->noted_on == connection)
+        kept->noted_on = NULL;
+}
+
 /* --- keeping --- */
 
 /* Returns true if the noted bytes are exactly the request, and the connection stays open after the
- * answer. With TLS, the client's identity may depend on the connection, so such
- * answers are not cached. */
+ * answer. With TLS, the client's identity may depend on the connection, so such answers are not
+ * cached. */
 static bool may_repeat(const struct response_cache *kept, struct request *request)
 {
     const struct request_state *state = request_state_const(request);
@@ -295,8 +301,12 @@ void response_cache_offer(struct response_cache *kept, struct request *request, 
 {
     struct kept_answer **place = place_of(kept, kept->noted_hash);
     uint64_t *asked = &kept->asked[place - kept->answers];
+    struct lease *lease = loop_lease(request->connection->mhd->loop);
 
-    if (!may_repeat(kept, request) || !is_keepable(request))
+    /* If the access rights have changed since the request began, it must not be repeated under the
+     * new ones, and its client's name may be freed with the old ones. */
+    if (!may_repeat(kept, request) || !is_keepable(request) ||
+        (lease != NULL && lease->access != request->access))
         return;
     kept->noted_on = NULL;
     drop_an_old_one(kept, now_ms);
@@ -308,9 +318,7 @@ void response_cache_offer(struct response_cache *kept, struct request *request, 
     *place = make(kept, request, now_ms);
     if (*place == NULL)
         return;
-    (*place)->lease = loop_lease(request->connection->mhd->loop);
-    if ((*place)->lease != NULL)
-        lease_use((*place)->lease);
+    (*place)->lease = lease != NULL ? lease_use(lease) : NULL;
 }
 
 void response_cache_clear(struct response_cache *kept)

@@ -29,8 +29,8 @@ struct response_cache {
     struct kept_answer *answers[KEPT_ANSWERS];
     uint64_t asked[KEPT_ANSWERS]; /* hashes of requests that were answered once */
     unsigned looked_at;
-    /* The last request that was received in one piece, perhaps with bytes behind it. */
-    const struct connection *noted_on; /* NULL: none, or another request has begun since */
+    /* The last request that was received in one piece and alone. */
+    const struct connection *noted_on; /* NULL: none, or more bytes have arrived since */
     uint64_t noted_hash;
     size_t noted_length;
     char noted[KEPT_KEY_MAX];
@@ -55,10 +55,14 @@ const char *kept_answer_text(const struct kept_answer *answer, size_t *out_lengt
 /* Completes a request for that target: it holds the answer, and counts as answered. */
 void kept_answer_give(struct kept_answer *answer, struct request *request);
 
-/* Notes bytes that were not found and that the library is about to parse. They begin with the whole
- * header of a request. */
+/* Notes bytes that were not found and that the library is about to parse. They are the whole header
+ * of a request, and no more. */
 void response_cache_note(struct response_cache *kept, const struct connection *connection,
                          const void *bytes, size_t length);
+
+/* Forgets what was noted on the connection, because other bytes have arrived: what is answered next
+ * may be another request. */
+void response_cache_forget(struct response_cache *kept, const struct connection *connection);
 
 /* Caches the answer of the request that was noted last, if possible and worthwhile. Does nothing
  * for any other request. Call it when the response is ready. */
