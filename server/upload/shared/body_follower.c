@@ -417,10 +417,12 @@ static void follow_handed(void *context)
     if (second != NULL) {
         take_pairs(follower, second);
         pthread_mutex_unlock(&second->lock);
-        body_follower_release(second);
     }
     take_handed(follower, JOB_PIECES);
     pthread_mutex_unlock(&follower->lock);
+    /* May free the second body, which takes other locks. */
+    if (second != NULL)
+        body_follower_release(second);
 }
 
 /* Returns true if another processor could follow, or another body could be hashed beside this one.
@@ -441,6 +443,9 @@ static bool should_hand_over(struct body_follower *follower, const struct handed
         atomic_load(&follower->handed_count) - atomic_load(&follower->followed_count);
 
     assert(waiting <= FOLLOWER_PIECES);
+    /* Behind too many bytes it would not be taken, and nothing would read those back. */
+    if (piece->at >= atomic_load(&follower->taken) + JOB_BYTES)
+        return false;
     return piece->keeper != NULL && piece->length >= HANDED_BYTES && waiting < FOLLOWER_PIECES &&
            (waiting > 0 || is_worthwhile(follower->workers));
 }

@@ -167,6 +167,42 @@ TEST_ON(struct world *world, kept_pieces_reach_the_sink_once_and_in_order_and_ar
     end(body);
 }
 
+/* As when an upload goes on after a restart: many bytes were written by an earlier process. */
+TEST_ON(struct world *world, many_bytes_are_read_back_while_pieces_arrive)
+{
+    enum { EARLIER = 24 << 20, LENGTH = 1 << 18, PIECES = 8 };
+    struct body *body = begin(world);
+    struct byte_digests digests = {.hashers = {NULL}};
+    struct kept pieces[PIECES] = {0};
+    atomic_uint returns = 0;
+    unsigned keeps = 0;
+
+    assert_true(byte_digests_init(&digests, false, false));
+    body->follower.sink = (struct zt_sink){byte_digests_take, &digests};
+    /* What is not written reads as zeros. */
+    assert_int_equal(staged_file_write_at(body->stored, 100 + EARLIER, body->bytes,
+                                          (size_t)PIECES * LENGTH, NULL),
+                     ZT_OK);
+    body_follower_advance(&body->follower, EARLIER);
+    for (size_t i = 0; i < PIECES; i++) {
+        struct kept *kept = &pieces[i];
+
+        AWAIT(!body_follower_is_busy(&body->follower));
+        *kept = (struct kept){{{.done = note_returned}, false}, malloc(LENGTH), LENGTH, &returns};
+        assert_non_null(kept->bytes);
+        memcpy(kept->bytes, body->bytes + i * LENGTH, LENGTH);
+        body_follower_take(&body->follower, &(struct body_piece){kept->bytes, LENGTH, i * LENGTH,
+                                                                 false, &kept->keeper});
+        keeps += kept->keeper.is_kept;
+    }
+    AWAIT(atomic_load(&returns) == keeps && !body_follower_is_busy(&body->follower));
+    assert_int_equal(atomic_load(&body->follower.taken), body_follower_received(&body->follower));
+    for (size_t i = 0; i < PIECES; i++)
+        free(pieces[i].bytes);
+    byte_digests_free(&digests);
+    end(body);
+}
+
 /* --- two bodies side by side --- */
 
 static atomic_bool is_held_up;
