@@ -251,8 +251,9 @@ def second_address(server):
 
 @pytest.fixture(scope="module")
 def both(folder, share_server):
+    """A base path does not concern the second address, even if it has the bucket's name."""
     (folder / "both.txt").write_bytes(TEXT)
-    return share_server(folder, environment={"ZTSERVE_S3_LISTEN": "127.0.0.1:0"})
+    return share_server(folder, environment={"ZTSERVE_S3_LISTEN": "127.0.0.1:0", "ZTSERVE_BASE_PATH": "/models"})
 
 
 def test_a_second_address_has_the_bucket_at_its_root_and_nothing_else(server, both):

@@ -351,7 +351,8 @@ static void reply_other_target(struct request *request, enum target_form form)
     problem_reply(request, PROBLEM_INVALID_REQUEST, "the request target is not a path");
 }
 
-/* Finds the path below base_path, which a proxy may have removed, and the table for it. */
+/* Finds the path below base_path, which a proxy may have removed, and the table for it. Buckets at
+ * s3.listen are below nothing: one may have the name of base_path. */
 static enum target_form find_place(const struct request *request, struct place *out_place)
 {
     const struct config *config = request->server->config;
@@ -363,7 +364,8 @@ static enum target_form find_place(const struct request *request, struct place *
     assert(config != NULL);
     if (form != TARGET_PATH)
         return form;
-    path = path_below(path, config->base_path);
+    if (!is_s3)
+        path = path_below(path, config->base_path);
     rest = is_s3 ? path : path_below(path, config->s3.path);
     if (is_s3 || rest.bytes != path.bytes)
         *out_place = (struct place){s3_routes, s3_route_count, rest};

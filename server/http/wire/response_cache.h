@@ -60,8 +60,8 @@ void kept_answer_give(struct kept_answer *answer, struct request *request);
 void response_cache_note(struct response_cache *kept, const struct connection *connection,
                          const void *bytes, size_t length);
 
-/* Forgets what was noted on the connection, because other bytes have arrived: what is answered next
- * may be another request. */
+/* Forgets the bytes that were noted on the connection. Call it when other bytes have arrived: the
+ * next answer may be another request's. */
 void response_cache_forget(struct response_cache *kept, const struct connection *connection);
 
 /* Caches the answer of the request that was noted last, if possible and worthwhile. Does nothing
