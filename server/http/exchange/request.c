@@ -297,7 +297,8 @@ char *request_copy(struct request *request, const char *text, size_t length)
 
     if (copy == NULL)
         return NULL;
-    memcpy(copy, text, length);
+    if (length > 0)
+        memcpy(copy, text, length);
     copy[length] = '\0';
     return copy;
 }
