@@ -142,7 +142,7 @@ static void put_record(struct record_writer *image, const char *path,
 }
 
 /* Names and values come in pairs. */
-static bool is_sound(const char *fields)
+bool s3api_meta_is_sound(const char *fields)
 {
     size_t ends = 0;
 
@@ -177,7 +177,7 @@ static bool take_record(void *context, struct record_reader *reader)
     version.words[1] = record_read_uint(reader, 8);
     fields = record_read_text(reader);
     is_whole = record_read_hash(reader, from) && path != NULL && path[0] != '\0' &&
-               (fields == NULL || is_sound(fields));
+               (fields == NULL || s3api_meta_is_sound(fields));
     if (is_whole)
         take(context, path, &version, fields);
     free(path);
@@ -272,7 +272,7 @@ void s3api_meta_keep(struct s3api_meta *meta, const char *path,
     const struct hash_key version = hash_key_of(path, identity);
     bool has_changed;
 
-    assert(fields == NULL || is_sound(fields));
+    assert(fields == NULL || s3api_meta_is_sound(fields));
     /* The records must have the order of the changes. */
     pthread_mutex_lock(&meta->saving);
     pthread_mutex_lock(&meta->lock);

@@ -22,6 +22,9 @@
  * has replied: MetadataTooLarge. */
 bool s3api_meta_read(struct request *request, struct zt_text key, char **out_fields);
 
+/* Returns true if a text that was stored has this form. */
+bool s3api_meta_is_sound(const char *fields);
+
 /* Adds the fields of an object to the reply. They replace those that the reply has already. */
 void s3api_meta_reply(struct request *request, const char *path,
                       const struct file_identity *identity);

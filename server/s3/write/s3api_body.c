@@ -218,16 +218,26 @@ bool s3api_body_begin(struct s3api_body *body, struct request *request,
 struct delivery {
     struct s3api_body *body;
     struct request *request;
-    bool on_loop;
-    struct piece_keeper *keeper; /* NULL for decoded bytes */
+    const struct body_piece *piece; /* as it was received */
 };
+
+/* A piece can be kept only once, so that is left to a run of data of more than half of it. Runs that
+ * were joined are not in the piece. */
+static struct piece_keeper *keeper_of(const struct body_piece *piece, struct zt_text data)
+{
+    const char *start = piece->bytes;
+    const bool is_inside = data.bytes >= start && data.bytes < start + piece->length;
+
+    assert(!is_inside || data.length <= piece->length);
+    return is_inside && data.length > piece->length / 2 ? piece->keeper : NULL;
+}
 
 static bool deliver(void *context, struct zt_text data)
 {
     struct delivery *delivery = context;
     struct s3api_body *body = delivery->body;
-    const struct body_piece piece = {data.bytes, data.length, body->received, delivery->on_loop,
-                                     delivery->keeper};
+    const struct body_piece piece = {data.bytes, data.length, body->received,
+                                     delivery->piece->on_loop, keeper_of(delivery->piece, data)};
 
     if (data.length > body->length - body->received)
         return fail(body, S3API_INCOMPLETE_BODY, "the body is longer than its stated length");
@@ -275,8 +285,7 @@ static bool decode(struct delivery *delivery, struct zt_text piece)
 bool s3api_body_receive(struct s3api_body *body, struct request *request,
                         const struct body_piece *piece)
 {
-    struct delivery delivery = {body, request, piece->on_loop,
-                                body->coding == NULL ? piece->keeper : NULL};
+    struct delivery delivery = {body, request, piece};
     const struct zt_text bytes = {piece->bytes, piece->length};
 
     assert(body->inner != NULL);

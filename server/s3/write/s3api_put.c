@@ -41,14 +41,9 @@ static void receive(struct request *request, const struct body_piece *piece)
 
 static const struct body_receiver receiver = {.receive = receive, .on_workers = true};
 
-static enum zt_status hash(void *context, const void *bytes, size_t length, struct zt_error *error)
+static void hash(void *context, const void *bytes, size_t length)
 {
-    struct object_put *object = context;
-
-    (void)error;
-    byte_digests_update(&object->put.body.digests, bytes, length);
-    s3api_body_hash(&object->body, bytes, length);
-    return ZT_OK;
+    s3api_body_hash(context, bytes, length);
 }
 
 static bool check(struct whole_put *put)
@@ -95,8 +90,10 @@ static void begin(struct request *request, struct object_put *object)
     if (s3api_refuse_preconditions(request, put->name, &put->publication.preconditions) ||
         !whole_put_begin(request, put, object->body.length))
         return;
-    if (s3api_body_wants_hash(&object->body))
-        put->body.follower.sink = (struct zt_sink){hash, object};
+    if (s3api_body_wants_hash(&object->body)) {
+        put->body.digests.also = hash;
+        put->body.digests.also_context = &object->body;
+    }
 }
 
 /* Some clients mark a folder by an empty object whose key ends with a slash. Here folders exist

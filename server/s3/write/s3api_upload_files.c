@@ -10,6 +10,7 @@
 #include "base/hex.h"
 #include "base/log.h"
 #include "base/server.h"
+#include "s3/s3api_meta.h"
 #include "s3/write/s3api_records.h"
 #include "s3/write/s3api_upload.h"
 #include "upload/shared/kept_files.h"
@@ -188,7 +189,8 @@ static bool read_metadata(const char *value, struct s3api_terms *terms)
     if (terms->metadata == NULL)
         return false;
     terms->metadata[length] = '\0';
-    return zt_hex_read_lower(zt_text_from(value), terms->metadata, length);
+    return zt_hex_read_lower(zt_text_from(value), terms->metadata, length) &&
+           strlen(terms->metadata) == length && s3api_meta_is_sound(terms->metadata);
 }
 
 static bool read_checksum(char *value, struct s3api_terms *terms)

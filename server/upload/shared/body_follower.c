@@ -37,6 +37,8 @@ static void update_others(struct byte_digests *digests, const void *bytes, size_
     for (int i = SHA512; i <= XXH3; i++)
         if (digests->hashers[i] != NULL)
             zt_hasher_update(digests->hashers[i], bytes, length);
+    if (digests->also != NULL)
+        digests->also(digests->also_context, bytes, length);
 }
 
 /* Each hasher gets a piece while it is in the processor's cache. */
