@@ -16,7 +16,6 @@
 #include "derived/decoded.h"
 #include "derived/manifest_json.h"
 #include "digests/file_hashes.h"
-#include "s3/s3api_meta.h"
 #include "verify/verifier.h"
 #include "zt/digest.h"
 
@@ -39,8 +38,6 @@ static inline void world_start(struct world *world)
     assert_non_null(server->hash_queue);
     server->hashes = file_hashes_new(server);
     assert_non_null(server->hashes);
-    server->s3_meta = s3api_meta_new(&world->config);
-    assert_non_null(server->s3_meta);
     server->verifier = verifier_new(server);
     server->decoded = decoded_cache_new(server);
     server->manifests = manifest_memo_new();
@@ -105,7 +102,6 @@ static inline void world_stop(struct world *world)
     memo_free(server->manifests);
     verifier_free(server->verifier);
     file_hashes_free(server->hashes);
-    s3api_meta_free(server->s3_meta);
     server->store->ops->close(server->store);
 }
 
