@@ -33,7 +33,7 @@ struct conversion {
     struct zt_projection *projection;
     struct progress_line line;
     int64_t begun_ns;
-    bool has_replaced;   /* a file that was there */
+    bool has_replaced;   /* an existing file */
     uint32_t part_count; /* of --max-shard; 0: one file was written */
 };
 

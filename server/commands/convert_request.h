@@ -16,7 +16,7 @@ struct conversion_request {
     uint64_t part_bytes; /* 0: one file */
     enum zt_target target;
     unsigned jobs;     /* 0: as many as there are processors */
-    bool keeps_output; /* a file that is there is left as it is */
+    bool keeps_output; /* an existing file is not replaced */
     struct share_wish share;
     struct reporting reporting;
 };

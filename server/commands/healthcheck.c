@@ -117,7 +117,7 @@ static int take_arguments(int argc, char **argv, struct given *given)
     return server_options_check(&given->options);
 }
 
-/* The token of the file alone: that of the environment is for other servers. */
+/* Only the token in the file: the token in the environment is for other servers. */
 static int take_token(struct given *given, struct probe *probe)
 {
     struct zt_error error;

@@ -46,7 +46,7 @@ struct request {
     bool is_quiet;
 };
 
-/* The tokens file or the keys file as it was. */
+/* The tokens file or the keys file before the change. */
 struct earlier {
     bool exists;
     struct stat info;

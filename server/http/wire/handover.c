@@ -206,7 +206,7 @@ static void end_connection(struct connection *connection)
     mhd_resume(connection, CONNECTION_ENDING);
 }
 
-/* The library knows nothing of the request, and reads the next one. */
+/* The library has not seen the request, and reads the next one. */
 static void end_repeated(struct connection *connection, bool whole)
 {
     if (whole) {

@@ -387,7 +387,7 @@ static void advance(struct intake *intake)
         events->paused(events->context, connection_of(intake));
 }
 
-/* Frees the places of pieces that nobody uses, in order. */
+/* Frees the places of unused pieces, in order. */
 static void free_places(struct intake *intake)
 {
     assert(intake->done <= passed(intake) && passed(intake) <= intake->filled);

@@ -208,7 +208,7 @@ static void fill(struct job *job)
     check_files(window);
 }
 
-/* Returns the length of a segment's units if they are to be read one by one; else 0. */
+/* Returns the length of a segment's units if each needs its own window; else 0. */
 static size_t unit_of(const struct segment *segment)
 {
     const size_t unit =
@@ -281,7 +281,7 @@ static void begin_fill(struct readahead *ahead, struct window *window, uint64_t 
     ahead->filling++;
     place_advance(&ahead->begun, ahead->answer, window->length);
     atomic_fetch_add(&ahead->unread, 1);
-    /* The one that stood for all that had not begun. */
+    /* The initial count represents all windows that have not begun. */
     if (ahead->begun.at == ahead->answer->content_length)
         atomic_fetch_sub(&ahead->unread, 1);
     mhd_work_begun(ahead->mhd);

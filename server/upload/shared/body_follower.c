@@ -427,7 +427,7 @@ static void follow_handed(void *context)
         body_follower_release(second);
 }
 
-/* Returns true if another processor could follow, or another body could be hashed beside this one.
+/* Returns true if another processor could follow, or another body is waiting to be hashed.
  * Idle jobs give way. */
 static bool is_worthwhile(struct workers *workers)
 {
