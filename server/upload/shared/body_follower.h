@@ -24,7 +24,7 @@
 /* A zeroed structure can only be freed. The values are valid after byte_digests_finish. */
 struct byte_digests {
     struct zt_hasher *hashers[3];
-    /* Also gets all bytes, in order, if it is set after byte_digests_init. NULL: none. */
+    /* Called with all bytes, in order, if it is set after byte_digests_init; NULL: none. */
     void (*also)(void *context, const void *bytes, size_t length);
     void *also_context;
     struct zt_digest sha256;
