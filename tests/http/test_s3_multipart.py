@@ -91,6 +91,7 @@ def test_part_that_is_sent_again_with_the_same_bytes_has_the_same_tag(server):
     assert stored(server, upload.key) == b"same"
 
 
+@pytest.mark.folder("it looks into the folders of uploads")
 def test_part_that_is_cut_off_leaves_the_acknowledged_one(server, folder):
     upload = Upload(server, next(keys))
     upload.put(1, part_data(1))
@@ -173,6 +174,7 @@ def test_wrong_lists_of_parts_are_refused_and_keep_the_parts(server):
     assert stored(server, upload.key) == part_data(1) + b"last"
 
 
+@pytest.mark.folder("it looks into the folders of uploads")
 def test_file_that_is_no_model_as_its_name_says_is_refused_and_nothing_is_left(server, folder):
     upload = Upload(server, "folder/broken.zt")
     upload.put(1, b"not a model")
@@ -193,6 +195,7 @@ def test_model_is_served_once_it_is_completed(server):
 # --- aborting, expiry, restart ---
 
 
+@pytest.mark.folder("it looks into the folders of uploads")
 def test_aborting_during_a_part_removes_everything(server, folder):
     upload = Upload(server, next(keys))
     upload.put(1, part_data(1))
@@ -231,6 +234,7 @@ def test_parts_survive_a_restart(tmp_path, start_server):
     assert finished.complete().body == answer.body
 
 
+@pytest.mark.folder("it looks into the folders of uploads")
 def test_idle_uploads_expire_with_all_their_files(tmp_path, start_server):
     server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_EXPIRE_S": "1"})
     upload = Upload(server, "a.bin")
