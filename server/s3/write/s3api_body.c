@@ -221,8 +221,8 @@ struct delivery {
     const struct body_piece *piece; /* as it was received */
 };
 
-/* A piece can be kept only once, so only a run of more than half of it keeps it. Joined runs are not
- * in the piece. */
+/* A piece can be kept only once, so only a run of more than half of it keeps it. Joined runs are
+ * not in the piece. */
 static struct piece_keeper *keeper_of(const struct body_piece *piece, struct zt_text data)
 {
     const char *start = piece->bytes;
