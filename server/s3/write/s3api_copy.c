@@ -171,8 +171,13 @@ static void work(struct request *request)
     struct object_copy *copy = request->context;
 
     if (!s3api_copy_source_open(request, &copy->source) || !check_size(copy, &copy->failure) ||
-        !store_copy(copy) || !publication_run(&copy->publication, &copy->failure))
+        !store_copy(copy))
         return;
+    if (!publication_run(&copy->publication, &copy->failure)) {
+        s3api_explain_absence(request->server, copy->path, &copy->publication.preconditions,
+                              &copy->failure);
+        return;
+    }
     keep_fields(copy);
     (void)remains_fail(&copy->publication.published.remains, "published", &copy->failure);
 }

@@ -57,12 +57,16 @@ static bool check(struct whole_put *put)
     return false;
 }
 
-static void keep_fields(struct whole_put *put)
+static void end(struct whole_put *put)
 {
     const struct object_put *object = (struct object_put *)put;
+    const struct publication *publication = &put->publication;
 
     if (put->state == PUT_PUBLISHED)
-        s3api_keep_fields(put->server, put->name, &put->publication.published, object->fields);
+        s3api_keep_fields(put->server, put->name, &publication->published, object->fields);
+    else
+        s3api_explain_absence(put->server, put->name, &publication->preconditions,
+                              &put->body.failure);
 }
 
 static void free_rest(struct whole_put *put)
@@ -73,7 +77,7 @@ static void free_rest(struct whole_put *put)
     free(object->fields);
 }
 
-static const struct whole_put_ops ops = {.check = check, .end = keep_fields, .free = free_rest};
+static const struct whole_put_ops ops = {.check = check, .end = end, .free = free_rest};
 
 /* --- the request --- */
 

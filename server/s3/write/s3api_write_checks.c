@@ -75,6 +75,18 @@ bool s3api_refuse_preconditions(struct request *request, const char *path,
     return true;
 }
 
+void s3api_explain_absence(struct server *server, const char *path,
+                           const struct preconditions *preconditions, struct failure *failure)
+{
+    struct failure ignored = {.is_set = false};
+    struct current_file found;
+
+    assert(failure->is_set);
+    if (failure->problem == PROBLEM_PRECONDITION_FAILED && preconditions->if_match != NULL &&
+        file_find_current(server, path, &found, &ignored) && !found.exists)
+        failure->problem = PROBLEM_NOT_FOUND;
+}
+
 /* Responses that were sent meanwhile lack the fields, so they must not be used again. */
 void s3api_keep_fields(struct server *server, const char *path, const struct published *published,
                        const char *fields)

@@ -24,6 +24,11 @@ struct preconditions s3api_preconditions(struct request *request);
 bool s3api_refuse_preconditions(struct request *request, const char *path,
                                 const struct preconditions *preconditions);
 
+/* Changes a failed If-Match of a publication to PROBLEM_NOT_FOUND if there is no object, as S3
+ * does. On a worker. */
+void s3api_explain_absence(struct server *server, const char *path,
+                           const struct preconditions *preconditions, struct failure *failure);
+
 /* Keeps the fields of an object that was published (s3api_meta.h; NULL: none). On a worker. */
 void s3api_keep_fields(struct server *server, const char *path, const struct published *published,
                        const char *fields);
