@@ -3,6 +3,7 @@
 Needs a program that starts an object store for a test: the variable ZT_S3_ENGINE, called as `up DIR PORT --bucket NAME`,
 which prints lines of KEY=VALUE (S3_ENDPOINT, S3_REGION, S3_ACCESS_KEY, S3_SECRET_KEY), and as `down DIR --wipe`."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -22,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
 from s3_client import Bucket  # noqa: E402
 
 ENGINE = "ZT_S3_ENGINE"
+NO_STORE = f"needs a program that starts an object store ({ENGINE})"
 BUCKET = "models"
 LARGE_BYTES = 1 << 30
 RANGES = 8
@@ -47,22 +49,30 @@ CACHE = "proxy_cache_path {folder}/cache keys_zone=store:10m max_size=8g; proxy_
 # --- the store ---
 
 
-def start_store(context):
+@contextlib.contextmanager
+def running_store(folder):
+    """A new store in this folder, as its bucket; both are removed afterwards."""
     program = os.environ.get(ENGINE)
     if not program:
-        raise Skipped(f"needs a program that starts an object store ({ENGINE})")
-    folder = context.sub_folder("store")
+        raise Skipped(NO_STORE)
     command = [program, "up", str(folder), str(free_port()), "--bucket", BUCKET]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise Skipped(f"{program} started no object store")
-    context.stack.callback(subprocess.run, [program, "down", str(folder), "--wipe"], stdout=subprocess.DEVNULL)
-    told = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
-    told = {name: value.strip("'\"") for name, value in told.items()}
-    engine = SimpleNamespace(
-        endpoint=told["S3_ENDPOINT"], region=told["S3_REGION"], access_key=told["S3_ACCESS_KEY"], secret_key=told["S3_SECRET_KEY"]
-    )
-    return Bucket(engine, BUCKET)
+    try:
+        told = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+        told = {name: value.strip("'\"") for name, value in told.items()}
+        engine = SimpleNamespace(
+            endpoint=told["S3_ENDPOINT"], region=told["S3_REGION"], access_key=told["S3_ACCESS_KEY"], secret_key=told["S3_SECRET_KEY"]
+        )
+        yield Bucket(engine, BUCKET)
+    finally:
+        subprocess.run([program, "down", str(folder), "--wipe"], stdout=subprocess.DEVNULL)
+
+
+def start_store(context):
+    """One that all workloads share."""
+    return context.stack.enter_context(running_store(context.sub_folder("store")))
 
 
 def large_bucket(context):

@@ -23,7 +23,7 @@ NO_REASON = "no reason has been written yet"
 PLOTS = (
     ("small", "Small responses compared with nginx (above 1: ztserve is faster)", ("manifest", "range", "tls-small", "beside")),
     ("bulk", "Large responses compared with nginx", ("bulk", "whole", "tls-bulk", "cold", "export", "network")),
-    ("other", "Uploads, hashing, slices and decoding compared with their yardsticks", ("upload", "components", "verification", "verification-cold", "slice", "zstd", "bucket-cold")),
+    ("other", "Uploads, hashing, slices and decoding compared with their yardsticks", ("upload", "components", "verification", "verification-cold", "slice", "zstd", "bucket-cold", "s3-copy", "s3-parts")),
 )
 
 

@@ -15,6 +15,7 @@ from workload import workload
 
 WHOLE_BYTES = 1 << 30
 COMPONENTS = 8
+LOOPS = "8 loops that receive, hash and write"
 COMPONENT_BYTES = 64 << 20
 DAV = "dav_methods PUT; "
 
@@ -221,6 +222,15 @@ def put_components(server, sender, at_once):
     return taken, used
 
 
+def start_loops(context, folder):
+    """For each component a program that receives, hashes and writes, anywhere."""
+    everywhere, program = joined(sorted(os.sched_getaffinity(0))), context.build / "bench-receive"
+    return [
+        context.start(lambda number=number: Yardstick(everywhere, program, folder / f"loop-{number}"))
+        for number in range(COMPONENTS)
+    ]
+
+
 def put_to_loops(loops, sender, folder):
     sender.context.touch_memory(COMPONENTS * COMPONENT_BYTES)
     taken, _ = send_all(lambda number: sender.send(loops[number], "PUT", "/", number), True)
@@ -237,12 +247,7 @@ def components(context):
     models, sender = folder / "models", Sender(context, folder)
     models.mkdir()
     server = context.ztserve(models, "--writable", processors=joined(everywhere))
-    loops = [
-        context.start(
-            lambda number=number: Yardstick(joined(everywhere), context.build / "bench-receive", folder / f"loop-{number}")
-        )
-        for number in range(COMPONENTS)
-    ]
+    loops = start_loops(context, folder)
     with context.watch() as others:
         serial, parallel, by_loops, speed = context.alternate(
             [
@@ -269,4 +274,4 @@ def components(context):
         beside="one after another, had no processor rested", **options,
     )  # fmt: skip
     received = [total / taken for taken in by_loops]
-    yield Figure("components", row, "throughput", "B/s", ours, received, beside="8 loops that receive, hash and write", **options)
+    yield Figure("components", row, "throughput", "B/s", ours, received, beside=LOOPS, **options)
