@@ -11,7 +11,7 @@ from certificates import Authority
 from clients import Client, write_tokens
 from containers import dense, pattern, zt1
 from web_tokens import AUDIENCE, ISSUER, Key, base64url, write_keys
-from wire import assert_problem, ask, component_path, eventually, get, model_path
+from wire import assert_problem, ask, component_path, connect, eventually, get, model_path, read_exactly, read_head
 
 OWN = pattern(2000, seed=91)
 POD = "system:serviceaccount:ml:web"
@@ -182,6 +182,24 @@ def test_names_in_certificates_are_clients(folder, start_server, authority, cert
     as_client(server, authority, None)
     assert token.get(server, "/v1/models").status == 200
     assert "Authorization: Bearer TOKEN), or present a client certificate" in get(server, "/v1/models").json()["detail"]
+
+
+def test_repeated_answers_are_not_shared_between_certificates(folder, start_server, authority, certificates):
+    """The requests are equal byte for byte, and one loop answers all connections."""
+    tokens = write_tokens(folder / "repeated", lines=["person read mtls:person@example.org"])
+    arguments = [*certificates["server"].arguments, "--tls-client-ca", authority.cert, "--tokens", tokens, "--shared"]
+    server = start_server(folder / "root", *arguments, environment={"ZTSERVE_THREADS": "1"}, tls=authority)
+    connections = {}
+    for name in ("person", "stranger", None):
+        connections[name] = connect(as_client(server, authority, certificates.get(name)))
+    for _ in range(20):
+        for name, connection in connections.items():
+            connection.sendall(f"GET {component_path('other', 't')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            status, fields, body = read_head(connection)
+            body = read_exactly(connection, int(fields["content-length"]), body)
+            assert (status == 200 and body == OWN) if name == "person" else status == 401
+    for connection in connections.values():
+        connection.close()
 
 
 # What a subject is in openssl's words, and its common name. Each is another client.

@@ -15,8 +15,8 @@ import pytest
 
 from certificates import Authority
 from containers import dense, pattern, zt1
-from wire import ask, component_path, connect, eventually, get, head, http_connection, model_path, read_exactly, read_head
-from wire import read_until_closed
+from wire import ask, component_path, connect, eventually, get, head, http_connection, metrics, model_path, read_exactly
+from wire import read_head, read_until_closed
 
 BIG = random.Random(1).randbytes(3_000_001)
 SMALL = pattern(1000)
@@ -163,6 +163,68 @@ def test_a_request_of_many_small_records_is_answered(server):
         for byte in HEALTH:
             connection.sendall(bytes([byte]))
         assert read_head(connection)[0] == 200
+
+
+def ranged(first, length):
+    return f"GET {component_path('m', 'big')} HTTP/1.1\r\nHost: x\r\nRange: bytes={first}-{first + length - 1}\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_repeated_requests_in_any_records_get_their_answers(start, authority, tmp_path, version):
+    """Cached answers and others alternate, each record is sent when the answers before it have arrived."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root/m.zt").write_bytes(zt1({"big": dense(BIG)}))
+    server = start()
+    server.context = authority.context(version=version)
+    small, full, other = ranged(5, 100), ranged(9, RECORD), ranged(7, 300_000)
+    records = [[small]] * 4 + [[full]] * 4 + [[small, small], [small[:9], small[9:]], [small, full + small], [other], [full + other, small]]
+    with connect(server) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for parts in records * 3:
+            for part in parts:
+                connection.sendall(part)
+            left = b"".join(parts)
+            received = b""
+            while left:
+                expected = next(one for one in (small, full, other) if left.startswith(one))
+                left = left[len(expected) :]
+                while b"\r\n\r\n" not in received:
+                    received += connection.recv(65536)
+                block, received = received.split(b"\r\n\r\n", 1)
+                assert block.startswith(b"HTTP/1.1 206")
+                first, length = {small: (5, 100), full: (9, RECORD), other: (7, 300_000)}[expected]
+                while len(received) < length:
+                    received += connection.recv(65536)
+                assert received[:length] == BIG[first : first + length]
+                received = received[length:]
+            assert received == b""
+
+
+def test_repeated_answers_wait_for_a_client_that_does_not_read(start, tmp_path):
+    """The server must stop within an answer, and later go on with the rest of its record."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root/m.zt").write_bytes(zt1({"big": dense(BIG)}))
+    server = start(send_buffer_bytes=16384)
+    count, sent = 1000, ranged(3, RECORD)
+    with connect(server, receive_buffer=65536) as connection:
+        for _ in range(3):
+            connection.sendall(sent)
+            assert read_exactly(connection, RECORD, read_head(connection)[2]) == BIG[3 : 3 + RECORD]
+        sender = threading.Thread(target=lambda: [connection.sendall(sent) for _ in range(count)])
+        sender.start()
+        in_progress = "ztserve_http_requests_in_progress"
+        eventually(lambda: metrics(server)[in_progress] > 1)
+        rest = b""
+        for _ in range(count):
+            while b"\r\n\r\n" not in rest:
+                rest += connection.recv(65536)
+            rest = rest.split(b"\r\n\r\n", 1)[1]
+            while len(rest) < RECORD:
+                rest += connection.recv(65536)
+            assert rest[:RECORD] == BIG[3 : 3 + RECORD]
+            rest = rest[RECORD:]
+        sender.join()
+        assert rest == b""
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])

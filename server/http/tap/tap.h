@@ -14,7 +14,7 @@
 /* The receiver sees: */
 enum tap_verdict {
     TAP_PASS,  /* the bytes */
-    TAP_TAKEN, /* that no bytes have arrived yet; never with TLS */
+    TAP_TAKEN, /* that no bytes have arrived yet */
     TAP_END,   /* the end of the connection */
 };
 

@@ -6,9 +6,12 @@
 #include <assert.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -30,6 +33,9 @@
 #define TAG_BMP       30
 /* RFC 8446 section 5.1. */
 #define RECORD_BYTES 16384u
+/* How much is received at least. GnuTLS asks for the header of a record and then for the rest; most
+ * requests fit in here, and arrive with one call. */
+#define AHEAD_BYTES 1024u
 /* The time between two warnings of the process that a client's certificate was refused. */
 #define WARNING_MS 10000
 
@@ -38,6 +44,13 @@ struct tls_session {
     struct tls_version *version;
     bool was_asked;
     char **names; /* NULL until they are asked for, and without a valid certificate */
+    int descriptor;
+    bool is_drained;     /* the last call received all that the socket had */
+    bool may_be_corked;  /* by the library */
+    bool record_follows; /* right after the record that is being sent */
+    unsigned ahead_begin;
+    unsigned ahead_end;
+    unsigned char ahead[AHEAD_BYTES]; /* received and not yet given to GnuTLS */
 };
 
 /* --- the client's certificate --- */
@@ -253,6 +266,78 @@ const char *const *tls_session_client_names(struct tls_session *session)
     return (const char *const *)session->names;
 }
 
+bool tls_session_asks_client(const struct tls_session *session)
+{
+    return session != NULL && session->version->asks_clients;
+}
+
+/* --- the bytes on the wire --- */
+
+/* Receives more than GnuTLS asks for. Calls recv and not recvfrom: the tap shows these bytes. */
+static ssize_t pull(gnutls_transport_ptr_t context, void *bytes, size_t size)
+{
+    struct tls_session *session = context;
+    const bool goes_past = size >= AHEAD_BYTES;
+    const size_t room = goes_past ? size : AHEAD_BYTES;
+
+    assert(session->ahead_begin <= session->ahead_end && session->ahead_end <= AHEAD_BYTES);
+    if (session->ahead_begin == session->ahead_end) {
+        const ssize_t length =
+            recv(session->descriptor, goes_past ? bytes : session->ahead, room, 0);
+
+        session->is_drained = length < (ssize_t)room;
+        if (length <= 0 || goes_past)
+            return length;
+        session->ahead_begin = 0;
+        session->ahead_end = (unsigned)length;
+    }
+    if (size > session->ahead_end - session->ahead_begin)
+        size = session->ahead_end - session->ahead_begin;
+    memcpy(bytes, session->ahead + session->ahead_begin, size);
+    session->ahead_begin += (unsigned)size;
+    return (ssize_t)size;
+}
+
+static int pull_waits(gnutls_transport_ptr_t context, unsigned timeout_ms)
+{
+    const struct tls_session *session = context;
+
+    if (session->ahead_begin < session->ahead_end)
+        return 1;
+    return gnutls_system_recv_timeout((gnutls_transport_ptr_t)(intptr_t)session->descriptor,
+                                      timeout_ms);
+}
+
+/* Sends a record. If another one follows, the kernel waits for it before it fills a packet. */
+static ssize_t push(gnutls_transport_ptr_t context, const giovec_t *parts, int count)
+{
+    const struct tls_session *session = context;
+    const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts,
+                                   .msg_iovlen = (size_t)count};
+
+    return sendmsg(session->descriptor, &message,
+                   MSG_NOSIGNAL | (session->record_follows ? MSG_MORE : 0));
+}
+
+/* Sends as much as the socket takes. Returns as gnutls_record_send. After GNUTLS_E_AGAIN, or if
+ * less than size was sent, the same bytes must be given again, from the first that was not sent. */
+static ssize_t send_records(struct tls_session *session, const unsigned char *bytes, size_t size)
+{
+    ssize_t length = 0;
+    size_t sent = 0;
+
+    assert(session->library != NULL && size > 0);
+    while (sent < size) {
+        session->record_follows = size - sent > RECORD_BYTES;
+        length = gnutls_record_send2(session->library, bytes + sent, size - sent, 0, 0);
+        if (length <= 0)
+            break;
+        sent += (size_t)length;
+    }
+    session->record_follows = false;
+    return sent > 0 ? (ssize_t)sent : length;
+}
+
 /* --- begin and end --- */
 
 static bool prepare(gnutls_session_t library, const struct tls_version *version)
@@ -270,6 +355,16 @@ static bool prepare(gnutls_session_t library, const struct tls_version *version)
            GNUTLS_E_SUCCESS;
 }
 
+/* The library sets its own descriptor before, and uses neither pointer. */
+static void take_transport(struct tls_session *session)
+{
+    gnutls_db_set_ptr(session->library, session);
+    gnutls_transport_set_ptr(session->library, session);
+    gnutls_transport_set_pull_function(session->library, pull);
+    gnutls_transport_set_pull_timeout_function(session->library, pull_waits);
+    gnutls_transport_set_vec_push_function(session->library, push);
+}
+
 struct tls_session *tls_session_begin(struct tls *tls, struct gnutls_session_int *library)
 {
     struct tls_session *session = library != NULL ? calloc(1, sizeof(*session)) : NULL;
@@ -278,8 +373,11 @@ struct tls_session *tls_session_begin(struct tls *tls, struct gnutls_session_int
         return NULL;
     session->library = library;
     session->version = tls_current(tls);
-    if (prepare(library, session->version))
+    session->descriptor = gnutls_transport_get_int(library);
+    if (prepare(library, session->version)) {
+        take_transport(session);
         return session;
+    }
     tls_session_detach(session);
     tls_session_end(session);
     return NULL;
@@ -305,29 +403,84 @@ void tls_session_end(struct tls_session *session)
 
 /* --- beside the library --- */
 
-/* In place of GnuTLS's own (tap.h): the same, but for the number of the record. */
-__attribute__((visibility("default"))) ssize_t gnutls_record_recv(gnutls_session_t session,
+/* Returns the session that this program made for the library's; NULL: it is another library's. */
+static struct tls_session *session_of(gnutls_session_t library)
+{
+    return gnutls_db_get_ptr(library);
+}
+
+/* Replaces GnuTLS's function (tap.h), which does the same without the record's number. After
+ * GNUTLS_E_AGAIN the library waits until the socket becomes readable; after GNUTLS_E_INTERRUPTED it
+ * tries again. */
+__attribute__((visibility("default"))) ssize_t gnutls_record_recv(gnutls_session_t library,
                                                                   void *data, size_t data_size)
 {
     unsigned char number[8];
-    const ssize_t length = gnutls_record_recv_seq(session, data, data_size, number);
+    const ssize_t length = gnutls_record_recv_seq(library, data, data_size, number);
+    const struct tls_session *session = session_of(library);
 
-    return length > 0 && tap_show(gnutls_transport_get_int(session), false, data, (size_t)length) !=
-                             TAP_PASS
-               ? 0
-               : length;
+    if (length <= 0 || session == NULL)
+        return length;
+    switch (tap_show(session->descriptor, false, data, (size_t)length)) {
+    case TAP_PASS:
+        return length;
+    case TAP_TAKEN:
+        return session->is_drained && !tls_session_has_unread(session) ? GNUTLS_E_AGAIN
+                                                                       : GNUTLS_E_INTERRUPTED;
+    case TAP_END:
+        break;
+    }
+    return 0;
+}
+
+/* Replaces GnuTLS's function, which sends one record; the library would send the next one in
+ * another turn of the loop. */
+__attribute__((visibility("default"))) ssize_t gnutls_record_send(gnutls_session_t library,
+                                                                  const void *data,
+                                                                  size_t data_size)
+{
+    struct tls_session *session = session_of(library);
+
+    if (session == NULL || data_size == 0)
+        return gnutls_record_send2(library, data, data_size, 0, 0);
+    session->may_be_corked = true;
+    return send_records(session, data, data_size);
 }
 
 bool tls_session_has_unread(const struct tls_session *session)
 {
-    return session->library != NULL && gnutls_record_check_pending(session->library) > 0;
+    return session->ahead_begin < session->ahead_end ||
+           (session->library != NULL && gnutls_record_check_pending(session->library) > 0);
+}
+
+/* The library corks a socket for its first answer, and afterwards only flushes it. */
+static void uncork(struct tls_session *session)
+{
+    const int off = 0;
+
+    if (session->may_be_corked)
+        setsockopt(session->descriptor, IPPROTO_TCP, TCP_CORK, &off, sizeof(off));
+    session->may_be_corked = false;
+}
+
+ssize_t tls_session_send(struct tls_session *session, const void *bytes, size_t length)
+{
+    ssize_t sent;
+
+    if (session->library == NULL)
+        return -1;
+    uncork(session);
+    sent = send_records(session, bytes, length);
+    if (sent == GNUTLS_E_AGAIN || sent == GNUTLS_E_INTERRUPTED)
+        return 0;
+    return sent > 0 ? sent : -1;
 }
 
 void tls_session_send_last(struct tls_session *session, const void *bytes, size_t length)
 {
     if (session->library == NULL)
         return;
-    (void)gnutls_record_send(session->library, bytes, length);
+    (void)send_records(session, bytes, length);
     (void)gnutls_bye(session->library, GNUTLS_SHUT_WR);
 }
 

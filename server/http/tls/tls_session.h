@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct gnutls_session_int;
 struct tls;
@@ -23,6 +24,15 @@ void tls_session_end(struct tls_session *session);
 
 /* Whether bytes of the client wait in the session; the socket then does not have to be readable. */
 bool tls_session_has_unread(const struct tls_session *session);
+
+/* Whether the client is asked for a certificate, so that its identity depends on the connection.
+ * False for NULL. */
+bool tls_session_asks_client(const struct tls_session *session);
+
+/* Sends as many bytes as the socket takes. Returns how many; 0 if none now; -1 if the session has
+ * failed. Until all are sent, no other bytes may be sent, and each call must begin with the first
+ * unsent byte. */
+ssize_t tls_session_send(struct tls_session *session, const void *bytes, size_t length);
 
 /* Sends as much of a last text as fits into the socket's buffer, and the end of the session.
  * Nothing else may be being sent. */

@@ -115,22 +115,27 @@ static void send_last(const struct connection *connection, const char *text, siz
         (void)send(connection->descriptor, text, length, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Sends as much as the socket takes. With TLS, the answer must be the last thing sent. */
+/* Returns how many bytes the socket took; 0 if none now; -1 on failure. */
+static ssize_t send_some(const struct connection *connection)
+{
+    ssize_t sent;
+
+    if (connection->tls != NULL)
+        return tls_session_send(connection->tls, connection->unsent, connection->unsent_bytes);
+    sent = send(connection->descriptor, connection->unsent, connection->unsent_bytes,
+                MSG_DONTWAIT | MSG_NOSIGNAL);
+    return sent < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : sent;
+}
+
+/* Sends as much as the socket takes. */
 static enum direct_result send_more(struct connection *connection)
 {
     ssize_t sent;
 
     assert(connection->unsent != NULL && connection->unsent_bytes > 0);
-    if (connection->tls != NULL) {
-        tls_session_send_last(connection->tls, connection->unsent, connection->unsent_bytes);
-        connection->unsent_bytes = 0;
-        return DIRECT_SENT;
-    }
-    sent = send(connection->descriptor, connection->unsent, connection->unsent_bytes,
-                MSG_DONTWAIT | MSG_NOSIGNAL);
-
+    sent = send_some(connection);
     if (sent < 0)
-        return errno == EAGAIN || errno == EINTR ? DIRECT_WAITS : DIRECT_FAILED;
+        return DIRECT_FAILED;
     connection->unsent += sent;
     connection->unsent_bytes -= (size_t)sent;
     return connection->unsent_bytes == 0 ? DIRECT_SENT : DIRECT_WAITS;
@@ -141,7 +146,7 @@ static enum direct_result watch(struct connection *connection)
     struct mhd *mhd = connection->mhd;
     struct epoll_event event = {.events = EPOLLOUT, .data.ptr = connection};
 
-    assert(connection->unsent_bytes > 0 && connection->tls == NULL);
+    assert(connection->unsent_bytes > 0);
     if ((connection->state != CONNECTION_RECEIVING &&
          request_state(connection->request)->kept == NULL) ||
         epoll_ctl(mhd->direct_epoll, EPOLL_CTL_ADD, connection->descriptor, &event) != 0)
@@ -156,11 +161,17 @@ static enum direct_result watch(struct connection *connection)
 
 enum direct_result direct_answer_send(struct connection *connection, bool close)
 {
-    enum direct_result outcome = DIRECT_FAILED;
+    enum direct_result outcome;
 
     assert((connection->tls == NULL || close) && connection->unsent_bytes == 0);
-    if (write_text(connection, close))
-        outcome = send_more(connection);
+    if (!write_text(connection, close))
+        return DIRECT_FAILED;
+    if (connection->tls != NULL) {
+        send_last(connection, connection->unsent, connection->unsent_bytes);
+        connection->unsent_bytes = 0;
+        return DIRECT_SENT;
+    }
+    outcome = send_more(connection);
     return outcome == DIRECT_WAITS ? watch(connection) : outcome;
 }
 
@@ -168,7 +179,7 @@ enum direct_result direct_text_send(struct connection *connection, const char *t
 {
     enum direct_result outcome;
 
-    assert(connection->tls == NULL && connection->unsent_bytes == 0);
+    assert(connection->unsent_bytes == 0 && length > 0);
     connection->unsent = text;
     connection->unsent_bytes = length;
     outcome = send_more(connection);

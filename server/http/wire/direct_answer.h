@@ -26,9 +26,9 @@ enum direct_result direct_answer_send(struct connection *connection, bool close)
 size_t direct_head_room(const struct answer *answer);
 size_t direct_head_write(const struct answer *answer, bool close, char *out_text, size_t room);
 
-/* Sends a whole cached answer (response_cache.h) on a connection in plain text. The text must stay
- * valid until the request ends. Returns DIRECT_WAITS as above; the connection must be the
- * library's. */
+/* Sends a whole cached answer (response_cache.h) on a connection that stays open, with or without
+ * TLS. The text must stay valid until the request ends. Returns DIRECT_WAITS as above; the
+ * connection must be the library's. */
 enum direct_result direct_text_send(struct connection *connection, const char *text, size_t length);
 
 /* Called when the loop's mhd->direct_epoll is readable; mhd is the loop's struct mhd. */

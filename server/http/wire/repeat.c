@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "http/exchange/request_state.h"
+#include "http/tls/tls_session.h"
 #include "http/wire/bulk.h"
 #include "http/wire/connections.h"
 #include "http/wire/direct_answer.h"
@@ -20,7 +21,7 @@ static bool is_ready(const struct connection *connection)
     const struct mhd *mhd = connection->mhd;
 
     return connection->state == CONNECTION_LIBRARY && connection->request == NULL &&
-           connection->tls == NULL && !connection->is_surplus && !mhd->cutting &&
+           !tls_session_asks_client(connection->tls) && !connection->is_surplus && !mhd->cutting &&
            !atomic_load_explicit(&mhd->server->draining, memory_order_relaxed);
 }
 

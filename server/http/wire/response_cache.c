@@ -11,6 +11,7 @@
 #include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/trace.h"
+#include "http/tls/tls_session.h"
 #include "http/wire/connections.h"
 #include "http/wire/direct_answer.h"
 #include "http/wire/loop.h"
@@ -161,8 +162,8 @@ void response_cache_forget(struct response_cache *kept, const struct connection 
 /* --- keeping --- */
 
 /* Returns true if the noted bytes are exactly the request, and the connection stays open after the
- * answer. With TLS, the client's identity may depend on the connection, so such answers are not
- * cached. */
+ * answer. If clients are asked for certificates, their identity depends on the connection, so such
+ * answers are not cached. */
 static bool may_repeat(const struct response_cache *kept, struct request *request)
 {
     const struct request_state *state = request_state_const(request);
@@ -170,7 +171,7 @@ static bool may_repeat(const struct response_cache *kept, struct request *reques
 
     return kept->noted_on == request->connection && kept->noted_length == state->header_bytes &&
            (request->method == METHOD_GET || request->method == METHOD_HEAD) &&
-           request->connection->tls == NULL && !request->connection->is_surplus &&
+           !tls_session_asks_client(request->connection->tls) && !request->connection->is_surplus &&
            !state->method_malformed && !state->headers_cut && !state->headers_long &&
            !state->headers_hidden && !state->http_1_0 && state->body_length == 0 &&
            (options == NULL || strcasecmp(options, "keep-alive") == 0) &&

@@ -214,13 +214,19 @@ static bool is_for_bulk(struct request *request, bool is_resident)
 static enum outcome load_here(struct request *request)
 {
     struct request_state *state = request_state(request);
+    const bool is_one_piece = state->answer.segment_count == 1;
+    enum outcome outcome;
 
     assert(state->loaded == NULL && state->answer.content_length <= SENDER_SMALL_BYTES);
     state->loaded = request_allocate(request, (size_t)state->answer.content_length);
     if (state->loaded == NULL)
         return answer_out_of_memory(request);
     load(request);
-    return take_loaded(request);
+    outcome = take_loaded(request);
+    /* It was read in this turn, so it can be cached, as if it were mapped. */
+    if (is_one_piece)
+        state->loaded = NULL;
+    return outcome;
 }
 
 /* Looks only at answers that may be mapped or copied on the loop. */
