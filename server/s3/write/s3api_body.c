@@ -348,7 +348,7 @@ static bool compare(struct s3api_body *body, const uint8_t *sha256)
 
 bool s3api_body_finish(struct s3api_body *body, const uint8_t sha256[32])
 {
-    struct zt_digest computed = {.length_bytes = 0};
+    struct zt_digest computed;
 
     assert((sha256 != NULL) == body->owner_has_sha256);
     if (body->has_failed || !is_complete(body))

@@ -57,9 +57,9 @@ static void read_conditions(struct request *request, struct preconditions *condi
 bool s3api_copy_source_read(struct request *request, struct s3api_copy_source *source)
 {
     const char *text = request_header(request, "x-amz-copy-source");
-    struct zt_text bucket;
-    struct zt_text key;
-    struct zt_text query;
+    struct zt_text bucket = {NULL, 0};
+    struct zt_text key = {NULL, 0};
+    struct zt_text query = {NULL, 0};
 
     assert(source->file == NULL && text != NULL);
     if (!split(text, &bucket, &key, &query) || !decode(request, bucket, &bucket) ||
@@ -75,6 +75,7 @@ bool s3api_copy_source_read(struct request *request, struct s3api_copy_source *s
         s3api_problem(request, S3API_NO_SUCH_KEY, "no object has the key of the source");
     if (request->replied)
         return false;
+    assert(key.length > 0);
     memcpy(source->path, key.bytes, key.length);
     read_conditions(request, &source->conditions);
     return true;
