@@ -143,6 +143,31 @@ def test_conditions_are_checked_when_the_upload_is_completed(server):
     assert stored(server, upload.key) == b"second"
 
 
+def test_part_that_arrived_before_a_failed_completion_is_not_recorded_after_it(server, folder):
+    """All bytes of the second part are in their place, and it ends after the completion cut them off."""
+    upload = Upload(server, next(keys))
+    upload.put(1, part_data(1))
+    data = folder / ".ztserve-uploads" / upload.id / "data"
+    # Lines after the end of the chunks, so that no byte of the part waits in a buffer.
+    chunk = b"%x\r\n%b\r\n0\r\n\r\n" % (UNIT, part_data(2)) + b"\r\n" * (1 << 19)
+    rest = b"\r\n"
+    fields = f"Content-Encoding: aws-chunked\r\nx-amz-content-sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER\r\nx-amz-decoded-content-length: {UNIT}"
+    with connect(server) as connection:
+        connection.sendall(
+            f"PUT {upload.target('&partNumber=2')} HTTP/1.1\r\nHost: x\r\n{fields}\r\nContent-Length: {len(chunk + rest)}\r\n\r\n".encode()
+            + chunk
+        )
+        eventually(lambda: data.read_bytes() == part_data(1) + part_data(2))
+        wrong = {"x-amz-checksum-sha256": base64.b64encode(bytes(32)).decode()}
+        assert code_of(upload.try_complete(fields=wrong)) == (400, "BadDigest")
+        connection.sendall(rest)
+        assert b" 404 " in connection.recv(100)
+    assert list(upload.listed()) == [1]
+    upload.put(2, part_data(2))
+    upload.complete()
+    assert stored(server, upload.key) == part_data(1) + part_data(2)
+
+
 REFUSED = [
     (b"", (400, "MalformedXML")),
     (b"<CompleteMultipartUpload/>", (400, "MalformedXML")),

@@ -333,8 +333,29 @@ static void fail_all(struct s3api_arrival *first, const struct failure *failure)
         first->failure = *failure;
 }
 
-/* Takes the parts that wait, and makes room for them in the table. Returns NULL if they cannot be
- * recorded, which each of them has as its failure. */
+/* Takes those parts out of a list that lost the upload while they arrived, which they have as their
+ * failure. A completion that failed since then may have cut their bytes off, and closed the file.
+ * The upload's lock must be held. */
+static struct s3api_arrival *without_revoked(struct s3api_arrival *first)
+{
+    struct s3api_arrival **link = &first;
+
+    while (*link != NULL) {
+        struct s3api_arrival *one = *link;
+
+        assert(!one->is_recorded);
+        if (one->is_revoked) {
+            refuse_over(&one->failure);
+            *link = one->next_ready;
+        } else {
+            link = &one->next_ready;
+        }
+    }
+    return first;
+}
+
+/* Takes the parts that wait, and makes room for them in the table. Returns NULL if none can be
+ * recorded, for the reason that each of them has as its failure. */
 static struct s3api_arrival *take_ready(struct s3api_upload *upload)
 {
     struct failure failure = {.is_set = false};
@@ -342,7 +363,7 @@ static struct s3api_arrival *take_ready(struct s3api_upload *upload)
     size_t count;
 
     pthread_mutex_lock(&upload->lock);
-    first = upload->ready;
+    first = without_revoked(upload->ready);
     upload->ready = NULL;
     count = count_ready(first);
     if (upload->state != S3API_UPLOAD_OPEN)
