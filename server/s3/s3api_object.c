@@ -99,18 +99,6 @@ static bool read_part(struct request *request, struct object *object)
     return !request->replied;
 }
 
-/* Clients name the version "null" of a bucket without versions. Returns false if it has replied. */
-static bool read_version(struct request *request)
-{
-    struct zt_text value;
-
-    if (!request_query(request, "versionId", 0, &value) || value.length == 0 ||
-        zt_text_is(value, "null"))
-        return true;
-    s3api_problem(request, S3API_NO_SUCH_VERSION, "the bucket has no versions");
-    return false;
-}
-
 /* Returns false if it has replied. */
 static bool begin(struct request *request)
 {
@@ -122,7 +110,7 @@ static bool begin(struct request *request)
     }
     memset(object, 0, sizeof(*object));
     request->context = object;
-    return s3api_find_key(request, &object->key) && read_version(request) &&
+    return s3api_find_key(request, &object->key) && s3api_finds_version(request) &&
            read_part(request, object) && read_overrides(request, object) &&
            file_search_init(request, &object->search, object->key);
 }

@@ -98,3 +98,14 @@ bool s3api_find_key_or_folder(struct request *request, struct zt_text *out_key, 
 {
     return find_key(request, out_key, out_is_folder);
 }
+
+bool s3api_finds_version(struct request *request)
+{
+    struct zt_text value;
+
+    if (!request_query(request, "versionId", 0, &value) || value.length == 0 ||
+        zt_text_is(value, "null"))
+        return true;
+    s3api_problem(request, S3API_NO_SUCH_VERSION, "the bucket has no versions");
+    return false;
+}

@@ -20,4 +20,8 @@ bool s3api_find_key(struct request *request, struct zt_text *out_key);
 bool s3api_find_key_or_folder(struct request *request, struct zt_text *out_key,
                               bool *out_is_folder);
 
+/* Clients name the version "null" of objects without versions. Returns false if the query names
+ * another one, and it has replied with NoSuchVersion. */
+bool s3api_finds_version(struct request *request);
+
 #endif

@@ -256,6 +256,14 @@ def test_an_object_is_deleted_and_so_is_an_absent_one(server, folder):
     assert head(server, key("deleted/x")).status == 404
 
 
+def test_a_version_that_is_not_there_is_not_deleted(server):
+    made(server, "kept")
+    answer = ask(server, "DELETE", key("kept") + "?versionId=7")
+    assert (answer.status, error_code(answer)) == (404, "NoSuchVersion")
+    assert head(server, key("kept")).status == 200
+    assert ask(server, "DELETE", key("kept") + "?versionId=null").status == 204
+
+
 def test_conditions_decide_over_delete(server):
     etag = made(server, "guarded", b"x")
     assert refusal(delete(server, "guarded", {"If-Match": ABSENT})) == (412, "PreconditionFailed")
