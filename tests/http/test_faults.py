@@ -7,6 +7,7 @@ import pytest
 
 import interrupted
 from recorded_calls import FAULTS
+from s3_parts import UNIT, Upload, part_data, stored
 from server_process import ServerProcess
 from wire import ask, get
 
@@ -91,3 +92,32 @@ def test_a_failing_call_leaves_all_or_nothing(kind, call, tmp_path):
         check_after(root, upload, fault)
         if not met:
             return
+
+
+def twice(action):
+    """Only one call fails, so the second attempt succeeds."""
+    try:
+        return action()
+    except AssertionError:
+        return action()
+
+
+def test_completion_that_could_not_be_recorded_is_not_taken_for_published(tmp_path):
+    """The parts are joined in a file of their own, which is removed when the completion fails."""
+    data = part_data(1) + b"last"
+    for number in range(1, 3 * CALLS_MAX):
+        root, mark = tmp_path / f"root{number}", tmp_path / f"mark{number}"
+        root.mkdir()
+        server = start(root, f"sync:{number}:{errno.EIO}", mark)
+        upload = twice(lambda server=server: Upload(server, "a.bin"))
+        twice(lambda upload=upload: upload.put(2, data[:UNIT]))
+        twice(lambda upload=upload: upload.put(3, data[UNIT:]))
+        assert upload.try_complete().status in (200, 500), server.log
+        server.kill()
+        upload.server = start(root)
+        upload.complete()
+        assert stored(upload.server, upload.key) == data, f"sync {number}"
+        assert upload.server.stop() == 0
+        if not mark.stat().st_size:
+            return
+    raise AssertionError("every call failed")

@@ -112,18 +112,21 @@ static bool find_parts(struct s3api_completion *completion)
 
 /* --- records --- */
 
+/* A record that publication begins counts even if it failed: it may be on the disk. */
 static bool record(struct s3api_upload *upload, const struct s3api_record *line,
                    struct failure *failure)
 {
     char text[S3API_RECORD_MAX];
     const size_t length = s3api_record_print(line, text);
+    const bool is_end = line->kind == S3API_RECORD_END;
     struct zt_error error;
     enum zt_status status;
 
     pthread_mutex_lock(&upload->record_lock);
+    upload->has_end = upload->has_end || is_end;
     status = s3api_upload_record(upload, text, length, 1, &error);
     if (status == ZT_OK)
-        upload->has_end = line->kind == S3API_RECORD_END;
+        upload->has_end = is_end;
     pthread_mutex_unlock(&upload->record_lock);
     return status == ZT_OK || failure_of_store(failure, &error);
 }

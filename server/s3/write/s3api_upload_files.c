@@ -162,6 +162,9 @@ enum zt_status s3api_upload_record(struct s3api_upload *upload, const char *line
     status = staged_file_write_at(file, upload->records_length, lines, length, error);
     if (status == ZT_OK)
         status = staged_file_sync(file, error);
+    /* Otherwise the next process would take lines that failed for records. */
+    if (status != ZT_OK)
+        (void)staged_file_truncate(file, upload->records_length, NULL);
     staged_file_close(file);
     if (status != ZT_OK)
         return status;
