@@ -143,6 +143,7 @@ def test_conditions_are_checked_when_the_upload_is_completed(server):
     assert stored(server, upload.key) == b"second"
 
 
+@pytest.mark.folder("it looks into the folders of uploads")
 def test_part_that_arrived_before_a_failed_completion_is_not_recorded_after_it(server, folder):
     """All bytes of the second part are in their place, and it ends after the completion cut them off."""
     upload = Upload(server, next(keys))
@@ -298,6 +299,10 @@ def test_too_large_parts_and_files_are_refused(tmp_path, start_server):
     upload.put(1, part_data(1))
     upload.put(2, b"12345678901")
     assert code_of(upload.try_complete())[1] == "EntityTooLarge"
+    # The parts have more bytes than any file may have: not even a part of unknown length is taken.
+    chunked = b"1\r\nx\r\n0\r\n\r\n", {"Transfer-Encoding": "chunked"}
+    for body, fields in ((b"x", {}), chunked):
+        assert code_of(upload.try_put(3, body, fields)) == (400, "EntityTooLarge")
 
 
 # --- uploads and keys that are not there ---

@@ -108,8 +108,8 @@ static bool join(struct s3api_arrival *arrival, struct failure *failure)
 
     pthread_mutex_lock(&upload->lock);
     is_open = upload->state == S3API_UPLOAD_OPEN;
-    fits = arrival->expected == S3API_UNKNOWN ||
-           (arrival->expected <= most && upload->parts.bytes <= most);
+    fits = (arrival->expected == S3API_UNKNOWN || arrival->expected <= most) &&
+           upload->parts.bytes <= most;
     if (is_open && fits) {
         place(upload, arrival);
         arrival->next = upload->arrivals;
