@@ -29,11 +29,16 @@ COMMAND_S = 180
 ENVIRONMENTS = {
     r"\b(import|from) [\w., ]*\b(transformers|torch)\b": "transformers-5.23.0",
     r"\b(import|from) [\w., ]*\b(zarr|xarray)\b": "zarr",
+    # Before boto3 and aws, which are in these environments too.
+    r"\bdvc \w|\bimport s3fs\b": "s3-dvc",
+    r"\bfrom mlflow\b": "s3-mlflow",
+    r"\bfrom runai_model_streamer\b": "runai_model_streamer-0.17.1",
+    r"^(aws|s5cmd|rclone) \w|^(import|from) (boto3|obstore|pyarrow)\b": "s3",
     r"(^|\s)hf \w|\b(import|from) huggingface_hub\b": "hub-2.4.0",
 }
 COMMANDS = ("sh", "bash", "python")
 # As in conftest.py: other people's releases break these more often than a change of ours.
-OTHERS = {"transformers-5.23.0", "zarr"}
+OTHERS = {"transformers-5.23.0", "zarr", "s3-dvc", "s3-mlflow", "runai_model_streamer-0.17.1"}
 
 
 # --- what is not run, and how it is checked ---
@@ -130,9 +135,21 @@ def check_nginx(text, folder):
     """test_replicas.py runs it."""
 
 
+def check_sql(text, folder):
+    """test_s3_other_clients.py has DuckDB do the same."""
+
+
 def check_tokens(text, folder):
     (folder / "shown-tokens").write_text(text)
     (folder / "shown.json").write_text('{"root": "models", "auth": {"tokens": "shown-tokens"}}')
+    done = subprocess.run([PROGRAM, "check-config", "shown.json"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def check_keys(text, folder):
+    (folder / "shown-keys").touch(mode=0o600)
+    (folder / "shown-keys").write_text(text)
+    (folder / "shown.json").write_text('{"root": "models", "s3": {"keys": "shown-keys"}}')
     done = subprocess.run([PROGRAM, "check-config", "shown.json"], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -141,9 +158,10 @@ def is_shown(text, folder):
     """Output of a program of another day."""
 
 
-LANGUAGES = {"json": check_json, "yaml": check_yaml, "nginx": check_nginx}
+LANGUAGES = {"json": check_json, "yaml": check_yaml, "nginx": check_nginx, "sql": check_sql}
 # Blocks without a language, by how they begin.
 TEXTS = {
+    r"# access key +secret": check_keys,
     r"# name +scope|\w+ +(read|write|admin) +\S": check_tokens,
     r"\d{4}-\d\d-\d\dT|info |Server-Timing: |server/transfers ": is_shown,
 }
@@ -222,7 +240,7 @@ def here(tmp_path):
 def shell(here):
     home = here.parent / "home"
     home.mkdir()
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "ZT", "PYTHON"))}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "ZT", "PYTHON", "AWS_"))}
     quiet = {"HF_HUB_DISABLE_UPDATE_CHECK": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "NO_COLOR": "1", "COLUMNS": "200"}
     made = Shell(here, {**inherited, **quiet, "HOME": str(home), "LC_ALL": "C.UTF-8"})
     yield made
@@ -261,7 +279,7 @@ def environment_of(block):
 
 
 def run_command(shell, command, places):
-    is_server = re.match(r"([A-Z_]+=\S* )*(build/)?ztserve serve ", command.text)
+    is_server = re.match(r"([A-Z0-9_]+=\S* )*(build/)?ztserve serve ", command.text)
     # The quickstart's server would have to stop first.
     text = places(command.text.replace(":8080", ":8079") if is_server else command.text)
     assert len(re.findall(r"\bcurl ", text)) <= text.count("--fail-with-body"), f"{command.where} does not fail loudly: {command.text}"

@@ -48,7 +48,8 @@ void s3api_delete_object_begin(struct request *request)
     bool is_folder;
     struct deletion *deletion;
 
-    if (s3api_refuse_key(request, &key, &is_folder) || !s3api_finds_version(request) || is_folder)
+    if (s3api_refuse_unsupported(request) || s3api_refuse_key(request, &key, &is_folder) ||
+        !s3api_finds_version(request) || is_folder)
         return;
     deletion = write_context(request, sizeof(*deletion));
     if (deletion == NULL)

@@ -32,6 +32,9 @@ bool s3api_refuse_unsupported(struct request *request)
         "x-amz-object-lock-legal-hold",
         "x-amz-website-redirect-location",
         "x-amz-write-offset-bytes",
+        /* Conditions must not be ignored. */
+        "x-amz-if-match-last-modified-time",
+        "x-amz-if-match-size",
         "x-amz-tagging",
     };
 
