@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "http/exchange/s3api_error.h"
+#include "http/fields/uri.h"
 
 /* The sub-resources of buckets and objects. Those that this server has are found in the table of
  * operations first. */
@@ -50,11 +51,13 @@ static const char *const resources[] = {
     "website",
 };
 
+/* A value that cannot be decoded counts too: without its parameter, the request would be one for
+ * the object. */
 static bool has(struct request *request, const char *parameter)
 {
-    struct zt_text value;
+    struct zt_text raw;
 
-    return parameter == NULL || request_query(request, parameter, 0, &value);
+    return parameter == NULL || query_find(request_target(request), parameter, 0, &raw);
 }
 
 static bool fits(struct request *request, const struct s3api_operation *operation)

@@ -101,10 +101,10 @@ bool s3api_find_key_or_folder(struct request *request, struct zt_text *out_key, 
 
 bool s3api_finds_version(struct request *request)
 {
-    struct zt_text value;
+    struct zt_text raw;
 
-    if (!request_query(request, "versionId", 0, &value) || value.length == 0 ||
-        zt_text_is(value, "null"))
+    if (!query_find(request_target(request), "versionId", 0, &raw) || raw.length == 0 ||
+        zt_text_is(raw, "null"))
         return true;
     s3api_problem(request, S3API_NO_SUCH_VERSION, "the bucket has no versions");
     return false;

@@ -454,6 +454,7 @@ def test_parts_are_copied_from_objects(server):
         ({"x-amz-copy-source-range": "bytes=1-0"}, (400, "InvalidArgument")),
         ({"x-amz-copy-source-range": "bytes=-5"}, (400, "InvalidArgument")),
         ({"x-amz-copy-source-if-none-match": etag}, (412, "PreconditionFailed")),
+        ({"x-amz-copy-source-server-side-encryption-customer-algorithm": "AES256"}, (501, "NotImplemented")),
     ):
         assert copy_part(Upload(server, next(keys)), 1, name, fields) == expected, fields
     assert copy_part(Upload(server, next(keys)), 1, "models/none") == (404, "NoSuchKey")

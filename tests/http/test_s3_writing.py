@@ -258,8 +258,13 @@ def test_an_object_is_deleted_and_so_is_an_absent_one(server, folder):
 
 def test_a_version_that_is_not_there_is_not_deleted(server):
     made(server, "kept")
-    answer = ask(server, "DELETE", key("kept") + "?versionId=7")
-    assert (answer.status, error_code(answer)) == (404, "NoSuchVersion")
+    for query in ("versionId=7", "versionId=%zz"):
+        answer = ask(server, "DELETE", key("kept") + "?" + query)
+        assert (answer.status, error_code(answer)) == (404, "NoSuchVersion")
+    # Nor does a malformed id of an upload, or number of a part, make the request one for the object.
+    assert ask(server, "DELETE", key("kept") + "?uploadId=%zz").status in (400, 404)
+    assert ask(server, "PUT", key("kept") + "?uploadId=%zz&partNumber=%zz", {}, b"other").status in (400, 404)
+    assert get(server, key("kept")).body == b"data"
     assert head(server, key("kept")).status == 200
     assert ask(server, "DELETE", key("kept") + "?versionId=null").status == 204
 

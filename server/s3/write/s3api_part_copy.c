@@ -68,7 +68,8 @@ void s3api_upload_part_copy_begin(struct request *request)
     struct s3api_upload *upload;
     struct part_copy *copy;
 
-    if (s3api_refuse_key(request, &key, NULL) || !s3api_query_part(request, &number))
+    if (s3api_refuse_key(request, &key, NULL) || s3api_refuse_unsupported(request) ||
+        !s3api_query_part(request, &number))
         return;
     upload = s3api_multipart_find(request, key);
     copy = upload != NULL ? write_context(request, sizeof(*copy)) : NULL;
@@ -98,6 +99,14 @@ static bool find_range(struct part_copy *copy, const struct stored_file *file, u
                           "the object has only %llu bytes", (unsigned long long)size);
 }
 
+/* An object that is written to in place, not replaced, may have given old and new bytes. */
+static bool is_unwritten(const struct stored_file *file, struct failure *failure)
+{
+    return stored_file_is_unwritten(file) ||
+           failure_refuse(failure, PROBLEM_CONFLICT,
+                          "the source was written to while it was copied");
+}
+
 static bool copy_bytes(struct part_copy *copy, const struct stored_file *file, uint64_t client)
 {
     static const struct s3api_part_checksum none = {.algorithm = ""};
@@ -111,6 +120,7 @@ static bool copy_bytes(struct part_copy *copy, const struct stored_file *file, u
     if (arrival == NULL)
         return false;
     is_done = s3api_arrival_copy(arrival, file->source, copy->first, length, &copy->failure) &&
+              is_unwritten(file, &copy->failure) &&
               s3api_arrival_finish(arrival, &none, client, &copy->part, &copy->failure);
     s3api_arrival_end(arrival);
     return is_done;
