@@ -272,6 +272,8 @@ def test_a_version_that_is_not_there_is_not_deleted(server):
 def test_conditions_decide_over_delete(server):
     etag = made(server, "guarded", b"x")
     assert refusal(delete(server, "guarded", {"If-Match": ABSENT})) == (412, "PreconditionFailed")
+    for unknown in ("x-amz-if-match-size", "x-amz-if-match-last-modified-time"):
+        assert refusal(delete(server, "guarded", {unknown: "1"})) == (501, "NotImplemented")
     assert delete(server, "guarded", {"If-Match": etag}).status == 204
     assert refusal(delete(server, "guarded", {"If-Match": etag})) == (404, "NoSuchKey")
 
