@@ -177,7 +177,8 @@ def test_repeated_requests_in_any_records_get_their_answers(start, authority, tm
     server = start()
     server.context = authority.context(version=version)
     small, full, other = ranged(5, 100), ranged(9, RECORD), ranged(7, 300_000)
-    records = [[small]] * 4 + [[full]] * 4 + [[small, small], [small[:9], small[9:]], [small, full + small], [other], [full + other, small]]
+    records = [[small]] * 4 + [[full]] * 4 + [[small, small], [small[:9], small[9:]], [small, full + small], [other]]
+    records.append([full + other, small])
     with connect(server) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for parts in records * 3:
@@ -448,6 +449,38 @@ def test_a_file_that_shrinks_while_it_is_sent_cuts_only_that_answer(start, tmp_p
         read_until_closed(connection)
     assert get(server, "/healthz").status == 200
     assert server.process.poll() is None
+
+
+CHANGES = {
+    "shorter": lambda file: os.truncate(file, 20_000_000),
+    "shorter within a page of its end": lambda file: os.truncate(file, file.stat().st_size - 5),
+    "other bytes": lambda file: write_at(file, 39_000_000, b"other"),
+}
+
+
+def write_at(file, offset, data):
+    with file.open("r+b") as opened:
+        opened.seek(offset)
+        opened.write(data)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_answer_from_a_file_that_changes_never_completes(start, tmp_path, change):
+    server = start()
+    file = tmp_path / "root" / "m.zt"
+    # The loop reads whole MiB behind the first 64 KiB, up to the end.
+    length = (64 << 10) + (38 << 20)
+    file.write_bytes(zt1({"w": dense(random.Random(4).randbytes(length), digest=None)}))
+    path = component_path("m", "w")
+    eventually(lambda: get(server, path, Range="bytes=0-0").status == 206)
+    with connect(server, receive_buffer=65536) as connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        status, _, body = read_head(connection)
+        assert status == 200
+        # The server is far beyond its first window.
+        body = read_exactly(connection, 10_000_000, body)
+        CHANGES[change](file)
+        assert 10_000_000 <= len(body) + len(read_until_closed(connection)) < length
 
 
 def test_the_log_tells_how_much_of_a_cut_answer_arrived(start, tmp_path):

@@ -1,6 +1,8 @@
-/* While one window is sent, a worker fills the next. A window is refilled as soon as its last byte
- * is taken, so the windows hold the answer's bytes in order. Sources whose bytes are made in units,
- * such as compressed frames, get a window for each unit, and two workers fill them side by side.
+/* Long pieces of a file that are in the page cache are copied to the sender directly. Workers read
+ * everything else into windows: while one window is sent, a worker fills the next. A window is
+ * refilled as soon as its last byte is taken, so the windows hold the answer's bytes in order.
+ * Sources whose bytes are made in units, such as compressed frames, get a window for each unit, and
+ * two workers fill them side by side.
  *
  * All windows of the process share one budget. When it is spent, a new answer gets one small
  * window, so that slow readers cannot block other clients. */
@@ -11,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/body/page_cache.h"
 #include "http/body/pinned.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/file_changes.h"
@@ -32,6 +35,8 @@
 #define WINDOWS_IN_ROW 2
 /* The maximum per call of the sender, if the budget allows: about the size of a send buffer. */
 #define BLOCK_MOST ((size_t)256 * 1024)
+/* Shorter pieces of a file are gathered in windows, even if they are in the page cache. */
+#define WARM_LEAST ((uint64_t)BLOCK_MOST)
 /* How many remote bytes to fetch ahead of the read position: at first, and at most. */
 #define AHEAD_FIRST ((uint64_t)8 << 20)
 #define AHEAD_MOST  ((uint64_t)64 << 20)
@@ -68,6 +73,9 @@ struct readahead {
     struct place begun;           /* bytes before it were read or are being read */
     const struct window *awaited; /* the connection is suspended until it is full; or NULL */
     const struct window *failed;  /* the first that failed; full windows before it can be taken */
+    uint64_t warm_end;            /* from begun up to here, the bytes are in the page cache and are
+                                   * taken without a window */
+    struct zt_error error;        /* of such bytes */
     bool ended;                   /* the request is over */
     atomic_bool cancelled;
     atomic_uint unread; /* windows on their way, if the last one is among them; else more */
@@ -288,6 +296,31 @@ static void begin_fill(struct readahead *ahead, struct window *window, uint64_t 
     workers_submit(server_waiters(ahead->request->server), &window->job);
 }
 
+/* Returns true if the next bytes need no window, because they are a long piece of a file in the
+ * page cache. A worker reads the first window anyway, so that a problem is noticed before the head
+ * is sent. */
+static bool is_warm(struct readahead *ahead)
+{
+    const struct answer *answer = ahead->answer;
+    const uint64_t at = ahead->begun.at;
+    const struct segment *segment;
+    uint64_t left;
+
+    if (at == 0 || at == answer->content_length)
+        return false;
+    if (at < ahead->warm_end)
+        return true;
+    segment = place_segment(&ahead->begun, answer);
+    left = segment->length - ahead->begun.within;
+    if (left < WARM_LEAST || segment->kind != SEGMENT_SOURCE ||
+        zt_source_descriptor(segment->source) < 0 || !window_is_warm(answer, ahead->begun))
+        return false;
+    ahead->warm_end = window_end(answer, ahead->begun).at;
+    if (ahead->warm_end > at + left)
+        ahead->warm_end = at + left;
+    return true;
+}
+
 /* Starts to fill the next window, unless the answer ends or no window is free. Returns true if
  * another one may be begun. */
 static bool fill_next(struct readahead *ahead)
@@ -297,7 +330,7 @@ static bool fill_next(struct readahead *ahead)
     uint64_t run;
 
     if (ahead->failed != NULL || ahead->begun.at == ahead->answer->content_length ||
-        atomic_load(&ahead->cancelled))
+        atomic_load(&ahead->cancelled) || is_warm(ahead))
         return false;
     run = next_run(ahead, &unit);
     if (unit == 0 && ahead->filling > 0)
@@ -379,6 +412,7 @@ struct readahead *readahead_begin(struct request *request, struct mhd *mhd)
     ahead->growing = WINDOW_FIRST;
     ahead->advised = AHEAD_FIRST;
     atomic_init(&ahead->unread, 1);
+    zt_error_clear(&ahead->error);
     init_windows(ahead);
     atomic_fetch_add(&sharers, 1);
     ahead->block = budget_take(BLOCK_MOST, WINDOW_LEAST);
@@ -404,13 +438,40 @@ static struct window *window_at(struct readahead *ahead, uint64_t position)
     return NULL;
 }
 
+/* Copies bytes from the page cache. Returns as readahead_take, but never 0. */
+static ssize_t take_warm(struct readahead *ahead, void *buffer, size_t size)
+{
+    const struct answer *answer = ahead->answer;
+    const struct segment *segment = place_segment(&ahead->begun, answer);
+    const uint64_t left = ahead->warm_end - ahead->begun.at;
+
+    if (size > left)
+        size = (size_t)left;
+    assert(size > 0 && segment->kind == SEGMENT_SOURCE);
+    assert(ahead->begun.within + size <= segment->length);
+    if (zt_source_read_at(segment->source, segment->offset + ahead->begun.within, buffer, size,
+                          &ahead->error) != ZT_OK)
+        return -1;
+    place_advance(&ahead->begun, answer, size);
+    if (ahead->begun.at == answer->content_length && answer_stamp(answer) != ahead->stamp) {
+        zt_fail(&ahead->error, ZT_IO, NULL, ZT_NO_OFFSET, "the file has changed");
+        return -1;
+    }
+    fill_more(ahead);
+    return (ssize_t)size;
+}
+
 ssize_t readahead_take(struct readahead *ahead, uint64_t position, void *buffer, size_t size)
 {
     struct window *window = window_at(ahead, position);
     size_t taken;
     size_t left;
 
-    if (atomic_load(&ahead->cancelled) || window == NULL || window->state == WINDOW_FAILED)
+    if (atomic_load(&ahead->cancelled) || ahead->error.status != ZT_OK)
+        return -1;
+    if (window == NULL && position == ahead->begun.at && is_warm(ahead))
+        return take_warm(ahead, buffer, size);
+    if (window == NULL || window->state == WINDOW_FAILED)
         return -1;
     if (window->state == WINDOW_FILLING) {
         ahead->awaited = window;
@@ -437,6 +498,8 @@ size_t readahead_block(const struct readahead *ahead)
 
 const struct zt_error *readahead_error(const struct readahead *ahead)
 {
+    if (ahead->error.status != ZT_OK)
+        return &ahead->error;
     return ahead->failed != NULL ? &ahead->failed->error : NULL;
 }
 
