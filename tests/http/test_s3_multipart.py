@@ -373,7 +373,9 @@ def test_wrong_checksum_of_a_part_is_refused(server):
     assert upload.put(1, data, {"x-amz-checksum-crc32": right})["x-amz-checksum-crc32"] == right
     wrong = f"<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{upload.etags[1]}</ETag><ChecksumCRC32>AAAAAA==</ChecksumCRC32></Part></CompleteMultipartUpload>"
     assert code_of(ask(server, "POST", upload.target(), {}, wrong.encode())) == (400, "InvalidPart")
-    upload.complete()
+    among = wrong.replace("</Part>", f"<ChecksumSHA256>{sha256(data)}</ChecksumSHA256></Part>")
+    assert code_of(ask(server, "POST", upload.target(), {}, among.encode())) == (400, "InvalidPart")
+    assert ask(server, "POST", upload.target(), {}, among.replace("AAAAAA==", right).encode()).status == 200
 
 
 def crc32(data):
@@ -408,6 +410,40 @@ def test_whole_checksum_is_answered_in_the_form_asked_for_and_verified(server):
         assert (text_of(answer, "ChecksumCRC32"), text_of(answer, "ChecksumType")) == (value, kind)
         assert upload.complete().body == answer.body
         assert stored(server, upload.key) == whole
+
+
+@pytest.mark.parametrize("algorithm", ["SHA1", "SHA256", "CRC32"])
+def test_composite_checksum_of_a_completion_is_verified(server, algorithm):
+    field = "x-amz-checksum-" + algorithm.lower()
+    digest = {"SHA1": lambda data: hashlib.sha1(data).digest(), "SHA256": lambda data: hashlib.sha256(data).digest()}.get(
+        algorithm, lambda data: zlib.crc32(data).to_bytes(4, "big")
+    )
+    data = {1: part_data(1), 2: b"end"}
+    upload = Upload(server, next(keys), {"x-amz-checksum-algorithm": algorithm, "x-amz-checksum-type": "COMPOSITE"})
+    for number, part in data.items():
+        upload.put(number, part, {field: base64.b64encode(digest(part)).decode()})
+    right = base64.b64encode(digest(b"".join(map(digest, data.values())))).decode()
+    other = base64.b64encode(digest(b"other")).decode()
+    for wrong, code in (
+        (f"{other}-2", "BadDigest"),
+        (f"{right}-3", "BadDigest"),
+        (right, "BadDigest"),
+        (f"{right}-0", "InvalidRequest"),
+        (f"{right}-10001", "InvalidRequest"),
+        (f"{right}-", "InvalidRequest"),
+        ("-2", "InvalidRequest"),
+    ):
+        assert code_of(upload.try_complete(fields={field: wrong})) == (400, code), wrong
+    # No part was uploaded with this one.
+    assert code_of(upload.try_complete(fields={"x-amz-checksum-crc32c": "AAAAAA==-2"})) == (400, "InvalidRequest")
+    answer = upload.complete(fields={field: f"{right}-2"})
+    assert text_of(answer, "Checksum" + algorithm) == f"{right}-2"
+    assert stored(server, upload.key) == b"".join(data.values())
+
+
+def test_composite_checksum_is_only_of_a_completion(server):
+    upload = Upload(server, next(keys))
+    assert code_of(upload.try_put(1, b"x", {"x-amz-checksum-crc32": crc32(b"x") + "-1"})) == (400, "InvalidRequest")
 
 
 def test_body_of_a_completion_is_verified(server):

@@ -8,9 +8,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/decimal.h"
 #include "http/exchange/signed_request.h"
 #include "http/fields/grammar.h"
 #include "s3/write/s3api_coding.h"
+#include "s3/write/s3api_placement.h"
 
 /* A length that 64 bits can hold. */
 #define LENGTH_DIGITS_MAX 18
@@ -135,12 +137,33 @@ static bool state(struct s3api_body *body, enum checksum checksum, struct zt_tex
     return true;
 }
 
+/* Takes '-' and a number of parts off the end of a checksum. Otherwise returns 0, and the text is
+ * unchanged. */
+static uint32_t cut_part_count(struct zt_text *text)
+{
+    const char *dash = memrchr(text->bytes, '-', text->length);
+    uint64_t count;
+
+    if (dash == NULL || !zt_decimal_read(zt_text_from(dash + 1), S3API_PARTS_MAX, &count) ||
+        count == 0)
+        return 0;
+    text->length = (size_t)(dash - text->bytes);
+    return (uint32_t)count;
+}
+
+static bool read_checksum(struct s3api_body *body, enum checksum checksum, struct zt_text value)
+{
+    if (body->may_have_composites && checksum != CHECKSUM_MD5)
+        body->part_counts[checksum] = cut_part_count(&value);
+    return state(body, checksum, value) && add(body, checksum);
+}
+
 static bool read_checksums(struct s3api_body *body, struct request *request)
 {
     for (enum checksum i = 0; i < CHECKSUMS; i++) {
         const char *value = request_header(request, checksum_field(i));
 
-        if (value != NULL && !(state(body, i, zt_text_from(value)) && add(body, i)))
+        if (value != NULL && !read_checksum(body, i, zt_text_from(value)))
             return false;
     }
     return body->stated->payload != SIGV4_PAYLOAD_SHA256 || add(body, CHECKSUM_SHA256);

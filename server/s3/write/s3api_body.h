@@ -33,6 +33,10 @@ struct s3api_body {
      * s3api_body_finish. */
     bool is_stated[CHECKSUMS];
     struct zt_digest values[CHECKSUMS];
+    /* Set by the owner before s3api_body_begin: a checksum in the header may be a composite one,
+     * which says of how many parts it is. */
+    bool may_have_composites;
+    uint32_t part_counts[CHECKSUMS]; /* 0: not composite */
 
     /* Private. */
     const struct body_receiver *inner;

@@ -70,19 +70,21 @@ static void receive(struct request *request, const struct body_piece *piece)
 
 static const struct body_receiver receiver = {.receive = receive};
 
-/* In this request, the checksums in the header are of the file, not of the body. Returns false if
- * it has replied. */
+/* In this request, the checksums in the header are of the file or of its parts' checksums, not of
+ * the body. Returns false if it has replied. */
 static bool begin_body(struct request *request, struct complete *complete)
 {
     struct s3api_completion *completion = &complete->completion;
 
     complete->inner = request->receiver;
     request->receiver = &receiver;
+    complete->body.may_have_composites = true;
     if (!s3api_body_begin(&complete->body, request, &document_receiver, false))
         return false;
     for (enum checksum i = 0; i < CHECKSUM_MD5; i++) {
         completion->is_stated[i] = complete->body.is_stated[i];
         completion->stated[i] = complete->body.values[i];
+        completion->part_counts[i] = complete->body.part_counts[i];
         complete->body.is_stated[i] = false;
     }
     return true;

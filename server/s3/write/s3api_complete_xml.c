@@ -73,11 +73,12 @@ static bool read_number(struct zt_text text, uint32_t *out_number)
     return true;
 }
 
-static void read_checksum(const char *algorithm, struct zt_text text,
-                          struct s3api_part_checksum *checksum)
+static void read_checksum(const char *algorithm, struct zt_text text, struct s3api_named_part *part)
 {
-    copy_cut(zt_text_from(algorithm), checksum->algorithm, sizeof(checksum->algorithm));
-    copy_cut(text, checksum->value, sizeof(checksum->value));
+    enum checksum checksum;
+
+    if (checksum_find_name(zt_text_from(algorithm), &checksum))
+        copy_cut(text, part->checksums[checksum], sizeof(part->checksums[checksum]));
 }
 
 /* Text around a number or a tag makes XML readable. */
@@ -109,7 +110,7 @@ static bool visit(void *context, const char *path, struct zt_text text)
     if (strcmp(path, PART "/ETag") == 0)
         copy_cut(text, reading->part.etag, sizeof(reading->part.etag));
     else if (strncmp(path, CHECKSUM, strlen(CHECKSUM)) == 0)
-        read_checksum(path + strlen(CHECKSUM), text, &reading->part.checksum);
+        read_checksum(path + strlen(CHECKSUM), text, &reading->part);
     return true;
 }
 

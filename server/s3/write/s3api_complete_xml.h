@@ -3,6 +3,7 @@
 #ifndef S3_WRITE_S3API_COMPLETE_XML_H
 #define S3_WRITE_S3API_COMPLETE_XML_H
 
+#include "http/fields/checksums.h"
 #include "s3/write/s3api_parts.h"
 #include "zt/status.h"
 
@@ -13,7 +14,7 @@
 struct s3api_named_part {
     uint32_t number;
     char etag[72]; /* as sent; empty: none. Longer ones are cut, and equal no part's. */
-    struct s3api_part_checksum checksum; /* the last one, if there are several */
+    char checksums[CHECKSUM_MD5][S3API_CHECKSUM_SIZE]; /* in base64, as sent; empty: none */
 };
 
 struct s3api_named_parts {

@@ -30,12 +30,14 @@ static bool refuse_part(struct s3api_completion *completion, uint32_t number)
                           (unsigned)number);
 }
 
-/* A checksum that neither side knows is not compared. */
-static bool has_checksum(const struct s3api_part *part, const struct s3api_part_checksum *named)
+/* A checksum that only one side knows is not compared. */
+static bool has_checksum(const struct s3api_part *part, const struct s3api_named_part *named)
 {
-    return named->algorithm[0] == '\0' || part->checksum.algorithm[0] == '\0' ||
-           strcmp(named->algorithm, part->checksum.algorithm) != 0 ||
-           strcmp(named->value, part->checksum.value) == 0;
+    enum checksum checksum;
+
+    return !checksum_find_name(zt_text_from(part->checksum.algorithm), &checksum) ||
+           named->checksums[checksum][0] == '\0' ||
+           strcmp(named->checksums[checksum], part->checksum.value) == 0;
 }
 
 /* The upload's lock must be held. */
@@ -44,7 +46,7 @@ static bool take_part(struct s3api_completion *completion, const struct s3api_na
     const struct s3api_part *part = s3api_parts_find(&completion->upload->parts, named->number);
 
     if (part == NULL || !s3api_part_has_etag(part, zt_text_from(named->etag)) ||
-        !has_checksum(part, &named->checksum))
+        !has_checksum(part, named))
         return refuse_part(completion, named->number);
     completion->list[completion->count++] = *part;
     completion->bytes += part->length;
@@ -91,6 +93,31 @@ static void find_checksum(struct s3api_completion *completion)
         checksum_write(&value, completion->checksum);
 }
 
+static bool check_composite(struct s3api_completion *completion, enum checksum checksum)
+{
+    char computed[S3API_WHOLE_CHECKSUM_SIZE];
+    char stated[CHECKSUM_TEXT_SIZE];
+
+    assert(completion->is_stated[checksum]);
+    if (!s3api_checksum_compose(checksum, completion->list, completion->count, computed))
+        return failure_refuse(&completion->failure, PROBLEM_INVALID_REQUEST,
+                              "%s cannot be verified: a part was uploaded without this checksum",
+                              checksum_field(checksum));
+    checksum_write(&completion->stated[checksum], stated);
+    return (completion->part_counts[checksum] == completion->count &&
+            strncmp(computed, stated, strlen(stated)) == 0) ||
+           failure_refuse(&completion->failure, PROBLEM_DIGEST_MISMATCH,
+                          "the checksums of the parts do not match %s", checksum_field(checksum));
+}
+
+static bool check_composites(struct s3api_completion *completion)
+{
+    for (enum checksum i = 0; i < CHECKSUM_MD5; i++)
+        if (completion->part_counts[i] != 0 && !check_composite(completion, i))
+            return false;
+    return true;
+}
+
 /* Finds the current parts with the tags that the client names. */
 static bool find_parts(struct s3api_completion *completion)
 {
@@ -104,7 +131,7 @@ static bool find_parts(struct s3api_completion *completion)
     for (size_t i = 0; i < completion->named->count && are_found; i++)
         are_found = take_part(completion, &completion->named->parts[i]);
     pthread_mutex_unlock(&upload->lock);
-    if (!are_found || !check_sizes(completion))
+    if (!are_found || !check_sizes(completion) || !check_composites(completion))
         return false;
     find_checksum(completion);
     return true;
@@ -254,7 +281,7 @@ static bool check_checksums(struct s3api_completion *completion, struct staged_f
         struct zt_digest value;
         struct zt_error error;
 
-        if (!completion->is_stated[i])
+        if (!completion->is_stated[i] || completion->part_counts[i] != 0)
             continue;
         if (compute(completion, i, file, &value, &error) != ZT_OK)
             return failure_of_store(&completion->failure, &error);

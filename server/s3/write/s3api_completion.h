@@ -24,6 +24,7 @@ struct s3api_completion {
     uint64_t stated_bytes;     /* total length; UINT64_MAX: not stated */
     bool is_stated[CHECKSUMS]; /* checksums of the whole file, which are verified */
     struct zt_digest stated[CHECKSUMS];
+    uint32_t part_counts[CHECKSUMS]; /* not 0: it is of the checksums of that many parts */
 
     /* Set by the run. */
     struct s3api_part *list; /* owned */

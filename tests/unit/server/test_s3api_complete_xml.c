@@ -47,8 +47,8 @@ TEST(every_clients_list_is_read)
         assert_int_equal(parts.count, 1);
         assert_int_equal(parts.parts[0].number, 7);
         assert_string_equal(parts.parts[0].etag, "\"tag\"");
-        assert_string_equal(parts.parts[0].checksum.algorithm, "CRC32");
-        assert_string_equal(parts.parts[0].checksum.value, "AAAAAA==");
+        assert_string_equal(parts.parts[0].checksums[CHECKSUM_CRC32], "AAAAAA==");
+        assert_string_equal(parts.parts[0].checksums[CHECKSUM_SHA1], "");
         s3api_named_parts_free(&parts);
     }
 }

@@ -105,7 +105,7 @@ static void name(struct list *list, const struct s3api_part *part)
 {
     struct s3api_named_part *named = &list->parts[list->count++];
 
-    *named = (struct s3api_named_part){.number = part->number, .checksum = part->checksum};
+    *named = (struct s3api_named_part){.number = part->number};
     s3api_part_etag(part, named->etag);
 }
 
