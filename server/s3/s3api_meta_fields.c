@@ -11,6 +11,8 @@
 #include "s3/s3api_meta.h"
 
 #define META_PREFIX "x-amz-meta-"
+/* Replaces an empty value, which the HTTP library does not send. Clients remove the blank. */
+#define EMPTY " "
 
 enum { CONTENT_TYPE, CONTENT_ENCODING, CACHE_CONTROL };
 
@@ -153,7 +155,7 @@ static void reply_field(struct request *request, const char *name, const char *v
     else if (strcmp(name, others[CACHE_CONTROL]) == 0)
         reply->cache_control = value;
     else
-        more[reply->more_count++] = (struct field){name, value};
+        more[reply->more_count++] = (struct field){name, value[0] != '\0' ? value : EMPTY};
 }
 
 static void reply_fields(struct request *request, char *text)

@@ -155,6 +155,15 @@ def test_fields_of_an_object_are_returned_until_it_changes(server, folder):
     assert head(server, key("again.bin"))["x-amz-meta-mtime"] is None
 
 
+def test_an_empty_value_of_metadata_is_returned(server):
+    made(server, "empty.bin", b"x", {"x-amz-meta-a": "1", "x-amz-meta-b": ""})
+    assert copied(server, "empty.bin", "copy of empty.bin").status == 200
+    made(server, "empty.bin", b"x", {"x-amz-meta-a": "", "x-amz-meta-c": "2"})
+    for name, expected in (("empty.bin", ("", None, "2")), ("copy of empty.bin", ("1", "", None))):
+        for answer in (head(server, key(name)), get(server, key(name))):
+            assert tuple(answer["x-amz-meta-" + letter] for letter in "abc") == expected
+
+
 def test_fields_survive_a_restart(tmp_path, start_server):
     first = start_server(tmp_path, "--writable")
     made(first, "kept.bin", b"kept", KEPT)
