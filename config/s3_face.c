@@ -7,11 +7,26 @@
 #include "config/bucket.h"
 #include "config/value.h"
 
+static bool is_below(const char *path, const char *base_path)
+{
+    const size_t length = strlen(base_path);
+
+    return length > 0 && strncmp(path, base_path, length) == 0 &&
+           (path[length] == '\0' || path[length] == '/');
+}
+
+/* base_path is removed from a request's path first, so no request would reach a path below it. */
 static bool validate_path(const struct config *config, struct config_message *message)
 {
     const char *fault = config->s3.path[0] != '\0' ? config_fault_of_path(config->s3.path) : NULL;
 
-    return fault == NULL || config_fail(message, "s3.path: \"%.300s\" %s", config->s3.path, fault);
+    if (fault != NULL)
+        return config_fail(message, "s3.path: \"%.300s\" %s", config->s3.path, fault);
+    return !is_below(config->s3.path, config->base_path) ||
+           config_fail(message,
+                       "s3.path: \"%.300s\" must not be equal to base_path or below it: choose "
+                       "another path, or false to turn the S3 API off",
+                       config->s3.path);
 }
 
 static bool validate_bucket(const struct config *config, struct config_message *message)

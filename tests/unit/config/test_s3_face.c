@@ -39,6 +39,31 @@ TEST(path_and_bucket_must_be_usable)
     }
 }
 
+TEST(path_must_not_be_base_path_or_below_it)
+{
+    static const struct {
+        const char *path;
+        const char *base_path;
+        bool is_valid;
+    } pairs[] = {
+        {"/s3", "/s3", false},       {"/a/s3", "/a", false}, {"/a/b/c", "/a/b", false},
+        {"/s3", "/s3/models", true}, {"/s3", "/s", true},    {"/s3x", "/s3", true},
+        {"/s3", "", true},           {"", "/s3", true},
+    };
+
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        struct config_message message;
+        struct config config;
+
+        config_defaults(&config);
+        strcpy(config.s3.path, pairs[i].path);
+        strcpy(config.base_path, pairs[i].base_path);
+        assert_int_equal(config_validate(&config, &message), pairs[i].is_valid);
+        if (!pairs[i].is_valid)
+            assert_non_null(strstr(message.text, "must not be equal to base_path or below it"));
+    }
+}
+
 TEST(an_address_of_other_machines_needs_tokens_or_keys_for_writing)
 {
     struct config_message message;
