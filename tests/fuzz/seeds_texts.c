@@ -131,6 +131,11 @@ static const struct {
     {"multipart", "part", "part 3 0 16777216 8388608 77 1764500000 8388608 CRC32 AAAAAA== .\n"},
     {"multipart", "end",
      "end 1764500000 1111111111111111111111111111111111111111111111111111111111111111 whole .\n"},
+    {"delete_list", "objects",
+     "<?xml version=\"1.0\"?><Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Object>"
+     "<Key>a&amp;b/c.zt</Key><VersionId>null</VersionId></Object><Object><ETag>&#34;x&#34;</ETag>"
+     "<Key>d</Key><Size>7</Size></Object><Quiet>true</Quiet></Delete>"},
+    {"delete_list", "twice", "<Delete><Object><Key>a</Key><Key>b</Key></Object></Delete>"},
     {"xml", "list",
      "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult "
      "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><IsTruncated>false</IsTruncated>"
