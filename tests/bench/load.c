@@ -248,11 +248,17 @@ static void connect_peer(struct load *load, struct peer *peer)
         fail("epoll_ctl");
 }
 
+static bool has_all(const struct load *load)
+{
+    return load->stop_after != 0 && load->requests >= load->stop_after;
+}
+
 static void finish_request(struct load *load, struct peer *peer)
 {
     load->requests++;
     load->times[bucket_of(now_ns() - peer->sent_ns)]++;
-    send_request(load, peer);
+    if (!has_all(load))
+        send_request(load, peer);
 }
 
 /* The answers are not pipelined, so nothing may follow the body. */
@@ -324,8 +330,11 @@ static void read_tls_peer(struct load *load, struct peer *peer)
 {
     int length;
 
-    while ((length = SSL_read(peer->tls, load->buffer, READ_BYTES)) > 0)
+    while ((length = SSL_read(peer->tls, load->buffer, READ_BYTES)) > 0) {
         take(load, peer, (size_t)length);
+        if (has_all(load))
+            return;
+    }
     if (SSL_get_error(peer->tls, length) != SSL_ERROR_WANT_READ)
         reconnect(load, peer);
 }
@@ -347,8 +356,7 @@ static void run(struct load *load, uint64_t start, double seconds)
     struct epoll_event events[MAX_EVENTS];
     uint64_t now = start;
 
-    while (!ended && (double)(now - start) < seconds * 1e9 &&
-           (load->stop_after == 0 || load->requests < load->stop_after)) {
+    while (!ended && (double)(now - start) < seconds * 1e9 && !has_all(load)) {
         int count = epoll_wait(load->epoll, events, MAX_EVENTS, 100);
 
         for (int i = 0; i < count; i++)

@@ -57,8 +57,10 @@ def refusal(answer):
 # --- what is right ---
 
 
-@pytest.mark.parametrize("options", [{}, {"region": "eu-nowhere-1"}, {"when_s": time.time() - 600}, {"when_s": time.time() + 600}])
-def test_signed_requests_are_answered(keyed, reader, writer, options):
+@pytest.mark.parametrize("late_s", [0, -600, 600])
+@pytest.mark.parametrize("options", [{}, {"region": "eu-nowhere-1"}])
+def test_signed_requests_are_answered(keyed, reader, writer, options, late_s):
+    options = options | {"when_s": time.time() + late_s}
     for key in (reader, writer):
         assert key.get(keyed, BUCKETS, **options).status == 200
         assert key.get(keyed, LOCATION, {"Range": "bytes=0-1", "x-amz-meta-a": " two   words "}, **options).status == 200
