@@ -21,7 +21,8 @@ static bool is_ready(const struct connection *connection)
     const struct mhd *mhd = connection->mhd;
 
     return connection->state == CONNECTION_LIBRARY && connection->request == NULL &&
-           !tls_session_asks_client(connection->tls) && !connection->is_surplus && !mhd->cutting &&
+           (connection->tls == NULL || !tls_session_asks_client(connection->tls)) &&
+           !connection->is_surplus && !mhd->cutting &&
            !atomic_load_explicit(&mhd->server->draining, memory_order_relaxed);
 }
 

@@ -171,10 +171,11 @@ static bool may_repeat(const struct response_cache *kept, struct request *reques
 
     return kept->noted_on == request->connection && kept->noted_length == state->header_bytes &&
            (request->method == METHOD_GET || request->method == METHOD_HEAD) &&
-           !tls_session_asks_client(request->connection->tls) && !request->connection->is_surplus &&
-           !state->method_malformed && !state->headers_cut && !state->headers_long &&
-           !state->headers_hidden && !state->http_1_0 && state->body_length == 0 &&
-           (options == NULL || strcasecmp(options, "keep-alive") == 0) &&
+           (request->connection->tls == NULL ||
+            !tls_session_asks_client(request->connection->tls)) &&
+           !request->connection->is_surplus && !state->method_malformed && !state->headers_cut &&
+           !state->headers_long && !state->headers_hidden && !state->http_1_0 &&
+           state->body_length == 0 && (options == NULL || strcasecmp(options, "keep-alive") == 0) &&
            request_header(request, "Expect") == NULL;
 }
 
