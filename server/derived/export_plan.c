@@ -189,7 +189,8 @@ static void stage_ended(void *context)
     struct export_result result;
 
     export_work_take(work, &result);
-    if (plan->base.suggestion == NULL)
+    /* The outline makes it; afterwards other loops read it without a lock. */
+    if (plan->base.suggestion == NULL && result.suggestion != NULL)
         plan->base.suggestion = result.suggestion;
     if (!result.failed && result.file == NULL) {
         memo_done(plan, MEMO_NOT_KEPT);

@@ -77,6 +77,7 @@ static void decode(const char *text, size_t cut, bool is_signed, size_t step, st
     enum aws_chunked_event event;
 
     record->length = 0;
+    record->text[0] = '\0';
     aws_chunked_begin(&decoder, is_signed);
     event = take(&decoder, record, (struct zt_text){text, cut});
     for (size_t at = cut; at < length && event != AWS_CHUNKED_MALFORMED; at += step)
