@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/glob.h"
+#include "input/blanks.h"
 #include "zt/utf8.h"
 
 /* Longer than any line that makes sense: the globs of a line fit into a set. */
@@ -73,11 +74,6 @@ bool line_reader_next(struct line_reader *reader, bool *out_wrong)
 }
 
 /* --- fields --- */
-
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t';
-}
 
 bool line_reader_field(struct line_reader *reader, struct zt_text *out_field)
 {

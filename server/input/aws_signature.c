@@ -8,6 +8,7 @@
 
 #include "base/hex.h"
 #include "base/percent.h"
+#include "input/blanks.h"
 #include "input/ticket.h"
 #include "zt/digest.h"
 
@@ -177,26 +178,16 @@ void canonical_request_field(struct canonical_request *request, struct zt_text n
     put(request, ":", 1);
 }
 
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
 /* Without blanks around it, and with one where there are several. */
 static void put_value(struct canonical_request *request, struct zt_text value)
 {
-    size_t end = value.length;
-    bool was_blank = true;
+    const struct zt_text text = text_trimmed(value);
 
-    while (end > 0 && is_blank(value.bytes[end - 1]))
-        end--;
-    for (size_t at = 0; at < end; at++) {
-        if (!is_blank(value.bytes[at]))
-            put(request, &value.bytes[at], 1);
-        else if (!was_blank)
+    for (size_t at = 0; at < text.length; at++)
+        if (!is_blank(text.bytes[at]))
+            put(request, &text.bytes[at], 1);
+        else if (!is_blank(text.bytes[at - 1]))
             put(request, " ", 1);
-        was_blank = is_blank(value.bytes[at]);
-    }
 }
 
 void canonical_request_value(struct canonical_request *request, struct zt_text value, bool is_first)

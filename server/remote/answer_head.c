@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/decimal.h"
+#include "input/blanks.h"
 
 /* A service of S3 sends less than 1 KiB, but users can add 2 KiB of metadata to an object. */
 #define HEAD_LENGTH_MAX 65536
@@ -15,22 +16,6 @@ void answer_head_clear(struct answer_head *head)
     memset(head, 0, sizeof(*head));
     head->fields.content_length = UINT64_MAX;
     head->fields.upload_offset = UINT64_MAX;
-}
-
-static bool is_blank(char character)
-{
-    return character == ' ' || character == '\t';
-}
-
-static struct zt_text trim(struct zt_text text)
-{
-    while (text.length > 0 && is_blank(text.bytes[text.length - 1]))
-        text.length--;
-    while (text.length > 0 && is_blank(text.bytes[0])) {
-        text.bytes++;
-        text.length--;
-    }
-    return text;
 }
 
 /* Takes a number below 2^64 - 1, which stands for one that is not stated. */
@@ -214,7 +199,7 @@ bool answer_head_take(struct answer_head *head, struct zt_text line)
         name = (struct zt_text){line.bytes, (size_t)(colon - line.bytes)};
         line.length -= name.length + 1;
         line.bytes = colon + 1;
-        keep_field(head, name, trim(line));
+        keep_field(head, name, text_trimmed(line));
     }
     return !head->is_broken;
 }

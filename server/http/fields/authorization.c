@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "http/fields/grammar.h"
+#include "input/blanks.h"
 
 static const char name[] = "Authorization";
 static const char scheme[] = "Bearer";
@@ -40,25 +41,6 @@ static bool is_b64token(struct zt_text text)
     return at == text.length;
 }
 
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
-/* Some versions of the HTTP library keep the blanks around a value. */
-static struct zt_text trimmed(const struct header_field *field)
-{
-    struct zt_text text = {field->value, field->value_length};
-
-    while (text.length > 0 && is_blank(text.bytes[text.length - 1]))
-        text.length--;
-    while (text.length > 0 && is_blank(text.bytes[0])) {
-        text.bytes++;
-        text.length--;
-    }
-    return text;
-}
-
 enum authorization authorization_read(const struct header_field *fields, unsigned count,
                                       struct zt_text *out_token)
 {
@@ -69,7 +51,8 @@ enum authorization authorization_read(const struct header_field *fields, unsigne
 
     if (found != AUTHORIZATION_BEARER)
         return found;
-    text = trimmed(field);
+    /* Some versions of the HTTP library keep the blanks around a value. */
+    text = text_trimmed((struct zt_text){field->value, field->value_length});
     for (at = 0; at < text.length && is_token_char(text.bytes[at]);)
         at++;
     if (at != sizeof(scheme) - 1 || strncasecmp(text.bytes, scheme, at) != 0)

@@ -6,6 +6,7 @@
 
 #include "base/hex.h"
 #include "http/fields/grammar.h"
+#include "input/blanks.h"
 
 /* A size that no 64 bits can overflow with. */
 #define SIZE_DIGITS_MAX 15
@@ -62,17 +63,6 @@ static struct zt_text end_line(struct aws_chunked *decoder)
     return line;
 }
 
-static struct zt_text trim(struct zt_text text)
-{
-    while (text.length > 0 && is_one_of(text.bytes[0], " \t")) {
-        text.bytes++;
-        text.length--;
-    }
-    while (text.length > 0 && is_one_of(text.bytes[text.length - 1], " \t"))
-        text.length--;
-    return text;
-}
-
 /* --- chunks --- */
 
 static bool read_size(struct zt_text digits, uint64_t *out_size)
@@ -102,7 +92,7 @@ static struct zt_text find_signature(struct zt_text line, size_t at)
         const size_t left = line.length - at - 1;
         const char *next = memchr(from, ';', left);
         const struct zt_text extension =
-            trim((struct zt_text){from, next != NULL ? (size_t)(next - from) : left});
+            text_trimmed((struct zt_text){from, next != NULL ? (size_t)(next - from) : left});
 
         if (zt_text_starts_with(extension, prefix))
             return (struct zt_text){extension.bytes + prefix.length,
@@ -119,7 +109,7 @@ static enum aws_chunked_event begin_chunk(struct aws_chunked *decoder,
     const char *end = memchr(line.bytes, ';', line.length);
     const size_t digits = end != NULL ? (size_t)(end - line.bytes) : line.length;
 
-    if (!read_size(trim((struct zt_text){line.bytes, digits}), &out_part->size))
+    if (!read_size(text_trimmed((struct zt_text){line.bytes, digits}), &out_part->size))
         return break_off(decoder, "the size of a chunk is not a hexadecimal number");
     out_part->signature = find_signature(line, digits);
     decoder->left = out_part->size;
@@ -181,7 +171,7 @@ static enum aws_chunked_event take_field(struct aws_chunked *decoder,
     out_part->name = (struct zt_text){line.bytes, length};
     if (colon == NULL)
         return break_off(decoder, "a line of the trailer is not \"name:value\"");
-    out_part->text = trim((struct zt_text){colon + 1, line.length - length - 1});
+    out_part->text = text_trimmed((struct zt_text){colon + 1, line.length - length - 1});
     if (!is_field(out_part->name, out_part->text))
         return break_off(decoder, "a line of the trailer is not \"name:value\"");
     if (++decoder->fields > AWS_CHUNKED_FIELDS_MAX)

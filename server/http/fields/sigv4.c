@@ -11,6 +11,7 @@
 #include "base/hex.h"
 #include "http/fields/grammar.h"
 #include "http/fields/uri.h"
+#include "input/blanks.h"
 #include "input/ticket.h"
 
 /* More than a header has fields. */
@@ -31,22 +32,6 @@ static bool is_named(const struct header_field *field, struct zt_text name)
            strncasecmp(field->name, name.bytes, name.length) == 0;
 }
 
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
-static struct zt_text trimmed(struct zt_text text)
-{
-    while (text.length > 0 && is_blank(text.bytes[text.length - 1]))
-        text.length--;
-    while (text.length > 0 && is_blank(text.bytes[0])) {
-        text.bytes++;
-        text.length--;
-    }
-    return text;
-}
-
 /* Finds the only field of a name. Returns how many there are. */
 static unsigned find_field(const struct sigv4_request *request, const char *name,
                            struct zt_text *out_value)
@@ -59,7 +44,7 @@ static unsigned find_field(const struct sigv4_request *request, const char *name
 
         if (!is_named(field, wanted))
             continue;
-        *out_value = trimmed((struct zt_text){field->value, field->value_length});
+        *out_value = text_trimmed((struct zt_text){field->value, field->value_length});
         count++;
     }
     return count;
@@ -177,7 +162,7 @@ static bool split_parts(struct zt_text text, struct zt_text out_parts[PARTS])
     unsigned found = 0;
 
     while (text.length > 0) {
-        struct zt_text value = trimmed(take_until(&text, ','));
+        struct zt_text value = text_trimmed(take_until(&text, ','));
         const struct zt_text name = take_until(&value, '=');
         unsigned part = 0;
 
@@ -322,7 +307,7 @@ static bool take_scheme(struct zt_text value, struct zt_text *out_parameters)
     if (value.length <= length || strncasecmp(value.bytes, AWS_ALGORITHM, length) != 0 ||
         !is_blank(value.bytes[length]))
         return false;
-    *out_parameters = trimmed((struct zt_text){value.bytes + length, value.length - length});
+    *out_parameters = text_trimmed((struct zt_text){value.bytes + length, value.length - length});
     return true;
 }
 
