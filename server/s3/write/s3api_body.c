@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/decimal.h"
+#include "http/exchange/json_body.h"
 #include "http/exchange/signed_request.h"
 #include "http/fields/grammar.h"
 #include "s3/write/s3api_coding.h"
@@ -428,4 +429,43 @@ void s3api_body_free(struct s3api_body *body)
     s3api_coding_free(body->coding);
     body->coding = NULL;
     checksums_free(&body->checksums);
+}
+
+/* --- documents --- */
+
+static void keep(struct request *request, const struct body_piece *piece)
+{
+    struct s3api_document *document = request->context;
+
+    s3api_body_hash(&document->body, piece->bytes, piece->length);
+    document->inner->receive(request, piece);
+}
+
+static void receive_document(struct request *request, const struct body_piece *piece)
+{
+    struct s3api_document *document = request->context;
+
+    (void)s3api_body_receive(&document->body, request, piece);
+}
+
+bool s3api_document_begin(struct request *request)
+{
+    static const struct body_receiver keeper = {.receive = keep};
+    static const struct body_receiver receiver = {.receive = receive_document};
+    struct s3api_document *document = request->context;
+
+    assert(request->json_body != NULL && document->inner == NULL);
+    document->inner = request->receiver;
+    request->receiver = &receiver;
+    return s3api_body_begin(&document->body, request, &keeper, false);
+}
+
+bool s3api_document_finish(struct request *request)
+{
+    struct s3api_document *document = request->context;
+
+    if (s3api_body_finish(&document->body, NULL))
+        return !json_body_refuse_received(request);
+    s3api_body_reply_failure(request, &document->body);
+    return false;
 }

@@ -81,4 +81,18 @@ void s3api_reply_sha256(struct request *request, const uint8_t sha256[32]);
 /* May be called twice. */
 void s3api_body_free(struct s3api_body *body);
 
+/* --- a body that is kept in memory (json_body.h) --- */
+
+/* The first member of the request's context. */
+struct s3api_document {
+    struct s3api_body body;
+    const struct body_receiver *inner; /* private */
+};
+
+/* Begins to receive the document, after json_body_refuse. Returns false if it has replied; call
+ * s3api_body_free in any case. */
+bool s3api_document_begin(struct request *request);
+/* Verifies the document, which json_body_text then returns. Returns false if it has replied. */
+bool s3api_document_finish(struct request *request);
+
 #endif

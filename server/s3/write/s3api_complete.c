@@ -19,8 +19,7 @@
 #include "upload/shared/write_checks.h"
 
 struct complete {
-    struct s3api_body body;
-    const struct body_receiver *inner;
+    struct s3api_document document; /* first (s3api_body.h) */
     struct zt_text key;
     struct s3api_named_parts named;
     struct s3api_completion completion;
@@ -34,7 +33,7 @@ static void free_complete(void *thing)
 {
     struct complete *complete = thing;
 
-    s3api_body_free(&complete->body);
+    s3api_body_free(&complete->document.body);
     s3api_named_parts_free(&complete->named);
     s3api_completion_free(&complete->completion);
 }
@@ -51,41 +50,21 @@ static bool read_size(struct request *request, uint64_t *out_bytes)
     return false;
 }
 
-static void take_document(struct request *request, const struct body_piece *piece)
-{
-    struct complete *complete = request->context;
-
-    s3api_body_hash(&complete->body, piece->bytes, piece->length);
-    complete->inner->receive(request, piece);
-}
-
-static const struct body_receiver document_receiver = {.receive = take_document};
-
-static void receive(struct request *request, const struct body_piece *piece)
-{
-    struct complete *complete = request->context;
-
-    (void)s3api_body_receive(&complete->body, request, piece);
-}
-
-static const struct body_receiver receiver = {.receive = receive};
-
 /* In this request, the checksums in the header are of the file or of its parts' checksums, not of
  * the body. Returns false if it has replied. */
 static bool begin_body(struct request *request, struct complete *complete)
 {
     struct s3api_completion *completion = &complete->completion;
+    struct s3api_body *body = &complete->document.body;
 
-    complete->inner = request->receiver;
-    request->receiver = &receiver;
-    complete->body.may_have_composites = true;
-    if (!s3api_body_begin(&complete->body, request, &document_receiver, false))
+    body->may_have_composites = true;
+    if (!s3api_document_begin(request))
         return false;
     for (enum checksum i = 0; i < CHECKSUM_MD5; i++) {
-        completion->is_stated[i] = complete->body.is_stated[i];
-        completion->stated[i] = complete->body.values[i];
-        completion->part_counts[i] = complete->body.part_counts[i];
-        complete->body.is_stated[i] = false;
+        completion->is_stated[i] = body->is_stated[i];
+        completion->stated[i] = body->values[i];
+        completion->part_counts[i] = body->part_counts[i];
+        body->is_stated[i] = false;
     }
     return true;
 }
@@ -123,11 +102,7 @@ static bool read_body(struct request *request, struct complete *complete)
     struct zt_error error;
     enum zt_status status;
 
-    if (!s3api_body_finish(&complete->body, NULL)) {
-        s3api_body_reply_failure(request, &complete->body);
-        return false;
-    }
-    if (json_body_refuse_received(request))
+    if (!s3api_document_finish(request))
         return false;
     status = s3api_complete_xml_read(json_body_text(request), &complete->named, &error);
     if (status == ZT_OK)

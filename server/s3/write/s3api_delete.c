@@ -90,8 +90,7 @@ enum outcome s3api_delete_object(struct request *request)
 /* --- several objects --- */
 
 struct deletions {
-    struct s3api_body body;
-    const struct body_receiver *inner;
+    struct s3api_document document; /* first (s3api_body.h) */
     struct s3api_delete_list list;
     struct xml_writer *xml; /* the answer */
     bool was_run;
@@ -101,28 +100,9 @@ static void free_deletions(void *thing)
 {
     struct deletions *deletions = thing;
 
-    s3api_body_free(&deletions->body);
+    s3api_body_free(&deletions->document.body);
     s3api_delete_list_free(&deletions->list);
 }
-
-static void take_document(struct request *request, const struct body_piece *piece)
-{
-    struct deletions *deletions = request->context;
-
-    s3api_body_hash(&deletions->body, piece->bytes, piece->length);
-    deletions->inner->receive(request, piece);
-}
-
-static const struct body_receiver document_receiver = {.receive = take_document};
-
-static void receive(struct request *request, const struct body_piece *piece)
-{
-    struct deletions *deletions = request->context;
-
-    (void)s3api_body_receive(&deletions->body, request, piece);
-}
-
-static const struct body_receiver receiver = {.receive = receive};
 
 void s3api_delete_objects_begin(struct request *request)
 {
@@ -135,9 +115,7 @@ void s3api_delete_objects_begin(struct request *request)
     if (deletions == NULL)
         return;
     request_hold(request, deletions, free_deletions);
-    deletions->inner = request->receiver;
-    request->receiver = &receiver;
-    (void)s3api_body_begin(&deletions->body, request, &document_receiver, false);
+    (void)s3api_document_begin(request);
 }
 
 /* Returns false if it has replied. */
@@ -146,11 +124,7 @@ static bool read_body(struct request *request, struct deletions *deletions)
     struct zt_error error;
     enum zt_status status;
 
-    if (!s3api_body_finish(&deletions->body, NULL)) {
-        s3api_body_reply_failure(request, &deletions->body);
-        return false;
-    }
-    if (json_body_refuse_received(request))
+    if (!s3api_document_finish(request))
         return false;
     status = s3api_delete_xml_read(json_body_text(request), &deletions->list, &error);
     if (status == ZT_NO_MEMORY)
