@@ -15,9 +15,6 @@
 #include "s3/write/s3api_coding.h"
 #include "s3/write/s3api_placement.h"
 
-/* A length that 64 bits can hold. */
-#define LENGTH_DIGITS_MAX 18
-
 static bool fail(struct s3api_body *body, enum s3api_error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -90,21 +87,11 @@ static bool is_coded(struct s3api_body *body, struct request *request)
 
 static bool read_decoded_length(struct s3api_body *body, const char *text)
 {
-    uint64_t length = 0;
-
     if (text == NULL)
         return fail(body, S3API_MISSING_CONTENT_LENGTH,
                     "an aws-chunked body needs x-amz-decoded-content-length");
-    if (*text == '\0' || strlen(text) > LENGTH_DIGITS_MAX)
-        return fail(body, S3API_INVALID_ARGUMENT, "x-amz-decoded-content-length is not a number");
-    for (; *text != '\0'; text++) {
-        if (!is_digit(*text))
-            return fail(body, S3API_INVALID_ARGUMENT,
-                        "x-amz-decoded-content-length is not a number");
-        length = length * 10 + (uint64_t)(*text - '0');
-    }
-    body->length = length;
-    return true;
+    return zt_decimal_read(zt_text_from(text), INT64_MAX, &body->length) ||
+           fail(body, S3API_INVALID_ARGUMENT, "x-amz-decoded-content-length is not a number");
 }
 
 static bool begin_coding(struct s3api_body *body, struct request *request)
