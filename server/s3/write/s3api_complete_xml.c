@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/decimal.h"
+#include "base/memory.h"
 #include "input/xml_read.h"
 
-#define PART           "CompleteMultipartUpload/Part"
-#define CHECKSUM       PART "/Checksum"
-#define ROOT           "CompleteMultipartUpload"
-#define FIRST_CAPACITY 64
+#define ROOT     "CompleteMultipartUpload"
+#define PART     ROOT "/Part"
+#define CHECKSUM PART "/Checksum"
 
 struct reading {
     struct s3api_named_parts *parts;
@@ -33,16 +33,10 @@ static bool add_part(struct reading *reading)
 {
     struct s3api_named_parts *parts = reading->parts;
 
-    if (parts->count == parts->capacity) {
-        const size_t capacity = parts->capacity > 0 ? 2 * parts->capacity : FIRST_CAPACITY;
-        struct s3api_named_part *more = realloc(parts->parts, capacity * sizeof(parts->parts[0]));
-
-        reading->is_out_of_memory = more == NULL;
-        if (more == NULL)
-            return false;
-        parts->parts = more;
-        parts->capacity = capacity;
-    }
+    reading->is_out_of_memory = zt_array_reserve(&parts->parts, &parts->capacity, parts->count + 1,
+                                                 sizeof(*parts->parts), S3API_PARTS_MAX) != ZT_OK;
+    if (reading->is_out_of_memory)
+        return false;
     assert(parts->count < parts->capacity);
     parts->parts[parts->count++] = reading->part;
     reading->part = (struct s3api_named_part){.number = 0};
@@ -121,11 +115,9 @@ enum zt_status s3api_complete_xml_read(struct zt_text document, struct s3api_nam
     enum zt_status status;
 
     *out_parts = (struct s3api_named_parts){.count = 0};
-    if (document.length > S3API_COMPLETE_XML_MAX)
-        return zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET, "the list of parts is too long");
     status = xml_read(document, visit, &reading, error);
     if (reading.is_out_of_memory)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a list of parts");
+        return zt_fail_memory(error, "a list of parts");
     if (reading.is_unordered)
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
                        "the parts must be listed in the order of their numbers");

@@ -7,9 +7,6 @@
 #include "s3/write/s3api_parts.h"
 #include "zt/status.h"
 
-/* The most bytes of a body: 10,000 parts with long tags and several checksums. */
-#define S3API_COMPLETE_XML_MAX ((size_t)8 << 20)
-
 /* A part that a client names. */
 struct s3api_named_part {
     uint32_t number;
