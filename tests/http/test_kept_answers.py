@@ -11,7 +11,7 @@ from containers import dense, pattern, zt1
 from uploads import put
 from wire import (
     ask, component_path, connect, eventually, http_connection, metrics, model_path, publish, read_exactly, read_head,
-    read_until_closed, verify,
+    read_until_closed, second_address, verify,
 )  # fmt: skip
 
 DATA = pattern(3000)
@@ -340,3 +340,17 @@ def test_a_client_that_goes_away_in_a_repeated_answer_is_forgotten(lone_loop):
             reader.sendall(request(""))
         reader.close()
         eventually(lambda: metrics(lone_loop)["ztserve_http_requests_in_progress"] == waiting)
+
+
+def test_an_answer_of_one_address_is_not_given_at_the_other(tmp_path, start_server):
+    """The bucket is called like a path of the first address, so that the same bytes find something at both."""
+    (tmp_path / "m.bin").write_bytes(DATA)
+    environment = {"ZTSERVE_THREADS": "1", "ZTSERVE_S3_LISTEN": "127.0.0.1:0", "ZTSERVE_S3_BUCKET": "files"}
+    server = start_server(tmp_path, environment=environment)
+    with connect(server) as first, connect(second_address(server)) as second:
+        for _ in range(20):
+            for connection, is_of_s3 in (first, False), (second, True):
+                connection.sendall(b"GET /files/m.bin HTTP/1.1\r\nHost: h\r\n\r\n")
+                status, fields, body = read_head(connection)
+                assert (status, "x-amz-request-id" in fields) == (200, is_of_s3)
+                assert read_exactly(connection, len(DATA), body) == DATA

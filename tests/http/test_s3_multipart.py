@@ -296,6 +296,8 @@ def test_too_large_parts_and_files_are_refused(tmp_path, start_server):
     server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_MAX_BYTES": str(most)})
     upload = Upload(server, "a.bin")
     assert code_of(upload.try_put(1, bytes(most + 1))) == (400, "EntityTooLarge")
+    chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (most + 1, bytes(most + 1)), {"Transfer-Encoding": "chunked"}
+    assert code_of(upload.try_put(1, *chunked)) == (400, "EntityTooLarge")
     upload.put(1, part_data(1))
     upload.put(2, b"12345678901")
     assert code_of(upload.try_complete())[1] == "EntityTooLarge"

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import dataclasses
 import hashlib
 import re
 import xml.etree.ElementTree as ElementTree
@@ -11,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from containers import dense, pattern, zt1
-from wire import Connection, ask, eventually, get, head, talk
+from wire import Connection, ask, eventually, get, head, second_address, talk
 
 NAMESPACE = "{http://s3.amazonaws.com/doc/2006-03-01/}"
 BIG = pattern(3_000_000)
@@ -232,21 +231,6 @@ def test_path_and_bucket_are_settings_and_the_face_can_be_off(folder, start_serv
 
 
 # --- s3.listen ---
-
-
-@dataclasses.dataclass
-class SecondAddress:
-    """The address of s3.listen, for the functions of wire.py."""
-
-    host: str
-    port: int
-    context: object = None
-
-
-def second_address(server):
-    line = server.wait_for_line("clients of S3 find the bucket")
-    host, port = re.search(r"://([^/ ]+):(\d+)", line).groups()
-    return SecondAddress(host, int(port), server.context)
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,12 @@
 import base64
 import concurrent.futures
 import contextlib
+import dataclasses
 import hashlib
 import http.client
 import json
 import os
+import re
 import socket
 import time
 from pathlib import Path
@@ -123,6 +125,21 @@ class BareSocket(socket.socket):
     def close(self):
         super().close()
         look_at_bucket(self.server)
+
+
+@dataclasses.dataclass
+class SecondAddress:
+    """The address of s3.listen, for the functions of wire.py."""
+
+    host: str
+    port: int
+    context: object = None
+
+
+def second_address(server):
+    line = server.wait_for_line("clients of S3 find the bucket")
+    host, port = re.search(r"://([^/ ]+):(\d+)", line).groups()
+    return SecondAddress(host, int(port), server.context)
 
 
 def connect(server, receive_buffer=None):

@@ -110,6 +110,7 @@ const struct route routes[] = {
     {.pattern = "/large", .get = {.handle = handle_large}, .ignores_parameters = true},
     {.pattern = "/pieces", .get = {.handle = handle_pieces}},
     {.pattern = "/file", .get = {.handle = handle_file}},
+    {.pattern = "/object", .get = {.handle = handle_large}, .problems = PROBLEM_FORM_S3},
 };
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);
 
@@ -464,4 +465,22 @@ TEST(a_digest_that_another_request_computed_leaves_the_other_one)
     assert_int_equal(exchange_advance(request), OUTCOME_READY);
     assert_is_body(exchange_answer(request), "Content-Digest");
     assert_int_equal(atomic_load(&reads), 1);
+}
+
+static void assert_part_is_read(const char *range, unsigned expected)
+{
+    struct request *request = add(ask(METHOD_GET, "/object"), "Range", range);
+    const struct answer *answer = answer_of(add(request, "x-amz-checksum-mode", "ENABLED"));
+
+    assert_int_equal(answer->status, 206);
+    assert_int_equal(strlen(field_of(answer, "x-amz-checksum-sha256")), 44);
+    assert_int_equal(atomic_load(&reads), expected);
+}
+
+TEST(the_checksum_of_a_part_of_s3_is_remembered)
+{
+    assert_part_is_read("bytes=2000-2999", 1);
+    assert_part_is_read("bytes=2000-2999", 0);
+    assert_part_is_read("bytes=2000-2998", 1);
+    assert_part_is_read("bytes=2001-2999", 1);
 }
