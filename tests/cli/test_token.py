@@ -256,8 +256,8 @@ def test_a_keys_file_that_other_users_can_read_or_with_that_key_is_refused(make_
     [
         (["--s3", "a,b", "read", "--keys", "keys"], "access key"),
         (["--s3", "\xe9", "read", "--keys", "keys"], "access key"),
-        (["--s3", "a", "read", "--tokens", "tokens"], "--keys FILE"),
-        (["--s3", "a", "read"], "--keys FILE"),
+        (["--s3", "a", "read", "--tokens", "tokens"], "--s3 adds to a keys file"),
+        (["--s3", "a", "read"], "the keys file is not known"),
         (["a", "read", "--tokens", "tokens", "--keys", "keys"], "--s3"),
     ],
 )
