@@ -131,10 +131,10 @@ class Aws(Program):
         return self.run(PROGRAMS / "aws", *arguments)
 
     def put(self, path, key):
-        self.aws("s3", "cp", "--quiet", path, f"s3://{BUCKET}/{key}")
+        self.aws("s3", "cp", "--only-show-errors", path, f"s3://{BUCKET}/{key}")
 
     def get(self, key, path):
-        self.aws("s3", "cp", "--quiet", f"s3://{BUCKET}/{key}", path)
+        self.aws("s3", "cp", "--only-show-errors", f"s3://{BUCKET}/{key}", path)
 
     def ranged(self, key, begin, end):
         self.aws("s3api", "get-object", "--bucket", BUCKET, "--key", key, "--range", f"bytes={begin}-{end - 1}", ".range")
@@ -152,17 +152,17 @@ class Aws(Program):
         return [prefix + line[1] for line in lines if line[0] == "PRE"]
 
     def copy(self, key, other):
-        self.aws("s3", "cp", "--quiet", f"s3://{BUCKET}/{key}", f"s3://{BUCKET}/{other}")
+        self.aws("s3", "cp", "--only-show-errors", f"s3://{BUCKET}/{key}", f"s3://{BUCKET}/{other}")
 
     def delete(self, key):
-        self.aws("s3", "rm", "--quiet", f"s3://{BUCKET}/{key}")
+        self.aws("s3", "rm", "--only-show-errors", f"s3://{BUCKET}/{key}")
 
     def sync(self, source, target):
         """The names of what it copied."""
         return [line.split()[-1] for line in self.aws("s3", "sync", "--no-progress", source, target).splitlines()]
 
     def delete_all(self, prefix):
-        self.aws("s3", "rm", "--quiet", "--recursive", f"s3://{BUCKET}/{prefix}")
+        self.aws("s3", "rm", "--only-show-errors", "--recursive", f"s3://{BUCKET}/{prefix}")
 
 
 class S5cmd(Program):

@@ -3,6 +3,7 @@ more). What one uploads all others read, those of the Hub and of tus too."""
 
 import base64
 import hashlib
+import os
 import re
 import subprocess
 
@@ -11,8 +12,9 @@ import requests
 from certificates import Authority
 from flipping_proxy import FlippingProxy
 from hub_clients import RELEASES, HubClient
+from hub_repositories import write_files
 from s3_clients import Refused, S3Client
-from s3_round_trip import LARGE, assert_round_trip
+from s3_round_trip import LARGE, SMALL, assert_round_trip
 from server_process import PROGRAM
 
 import containers
@@ -50,29 +52,34 @@ def test_files_make_the_round_trip_over_tls_with_keys(name, root, sent, start_se
     arguments = ["--writable", *authority.sign("server").arguments]
     server = start_server(root, *arguments, environment={"ZTSERVE_S3_KEYS": str(tmp_path / "keys")}, tls=authority)
     assert_round_trip(new_client(name, server, key=key, authority=authority), root, sent)
+    with pytest.raises(Refused, match="(?i)signature"):
+        new_client(name, server, key=(key[0], "wrong"), authority=authority).call(["put", str(sent / "small"), "acme/wrong.txt"])
+    assert not (root / "acme" / "wrong.txt").exists()
 
 
 def test_every_client_reads_what_the_others_upload(hub, root, new_client, tmp_path):
     folder = root / "acme" / "m"
+    model = containers.zt1({"w": containers.dense(containers.pattern(90_000))})
+    sent = {f"{name}.bin": containers.pattern((12 << 20) + number) for number, name in enumerate(CLIENTS)}
+    sent |= {"hub.bin": containers.pattern(70_000), "tus.zt": model}
     hub_client = HubClient(RELEASES[0], tmp_path / "hub", hub.url)
-    for number, name in enumerate(CLIENTS):
-        (tmp_path / name).write_bytes(containers.pattern((12 << 20) + number))
+    for name in CLIENTS:
+        (tmp_path / name).write_bytes(sent[f"{name}.bin"])
         new_client(name, hub).call(["put", str(tmp_path / name), f"acme/m/{name}.bin"])
-    (tmp_path / "hub.bin").write_bytes(containers.pattern(70_000))
+    (tmp_path / "hub.bin").write_bytes(sent["hub.bin"])
     hub_client.expect_hf("upload", "acme/m", tmp_path / "hub.bin", "hub.bin")
-    content = containers.zt1({"w": containers.dense(containers.pattern(90_000))})
-    tus.patch(hub, tus.create(hub, "acme/m/tus", len(content)), 0, content)
-    uploaded = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert sorted(uploaded) == sorted([*(f"{name}.bin" for name in CLIENTS), "hub.bin", "tus.zt"])
+    tus.patch(hub, tus.create(hub, "acme/m/tus", len(model)), 0, model)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(sent)
+    assert [name for name, content in sent.items() if (folder / name).read_bytes() != content] == []
     for name in CLIENTS:
         client = new_client(name, hub)
         if name == "aws":
             client.call(["sync", "s3://models/acme/m", "."])
         else:
-            client.call(*(["get", f"acme/m/{file}", file] for file in uploaded))
-        assert {file: (client.folder / file).read_bytes() == content for file, content in uploaded.items()} == dict.fromkeys(uploaded, True)
+            client.call(*(["get", f"acme/m/{file}", file] for file in sent))
+        assert [file for file, content in sent.items() if (client.folder / file).read_bytes() != content] == []
     hub_client.expect_hf("download", "acme/m", "--local-dir", tmp_path / "downloaded")
-    assert all((tmp_path / "downloaded" / file).read_bytes() == content for file, content in uploaded.items())
+    assert [file for file, content in sent.items() if (tmp_path / "downloaded" / file).read_bytes() != content] == []
 
 
 def test_boto3_continues_an_upload_of_a_program_that_ended(hub, root, sent, new_client):
@@ -99,20 +106,24 @@ def test_conditions_and_models_that_are_none_are_refused(hub, root, sent, new_cl
         client.call(["put_once", str(sent / "large"), "a/notes.txt"])
     with pytest.raises(Refused, match=r"InvalidRequest.*no known format"):
         client.call(["put", str(sent / "small"), "a/model.safetensors"])
-    assert [path.name for path in (root / "a").iterdir()] == ["notes.txt"]
+    assert {path.name: path.read_bytes() for path in (root / "a").iterdir()} == {"notes.txt": SMALL}
 
 
 def test_aws_sync_copies_what_differs(hub, root, new_client, tmp_path):
     source = tmp_path / "synced"
-    (source / "below").mkdir(parents=True)
-    for name in ("a.bin", "below/b.bin"):
-        (source / name).write_bytes(containers.pattern(1000))
+    files = {"a.bin": containers.pattern(1000), "below/b.bin": b"another"}
+    write_files(source, files)
+    # S3 lists times in whole seconds: aws takes a file of the same second for a newer one.
+    for name in files:
+        os.utime(source / name, (10**9, 10**9))
     client = new_client("aws", hub)
-    (source / "below" / "b.bin").write_bytes(b"another")
-    assert client.call(["sync", str(source), "s3://models/acme"], ["sync", str(source), "s3://models/acme"])[1] == []
+    copied = client.call(*([["sync", str(source), "s3://models/acme"]] * 2))
+    assert [sorted(names) for names in copied] == [[f"s3://models/acme/{name}" for name in files], []]
+    (source / "a.bin").write_bytes(b"longer" * 1000)
+    assert client.call(["sync", str(source), "s3://models/acme"]) == [["s3://models/acme/a.bin"]]
     client.call(["sync", "s3://models/acme", "back"], ["delete_all", "acme/"])
     assert not [path for path in (root / "acme").rglob("*") if path.is_file()]
-    assert (client.folder / "back" / "below" / "b.bin").read_bytes() == b"another"
+    assert {name: (client.folder / "back" / name).read_bytes() for name in files} == {**files, "a.bin": b"longer" * 1000}
 
 
 @pytest.mark.parametrize("name, call", [

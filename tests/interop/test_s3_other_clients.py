@@ -7,7 +7,7 @@ import pytest
 from environments import is_available
 from hub_repositories import write_files
 from s3_clients import S3Client
-from s3_round_trip import assert_round_trip
+from s3_round_trip import LARGE, assert_round_trip
 
 import containers
 import joined
@@ -30,10 +30,11 @@ def test_files_make_the_round_trip_by_an_old_rclone(root, sent, new_client):
     assert_round_trip(new_client("rclone", ZT_RCLONE="/usr/bin/rclone"), root, sent)
 
 
-def test_rclone_does_not_copy_again(sent, new_client):
+def test_rclone_does_not_copy_again(sent, new_client, root):
     client = new_client("rclone")
     client.call(["put", str(sent / "small"), "a/small"])
-    assert client.call(["is_skipped", str(sent / "small"), "a/small"]) == [True]
+    assert client.call(["is_skipped", str(sent / "small"), "a/small"], ["is_skipped", str(sent / "large"), "a/small"]) == [True, False]
+    assert (root / "a" / "small").read_bytes() == LARGE
 
 
 def test_duckdb_writes_and_reads_tables(new_client):
