@@ -8,19 +8,10 @@
 #include "s3/s3api_request.h"
 #include "s3/s3api_xml.h"
 
-#define OWNER "ztserve"
 /* Clients expect a date, and the folder's own changes with its files. */
 #define CREATED "2000-01-01T00:00:00.000Z"
 /* The region of buckets without a location constraint. Signatures may name any region. */
 #define REGION "us-east-1"
-
-static void add_owner(struct xml_writer *xml)
-{
-    xml_write_open(xml, "Owner", NULL);
-    xml_write_string(xml, "ID", OWNER);
-    xml_write_string(xml, "DisplayName", OWNER);
-    xml_write_close(xml, "Owner");
-}
 
 enum outcome s3api_list_buckets(struct request *request)
 {
@@ -30,7 +21,7 @@ enum outcome s3api_list_buckets(struct request *request)
     if (xml == NULL)
         return OUTCOME_READY;
     s3api_xml_begin(xml, root);
-    add_owner(xml);
+    s3api_xml_owner(xml, "Owner");
     xml_write_open(xml, "Buckets", NULL);
     xml_write_open(xml, "Bucket", NULL);
     xml_write_string(xml, "Name", request->server->config->s3.bucket);

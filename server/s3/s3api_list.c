@@ -6,13 +6,12 @@
 #include "api/file_access.h"
 #include "api/resolve.h"
 #include "api/stored_reply.h"
-#include "base/decimal.h"
 #include "http/exchange/authorize.h"
 #include "http/exchange/s3api_error.h"
-#include "http/fields/uri.h"
 #include "s3/handlers.h"
 #include "s3/s3api_key_list.h"
 #include "s3/s3api_listing.h"
+#include "s3/s3api_query.h"
 #include "s3/s3api_request.h"
 #include "s3/s3api_view_list.h"
 #include "s3/s3api_xml.h"
@@ -132,14 +131,6 @@ static bool is_seen(void *context, size_t index)
 
 /* --- the document --- */
 
-static void write_owner(struct list *list, const char *bucket)
-{
-    xml_write_open(list->xml, "Owner", NULL);
-    xml_write_string(list->xml, "ID", bucket);
-    xml_write_string(list->xml, "DisplayName", bucket);
-    xml_write_close(list->xml, "Owner");
-}
-
 /* What a list says about a key. */
 struct facts {
     struct zt_text key;
@@ -171,7 +162,7 @@ static struct facts facts_of(const struct request *request, size_t index)
     return facts;
 }
 
-static void write_key(struct list *list, const struct facts *facts, const char *bucket)
+static void write_key(struct list *list, const struct facts *facts)
 {
     struct xml_writer *xml = list->xml;
 
@@ -182,7 +173,7 @@ static void write_key(struct list *list, const struct facts *facts, const char *
     xml_write_uint(xml, "Size", facts->size_bytes);
     xml_write_string(xml, "StorageClass", "STANDARD");
     if (list->has_owner)
-        write_owner(list, bucket);
+        s3api_xml_owner(list->xml, "Owner");
     xml_write_close(xml, "Contents");
 }
 
@@ -237,17 +228,15 @@ static void write_query(const struct list *list, const char *bucket)
 
 static void write_document(struct request *request, struct list *list)
 {
-    const char *bucket = request->server->config->s3.bucket;
-
     s3api_xml_begin(list->xml, "ListBucketResult");
-    write_query(list, bucket);
+    write_query(list, request->server->config->s3.bucket);
     write_next(list);
     xml_write_bool(list->xml, "IsTruncated", list->page.is_truncated);
     for (size_t i = 0; i < list->page.count; i++)
         if (!list->page.items[i].is_prefix) {
             const struct facts facts = facts_of(request, list->page.items[i].index);
 
-            write_key(list, &facts, bucket);
+            write_key(list, &facts);
         }
     for (size_t i = 0; i < list->page.count; i++)
         if (list->page.items[i].is_prefix)
@@ -293,64 +282,15 @@ static void list_on_worker(struct request *request)
 
 /* --- the query --- */
 
-/* Reads a query parameter; absent ones are empty. '+' is a blank, as some SDKs write it. Returns
- * false if it has replied. */
-static bool read_text(struct request *request, const char *name, bool *out_is_there,
-                      struct zt_text *out_text)
-{
-    struct zt_text raw;
-    char *text;
-
-    *out_text = (struct zt_text){"", 0};
-    *out_is_there = query_find(request_target(request), name, 0, &raw);
-    if (!*out_is_there || raw.length == 0)
-        return true;
-    text = request_copy(request, raw.bytes, raw.length);
-    if (text == NULL) {
-        problem_reply_no_memory(request);
-        return false;
-    }
-    for (size_t i = 0; i < raw.length; i++)
-        if (text[i] == '+')
-            text[i] = ' ';
-    out_text->bytes = text;
-    if (percent_decode((struct zt_text){text, raw.length}, text, &out_text->length))
-        return true;
-    s3api_problem(request, S3API_INVALID_ARGUMENT, "%s has a malformed percent-escape", name);
-    return false;
-}
-
 /* Returns false if it has replied. */
 static bool read_limit(struct request *request, size_t *out_limit)
 {
-    struct zt_text text;
     uint64_t limit = S3API_PAGE_MAX;
-    bool is_there;
 
-    if (!read_text(request, "max-keys", &is_there, &text))
+    if (!s3api_query_number(request, "max-keys", 0, INT32_MAX, &limit))
         return false;
-    if (text.length > 0 && !zt_decimal_read(text, INT32_MAX, &limit)) {
-        s3api_problem(request, S3API_INVALID_ARGUMENT, "max-keys must be a number from 0 to %d",
-                      INT32_MAX);
-        return false;
-    }
     *out_limit = limit < S3API_PAGE_MAX ? (size_t)limit : S3API_PAGE_MAX;
     return true;
-}
-
-/* Returns false if it has replied. */
-static bool read_encoding(struct request *request, struct list *list)
-{
-    struct zt_text text;
-    bool is_there;
-
-    if (!read_text(request, "encoding-type", &is_there, &text))
-        return false;
-    list->is_url = zt_text_is(text, "url");
-    if (text.length == 0 || list->is_url)
-        return true;
-    s3api_problem(request, S3API_INVALID_ARGUMENT, "encoding-type must be url");
-    return false;
 }
 
 /* Finds where the page begins. Returns false if it has replied. */
@@ -359,10 +299,10 @@ static bool read_start(struct request *request, struct list *list)
     struct s3api_page_query *query = &list->query;
     char *key;
 
-    if (!read_text(request, list->is_second ? "start-after" : "marker", &list->has_start,
-                   &list->start) ||
+    if (!s3api_query_text(request, list->is_second ? "start-after" : "marker", &list->has_start,
+                          &list->start) ||
         (list->is_second &&
-         !read_text(request, "continuation-token", &list->has_token, &list->token)))
+         !s3api_query_text(request, "continuation-token", &list->has_token, &list->token)))
         return false;
     query->after = list->start;
     if (list->token.length == 0)
@@ -386,16 +326,16 @@ static bool read_query(struct request *request, struct list *list)
     bool is_there;
 
     assert(list->query.prefix.length == 0 && list->query.limit == 0);
-    if (!read_text(request, "list-type", &is_there, &text))
+    if (!s3api_query_text(request, "list-type", &is_there, &text))
         return false;
     list->is_second = zt_text_is(text, "2");
-    if (!read_text(request, "fetch-owner", &is_there, &text))
+    if (!s3api_query_text(request, "fetch-owner", &is_there, &text))
         return false;
     list->has_owner = list->is_second && zt_text_is(text, "true");
-    return read_text(request, "prefix", &is_there, &list->query.prefix) &&
-           read_text(request, "delimiter", &is_there, &list->query.delimiter) &&
-           read_limit(request, &list->query.limit) && read_encoding(request, list) &&
-           read_start(request, list);
+    return s3api_query_text(request, "prefix", &is_there, &list->query.prefix) &&
+           s3api_query_text(request, "delimiter", &is_there, &list->query.delimiter) &&
+           read_limit(request, &list->query.limit) &&
+           s3api_query_encoding(request, &list->is_url) && read_start(request, list);
 }
 
 /* --- the request --- */

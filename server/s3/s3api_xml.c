@@ -57,6 +57,14 @@ void s3api_xml_time(struct xml_writer *xml, const char *name, time_t time)
     xml_write_string(xml, name, text);
 }
 
+void s3api_xml_owner(struct xml_writer *xml, const char *name)
+{
+    xml_write_open(xml, name, NULL);
+    xml_write_string(xml, "ID", "ztserve");
+    xml_write_string(xml, "DisplayName", "ztserve");
+    xml_write_close(xml, name);
+}
+
 /* --- replies --- */
 
 static void release(void *thing)

@@ -38,6 +38,9 @@ void s3api_xml_key(struct xml_writer *xml, const char *name, struct zt_text key,
 /* Writes an element with a time in whole seconds, as in HEAD: "2026-11-22T12:44:36.000Z". */
 void s3api_xml_time(struct xml_writer *xml, const char *name, time_t time);
 
+/* Writes an element that names the owner of everything, as "Owner" or "Initiator". */
+void s3api_xml_owner(struct xml_writer *xml, const char *name);
+
 /* --- replies --- */
 
 /* Makes an empty text that the request keeps until its last byte is sent. Returns NULL if it has

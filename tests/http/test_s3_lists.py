@@ -130,7 +130,7 @@ def test_starts_and_limits(server):
         assert none.keys == [] and not none.is_truncated
         assert listed(server, version, max_keys=100000)["MaxKeys"] == "1000"
     owner = listed(server, 2, fetch_owner="true", max_keys=1).root.find(f"{NAMESPACE}Contents/{NAMESPACE}Owner")
-    assert Page.text_of(owner, "ID") == "models"
+    assert Page.text_of(owner, "ID") == "ztserve"
     assert b"<Owner>" not in ask_list(server, 2, {}).body
 
 

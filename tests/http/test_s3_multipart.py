@@ -349,6 +349,10 @@ def test_uploads_are_listed_by_key_with_prefixes_in_pages(tmp_path, start_server
     assert [key for key, _ in listed_uploads(server, "&delimiter=/")] == ["a", "c"]
     document = ElementTree.fromstring(get(server, "/s3/models?uploads&delimiter=/").body)
     assert [item.findtext(NAMESPACE + "Prefix") for item in document.iter(NAMESPACE + "CommonPrefixes")] == ["b/"]
+    spaced = Upload(server, "d e/x")
+    assert listed_uploads(server, "&prefix=d+e/") == [("d e/x", spaced.id)]
+    spaced.abort()
+    assert get(server, "/s3/models?uploads&encoding-type=base64").status == 400
     found, query = [], ""
     while True:
         document = ElementTree.fromstring(get(server, f"/s3/models?uploads&max-uploads=2{query}").body)

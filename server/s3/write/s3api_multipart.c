@@ -1,11 +1,11 @@
 /* CreateMultipartUpload and AbortMultipartUpload. */
 #include "s3/write/s3api_multipart.h"
+#include "s3/s3api_query.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/decimal.h"
 #include "base/server.h"
 #include "http/exchange/s3api_error.h"
 #include "http/fields/checksums.h"
@@ -34,20 +34,6 @@ struct s3api_upload *s3api_multipart_find(struct request *request, struct zt_tex
         s3api_problem(request, S3API_NO_SUCH_UPLOAD,
                       "there is no such upload of this key, or it was completed or aborted");
     return upload;
-}
-
-bool s3api_query_number(struct request *request, const char *name, uint64_t least, uint64_t most,
-                        uint64_t *number)
-{
-    struct zt_text value;
-
-    if (!request_query(request, name, 0, &value) || value.length == 0)
-        return true;
-    if (zt_decimal_read(value, most, number) && *number >= least)
-        return true;
-    s3api_problem(request, S3API_INVALID_ARGUMENT, "%s must be a number from %llu to %llu", name,
-                  (unsigned long long)least, (unsigned long long)most);
-    return false;
 }
 
 bool s3api_query_part(struct request *request, uint32_t *out_number)

@@ -7,10 +7,6 @@
 /* Finds the upload that a request's query names, and holds it for the request. Returns NULL if it
  * has replied. */
 struct s3api_upload *s3api_multipart_find(struct request *request, struct zt_text key);
-/* Reads a number of the query, from least to most. Keeps *number if the query has none. Returns
- * false if it has replied. */
-bool s3api_query_number(struct request *request, const char *name, uint64_t least, uint64_t most,
-                        uint64_t *number);
 /* Reads the number of a part. Returns false if it has replied. */
 bool s3api_query_part(struct request *request, uint32_t *out_number);
 

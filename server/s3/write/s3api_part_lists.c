@@ -6,6 +6,7 @@
 #include "base/server.h"
 #include "http/exchange/authorize.h"
 #include "http/exchange/s3api_error.h"
+#include "s3/s3api_query.h"
 #include "s3/s3api_request.h"
 #include "s3/s3api_xml.h"
 #include "s3/write/handlers.h"
@@ -14,14 +15,6 @@
 
 /* The most entries of one response. */
 #define PAGE_MAX 1000
-
-static void add_owner(struct xml_writer *xml, const char *element)
-{
-    xml_write_open(xml, element, NULL);
-    xml_write_string(xml, "ID", "ztserve");
-    xml_write_string(xml, "DisplayName", "ztserve");
-    xml_write_close(xml, element);
-}
 
 static void add_terms(struct xml_writer *xml, const struct s3api_terms *terms)
 {
@@ -82,8 +75,8 @@ static enum outcome reply_parts(struct request *request, struct s3api_upload *up
     xml_write_string(xml, "Bucket", request->server->config->s3.bucket);
     xml_write_string(xml, "Key", upload->kept.entry.model);
     xml_write_string(xml, "UploadId", upload->kept.entry.id);
-    add_owner(xml, "Initiator");
-    add_owner(xml, "Owner");
+    s3api_xml_owner(xml, "Initiator");
+    s3api_xml_owner(xml, "Owner");
     xml_write_string(xml, "StorageClass", "STANDARD");
     add_terms(xml, &upload->terms);
     pthread_mutex_lock(&upload->lock);
@@ -235,8 +228,8 @@ static void add_listed(struct xml_writer *xml, const struct listed *listed, bool
     xml_write_open(xml, "Upload", NULL);
     s3api_xml_key(xml, "Key", zt_text_from(listed->key), is_url);
     xml_write_string(xml, "UploadId", listed->id);
-    add_owner(xml, "Initiator");
-    add_owner(xml, "Owner");
+    s3api_xml_owner(xml, "Initiator");
+    s3api_xml_owner(xml, "Owner");
     xml_write_string(xml, "StorageClass", "STANDARD");
     s3api_xml_time(xml, "Initiated", listed->created);
     add_terms(xml, &listed->terms);
@@ -343,17 +336,18 @@ static void free_collection(void *thing)
 /* Returns false if it has replied. */
 static bool read_page(struct request *request, struct page *page)
 {
-    struct zt_text encoding;
+    bool has_key;
+    bool is_there;
 
     page->most = PAGE_MAX;
-    if (!s3api_query_number(request, "max-uploads", 0, INT32_MAX, &page->most))
+    if (!s3api_query_number(request, "max-uploads", 0, INT32_MAX, &page->most) ||
+        !s3api_query_text(request, "delimiter", &is_there, &page->delimiter) ||
+        !s3api_query_text(request, "key-marker", &has_key, &page->key_marker) ||
+        !s3api_query_encoding(request, &page->is_url))
         return false;
     page->most = page->most < PAGE_MAX ? page->most : PAGE_MAX;
-    (void)request_query(request, "delimiter", 0, &page->delimiter);
-    if (request_query(request, "key-marker", 0, &page->key_marker))
-        (void)request_query(request, "upload-id-marker", 0, &page->id_marker);
-    page->is_url =
-        request_query(request, "encoding-type", 0, &encoding) && zt_text_is(encoding, "url");
+    if (has_key && !s3api_query_text(request, "upload-id-marker", &is_there, &page->id_marker))
+        return false;
     /* Compared with strcmp. */
     page->key_marker.bytes = request_copy(request, page->key_marker.bytes, page->key_marker.length);
     if (page->key_marker.bytes == NULL)
@@ -366,6 +360,7 @@ enum outcome s3api_list_uploads(struct request *request)
     struct collection *collection;
     struct kept_upload *none;
     struct page page = {.most = 0};
+    bool is_there;
 
     if (!s3api_finds_bucket(request) || !read_page(request, &page))
         return OUTCOME_READY;
@@ -374,7 +369,8 @@ enum outcome s3api_list_uploads(struct request *request)
         return OUTCOME_READY;
     request_hold(request, collection, free_collection);
     collection->request = request;
-    (void)request_query(request, "prefix", 0, &collection->prefix);
+    if (!s3api_query_text(request, "prefix", &is_there, &collection->prefix))
+        return OUTCOME_READY;
     none = kept_uploads_search(request->server->kept, collect, &collection);
     assert(none == NULL);
     (void)none;
