@@ -335,11 +335,13 @@ static bool is_complete(struct s3api_body *body)
     return true;
 }
 
-/* sha256 is the value of CHECKSUM_SHA256. */
+/* sha256 is the value of CHECKSUM_SHA256; NULL if the request states none. */
 static bool compare(struct s3api_body *body, const uint8_t *sha256)
 {
-    if (body->stated->payload == SIGV4_PAYLOAD_SHA256 &&
-        memcmp(body->stated->sha256, sha256, sizeof(body->stated->sha256)) != 0)
+    const bool has_payload = body->stated->payload == SIGV4_PAYLOAD_SHA256;
+
+    assert(sha256 != NULL || !(has_payload || body->is_stated[CHECKSUM_SHA256]));
+    if (has_payload && memcmp(body->stated->sha256, sha256, sizeof(body->stated->sha256)) != 0)
         return fail(body, S3API_XAMZ_CONTENT_SHA256_MISMATCH,
                     "the body does not match x-amz-content-sha256");
     for (enum checksum i = 0; i < CHECKSUMS; i++) {
