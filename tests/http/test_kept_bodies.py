@@ -8,7 +8,9 @@ import random
 import select
 import signal
 import socket
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -245,8 +247,26 @@ def test_random_bytes_behind_a_body_are_refused(server, name, victim):
 # --- limits, deadlines, counts, stops ---
 
 
+def only_connection(server):
+    """A connection that has been answered, so that it holds a place."""
+    ended_s = time.monotonic() + 120
+    while time.monotonic() < ended_s:
+        connection = connect(server)
+        try:
+            connection.sendall(VERSION)
+            if Answers(connection).next() == 200:
+                return connection
+        except (AssertionError, OSError):
+            connection.close()
+    raise AssertionError("the only place never came free")
+
+
 def test_a_kept_connection_holds_the_only_place_of_its_address(start_server, tmp_path):
+    """Also while the socket goes from one connection of the library to the next."""
     server = start_server(tmp_path, "--writable", environment={"ZTSERVE_LIMITS_CONNECTIONS_PER_ADDRESS": "1"})
+    ended = threading.Event()
+
+    small = put_of(model_path("m"), bytes(zt1({"w": dense(pattern(300000))})))
 
     def is_answered():
         try:
@@ -254,12 +274,21 @@ def test_a_kept_connection_holds_the_only_place_of_its_address(start_server, tmp
         except OSError:
             return False
 
-    with connect(server) as connection:
+    def intrude():
+        while not ended.is_set():
+            if is_answered():
+                return True
+        return False
+
+    # Those who waited for the server may still hold the place.
+    with only_connection(server) as connection, ThreadPoolExecutor(2) as intruders:
         answers = Answers(connection)
-        for i in range(3):
-            connection.sendall(put_of(model_path("m")))
+        intrusions = [intruders.submit(intrude) for _ in range(2)]
+        for i in range(200):
+            connection.sendall(small)
             assert answers.next() == (201 if i == 0 else 204)
-            assert not is_answered()
+        ended.set()
+        assert [intrusion.result() for intrusion in intrusions] == [False, False]
     assert eventually(is_answered)
 
 

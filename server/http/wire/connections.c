@@ -204,7 +204,7 @@ static void open_session(struct connection *connection, struct gnutls_session_in
 struct connection *connection_open(struct mhd *mhd, int descriptor,
                                    struct gnutls_session_int *session)
 {
-    /* A socket that the server kept was never removed from the admission count. */
+    /* A socket that the server kept holds a place already (handover.h). */
     const bool is_new = !handover_is_readmitting(&mhd->handover);
     const bool is_admitted = admission_enter(is_new ? mhd->connection_limit : UINT_MAX);
     struct connection *connection = connections_add(&mhd->connections, descriptor, mhd->now_ms);

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "http/exchange/request_state.h"
 #include "http/fields/framing.h"
+#include "http/limits/admission.h"
 #include "http/wire/direct_answer.h"
 #include "http/wire/intake.h"
 #include "http/wire/loop.h"
@@ -44,12 +46,29 @@ int handover_init(struct handover *handover)
     return 0;
 }
 
+/* A kept socket counts as a connection of its own, so that no other client can take its place
+ * between the library's two connections. Returns false if out of memory. */
+static bool take_place(const struct sockaddr *address)
+{
+    if (!admission_enter_address(address, UINT_MAX))
+        return false;
+    admission_enter(UINT_MAX);
+    return true;
+}
+
+static void give_up_place(const struct kept_socket *one)
+{
+    admission_leave_address((const struct sockaddr *)&one->address);
+    admission_leave(true);
+}
+
 void handover_end(struct handover *handover)
 {
     while (handover->first != NULL) {
         struct kept_socket *one = handover->first;
 
         handover->first = one->next;
+        give_up_place(one);
         close(one->descriptor);
         free(one);
     }
@@ -117,7 +136,8 @@ void handover_put(struct connection *connection, const struct sockaddr *address)
     struct kept_socket *one = address != NULL ? calloc(1, sizeof(*one)) : NULL;
 
     assert(connection->kept >= 0);
-    if (one == NULL) {
+    if (one == NULL || !take_place(address)) {
+        free(one);
         close(connection->kept);
         return;
     }
@@ -144,6 +164,7 @@ void handover_readmit(struct mhd *mhd,
         handover->readmitting = one;
         add(mhd, one->descriptor, (const struct sockaddr *)&one->address);
         handover->readmitting = NULL;
+        give_up_place(one);
         free(one);
     }
 }

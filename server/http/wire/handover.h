@@ -81,7 +81,8 @@ void handover_answer_last(struct connection *connection);
  * descriptors are left. */
 bool handover_keep(struct connection *connection);
 
-/* Called when the library has ended a connection whose socket was kept; address is the peer's. On
+/* Called when the library has ended a connection whose socket was kept, before the connection
+ * leaves the admission counts: the socket then holds its place in them. address is the peer's. On
  * failure, or if address is NULL, the socket is closed too. */
 void handover_put(struct connection *connection, const struct sockaddr *address);
 

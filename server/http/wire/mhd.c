@@ -96,10 +96,11 @@ static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct con
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 
-    if (info != NULL)
-        admission_leave_address(info->client_addr);
+    /* A socket that is kept takes its own place before this connection leaves. */
     if (connection != NULL && connection->kept >= 0)
         handover_put(connection, info != NULL ? info->client_addr : NULL);
+    if (info != NULL)
+        admission_leave_address(info->client_addr);
     connection_close(mhd, connection);
 }
 
