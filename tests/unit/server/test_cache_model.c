@@ -110,12 +110,13 @@ static void *live(void *argument)
 {
     struct actor *actor = argument;
 
-    while (clock_ms() < actor->until_ms) {
+    /* However busy the machine is, something is read. */
+    while (clock_ms() < actor->until_ms || actor->reads == 0) {
         uint64_t version = next_random(actor) % VERSIONS;
         struct zt_source *source = world_open(version, sizes[version]);
         uint64_t count = next_random(actor) % 20;
 
-        for (uint64_t i = 0; i < count && clock_ms() < actor->until_ms; i++)
+        for (uint64_t i = 0; i < count; i++)
             act(actor, source, version);
         world_close(source);
     }
@@ -125,7 +126,6 @@ static void *live(void *argument)
 static void run_actors(uint64_t seed, int64_t run_ms)
 {
     struct actor actors[ACTORS];
-    unsigned done = 0;
 
     for (size_t i = 0; i < ACTORS; i++) {
         actors[i] = (struct actor){.random = seed * 100 + i, .until_ms = clock_ms() + run_ms};
@@ -135,10 +135,7 @@ static void run_actors(uint64_t seed, int64_t run_ms)
         pthread_join(actors[i].thread, NULL);
         if (actors[i].wrong > 0)
             fail_msg("seed %u: %u wrong", (unsigned)seed, actors[i].wrong);
-        done += actors[i].reads + actors[i].pins;
     }
-    /* How many depends on the machine. */
-    assert_true(done > 0);
 }
 
 /* Flips bytes of whatever lies in the folder. */
