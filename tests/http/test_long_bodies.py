@@ -27,8 +27,13 @@ CROWD = 80
 
 @pytest.fixture(scope="module")
 def server(folder, share_server):
-    environment = {"ZTSERVE_UPLOAD_OPEN_PER_CLIENT": "200", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "3"}
-    return share_server(folder, "--writable", environment=environment)
+    return share_server(folder, "--writable", environment={"ZTSERVE_UPLOAD_OPEN_PER_CLIENT": "200"})
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory, share_server):
+    """Ends idle connections soon. No other test uses it: a client that a busy machine does not run for so long is cut."""
+    return share_server(tmp_path_factory.mktemp("impatient"), "--writable", environment={"ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "3"})
 
 
 def head_of(target, length, *fields):
@@ -112,8 +117,8 @@ def test_a_client_that_sends_on_behind_its_body_can_read_its_answer(server, name
         eventually(lambda: state_of(connection) == CLOSE_WAIT)
 
 
-def test_a_short_body_that_stalls_is_answered_and_not_reset(server, name):
-    with connect(server) as connection:
+def test_a_short_body_that_stalls_is_answered_and_not_reset(impatient, name):
+    with connect(impatient) as connection:
         connection.sendall(head_of(model_path(name), 100_000) + FILE[:100])
         eventually(lambda: state_of(connection) == CLOSE_WAIT)
         connection.sendall(b"more")
@@ -157,11 +162,11 @@ def test_cut_body_leaves_nothing(server, folder, name, sent, reset):
     assert_absent(server, folder, name)
 
 
-def test_a_body_that_stops_while_the_server_is_behind_is_answered_408(server, name):
+def test_a_body_that_stops_while_the_server_is_behind_is_answered_408(impatient, name):
     """The server does not read while it compresses; only after that does the client's time run."""
-    upload = begin(server, name)
+    upload = begin(impatient, name)
     target = upload.component_path("w", dtype="u8", shape=len(TANGLE), encoding="zstd", level=19)
-    with connect(server) as connection:
+    with connect(impatient) as connection:
         connection.sendall(head_of(target, len(TANGLE)) + TANGLE[:1])
         time.sleep(0.2)
         connection.sendall(TANGLE[1 : 1 + 2 * MIB])
