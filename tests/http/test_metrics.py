@@ -61,10 +61,10 @@ def test_requests_are_counted_by_route_method_and_status(server):
     get(server, path, Range="bytes=0-9")
     head(server, path)
     get(server, "/v1/models/none")
+    wait_for(server, requests_name(COMPONENT, "GET", 200), 1)
     wait_for(server, requests_name(COMPONENT, "GET", 206), 1)
     wait_for(server, requests_name(COMPONENT, "HEAD", 200), 1)
     counted = wait_for(server, requests_name("/v1/models/{model}", "GET", 404), 1)
-    assert counted[requests_name(COMPONENT, "GET", 200)] == 1
     assert counted['ztserve_http_problems_total{code="model-not-found",status="404"}'] == 1
 
 
@@ -78,9 +78,10 @@ def test_no_label_holds_text_of_a_client(server):
         b"QUERY /v1/models HTTP/1.1",
     ):
         talk(server, request + b"\r\nHost: x\r\nX-Request-Id: secret-name\r\nConnection: close\r\n\r\n")
+    wait_for(server, requests_name("/v1/models/{model}", "other", 501), 1)
+    wait_for(server, requests_name("none", "GET", 404), 1)
+    wait_for(server, requests_name("none", "OPTIONS", 204), 1)
     counted = wait_for(server, requests_name("/v1/models", "other", 405), 1)
-    assert requests_name("/v1/models/{model}", "other", 501) in counted
-    assert requests_name("none", "GET", 404) in counted and requests_name("none", "OPTIONS", 204) in counted
     assert not any("secret" in name for name in counted)
     routes = {route for name in counted for route in re.findall('route="([^"]*)"', name)}
     described = get(server, "/openapi.json").json()["paths"]
@@ -186,13 +187,13 @@ def test_uploads_are_counted_by_kind_and_end(server):
     with connect(server) as cut:
         cut.sendall(b"PUT /v1/models/cut HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\nabc")
         eventually(lambda: metrics(server)['ztserve_uploads_open{kind="file"}'] == 1)
-    counted = wait_for(server, 'ztserve_uploads_failed_total{kind="file"}', 2)
+    wait_for(server, 'ztserve_uploads_failed_total{kind="file"}', 2)
+    counted = wait_for(server, 'ztserve_uploads_open{kind="file"}', 0)
     assert counted['ztserve_uploads_begun_total{kind="file"}'] == 3
     assert counted['ztserve_uploads_published_total{kind="file"}'] == 1
     assert counted['ztserve_uploads_begun_total{kind="writer"}'] == 1
     ended = [counted[f'ztserve_uploads_{end}_total{{kind="writer"}}'] for end in ("published", "failed")]
     assert sum(ended) == 1
-    assert counted['ztserve_uploads_open{kind="file"}'] == 0
     assert counted["ztserve_upload_available_bytes"] > 0
 
 
