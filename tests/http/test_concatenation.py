@@ -9,7 +9,7 @@ import pytest
 import mirror
 from containers import dense, pattern, zt1
 from tus import PIECE, TUS, begin_patch, create, head, kept_in, metadata, offset_of, patch, uploads_of
-from uploads import OTHER, SMALL, content_of, digest_field, files_of, put
+from uploads import OTHER, SMALL, Expiring, content_of, digest_field, files_of, put
 from wire import ask, at_once, assert_problem, connect, eventually, get, model_path, read_head
 
 LARGE = zt1({"w": dense(pattern(2 << 20))})
@@ -326,11 +326,13 @@ def test_parts_count_toward_the_limit_of_their_client_and_the_final_upload_does_
 
 
 def test_idle_parts_expire(tmp_path, start_server):
-    server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_EXPIRE_S": "1"})
+    expiring = Expiring(start_server, tmp_path)
+    server = expiring.server
     parts = send_parts(server, split(SMALL, 2))
-    eventually(lambda: listed(server, parts) == [], 15)
+    expiring.expire()
+    eventually(lambda: listed(server, parts) == [])
     assert all(head(server, part).status == 404 for part in parts)
-    eventually(lambda: files_of(tmp_path) == [])
+    eventually(lambda: files_of(expiring.root) == [])
     assert_problem(concat(server, "m", parts), 400, "invalid-request")
 
 

@@ -26,7 +26,7 @@ from lfs import (
     staged,
     target_of,
 )
-from uploads import begin_put
+from uploads import Expiring, begin_put
 from wire import at_once, ask, connect, eventually, get, read_until_closed
 
 SMALL = b"the bytes of a file\n"
@@ -226,9 +226,11 @@ def test_a_body_that_its_client_cuts_leaves_nothing(tmp_path, server):
 
 
 def test_an_object_expires(tmp_path, start_server):
-    server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_EXPIRE_S": "3"})
+    expiring = Expiring(start_server, tmp_path)
+    server = expiring.server
     stage(server, SMALL)
-    assert eventually(lambda: staged(server) == [] and places(tmp_path) == [])
+    expiring.expire()
+    assert eventually(lambda: staged(server) == [] and places(expiring.root) == [])
     assert_refused(commit(server, lfs_file("f", SMALL)), 400, "has expired")
 
 

@@ -11,6 +11,7 @@ import zlib
 import pytest
 from containers import dense, pattern, zt1
 from s3_parts import NAMESPACE, UNIT, Upload, code_of, listed_uploads, part_data, stored, text_of, url
+from uploads import Expiring
 from wire import ask, at_once, connect, eventually, get, head
 
 keys = (f"folder/file{number}.bin" for number in itertools.count())
@@ -262,12 +263,13 @@ def test_parts_survive_a_restart(tmp_path, start_server):
 
 @pytest.mark.folder("it looks into the folders of uploads")
 def test_idle_uploads_expire_with_all_their_files(tmp_path, start_server):
-    server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_EXPIRE_S": "1"})
-    upload = Upload(server, "a.bin")
+    expiring = Expiring(start_server, tmp_path)
+    upload = Upload(expiring.server, "a.bin")
     upload.put(2, part_data(2, 100))
-    eventually(lambda: not upload_folders(tmp_path))
+    expiring.expire()
+    eventually(lambda: not upload_folders(expiring.root))
     assert code_of(upload.try_complete()) == (404, "NoSuchUpload")
-    assert 'ztserve_uploads_expired_total{kind="multipart"} 1' in get(server, "/metrics").body.decode()
+    eventually(lambda: 'ztserve_uploads_expired_total{kind="multipart"} 1' in get(expiring.server, "/metrics").body.decode())
 
 
 # --- limits ---

@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+import json
 import os
+import signal
 from pathlib import Path
 
 import mirror
@@ -49,6 +51,21 @@ def content_of(server, name):
 def assert_absent(server, folder, name):
     assert get(server, model_path(name)).status == 404
     assert [path for path in files_of(folder) if name in path or path.split("/")[-1].startswith(".")] == []
+
+
+class Expiring:
+    """A server whose uploads expire when a test says so: on a busy machine, any could be idle for a short time between two
+    requests. Its root is a folder of `folder`."""
+
+    def __init__(self, start_server, folder):
+        self.root, self.settings = folder / "root", folder / "settings.json"
+        self.root.mkdir()
+        self.settings.write_text("{}")
+        self.server = start_server(self.root, "--config", self.settings, "--writable")
+
+    def expire(self):
+        self.settings.write_text(json.dumps({"upload": {"expire_s": 1}}))
+        self.server.signal(signal.SIGHUP)
 
 
 def fill(folder, files):
