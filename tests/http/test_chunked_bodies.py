@@ -11,7 +11,7 @@ import zstandard
 
 import tus
 from containers import dense, pattern, zt1
-from test_kept_bodies import LAST, VERSION, Answers, send, smuggled, victim
+from test_kept_bodies import LAST, VERSION, Answers, impatient, impatient_folder, send, smuggled, victim
 from uploads import assert_absent
 from wire import connect, eventually, get, model_path, read_until_closed
 from writers import begin, content, repr_digest
@@ -23,8 +23,7 @@ FILE = bytes(zt1({"w": dense(DATA)}))
 
 @pytest.fixture(scope="module")
 def server(folder, share_server):
-    environment = {"ZTSERVE_UPLOAD_OPEN_PER_CLIENT": "200", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "3"}
-    return share_server(folder, "--writable", environment=environment)
+    return share_server(folder, "--writable", environment={"ZTSERVE_UPLOAD_OPEN_PER_CLIENT": "200"})
 
 
 def head_of(target, *fields, method="PUT"):
@@ -179,24 +178,24 @@ def test_cut_body_leaves_nothing(server, folder, name, sent, reset):
     assert_absent(server, folder, name)
 
 
-def test_a_body_that_stops_is_answered_408(server, folder, name):
+def test_a_body_that_stops_is_answered_408(impatient, impatient_folder, name):
     cuts = [2 * MIB, len(FIRST), len(FIRST) + 3, -5, -1]
     with contextlib.ExitStack() as stack:
-        connections = [stack.enter_context(connect(server)) for _ in cuts]
+        connections = [stack.enter_context(connect(impatient)) for _ in cuts]
         for connection, sent in zip(connections, cuts, strict=True):
             connection.sendall(head_of(model_path(name)) + chunked(FILE, [MIB])[:sent])
         assert {cut: Answers(connection).next() for cut, connection in zip(cuts, connections)} == dict.fromkeys(cuts, 408)
-    eventually(lambda: name not in get(server, "/v1/uploads").body.decode())
-    assert_absent(server, folder, name)
+    eventually(lambda: name not in get(impatient, "/v1/uploads").body.decode())
+    assert_absent(impatient, impatient_folder, name)
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST"])
-def test_the_end_of_a_body_is_too_late_after_its_408(server, folder, name, method):
+def test_the_end_of_a_body_is_too_late_after_its_408(impatient, impatient_folder, name, method):
     body = SMALL if method == "PUT" else b'{"paths": ["a"]}'
     target = model_path(name) if method == "PUT" else "/api/models/a/b/paths-info/main"
     rests = [b"0\r\n\r\n", b"3\r\nabc\r\n0\r\n\r\n", b"x\r\n"]
     with contextlib.ExitStack() as stack:
-        connections = [stack.enter_context(connect(server)) for _ in rests]
+        connections = [stack.enter_context(connect(impatient)) for _ in rests]
         for connection in connections:
             connection.sendall(head_of(target, method=method) + chunked(body, [len(body)], end=b""))
         for connection, late in zip(connections, rests, strict=True):
@@ -204,8 +203,8 @@ def test_the_end_of_a_body_is_too_late_after_its_408(server, folder, name, metho
             assert answers.next() == 408, late
             connection.sendall(late)
             assert answers.is_over(), late
-    assert get(server, "/healthz").status == 200
-    assert_absent(server, folder, name)
+    assert get(impatient, "/healthz").status == 200
+    assert_absent(impatient, impatient_folder, name)
 
 
 @pytest.mark.parametrize("version", ["1.2.0", "2"])

@@ -13,7 +13,6 @@ VALUES = {"repo": "org/model", "revision": "main/config.json", "path": "some/thi
           "session": "0" * 32, "hash": "0" * 64}  # fmt: skip
 METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "PATCH")
 COMMIT = "/api/models/org/model/commit/main"
-SETTINGS = {"ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "2"}
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +20,7 @@ def server(folder, share_server, tmp_path_factory):
     (folder / "org/model").mkdir(parents=True)
     (folder / "org/model/config.json").write_bytes(b"{}")
     tokens = tmp_path_factory.mktemp("access") / "tokens"
-    return share_server(folder, "--writable", "--tokens", write_tokens(tokens, READER, WRITER), environment=SETTINGS)
+    return share_server(folder, "--writable", "--tokens", write_tokens(tokens, READER, WRITER))
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +123,11 @@ def test_refusals_of_files(server):
     assert "2 bytes" in assert_shown(READER.get(server, leads_to, {"Range": "bytes=7-"}), 416)
 
 
-def test_a_body_that_stops(server):
+def test_a_body_that_stops(start_server, tmp_path):
+    tokens = write_tokens(tmp_path / "tokens", WRITER)
+    root = tmp_path / "root"
+    root.mkdir()
+    server = start_server(root, "--writable", "--tokens", tokens, environment={"ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "2"})
     head = f"POST {COMMIT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {WRITER.token}\r\nContent-Length: 1000\r\n\r\n"
     with connect(server) as connection:
         connection.sendall(head.encode() + b'{"key"')
