@@ -13,7 +13,7 @@ from containers import MAGIC_1, Component, Object, dense, dense_encoded, pattern
 from wire import assert_problem, component_path, get, manifest, memory_kib, model_path
 
 # What a sanitized build on a busy machine may take for what should take milliseconds; hanging takes longer.
-MOMENT_S = 10
+MOMENT_S = 60
 # Far below what any of these files asks for, above what an allocator keeps.
 GROWTH_KIB = 96 << 10
 TWO_GIB = 1 << 31

@@ -111,7 +111,7 @@ def test_keys_listed_twice_are_asked_for_side_by_side(bucket, meddler, serve_buc
         asked.append(request)
         if len(asked) > 1:
             together.set()
-        together.wait(10)
+        together.wait(120)
         return handler.forward(request)
 
     for name in names:

@@ -426,9 +426,9 @@ def test_the_only_shard_is_the_whole_and_read_once(start_server, tmp_path):
 @pytest.mark.folder("sparse files larger than the memory of the tests")
 @pytest.mark.parametrize("reset", [True, False], ids=["reset", "closed"])
 def test_clients_that_leave_end_the_hashing_and_others_are_served(start_server, tmp_path, reset):
-    """Sparse files of 64 GiB take minutes to hash; no other request waits. A client that closed its socket looks
+    """Sparse files of 256 GiB take minutes to hash; no other request waits. A client that closed its socket looks
     for a while as if it waited."""
-    header = b'{"w":{"dtype":"U8","shape":[68719476736],"data_offsets":[0,68719476736]}}'
+    header = b'{"w":{"dtype":"U8","shape":[274877906944],"data_offsets":[0,274877906944]}}'
     header += b" " * (-len(header) % 8)
     (tmp_path / "m.zt").write_bytes(zt1({"w": zstd_dense(BIG)}))
     server = start_server()
@@ -436,7 +436,7 @@ def test_clients_that_leave_end_the_hashing_and_others_are_served(start_server, 
     for number in range(4):
         with open(tmp_path / f"huge-{number}.safetensors", "wb") as file:
             file.write(len(header).to_bytes(8, "little") + header)
-            file.truncate(8 + len(header) + (1 << 36))
+            file.truncate(8 + len(header) + (1 << 38))
         eventually(lambda number=number: get(server, model_path(f"huge-{number}")).status == 200)
         clients.append(connect(server))
         path = target(f"huge-{number}", "npz")
@@ -446,7 +446,7 @@ def test_clients_that_leave_end_the_hashing_and_others_are_served(start_server, 
     begin = time.monotonic()
     assert get(server, component_path("m", "w")).body == BIG
     assert get(server, target("m", "zt")).status == 200
-    assert time.monotonic() - begin < 15
+    assert time.monotonic() - begin < 60
     for client in clients:
         if reset:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")

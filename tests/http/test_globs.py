@@ -19,7 +19,7 @@ TANGLED = "&".join(
     for n in range(28)
 )  # fmt: skip
 # Requested in the meantime.
-SOON_S = 10
+SOON_S = 60
 
 
 @pytest.fixture(scope="module")

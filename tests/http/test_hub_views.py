@@ -373,7 +373,7 @@ def test_a_model_of_12_gb(tmp_path, start_server):
     assert 4 << 30 < size < (4 << 30) + 4096
     last = resolve(server, "model-00003-of-00003.safetensors", Range=f"bytes={size - 100}-")
     assert (last.status, last.body) == (206, bytes(100))
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - begun < 120
 
 
 # --- one model in several files, or by its own name ---

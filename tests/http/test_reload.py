@@ -164,7 +164,7 @@ def begin_body(server, name, length=1_000_000):
 def trickle(connection):
     """Sends a byte now and then, until there is an answer; returns its status."""
     connection.settimeout(0.2)
-    for _ in range(100):
+    for _ in range(900):
         connection.sendall(b"x")
         with contextlib.suppress(TimeoutError):
             return read_head(connection)[0]

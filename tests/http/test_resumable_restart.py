@@ -72,7 +72,7 @@ def test_an_upload_that_cannot_be_finished_is_removed_at_start(tmp_path, start_s
             description.write_bytes(description.read_bytes()[:what])
     server = start_server(tmp_path, "--writable")
     assert {what: head(server, upload).status for upload, what in zip(uploads, damage)} == dict.fromkeys(damage, 404)
-    assert not any(place_of(tmp_path, upload).exists() for upload in uploads)
+    eventually(lambda: not any(place_of(tmp_path, upload).exists() for upload in uploads))
 
 
 def test_the_received_part_of_a_piece_survives_a_kill(tmp_path, start_server, name):

@@ -57,7 +57,7 @@ def test_slowhttptest_leaves_the_server_answering(server, mode):
         statuses, longest = ask_for(server, attack.done)
         output = re.sub(r"\x1b\[[0-9;]*m", "", attack.result().stdout)
     assert set(re.findall(r"service available:\s+(\w+)", output)) == {"YES"}, output
-    assert statuses == {200} and longest < 5
+    assert statuses == {200} and longest < 60
 
 
 @pytest.mark.plain("measures memory, or is traced")

@@ -73,7 +73,7 @@ def test_a_body_that_stops_is_408_and_leaves_nothing(strict, strict_folder, name
 def trickle(connection, piece):
     """What the server answers while a body comes in pieces with pauses."""
     connection.settimeout(0.2)
-    for _ in range(300):
+    for _ in range(900):
         try:
             connection.sendall(piece)
             return connection.recv(1 << 16)
