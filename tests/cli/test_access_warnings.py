@@ -13,7 +13,7 @@ from certificates import Authority
 from clients import Client, write_tokens
 from web_tokens import AUDIENCE, ISSUER, Key, write_keys
 
-WAIT_S = 20
+WAIT_S = 180
 
 
 class Served:

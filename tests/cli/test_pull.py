@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import threading
-import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -216,10 +215,7 @@ def test_a_model_in_several_files_comes_with_all_of_them(server, root, pull, her
 
 
 def wait_for_model(ztserve, url):
-    for _ in range(100):
-        if ztserve("ls", url).status == 0:
-            return
-        time.sleep(0.05)
+    eventually(lambda: ztserve("ls", url).status == 0)
 
 
 def test_the_shards_of_a_model_are_called_after_it(server, root, pull, here, ztserve):
@@ -257,12 +253,15 @@ def begin(url, here, *arguments):
 def wait_for_journal(process, here, before=None):
     """Until the journal says another thing than before; gives what it says."""
     journal = here / "m.zt.part.json"
-    for _ in range(2000):
-        if journal.exists() and (text := journal.read_bytes()) != before and b'"pieces":"00' + b"00" * 3 + b'"' not in text:
+
+    def told():
+        text = journal.read_bytes() if journal.exists() else before
+        if text != before and b'"pieces":"00' + b"00" * 3 + b'"' not in text:
             return text
         assert process.poll() is None, process.communicate()
-        time.sleep(0.005)
-    raise AssertionError("nothing came")
+        return None
+
+    return eventually(told)
 
 
 def test_a_pull_that_is_killed_again_and_again_goes_on_where_it_was(between, pull, here):

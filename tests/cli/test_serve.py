@@ -12,7 +12,7 @@ import pytest
 from containers import dense, pattern, zt1
 from server_process import SERVING
 
-WAIT_S = 20
+WAIT_S = 180
 
 
 def get(server, path, connection=None):
@@ -239,14 +239,14 @@ def test_an_open_download_is_finished_while_draining(start_server, tmp_path, big
 
 
 def test_a_second_signal_cuts_at_once(start_server, tmp_path, big):
-    server = start_server(tmp_path)
+    server = start_server(tmp_path, environment={"ZTSERVE_DRAIN_S": "600"})
     download = SlowDownload(server)
     server.signal(signal.SIGTERM)
     server.wait_for_line("draining")
     begun = time.monotonic()
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < WAIT_S
     assert "draining: 1 request is open" in server.log
     assert "1 request is cut: a second signal arrived" in server.log
     download.socket.close()
@@ -258,20 +258,20 @@ def test_requests_that_outlast_the_drain_are_cut(start_server, tmp_path, big):
     begun = time.monotonic()
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
-    assert 0.9 < time.monotonic() - begun < 20
+    assert time.monotonic() - begun > 0.9
     assert "drain_s has passed" in server.log
     download.socket.close()
 
 
 def test_a_client_that_goes_away_while_draining_ends_the_wait(start_server, tmp_path, big):
-    server = start_server(tmp_path)
+    server = start_server(tmp_path, environment={"ZTSERVE_DRAIN_S": "600"})
     download = SlowDownload(server)
     server.signal(signal.SIGTERM)
     server.wait_for_line("draining")
     download.socket.close()
     begun = time.monotonic()
     assert server.wait() == 0
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < WAIT_S
 
 
 def test_hashing_in_the_background_does_not_hold_up_the_end(start_server, tmp_path):
@@ -282,4 +282,4 @@ def test_hashing_in_the_background_does_not_hold_up_the_end(start_server, tmp_pa
     begun = time.monotonic()
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < WAIT_S

@@ -14,7 +14,7 @@ import pytest
 from server_process import PROGRAM, SERVING, ServerProcess
 from wire import eventually
 
-WAIT_S = 20
+WAIT_S = 180
 # In a process with these, descriptors from 3 on are the sockets, and LISTEN_PID is its own number.
 EXEC_WITH_PID = 'export LISTEN_PID=$$; exec "$@"'
 

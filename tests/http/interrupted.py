@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from containers import dense, pattern, zt1
 from wire import get, http_connection
 
-TIMEOUT_S = 30
+TIMEOUT_S = 180
 PIECE_TYPE = "application/offset+octet-stream"
 
 
