@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 
 import pytest
 
@@ -174,7 +173,7 @@ def test_upload_under_way_is_drained(start_server, tmp_path):
     data = zt1({"w": dense(b"1234")})
     with connect(server) as connection:
         connection.sendall(f"PUT /v1/models/u HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data[:-1])
-        time.sleep(0.2)
+        eventually(lambda: get(server, "/v1/uploads").json()["uploads"])
         server.signal(signal.SIGTERM)
         eventually(lambda: refuses_connections(server))
         connection.sendall(data[-1:])
