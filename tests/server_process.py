@@ -2,6 +2,7 @@
 
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -66,15 +67,37 @@ class ServerProcess:
         )
         if self.mirror:
             self.mirror.processes.append(self.process)
-        self.log_lines = []
-        self._reader = threading.Thread(target=self._collect_log, daemon=True)
-        self._reader.start()
+        self._lines, self._rest, self._has_log_ended, self._log_lock = [], b"", False, threading.Lock()
+        threading.Thread(target=self._empty_log, daemon=True).start()
         self.host, self.port = self._read_address()
         self.url = f"{self.scheme}://{self.host}:{self.port}"
 
-    def _collect_log(self):
-        for line in self.process.stderr:
-            self.log_lines.append(line.rstrip("\n"))
+    def _take_log(self):
+        """Takes what the server has written."""
+        written = select.poll()
+        written.register(self.process.stderr, select.POLLIN)
+        with self._log_lock:
+            while not self._has_log_ended and written.poll(0):
+                taken = os.read(self.process.stderr.fileno(), 1 << 16)
+                self._has_log_ended = taken == b""
+                *lines, self._rest = (self._rest + taken).split(b"\n")
+                if self._has_log_ended and self._rest:
+                    lines, self._rest = [*lines, self._rest], b""
+                self._lines += [line.decode(errors="replace") for line in lines]
+
+    def _empty_log(self):
+        """So that the server never waits for a reader."""
+        written = select.poll()
+        written.register(self.process.stderr, select.POLLIN)
+        while not self._has_log_ended:
+            written.poll()
+            self._take_log()
+
+    @property
+    def log_lines(self):
+        """All that the server has written by now."""
+        self._take_log()
+        return self._lines
 
     def _read_address(self):
         killer = threading.Timer(START_TIMEOUT_S, self.process.kill)
@@ -85,13 +108,12 @@ class ServerProcess:
         if not match:
             self.process.kill()
             self.process.wait()
-            self._reader.join(5)
             raise RuntimeError(f"ztserve did not start: {line!r}\n" + "\n".join(self.log_lines))
         self.scheme = match.group(1)
         return match.group(2), int(match.group(3))
 
     def wait_for_line(self, words):
-        """The first line of the log with these words; what the server has written is read a little later."""
+        """The first line of the log with these words."""
         end = time.monotonic() + LOG_TIMEOUT_S
         while not (found := [line for line in self.log_lines if words in line]):
             assert time.monotonic() < end, f"no line says {words!r}:\n{self.log}"
@@ -113,9 +135,7 @@ class ServerProcess:
             self.mirror.pull()
 
     def wait(self):
-        status = self.process.wait(STOP_TIMEOUT_S)
-        self._reader.join(5)
-        return status
+        return self.process.wait(STOP_TIMEOUT_S)
 
     def stop(self):
         """Ends it as an operator would; a status other than 0 is a failure (sanitizers report through it too)."""
@@ -128,7 +148,6 @@ class ServerProcess:
     def kill(self):
         self.process.kill()
         self.process.wait()
-        self._reader.join(5)
 
     @property
     def log(self):
