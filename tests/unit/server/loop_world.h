@@ -178,6 +178,23 @@ static inline bool receive_all(int client, int wait_ms, size_t *out_length)
     return got == 0;
 }
 
+/* Reads into reply until a text has come, behind which the connection stays open. */
+static inline void receive_until(int client, const char *text)
+{
+    size_t length = 0;
+
+    reply[0] = '\0';
+    while (strstr(reply, text) == NULL) {
+        ssize_t got;
+
+        assert_int_equal(poll(&(struct pollfd){.fd = client, .events = POLLIN}, 1, PATIENCE_MS), 1);
+        got = recv(client, reply + length, REPLY_SIZE - 1 - length, 0);
+        assert_true(got > 0);
+        length += (size_t)got;
+        reply[length] = '\0';
+    }
+}
+
 /* Reads what comes first into reply: a small answer, or nothing if the connection is refused. */
 static inline void receive_first(int client)
 {

@@ -7,14 +7,12 @@ ON_LOOPS(connections_continue_after_an_answer)
 
     send_text(client, "GET /text HTTP/1.1\r\n" HOST "\r\nGET /text HTTP/1.1\r\n" HOST
                       "\r\nGET /none HTTP/1.1\r\n" HOST "\r\n");
-    assert_false(receive_all(client, 300, NULL));
+    receive_until(client, "HTTP/1.1 404");
     assert_non_null(strstr(reply, "HTTP/1.1 200 OK"));
-    assert_non_null(strstr(reply, "HTTP/1.1 404"));
     send_text(client, "GET /text HTTP/1.1\r\n" HOST
                       "Content-Length: 3\r\n\r\nabcGET /none HTTP/1.1\r\n" HOST "\r\n");
-    assert_false(receive_all(client, 300, NULL));
+    receive_until(client, "HTTP/1.1 404");
     assert_non_null(strstr(reply, "HTTP/1.1 200 OK"));
-    assert_non_null(strstr(reply, "HTTP/1.1 404"));
     close(client);
 }
 
@@ -28,7 +26,7 @@ static void ask_and_smuggle(const char *method, const char *head)
 
     snprintf(text, sizeof(text), "%s HTTP/1.1\r\n" HOST "%s" SMUGGLED, method, head);
     send_text(client, text);
-    assert_true(receive_all(client, 5000, NULL));
+    assert_true(receive_all(client, PATIENCE_MS, NULL));
     close(client);
 }
 
@@ -84,7 +82,7 @@ ON_LOOPS(refusals_reach_clients_that_keep_sending)
             assert_true(now > 0);
             sent += (size_t)now;
         }
-    assert_true(receive_all(client, 5000, NULL));
+    assert_true(receive_all(client, PATIENCE_MS, NULL));
     assert_int_equal(strncmp(reply, "HTTP/1.1 403", 12), 0);
     close(client);
 }
@@ -95,7 +93,7 @@ ON_LOOPS(refusals_come_instead_of_100_continue)
 
     send_text(client,
               "PUT /refused HTTP/1.1\r\n" HOST "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n");
-    assert_true(receive_all(client, 5000, NULL));
+    assert_true(receive_all(client, PATIENCE_MS, NULL));
     assert_int_equal(strncmp(reply, "HTTP/1.1 403", 12), 0);
     close(client);
 }
@@ -143,7 +141,7 @@ ON_LOOPS(files_cut_short_end_only_their_connection)
     send_text(client, "GET /file HTTP/1.1\r\n" HOST "\r\n");
     assert_int_equal(recv(client, reply, 1, MSG_WAITALL), 1);
     assert_int_equal(truncate(file_path, 100), 0);
-    assert_true(receive_all(client, 5000, &length));
+    assert_true(receive_all(client, PATIENCE_MS, &length));
     close(client);
     assert_true(fetch("/file", "Range: bytes=500000-500009\r\n") > 0);
     assert_int_equal(strncmp(reply, "HTTP/1.1 500", 12), 0);
