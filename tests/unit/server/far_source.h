@@ -58,11 +58,11 @@ static inline uint64_t far_size(const struct zt_source *source)
 
 static inline void far_wait(struct far_source *far)
 {
-    const int64_t until_ms = clock_ms() + far->delay_ms;
+    const int64_t begun_ms = clock_ms();
 
     if (!thread_may_wait())
         atomic_store(&far->waited_on_a_loop, true);
-    AWAIT(clock_ms() >= until_ms);
+    AWAIT(clock_ms() - begun_ms >= far->delay_ms);
 }
 
 /* With the lock held. */
