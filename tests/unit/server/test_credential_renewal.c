@@ -57,7 +57,7 @@ TEST(expired_ones_are_not_given)
     struct credential credential;
 
     set_web_identity("a");
-    PLAY({"", 200, assumed("W1", in_seconds(2))});
+    PLAY({"", 200, assumed("W1", in_seconds(5))});
     assert_found("web identity", "W1", "s&", "t==");
     AWAIT(!credentials_get(credentials, &credential));
 }
