@@ -206,7 +206,7 @@ struct connection *connection_open(struct mhd *mhd, int descriptor,
 {
     /* A socket that the server kept holds a place already (handover.h). */
     const bool is_new = !handover_is_readmitting(&mhd->handover);
-    const bool is_admitted = admission_enter(is_new ? mhd->connection_limit : UINT_MAX);
+    const bool is_admitted = is_new ? admission_enter(mhd->connection_limit) : true;
     struct connection *connection = connections_add(&mhd->connections, descriptor, mhd->now_ms);
 
     if (connection == NULL) {
@@ -228,11 +228,13 @@ struct connection *connection_open(struct mhd *mhd, int descriptor,
     return connection;
 }
 
-void connection_close(struct mhd *mhd, struct connection *connection)
+void connection_close(struct mhd *mhd, struct connection *connection, bool keeps_place)
 {
     if (connection == NULL)
         return;
-    admission_leave(!connection->is_surplus);
+    assert(!keeps_place || !connection->is_surplus);
+    if (!keeps_place)
+        admission_leave(!connection->is_surplus);
     assert(connection->mhd == mhd);
     /* The library has freed its TLS session. */
     tls_session_detach(connection->tls);

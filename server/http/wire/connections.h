@@ -142,8 +142,9 @@ static inline bool connection_is_suspended(const struct connection *connection)
 void connection_set_peer(struct connection *connection, const struct sockaddr *address);
 
 /* Ends a connection before its descriptor is closed; bytes that still arrive may be read for a
- * while. Accepts NULL. */
-void connection_close(struct mhd *mhd, struct connection *connection);
+ * while. keeps_place: its socket stays open and has taken over its place in the admission count.
+ * connection may be NULL. */
+void connection_close(struct mhd *mhd, struct connection *connection, bool keeps_place);
 
 /* Frees the list; all connections must have been removed. */
 void connections_end(struct connections *connections);

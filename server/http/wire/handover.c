@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +20,13 @@
 #include "http/wire/mhd_state.h"
 #include "http/wire/repeat.h"
 
-/* A socket to be given back to the library, with the history that it keeps. */
+/* A socket to be given back to the library, with the history that it keeps. Its place in the
+ * admission counts goes from one connection of the library to the next, so that no other client can
+ * take it in between. */
 struct kept_socket {
     struct kept_socket *next;
     int descriptor;
+    bool has_place; /* no connection has taken it over */
     struct sockaddr_storage address;
     uint64_t answer_bytes;
     bool is_of_s3; /* as in struct connection */
@@ -46,18 +48,10 @@ int handover_init(struct handover *handover)
     return 0;
 }
 
-/* A kept socket counts as a connection of its own, so that no other client can take its place
- * between the library's two connections. Returns false if out of memory. */
-static bool take_place(const struct sockaddr *address)
+static void give_up_place(struct kept_socket *one)
 {
-    if (!admission_enter_address(address, UINT_MAX))
-        return false;
-    admission_enter(UINT_MAX);
-    return true;
-}
-
-static void give_up_place(const struct kept_socket *one)
-{
+    assert(one->has_place);
+    one->has_place = false;
     admission_leave_address((const struct sockaddr *)&one->address);
     admission_leave(true);
 }
@@ -130,17 +124,17 @@ static void give_back(struct connection *connection)
     mhd_resume(connection, CONNECTION_ENDING);
 }
 
-void handover_put(struct connection *connection, const struct sockaddr *address)
+bool handover_put(struct connection *connection, const struct sockaddr *address)
 {
     struct handover *handover = &connection->mhd->handover;
     struct kept_socket *one = address != NULL ? calloc(1, sizeof(*one)) : NULL;
 
     assert(connection->kept >= 0);
-    if (one == NULL || !take_place(address)) {
-        free(one);
+    if (one == NULL) {
         close(connection->kept);
-        return;
+        return false;
     }
+    one->has_place = true;
     one->next = handover->first;
     one->descriptor = connection->kept;
     memcpy(&one->address, address,
@@ -149,6 +143,7 @@ void handover_put(struct connection *connection, const struct sockaddr *address)
     one->answer_bytes = connection->answer_bytes;
     one->is_of_s3 = connection->is_of_s3;
     handover->first = one;
+    return true;
 }
 
 void handover_readmit(struct mhd *mhd,
@@ -164,7 +159,8 @@ void handover_readmit(struct mhd *mhd,
         handover->readmitting = one;
         add(mhd, one->descriptor, (const struct sockaddr *)&one->address);
         handover->readmitting = NULL;
-        give_up_place(one);
+        if (one->has_place)
+            give_up_place(one);
         free(one);
     }
 }
@@ -172,6 +168,13 @@ void handover_readmit(struct mhd *mhd,
 bool handover_is_readmitting(const struct handover *handover)
 {
     return handover->readmitting != NULL;
+}
+
+void handover_take_place(struct handover *handover)
+{
+    assert(handover->readmitting == NULL || handover->readmitting->has_place);
+    if (handover->readmitting != NULL)
+        handover->readmitting->has_place = false;
 }
 
 void handover_restore(struct connection *connection)

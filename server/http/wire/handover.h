@@ -32,7 +32,7 @@ struct sockaddr;
 struct handover {
     int dead;                  /* a pipe without a writer */
     struct kept_socket *first; /* sockets to be given to the library */
-    const struct kept_socket *readmitting;
+    struct kept_socket *readmitting;
 };
 
 /* Returns -1 if no descriptors are left; then only handover_end may follow. */
@@ -81,15 +81,19 @@ void handover_answer_last(struct connection *connection);
  * descriptors are left. */
 bool handover_keep(struct connection *connection);
 
-/* Called when the library has ended a connection whose socket was kept, before the connection
- * leaves the admission counts: the socket then holds its place in them. address is the peer's. On
- * failure, or if address is NULL, the socket is closed too. */
-void handover_put(struct connection *connection, const struct sockaddr *address);
+/* Called when the library has ended a connection whose socket was kept. address is the peer's.
+ * Returns true if the socket has taken over the connection's place in the admission counts; false
+ * on failure, or if address is NULL: the socket is closed. */
+bool handover_put(struct connection *connection, const struct sockaddr *address);
 
 /* Gives the waiting sockets to the library. Call it outside the library's callbacks. add takes
  * ownership of each descriptor. */
 void handover_readmit(struct mhd *mhd,
                       void (*add)(struct mhd *mhd, int descriptor, const struct sockaddr *address));
+
+/* Called when the library has opened a connection: if its socket was kept, the place in the
+ * admission counts is the connection's from now on. */
+void handover_take_place(struct handover *handover);
 
 /* Returns true while handover_readmit gives a socket to the library. */
 bool handover_is_readmitting(const struct handover *handover);

@@ -60,6 +60,7 @@ static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **soc
         connection_open(mhd, descriptor, session != NULL ? session->tls_session : NULL);
 
     assert(mhd_is_own_thread(mhd));
+    handover_take_place(&mhd->handover);
     *socket_context = connection;
     mhd->progressed = true;
     /* Without memory, the connection ends. */
@@ -96,12 +97,12 @@ static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct con
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 
-    /* A socket that is kept takes its own place before this connection leaves. */
-    if (connection != NULL && connection->kept >= 0)
-        handover_put(connection, info != NULL ? info->client_addr : NULL);
-    if (info != NULL)
+    const bool keeps_place = connection != NULL && connection->kept >= 0 &&
+                             handover_put(connection, info != NULL ? info->client_addr : NULL);
+
+    if (info != NULL && !keeps_place)
         admission_leave_address(info->client_addr);
-    connection_close(mhd, connection);
+    connection_close(mhd, connection, keeps_place);
 }
 
 static void on_connection(void *context, struct MHD_Connection *handle, void **socket_context,
@@ -127,7 +128,7 @@ static enum MHD_Result on_accept(void *context, const struct sockaddr *address, 
 
     (void)length;
     if (handover_is_readmitting(&mhd->handover))
-        return admission_enter_address(address, UINT_MAX) ? MHD_YES : MHD_NO;
+        return MHD_YES; /* it has its place */
     /* The library closes a rejected connection without an answer. */
     if (!admission_is_open(mhd->connection_limit)) {
         metric_add(METRIC_CONNECTIONS_REFUSED_LIMIT, 1);
