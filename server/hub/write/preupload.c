@@ -6,6 +6,7 @@
 #include "api/json_reply.h"
 #include "base/hex.h"
 #include "base/server.h"
+#include "digests/hash_source.h"
 #include "http/exchange/authorize.h"
 #include "http/exchange/json_body.h"
 #include "hub/hub_json.h"
@@ -21,9 +22,8 @@
 
 #define FILES_MAX 1000
 /* Maximum number of bytes read per request to find unchanged files. Clients wait 10 s. */
-#define HASHED_MAX   ((uint64_t)512 << 20)
-#define BUFFER_BYTES ((size_t)256 << 10)
-#define OID_SIZE     65
+#define HASHED_MAX ((uint64_t)512 << 20)
+#define OID_SIZE   65
 
 struct preupload {
     struct hub_target target;
@@ -71,33 +71,22 @@ static bool is_regular(const struct request *request, uint64_t size)
 static void hash_as_git(struct zt_source *source, char out_oid[OID_SIZE])
 {
     const uint64_t size = zt_source_size(source);
-    struct zt_hasher *hasher = NULL;
-    char *buffer = malloc(BUFFER_BYTES);
+    struct zt_hasher *hasher;
     struct zt_digest digest;
     struct zt_error error;
-    enum zt_status status = ZT_NO_MEMORY;
+    uint64_t at = 0;
     char head[32];
+    int head_length;
 
-    if (buffer != NULL)
-        status = zt_hasher_new(ZT_DIGEST_SHA1, &hasher);
-    if (status == ZT_OK)
-        zt_hasher_update(
-            hasher, head,
-            (size_t)snprintf(head, sizeof(head), "blob %llu", (unsigned long long)size) + 1);
-    for (uint64_t at = 0; status == ZT_OK && at < size;) {
-        const size_t length = size - at < BUFFER_BYTES ? (size_t)(size - at) : BUFFER_BYTES;
-
-        status = zt_source_read_at(source, at, buffer, length, &error);
-        if (status == ZT_OK)
-            zt_hasher_update(hasher, buffer, length);
-        at += length;
-    }
-    if (status == ZT_OK) {
+    if (zt_hasher_new(ZT_DIGEST_SHA1, &hasher) != ZT_OK)
+        return;
+    head_length = snprintf(head, sizeof(head), "blob %llu", (unsigned long long)size);
+    zt_hasher_update(hasher, head, (size_t)head_length + 1);
+    if (hash_source(source, &at, size, hasher, &error) == ZT_OK) {
         zt_hasher_finish(hasher, &digest);
         zt_hex_write(out_oid, digest.bytes, digest.length_bytes);
     }
     zt_hasher_free(hasher);
-    free(buffer);
 }
 
 static void find_regular(struct request *request, const char *path, char out_oid[OID_SIZE])

@@ -7,6 +7,7 @@
 
 #include "api/stored_reply.h"
 #include "base/server.h"
+#include "digests/hash_source.h"
 #include "http/exchange/authorize.h"
 #include "http/fields/checksums.h"
 #include "s3/s3api_meta.h"
@@ -17,8 +18,6 @@
 #include "store/staging.h"
 #include "upload/shared/publication.h"
 #include "upload/shared/write_checks.h"
-
-#define PIECE_BYTES ((size_t)256 << 10)
 
 struct object_copy {
     struct s3api_copy_source source;
@@ -92,43 +91,25 @@ static bool check_size(const struct object_copy *copy, struct failure *failure)
                           (unsigned long long)most);
 }
 
-static enum zt_status hash_bytes(struct zt_source *source, uint8_t *buffer,
-                                 struct zt_hasher *hasher, struct zt_error *error)
-{
-    const uint64_t size = zt_source_size(source);
-    enum zt_status status = ZT_OK;
-
-    for (uint64_t at = 0; status == ZT_OK && at < size;) {
-        const size_t length = size - at < PIECE_BYTES ? (size_t)(size - at) : PIECE_BYTES;
-
-        status = zt_source_read_at(source, at, buffer, length, error);
-        if (status == ZT_OK)
-            zt_hasher_update(hasher, buffer, length);
-        at += length;
-    }
-    return status;
-}
-
 /* Reads the copy, not the source, so that the digest is of the bytes that are published. */
 static enum zt_status hash_copy(struct staged_file *stored, uint8_t out_sha256[32],
                                 struct zt_error *error)
 {
-    uint8_t *buffer = malloc(PIECE_BYTES);
     struct zt_hasher *hasher = NULL;
     struct zt_source *source;
     struct zt_digest digest;
+    uint64_t at = 0;
     enum zt_status status = staged_file_read_back(stored, &source, error);
 
-    if (status == ZT_OK && (buffer == NULL || zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK))
+    if (status == ZT_OK && zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK)
         status = zt_fail_memory(error, "hashing");
     if (status == ZT_OK)
-        status = hash_bytes(source, buffer, hasher, error);
+        status = hash_source(source, &at, zt_source_size(source), hasher, error);
     if (status == ZT_OK) {
         zt_hasher_finish(hasher, &digest);
         memcpy(out_sha256, digest.bytes, SHA256_BYTES);
     }
     zt_hasher_free(hasher);
-    free(buffer);
     return status;
 }
 

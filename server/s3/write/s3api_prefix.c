@@ -2,15 +2,14 @@
 
 #include <assert.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/server.h"
+#include "digests/hash_source.h"
 #include "s3/write/s3api_upload.h"
 #include "store/staging.h"
 #include "zt/digest.h"
 
-#define PIECE_BYTES ((size_t)256 << 10)
 /* The most that one job reads, because other jobs wait for the worker. */
 #define JOB_BYTES ((uint64_t)8 << 20)
 
@@ -25,25 +24,11 @@ void s3api_prefix_free(struct s3api_prefix *prefix)
 static enum zt_status hash_to(struct s3api_prefix *prefix, struct staged_file *file, uint64_t end,
                               struct zt_error *error)
 {
-    uint8_t *buffer = malloc(PIECE_BYTES);
     struct zt_source *source;
-    enum zt_status status;
+    enum zt_status status = staged_file_read_back(file, &source, error);
 
-    assert(prefix->hasher != NULL);
-    if (buffer == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to hash with");
-    status = staged_file_read_back(file, &source, error);
-    while (status == ZT_OK && prefix->hashed < end) {
-        const uint64_t left = end - prefix->hashed;
-        const size_t length = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
-
-        status = zt_source_read_at(source, prefix->hashed, buffer, length, error);
-        if (status != ZT_OK)
-            break;
-        zt_hasher_update(prefix->hasher, buffer, length);
-        prefix->hashed += length;
-    }
-    free(buffer);
+    if (status == ZT_OK)
+        status = hash_source(source, &prefix->hashed, end, prefix->hasher, error);
     return status;
 }
 
