@@ -12,32 +12,30 @@
 #include "store/store.h"
 #include "zt/utf8.h"
 
-/* Returns the name percent-decoded, and *out_is_text false if no file or bucket can have it. NULL
- * bytes: out of memory. */
-static struct zt_text decode(struct request *request, struct zt_text raw, bool *out_is_text)
+bool s3api_decode(struct request *request, struct zt_text raw, struct zt_text *out_name)
 {
     char *text = request_allocate(request, raw.length + 1);
     size_t length = 0;
+    bool is_text;
 
-    *out_is_text = false;
+    *out_name = (struct zt_text){NULL, 0};
     if (text == NULL)
-        return (struct zt_text){NULL, 0};
-    *out_is_text = percent_decode(raw, text, &length) && memchr(text, '\0', length) == NULL &&
-                   zt_utf8_valid(text, length);
+        return false;
+    is_text = percent_decode(raw, text, &length) && memchr(text, '\0', length) == NULL &&
+              zt_utf8_valid(text, length);
     text[length] = '\0';
-    return (struct zt_text){text, length};
+    *out_name = (struct zt_text){text, length};
+    return is_text;
 }
 
 bool s3api_finds_bucket(struct request *request)
 {
     const struct zt_text raw = request->names[0];
-    bool is_text;
     struct zt_text name;
 
     if (raw.length == 0)
         return true;
-    name = decode(request, raw, &is_text);
-    if (is_text && zt_text_is(name, request->server->config->s3.bucket))
+    if (s3api_decode(request, raw, &name) && zt_text_is(name, request->server->config->s3.bucket))
         return true;
     if (name.bytes == NULL)
         problem_reply_no_memory(request);
@@ -64,7 +62,6 @@ static bool find_key(struct request *request, struct zt_text *out_key, bool *out
 {
     const bool is_read = request->method == METHOD_GET || request->method == METHOD_HEAD;
     struct zt_text raw = request->names[1];
-    bool is_text;
     struct zt_text key;
 
     assert(request->names[1].length > 0);
@@ -72,8 +69,7 @@ static bool find_key(struct request *request, struct zt_text *out_key, bool *out
         return false;
     if (out_is_folder != NULL)
         *out_is_folder = take_slash(&raw);
-    key = decode(request, raw, &is_text);
-    if (is_text && store_path_is_served(key)) {
+    if (s3api_decode(request, raw, &key) && store_path_is_served(key)) {
         *out_key = key;
         return true;
     }

@@ -5,6 +5,11 @@
 #include "http/exchange/request.h"
 #include "zt/text.h"
 
+/* Percent-decodes the name of a bucket or a key. *out_name lives as long as the request, and a NUL
+ * follows it. Returns false if neither can have that name (a malformed escape, a NUL, not UTF-8),
+ * and, with *out_name empty and its bytes NULL, if there is no memory. */
+bool s3api_decode(struct request *request, struct zt_text raw, struct zt_text *out_name);
+
 /* Returns true if the path names the bucket that exists, or no bucket. Otherwise it has replied
  * with NoSuchBucket. */
 bool s3api_finds_bucket(struct request *request);

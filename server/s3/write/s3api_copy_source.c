@@ -6,9 +6,8 @@
 
 #include "api/file_access.h"
 #include "http/exchange/s3api_fields.h"
-#include "http/fields/uri.h"
+#include "s3/s3api_request.h"
 #include "s3/s3api_xml.h"
-#include "zt/utf8.h"
 
 #define NS_PER_S 1000000000
 
@@ -33,17 +32,6 @@ static bool split(const char *text, struct zt_text *out_bucket, struct zt_text *
     return length > 0;
 }
 
-static bool decode(struct request *request, struct zt_text raw, struct zt_text *out_text)
-{
-    char *text = request_allocate(request, raw.length + 1);
-    size_t length;
-
-    if (text == NULL || !percent_decode(raw, text, &length))
-        return false;
-    *out_text = (struct zt_text){text, length};
-    return memchr(text, '\0', length) == NULL && zt_utf8_valid(text, length);
-}
-
 static void read_conditions(struct request *request, struct preconditions *conditions)
 {
     *conditions = (struct preconditions){
@@ -62,8 +50,8 @@ bool s3api_copy_source_read(struct request *request, struct s3api_copy_source *s
     struct zt_text query = {NULL, 0};
 
     assert(source->file == NULL && text != NULL);
-    if (!split(text, &bucket, &key, &query) || !decode(request, bucket, &bucket) ||
-        !decode(request, key, &key))
+    if (!split(text, &bucket, &key, &query) || !s3api_decode(request, bucket, &bucket) ||
+        !s3api_decode(request, key, &key))
         s3api_problem(request, S3API_INVALID_ARGUMENT,
                       "x-amz-copy-source must be a bucket, a slash and a key, percent-encoded");
     else if (!zt_text_is(bucket, request->server->config->s3.bucket))
