@@ -212,7 +212,8 @@ def test_an_object_is_copied_with_its_fields(server, name, data):
 
 
 def test_a_file_of_unknown_digest_is_copied(server):
-    assert copied(server, "placed.bin", "placed copy.bin").status == 200
+    answer = copied(server, "placed.bin", "placed copy.bin")
+    assert (answer.status, texts(answer, "ChecksumSHA256")) == (200, [base64.b64encode(hashlib.sha256(PLACED).digest()).decode()])
     assert get(server, key("placed copy.bin")).body == PLACED
 
 
