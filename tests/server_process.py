@@ -67,10 +67,13 @@ class ServerProcess:
         )
         if self.mirror:
             self.mirror.processes.append(self.process)
-        self._lines, self._rest, self._has_log_ended, self._log_lock = [], b"", False, threading.Lock()
-        threading.Thread(target=self._empty_log, daemon=True).start()
+        self._begin_log()
         self.host, self.port = self._read_address()
         self.url = f"{self.scheme}://{self.host}:{self.port}"
+
+    def _begin_log(self):
+        self._lines, self._rest, self._has_log_ended, self._log_lock = [], b"", False, threading.Lock()
+        threading.Thread(target=self._empty_log, daemon=True).start()
 
     def _take_log(self):
         """Takes what the server has written."""

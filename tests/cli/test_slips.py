@@ -102,12 +102,11 @@ class ServingOperand(ServerProcess):
 
     def __init__(self, folder, arguments):
         self.context = self.mirror = None
-        self.log_lines = []
         self.process = subprocess.Popen(
             [PROGRAM, "serve", *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
+        self._begin_log()
         self.host, self.port = self._read_address()
-        self.process.stderr.close()
 
 
 @pytest.mark.parametrize(
