@@ -10,6 +10,7 @@ import re
 import socket
 import struct
 import threading
+import time
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -77,6 +78,7 @@ class Seen:
     request: Request
     status: int = 0
     sent_bytes: int = 0
+    at: float = field(default_factory=time.monotonic)
 
 
 class Tally:
@@ -132,9 +134,9 @@ class Handler(BaseHTTPRequestHandler):
     def exchange(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         fields = {name.lower(): value for name, value in self.headers.items()}
-        request = Request(self.command, self.path, fields, body)
-        seen = Seen(request)
         meddler = self.server.meddler
+        request = meddler.request_class(self.command, self.path, fields, body)
+        self.seen = seen = Seen(request)
         with meddler.lock:
             meddler.seen.append(seen)
         meddler.ended.wait(meddler.delay_s)
@@ -220,11 +222,13 @@ class Rule:
 
 
 class Meddler:
-    """`endpoint` is its address, for ZTSERVE_S3_ENDPOINT."""
+    """`endpoint` is its address, for ZTSERVE_S3_ENDPOINT. The engine may be any server with an `endpoint`."""
+
+    request_class, handler_class = Request, Handler
 
     def __init__(self, engine):
         self.engine = engine
-        self.upstream = urlsplit(engine.endpoint).netloc
+        self.upstream = urlsplit(engine.endpoint).netloc if engine else None
         self.seen, self.rules, self.connections = [], [], set()
         self.lock = threading.Lock()
         self.delay_s = 0
@@ -240,7 +244,7 @@ class Meddler:
 
     def come_back(self):
         """Listens (again)."""
-        self.listener = Listener(("127.0.0.1", self.port), Handler)
+        self.listener = Listener(("127.0.0.1", self.port), self.handler_class)
         self.listener.meddler = self
         threading.Thread(target=self.listener.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -342,7 +346,8 @@ def cut_after(length, then):
 
     def act(request, handler):
         true = handler.forward(request)
-        handler.send(request, replace(true, body=true.body[:length], length=len(true.body)), Seen(request))
+        handler.seen.status = true.status
+        handler.send(request, replace(true, body=true.body[:length], length=len(true.body)), handler.seen)
         then(request, handler)
 
     return act
@@ -354,6 +359,29 @@ def reset_after(length):
 
 def stall_after(length):
     return cut_after(length, hang)
+
+
+def paused_after(length, event):
+    """A true head, so many bytes of the body, and the rest once the event has happened."""
+
+    def then(request, handler):
+        event.wait(600)
+        true = handler.forward(request)
+        handler.write_body(true.body[length:], handler.seen)
+        handler.wfile.flush()
+        handler.close_connection = False
+
+    return cut_after(length, then)
+
+
+def drip_after(length):
+    """A true head, so many bytes of the body, and then a byte now and then, which never ends."""
+
+    def then(request, handler):
+        while not handler.server.meddler.ended.wait(0.1):
+            handler.write_body(b"x", handler.seen)
+
+    return cut_after(length, then)
 
 
 def short_body(missing):
