@@ -1,0 +1,70 @@
+/* Brings all files of a repository here, through the same sources as requests do. */
+#ifndef STORE_MIRROR_MIRROR_PREFETCH_H
+#define STORE_MIRROR_MIRROR_PREFETCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "zt/source.h"
+
+struct mirror_prefetches;
+struct workers;
+
+#define MIRROR_PREFETCH_TEXT 512
+
+enum mirror_prefetch_state {
+    MIRROR_PREFETCH_LISTING,  /* the upstream is asked for the list of files */
+    MIRROR_PREFETCH_FETCHING, /* files are being fetched and checked */
+    MIRROR_PREFETCH_DONE,     /* all files are here; those with a digest are verified */
+    MIRROR_PREFETCH_FAILED    /* error says why; files that were fetched are kept */
+};
+
+/* The progress of one repository. */
+struct mirror_prefetch_report {
+    enum mirror_prefetch_state state;
+    char repository[MIRROR_PREFETCH_TEXT];
+    char revision[MIRROR_PREFETCH_TEXT]; /* as asked for */
+    char commit[65];                     /* empty until it is known */
+    uint64_t file_count;
+    uint64_t files_done;
+    uint64_t size_bytes;
+    uint64_t bytes_here;
+    enum zt_status status;            /* of a failure */
+    char error[MIRROR_PREFETCH_TEXT]; /* of a failure */
+};
+
+/* What a prefetch needs of the mirror. */
+struct mirror_prefetch_ops {
+    /* Finds a revision and calls visit with the store path of each of its files, until it returns
+     * false. May wait. */
+    enum zt_status (*list)(void *context, const char *repository, const char *revision,
+                           char out_commit[65],
+                           bool (*visit)(void *visitor, const char *path, uint64_t size_bytes),
+                           void *visitor, struct zt_error *error);
+    /* Opens one of the visited paths as a source of mirror_file.h, or of a local file. May wait. */
+    enum zt_status (*open)(void *context, const char *path, struct zt_source **out_source,
+                           struct zt_error *error);
+    void *context;
+};
+
+/* waiters: for jobs that may wait for another machine. ZT_NO_MEMORY. */
+enum zt_status mirror_prefetches_new(const struct mirror_prefetch_ops *ops, struct workers *waiters,
+                                     struct mirror_prefetches **out_prefetches,
+                                     struct zt_error *error);
+/* At shutdown, before the workers end: prefetches fail soon. */
+void mirror_prefetches_interrupt(struct mirror_prefetches *prefetches);
+/* After the workers have ended. Takes NULL. */
+void mirror_prefetches_free(struct mirror_prefetches *prefetches);
+
+/* Begins to bring a repository here, or joins the prefetch of the same revision that is under way.
+ * Never waits. ZT_LIMIT: too many are under way; ZT_ARGUMENT: a name that is too long;
+ * ZT_NO_MEMORY. */
+enum zt_status mirror_prefetch_begin(struct mirror_prefetches *prefetches, const char *repository,
+                                     const char *revision, struct zt_error *error);
+/* Reports on the latest prefetch of a revision. False: there was none since the start, or it has
+ * been forgotten; the last 64 are remembered. Never waits. */
+bool mirror_prefetch_report(struct mirror_prefetches *prefetches, const char *repository,
+                            const char *revision, struct mirror_prefetch_report *out_report);
+
+#endif
